@@ -1,6 +1,6 @@
 """The field's other names for what Anabranch has: of other simulators, of Linux's ``tc`` and ``sysctl``, of papers.
 
-The engine has the table (``crates/scenario/src/error/synonyms.tsv``): messages about scenarios go by it, too.
+The engine has the table (``crates/document/src/error/synonyms.tsv``): messages about scenarios go by it, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of results in plain Python: columns, rows, dictionaries, and the Arrow interface for other libraries.
 
 The reports read them, with or without polars. A user gets one from ``result.table(…)`` where polars is not installed
-(docs/design/040-tables-without-polars.md).
+(docs/design/040-optional-packages.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Upper part: the congestion window. Lower part: the time difference of each packet between the
 simulator and each of the others, until the first packet that differs. The live engine needs its
-privileges (docs/guides/live.md).
+privileges (docs/concepts/live.md).
 """
 
 from __future__ import annotations

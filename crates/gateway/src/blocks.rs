@@ -1,7 +1,8 @@
-//! Error correction across paths: blocks of packets, their repair packets, and what these bring back.
+//! Error correction across paths: blocks of packets, their repair packets, and the reconstruction
+//! of lost packets.
 //!
-//! A symbol of the code is a packet with its place in its flow before it. The code is Reed-Solomon of `anabranch_fec`. It needs no
-//! length, because an IP packet contains its own.
+//! A symbol of the code is a packet preceded by its place in its flow. The code is Reed-Solomon of
+//! `anabranch_fec`. Symbols carry no length, because an IP packet contains its own.
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_fec::code::{Code as _, Cover, reed_solomon::ReedSolomon};
@@ -14,18 +15,18 @@ use crate::{
     wire::{Place, Repair},
 };
 
-/// Packets of a block at most.
+/// The largest number of packets in a block.
 pub const SOURCES: usize = 200;
 /// Octets of a symbol before the packet.
 const PLACE: usize = 4;
-/// Blocks that the receiver collects at a time, and whose losses the sender watches.
+/// Blocks that the receiver collects at a time, and whose losses the sender tracks.
 const COLLECTED: usize = 64;
-/// Packets and repair packets that the receiver holds at most.
+/// The largest number of packets and repair packets that the receiver holds.
 const HELD: usize = 16 * SOURCES;
-/// Repair packets that wait to be sent, at most.
+/// The largest number of repair packets that wait to be sent.
 const WAITING: usize = 4 * SOURCES;
 
-/// The place of a rebuilt packet: the low half of its number is known.
+/// The place of a rebuilt packet, of whose number only the low half is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NearPlace {
     /// The flow.
@@ -46,30 +47,31 @@ fn symbol(place: Place, packet: &[u8], pool: &mut Pool) -> Vec<u8> {
 #[derive(Debug, Default)]
 struct Losses {
     block: u16,
-    /// Repair packets that were not lost, once they are made.
+    /// Repair packets that were not lost; `None` while the block is open.
     repairs: Option<usize>,
     lost: Vec<Kept>,
 }
 
-/// The open block of a sender, the repair packets of those before it, and their losses.
+/// The open block of a sender, the repair packets of earlier blocks, and their losses.
 #[derive(Debug, Default)]
 pub struct Protector {
     sources: Vec<Vec<u8>>,
     block: u16,
     closes: Option<Instant>,
     repairs: VecDeque<(Repair, Vec<u8>)>,
-    /// Of the last blocks, the newest at the end.
+    /// The losses of the last blocks, newest last.
     losses: VecDeque<Losses>,
 }
 
 impl Protector {
-    /// When the block is to be closed.
+    /// The time at which the open block must be closed.
     #[must_use]
     pub const fn closes(&self) -> Option<Instant> {
         self.closes
     }
 
-    /// Adds a packet to the block, or to a new one of the number `next`. Gives block and index.
+    /// Adds a packet to the block, or to a new one with number `next`. Returns the block's number
+    /// and the packet's index.
     pub fn add(
         &mut self,
         place: Place,
@@ -79,7 +81,7 @@ impl Protector {
         pool: &mut Pool,
     ) -> (u16, u8) {
         if self.sources.is_empty() {
-            // 0 is no block.
+            // 0 means no block.
             *next = next.wrapping_add(1).max(1);
             self.block = *next;
             self.closes = Some(closes);
@@ -90,7 +92,7 @@ impl Protector {
         (self.block, index)
     }
 
-    /// Watches the losses of the open block in place of the oldest.
+    /// Tracks the losses of the open block in place of the oldest one.
     fn watch(&mut self, pool: &mut Pool) {
         let oldest = (self.losses.len() >= COLLECTED).then(|| self.losses.pop_front());
         let mut losses = oldest.flatten().unwrap_or_default();
@@ -105,7 +107,8 @@ impl Protector {
         self.losses.iter_mut().rev().find(|one| one.block == block)
     }
 
-    /// A packet of a block was lost. Gives it back if the block is no longer watched.
+    /// Records the loss of a packet of a block. Returns the packet if the block is no longer
+    /// tracked.
     pub fn on_lost(&mut self, kept: Kept) -> Option<Kept> {
         let block = kept.part.map_or(0, |(block, _)| block);
         let Some(losses) = self.losses(block) else {
@@ -115,7 +118,7 @@ impl Protector {
         None
     }
 
-    /// A repair packet of a block was lost.
+    /// Records the loss of a repair packet of a block.
     pub fn on_repair_lost(&mut self, block: u16) {
         if let Some(Losses {
             repairs: Some(repairs),
@@ -126,7 +129,7 @@ impl Protector {
         }
     }
 
-    /// Takes out a packet of a block that has lost more than its repair packets can bring back.
+    /// Takes a lost packet from a block that has lost more than its repair packets can restore.
     pub fn take_excess(&mut self) -> Option<Kept> {
         let is_too_many = |losses: &&mut Losses| {
             losses
@@ -148,7 +151,7 @@ impl Protector {
         self.sources.is_empty()
     }
 
-    /// Closes the block with so many repair packets.
+    /// Closes the block with up to `repairs` repair packets.
     pub fn close(&mut self, repairs: usize, pool: &mut Pool) {
         self.closes = None;
         let room = WAITING.saturating_sub(self.repairs.len());
@@ -180,7 +183,7 @@ impl Protector {
         }
     }
 
-    /// Octets of the repair packet that is next.
+    /// Octets of the next repair packet.
     #[must_use]
     pub fn next_octets(&self) -> Option<usize> {
         self.repairs.front().map(|(_, content)| content.len())
@@ -192,28 +195,28 @@ impl Protector {
     }
 }
 
-/// What has arrived of a block.
+/// The received packets of a block.
 #[derive(Debug, Default)]
 struct Block {
     since: Instant,
     sources: Vec<Option<Vec<u8>>>,
     repairs: Vec<(u8, Vec<u8>)>,
-    /// How many of both there are.
+    /// The number of packets and repair packets held.
     held: usize,
-    /// How many packets and repair packets it has.
+    /// The numbers of packets and of repair packets in the block.
     shape: Option<(u8, u8)>,
     is_done: bool,
 }
 
 impl Block {
-    /// It is another block from now on. Gives how many packets it no longer holds.
+    /// Resets the entry for another block. Returns the number of packets that it no longer holds.
     fn begin(&mut self, now: Instant, pool: &mut Pool) -> usize {
         let held = self.finish(pool);
         (self.since, self.shape, self.is_done) = (now, None, false);
         held
     }
 
-    /// It needs its packets no longer. Gives how many it held.
+    /// Releases the block's packets. Returns their number.
     fn finish(&mut self, pool: &mut Pool) -> usize {
         self.is_done = true;
         for source in self.sources.drain(..).flatten() {
@@ -225,7 +228,7 @@ impl Block {
         std::mem::take(&mut self.held)
     }
 
-    /// The symbols that are missing, once there are repair packets enough.
+    /// The missing symbols, if there are enough repair packets.
     fn rebuild(&self) -> Option<Vec<(usize, Vec<u8>)>> {
         let (count, of) = self.shape?;
         let count = usize::from(count);
@@ -263,12 +266,12 @@ pub struct Rebuilder {
     blocks: BTreeMap<u16, Block>,
     /// Packets and repair packets of all blocks.
     held: usize,
-    /// Room of blocks that were forgotten.
+    /// Dropped blocks, whose memory is reused.
     spare: Vec<Block>,
 }
 
 impl Rebuilder {
-    /// Packets and repair packets that it holds.
+    /// The number of packets and repair packets held.
     #[must_use]
     pub const fn held(&self) -> usize {
         self.held
@@ -290,14 +293,14 @@ impl Rebuilder {
             block.begin(now, pool);
             block
         });
-        // Numbers are used again after 65,535 blocks.
+        // Numbers are reused after 65,535 blocks.
         if now.saturating_since(block.since) > LIFE {
             self.held -= block.begin(now, pool);
         }
         block
     }
 
-    /// A packet of a block arrived.
+    /// Adds a packet of a block. Returns packets that were rebuilt.
     pub fn on_source(
         &mut self,
         (number, index): (u16, u8),
@@ -322,7 +325,7 @@ impl Rebuilder {
         self.attempt(number, pool)
     }
 
-    /// A repair packet arrived.
+    /// Adds a repair packet. Returns packets that were rebuilt.
     pub fn on_repair(
         &mut self,
         repair: Repair,
@@ -360,17 +363,17 @@ impl Rebuilder {
             .collect()
     }
 
-    /// The other end has restarted.
+    /// Drops all blocks, because the other end has restarted.
     pub fn restart(&mut self) {
         self.blocks.clear();
         self.held = 0;
     }
 }
 
-/// A block is complete, or hopeless, after this time.
+/// A block is complete, or cannot be completed, after this time.
 const LIFE: Duration = Duration::from_secs(2);
 
-/// The packet of a symbol, without the zeros behind it.
+/// The packet of a symbol, without trailing zeros.
 fn packet(symbol: &[u8]) -> Option<(NearPlace, Vec<u8>)> {
     let (&[a, b, c, d], rest) = symbol.split_first_chunk::<PLACE>()?;
     let packet = rest.get(..inner::length(rest)?)?;

@@ -1,7 +1,9 @@
-//! The core of a tunnel over several paths: handshake, sessions, paths, scheduling, order and repair as a state machine.
+//! The core of a tunnel over several paths: handshake, sessions, paths, scheduling, order and
+//! repair as a state machine.
 //!
-//! It has no clock, no socket and no source of randomness: `now`, datagrams and [`crypto::Entropy`] are arguments. The wire format and
-//! the reasons for it: `docs/design/027-gateway-protocol.md`.
+//! It has no clock, no socket and no source of randomness: `now`, datagrams and [`crypto::Entropy`]
+//! are arguments. `docs/design/027-gateway-protocol.md` specifies the wire format and gives its
+//! rationale.
 #![forbid(unsafe_code)]
 
 pub mod blocks;

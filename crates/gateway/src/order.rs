@@ -1,8 +1,9 @@
-//! The order of each inner flow at the receiver: every packet at most once, and none waits longer than a bound.
+//! In-order delivery of each inner flow at the receiver: every packet at most once, with a bounded
+//! wait.
 //!
-//! A packet that has a gap before it waits until the gap is filled, or a little longer than nearly all late packets took. Where fewer than a
-//! tenth of the gaps are filled at all, waiting cannot help, and nothing waits. A packet that arrives after its gap was given up is
-//! delivered late.
+//! A packet after a gap waits until the gap is filled, or a little longer than nearly all late
+//! packets took. If fewer than a tenth of the gaps are filled at all, waiting does not help, and
+//! packets do not wait. A packet that arrives after its gap was given up is delivered late.
 
 use anabranch_core::units::{Duration, Instant};
 use std::{
@@ -17,31 +18,34 @@ use crate::{
     wire::Place,
 };
 
-/// Packets and octets that wait at most, of all flows.
+/// The largest number of packets and octets that wait, over all flows.
 const PACKETS: usize = 4_096;
 const OCTETS: usize = 4 << 20;
-/// Numbers of a flow before the next one to deliver that are remembered to drop copies. Those after it are known by what waits, so
-/// that a gap that is waited for can be filled, however much waits.
+/// The number of sequence numbers before the next one to deliver that are remembered to drop
+/// copies. Numbers after it are known from the waiting packets, so a gap can be filled however many
+/// packets wait.
 const REMEMBERED: u64 = 64 * WORDS as u64;
 const WORDS: usize = 16;
-/// Bounds of the wait.
+/// Bounds and initial value of the wait, in seconds.
 const WAIT_LEAST: f64 = 0.005;
 const WAIT_MOST: f64 = 0.350;
 const WAIT_FIRST: f64 = 0.100;
-/// The quantile of late packets' delays that a flow waits for. A TCP sender takes a gap that is given up for a loss and halves its
-/// window; what is behind a lost packet of a call should not wait for it.
+/// The quantile of late packets' delays for which a flow waits. A TCP sender treats a gap that is
+/// given up as a loss and halves its window. In other flows, such as calls, packets after a lost
+/// one should not wait for it.
 const QUANTILE_TCP: f64 = 0.998;
 const QUANTILE_OTHERS: f64 = 0.98;
-/// How much longer than the quantile TCP's wait is.
+/// Ratio of TCP's wait to the quantile.
 const MARGIN_TCP: f64 = 1.25;
-/// How far one sample moves the estimate.
+/// Step size of the estimate per sample.
 const STEP: f64 = 0.1;
-/// Gaps that must be filled for waiting to help.
+/// The share of gaps that must be filled for waiting to help.
 const FILLED_LEAST: f64 = 0.1;
-/// Where waiting does not help, one gap in so many is waited for nevertheless, to notice when it does.
+/// If waiting does not help, one in this many gaps is waited for nevertheless, to notice when it
+/// does.
 const TRIAL: u64 = 16;
 
-/// Room for this many waiting packets stays with a flow: 10 MB where all flows had as many.
+/// A flow's buffer is not shrunk below capacity for this many packets: 10 MB if all flows reach it.
 const ROOM: usize = 256;
 
 #[derive(Debug)]
@@ -53,15 +57,15 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Flow {
-    /// Numbers here do not wrap.
+    /// The next number to deliver. Numbers here do not wrap.
     next: u64,
-    /// One past the highest number that arrived.
+    /// One past the highest number received.
     end: u64,
-    /// Which of the last numbers before `next` arrived, by number.
+    /// Bitmap of the numbers before `next` that arrived.
     seen: Box<[u64; WORDS]>,
-    /// By number. Most packets come at the end.
+    /// By number. Most packets are added at the end.
     waiting: VecDeque<Waiting>,
-    /// When the present gap is given up.
+    /// The time at which the present gap is given up.
     deadline: Option<Instant>,
     is_tcp: bool,
 }
@@ -78,7 +82,7 @@ impl Flow {
         }
     }
 
-    /// The number whose lowest 32 bits were sent: the one nearest to the highest so far.
+    /// Extends 32 transmitted bits to a full number: the one nearest to the highest received.
     fn whole(&self, number: u32) -> Option<u64> {
         let end = u32::try_from(self.end & u64::from(u32::MAX)).unwrap_or(0);
         let difference = number.wrapping_sub(end).cast_signed();
@@ -90,7 +94,7 @@ impl Flow {
         (usize::try_from(place / 64).unwrap_or(0), 1 << (place % 64))
     }
 
-    /// Whether the number is new. One that is too old to tell is not.
+    /// Whether the number is new. A number too old to be remembered is not.
     fn is_new(&self, number: u64) -> bool {
         if number >= self.next {
             let found = self.waiting.binary_search_by_key(&number, |one| one.number);
@@ -100,13 +104,13 @@ impl Flow {
         self.next - number <= REMEMBERED && self.seen[word] & bit == 0
     }
 
-    /// A number arrived that is before `next`.
+    /// Records the arrival of a number before `next`.
     fn mark(&mut self, number: u64) {
         let (word, bit) = Self::bit(number);
         self.seen[word] |= bit;
     }
 
-    /// Delivery goes on after this number; those between `next` and it are missing.
+    /// Continues delivery after this number; the numbers between `next` and it are missing.
     fn pass(&mut self, number: u64) {
         let missing = number.saturating_sub(self.next).min(REMEMBERED);
         for place in number - missing..number {
@@ -129,7 +133,7 @@ impl Flow {
         self.waiting.insert(self.waiting.len() - after, waiting);
     }
 
-    /// Takes the first packet. Room for many more than wait is given back.
+    /// Takes the first packet. Releases excess capacity.
     fn pop(&mut self) -> Option<Waiting> {
         let first = self.waiting.pop_front();
         if self.waiting.capacity() > ROOM && self.waiting.len() < self.waiting.capacity() / 8 {
@@ -139,13 +143,13 @@ impl Flow {
     }
 }
 
-/// How long flows of a kind wait for a gap.
+/// The wait for gaps, for flows of one kind.
 #[derive(Debug)]
 struct Patience {
     quantile: f64,
     margin: f64,
     wait_s: f64,
-    /// The share of gaps that are filled, of late.
+    /// The smoothed share of gaps that are filled.
     filled: f64,
     gaps: u64,
 }
@@ -173,11 +177,12 @@ impl Patience {
         self.filled -= self.filled / 32.0;
     }
 
-    /// A gap was filled after this time, or (`None`) after it was given up.
+    /// Records a gap that was filled after this time, or (`None`) after it was given up.
     fn learn(&mut self, took: Option<Duration>) {
         self.gaps += u64::from(took.is_some());
         self.filled += (1.0 - self.filled) / 32.0;
-        // A stochastic step towards the quantile. One that came after the gap was given up took longer.
+        // A stochastic step towards the quantile. A packet that came after the gap was given up
+        // took longer.
         let is_longer = took.is_none_or(|took| took.as_secs_f64() * self.margin > self.wait_s);
         let share = if is_longer {
             self.quantile
@@ -194,23 +199,24 @@ impl Patience {
 pub struct OrderStats {
     /// Packets delivered.
     pub delivered: u64,
-    /// Of these, packets that a later one of their flow had overtaken.
+    /// Delivered packets that arrived after a later packet of their flow.
     pub late: u64,
-    /// Copies dropped, and packets too old to tell.
+    /// Dropped copies, and packets too old to be distinguished from copies.
     pub duplicates: u64,
     /// Gaps given up.
     pub given_up: u64,
     /// Packets that the sender has given up.
     pub abandoned: u64,
-    /// Most packets that waited.
+    /// The largest number of packets that waited.
     pub max_waiting: usize,
 }
 
-/// The restorer.
+/// The restorer of order.
 #[derive(Debug)]
 pub struct Order {
     flows: BTreeMap<u16, Flow>,
-    /// Deadlines of flows, the next first. One that its flow no longer has is stale; the first never is.
+    /// Deadlines of flows, earliest first. An entry that differs from its flow's deadline is stale;
+    /// the first entry never is.
     deadlines: BinaryHeap<Reverse<(Instant, u16)>>,
     ready: VecDeque<Vec<u8>>,
     packets: usize,
@@ -236,7 +242,6 @@ impl Default for Order {
 }
 
 impl Order {
-    /// Counters.
     #[must_use]
     pub const fn stats(&self) -> OrderStats {
         self.stats
@@ -248,7 +253,7 @@ impl Order {
         self.packets
     }
 
-    /// The whole number of a place: the one nearest to the highest of its flow so far.
+    /// The full number of a place: the one nearest to the highest of its flow.
     #[must_use]
     pub fn near(&self, place: NearPlace) -> u32 {
         let end = self.flows.get(&place.flow).map_or(0, |flow| flow.end);
@@ -257,7 +262,7 @@ impl Order {
         end.wrapping_add_signed(place.low.wrapping_sub(low).cast_signed().into())
     }
 
-    /// A packet arrived. One whose flow is none of [`FLOWS`] is dropped.
+    /// Handles a packet that arrived. Drops it if its flow number is not below [`FLOWS`].
     pub fn on_packet(&mut self, place: Place, packet: &[u8], now: Instant, pool: &mut Pool) {
         if place.flow >= FLOWS {
             return;
@@ -303,7 +308,8 @@ impl Order {
         self.forget_stale();
     }
 
-    /// Delivers what is in order; `give_up` the gap before the next packet first.
+    /// Delivers the packets that are in order. With `give_up`, first gives up the gap before the
+    /// next packet.
     fn drain(&mut self, id: u16, now: Instant, give_up: bool) {
         let mut give_up = give_up;
         loop {
@@ -369,7 +375,7 @@ impl Order {
         self.deadlines.peek().map(|&Reverse(first)| first)
     }
 
-    /// Drops deadlines that their flows no longer have, from the front, or all of them once they are many.
+    /// Removes stale deadlines: from the front, or all of them if there are many.
     fn forget_stale(&mut self) {
         let is_current = |flows: &BTreeMap<u16, Flow>, (deadline, id): (Instant, u16)| {
             flows.get(&id).and_then(|flow| flow.deadline) == Some(deadline)
@@ -386,13 +392,13 @@ impl Order {
         }
     }
 
-    /// When a gap is given up next.
+    /// The time at which a gap is given up next.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
         self.most_urgent().map(|(deadline, _)| deadline)
     }
 
-    /// Time has passed.
+    /// Handles the passage of time.
     pub fn advance(&mut self, now: Instant) {
         while let Some((deadline, flow)) = self.most_urgent() {
             if deadline > now {
@@ -408,7 +414,8 @@ impl Order {
         self.ready.pop_front()
     }
 
-    /// The other end has restarted: its flows begin again. What waits is delivered in order.
+    /// Restarts all flows, because the other end has restarted. Waiting packets are delivered in
+    /// order.
     pub fn restart(&mut self) {
         for (_, flow) in std::mem::take(&mut self.flows) {
             for waiting in flow.waiting {

@@ -1,4 +1,4 @@
-//! A path: its address, whether it delivers, what is outstanding on it, and what arrived on it.
+//! A path: its address, its liveness, its outstanding packets, and its received packets.
 
 mod ledger;
 mod liveness;
@@ -22,48 +22,48 @@ use core::net::SocketAddr;
 
 use crate::policy::Role;
 
-/// Where the datagrams of a path go: a local socket, by the number that the shell gave it, and the other end's address.
+/// The destination of a path's datagrams: a local socket, by the number that the shell assigned,
+/// and the other end's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     /// The shell's number of the socket.
     pub local: u32,
-    /// The other end.
+    /// The address of the other end.
     pub remote: SocketAddr,
 }
 
-/// A path.
 #[derive(Debug)]
 pub struct Path {
-    /// Where it goes; unknown to an end that only answers, until data has arrived.
+    /// The route; unknown at an end that only answers, until data has arrived.
     pub route: Option<Route>,
-    /// This end's decision, and the other's.
+    /// The roles that this end and the other end chose.
     pub roles: [Role; 2],
-    /// Whether it delivers what this end sends.
+    /// Whether it delivers datagrams from this end.
     pub liveness: Liveness,
-    /// Round trips: there on this path, back on whichever was first.
+    /// Round-trip times: forward on this path, back on the path that was fastest.
     pub round_trip: RoundTrip,
-    /// What this end sent.
+    /// Packets sent by this end.
     pub ledger: Ledger,
-    /// What arrived here, and what has been reported of it.
+    /// Packets received by this end, and the reports about them.
     pub received: Received,
-    /// How large a datagram it delivers.
+    /// The size of datagrams that the path delivers.
     pub mtu: Mtu,
-    /// How fast it is sent on.
+    /// The sending rate.
     pub rate: RateControl,
-    /// What it loses without congestion.
+    /// The loss without congestion.
     pub loss: Loss,
-    /// The newest report of the other end: to be acknowledged.
+    /// The newest report of the other end, which must be acknowledged.
     pub peer_report: Option<u16>,
-    /// A control message is due on this path.
+    /// Whether a control message is due on this path.
     pub control_due: bool,
-    /// The cookie of the other end for this path's address.
+    /// The other end's cookie for this path's address.
     pub cookie: Option<[u8; 16]>,
-    /// How often the other end's address changed.
+    /// Number of changes of the other end's address.
     pub roamed: u64,
 }
 
 impl Path {
-    /// A path of which nothing is known but, perhaps, where it goes.
+    /// A path without history.
     #[must_use]
     pub fn new(route: Option<Route>, role: Role) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Path {
         }
     }
 
-    /// The other end's decision, if it is another than before.
+    /// Applies the other end's role if it has changed.
     pub fn on_peer_role(&mut self, role: Role) {
         if self.roles[1] != role {
             self.roles[1] = role;
@@ -91,7 +91,7 @@ impl Path {
         }
     }
 
-    /// The other end has restarted: its reports and numbers begin again.
+    /// Handles a restart of the other end: its reports and numbers begin again.
     pub fn restart(&mut self) {
         self.received = Received::default();
         self.peer_report = None;
@@ -100,7 +100,7 @@ impl Path {
         self.rate.forget_delay();
     }
 
-    /// The other end has moved to another address. What was learned of the way there holds no longer.
+    /// Handles a change of the other end's address. The state of the old route is discarded.
     pub fn move_to(&mut self, route: Route) {
         if self.route.is_some() {
             self.roamed += 1;

@@ -1,4 +1,4 @@
-//! What an operator decides of traffic and of paths: classes of packets, and when a path is used.
+//! Policies of an operator: classes of packets, and roles of paths.
 
 use core::{net::IpAddr, ops::RangeInclusive};
 
@@ -8,31 +8,33 @@ use crate::{
     wire::PathId,
 };
 
-/// How packets are treated.
+/// The treatment of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Class {
     /// For throughput, over all paths.
     #[default]
     Bulk,
-    /// For low delay: on the path with the lowest, before bulk, and twice while a second path is cheap.
+    /// For low delay: on the path with the lowest delay, before bulk, and in duplicate while a
+    /// second path is cheap.
     Interactive,
-    /// On this path while it delivers, and otherwise as bulk.
+    /// On this path while it delivers, otherwise as bulk.
     Pinned(PathId),
 }
 
-/// Which packets. A packet fits if it fits each list that is not empty.
+/// A selection of packets. A packet matches if it matches each list that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Match {
     /// Code points (RFC 2474).
     pub dscp: Vec<u8>,
-    /// Ports of either end. A fragment has none.
+    /// Ports of either end. A fragment has no ports.
     pub ports: Vec<RangeInclusive<u16>>,
     /// Addresses of either end.
     pub prefixes: Vec<Prefix>,
 }
 
 impl Match {
-    /// Of lists, any of which may be empty. A network has no bits beyond the length of its prefix.
+    /// Creates a selection from lists, any of which may be empty. A network must have no bits
+    /// beyond its prefix length.
     #[must_use]
     pub fn of(
         dscp: impl IntoIterator<Item = u8>,
@@ -46,7 +48,7 @@ impl Match {
             prefixes: networks.into_iter().filter_map(prefix).collect(),
         }
     }
-    /// Whether a packet fits.
+    /// Whether a packet matches.
     #[must_use]
     pub fn fits(&self, packet: &Summary) -> bool {
         let is_port = |port: u16| -> bool { self.ports.iter().any(|ports| ports.contains(&port)) };
@@ -63,11 +65,11 @@ impl Match {
     }
 }
 
-/// A rule of the policy. The first that fits a packet holds.
+/// A rule of the policy. The first rule that matches a packet applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Which packets.
+    /// The selection of packets.
     pub matches: Match,
-    /// How they are treated.
+    /// The treatment of the packets.
     pub class: Class,
 }

@@ -1,8 +1,8 @@
-//! Buffers that are used again, so that a packet costs no allocation.
+//! Reuse of buffers, so that a packet costs no allocation.
 
-/// Buffers that are kept at most: 3 MB.
+/// The largest number of stored buffers: 3 MB.
 const BUFFERS: usize = 2_048;
-/// Octets that a new buffer has room for: a packet of the largest path MTU.
+/// Capacity of a new buffer: a packet of the largest path MTU.
 const CAPACITY: usize = 1_536;
 
 /// Empty buffers.
@@ -28,7 +28,7 @@ impl Pool {
             .unwrap_or_else(|| Vec::with_capacity(CAPACITY))
     }
 
-    /// A buffer with these octets in it.
+    /// A buffer with a copy of these octets.
     #[must_use]
     pub fn copy(&mut self, octets: &[u8]) -> Vec<u8> {
         let mut buffer = self.take();
@@ -36,7 +36,8 @@ impl Pool {
         buffer
     }
 
-    /// Gives a buffer back. One with too little room, or with so much that a full pool would be large, is freed.
+    /// Returns a buffer to the pool. Frees it if its capacity is too small, or so large that a full
+    /// pool would be too large.
     pub fn put(&mut self, mut buffer: Vec<u8>) {
         let is_usual = (CAPACITY..=2 * CAPACITY).contains(&buffer.capacity());
         if is_usual && self.free.len() < BUFFERS {
@@ -45,13 +46,13 @@ impl Pool {
         }
     }
 
-    /// Buffers that it holds.
+    /// The number of stored buffers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.free.len()
     }
 
-    /// Whether it holds none.
+    /// Whether no buffer is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.free.is_empty()

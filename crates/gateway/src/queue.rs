@@ -1,7 +1,8 @@
-//! The queue in front of the paths: FQ-CoDel of `anabranch-path` over real packets.
+//! The queue of packets before the choice of a path: FQ-CoDel of `anabranch-path` with real
+//! packets.
 //!
-//! It stands before all paths rather than before each, so that nothing waits for a path that has died. A packet chooses its path
-//! when it leaves.
+//! There is one queue for all paths rather than one for each, so that no packet waits for a path
+//! that has died. A packet's path is chosen when it leaves.
 
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
@@ -15,17 +16,16 @@ use anabranch_path::queue::{
 
 use crate::pool::Pool;
 
-/// Packets that wait at most. It bounds memory to 3 MB at 1,500 octets.
+/// The largest number of waiting packets. It bounds memory to 3 MB at 1,500 octets.
 const PACKETS: u64 = 2_048;
 
-/// The queue.
 #[derive(Debug)]
 pub struct Queue {
     discipline: FqCodel,
-    /// By their numbers in the discipline, which are used again.
+    /// By their numbers in the discipline, which are reused.
     packets: Vec<Option<(u16, Vec<u8>)>>,
     free: Vec<u32>,
-    /// Packets so far.
+    /// Total number of packets.
     order: u32,
     outcomes: Vec<Outcome>,
     stream: Stream,
@@ -33,12 +33,12 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// An empty queue; `seed` decides which flows share a place.
+    /// An empty queue; `seed` determines which flows share a bucket.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let params = Params {
             limit: Limit::Packets(PACKETS),
-            // Marks would have to be written into the packet's header.
+            // A mark would require a change of the packet's header.
             ecn: false,
             ..Params::default()
         };
@@ -72,7 +72,7 @@ impl Queue {
         self.packets.len() - self.free.len()
     }
 
-    /// Whether nothing waits.
+    /// Whether no packet waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -84,7 +84,7 @@ impl Queue {
         self.discipline.bytes()
     }
 
-    /// Adds a packet. The buffers of those that are dropped go to the pool.
+    /// Adds a packet. The buffers of dropped packets return to the pool.
     pub fn push(&mut self, flow: u16, packet: Vec<u8>, now: Instant, pool: &mut Pool) {
         let size = u32::try_from(packet.len()).unwrap_or(u32::MAX);
         let number = self.free.pop().unwrap_or_else(|| {

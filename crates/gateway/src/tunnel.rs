@@ -31,7 +31,7 @@ use handshakes::Handshakes;
 use lanes::Lanes;
 use protection::Paces;
 
-/// Datagrams of handshakes that wait to be sent, at most.
+/// The largest number of handshake datagrams that wait to be sent.
 const OUTBOX: usize = 64;
 
 /// A path, as configured.
@@ -39,43 +39,44 @@ const OUTBOX: usize = 64;
 pub struct PathConfig {
     /// Its number, the same at both ends.
     pub id: PathId,
-    /// Where it goes. An end that only answers learns it from data that arrives.
+    /// The route. An end that only answers learns it from data that arrives.
     pub route: Option<Route>,
-    /// When it is used.
+    /// The role of the path.
     pub role: Role,
 }
 
-/// What an operator configures.
+/// The configuration by an operator.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Keys.
     pub keys: Keys,
-    /// Paths. Those that the other end adds need not be here.
+    /// The paths. Paths that only the other end configures may be missing.
     pub paths: Vec<PathConfig>,
-    /// Source addresses that the other end's packets may have; all if there are none here.
+    /// Permitted source addresses of the other end's packets; all are permitted if the list is
+    /// empty.
     pub sources: Vec<Prefix>,
-    /// How packets are treated; those that no rule fits are bulk.
+    /// The treatment of packets; packets without a matching rule are bulk.
     pub rules: Vec<Rule>,
 }
 
-/// A datagram to be sent: it is in the buffer.
+/// The destination of the datagram in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
     /// The path.
     pub path: PathId,
-    /// Where it goes.
+    /// The route.
     pub route: Route,
-    /// The ECN field that its IP header is to have.
+    /// The ECN field for its IP header.
     pub ecn: Ecn,
 }
 
-/// Why an inner packet was not taken.
+/// The reason why an inner packet was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is not one whole IP packet.
     #[error("not a whole IPv4 or IPv6 packet")]
     NotIp,
-    /// No path delivers packets of this size: the sender is to be told this MTU.
+    /// No path delivers packets of this size. The sender must be notified of this MTU.
     #[error("the packet is larger than the tunnel's MTU, {0} octets")]
     TooBig(usize),
 }
@@ -88,7 +89,7 @@ struct Copy {
     packet: Vec<u8>,
 }
 
-/// What one report or control message needs for a moment.
+/// Reused memory for the processing of one report or control message.
 #[derive(Debug, Default)]
 struct Scratch {
     outcome: Outcome,
@@ -106,7 +107,7 @@ pub struct Tunnel {
     /// The next number of each flow.
     numbers: Box<[u32]>,
     paces: Paces,
-    /// The pace has held a packet back since the queue was last empty.
+    /// Whether the pace has held a packet back since the queue was last empty.
     is_held_back: bool,
     copy: Option<Copy>,
     pool: Pool,
@@ -114,13 +115,14 @@ pub struct Tunnel {
     order: Order,
     rebuilder: Rebuilder,
     outbox: VecDeque<(Transmit, Vec<u8>)>,
-    /// When acknowledgments of reports are due.
+    /// The time at which acknowledgments of reports are due.
     acknowledge: Option<Instant>,
-    /// The first difference of the two clocks that was seen, in microseconds: delays are relative to it.
+    /// The first observed difference of the two clocks in microseconds, to which delays are
+    /// relative.
     clock_difference: Option<u32>,
     counters: Counters,
     now: Instant,
-    /// All that is due at this time has been done, and nothing has arrived since.
+    /// Whether all actions due at this time are done, and nothing has arrived since.
     is_advanced: bool,
 }
 
@@ -165,10 +167,10 @@ impl Tunnel {
         }
     }
 
-    /// Takes an IP packet that is to go to the other end.
+    /// Takes an IP packet for the other end.
     ///
     /// # Errors
-    /// [`Refused`] where it is no IP packet or too large.
+    /// [`Refused`] if it is not an IP packet, or too large.
     pub fn handle_inner(&mut self, mut packet: Vec<u8>, now: Instant) -> Result<(), Refused> {
         self.set_now(now);
         let summary = inner::read(&packet).ok_or(Refused::NotIp)?;
@@ -184,7 +186,7 @@ impl Tunnel {
         Ok(())
     }
 
-    /// The next datagram to send, written into `buffer`. To be called until there is none.
+    /// The next datagram to send, written into `buffer`. Must be called until there is none.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.advance(now);
         if let Some((transmit, datagram)) = self.outbox.pop_front() {
@@ -196,25 +198,26 @@ impl Tunnel {
         self.next_datagram(buffer)
     }
 
-    /// The next packet from the other end. To be called until there is none.
+    /// The next packet from the other end. Must be called until there is none.
     pub fn poll_deliver(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.set_now(now);
         self.order.advance(self.now);
         self.order.pop()
     }
 
-    /// An empty buffer for a packet that goes to [`Self::handle_inner`].
+    /// An empty buffer for a packet to [`Self::handle_inner`].
     #[must_use]
     pub fn buffer(&mut self) -> Vec<u8> {
         self.pool.take()
     }
 
-    /// Takes back a buffer that [`Self::poll_deliver`] has given.
+    /// Takes back a buffer from [`Self::poll_deliver`].
     pub fn recycle(&mut self, buffer: Vec<u8>) {
         self.pool.put(buffer);
     }
 
-    /// When to call [`Self::poll_transmit`] and [`Self::poll_deliver`] again, if nothing arrives until then.
+    /// The time at which [`Self::poll_transmit`] and [`Self::poll_deliver`] must be called again if
+    /// nothing arrives before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let handshakes = self
@@ -230,7 +233,7 @@ impl Tunnel {
         always.chain(up).min()
     }
 
-    /// The interface of a path has lost its carrier.
+    /// Handles the loss of the carrier of a path's interface.
     pub fn on_carrier_loss(&mut self, id: PathId, now: Instant) {
         self.set_now(now);
         self.is_advanced = false;
@@ -240,7 +243,7 @@ impl Tunnel {
         }
     }
 
-    /// The largest packet that the tunnel takes.
+    /// The largest packet that the tunnel accepts.
     #[must_use]
     pub fn inner_mtu(&self) -> usize {
         let usable = self
@@ -257,7 +260,7 @@ impl Tunnel {
         self.handshakes.is_up() && self.tier(0).is_some()
     }
 
-    /// What was counted.
+    /// The counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
@@ -291,7 +294,8 @@ impl Tunnel {
         self.paths.values().any(|path| path.route.is_some())
     }
 
-    /// Whether this end should begin a handshake because no path delivers: the other end may have restarted.
+    /// Whether this end should begin a handshake because no path delivers: the other end may have
+    /// restarted.
     fn needs_handshake(&self) -> bool {
         self.paths
             .values()
@@ -335,7 +339,7 @@ impl Tunnel {
             self.is_advanced &= !is_worse;
             if is_worse && path.liveness.is_dead() {
                 path.rate.clear_flight();
-                // The other end may have gone back to where it was configured.
+                // The other end may be at its configured address again.
                 let configured = self.config.paths.iter().find(|path| path.id == id);
                 if let Some(route) = configured
                     .and_then(|path| path.route)
@@ -350,7 +354,7 @@ impl Tunnel {
         self.schedule_control();
     }
 
-    /// Retransmits what is outstanding on paths that may be dead over those that are not.
+    /// Retransmits packets outstanding on paths that may be dead, over the other paths.
     fn rescue(&mut self) {
         if !self.paths.values().any(|path| path.liveness.is_well()) {
             return;
@@ -370,10 +374,10 @@ fn may_probe_mtu(path: &Path) -> bool {
     path.liveness.is_well() && !path.liveness.is_spare()
 }
 
-/// A time that has passed is one to act at now.
+/// Whether a time has passed.
 fn is_due(time: Option<Instant>, now: Instant) -> bool {
     time.is_some_and(|time| time <= now)
 }
 
-/// How long acknowledgments of reports wait for more.
+/// The time for which acknowledgments of reports wait for more.
 const ACKNOWLEDGE: Duration = Duration::from_millis(20);

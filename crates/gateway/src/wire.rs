@@ -1,7 +1,8 @@
-//! The messages of the tunnel as octets: version 1.
+//! Encoding of the tunnel's messages: version 1.
 //!
-//! All numbers are in network order. `docs/design/027-gateway-protocol.md` shows the layouts. Reading believes nothing: a message
-//! of another length, type or version is refused, and so is one whose reserved octets are not zero.
+//! All numbers are in network order. `docs/design/027-gateway-protocol.md` shows the layouts.
+//! Decoding is strict: a message of another length, type or version is refused, and so are reserved
+//! octets that are not zero.
 
 mod arrivals;
 mod control;
@@ -24,7 +25,7 @@ pub const INNER: usize = 8;
 pub const TAG: usize = 16;
 /// Octets that the tunnel adds to a packet, over UDP.
 pub const OVERHEAD: usize = HEADER + INNER + TAG;
-/// Paths of a tunnel at most: they are numbered from 0.
+/// The largest number of paths of a tunnel; they are numbered from 0.
 pub const PATHS: usize = 16;
 
 const VERSION: u8 = 1;
@@ -50,28 +51,28 @@ impl PathId {
         self.0
     }
 
-    /// The number, to look something up by.
+    /// The number as an index.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// Why octets are no message.
+/// The reason why octets are not a valid message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// The type is not one of this version's.
+    /// The message type does not exist in this version.
     #[error("message type {0} does not exist")]
     Type(u8),
-    /// Written by another version.
+    /// The message has another version.
     #[error("the tunnel's version is {VERSION}, not {0}")]
     Version(u8),
     /// Too few octets, or too many.
     #[error("{octets} octets, expected {expected}")]
     Length {
-        /// How many there are.
+        /// The number of octets.
         octets: usize,
-        /// How many there must be, at least or exactly.
+        /// The expected number, at least or exactly.
         expected: usize,
     },
     /// A path number beyond [`PATHS`].
@@ -80,7 +81,7 @@ pub enum WireError {
     /// Reserved octets are not zero, or a flag or kind is unknown.
     #[error("reserved octets are not zero")]
     Reserved,
-    /// A path stands twice in a control message.
+    /// A path occurs twice in a control message.
     #[error("path {0} stands twice")]
     Twice(u8),
 }
@@ -88,18 +89,18 @@ pub enum WireError {
 /// The header of a data message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The path that it was sent on.
+    /// The path on which it was sent.
     pub path: PathId,
-    /// The block of packets and repair packets; 0 for what belongs to none.
+    /// The block of packets and repair packets; 0 for messages of no block.
     pub block: u16,
     /// The receiver's index of the session.
     pub receiver: u32,
-    /// The number in the path's and direction's space.
+    /// The number in the space of the path and direction.
     pub number: u64,
 }
 
 impl Header {
-    /// Writes it.
+    /// Encodes the header.
     #[must_use]
     pub fn encode(self) -> [u8; HEADER] {
         let mut octets = [0; HEADER];
@@ -134,19 +135,19 @@ impl Header {
 pub enum Message {
     /// The first message of a handshake.
     Initiation(Initiation),
-    /// Its answer.
+    /// The answer to an initiation.
     Response(Response),
     /// The answer of an end under load.
     CookieReply(CookieReply),
-    /// Sealed: what follows the header.
+    /// A sealed message; the seal covers the content after the header.
     Data(Header),
 }
 
 impl Message {
-    /// Reads a datagram. Nothing in it is authentic yet.
+    /// Decodes a datagram. The content is not authenticated yet.
     ///
     /// # Errors
-    /// [`WireError`] where these octets are no message of this version.
+    /// [`WireError`] if these octets are not a message of this version.
     pub fn decode(octets: &[u8]) -> Result<Self, WireError> {
         match octets.first() {
             None => Err(WireError::Length {

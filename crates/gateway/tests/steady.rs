@@ -1,4 +1,5 @@
-//! In steady state a packet costs no allocation, at either end. A program of its own, because allocations are counted for all of it.
+//! In steady state a packet costs no allocation at either end. This is a separate program, because
+//! allocations are counted for the whole process.
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
@@ -23,7 +24,7 @@ impl Entropy for Counting {
 
 const DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(26)];
 const STEP: Duration = Duration::from_millis(1);
-/// Code point of the flow that is sent twice.
+/// Code point of the flow whose packets are duplicated.
 const EF: u8 = 46;
 
 fn route(path: u8, end: usize) -> Route {
@@ -61,7 +62,7 @@ fn tunnel(end: usize) -> Tunnel {
     Tunnel::new(config, Box::new(Counting(seed)), Instant::START)
 }
 
-/// Datagrams on their way on a path in one direction, and buffers for others.
+/// Datagrams in flight on a path in one direction, and buffers for others.
 #[derive(Default)]
 struct Wire {
     under_way: VecDeque<(Instant, Vec<u8>)>,
@@ -70,7 +71,7 @@ struct Wire {
 }
 
 struct Network {
-    /// One of so many datagrams is lost on each path.
+    /// One in this many datagrams is lost on each path.
     lost_of: u64,
     now: Instant,
     ends: [Tunnel; 2],
@@ -81,7 +82,8 @@ struct Network {
 }
 
 impl Network {
-    /// Every end sends two packets of bulk in a millisecond, and one of a call in 20 ms. One datagram in 50 is lost.
+    /// Advances by a millisecond. Each end sends two bulk packets per millisecond, and one packet
+    /// of a call per 20 ms. One datagram in `lost_of` is lost.
     fn step(&mut self) {
         self.now = self.now + STEP;
         self.sent += 1;
@@ -149,7 +151,8 @@ fn network(lost_of: u64) -> Network {
     }
 }
 
-/// Allocations while at least 10,000 packets are delivered at each end, of both ends, and the network then.
+/// Counts the allocations of both ends while each delivers at least 10,000 packets. Also returns
+/// the network.
 fn allocations(lost_of: u64) -> (u64, Network) {
     let mut network = network(lost_of);
     // Both paths are busy, the path MTU is known, and each flow has waited for a gap.
@@ -173,7 +176,7 @@ fn allocations(lost_of: u64) -> (u64, Network) {
 
 #[test]
 fn ten_thousand_packets_allocate_nothing() {
-    // Fewer are lost than repair packets are made for.
+    // The loss is below the threshold for repair packets.
     let (allocations, network) = allocations(601);
     for end in &network.ends {
         let counters = end.stats().counters;
@@ -186,10 +189,10 @@ fn ten_thousand_packets_allocate_nothing() {
 }
 
 #[test]
-fn protection_allocates_less_than_once_a_packet() {
+fn protection_allocates_less_than_once_per_packet() {
     let (allocations, network) = allocations(50);
     let counters = network.ends[0].stats().counters;
     assert!(counters.rebuilt > 500, "{counters:?}");
-    // Of both ends: fewer than packets, as the code's tables are those of a block.
+    // Of both ends: fewer than packets, because the code's tables are allocated per block.
     assert!(allocations < 20_000, "{allocations}");
 }

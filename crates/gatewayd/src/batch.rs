@@ -1,4 +1,5 @@
-//! Datagrams that leave together: those of one size to one destination take one system call (UDP GSO).
+//! Batches of datagrams: datagrams of one size to one destination are sent in one system call (UDP
+//! GSO).
 
 use std::collections::BTreeMap;
 
@@ -6,11 +7,11 @@ use anabranch_gateway::path::Route;
 
 use crate::{socket::Marks, ways::Ways};
 
-/// Segments and octets that the kernel takes at once.
+/// The most segments and octets that the kernel accepts in one call.
 const SEGMENTS: usize = 64;
 const OCTETS: usize = 65_000;
 
-/// Datagrams of one size and with the same marks, of which the last may be shorter.
+/// Datagrams of one size and with the same marks; the last may be shorter.
 #[derive(Default)]
 struct Pending {
     octets: Vec<u8>,
@@ -40,16 +41,16 @@ impl Pending {
     }
 }
 
-/// What is to be sent, by socket and destination.
+/// Datagrams to be sent, by socket and destination.
 #[derive(Default)]
 pub struct Batches {
     routes: BTreeMap<(u32, std::net::SocketAddr), Pending>,
-    /// Datagrams that the kernel did not take.
+    /// Datagrams that the kernel refused.
     pub not_sent: u64,
 }
 
 impl Batches {
-    /// Adds a datagram. Those of one route keep their order.
+    /// Adds a datagram. Datagrams of one route keep their order.
     pub fn add(&mut self, route: Route, marks: Marks, datagram: &[u8], ways: &mut Ways) {
         let key = (route.local, route.remote);
         let pending = self.routes.entry(key).or_default();
@@ -59,14 +60,14 @@ impl Batches {
         pending.add(datagram, marks);
     }
 
-    /// Sends what was added.
+    /// Sends all datagrams that were added.
     pub fn flush(&mut self, ways: &mut Ways) {
         for (&key, pending) in &mut self.routes {
             if pending.count > 0 {
                 self.not_sent += send(key, pending, ways);
             }
         }
-        // Addresses of those who are not peers must not pile up.
+        // Addresses of senders that are not peers must not accumulate.
         if self.routes.len() > SEGMENTS {
             self.routes.clear();
         }
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_one_size_and_ends_with_a_shorter_datagram() {
+    fn batches_have_one_size_and_end_with_a_shorter_datagram() {
         let mut pending = Pending::default();
         assert!(pending.takes_unmarked(1_400));
         pending.add(&[0; 1_400], Marks::default());
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_no_larger_than_the_kernel_takes() {
+    fn a_batch_does_not_exceed_the_kernels_limit() {
         for size in [10, 1_400, 9_000] {
             let mut pending = Pending::default();
             while pending.takes_unmarked(size) {

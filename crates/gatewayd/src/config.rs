@@ -1,4 +1,4 @@
-//! The configuration file: its form, and what its values must have in common.
+//! The configuration file: its format, and the consistency of its values.
 
 mod check;
 mod format;
@@ -21,15 +21,15 @@ pub use self::{
     value::Endpoint,
 };
 
-/// The largest file that is read.
+/// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why there is no configuration.
+/// The reason why there is no configuration.
 #[derive(Debug)]
 pub enum Failure {
     /// The file cannot be read.
     Unreadable { file: String, why: String },
-    /// It is wrong.
+    /// The file contains errors.
     Wrong(Error),
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// No component has parameters here: there are no names besides those of the types.
+/// No component has parameters here, so only the types have names.
 struct NoNames;
 
 impl Names for NoNames {
@@ -54,7 +54,7 @@ impl Names for NoNames {
     }
 }
 
-/// Reads the file and all that it names.
+/// Reads the file and all files that it names.
 pub fn load(path: &Path) -> Result<Config, Failure> {
     let file = path.display().to_string();
     let unreadable = |why: String| Failure::Unreadable {
@@ -73,7 +73,7 @@ pub fn load(path: &Path) -> Result<Config, Failure> {
     parse(&text, &file, path.parent().unwrap_or(Path::new(""))).map_err(Failure::Wrong)
 }
 
-/// The same of a text; files that it names stand in `folder`.
+/// Reads a configuration from a text; `folder` is the folder of the files that it names.
 pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Config, Error> {
     let sources = Sources::new(file, text);
     let start = Place::new(0, 0..0);

@@ -1,4 +1,5 @@
-//! What the daemon gives up once it is set up: its user, capabilities, files and system calls that it does not need.
+//! Confinement of the daemon after the set-up: it changes its user, and drops the capabilities,
+//! files and system calls that it does not need.
 
 use std::{
     collections::BTreeMap,
@@ -22,9 +23,9 @@ use rustix::thread::{
 };
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
-/// Interfaces, routes and marks; sockets bound to an interface.
+/// Capabilities for interfaces, routes and marks, and for sockets bound to an interface.
 pub const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW);
-/// What a lookup of names reads besides the configuration.
+/// Files for the resolution of names, in addition to the configuration.
 const SYSTEM_FILES: [&str; 6] = ["/etc", "/run", "/usr", "/lib", "/lib64", "/proc"];
 
 /// A user to change to.
@@ -38,7 +39,7 @@ impl Account {
     /// The user of this name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such user.
     pub fn of(name: &str) -> Result<Self, String> {
         match User::from_name(name) {
             Ok(Some(user)) => Ok(Self {
@@ -51,7 +52,8 @@ impl Account {
     }
 }
 
-/// Has the calling thread give up what it does not need, and all capabilities but `kept`. Files below `readable` stay readable, those in `writable` can be removed. Gives a remark on what the
+/// Confines the calling thread, which keeps the capabilities `kept`. Files below `readable` stay
+/// readable, and files in `writable` can be removed. Returns a remark about features that the
 /// kernel does not support.
 ///
 /// # Errors
@@ -68,7 +70,8 @@ pub fn confine(
     };
     set_no_new_privs(true).map_err(failed("no_new_privs"))?;
     for capability in CapabilitySet::all().difference(kept) {
-        // Without CAP_SETPCAP, and for those that the kernel does not know, there is nothing to take away.
+        // Fails without CAP_SETPCAP, and for capabilities that the kernel does not have; neither
+        // matters.
         let _ = remove_capability_from_bounding_set(capability);
     }
     if let Some(account) = account {
@@ -89,10 +92,10 @@ pub fn confine(
     Ok(remark)
 }
 
-/// Has the calling thread keep what lookups of names take, and nothing else.
+/// Confines the calling thread to the resolution of names.
 ///
 /// # Errors
-/// As of [`confine`].
+/// As [`confine`].
 pub fn confine_resolver(account: Option<&Account>) -> Result<(), String> {
     confine(account, CapabilitySet::empty(), &[], None).map(|_| ())
 }
@@ -127,7 +130,7 @@ fn restrict_files(
         .then(|| "the kernel has no Landlock: files are not restricted".to_owned()))
 }
 
-/// System calls that are not in the list fail with EPERM.
+/// The seccomp filter: system calls that are not in the list fail with EPERM.
 fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     let rules: BTreeMap<i64, Vec<_>> = ALLOWED
         .iter()
@@ -144,7 +147,8 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     .try_into()
 }
 
-/// What the loop, a reload, lookups of names, and the end take. None starts a thread: the resolver's is there before.
+/// System calls of the main loop, of a reload, of name resolution, and of the exit. None starts a
+/// thread: the resolver's thread exists before.
 const ALLOWED: &[i64] = &[
     libc::SYS_accept4,
     libc::SYS_bind,
@@ -211,7 +215,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_writev,
 ];
 
-/// Older forms, which newer architectures do not have.
+/// Older system calls, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OF_THIS_MACHINE: &[i64] = &[
     libc::SYS_access,

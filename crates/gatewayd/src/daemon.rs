@@ -41,36 +41,36 @@ use crate::{
     ways::{Happened, Ways},
 };
 
-/// Batches of packets that are taken from the interface before the others have their turn.
+/// Batches of packets taken from the interface before other descriptors have their turn.
 const BATCHES: usize = 16;
-/// Reads of one socket before the others have their turn.
+/// Reads of one socket before other descriptors have their turn.
 const DRAIN: usize = 1024;
 /// Octets of the largest packet or datagram.
 const LARGEST: usize = 1 << 16;
 
-/// Names without an address at start are looked up again after this time.
+/// Names without an address at the start are resolved again after this time.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// What moves the packets.
+/// The state of the daemon.
 struct Gateway {
     start: time::Instant,
-    /// Where the configuration is, and what it said.
+    /// The path of the configuration file, and its content.
     file: PathBuf,
     config: Rc<Config>,
-    /// The addresses of the names in it, as far as they are known.
+    /// The known addresses of the names in the configuration.
     addresses: Addresses,
     resolver: Resolver,
-    /// What a reload read, while its names are looked up.
+    /// The configuration of a reload whose names are being resolved.
     wanted: Option<Config>,
-    /// When the names without an address are looked up again.
+    /// The time at which names without an address are resolved again.
     retry: Option<Instant>,
-    /// What was last said of them.
+    /// Logged failures of resolution, which are not repeated.
     failures: Vec<String>,
     log: Log,
     device: Device,
     ways: Ways,
     links: Links,
-    /// Something has changed there that could not be read.
+    /// A change of the interfaces could not be read yet.
     is_behind: bool,
     peers: Vec<Peer>,
     dropped: Dropped,
@@ -83,10 +83,10 @@ struct Gateway {
     too_big: TooBig,
 }
 
-/// Runs until a signal ends it.
+/// Runs until a signal ends the daemon.
 ///
 /// # Errors
-/// A message if the system refuses what the configuration asks for.
+/// A message if the system refuses a part of the configuration.
 pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> Result<(), String> {
     let failed = |error: io::Error| format!("signals: {}", words(&error));
     let ends = signals(&[SIGTERM, SIGINT]).map_err(failed)?;
@@ -145,7 +145,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     };
     let name = gateway.config.gateway.interface.0.clone();
     gateway.log.say(&format!("{name} is up"));
-    // Outside systemd nobody is to be told.
+    // Outside systemd there is no socket to notify.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let socket = status::path_of(&gateway.config);
     let readable = gateway.config.folders(&gateway.file);
@@ -165,7 +165,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         .map_err(|error| format!("{name}: {}", words(&error)))
 }
 
-/// Becomes readable when one of the signals has come.
+/// A stream that becomes readable when one of the signals arrives.
 fn signals(signals: &[i32]) -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     for &signal in signals {
@@ -175,7 +175,7 @@ fn signals(signals: &[i32]) -> io::Result<UnixStream> {
     Ok(read)
 }
 
-/// Those who ask something of the daemon.
+/// Sources of requests and notifications.
 struct Outside {
     ends: UnixStream,
     reloads: UnixStream,
@@ -231,7 +231,7 @@ impl Gateway {
         }
     }
 
-    /// Logs the deaths and returns of paths.
+    /// Logs deaths and returns of paths.
     fn tell_news(&mut self) {
         for peer in &mut self.peers {
             peer.tell_news(|name, path, delivers| {
@@ -243,7 +243,7 @@ impl Gateway {
     }
 
     fn follow_links(&mut self) {
-        // The list takes a descriptor. Without one the next turn tries again.
+        // Listing the interfaces takes a descriptor. Without one the next turn repeats it.
         let links = Links::now();
         self.is_behind = links.is_err();
         let Ok(links) = links else { return };
@@ -269,8 +269,8 @@ impl Gateway {
         }
     }
 
-    /// Reads the configuration again, and has its names looked up: a reload before that still waits is dropped. Gives the outcome if there is
-    /// one already.
+    /// Reads the configuration again and starts the resolution of its names. An earlier reload that
+    /// still waits is dropped. Returns the outcome if it is already known.
     fn reload(&mut self) -> Option<String> {
         if self.wanted.take().is_some() {
             self.resolver.forget();
@@ -295,7 +295,7 @@ impl Gateway {
         None
     }
 
-    /// Goes on with what waits for addresses. Gives the outcome of a reload.
+    /// Processes resolved addresses. Returns the outcome of a reload.
     fn on_answer(&mut self, answer: Answer) -> Option<String> {
         let Some(config) = self.wanted.take() else {
             self.on_addresses(answer);
@@ -308,7 +308,7 @@ impl Gateway {
         Some(self.outcome(changed))
     }
 
-    /// Ends a reload. If anything is wrong nothing has changed, and the log has the same message.
+    /// Ends a reload: logs the outcome and returns it. After an error nothing has changed.
     fn outcome(&mut self, changed: Result<(), String>) -> String {
         let said = match changed {
             Ok(()) => {
@@ -329,7 +329,7 @@ impl Gateway {
         said
     }
 
-    /// Has names that had no address at start looked up again.
+    /// Starts another resolution of names that had no address at the start.
     fn follow_names(&mut self) {
         if self.retry.is_none_or(|retry| retry > self.now()) {
             return;
@@ -344,7 +344,7 @@ impl Gateway {
         }
     }
 
-    /// Gives the peers the addresses that names had not at start.
+    /// Gives resolved addresses to the peers.
     fn on_addresses(&mut self, answer: Answer) {
         let mut failures = answer.failures;
         if !answer.addresses.is_empty() {
@@ -372,7 +372,7 @@ impl Gateway {
         self.retry = Some(self.now() + RETRY);
     }
 
-    /// Sets the routes of a peer that is up although not all its names have addresses.
+    /// Sets the routes to a peer that is up although not all of its names have addresses.
     fn follow_routes(&mut self) {
         let is_new = |peer: &&mut Peer| !peer.is_routed && peer.tunnel.is_up();
         let new = self.peers.iter_mut().filter(is_new);
@@ -385,8 +385,8 @@ impl Gateway {
         }
     }
 
-    /// The routes to peers whose names have addresses, and to those that were up. A default route before that would have the resolver's
-    /// own packets wait for the addresses.
+    /// The routes to peers whose names have addresses, and to peers that were up. With an earlier
+    /// default route, the resolver's packets would enter the tunnel, which waits for the addresses.
     fn routes(&self, config: &Config, known: &Addresses) -> Vec<ipnet::IpNet> {
         let was_routed = |peer: &config::Peer| {
             let mut peers = self.peers.iter();
@@ -414,12 +414,12 @@ impl Gateway {
         }
         let routes = self.routes(config, &addresses);
         if let Err(why) = self.device.set_routes(&routes) {
-            // What was there before can be set again, unless somebody else has taken it meanwhile.
+            // The previous routes can be set again, unless another process has taken one meanwhile.
             let before = self.routes(&self.config, &self.addresses);
             let _ = self.device.set_routes(&before);
             return Err(why);
         }
-        // From here on nothing fails.
+        // No step after this can fail.
         self.ways.replace(ways);
         self.ways.hold(&self.links);
         for (place, change) in changes {
@@ -540,7 +540,8 @@ impl Gateway {
         }
     }
 
-    /// Takes all that waits, within reason: a report that waits behind other datagrams would make its path seem silent.
+    /// Takes waiting datagrams, up to a limit: a report that waits after other datagrams would make
+    /// its path appear silent.
     fn take_datagrams(&mut self, local: u32) {
         let mut buffer = std::mem::take(&mut self.received);
         for _ in 0..DRAIN {
@@ -562,7 +563,8 @@ impl Gateway {
         self.received = buffer;
     }
 
-    /// Finds the tunnel of a datagram by the index that it names. An initiation names none: each tunnel sees it, and the one whose key opens it answers.
+    /// Passes a datagram to the tunnel with the index in it. An initiation has no index: each
+    /// tunnel receives it, and the one with the right key answers.
     fn on_datagram(
         &mut self,
         datagram: &mut [u8],
@@ -617,7 +619,8 @@ impl Gateway {
         }
     }
 
-    /// Sends and delivers what the tunnels have. All of it is done at one time: the tunnel does what is due once per time.
+    /// Sends and delivers the tunnels' datagrams and packets, all at the same time: a tunnel
+    /// handles due events once per time.
     fn flush(&mut self) {
         let now = self.now();
         for peer in &mut self.peers {
@@ -643,8 +646,8 @@ impl Gateway {
         self.dropped.not_sent = self.batches.not_sent;
     }
 
-    /// The interface's MTU is the smallest of the tunnels that are up, so that the kernel tells senders. A change takes a descriptor;
-    /// without one the next turn tries again.
+    /// Sets the interface's MTU to the smallest of the tunnels that are up, so that the kernel
+    /// notifies senders. A change takes a descriptor; without one the next turn repeats it.
     fn follow_mtu(&mut self) {
         let up = self.peers.iter().filter(|peer| peer.tunnel.is_up());
         if let Some(mtu) = up.map(|peer| peer.tunnel.inner_mtu()).min() {
@@ -674,7 +677,7 @@ impl Gateway {
 
     fn report_of(&self, peer: &Peer) -> PeerReport {
         let stats = peer.tunnel.stats();
-        // A path that was taken out of the configuration.
+        // Whether a path was removed from the configuration.
         let is_gone = |path: PathId| {
             !self.config.path.is_empty() && !self.ways.paths().any(|(known, _)| known == path)
         };
@@ -721,7 +724,7 @@ fn since(start: time::Instant) -> Instant {
     Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// What can be read.
+/// Readable descriptors.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "one for each kind of descriptor"
@@ -753,7 +756,7 @@ fn timespec(wait: Duration) -> Timespec {
     }
 }
 
-/// A size that the kernel takes as an MTU.
+/// The MTU as the kernel's type.
 fn octets(mtu: usize) -> u16 {
     u16::try_from(mtu).unwrap_or(u16::MAX)
 }

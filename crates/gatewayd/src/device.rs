@@ -1,4 +1,4 @@
-//! The TUN interface, its addresses and the routes to what is behind the peers.
+//! The TUN interface, its addresses and the routes to the peers' networks.
 
 use std::{
     io,
@@ -15,10 +15,11 @@ use crate::{
     netlink::{Netlink, family},
 };
 
-/// The least MTU of an interface with IPv6 (RFC 8200 §5): the kernel takes the addresses away below it.
+/// The least MTU of an interface with IPv6 (RFC 8200 §5): below it the kernel removes the
+/// addresses.
 const LEAST_V6: u16 = 1280;
 
-/// The interface. It, its routes and the rules for them are gone when this is dropped.
+/// The interface. It is removed with its routes and rules on drop.
 pub struct Device {
     tun: SyncDevice,
     name: String,
@@ -31,7 +32,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Makes the interface that the configuration describes.
+    /// Creates the configured interface.
     ///
     /// # Errors
     /// A message that names the interface, and the address or the route that the kernel refused.
@@ -46,7 +47,7 @@ impl Device {
             let builder = DeviceBuilder::new().name(&name).mtu(mtu);
             builder.offload(offload).build_sync()
         };
-        // A kernel without offloads passes each packet by itself.
+        // A kernel without offloads passes each packet separately.
         let tun = build(true)
             .or_else(|_| build(false))
             .map_err(|error| failed("", &error))?;
@@ -72,10 +73,10 @@ impl Device {
         Ok(device)
     }
 
-    /// Has these routes lead into the interface, and no others.
+    /// Sets the routes into the interface, and removes all others.
     ///
     /// # Errors
-    /// A message that names the route that the kernel refused. Those before it are set.
+    /// A message that names the route that the kernel refused. Earlier routes in the list are set.
     pub fn set_routes(&mut self, wanted: &[IpNet]) -> Result<(), String> {
         let stale: Vec<IpNet> = self
             .routes
@@ -112,7 +113,7 @@ impl Device {
         self.mtu
     }
 
-    /// Sets the MTU, so that the kernel tells senders how large their packets may be.
+    /// Sets the MTU, so that the kernel notifies senders of packets that are too large.
     pub fn set_mtu(&mut self, mtu: u16) -> io::Result<()> {
         let mtu = mtu.max(self.least);
         if mtu != self.mtu {
@@ -122,10 +123,10 @@ impl Device {
         Ok(())
     }
 
-    /// Takes packets from the kernel: those that it has put together are split.
+    /// Receives packets from the kernel, and splits merged ones.
     ///
     /// # Errors
-    /// If there are none, or the interface is gone.
+    /// If there are no packets, or the interface is gone.
     pub fn receive(&self, batch: &mut Batch) -> io::Result<()> {
         batch.count = 0;
         batch.count =
@@ -134,7 +135,8 @@ impl Device {
         Ok(())
     }
 
-    /// Gives packets to the kernel. Those of one flow are put together. How often the kernel refused.
+    /// Sends packets to the kernel, merging packets of a flow. Returns how often the kernel
+    /// refused.
     pub fn send(&mut self, delivered: &mut Delivered) -> u64 {
         let packets = &mut delivered.packets[..std::mem::take(&mut delivered.count)];
         if packets.is_empty() {
@@ -145,15 +147,16 @@ impl Device {
     }
 }
 
-/// Octets before a packet, where its header for the kernel goes.
+/// Octets before a packet, for the kernel's offload header.
 const HEADROOM: usize = VIRTIO_NET_HDR_LEN;
-/// Packets of a batch.
+/// Packets per batch.
 const BATCH: usize = IDEAL_BATCH_SIZE;
 
-/// Octets that a flow's packets take when they are put together.
+/// Capacity of a buffer in which a flow's packets are merged.
 const TOGETHER: usize = 2 * HEADROOM + (1 << 16);
 
-/// Packets for the kernel. Their buffers are used again, and have room for what is put together: without it each packet is written by itself.
+/// Packets for the kernel, in reused buffers. Each buffer has capacity for merging: without it each
+/// packet is written separately.
 #[derive(Default)]
 pub struct Delivered {
     packets: Vec<Vec<u8>>,
@@ -173,7 +176,7 @@ impl Delivered {
         self.count += 1;
     }
 
-    /// Whether it is to be sent before more are added.
+    /// Whether it must be sent before more packets are added.
     pub fn is_full(&self) -> bool {
         self.count == BATCH
     }
@@ -182,7 +185,8 @@ impl Delivered {
 /// Octets of the largest packet that an operator may set as MTU.
 const LARGEST: usize = 9_216;
 
-/// Packets from the kernel. The default has no room for any, so that taking one out of its place costs nothing.
+/// Packets from the kernel. The default value allocates no memory, so that it can replace a batch
+/// that is taken out.
 #[derive(Default)]
 pub struct Batch {
     raw: Vec<u8>,
@@ -192,7 +196,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Room for as many as come at once.
+    /// A batch with memory for the largest read.
     pub fn new() -> Self {
         Self {
             raw: vec![0; HEADROOM + (1 << 16)],
@@ -202,7 +206,6 @@ impl Batch {
         }
     }
 
-    /// The packets.
     pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
         let packets = self.packets.iter().zip(&self.sizes);
         packets
@@ -229,7 +232,7 @@ impl AsFd for Device {
     }
 }
 
-/// What is behind these peers. The kernel itself adds a route to the network of an address.
+/// The routes to these peers. The kernel itself adds a route to the network of an address.
 pub fn routes<'a>(config: &Config, peers: impl IntoIterator<Item = &'a Peer>) -> Vec<IpNet> {
     let own = &config.gateway.addresses;
     let is_own = |net: &IpNet| own.iter().any(|own| own.0.trunc() == *net);
@@ -244,7 +247,7 @@ pub fn routes<'a>(config: &Config, peers: impl IntoIterator<Item = &'a Peer>) ->
 mod tests {
     use super::{BATCH, Delivered, HEADROOM};
 
-    /// Without room the packets of a flow are written separately.
+    /// Without capacity for merging, the packets of a flow are written separately.
     #[test]
     fn each_delivered_packet_has_room_for_a_whole_batch() {
         let mut delivered = Delivered::default();

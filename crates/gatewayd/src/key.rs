@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, de};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroize;
 
-/// Thirty-two octets, in base64.
+/// A key of thirty-two octets, displayed in base64.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(pub [u8; 32]);
 
@@ -18,7 +18,7 @@ impl fmt::Display for Key {
 }
 
 impl fmt::Debug for Key {
-    /// It may be a private one.
+    /// Omits the octets, which may be a private key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
     }
@@ -42,7 +42,7 @@ impl FromStr for Key {
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A private key does not belong into a message.
+        // The message must not contain a private key.
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(|why| {
             de::Error::custom(format!(
@@ -59,11 +59,11 @@ impl<'de> Deserialize<'de> for Key {
 pub fn generate() -> Result<Key, getrandom::Error> {
     let mut octets = [0; 32];
     getrandom::fill(&mut octets)?;
-    // Clamped (RFC 7748 §5), as others show them.
+    // Clamped (RFC 7748 §5), as other programs print private keys.
     Ok(Key(StaticSecret::from(octets).to_bytes()))
 }
 
-/// The public key of a private one.
+/// The public key of a private key.
 pub fn public(key: &Key) -> Key {
     Key(PublicKey::from(&StaticSecret::from(key.0)).to_bytes())
 }

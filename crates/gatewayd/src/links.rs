@@ -11,15 +11,15 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags};
 use rustix::io::Errno;
 
-/// Changes of links and of addresses of both families (rtnetlink(7)).
+/// Multicast groups for changes of links and of addresses of both families (rtnetlink(7)).
 const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 
 /// An interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Link {
-    /// Another one after the interface was deleted and made again.
+    /// The interface index, which differs after the interface was deleted and created again.
     pub index: usize,
-    /// It is up and has its carrier.
+    /// Whether it is up and has its carrier.
     pub is_running: bool,
     /// Its addresses.
     pub addresses: BTreeSet<IpAddr>,
@@ -38,7 +38,8 @@ impl Links {
         let mut links = Self::default();
         for entry in getifaddrs()? {
             let link = links.0.entry(entry.interface_name).or_default();
-            // The kernel clears IFF_RUNNING up to a second after IFF_LOWER_UP, and sets it only when it sends again.
+            // The kernel clears IFF_RUNNING up to a second after IFF_LOWER_UP, and sets it only
+            // when it sends again.
             let running =
                 InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING | InterfaceFlags::IFF_LOWER_UP;
             link.is_running = entry.flags.contains(running);
@@ -62,12 +63,12 @@ impl Links {
     }
 }
 
-/// Becomes readable when an interface or an address changes. What has changed is seen by comparing [`Links`], so that a lost
-/// notification costs nothing once another comes.
+/// A socket that becomes readable when an interface or an address changes. Changes are found by a
+/// comparison of [`Links`], so that a lost notification has no effect after a later one.
 pub struct Watch(Socket);
 
 impl Watch {
-    /// Begins to watch.
+    /// Starts to watch.
     ///
     /// # Errors
     /// If the system refuses.
@@ -78,14 +79,14 @@ impl Watch {
         Ok(Self(socket))
     }
 
-    /// Takes the notifications.
+    /// Discards the notifications.
     pub fn drain(&self) {
         let mut buffer = Vec::with_capacity(1 << 14);
         loop {
             buffer.clear();
             match self.0.recv(&mut buffer, 0) {
                 Ok(_) => {}
-                // Notifications were lost: there is something to see.
+                // Notifications were lost; the comparison finds the changes.
                 Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {}
                 Err(_) => return,
             }

@@ -1,4 +1,5 @@
-//! Messages of the daemon on standard error. There is none per packet, and their number is limited.
+//! Messages of the daemon on standard error. There is no message per packet, and their rate is
+//! limited.
 
 use std::{
     io::{self, Write},
@@ -7,7 +8,7 @@ use std::{
 
 use anabranch_core::shown;
 
-/// Messages within [`PERIOD`], at most.
+/// The most messages within [`PERIOD`].
 const MOST: u32 = 20;
 const PERIOD: Duration = Duration::from_secs(10);
 
@@ -42,7 +43,7 @@ impl Log {
     /// Writes a message, unless there were too many.
     pub fn say(&mut self, message: &str) {
         for line in self.lines(message, Instant::now()) {
-            // A log that nobody takes is no reason to end.
+            // A failure to write the log must not end the daemon.
             let _ = io::stderr().write_all(self.line(&line).as_bytes());
         }
     }

@@ -1,4 +1,4 @@
-//! `anabranch-gateway`: makes keys, checks the configuration of a gateway, and runs it.
+//! `anabranch-gateway`: generates keys, checks the configuration of a gateway, and runs it.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -34,7 +34,7 @@ use clap::{Parser, Subcommand};
 
 use crate::log::Log;
 
-/// Why a command fails.
+/// The reason why a command fails.
 enum Failure {
     /// Bad input.
     Input(String),
@@ -42,11 +42,11 @@ enum Failure {
     System(String),
 }
 
-/// The exit status of bad input, as of every command of the project.
+/// The exit status of bad input, the same for every command of the project.
 const BAD_INPUT: u8 = 2;
 
 impl Failure {
-    /// As of every command of the project.
+    /// The exit status, the same for every command of the project.
     fn status(&self) -> u8 {
         match self {
             Self::Input(_) => BAD_INPUT,
@@ -120,11 +120,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // A message may quote a name: a terminal obeys nothing in it.
+    // A message may quote a name, whose control characters must not reach a terminal.
     panic::set_hook(Box::new(|panic| complain(&panic.to_string())));
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // The arguments are quoted in the error.
+        // The error quotes the arguments.
         Err(error) if error.use_stderr() => {
             eprint!("{}", shown::terminal(&error.render().to_string()));
             return ExitCode::from(BAD_INPUT);
@@ -133,7 +133,7 @@ fn main() -> ExitCode {
     };
     match run(arguments.command) {
         Ok(text) => match write(&text) {
-            // A reader that has seen enough is no error.
+            // A reader that closes the pipe early is not an error.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
             _ => ExitCode::SUCCESS,
         },
@@ -149,7 +149,7 @@ fn complain(message: &str) {
     eprintln!("error: {}", shown::terminal(message));
 }
 
-/// Writes to standard output; a terminal obeys nothing in it.
+/// Writes to standard output, without control characters if it is a terminal.
 fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout();
     if out.is_terminal() {
@@ -168,7 +168,7 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Keygen { out } => keygen(out.as_deref()).map_err(Failure::Input),
         Command::Check { file } => {
             let config = load(&file)?;
-            // Where the interfaces cannot be listed there is nothing to remark.
+            // If the interfaces cannot be listed, there are no remarks.
             let links = links::Links::now().ok();
             for remark in links
                 .iter()
@@ -235,7 +235,8 @@ mod tests {
 
     use super::Arguments;
 
-    /// A new argument that names a file belongs into this list, and one that is written into `tests/all/outputs.rs`.
+    /// A new argument that names a file must be added to this list, and to `tests/all/outputs.rs`
+    /// if the file is written.
     #[test]
     fn every_argument_that_names_a_file_is_known() {
         let mut found = Vec::new();

@@ -11,20 +11,20 @@ use anabranch_core::system::words;
 
 use crate::status::Report;
 
-/// Clients that may be connected; the oldest gives way.
+/// The most connected clients; another one replaces the oldest.
 const CLIENTS: usize = 8;
 
-/// The socket that Prometheus connects to.
+/// The listening socket for Prometheus.
 pub struct Metrics {
     listener: TcpListener,
     clients: Vec<TcpStream>,
 }
 
 impl Metrics {
-    /// Listens.
+    /// Listens at an address.
     ///
     /// # Errors
-    /// If the address is in use, or not this machine's.
+    /// If the address is in use, or does not belong to this machine.
     pub fn open(address: SocketAddr) -> Result<Self, String> {
         let failed = |error: io::Error| format!("{address}: {}", words(&error));
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -33,13 +33,13 @@ impl Metrics {
         Ok(Self { listener, clients })
     }
 
-    /// What to wait on.
+    /// The descriptors to wait on.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let clients = self.clients.iter().map(AsFd::as_fd);
         std::iter::once(self.listener.as_fd()).chain(clients)
     }
 
-    /// Takes new clients, and answers those that have asked. The connection ends with the answer.
+    /// Accepts new clients, and answers requests. The connection ends with the answer.
     pub fn serve(&mut self, report: impl Fn() -> Report) {
         self.clients.retain_mut(|client| !answer(client, &report));
         while let Ok((client, _)) = self.listener.accept() {
@@ -53,7 +53,7 @@ impl Metrics {
     }
 }
 
-/// Whether the client is done with.
+/// Answers a client if it sent a request. Returns whether the connection ends.
 fn answer(client: &mut TcpStream, report: impl Fn() -> Report) -> bool {
     let mut request = [0; 4096];
     match client.read(&mut request) {
@@ -181,7 +181,7 @@ impl Text {
     }
 }
 
-/// A label's value as the format wants it.
+/// A label's value with the escapes of the format.
 fn escaped(value: &str) -> String {
     value
         .replace('\\', "\\\\")

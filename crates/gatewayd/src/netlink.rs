@@ -18,9 +18,9 @@ use netlink_packet_route::{
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-/// The mark of the tunnel's own datagrams, and the table of routes that these do not use.
+/// The mark of the tunnel's datagrams, and the number of the routing table that they do not use.
 pub const MARK: u32 = 51_900;
-/// Before the kernel's rule for the main table, 32766.
+/// Rule priorities before the kernel's rule for the main table, 32766.
 const MAIN_WITHOUT_DEFAULT: u32 = 32_764;
 const OWN_TABLE: u32 = 32_765;
 
@@ -31,7 +31,7 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// Opens one.
+    /// Opens a socket.
     ///
     /// # Errors
     /// If the system refuses.
@@ -67,12 +67,12 @@ impl Netlink {
         }
     }
 
-    /// Gives the interface an address. The kernel adds a route to its network.
+    /// Adds an address to the interface. The kernel adds a route to its network.
     pub fn add_address(&mut self, own: IpNet, interface: u32) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(&own);
         message.header.prefix_len = own.prefix_len();
-        // The interface has no link to detect duplicates on (RFC 4862 §5.4).
+        // Duplicate address detection does not apply to the interface (RFC 4862 §5.4).
         message.header.flags = AddressHeaderFlags::Nodad;
         message.header.index = interface;
         message.attributes = vec![
@@ -83,20 +83,21 @@ impl Netlink {
         self.request(message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Adds a route into the interface. A default route goes to a table of its own.
+    /// Adds a route into the interface. A default route is added to a separate table.
     pub fn add_route(&mut self, net: IpNet, interface: u32) -> io::Result<()> {
         let message = RouteNetlinkMessage::NewRoute(route(net, interface));
         self.request(message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Takes a route away.
+    /// Deletes a route.
     pub fn delete_route(&mut self, net: IpNet, interface: u32) -> io::Result<()> {
         self.request(RouteNetlinkMessage::DelRoute(route(net, interface)), 0)
     }
 
-    /// Has everything but the tunnel's own datagrams use the table of default routes, after the main table's other routes.
+    /// Adds the rules by which all packets except the tunnel's datagrams use the table of default
+    /// routes, after the other routes of the main table.
     pub fn add_rules(&mut self, family: AddressFamily) -> io::Result<()> {
-        // What a killed daemon left behind.
+        // Rules that a killed daemon left.
         self.delete_rules(family);
         for rule in rules(family) {
             self.request(
@@ -107,7 +108,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Takes the rules of [`Self::add_rules`] away.
+    /// Deletes the rules of [`Self::add_rules`].
     pub fn delete_rules(&mut self, family: AddressFamily) {
         for rule in rules(family) {
             let _ = self.request(RouteNetlinkMessage::DelRule(rule), 0);

@@ -1,4 +1,4 @@
-//! The configuration of another end, from this one's.
+//! The configuration of another end, derived from this end's.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use crate::{
     key::public,
 };
 
-/// A configuration that goes with this one; its private key has to be made there.
+/// The matching configuration of a peer. Its private key must be generated there.
 ///
 /// # Errors
-/// If there is no such peer, or none is named where there are several.
+/// If there is no such peer, or if there are several and none is named.
 pub fn other_end(
     config: &Config,
     name: Option<&str>,
@@ -38,7 +38,7 @@ pub fn other_end(
         let items: Vec<String> = items.iter().map(|item| format!("\"{item}\"")).collect();
         format!("[{}]", items.join(", "))
     };
-    // The other end's own addresses: hosts in this end's networks.
+    // The other end's addresses: hosts in this end's networks.
     let inside = |prefix: &&anabranch_document::select::Prefix| {
         let is_host = prefix.0.prefix_len() == prefix.0.max_prefix_len();
         is_host

@@ -1,4 +1,4 @@
-//! The other ends: their tunnels, and where these go.
+//! The other ends: their tunnels, and the addresses of these.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ use crate::{
     ways::Ways,
 };
 
-/// The kernel's random octets.
+/// The kernel's source of random octets.
 struct System;
 
 impl Entropy for System {
@@ -43,21 +43,21 @@ pub struct Traffic {
 pub struct Peer {
     /// Its name in the configuration.
     pub name: String,
-    /// What is behind it.
+    /// The networks reached through it.
     pub allowed: Vec<IpNet>,
     /// The tunnel to it.
     pub tunnel: Tunnel,
-    /// What its paths carried.
+    /// The traffic of its paths.
     pub traffic: [Traffic; PATHS],
-    /// Its routes are set: all its names have addresses, or it was up.
+    /// Whether its routes are set: all its names have addresses, or it was up.
     pub is_routed: bool,
-    /// Which paths delivered when [`Self::tell_news`] was last called.
+    /// The paths that delivered at the last call of [`Self::tell_news`].
     delivered: [bool; PATHS],
     keys: Identity,
     paths: Vec<PathConfig>,
 }
 
-/// The other end's public key and the pre-shared key: a tunnel with others is another one.
+/// The other end's public key and the pre-shared key. A change of either makes it another tunnel.
 type Identity = ([u8; 32], Option<[u8; 32]>);
 
 impl Peer {
@@ -66,7 +66,8 @@ impl Peer {
         self.keys == identity(peer)
     }
 
-    /// Tells the peer's name, the path and whether it delivers, of each path that has begun to deliver since the last call or has died.
+    /// Calls `tell` for each path that has begun to deliver since the last call or has died, with
+    /// the peer's name, the path and whether it delivers.
     pub fn tell_news(&mut self, mut tell: impl FnMut(&str, PathId, bool)) {
         for (path, state) in self.tunnel.states() {
             let delivers = match state {
@@ -81,12 +82,13 @@ impl Peer {
         }
     }
 
-    /// Whether a path delivered when [`Self::tell_news`] was last called, as the other end's reports had it.
+    /// Whether a path delivered at the last call of [`Self::tell_news`], according to the other
+    /// end's reports.
     pub fn delivers(&self, path: PathId) -> bool {
         self.delivered[path.index()]
     }
 
-    /// Takes what a changed configuration says of the peer; its sessions go on.
+    /// Applies a changed configuration of the peer; its sessions continue.
     pub fn change(&mut self, new: Change, now: Instant) {
         for path in &self.paths {
             if !new.paths.iter().any(|other| other.id == path.id) {
@@ -106,7 +108,7 @@ impl Peer {
     }
 }
 
-/// What may change of a peer.
+/// The part of a peer's configuration that may change.
 pub struct Change {
     name: String,
     allowed: Vec<IpNet>,
@@ -115,7 +117,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// What a configuration says of a peer.
+    /// The configuration of a peer.
     ///
     /// # Errors
     /// If it has too many endpoints.
@@ -146,7 +148,7 @@ fn sources(allowed: &[IpNet]) -> Vec<inner::Prefix> {
     allowed.iter().filter_map(source).collect()
 }
 
-/// The addresses of each peer's endpoints, in the configuration's order, without those of names that are not known.
+/// The known addresses of each peer's endpoints, in the configuration's order.
 pub fn remotes(config: &Config, known: &Addresses) -> Vec<Vec<SocketAddr>> {
     let address = |endpoint: &Endpoint| match endpoint {
         Endpoint::Address(address) => Some(*address),
@@ -158,7 +160,7 @@ pub fn remotes(config: &Config, known: &Addresses) -> Vec<Vec<SocketAddr>> {
         .collect()
 }
 
-/// The names of a peer's endpoints that are not known.
+/// The names of a peer's endpoints without a known address.
 pub fn unknown<'a>(
     peer: &'a config::Peer,
     known: &'a Addresses,
@@ -172,7 +174,7 @@ pub fn unknown<'a>(
     })
 }
 
-/// The same of all peers, each once.
+/// The names of all peers' endpoints without a known address, without duplicates.
 pub fn all_unknown(config: &Config, known: &Addresses) -> Vec<Name> {
     let peers = config.peer.0.iter();
     let mut names: Vec<Name> = peers.flat_map(|(_, peer)| unknown(peer, known)).collect();
@@ -181,7 +183,7 @@ pub fn all_unknown(config: &Config, known: &Addresses) -> Vec<Name> {
     names
 }
 
-/// A peer that has just been configured.
+/// Creates a newly configured peer.
 ///
 /// # Errors
 /// If there is no private key.
@@ -215,7 +217,7 @@ pub fn peer(
     })
 }
 
-/// How packets are treated, in the configuration's order.
+/// The treatment of packets, in the configuration's order.
 fn rules(config: &Config, ways: &Ways) -> Vec<Rule> {
     let path = |name: &String| ways.paths().find(|(_, other)| *other == name);
     let rules = config.class.0.iter().filter_map(|(_, class)| {
@@ -233,11 +235,11 @@ fn rules(config: &Config, ways: &Ways) -> Vec<Rule> {
     rules.collect()
 }
 
-/// The paths to a peer. Path `i` goes to endpoint `i`; where there are fewer endpoints they are used in turn, and where no path is
-/// configured there is one for each endpoint.
+/// The paths to a peer. Path `i` leads to endpoint `i`; if there are fewer endpoints, paths take
+/// them in turn. If no path is configured, there is one for each endpoint.
 ///
 /// # Errors
-/// If there are more than a tunnel has.
+/// If there are more paths than a tunnel supports.
 fn paths(config: &Config, remotes: &[SocketAddr], ways: &Ways) -> Result<Vec<PathConfig>, String> {
     if config.path.is_empty() {
         let path = |(number, &remote): (u8, &SocketAddr)| {
@@ -257,7 +259,7 @@ fn paths(config: &Config, remotes: &[SocketAddr], ways: &Ways) -> Result<Vec<Pat
     let paths = ways.paths().filter_map(|(id, name)| {
         let mut ways = config.path.0.iter().enumerate();
         let (place, (_, way)) = ways.find(|(_, (other, _))| other == name)?;
-        // A source address reaches addresses of its own family.
+        // A source address reaches only addresses of its family.
         let is_fit = |remote: &&SocketAddr| {
             let source = way.source;
             source.is_none_or(|source| source.0.is_ipv4() == remote.is_ipv4())

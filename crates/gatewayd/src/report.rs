@@ -1,4 +1,4 @@
-//! What a configuration says, for its author.
+//! A description of a configuration for its author.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::{
     links::Links,
 };
 
-/// A few lines.
+/// The description, in a few lines.
 pub fn report(config: &Config) -> String {
     let mut text = String::new();
     let list = |items: Vec<String>| items.join(", ");
@@ -62,7 +62,7 @@ pub fn report(config: &Config) -> String {
     text
 }
 
-/// What the paths need that this machine does not have now. It may come later.
+/// Interfaces and addresses of paths that this machine lacks now. They may be added later.
 pub fn remarks(config: &Config, links: &Links) -> Vec<String> {
     let interfaces: Vec<&str> = links.0.keys().map(String::as_str).collect();
     let remark = |(name, way): &(String, Way)| {

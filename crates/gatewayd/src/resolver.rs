@@ -1,4 +1,5 @@
-//! Looks up the names of endpoints in a thread of its own: a resolver that does not answer must not stop the tunnel.
+//! Resolution of the names of endpoints in a separate thread: a resolver that does not answer must
+//! not stop the tunnel.
 
 use std::{
     collections::BTreeMap,
@@ -20,33 +21,34 @@ pub type Name = (String, u16);
 /// The addresses of names.
 pub type Addresses = BTreeMap<Name, SocketAddr>;
 
-/// Names to look up.
+/// Names to resolve.
 pub struct Question {
     /// The names.
     pub names: Vec<Name>,
-    /// The names after one without an address are not looked up.
+    /// Whether to skip the names after one without an address.
     pub stops_at_failure: bool,
 }
 
-/// What became of a question.
+/// The result of a question.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// The names that have an address.
+    /// The addresses that were found.
     pub addresses: Addresses,
-    /// A message for each of the others.
+    /// A message for each name without an address.
     pub failures: Vec<String>,
 }
 
-/// One lookup at a time. A question takes the place of the one before it, whose answer is dropped.
+/// Handles one question at a time. A new question replaces the previous one, whose answer is
+/// dropped.
 pub struct Resolver {
     questions: Sender<Question>,
     answers: Receiver<Answer>,
     readable: UnixStream,
-    /// The thread is looking up.
+    /// Whether the thread is working.
     is_busy: bool,
-    /// Its answer is still wanted.
+    /// Whether its answer is still needed.
     is_wanted: bool,
-    /// Asked once the thread has answered.
+    /// The question for the thread after its answer.
     next: Option<Question>,
 }
 
@@ -93,30 +95,30 @@ impl Resolver {
         })
     }
 
-    /// Has names looked up.
+    /// Starts the resolution of names.
     pub fn ask(&mut self, question: Question) {
         if self.is_busy {
             self.is_wanted = false;
             self.next = Some(question);
             return;
         }
-        // Without its thread nothing is answered: the daemon carries packets all the same.
+        // If its thread has ended there are no answers, but the daemon continues to carry packets.
         self.is_busy = self.questions.send(question).is_ok();
         self.is_wanted = true;
     }
 
-    /// Drops what was asked.
+    /// Drops the pending question.
     pub fn forget(&mut self) {
         self.is_wanted = false;
         self.next = None;
     }
 
-    /// Whether an answer will come.
+    /// Whether an answer will arrive.
     pub fn is_asked(&self) -> bool {
         self.is_wanted || self.next.is_some()
     }
 
-    /// The answer to the last question, if it is there.
+    /// The answer to the last question, if available.
     pub fn answer(&mut self) -> Option<Answer> {
         let _ = self.readable.read(&mut [0; 64]);
         let answer = self.answers.try_recv().ok()?;
@@ -154,7 +156,7 @@ fn answer_to(question: &Question, look_up: impl Fn(&Name) -> Result<SocketAddr, 
     answer
 }
 
-/// Asks the system's resolver.
+/// Queries the system's resolver.
 ///
 /// # Errors
 /// A message that names the endpoint.
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_replaces_the_one_before() {
+    fn a_question_replaces_the_previous_one() {
         let (go, gate) = channel::<()>();
         let slow = move |name: &Name| {
             gate.recv().expect("the test goes on");
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_question_has_no_answer() {
+    fn a_dropped_question_has_no_answer() {
         let mut resolver = Resolver::start(|| Ok(()), look_up).expect("a thread");
         resolver.ask(question(&["first"], true));
         resolver.forget();
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_ends_a_lookup_only_where_it_shall() {
+    fn a_failure_ends_a_lookup_only_if_requested() {
         let mut resolver = Resolver::start(|| Ok(()), look_up).expect("a thread");
         for (stops, found) in [(true, 0), (false, 1)] {
             resolver.ask(question(&["absent", "there"], stops));

@@ -34,69 +34,73 @@ use crate::{
     netlink::MARK,
 };
 
-/// Octets that wait in the kernel. It grants less where `net.core.rmem_max` and `net.core.wmem_max` are smaller.
+/// Octets that may wait in the kernel. It grants less if `net.core.rmem_max` and
+/// `net.core.wmem_max` are smaller.
 const BUFFER: usize = 4 << 20;
 
-/// The most that a datagram's stamp is believed to be old: the clock of the stamps may be set.
+/// The greatest accepted age of a datagram's timestamp, because the clock of the timestamps may be
+/// set.
 const OLDEST: Duration = Duration::from_secs(1);
 
-/// Octets of the stamp, the size and the traffic class that come with datagrams.
+/// Octets of control messages with datagrams: timestamp, size and traffic class.
 const CONTROL: usize = 128;
 
-/// Destinations without GSO that are remembered.
+/// The most destinations without GSO that are remembered.
 const DESTINATIONS: usize = 64;
 
-/// Datagrams of one sender, one behind the other in a buffer.
+/// Consecutive datagrams of one sender in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Octets of all of them.
+    /// Total octets.
     pub length: usize,
-    /// Octets of each but the last, which may be shorter.
+    /// Octets of each datagram; the last may be shorter.
     pub segment: usize,
-    /// Who sent them.
+    /// The sender's address.
     pub from: SocketAddr,
-    /// How long ago the kernel had them.
+    /// The time since the kernel received them.
     pub age: Duration,
     /// The ECN field of each.
     pub ecn: Ecn,
 }
 
-/// What the kernel is to know of datagrams besides where they go.
+/// Properties of sent datagrams other than their destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marks {
     /// The ECN field of each.
     pub ecn: Ecn,
-    /// The other end has reported datagrams of this path, so the next hop is there (`MSG_CONFIRM` of send(2)). Without that the kernel
-    /// asks for it now and then. If it does in a failure it gives up, and asks once a second only.
+    /// Whether the other end has reported datagrams of this path, so that the next hop is known to
+    /// be reachable (`MSG_CONFIRM` of send(2)). Otherwise the kernel probes the next hop now and
+    /// then. If a probe fails during an outage, the kernel gives the next hop up and repeats the
+    /// request only once per second.
     pub is_confirmed: bool,
 }
 
-/// Where a socket is bound.
+/// The binding of a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
-    /// What an operator calls it.
+    /// The name for messages.
     pub label: String,
     /// The interface that it is bound to.
     pub interface: Option<String>,
-    /// The address and port. All of IPv6 is all of IPv4 as well, unless `only_v6`.
+    /// The address and port. The unspecified IPv6 address includes IPv4, unless `only_v6`.
     pub address: SocketAddr,
-    /// It does not take IPv4.
+    /// Whether the socket refuses IPv4.
     pub only_v6: bool,
 }
 
 impl Bind {
-    /// Whether it can send to this address.
+    /// Whether the socket can send to this address.
     pub fn serves(&self, remote: SocketAddr) -> bool {
         let is_any_v6 = self.address.is_ipv6() && self.address.ip().is_unspecified();
         self.address.is_ipv4() == remote.is_ipv4() || (is_any_v6 && !self.only_v6)
     }
 
-    /// Whether it is bound to neither an interface nor an address.
+    /// Whether the socket is bound to neither an interface nor an address.
     pub fn is_any(&self) -> bool {
         self.interface.is_none() && self.address.ip().is_unspecified()
     }
 
-    /// The interface that it is bound to, or that has its address.
+    /// The interface to which the socket is bound, or which has its address.
     pub fn link<'a>(&self, links: &'a Links) -> Option<&'a Link> {
         match &self.interface {
             Some(name) => links.0.get(name),
@@ -104,13 +108,13 @@ impl Bind {
         }
     }
 
-    /// Whether a socket of the one serves as one of the other.
+    /// Whether a socket with one binding can replace a socket with the other.
     pub fn is_same(&self, other: &Self) -> bool {
         let bound = |bind: &Self| (bind.interface.clone(), bind.address, bind.only_v6);
         bound(self) == bound(other)
     }
 
-    /// Opens the socket, if its interface or address is there.
+    /// Opens the socket. Returns `None` if its interface or address is absent.
     ///
     /// # Errors
     /// If the port is in use, or the system refuses.
@@ -125,17 +129,17 @@ impl Bind {
 
 #[cfg(test)]
 impl Bind {
-    /// Marks need a capability that tests may lack.
+    /// Opens without a mark, which requires a capability that tests may lack.
     fn open_without_mark(&self) -> io::Result<PathSocket> {
         PathSocket::open(self, None)
     }
 }
 
-/// A socket of one way out.
+/// The socket of a path.
 pub struct PathSocket {
     socket: UdpSocket,
     is_v6: bool,
-    /// Destinations for which the kernel has refused GSO.
+    /// Destinations for which the kernel refused GSO.
     without_gso: BTreeSet<SocketAddr>,
 }
 
@@ -144,7 +148,7 @@ impl PathSocket {
         let at = bind.address;
         let v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), at.port());
         match Self::of(bind, at, mark) {
-            // A kernel without IPv6 has the other family alone.
+            // A kernel without IPv6 supports only IPv4.
             Err(error) if is_any(at) && is_without_v6(&error) => Self::of(bind, v4, mark),
             opened => opened,
         }
@@ -155,11 +159,11 @@ impl PathSocket {
         if let Some(interface) = &bind.interface {
             socket.bind_device(Some(interface.as_bytes()))?;
         }
-        // The tunnel's own datagrams stay out of a default route into the tunnel.
+        // The mark keeps the tunnel's datagrams out of a default route into the tunnel.
         if let Some(mark) = mark {
             socket.set_mark(mark)?;
         }
-        // Datagrams are not fragmented, and the kernel's own idea of the path MTU does not count: RFC 8899 §3.
+        // Datagrams are not fragmented, and the kernel's path MTU is ignored (RFC 8899 §3).
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
         if at.is_ipv6() {
             socket.set_only_v6(bind.only_v6)?;
@@ -168,10 +172,12 @@ impl PathSocket {
         socket.set_recv_buffer_size(BUFFER)?;
         socket.set_send_buffer_size(BUFFER)?;
         socket.set_nonblocking(true)?;
-        // Without stamps, the wait for the processor counts as the path's delay; without GRO there are more system calls.
+        // Without timestamps, the wait for the processor counts as path delay; without GRO there
+        // are more system calls.
         let _ = setsockopt(&socket, ReceiveTimestampns, &true);
         let _ = setsockopt(&socket, UdpGroSegment, &true);
-        // Without it marks are not seen. A socket of both families takes both options.
+        // Without these options ECN marks are not received. A socket of both families needs both
+        // options.
         let _ = set_ip_recvtos(&socket, true);
         if at.is_ipv6() {
             let _ = set_ipv6_recvtclass(&socket, true);
@@ -184,7 +190,7 @@ impl PathSocket {
         })
     }
 
-    /// Takes datagrams that the kernel has put together, or one.
+    /// Receives one datagram, or several merged by the kernel.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let mut slices = [IoSliceMut::new(buffer)];
         let mut control = [0; CONTROL];
@@ -220,7 +226,8 @@ impl PathSocket {
         })
     }
 
-    /// Sends datagrams of one size, of which the last may be shorter. Gives how many the kernel did not take.
+    /// Sends datagrams of one size; the last may be shorter. Returns the number that the kernel
+    /// refused.
     pub fn send(&mut self, datagrams: &[u8], segment: usize, to: SocketAddr, marks: Marks) -> u64 {
         let count = datagrams.chunks(segment.max(1)).count() as u64;
         let is_many = count > 1 && !self.without_gso.contains(&to);
@@ -235,7 +242,7 @@ impl PathSocket {
         for datagram in datagrams.chunks(segment.max(1)) {
             failed += u64::from(self.send_once(datagram, None, to, marks).is_err());
         }
-        // If one is too large by itself, GSO was not at fault.
+        // If one of them is too large by itself, GSO is not the cause.
         if is_many && failed == 0 {
             if self.without_gso.len() == DESTINATIONS {
                 self.without_gso.clear();
@@ -312,7 +319,7 @@ fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     })
 }
 
-/// How long ago a stamp of the system's clock was made.
+/// The age of a timestamp of the system's clock.
 fn since(stamp: TimeSpec) -> Duration {
     let stamp = Duration::new(
         u64::try_from(stamp.tv_sec()).unwrap_or(0),
@@ -322,7 +329,7 @@ fn since(stamp: TimeSpec) -> Duration {
     now.unwrap_or_default().saturating_sub(stamp).min(OLDEST)
 }
 
-/// An IPv4 address as such, where an IPv6 socket shows it mapped.
+/// The IPv4 address, if an IPv6 socket reports it as a mapped one.
 fn unmapped(from: SocketAddr) -> SocketAddr {
     match from {
         SocketAddr::V6(v6) => v6
@@ -341,13 +348,13 @@ fn is_without_v6(error: &io::Error) -> bool {
     is_one_of(error, &[Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL])
 }
 
-/// Whether the kernel, or the interface's driver, cannot split what it was given.
+/// Whether the kernel, or the interface's driver, cannot split merged datagrams.
 fn is_refusal(error: nix::Error) -> bool {
     use nix::Error as E;
     [E::EMSGSIZE, E::EINVAL, E::EIO, E::EOPNOTSUPP].contains(&error)
 }
 
-/// Whether the interface or the address is not there.
+/// Whether the interface or the address is absent.
 fn is_absent(error: &io::Error) -> bool {
     is_one_of(error, &[Errno::NODEV, Errno::ADDRNOTAVAIL])
 }
@@ -376,7 +383,8 @@ mod tests {
         (socket, UdpSocket::bind("127.0.0.1:0").expect("it is free"))
     }
 
-    /// One datagram that is too large, as a probe of the path MTU may be, costs the others neither delivery nor GSO.
+    /// An oversized datagram, as a path MTU probe may be, must cost the others neither delivery nor
+    /// GSO.
     #[test]
     fn a_batch_with_an_oversized_datagram_delivers_the_others() {
         let (mut socket, there) = sockets();
@@ -388,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_one_size_arrive_one_by_one() {
+    fn datagrams_of_one_size_arrive_separately() {
         let (mut socket, there) = sockets();
         let to = there.local_addr().expect("it is bound");
         let octets: Vec<u8> = (0..250).collect();
@@ -401,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_put_together_have_their_sizes_and_an_age() {
+    fn merged_datagrams_have_their_sizes_and_an_age() {
         let (socket, there) = sockets();
         let to = socket.socket.local_addr().expect("it is bound");
         let receive = || {
@@ -411,12 +419,12 @@ mod tests {
             assert_eq!((received.length, received.segment), (100, 100));
             received.age.as_millis()
         };
-        // The kernel begins to stamp a little after the first socket has asked for it.
+        // The kernel begins to add timestamps shortly after the first socket has requested them.
         assert!((0..100).any(|_| receive() >= 20));
     }
 
     #[test]
-    fn datagrams_have_the_ecn_field_that_they_were_sent_with() {
+    fn datagrams_keep_their_ecn_field() {
         let [(mut here, _), (there, _)] = [sockets(), sockets()];
         let to = there.socket.local_addr().expect("it is bound");
         for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ce, Ecn::Ect1] {

@@ -1,4 +1,4 @@
-//! What the daemon says about itself: the report, and the socket that it is read from.
+//! The status report of the daemon, and the socket that serves it.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 
-/// What the daemon answers to [`Request::Reload`] once it is done.
+/// The daemon's answer to a completed [`Request::Reload`].
 pub const RELOADED: &str = "the configuration was reloaded";
 
 /// The state of the daemon.
@@ -40,7 +40,7 @@ pub struct Report {
     pub dropped: Dropped,
 }
 
-/// Counters of one struct: reason and count, in the order of the fields.
+/// A struct of counters with their reasons, in the order of the fields.
 macro_rules! counters {
     ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $reason:ident,)* }) => {
         $(#[$doc])*
@@ -61,17 +61,17 @@ macro_rules! counters {
 counters! {
     /// Datagrams that were refused, by reason.
     Rejected {
-        /// Data whose number arrived before, or is too old to tell.
+        /// Data messages whose number arrived before, or is too old to be checked.
         replayed,
-        /// Data of a session that is not authentic.
+        /// Data messages of a session that are not authentic.
         unauthentic,
-        /// Datagrams that are no message of this version.
+        /// Datagrams that are not valid messages of this version.
         malformed,
         /// Datagrams of no session.
         unknown_session,
-        /// Handshakes that no peer's key fits.
+        /// Handshakes that match no peer's key.
         unknown_key,
-        /// Packets whose source address the other end must not use.
+        /// Packets with a source address that the other end must not use.
         foreign_sources,
     }
 }
@@ -79,15 +79,15 @@ counters! {
 counters! {
     /// Packets dropped outside the tunnels, by reason.
     Dropped {
-        /// Packets that are no whole IP packet.
+        /// Packets that are not whole IP packets.
         not_ip,
-        /// Packets to an address behind no peer.
+        /// Packets to an address of no peer.
         no_peer,
         /// Packets that no path can carry.
         too_big,
         /// Datagrams that the kernel did not send.
         not_sent,
-        /// Packets that the kernel did not take from the tunnel.
+        /// Packets from the tunnel that the kernel refused.
         not_delivered,
     }
 }
@@ -113,32 +113,32 @@ pub struct PeerReport {
     pub paths: BTreeMap<String, PathReport>,
     /// Packets of this end that were lost and retransmitted.
     pub repaired_packets: u64,
-    /// Packets of error correction that this end sent; a gateway of before does not count them.
+    /// Repair packets that this end sent; earlier versions do not count them.
     #[serde(default)]
     pub correction_packets: u64,
-    /// Packets of the other end that were lost and rebuilt from such.
+    /// Packets of the other end that were lost and rebuilt from repair packets.
     #[serde(default)]
     pub rebuilt_packets: u64,
-    /// Packets that came out behind a later one of their flow.
+    /// Packets delivered after a later one of their flow.
     pub reordered_packets: u64,
     /// Packets taken from the inside.
     pub sent_packets: u64,
     /// Packets delivered to the inside.
     pub received_packets: u64,
-    /// Sessions so far.
+    /// Sessions since the start.
     pub sessions: u64,
-    /// Restarts of the other end that were noticed.
+    /// Detected restarts of the other end.
     pub restarts: u64,
-    /// What the tunnel dropped.
+    /// Packets that the tunnel dropped.
     pub dropped: PeerDropped,
 }
 
 /// A path.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PathReport {
-    /// Whether it delivers.
+    /// The state of the path.
     pub state: String,
-    /// What this end's machine lacks for it now: its interface, address or carrier.
+    /// The interface, address or carrier that this machine lacks for it now.
     #[serde(default)]
     pub reason: Option<String>,
     /// The smoothed round-trip time.
@@ -153,12 +153,13 @@ pub struct PathReport {
     pub sent_bytes: u64,
     /// Bytes of datagrams received.
     pub received_bytes: u64,
-    /// How often it died.
+    /// The number of deaths.
     pub deaths: u64,
 }
 
 impl Report {
-    /// For the eye. After an earlier report, paths have the rates of the time between instead of their octets so far.
+    /// The report as text for people. With an earlier report, paths show the rates since then
+    /// instead of total octets.
     pub fn text(&self, earlier: Option<&Earlier>) -> String {
         let mut text = format!("interface {}, MTU {}\n", self.interface, self.mtu);
         for (name, peer) in &self.peers {
@@ -170,11 +171,10 @@ impl Report {
     }
 }
 
-/// A report of before.
+/// An earlier report.
 pub struct Earlier {
-    /// What it said.
     pub report: Report,
-    /// How long before.
+    /// The time since then.
     pub elapsed: Duration,
 }
 
@@ -185,7 +185,7 @@ impl Earlier {
         let Some(before) = before.and_then(|peer| peer.paths.get(name)) else {
             return [0.0; 2];
         };
-        // A gateway that has restarted counts from 0.
+        // The counters of a gateway restart from 0.
         let rate = |now: u64, before: u64| {
             now.saturating_sub(before) as f64 * 8e-6 / self.elapsed.as_secs_f64()
         };
@@ -252,7 +252,7 @@ fn write_counts<'a>(text: &mut String, what: &str, reasons: impl Iterator<Item =
     }
 }
 
-/// Asks the daemon for its state. Gives the report, and its text as JSON.
+/// Requests the state of the daemon. Returns the report, and its text as JSON.
 ///
 /// # Errors
 /// If there is no daemon, or if it does not answer.
@@ -263,19 +263,20 @@ pub fn report(config: &Config) -> Result<(Report, String), String> {
     Ok((report, answer))
 }
 
-/// Where the daemon of this configuration is asked.
+/// The path of the status socket of this configuration's daemon.
 pub fn path_of(config: &Config) -> PathBuf {
     config.status.socket.clone().unwrap_or_else(|| {
         Path::new("/run/anabranch-gateway").join(format!("{}.sock", config.gateway.interface.0))
     })
 }
 
-/// What the daemon is asked.
+/// A request to the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// Its state, as JSON.
+    /// Requests its state, as JSON.
     Status,
-    /// To read its configuration again. The answer is [`RELOADED`], or says why nothing has changed. It comes after the lookups of names.
+    /// Requests a reload of its configuration. The answer is [`RELOADED`], or the reason why
+    /// nothing has changed. It follows the resolution of names.
     Reload,
 }
 
@@ -288,7 +289,8 @@ impl Request {
             .map_or("", |(_, line)| line)
     }
 
-    /// How long a client waits for the answer. A resolver gives each name up after half a minute at most, as it is usually configured.
+    /// The time for which a client waits for the answer. In usual configurations a resolver gives
+    /// up each name after half a minute at most.
     fn patience(self) -> Duration {
         Duration::from_secs(match self {
             Self::Status => 5,
@@ -303,10 +305,10 @@ impl Request {
     }
 }
 
-/// Asks the daemon.
+/// Sends a request to the daemon.
 ///
 /// # Errors
-/// If there is none, or if it does not answer.
+/// If there is no daemon, or if it does not answer.
 pub fn ask(config: &Config, request: Request) -> Result<String, String> {
     let path = path_of(config);
     let failed = |error: io::Error| {
@@ -342,22 +344,22 @@ pub fn ask(config: &Config, request: Request) -> Result<String, String> {
     Ok(answer)
 }
 
-/// Clients that may be connected; the oldest gives way.
+/// The most connected clients; another one replaces the oldest.
 const CLIENTS: usize = 8;
 
-/// The socket that [`ask`] connects to. Its file is gone when this is dropped.
+/// The listening socket for [`ask`]. Its file is removed on drop.
 pub struct StatusSocket {
     listener: UnixListener,
     clients: Vec<UnixStream>,
     /// Device and inode of its file.
     identity: Option<(u64, u64)>,
-    /// They wait for [`StatusSocket::answer`].
+    /// Clients that wait for [`StatusSocket::answer`].
     waiting: Vec<UnixStream>,
     path: PathBuf,
 }
 
 impl StatusSocket {
-    /// Makes the socket; only its owner may connect.
+    /// Creates the socket; only its owner may connect.
     ///
     /// # Errors
     /// If another daemon listens there, or the system refuses.
@@ -367,7 +369,7 @@ impl StatusSocket {
             fs::create_dir_all(folder).map_err(failed)?;
         }
         match fs::symlink_metadata(&path) {
-            // Connecting to any other file is refused as well: it is left as it is.
+            // Connecting to any other file is refused too: it is not replaced.
             Ok(there) if !there.file_type().is_socket() => {
                 return Err(format!(
                     "{}: it is no socket and is left as it is; expected a free name, or the status socket of a gateway that has ended",
@@ -403,14 +405,14 @@ impl StatusSocket {
         Ok(socket)
     }
 
-    /// What to wait on.
+    /// The descriptors to wait on.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let clients = self.clients.iter().map(AsFd::as_fd);
         std::iter::once(self.listener.as_fd()).chain(clients)
     }
 
-    /// Takes new clients, and answers those that have asked; those without an answer wait. A client that does not read gets what its
-    /// buffer takes.
+    /// Accepts new clients, and answers requests; clients whose request has no answer yet wait. A
+    /// client that does not read receives only as much as its buffer holds.
     pub fn serve(&mut self, mut answer: impl FnMut(Request) -> Option<String>) {
         loop {
             match self.listener.accept() {
@@ -421,7 +423,8 @@ impl StatusSocket {
                     self.clients.push(client);
                 }
                 Ok(_) => {}
-                // Without a descriptor left the oldest gives way too; otherwise the listener would stay readable.
+                // If no descriptor is left, the oldest client is dropped too; otherwise the
+                // listener would stay readable.
                 Err(error) if is_out_of_descriptors(&error) && !self.clients.is_empty() => {
                     self.clients.remove(0);
                 }
@@ -450,14 +453,14 @@ impl StatusSocket {
         self.waiting.drain(..surplus);
     }
 
-    /// The same, if there is an answer.
+    /// Answers all waiting clients, if there is an answer.
     pub fn answer_if(&mut self, text: Option<String>) {
         if let Some(text) = text {
             self.answer(&text);
         }
     }
 
-    /// Answers all that wait.
+    /// Answers all waiting clients.
     pub fn answer(&mut self, text: &str) {
         for mut client in self.waiting.drain(..) {
             let _ = client.write_all(text.as_bytes());
@@ -471,7 +474,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 
 impl Drop for StatusSocket {
     fn drop(&mut self) {
-        // Another daemon, or a user, may have put a file of that name there since.
+        // Another daemon, or a user, may have created a file of that name since.
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = fs::remove_file(&self.path);
         }
@@ -494,7 +497,7 @@ mod tests {
     use super::StatusSocket;
 
     #[test]
-    fn only_a_socket_is_replaced_and_only_its_own_is_removed() {
+    fn only_sockets_are_replaced_and_only_the_own_one_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "years").expect("written");
@@ -520,7 +523,7 @@ mod tests {
         drop(StatusSocket::open(path.clone()).expect("the name is free"));
         assert!(!path.exists());
 
-        // A killed daemon leaves a socket that nothing listens on.
+        // A killed daemon leaves a socket without a listener.
         drop(std::os::unix::net::UnixListener::bind(&path).expect("the name is free"));
         let socket = StatusSocket::open(path.clone()).expect("it is taken over");
         let about = fs::symlink_metadata(&path).expect("it is there");

@@ -1,4 +1,4 @@
-//! `status --watch`: the state once a second, until a signal or the reader ends it.
+//! `status --watch`: prints the state once per second, until a signal or the reader ends it.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -17,10 +17,10 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Moves the cursor to the first line and clears the screen (ECMA-48 CUP and ED).
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// Prints the state each second; as JSON a document a line.
+/// Prints the state each second; as JSON, one document per line.
 ///
 /// # Errors
-/// If there is no gateway at first. One that ends later may come back.
+/// If there is no gateway at first. A gateway that ends later may come back.
 pub fn watch(config: &Config, json: bool) -> Result<(), String> {
     let is_screen = !json && io::stdout().is_terminal();
     let mut before: Option<(Report, Instant)> = None;
@@ -52,7 +52,7 @@ pub fn watch(config: &Config, json: bool) -> Result<(), String> {
         is_first = false;
         match show(&text, is_screen, json) {
             Ok(()) => {}
-            // A reader that has seen enough is no error.
+            // A reader that closes the pipe early is not an error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Err(error) => return Err(format!("standard output: {}", words(&error))),
         }

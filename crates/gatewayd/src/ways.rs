@@ -1,4 +1,5 @@
-//! The ways out of this machine: a UDP socket for each path, or for each address that this end listens on.
+//! The UDP sockets of this machine: one for each path, or for each address on which this end
+//! listens.
 
 use std::{
     collections::BTreeMap,
@@ -14,14 +15,14 @@ use crate::{
     socket::{Bind, PathSocket},
 };
 
-/// A way out, whose socket is closed while its interface or address is not there.
+/// The socket of a path or address, which is closed while its interface or address is absent.
 pub struct Slot {
     /// How the socket is bound.
     pub bind: Bind,
-    /// The socket.
     pub socket: Option<PathSocket>,
-    /// Nothing is sent: its interface has no carrier. The kernel would ask for the next hop's link-layer address in vain, and after the
-    /// carrier's return again only a second after the last time.
+    /// Whether sending is suspended because the interface has no carrier. Otherwise the kernel
+    /// would query the next hop's link-layer address in vain, and after the carrier's return repeat
+    /// the query only a second after the last one.
     is_held: bool,
 }
 
@@ -35,12 +36,12 @@ impl Slot {
     }
 }
 
-/// What happened to a way out.
+/// A change of a path's interface or address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happened {
-    /// It carries nothing: no carrier, no interface, or no such address.
+    /// It is unusable: no carrier, no interface, or no such address.
     Lost,
-    /// It is there, with another address, interface or carrier than before.
+    /// It is usable, with another address, interface or carrier than before.
     Changed,
 }
 
@@ -53,7 +54,7 @@ impl fmt::Display for Happened {
     }
 }
 
-/// Sockets by the number that a route calls them. Where there are paths it is the path's.
+/// Sockets by the number in routes. If there are paths, it is the path's number.
 #[derive(Default)]
 pub struct Ways {
     slots: BTreeMap<u32, Slot>,
@@ -61,7 +62,7 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Opens what the configuration asks for. An interface or an address may come later.
+    /// Opens the configured sockets. An interface or an address may be added later.
     ///
     /// # Errors
     /// A message that names the path or the address.
@@ -75,11 +76,11 @@ impl Ways {
         Ok(ways)
     }
 
-    /// The ways out of a changed configuration, and the numbers of those that are new or bound otherwise. Sockets that stay are in
-    /// neither: [`Self::replace`] moves them.
+    /// The sockets of a changed configuration, with those opened that are new or bound differently.
+    /// Unchanged sockets stay closed in the plan: [`Self::replace`] moves them.
     ///
     /// # Errors
-    /// As of [`Self::open`]; nothing has changed then.
+    /// As [`Self::open`]; nothing has changed then.
     pub fn plan(&self, config: &Config, remotes: &[SocketAddr]) -> Result<Self, String> {
         let mut plan = Self {
             names: self.number(config)?,
@@ -93,7 +94,7 @@ impl Ways {
         Ok(plan)
     }
 
-    /// Goes over to a plan, which takes the sockets that stay.
+    /// Changes to a plan, which takes over the unchanged sockets.
     pub fn replace(&mut self, mut plan: Self) {
         for slot in plan.slots.values_mut().filter(|slot| slot.socket.is_none()) {
             let mut before = self.slots.values_mut();
@@ -103,8 +104,8 @@ impl Ways {
         *self = plan;
     }
 
-    /// Goes along with changes of interfaces and addresses: closes sockets whose interface or address has gone, and opens those whose has
-    /// come. Gives what happened, by number.
+    /// Follows changes of interfaces and addresses: closes sockets whose interface or address has
+    /// gone, and opens sockets for new ones. Returns the changes, by number.
     pub fn follow(&mut self, before: &Links, now: &Links) -> Vec<(u32, Happened)> {
         let mut happened = Vec::new();
         for (&number, slot) in &mut self.slots {
@@ -131,24 +132,25 @@ impl Ways {
         happened
     }
 
-    /// The sockets that are open, by number.
+    /// The open sockets, by number.
     pub fn sockets(&self) -> impl Iterator<Item = (u32, &PathSocket)> {
         let slots = self.slots.iter();
         slots.filter_map(|(&number, slot)| Some((number, slot.socket.as_ref()?)))
     }
 
-    /// A socket.
+    /// Returns a socket.
     pub fn socket(&self, number: u32) -> Option<&PathSocket> {
         self.slots.get(&number)?.socket.as_ref()
     }
 
-    /// The same, to send by; none while its interface has no carrier.
+    /// Returns a socket for sending; `None` while its interface has no carrier.
     pub fn socket_mut(&mut self, number: u32) -> Option<&mut PathSocket> {
         let slot = self.slots.get_mut(&number).filter(|slot| !slot.is_held)?;
         slot.socket.as_mut()
     }
 
-    /// Has nothing sent by interfaces without a carrier. A source address alone does not choose an interface.
+    /// Suspends sending over interfaces without a carrier. A source address alone does not choose
+    /// an interface.
     pub fn hold(&mut self, links: &Links) {
         for slot in self.slots.values_mut() {
             let name = slot.bind.interface.as_ref();
@@ -157,7 +159,7 @@ impl Ways {
         }
     }
 
-    /// Why a path's way out carries nothing: what this machine lacks now.
+    /// The interface, address or carrier of a path that this machine lacks now.
     pub fn lack(&self, path: PathId, links: &Links) -> Option<String> {
         let bind = &self.slots.get(&path.number().into())?.bind;
         if bind.is_any() {
@@ -170,13 +172,13 @@ impl Ways {
         }
     }
 
-    /// What an operator calls a path.
+    /// The configured name of a path.
     pub fn name(&self, path: PathId) -> String {
         let name = self.names.get(&path).cloned();
         name.unwrap_or_else(|| path.number().to_string())
     }
 
-    /// The paths by number; none where the system's routes are the only way.
+    /// The paths by number; none if the system's routes are the only path.
     pub fn paths(&self) -> impl Iterator<Item = (PathId, &str)> {
         self.names.iter().map(|(&path, name)| (path, name.as_str()))
     }
@@ -189,7 +191,7 @@ impl Ways {
             .map_or(0, |(&number, _)| number)
     }
 
-    /// The paths of a configuration with their numbers: a path that has one keeps it.
+    /// The paths of a configuration with their numbers. A path that has a number keeps it.
     fn number(&self, config: &Config) -> Result<BTreeMap<PathId, String>, String> {
         let is_kept = |name: &str| config.path.names().any(|other| other == name);
         let kept = self.names.iter().filter(|(_, name)| is_kept(name));
@@ -237,7 +239,8 @@ fn of_way(name: &str, way: &Way, port: u16) -> Bind {
     }
 }
 
-/// One for each address that is listened on, and one for the endpoints of a family that none of these serves.
+/// One socket for each listening address, and one for endpoints of a family that none of these
+/// serves.
 fn without_paths(listen: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<Bind> {
     let bind = |at: &SocketAddr| Bind {
         label: format!("listen {at}"),

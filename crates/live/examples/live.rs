@@ -1,4 +1,5 @@
-//! Runs a scenario file live and prints its summary: `cargo run -p anabranch-live --example live -- FILE`.
+//! Runs a scenario file live and prints its summary: `cargo run -p anabranch-live --example live --
+//! FILE`.
 
 use anabranch_live::Live;
 use anabranch_scenario::{Extensions, Scenario};

@@ -1,9 +1,11 @@
-//! Runs behaviour scripts on this machine's kernel, several at once, and prints a JSON object per line and script:
-//! `cargo run -p anabranch-live --example scripts -- [--set NAME=VALUE]… FILE…`. With `--set` the kernel has another setting.
+//! Runs behaviour scripts on this machine's kernel, several at once, and prints one JSON object per
+//! line and script: `cargo run -p anabranch-live --example scripts -- [--set NAME=VALUE]… FILE…`.
+//! `--set` changes a setting of the kernel.
 //!
-//! `outcome` is `agrees` (in every run), `differs` (in every run; `message` says where first and how), `varies` (agrees in some),
-//! `late` (the machine was too busy to tell) or `not-applicable` (the kernel has no such setting). `agreed` is in how many of
-//! `runs` the kernel agreed; runs that were late do not count.
+//! `outcome` is `agrees` (in every run), `differs` (in every run; `message` describes the first
+//! difference), `varies` (agrees in some runs), `late` (the machine was too busy for a result) or
+//! `not-applicable` (the kernel has no such setting). `agreed` is the number of runs, out of
+//! `runs`, in which the kernel agreed; late runs do not count.
 
 use std::{
     fs,
@@ -19,12 +21,14 @@ use anabranch_live::{Favour, KernelTarget};
 use anabranch_script::{Script, Target, parse, run};
 use serde_json::{Value, json};
 
-/// Scripts at once: they sleep most of the time.
+/// Concurrent scripts: they sleep most of the time.
 const AT_ONCE: usize = 8;
-/// Every script is run so often, and as often again where it has not agreed each time; with late runs so often at most.
+/// Number of runs of each script, and number of further runs of a script that did not agree each
+/// time. With late runs there are at most `MOST`.
 const RUNS: usize = 3;
 const MOST: usize = 12;
-/// A run in which the runner waited longer for a processor says nothing of times: half of what a packet may be late.
+/// A run is late if the runner waited longer than this for a processor: half of the tolerance of
+/// packet times.
 const LATE: Duration = Duration::from_millis(5);
 /// Added to the sequence numbers of the script's packets.
 const OFFSET: u32 = 1_000_000;
@@ -32,7 +36,7 @@ const OFFSET: u32 = 1_000_000;
 /// A kernel setting.
 type Setting = (String, i64);
 
-/// One script, once.
+/// Runs a script once.
 fn attempt(script: &Script, settings: &[Setting]) -> (&'static str, Option<String>) {
     let mut target = match KernelTarget::new() {
         Ok(target) => target,
@@ -54,16 +58,16 @@ fn attempt(script: &Script, settings: &[Setting]) -> (&'static str, Option<Strin
     }
 }
 
-/// What the runs of a script have come to.
+/// The results of a script's runs.
 #[derive(Debug, Default)]
 struct Tally {
     stack: String,
     agreed: usize,
     differed: usize,
     late: usize,
-    /// How the kernel first differed; while it has not, why a run was late.
+    /// The first difference of the kernel; without one, the reason of a late run.
     message: Option<String>,
-    /// Why there are no more runs, and nothing else counts.
+    /// The reason to end the runs, which overrides the other results.
     end: Option<(&'static str, Option<String>)>,
 }
 
@@ -72,7 +76,7 @@ impl Tally {
         self.agreed + self.differed
     }
 
-    /// Runs it until there are `enough` runs, or `most` together with late ones.
+    /// Runs the script until there are `enough` runs, or `most` including late ones.
     fn run(&mut self, file: &str, settings: &[Setting], enough: usize, most: usize) {
         let script = fs::read_to_string(file)
             .map_err(|error| error.to_string())
@@ -89,7 +93,7 @@ impl Tally {
             .unwrap_or("rfc")
             .clone_into(&mut self.stack);
         while self.end.is_none() && self.runs() < enough && self.runs() + self.late < most {
-            // A thread stays in the namespace that it went into.
+            // A separate thread, because a thread stays in the namespace that it entered.
             let joined = thread::scope(|scope| scope.spawn(|| attempt(&script, settings)).join());
             self.add(joined.unwrap_or(("failed", Some("the runner panicked".to_owned()))));
         }
@@ -169,7 +173,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let mut tally = Tally::default();
                     tally.run(file, &settings, RUNS, RUNS);
-                    // What did not agree, or could not be told, is run again with nobody beside it.
+                    // A script that did not agree, or had late runs, runs again without others in
+                    // parallel.
                     if matches!(tally.outcome(), "agrees") && tally.runs() == RUNS
                         || tally.end.is_some()
                     {

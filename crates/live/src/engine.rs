@@ -1,4 +1,4 @@
-//! The loop that carries packets through the network by the clock, and its audit.
+//! The loop that moves packets through the network in real time, and its audit.
 
 pub mod audit;
 pub mod connections;

@@ -1,4 +1,4 @@
-//! What the kernel lends: namespaces, devices, clocks, priorities; all unsafe code.
+//! Namespaces, devices, clocks and priorities of the kernel. All unsafe code is here.
 
 pub mod address;
 pub mod clock;

@@ -1,5 +1,5 @@
-//! The kernel's TCP as what a behaviour script drives: sockets in a namespace of its own, and a TUN device that carries the
-//! script's packets, by the clock.
+//! The kernel's TCP under a behaviour script: sockets in a separate namespace, and a TUN device
+//! that carries the script's packets in real time.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
@@ -33,53 +33,55 @@ use crate::{
     plan::frame::LARGEST,
 };
 
-/// The host, and the peer that a script plays, which is nobody.
+/// The host, and the peer that the script plays; no host exists there.
 const HOST: usize = 0;
 const PEER: usize = 1;
-/// The peer's port and the host's.
+/// The ports of the peer and of the host.
 const PORTS: Ports = Ports {
     source: 40_000,
     destination: 8080,
 };
-/// What a device carries unless a script says otherwise.
+/// Default MTU of the device.
 const MTU: i32 = 1500;
-/// Clocks here are not exact: a thread is woken late, and the kernel's timers count in ticks of up to 10 ms.
+/// Tolerance of times: a thread is woken late, and the kernel's timers count in ticks of up to 10
+/// ms.
 const TOLERANCE: Duration = Duration::from_millis(10);
-/// A timer of the kernel is late by up to an eighth of its time: the wheel that it stands in has eight times coarser steps
-/// the further away it is (`kernel/time/timer.c`, `LVL_CLK_SHIFT`).
+/// A timer of the kernel is late by up to an eighth of its time: each level of the timer wheel is
+/// eight times coarser than the one before (`kernel/time/timer.c`, `LVL_CLK_SHIFT`).
 const TIMER_SHARE: u64 = 8;
-/// How long a packet is waited for that may come whenever.
+/// Longest wait for a packet without a time in the script.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A kernel's TCP with nobody else around. Lives on the thread that made it.
+/// A kernel's TCP without other traffic. It lives on the thread that made it.
 #[derive(Debug)]
 pub struct KernelTarget {
     namespace: Namespace,
     device: Tun,
     start: Option<Instant>,
     sockets: Vec<OwnedFd>,
-    /// The connection, where there is one.
+    /// The index of the connection's socket, if there is a connection.
     connection: Option<usize>,
     congestion: String,
     buffer: Vec<u8>,
     sent: Option<(Duration, Vec<u8>)>,
     hindrance: Option<String>,
     trouble: Option<String>,
-    /// How long this thread had waited for a processor when it was last looked at, and the longest wait since.
+    /// The time that this thread had waited for a processor at the last check, and the longest wait
+    /// between two checks.
     waited: Duration,
     late: Duration,
 }
 
 impl KernelTarget {
-    /// A namespace, into which the calling thread goes for good.
+    /// Creates a namespace, which the calling thread enters for good.
     ///
     /// # Errors
-    /// If this process may not make one.
+    /// If this process may not create one.
     pub fn new() -> std::io::Result<Self> {
         let namespace = Namespace::new()?;
         namespace.set(&[
             ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
-            // The device says nothing by itself: no neighbours are looked for.
+            // Without IPv6 the device sends nothing by itself, such as neighbour discovery.
             ("net/ipv6/conf/default/disable_ipv6", "1".to_owned()),
             ("net/ipv6/conf/all/disable_ipv6", "1".to_owned()),
         ])?;
@@ -103,8 +105,8 @@ impl KernelTarget {
         })
     }
 
-    /// The longest time that the runner itself was kept from a processor: what it says of times is not truer than
-    /// that.
+    /// The longest time that the runner waited for a processor. Measured times are no more accurate
+    /// than this.
     #[must_use]
     pub const fn lateness_seen(&self) -> Duration {
         self.late
@@ -116,19 +118,19 @@ impl KernelTarget {
         self.waited = waited;
     }
 
-    /// Why this kernel cannot be asked what the script asks, if it cannot: a setting that it does not have.
+    /// The setting required by the script that this kernel does not have, if any.
     #[must_use]
     pub fn hindrance(&self) -> Option<&str> {
         self.hindrance.as_deref()
     }
 
-    /// What the device failed with, if it did: nothing is known of what the kernel has sent since.
+    /// The error of the device, if it failed: packets that the kernel sent since are unknown.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// The next packet of the device, if it comes before `until`.
+    /// The next packet from the device, if it arrives before `until`.
     fn receive(&mut self, until: Duration) -> std::io::Result<Option<usize>> {
         loop {
             if let Some(len) = self.device.receive(&mut self.buffer)? {
@@ -165,7 +167,7 @@ impl KernelTarget {
         Duration::from_nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Sleeps until then.
+    /// Sleeps until `until`.
     fn wait(&mut self, until: Duration) {
         loop {
             let left = until.saturating_sub(self.now());
@@ -233,12 +235,13 @@ impl KernelTarget {
                 send(self.socket(handle)?, octets, SendFlags::NOSIGNAL)
                     .map(|n| Answer::Value(i64::try_from(n).expect("as many as given")))
             }
-            // The descriptor stays, so that the others keep their numbers and what the kernel counts can be asked for:
-            // both ways are shut instead, which is all that a peer sees of `close` once everything is read.
+            // The descriptor stays open, so that the other handles keep their numbers and the
+            // kernel's counters can be read. Both directions are shut down instead; after all data
+            // was read, the peer sees no difference from `close`.
             Request::Close(handle) if self.is_connection(handle) => {
                 done(shutdown(self.socket(handle)?, Shutdown::Both))
             }
-            // A socket is bound already when it is made: a script says nothing of addresses.
+            // A socket is bound when it is created, because scripts contain no addresses.
             Request::Close(_) | Request::Bind(_) => Ok(Answer::Value(0)),
             Request::ShutdownWrite(handle) => done(shutdown(self.socket(handle)?, Shutdown::Write)),
         })
@@ -266,7 +269,7 @@ impl KernelTarget {
     }
 }
 
-/// The second figure of `schedstat` (`Documentation/scheduler/sched-stats.rst`), of this thread.
+/// The second field of this thread's `schedstat` (`Documentation/scheduler/sched-stats.rst`).
 fn waited_for_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().nth(1);
@@ -324,7 +327,7 @@ impl Target for KernelTarget {
                     self.hinder(&format!("the kernel does not offer `{value}`: {error}"))
                 })
             }
-            // Where nothing is merged nothing waits for more to go with it.
+            // Without TSO bursts no segment is deferred to fill one.
             "transport.segmentation" if value == "none" => {
                 let set = self
                     .namespace
@@ -339,7 +342,7 @@ impl Target for KernelTarget {
 
     fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
         let file = format!("/proc/sys/{}", name.replace('.', "/"));
-        // Below `self`, the calling thread's network is meant.
+        // The sysctl belongs to the network namespace of the calling thread.
         let written = self
             .namespace
             .inside(|| std::fs::write(&file, value.to_string()));
@@ -369,7 +372,7 @@ impl Target for KernelTarget {
 
     fn inject(&mut self, now: Duration, packet: &[u8]) {
         self.wait(now);
-        // What the device does not take is what a host discards.
+        // A packet that the device refuses is discarded, as at a host.
         let _ = self.device.send(packet, (FlowId(0), Direction::Forward));
         self.note_lateness();
     }
@@ -419,7 +422,7 @@ impl Target for KernelTarget {
     }
 
     fn shows(&self, name: &str) -> bool {
-        // Why it refuses a segment the kernel keeps to itself.
+        // The kernel does not reveal why it refuses a segment.
         KERNEL_FIGURES.contains(&name)
     }
 }
@@ -448,10 +451,10 @@ mod tests {
 
     use super::*;
 
-    /// Fails for a target that takes an error for "nothing was sent", and asks again as fast as it can.
+    /// Detects a target that takes an error as "nothing was sent", and polls in a busy loop.
     #[test]
-    fn a_device_that_fails_is_told() {
-        // A thread stays in the namespace that it went into.
+    fn a_failure_of_the_device_is_reported() {
+        // A separate thread, because a thread stays in the namespace that it entered.
         let thread = std::thread::spawn(|| {
             let mut target = match KernelTarget::new() {
                 Ok(target) => target,

@@ -1,11 +1,11 @@
-//! Real time: the model between network namespaces, with the Linux kernel's TCP at its ends.
+//! Live runs: the model between network namespaces in real time, with the Linux kernel's TCP at its
+//! ends.
 //!
-//! Each host of a scenario is a network namespace with a TUN device. [`Live`] holds the other ends of
-//! the devices and carries every packet through the same network that the simulator runs, by the clock.
-//! The applications are threads with real sockets; what is reported of them comes from `TCP_INFO`.
+//! Each host of a scenario is a network namespace with a TUN device. [`Live`] holds the other ends
+//! of the devices and moves every packet through the same network that the simulator runs, in real
+//! time. The applications are threads with real sockets; their state is read from `TCP_INFO`.
 //!
-//! Nothing is left behind: namespaces, devices and sockets belong to the process and go with it, however
-//! it ends.
+//! Namespaces, devices and sockets belong to the process and vanish with it, however it ends.
 #![cfg(target_os = "linux")]
 
 mod apps;

@@ -1,4 +1,4 @@
-//! What a scenario asks of this machine, and whose packet is whose.
+//! Requirements of a scenario on this machine, and the assignment of packets to flows.
 
 pub mod controls;
 pub mod defaults;

@@ -1,4 +1,4 @@
-//! What a run gives: summary, tables, traces.
+//! Results of a run: summary, tables, traces.
 
 pub mod summary;
 pub mod trace;

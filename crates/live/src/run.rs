@@ -1,4 +1,4 @@
-//! One live run: set-up, the run itself, tear-down, and the summary.
+//! One live run: set-up, execution, tear-down, and the summary.
 
 use std::{
     borrow::Cow,
@@ -68,7 +68,7 @@ use crate::{
     },
 };
 
-/// A live run about to be made.
+/// A live run in preparation.
 #[derive(Debug)]
 pub struct Live<'a> {
     resolved: &'a Resolved,
@@ -86,14 +86,15 @@ pub struct Live<'a> {
     is_virtual: bool,
 }
 
-/// What is put around an end of a flow.
+/// A function that wraps an end of a flow.
 pub type Around = fn(Box<dyn Host<Frame>>) -> Box<dyn Host<Frame>>;
 
-/// Places of [`Live::around`].
+/// Indices into the array of wrappers: see [`Live::around_own_ends`] and
+/// [`Live::around_kernel_ends`].
 const OWN: usize = 0;
 const KERNEL: usize = 1;
 
-/// What a run left behind.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Finished {
     /// The summary, as in the contract.
@@ -104,20 +105,20 @@ pub struct Finished {
     pub links: Vec<(String, [LinkId; 2])>,
     /// Groups by name.
     pub groups: Vec<(String, GroupId)>,
-    /// What the engine says of itself.
+    /// The audit of the engine.
     pub audit: Audit,
-    /// What the kernel said of the sockets, every 10 ms.
+    /// The state of the sockets, every 10 ms.
     pub samples: Vec<Sample>,
-    /// Links and groups, as often as was asked for.
+    /// Samples of links and groups, at the requested interval.
     pub path_samples: PathSamples,
-    /// What the kernel's TCP did, as far as it was traced.
+    /// Traced events of the kernel's TCP.
     pub traced: Traced,
 }
 
-/// The longest that a shell may stay open: 30 days.
+/// The longest time that a shell may stay open: 30 days.
 const SHELL: Duration = Duration::from_secs(30 * 86_400);
 impl<'a> Live<'a> {
-    /// A run of this scenario.
+    /// Prepares a run of this scenario.
     #[must_use]
     pub fn new(resolved: &'a Resolved) -> Self {
         Self {
@@ -136,59 +137,64 @@ impl<'a> Live<'a> {
             is_virtual: false,
         }
     }
-    /// The machine's time is virtual (User-Mode Linux, `time-travel=inf-cpu`): it stands still while anything runs (default: no). Then the
-    /// run is the same each time, and has a digest.
+    /// Whether the machine's time is virtual (User-Mode Linux, `time-travel=inf-cpu`), so that it
+    /// is constant while anything runs (default: no). A run is then the same each time, and has a
+    /// digest.
     #[must_use]
     pub const fn virtual_time(mut self, on: bool) -> Self {
         self.is_virtual = on;
         self
     }
-    /// Raising `interrupt` ends the preparations, a compiler's process included, and the run. `plays` is true while
-    /// programs may run, which are to be ended before this process is.
+    /// Sets the interrupt. Raising `interrupt` ends the preparations, including a compiler's
+    /// process, and the run. `plays` is true while programs may run, which must be ended before
+    /// this process.
     #[must_use]
     pub fn interrupt(mut self, interrupt: Interrupt, plays: Arc<AtomicBool>) -> Self {
         self.interrupt = interrupt;
         self.plays = plays;
         self
     }
-    /// Puts something around every end that is our own TCP: it sees, and may change, what comes and what leaves.
+    /// Wraps every end that uses our own TCP, to observe or change packets in both directions.
     #[must_use]
     pub fn around_own_ends(mut self, around: Around) -> Self {
         self.around[OWN] = Some(around);
         self
     }
-    /// The same for every end that is the kernel's: what comes is what the engine gives to it.
+    /// Wraps every end that uses the kernel's TCP; its arriving packets go from the engine to the
+    /// kernel.
     #[must_use]
     pub fn around_kernel_ends(mut self, around: Around) -> Self {
         self.around[KERNEL] = Some(around);
         self
     }
-    /// Where the scenario's file stands, beside which eBPF controls are looked for (default: the working directory), and
-    /// what reads them.
+    /// Sets the folder of the scenario's file, in which eBPF controls are looked up (default: the
+    /// working directory), and the reader of these files.
     #[must_use]
     pub fn folder(mut self, folder: PathBuf, files: Files) -> Self {
         self.folder = folder;
         self.files = files;
         self
     }
-    /// Whether the scenario asks for nothing that no live run can do. What the machine has to say comes with the run.
+    /// Checks whether the scenario requires only features of live runs. The machine is checked when
+    /// the run starts.
     ///
     /// # Errors
     /// With the first part that cannot run.
     pub fn check(&self) -> Result<(), Refusal> {
         refusal::check(self.resolved)
     }
-    /// Octets that the send buffer of an application of ours begins with.
+    /// The initial size of an application's send buffer in octets.
     #[must_use]
     pub fn first_send_buffer(&self) -> u64 {
         settings::first_send_buffer(self.resolved, self.shell.is_some())
     }
-    /// Whether this machine has what the scenario asks of it: the right to make hosts, and congestion controls, which are loaded
-    /// and taken away again where they are eBPF ones. Whether the scenario itself can run is [`Self::check`]'s.
+    /// Checks whether this machine can run the scenario: the right to create hosts, and the
+    /// congestion controls. eBPF controls are loaded and removed again. [`Self::check`] checks the
+    /// scenario itself.
     ///
     /// # Errors
-    /// [`Error::Refused`] with the first program that cannot be started, or the first flow whose control the kernel
-    /// neither has nor takes; [`Error::Missing`].
+    /// [`Error::Refused`] with the first program that cannot be started, or the first flow whose
+    /// control the kernel neither has nor accepts; [`Error::Missing`].
     pub fn check_machine(&self) -> Result<(), Error> {
         program::check(&self.programs(self.resolved), &self.resolved.nodes)?;
         prepare()?;
@@ -201,7 +207,7 @@ impl<'a> Live<'a> {
             interrupt: &self.interrupt,
         }
     }
-    /// Whether to go on.
+    /// Returns an error if the run was interrupted.
     fn go_on(&self) -> Result<(), Error> {
         if self.interrupt.is_raised() {
             Err(Error::Stopped)
@@ -209,7 +215,8 @@ impl<'a> Live<'a> {
             Ok(())
         }
     }
-    /// The controls of all flows, and those that programs begin with. `resolved` is the scenario as a shell has it, if there is one.
+    /// The controls of all flows, and the default controls of programs. `resolved` is the scenario
+    /// around a shell, if there is one.
     fn controls_of_programs(&self, resolved: &Resolved) -> Result<(Controls, Defaults), Error> {
         let controls = if self.shell.is_none() {
             self.controls()?
@@ -225,12 +232,12 @@ impl<'a> Live<'a> {
         settings::check_switches(self.resolved, |name| namespace.has(name))
             .map_err(no_namespace)??;
         let controls = Controls::of(self.resolved, &namespace, &self.reading());
-        // What an interrupted compiler says is no reason.
+        // An error of an interrupted compiler is not the reason.
         self.go_on()?;
         Ok(controls.map_err(no_namespace)??)
     }
-    /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
-    /// when the program does.
+    /// Runs a program with the terminal inside a node, in place of all traffic of the flows. The
+    /// run ends with the program.
     #[must_use]
     pub fn shell(mut self, node: usize, words: Vec<String>) -> Self {
         self.shell = Some(Program {
@@ -241,33 +248,34 @@ impl<'a> Live<'a> {
         });
         self
     }
-    /// Past these the run is tainted.
+    /// Sets the limits above which the run is tainted.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
-    /// Whether a row per packet is kept (default: no).
+    /// Whether to keep a row per packet (default: no).
     #[must_use]
     pub fn packet_log(mut self, on: bool) -> Self {
         self.packet_log = on;
         self
     }
-    /// Looks at links and groups this often (default: never). Zero means never.
+    /// Sets the interval of samples of links and groups (default: no samples). Zero means no
+    /// samples.
     #[must_use]
     pub fn samples(mut self, every: Option<Duration>) -> Self {
         self.sample_every = every.filter(|every| !every.is_zero());
         self
     }
-    /// What the kernel's TCP is traced for (default: changes of its state and what it retransmits, if this machine lets
-    /// us).
+    /// Sets the tracing of the kernel's TCP (default: state changes and retransmissions, if this
+    /// machine permits it).
     #[must_use]
     pub fn trace(mut self, tracing: Tracing) -> Self {
         self.tracing = tracing;
         self
     }
-    /// Captures what enters these links, with the addresses that packets really have. [`Finished::network`]'s probe has
-    /// the captures.
+    /// Captures the packets that enter these links, with their real addresses. The captures are in
+    /// the probe of [`Finished::network`].
     #[must_use]
     pub fn tap(mut self, tapping: Option<Tapping>) -> Self {
         let addresses = (0..self.resolved.nodes.len())
@@ -285,7 +293,7 @@ impl<'a> Live<'a> {
         });
         self
     }
-    /// Makes the run.
+    /// Runs the scenario.
     ///
     /// # Errors
     /// See [`Error`].
@@ -293,13 +301,13 @@ impl<'a> Live<'a> {
         self.run_with(&mut |_| Progress::Continue)
     }
 
-    /// Makes the run and reports the share that is done, 0 to 1, now and then.
+    /// Runs the scenario, and reports progress as a share from 0 to 1.
     ///
     /// # Errors
     /// See [`Error`].
     ///
     /// # Panics
-    /// Never: every end is made from the scenario that is compiled.
+    /// Never: every end is made from the compiled scenario.
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
         let checked = self.checked()?;
         let resolved = checked.as_ref();
@@ -357,7 +365,7 @@ impl<'a> Live<'a> {
             .map_err(|source| failed("the packets of the run", source))?;
         let closing = closing(resolved, &hosts, nodes, &network, &done)?;
         let audit = Audit::of(&recorder, self.limits, &closing);
-        // All programs may have ended before.
+        // All programs may have ended earlier than planned.
         let resolved = &Resolved {
             duration: done.moved.end - Instant::START,
             ..resolved.clone()
@@ -396,7 +404,7 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// The scenario, which can run; around a shell it lasts as long as that.
+    /// The checked scenario. Around a shell its duration is that of the shell.
     fn checked(&self) -> Result<Cow<'a, Resolved>, Error> {
         let Some(shell) = &self.shell else {
             refusal::check(self.resolved)?;
@@ -408,7 +416,7 @@ impl<'a> Live<'a> {
     }
 }
 
-/// What the summary says of the scenario.
+/// The description of the scenario in the summary.
 fn about(resolved: &Resolved) -> About {
     About {
         scenario: resolved.title.clone(),
@@ -420,19 +428,19 @@ fn about(resolved: &Resolved) -> About {
 }
 
 impl Live<'_> {
-    /// How the path is computed.
+    /// Options for the computation of the path.
     fn engine(&self) -> Engine {
         Engine {
             digest: self.is_virtual,
             packet_log: self.packet_log,
             tally: true,
-            // A sample shows a link as it is, not what has been computed ahead.
+            // A sample must show the present state of a link, without events computed ahead.
             fold: self.sample_every.is_none(),
             ..Engine::default()
         }
     }
 
-    /// The ends that are our own TCP; beside a shell there are none, as nothing but it sends.
+    /// The ends that use our own TCP. Around a shell there are none, because no flow sends.
     fn own_ends(&self, resolved: &Resolved) -> Vec<[Option<Own>; 2]> {
         if self.shell.is_none() {
             Own::all(resolved)
@@ -441,7 +449,7 @@ impl Live<'_> {
         }
     }
 
-    /// From the start of the clock to its end, or until the interrupt is raised.
+    /// Executes the run until its end, or until the interrupt is raised.
     fn play(
         &self,
         play: Play<'_>,
@@ -458,18 +466,19 @@ impl Live<'_> {
         done
     }
 
-    /// What is started at the hosts.
+    /// The programs that are started at hosts.
     fn programs(&self, resolved: &Resolved) -> Vec<Program> {
         let mut all = Program::all(resolved);
         if let Some(shell) = &self.shell {
-            // It takes its host's place; its peers are what it is for.
+            // The shell replaces the program of its host; it communicates with the programs of
+            // other hosts.
             all.retain(|program| program.host != shell.host);
             all.push(shell.clone());
         }
         all
     }
 
-    /// Begins to watch the senders' sockets, as far as is wished and can be.
+    /// Starts to watch the senders' sockets, as far as it is requested and possible.
     fn watch(&self, resolved: &Resolved, hosts: &[Option<LiveHost>]) -> Result<Watch, Error> {
         let tracing = if self.shell.is_none() {
             self.tracing
@@ -480,7 +489,8 @@ impl Live<'_> {
     }
 }
 
-/// The scenario as a shell has it: the way of its packets, and those of other hosts' programs. No flow sends.
+/// The scenario around a shell, for the packets of the shell and of other hosts' programs. No flow
+/// sends.
 fn around_a_shell(resolved: &Resolved, shell: &Program) -> Resolved {
     let mut around = Resolved {
         duration: SHELL,
@@ -494,7 +504,7 @@ fn around_a_shell(resolved: &Resolved, shell: &Program) -> Resolved {
     around
 }
 
-/// Gives programs' sockets the controls that they begin with.
+/// Sets the default congestion controls of programs' sockets.
 fn set_defaults(hosts: &[Option<LiveHost>], defaults: &[Option<String>]) -> Result<(), Error> {
     for (node, (host, default)) in hosts.iter().zip(defaults).enumerate() {
         let namespace = host.as_ref().and_then(|host| host.namespace.as_ref());
@@ -507,7 +517,7 @@ fn set_defaults(hosts: &[Option<LiveHost>], defaults: &[Option<String>]) -> Resu
     Ok(())
 }
 
-/// Packets that the devices could not take from their kernels or could not give to them, by node.
+/// Drops of the devices in both directions, by node.
 fn device_drops(hosts: &[Option<LiveHost>]) -> Result<Vec<Drops>, Error> {
     let of = |host: &Option<LiveHost>| {
         let device = host.as_ref().map(|host| &host.device);
@@ -520,7 +530,7 @@ fn device_drops(hosts: &[Option<LiveHost>]) -> Result<Vec<Drops>, Error> {
         .map_err(|source| failed("reading the devices' counters", source))
 }
 
-/// What the devices say of packets that have passed and that have not, by node.
+/// Counts of passed and dropped packets of the devices, by node.
 fn counted(hosts: &[Option<LiveHost>]) -> Result<Vec<Option<(Passed, Drops)>>, Error> {
     let of = |host: &Option<LiveHost>| {
         let Some(host) = host else {
@@ -538,8 +548,8 @@ fn counted(hosts: &[Option<LiveHost>]) -> Result<Vec<Option<(Passed, Drops)>>, E
         .map_err(|source| failed("reading the devices' counters", source))
 }
 
-/// Makes sure that this process may make hosts. Without the right to namespaces it moves into a user namespace of its
-/// own, which it can only while it has one thread: call this early.
+/// Ensures that this process may create hosts. Without the right to namespaces it moves into a new
+/// user namespace, which is possible only while it has one thread: call this early.
 ///
 /// # Errors
 /// [`Error::Missing`].
@@ -547,7 +557,7 @@ pub fn prepare() -> Result<(), Error> {
     namespace::may_make().map_err(no_namespace)
 }
 
-/// Whether every program has done what it was to do.
+/// Returns an error if a program failed.
 fn check_programs(programs: &[Ended]) -> Result<(), Error> {
     let Some(end) = programs.iter().find(|end| end.failed()) else {
         return Ok(());
@@ -561,10 +571,11 @@ fn check_programs(programs: &[Ended]) -> Result<(), Error> {
     ))
 }
 
-/// Kernel settings that have been made, as names below `/proc/sys` and values.
+/// Kernel settings that were made, as names below `/proc/sys` and values.
 type Applied<'a> = Vec<(&'a str, String)>;
 
-/// By number of the device; none where no flow begins or ends. With the settings that their kernel has of those that it was to have.
+/// The hosts by number of the device; `None` if no flow begins or ends there. Also returns the
+/// requested settings that the kernel has.
 fn hosts<'a>(
     resolved: &Resolved,
     hops: &Hops,
@@ -578,7 +589,7 @@ fn hosts<'a>(
     let mut applied = Vec::new();
     let mut interfaces = Vec::new();
     let mtu = settings::mtu(resolved);
-    // Our own TCP needs nothing of the kernel.
+    // Our own TCP uses nothing of the kernel.
     let is_end = |node: usize| {
         !resolved.attached[node].has_own_tcp
             && resolved.flows.iter().any(|flow| flow.ends.contains(&node))
@@ -594,7 +605,7 @@ fn hosts<'a>(
             });
         }
         let namespace = Namespace::new().map_err(no_namespace)?;
-        // The same in each: they are one kernel's.
+        // The same in each namespace, because there is one kernel.
         applied = namespace.set(wanted).map_err(no_settings)?;
         let device = match resolved.attached[node].devices.first() {
             None => namespace.device(DEVICE, node, mtu),
@@ -632,7 +643,7 @@ fn hosts<'a>(
     Ok((hosts, applied))
 }
 
-/// Gives a host its further addresses, and tells its kernel which device leads where.
+/// Adds a host's further addresses and its routes.
 fn route(resolved: &Resolved, hops: &Hops, node: usize, namespace: &Namespace) -> io::Result<()> {
     let host = &resolved.attached[node];
     let first = host.devices.first().map_or(DEVICE, String::as_str);
@@ -652,7 +663,7 @@ fn route(resolved: &Resolved, hops: &Hops, node: usize, namespace: &Namespace) -
     namespace.route(&devices::named(resolved, node), &ways)
 }
 
-/// Names do not tell that two interfaces are one, or that one is a loopback.
+/// Refuses a loopback interface, and one interface under two names.
 fn check_interface(
     resolved: &Resolved,
     node: usize,
@@ -673,7 +684,7 @@ fn check_interface(
     Ok(())
 }
 
-/// The ends of all flows as the model sees them, and where what they send is put in.
+/// The ends of all flows in the model, and the inboxes of the packets that they send.
 fn ends(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
@@ -701,14 +712,14 @@ fn ends(
                 };
             }
             let Some(host) = &hosts[devices[side]] else {
-                // A host of our own TCP, none of whose flows sends.
+                // A host with our own TCP, none of whose flows sends.
                 return Box::new(Nobody);
             };
             let end = Box::new(KernelEnd {
                 device: Arc::clone(&host.device),
                 inbox: Arc::clone(&pair[side]),
                 recorder: Arc::clone(recorder),
-                // What comes to the sender came in reverse.
+                // Packets that arrive at the sender travel in reverse.
                 place: (id, Direction::BOTH[1 - side]),
                 routers: hops.passed((id, Direction::BOTH[1 - side])),
                 answering: Answering::of(resolved, flow, side),
@@ -726,7 +737,7 @@ fn ends(
     (inboxes, ends)
 }
 
-/// What is known now that the run is over.
+/// Observations at the end of the run.
 fn closing(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
@@ -744,7 +755,7 @@ fn closing(
     })
 }
 
-/// The devices at both ends of each flow, by number. Routers have none: theirs is one after all.
+/// The devices at both ends of each flow, by number. `no_device` represents routers.
 fn crossed(resolved: &Resolved, hops: &Hops, no_device: usize) -> Vec<[usize; 2]> {
     let flows = resolved.flows.iter();
     let devices = flows.map(|flow| devices::ends(resolved, flow));

@@ -1,6 +1,7 @@
-//! Decisions of queues over recorded arrivals: a JSON list of cases from standard input, of their decisions to standard output.
+//! Decisions of queues over recorded arrivals: reads a JSON list of cases from standard input and
+//! writes their decisions to standard output.
 //!
-//! `validation/kernel/queues.py` sets them beside those of the kernel's queues.
+//! `validation/kernel/queues.py` compares them with the decisions of the kernel's queues.
 
 #[path = "../tests/all/queue/decisions.rs"]
 mod decisions;

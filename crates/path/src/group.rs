@@ -1,31 +1,31 @@
-//! Link aggregation: several links between two nodes that work as one, and switch themselves off.
+//! Link aggregation: several links between two nodes that act as one, with members that switch off
+//! to save energy.
 //!
-//! Who owns what:
+//! Parts:
 //!
-//! - [`members`]: the sending ports of one direction. Who sends which packet next, what waits for a
-//!   port of its own, which ports distribute, draw power or sleep. A served link with members asks
-//!   them where it would otherwise look at its one transmitter (`link::served`).
-//! - [`control`]: how many members there should be. One file per controller; each sees bytes and
-//!   the time, nothing else.
-//! - [`lacp`]: what the two ends tell each other: LACPDUs as octets, and the state machine of one
-//!   port.
-//! - [`group`]: both ends together. It takes a controller's number to the ports, their LACPDUs over the
-//!   links, and ports to sleep and back.
-//! - [`energy`]: what ports draw.
+//! - [`members`]: the sending ports of one direction. They choose the sender of the next packet,
+//!   keep the lines of single ports, and know which ports distribute, draw power or sleep. A served
+//!   link with members uses them instead of its single transmitter (`link::served`).
+//! - [`control`]: the number of members that should be on. One file per controller; each sees only
+//!   bytes and the time.
+//! - [`lacp`]: messages between the two ends: LACPDUs as octets, and the state machine of a port.
+//! - [`group`]: both ends together. It applies a controller's decision to the ports, carries their
+//!   LACPDUs over the links, and puts ports to sleep and wakes them.
+//! - [`energy`]: power consumption of ports.
 //!
-//! Sources: IEEE 802.1AX-2014 §6 (distribution, collection, LACP); Y. Fukuda, KAKENHI 24700071 final
-//! report, 2014 (members that are switched off by measured traffic).
+//! Sources: IEEE 802.1AX-2014 §6 (distribution, collection, LACP); Y. Fukuda, KAKENHI 24700071
+//! final report, 2014 (members switched off by measured traffic).
 //!
 //! # Differs from Linux
-//! - The bonding driver's `balance-rr` sends by turns over queues of the members' own; here one queue
-//!   serves all members, and the lowest-numbered idle one sends.
+//! - The bonding driver's `balance-rr` sends in turns over the members' separate queues; here one
+//!   queue serves all members, and the idle member with the lowest number sends.
 //!
 //! # Not implemented
-//! - The marker protocol (IEEE 802.1AX-2014 §6.5). Both ends send over one group in order and know when
-//!   a member has sent what it had, which is what a marker would ask.
-//! - At most three LACPDUs in a second and port (§6.4.16): a controller with a shorter interval would have
-//!   to wait.
-//! - LACPDUs in captures and in the digest: what they do to packets is in both.
+//! - The marker protocol (IEEE 802.1AX-2014 §6.5). A marker would find out when a member has sent
+//!   its backlog; both ends know this because they belong to one group that sends in order.
+//! - The limit of three LACPDUs per second and port (§6.4.16): a controller with a shorter interval
+//!   would have to wait.
+//! - LACPDUs in captures and in the digest; their effects on packets are in both.
 
 pub mod control;
 pub mod energy;

@@ -1,32 +1,33 @@
-//! Heavy flows: which connection uses most of what passes, told from the packets alone.
+//! Detection of heavy flows: the connection with the largest share of the traffic, from the packets
+//! alone.
 //!
-//! A detector hears every packet that arrives, and answers at any time how much of the traffic of late a
-//! connection had, how many connections there were, and which had most. What follows from the answer is
-//! others' business: a queue that drops more of the heaviest (`preferential-red`), or
-//! one that weighs each connection by its share. Adding a detector is a file in `heavy/` and a line in the
-//! registry below; one from outside the workspace implements [`HeavyFlows`] and travels as
+//! A detector is notified of every packet that arrives. It reports at any time a connection's share
+//! of the recent traffic, the number of connections, and the heaviest connection. Its users act on
+//! these: a queue that drops more packets of the heaviest (`preferential-red`), or a queue that
+//! weighs each connection by its share. A new detector is a file in `heavy/` and a line in the
+//! registry below. A detector from outside the workspace implements [`HeavyFlows`] and is stored as
 //! [`Detector::Boxed`].
 
 use std::{fmt, sync::Arc};
 
 use anabranch_core::{component, components, packet::ConnectionId};
 
-/// Hears packets and tells who sends most of them.
+/// Detector of heavy flows.
 pub trait HeavyFlows: fmt::Debug + Send {
-    /// A packet of `size` bytes arrives.
+    /// Counts a packet of `size` bytes.
     fn on_packet(&mut self, connection: ConnectionId, size: u32);
-    /// What part of the traffic of late is known to be this connection's, from 0 to 1. Never too much by
-    /// more than the detector documents.
+    /// Known share of this connection in the recent traffic, from 0 to 1. It exceeds the true share
+    /// by at most the error that the detector documents.
     fn share(&self, connection: ConnectionId) -> f64;
-    /// How many connections there were of late, as far as the detector can tell.
+    /// Number of recent connections, as known to the detector.
     fn active(&self) -> usize;
-    /// Who had most of late; `None` before the first statistics.
+    /// Heaviest connection; `None` before the first statistics.
     fn heaviest(&self) -> Option<ConnectionId>;
-    /// Bytes that it occupies, however many connections there are.
+    /// Memory in bytes, independent of the number of connections.
     fn memory(&self) -> usize;
 }
 
-/// Makes a detector from outside the workspace.
+/// Constructor of a detector from outside the workspace.
 pub type Factory = Arc<dyn Fn() -> Box<dyn HeavyFlows> + Send + Sync>;
 
 /// A detector from outside the workspace.
@@ -60,8 +61,7 @@ impl HeavyFlows for Detector {
 }
 
 impl Config {
-    /// Reads the parameters of the detector called `name` with `read`, which is handed the place of one
-    /// kind of parameters after another and fills the right one; `None` if there is no such detector.
+    /// Reads the parameters of the detector called `name`; `None` if there is no such detector.
     pub(crate) fn read<'de, A: serde::de::VariantAccess<'de>>(
         name: &str,
         parameters: A,
@@ -72,7 +72,7 @@ impl Config {
         let read = each!(&mut config, params => parameters.newtype_variant().map(|read| *params = read), custom => Ok(()));
         Some(read.map(|()| config))
     }
-    /// The parameters alone, as they are written beside `kind`.
+    /// Parameters without `kind`, as they are written.
     pub(crate) fn parameters(&self) -> Result<serde_json::Value, serde_json::Error> {
         each!(self, params => serde_json::to_value(params), custom => Ok(serde_json::json!({})))
     }

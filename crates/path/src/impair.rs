@@ -1,7 +1,7 @@
-//! Impairments: what a path does to one packet, decided without a queue or a clock.
+//! Impairments: effects of a path on single packets, without a queue or a clock.
 //!
-//! Adding one is a file in `impair/` and a line in the registry below; one from outside the
-//! workspace implements [`Impairment`] and travels as [`AnyImpairment::Boxed`].
+//! A new impairment is a file in `impair/` and a line in the registry below. An impairment from
+//! outside the workspace implements [`Impairment`] and is stored as [`AnyImpairment::Boxed`].
 
 use std::{fmt, sync::Arc};
 
@@ -14,28 +14,28 @@ use anabranch_core::{
 
 pub use anabranch_core::{parameters::Contradiction, side_file::Misread};
 
-/// What an impairment decided for one packet; the link carries it out.
+/// Decision of an impairment for one packet; the link carries it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing happens to it.
+    /// The packet is not affected.
     Pass,
-    /// It is lost.
+    /// The packet is lost.
     Lose,
-    /// It is late by this much. With `may_overtake` others may pass it on the way; without, those
-    /// behind it wait.
+    /// The packet is delayed. With `may_overtake`, other packets may overtake it; otherwise later
+    /// packets wait for it.
     Delay {
-        /// How much.
+        /// The delay.
         by: Duration,
         /// Whether order may change.
         may_overtake: bool,
     },
-    /// It arrives twice, the copy right behind.
+    /// The packet arrives twice, the copy directly after the original.
     Duplicate,
-    /// It arrives damaged: the check at the link's far end finds it, and it goes no further.
+    /// The packet arrives damaged: the link's far end detects it and drops the packet.
     Corrupt,
 }
 
-/// What an impairment may see of a packet.
+/// Properties of a packet that an impairment may use.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
     /// Size of the IP packet in bytes.
@@ -48,41 +48,42 @@ pub struct View {
     pub has_data: bool,
 }
 
-/// An impairment. The draws it is given belong to the packet's number at this element, so that
-/// the n-th packet has the same fate in every engine.
+/// An impairment. Its random draws belong to the packet's number at this element, so the n-th
+/// packet has the same outcome in every engine.
 pub trait Impairment: fmt::Debug + Send {
-    /// Decides the fate of a packet that comes at `now`. Packets are given in the order of their numbers,
-    /// which is that of `now` unless an impairment before this one lets them overtake each other.
+    /// Decides the outcome of a packet that arrives at `now`. Packets are given in the order of
+    /// their numbers, which is also the order of `now` unless an earlier impairment lets them
+    /// overtake each other.
     fn judge(&mut self, now: Instant, packet: View, draw: &mut Draw) -> Verdict;
-    /// Whether packets may leave in another order than they came.
+    /// Whether packets may leave in another order than they arrived.
     fn reorders(&self) -> bool {
         false
     }
 }
 
-/// Makes an impairment from outside the workspace.
+/// Constructor of an impairment from outside the workspace.
 pub type Factory = Arc<dyn Fn() -> Box<dyn Impairment> + Send + Sync>;
 
-/// An impairment from outside the workspace, as a scenario carries it.
+/// An impairment from outside the workspace, as stored in a scenario.
 pub type Custom = component::Custom<Factory>;
 
-/// What the parameters of every built-in impairment can say.
+/// Properties of the parameters of every built-in impairment.
 pub trait ImpairParams: Default {
-    /// Whether the parameters go together.
+    /// Checks that the parameters are consistent.
     ///
     /// # Errors
-    /// With the first that do not.
+    /// Names the first contradiction.
     fn check(&self) -> Result<(), Contradiction> {
         Ok(())
     }
-    /// The file that is to be read first, its path as written; the key is `file`.
+    /// Path, as written, of the file to be read first; its key is `file`.
     fn file(&self) -> Option<&str> {
         None
     }
-    /// Takes the file's text in its place.
+    /// Replaces the file's path by its contents.
     ///
     /// # Errors
-    /// With the first line that does not fit.
+    /// Names the first invalid line.
     fn take_file(&mut self, _text: &str) -> Result<(), Misread> {
         Ok(())
     }
@@ -102,30 +103,30 @@ components! {
 }
 
 impl Config {
-    /// Whether the parameters go together.
+    /// Checks that the parameters are consistent.
     ///
     /// # Errors
-    /// With the first that do not.
+    /// Names the first contradiction.
     pub fn check(&self) -> Result<(), Contradiction> {
         each!(self, params => params.check(), custom => Ok(()))
     }
-    /// The file that is to be read before they are used, its path as written; the key is `file`.
+    /// Path, as written, of the file to be read before the parameters are used; its key is `file`.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         each!(self, params => params.file(), custom => None)
     }
-    /// Takes the file's text in its place.
+    /// Replaces the file's path by its contents.
     ///
     /// # Errors
-    /// With the first line that does not fit.
+    /// Names the first invalid line.
     pub fn take_file(&mut self, text: &str) -> Result<(), Misread> {
         each!(self, params => params.take_file(text), custom => Ok(()))
     }
 }
 
 impl AnyImpairment {
-    /// Takes other parameters in mid-run; a channel stays in its state. The kind is the same, and so is whether packets may
-    /// leave in another order than they came.
+    /// Changes the parameters in mid-run; a channel keeps its state. `to` is of the same kind and
+    /// has the same [`Impairment::reorders`].
     pub fn change(&mut self, to: &Config) {
         let mut next = to.build();
         match (&mut next, &*self) {

@@ -1,4 +1,5 @@
-//! What packets pass in flight: links, queues, impairments, link groups, gateways.
+//! Elements that packets pass: links, queues, impairments, link groups, middleboxes, multipath
+//! gateways.
 //!
 //! Everything here is sans-I/O: `now` is an argument, packets come in and go out by value or by
 //! handle, and the same code runs in the simulator, the live engine and the gateway.

@@ -1,9 +1,10 @@
 //! Links: queue → rate → delay → impairments, one direction at a time.
 //!
-//! A *plain* link (drop-tail or unlimited queue, fixed rate, no `held_limit`, no impairment, nothing changed in
-//! mid-run) is arithmetic: the moment a packet leaves is known when it arrives. A *served* link
-//! runs any queue discipline, service and impairments, with an event when a transmission ends.
-//! On a path where both apply they do the same to every packet; a test compares them.
+//! A *plain* link has a drop-tail or unlimited queue, a fixed rate, no `held_limit`, no impairment
+//! and no change in mid-run. It is arithmetic: the departure of a packet is known when it arrives.
+//! A *served* link runs any queue discipline, service and impairments, with an event at the end of
+//! each transmission. On a path that both can model they treat every packet alike; a test compares
+//! them.
 
 pub mod plain;
 pub mod propagation;

@@ -1,8 +1,9 @@
-//! Queues: where packets wait, and which of them are dropped, marked or moved.
+//! Queues: packets wait and are dropped, marked or moved.
 //!
 //! A discipline sees sizes, flows, ECN fields and times, never a payload: the same code serves
-//! lengths and bytes. Adding one is a file in `queue/` and a line in the registry below; one from
-//! outside the workspace implements [`QueueDiscipline`] and travels as [`Discipline::Boxed`].
+//! simulated lengths and real bytes. A new discipline is a file in `queue/` and a line in the
+//! registry below. A discipline from outside the workspace implements [`QueueDiscipline`] and is
+//! stored as [`Discipline::Boxed`].
 
 use anabranch_core::{
     component, components,
@@ -27,18 +28,18 @@ pub struct Item {
     pub packet: PacketId,
     /// Size of the IP packet in bytes.
     pub size: u32,
-    /// The flow it belongs to.
+    /// Its flow.
     pub flow: FlowId,
-    /// The connection it belongs to, as addresses and ports tell connections apart: a transfer that
-    /// takes another's place in the engine has a number of its own.
+    /// Its connection, as addresses and ports identify connections: a transfer that replaces
+    /// another in the engine has a separate number.
     pub connection: ConnectionId,
-    /// When it arrived here.
+    /// Time of arrival at this queue.
     pub arrived: Instant,
     /// Its ECN field.
     pub ecn: Ecn,
     /// Its differentiated services code point.
     pub dscp: u8,
-    /// Which way along its flow it goes.
+    /// Its direction along the flow.
     pub direction: Direction,
     /// Whether it carries application data.
     pub has_data: bool,
@@ -46,45 +47,45 @@ pub struct Item {
     pub order: u32,
 }
 
-/// What happened to packets in a queue.
+/// Event of a packet in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Dropped; it waits here no longer.
+    /// Dropped; it no longer waits.
     Dropped(Item),
-    /// Marked Congestion Experienced; it stays.
+    /// Marked Congestion Experienced; it continues to wait.
     Marked(Item),
-    /// Moved behind others.
+    /// Moved back in the queue.
     Moved(Item),
-    /// Handed out after it has waited. Reported by the link that the queue belongs to, if it records waits.
+    /// Dequeued after a wait. Reported by the link that owns the queue, if it records waits.
     Waited {
         /// The packet.
         packet: PacketId,
-        /// From its arrival to the beginning of its transmission.
+        /// Time from its arrival to the start of its transmission.
         queue_delay: Duration,
     },
 }
 
-/// What a discipline may use while it works, and where it reports.
+/// Inputs and output of a discipline's calls.
 #[derive(Debug)]
 pub struct QueueContext<'a> {
-    /// The present.
+    /// Current time.
     pub now: Instant,
-    /// Packets that wait outside the discipline's own store and count against a limit.
+    /// Waiting packets outside the discipline's own store that count against a limit.
     pub held_packets: u32,
     /// Bytes of those packets.
     pub held_bytes: u64,
     /// The element's random stream.
     pub stream: Stream,
-    /// What was decided, in order.
+    /// Decisions, in order.
     pub outcomes: &'a mut Vec<Outcome>,
 }
 
 impl QueueContext<'_> {
-    /// Drops a packet: one that arrives, or one taken from the store.
+    /// Drops a packet that arrives or that was taken from the store.
     pub fn drop(&mut self, item: Item) {
         self.outcomes.push(Outcome::Dropped(item));
     }
-    /// Marks a packet if its transport is ECN-capable (RFC 3168 §5), and says whether it was.
+    /// Marks a packet if its transport is ECN-capable (RFC 3168 §5); returns whether it did.
     pub fn mark(&mut self, item: &mut Item) -> bool {
         let capable = item.ecn.is_capable();
         if capable {
@@ -93,27 +94,27 @@ impl QueueContext<'_> {
         }
         capable
     }
-    /// The draws that belong to the `index`-th packet or time slot.
+    /// Random draws of packet or time slot number `index`.
     #[must_use]
     pub fn draw(&self, index: u64) -> Draw {
         self.stream.at(index)
     }
 }
 
-/// What a discipline is made from, besides its own parameters.
+/// Inputs for the construction of a discipline, in addition to its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Init<'a> {
-    /// How fast the link behind it sends at the start; `None` where packets take no time.
+    /// Initial rate of the downstream link; `None` if transmission takes no time.
     pub rate: Option<Rate>,
-    /// The flows of the run by their numbers: `main`, or `main/0`, `main/1`, … where a table has more
-    /// than one copy.
+    /// Names of the run's flows by number: `main`, or `main/0`, `main/1`, … if a table has several
+    /// copies.
     pub flows: &'a [String],
-    /// The hosts at both ends of each flow, by numbers of their own; nothing where they are not known.
+    /// Host numbers of both ends of each flow; empty if they are unknown.
     pub hosts: &'a [[u32; 2]],
 }
 
 impl Init<'_> {
-    /// The flows that `name` stands for: one copy, or all copies of a table.
+    /// Flows with this name: one flow, or all copies of a table.
     pub fn flows_named<'n>(&'n self, name: &'n str) -> impl Iterator<Item = FlowId> + 'n {
         let is_named = move |flow: &str| {
             flow.strip_prefix(name)
@@ -127,15 +128,17 @@ impl Init<'_> {
     }
 }
 
-/// A queue discipline. It owns the order of what waits; the link owns the clock and the wire.
+/// A queue discipline. It owns the order of waiting packets; the link owns the clock and the
+/// transmissions.
 pub trait QueueDiscipline: fmt::Debug + Send {
-    /// A packet arrives: store it, or give it to [`QueueContext::drop`].
+    /// Stores a packet that arrives, or passes it to [`QueueContext::drop`].
     fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>);
-    /// The link is free and something waits: the packet to send, if any. Those dropped on the way are
-    /// reported.
+    /// Returns the packet to send, if there is one. Called when the link is free and packets wait.
+    /// Packets dropped meanwhile are reported.
     fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item>;
-    /// A packet arrives where the link is free and nothing waits: whether it, or what has become of it, is
-    /// sent at once. The default stores it and takes it out again; a discipline may spare itself that.
+    /// Returns whether a packet that finds a free link and an empty queue is sent at once. The
+    /// discipline may replace or mark it. The default enqueues and dequeues the packet; a
+    /// discipline may take a shortcut.
     fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
         self.enqueue(*item, cx);
         match self.dequeue(cx) {
@@ -146,11 +149,11 @@ pub trait QueueDiscipline: fmt::Debug + Send {
             None => false,
         }
     }
-    /// The link has sent the last packet, at [`QueueContext::now`]: it is idle from then on. Heard
-    /// at the latest before the next packet.
+    /// Handles the end of the last transmission, at [`QueueContext::now`]: the link is idle from
+    /// then on. Called at the latest before the next packet.
     fn ran_out(&mut self, _cx: &mut QueueContext<'_>) {}
-    /// Nothing is asked of the discipline until then, although packets wait: it sends more slowly than the link. Asked whenever
-    /// a packet has been handed out, of those that shape ([`QueueParams::shapes`]).
+    /// Time until which the discipline releases no packet, because it sends more slowly than the
+    /// link. Queried after each dequeue from disciplines that shape ([`QueueParams::shapes`]).
     fn held_until(&self) -> Instant {
         Instant::START
     }
@@ -162,46 +165,46 @@ pub trait QueueDiscipline: fmt::Debug + Send {
     }
     /// Bytes that wait.
     fn bytes(&self) -> u64;
-    /// Changes the limit in mid-run; `false` if the discipline has none.
+    /// Changes the limit in mid-run; returns `false` if the discipline has none.
     fn set_limit(&mut self, _limit: Limit) -> bool {
         false
     }
-    /// Takes those of the parameters that can change in mid-run ([`QueueParams::CHANGEABLE`]), and keeps its state and what
-    /// waits. The kind is the same.
+    /// Applies the parameters that can change in mid-run ([`QueueParams::CHANGEABLE`]), and keeps
+    /// state and waiting packets. `to` is of the same kind.
     fn change(&mut self, to: &Config) {
         if let Some(limit) = to.limit() {
             self.set_limit(limit);
         }
     }
-    /// The link sends at another rate from now on. For those that reckon with it.
+    /// Notifies disciplines that depend on the link's rate of a new rate.
     fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
 
-/// Makes a discipline from outside the workspace.
+/// Constructor of a discipline from outside the workspace.
 pub type Factory = Arc<dyn Fn(&Init<'_>) -> Box<dyn QueueDiscipline> + Send + Sync>;
 
-/// A discipline from outside the workspace, as a scenario carries it.
+/// A discipline from outside the workspace, as stored in a scenario.
 pub type Custom = component::Custom<Factory>;
 
-/// What the parameters of every built-in discipline can say.
+/// Properties of the parameters of every built-in discipline.
 pub trait QueueParams: Default {
-    /// The keys that can change in mid-run.
+    /// Keys that can change in mid-run.
     const CHANGEABLE: &'static [&'static str] = &["limit"];
-    /// How much may wait in all.
+    /// Limit of all waiting packets.
     fn limit(&self) -> Limit;
-    /// The same, to be changed.
+    /// Mutable limit.
     fn limit_mut(&mut self) -> &mut Limit;
-    /// Where the first limit or threshold stands that is a multiple of the bandwidth-delay product, from the
-    /// queue's table on.
+    /// Path, from the queue's table on, of the first limit or threshold that is a multiple of the
+    /// bandwidth-delay product.
     fn in_bdp(&self) -> Option<&'static [&'static str]> {
         matches!(self.limit(), Limit::Bdp(_)).then_some(&["limit"])
     }
-    /// Puts the bandwidth-delay product in.
+    /// Replaces multiples of the bandwidth-delay product by sizes.
     fn set_bdp(&mut self, bdp: Bytes) {
         *self.limit_mut() = self.limit().with_bdp(bdp);
     }
-    /// Whether packets leave in the order in which they came. In any case those of one connection do, but for
-    /// [`Self::separates_ecn`].
+    /// Whether packets leave in their order of arrival. Packets of one connection always do, except
+    /// with [`Self::separates_ecn`].
     fn is_fifo(&self) -> bool {
         true
     }
@@ -209,24 +212,25 @@ pub trait QueueParams: Default {
     fn shapes(&self) -> bool {
         false
     }
-    /// Whether packets of one connection whose ECN fields differ may overtake one another.
+    /// Whether packets of one connection with different ECN fields may overtake one another.
     fn separates_ecn(&self) -> bool {
         false
     }
-    /// Whether it decides when a packet is taken out, by how long that one has waited or by whose turn it is. Where
-    /// packets are taken out before they can be sent, as a link group does that spreads flows, it would decide nothing.
+    /// Whether the discipline decides at dequeue, by waiting time or by turns. If packets are
+    /// dequeued before they can be sent, as in a link group that spreads flows, such a discipline
+    /// would have no effect.
     fn decides_late(&self) -> bool {
         false
     }
-    /// The flows that parameters name, and where the list of them stands. Each must exist.
+    /// Flow names in the parameters, and the path of their list. Each flow must exist.
     fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
         None
     }
-    /// Whether the parameters go together. Asked once no limit is a multiple of the
+    /// Checks that the parameters are consistent. Called when no limit is a multiple of the
     /// bandwidth-delay product any more.
     ///
     /// # Errors
-    /// With the first that do not.
+    /// Names the first contradiction.
     fn check(&self) -> Result<(), Contradiction> {
         Ok(())
     }
@@ -254,37 +258,39 @@ impl Config {
     pub fn needs_bdp(&self) -> bool {
         self.in_bdp().is_some()
     }
-    /// Where the first of them stands, from the queue's table on.
+    /// Path of the first of them, from the queue's table on.
     #[must_use]
     pub fn in_bdp(&self) -> Option<&'static [&'static str]> {
         each!(self, params => params.in_bdp(), custom => None)
     }
-    /// How much may wait in all, as far as the discipline says so.
+    /// Limit of all waiting packets, if the discipline declares one.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         each!(self, params => Some(params.limit()), custom => None)
     }
-    /// Whether packets leave in the order in which they came, as far as the discipline says so.
+    /// Whether packets leave in their order of arrival, if the discipline declares it.
     #[must_use]
     pub fn is_fifo(&self) -> bool {
         each!(self, params => params.is_fifo(), custom => false)
     }
-    /// Whether it may send more slowly than the link. One from outside may not.
+    /// Whether it may send more slowly than the link. A discipline from outside the workspace may
+    /// not.
     #[must_use]
     pub fn shapes(&self) -> bool {
         each!(self, params => params.shapes(), custom => false)
     }
-    /// Whether packets of one connection whose ECN fields differ may overtake one another, as far as the discipline says so.
+    /// Whether packets of one connection with different ECN fields may overtake one another, if the
+    /// discipline declares it.
     #[must_use]
     pub fn separates_ecn(&self) -> bool {
         each!(self, params => params.separates_ecn(), custom => false)
     }
-    /// Whether it decides when a packet is taken out, as far as the discipline says so.
+    /// Whether it decides at dequeue, if the discipline declares it.
     #[must_use]
     pub fn decides_late(&self) -> bool {
         each!(self, params => params.decides_late(), custom => false)
     }
-    /// The keys that can change in mid-run.
+    /// Keys that can change in mid-run.
     #[must_use]
     pub fn changeable(&self) -> &'static [&'static str] {
         fn of<P: QueueParams>(_: &P) -> &'static [&'static str] {
@@ -292,32 +298,33 @@ impl Config {
         }
         each!(self, params => of(params), custom => &[])
     }
-    /// Puts the bandwidth-delay product in.
+    /// Replaces multiples of the bandwidth-delay product by sizes.
     pub fn set_bdp(&mut self, bdp: Bytes) {
         each!(self, params => params.set_bdp(bdp), custom => {});
     }
-    /// The flows that parameters name, and where the list of them stands.
+    /// Flow names in the parameters, and the path of their list.
     #[must_use]
     pub fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
         each!(self, params => params.flows(), custom => None)
     }
-    /// Whether the parameters go together.
+    /// Checks that the parameters are consistent.
     ///
     /// # Errors
-    /// With the first that do not.
+    /// Names the first contradiction.
     pub fn check(&self) -> Result<(), Contradiction> {
         each!(self, params => params.check(), custom => Ok(()))
     }
 }
 
 impl Default for Config {
-    /// Drop-tail without limit.
+    /// Drop-tail without a limit.
     fn default() -> Self {
         Self::DropTail(drop_tail::Params::default())
     }
 }
 
-/// Drop-tail in line, which most queues are, behind one branch; any other behind a call.
+/// Dispatches drop-tail, the most common queue, inline after one branch, and all others through a
+/// call.
 macro_rules! drop_tail_first {
     ($discipline:expr, $inner:ident => $body:expr) => {
         match $discipline {

@@ -1,90 +1,91 @@
-//! What the two ends of a gateway count.
+//! Counters of the two ends of a gateway.
 
 use anabranch_core::{histogram::Histogram, units::Duration};
 
-/// What an element of a gateway counted in the measured time.
+/// Counters of a gateway's element in the measured time.
 #[derive(Debug, Clone)]
 pub enum Report {
-    /// Where packets are spread.
+    /// Split: distributes packets over routes.
     Split(SplitReport),
-    /// Where they are brought together.
+    /// Restore: merges the routes.
     Restore(Box<RestoreReport>),
-    /// An end of a tunnel, which does both.
+    /// End of a tunnel, which does both.
     Tunnel(Box<TunnelReport>),
 }
 
-/// What an end of a tunnel counted.
+/// Counters of a tunnel's end.
 #[derive(Debug, Clone, Default)]
 pub struct TunnelReport {
-    /// Of the direction in which packets enter here.
+    /// Direction in which packets enter at this end.
     pub sender: TunnelSender,
-    /// Of the other direction.
+    /// Opposite direction.
     pub receiver: TunnelReceiver,
 }
 
-/// What an end of a tunnel counted of the packets that it sends.
+/// Counters of a tunnel's end for the packets that it sends.
 #[derive(Debug, Clone, Default)]
 pub struct TunnelSender {
     /// By path.
     pub paths: Vec<TunnelPath>,
     /// Packets that entered.
     pub entered: u64,
-    /// Of these, the ones of each class, in the order of the classes.
+    /// Packets that entered, by class.
     pub entered_by_class: Vec<u64>,
-    /// Packets that were larger than the tunnel's MTU, or no IP packets.
+    /// Packets that exceeded the tunnel's MTU or were not IP packets.
     pub refused: u64,
-    /// Packets that were dropped in the queue before the paths.
+    /// Packets dropped in the queue before the paths.
     pub queue_dropped: u64,
     /// Packets that no path could carry any more.
     pub unsendable: u64,
-    /// Packets that were retransmitted.
+    /// Packets retransmitted.
     pub retransmitted: u64,
-    /// Sessions since the start of the run, the first counted.
+    /// Sessions since the start of the run, including the first.
     pub sessions: u64,
 }
 
-/// What an end of a tunnel counted of a path on which it sends.
+/// Counters of a tunnel's end for a path on which it sends.
 #[derive(Debug, Clone, Default)]
 pub struct TunnelPath {
-    /// Datagrams, those of the tunnel's own counted.
+    /// Datagrams, including the tunnel's own.
     pub sent_packets: u64,
     /// Octets of their IP packets.
     pub sent_bytes: u64,
-    /// Its state at the end.
+    /// State at the end.
     pub state: &'static str,
-    /// How often it died since the start of the run.
+    /// Number of failures since the start of the run.
     pub deaths: u64,
-    /// Its smoothed round-trip time at the end.
+    /// Smoothed round-trip time at the end.
     pub srtt: Option<Duration>,
-    /// Octets per second at which it is sent on at the end.
+    /// Sending rate at the end, in octets per second.
     pub rate: f64,
-    /// The largest datagram that it is known to deliver, in octets over UDP.
+    /// Largest datagram known to be delivered, in octets over UDP.
     pub mtu: usize,
 }
 
-/// What an end of a tunnel counted of the packets that it delivers.
+/// Counters of a tunnel's end for the packets that it delivers.
 #[derive(Debug, Clone, Default)]
 pub struct TunnelReceiver {
     /// Packets delivered.
     pub delivered: u64,
-    /// Of these, the ones that a later one of their flow had overtaken.
+    /// Delivered packets that a later packet of their flow had overtaken.
     pub late: u64,
-    /// Gaps that were waited for in vain.
+    /// Gaps abandoned after a wait.
     pub gaps_given_up: u64,
-    /// Copies of what had arrived already.
+    /// Copies of packets that had already arrived.
     pub duplicates: u64,
-    /// The most packets that waited at once since the start of the run.
+    /// Maximum number of packets waiting at once since the start of the run.
     pub max_held_packets: u64,
-    /// Packets that came out of the tunnel a second time, or that never entered it. A correct tunnel has none.
+    /// Packets that left the tunnel a second time, or that never entered it. A correct tunnel has
+    /// none.
     pub unmatched: u64,
-    /// The longest time without a delivery while packets were in flight.
+    /// Longest time without a delivery while packets were in flight.
     pub silent: Duration,
 }
 
-/// What was sent over each route.
+/// Traffic over each route.
 #[derive(Debug, Clone)]
 pub struct SplitReport {
-    /// By route: packets, bytes; copies and what the tunnel adds are in them.
+    /// Packets and bytes by route, including copies and tunnel overhead.
     pub routes: Vec<(u64, u64)>,
 }
 
@@ -101,24 +102,24 @@ impl SplitReport {
     }
 }
 
-/// What a restorer held back.
+/// Counters of a restorer.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreReport {
-    /// Packets that went on.
+    /// Packets released.
     pub released: u64,
-    /// Of these, the ones that had waited.
+    /// Released packets that had waited.
     pub waited: u64,
-    /// Of these, the ones that went on because a time had come.
+    /// Waiting packets released by a timer.
     pub released_by_timer: u64,
-    /// Gaps that were waited for in vain.
+    /// Gaps abandoned after a wait.
     pub gaps_given_up: u64,
-    /// Copies of what had arrived already.
+    /// Copies of packets that had already arrived.
     pub duplicates: u64,
-    /// The most packets that waited at once.
+    /// Maximum number of packets waiting at once.
     pub max_held_packets: u64,
-    /// The most bytes that waited at once, without what the tunnel added.
+    /// Maximum number of bytes waiting at once, without tunnel overhead.
     pub max_held_bytes: u64,
-    /// The longest time without a delivery while packets were in flight.
+    /// Longest time without a delivery while packets were in flight.
     pub silent: Duration,
     waits: Histogram,
     wait_nanos: u64,
@@ -135,12 +136,12 @@ impl RestoreReport {
         self.max_held_packets = self.max_held_packets.max(packets);
         self.max_held_bytes = self.max_held_bytes.max(bytes);
     }
-    /// Mean time that packets waited, those that did not counted too; `None` if none went on.
+    /// Mean waiting time of all released packets; `None` if there are none.
     #[must_use]
     pub fn mean_wait_ms(&self) -> Option<f64> {
         (self.released > 0).then(|| self.wait_nanos as f64 / 1e6 / self.released as f64)
     }
-    /// 95th percentile of the same.
+    /// 95th percentile of the waiting time.
     #[must_use]
     pub fn p95_wait(&self) -> Option<Duration> {
         self.waits.percentile(95.0).map(Duration::from_nanos)

@@ -1,21 +1,22 @@
-//! The part of a run that is measured.
+//! Measured part of a run.
 
 use anabranch_core::units::{Duration, Instant};
 
-/// The part of a run that is measured: after `start`, up to and with `end`. A run's first instant
-/// belongs to it.
+/// The measured part of a run: after `start`, up to and including `end`. A run's first instant is
+/// included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     start: Instant,
     end: Instant,
-    /// The first instant that counts, and the picoseconds from it to the last: one comparison tells
-    /// whether an instant lies between. An empty window's lies past all that is asked about.
+    /// First measured instant. `span` is the picoseconds from it to the last, so that one
+    /// comparison decides whether an instant is inside. `first` of an empty window is beyond all
+    /// instants in use.
     first: u64,
     span: u64,
 }
 
 impl Window {
-    /// From `start` to `end`.
+    /// Creates the window from `start` to `end`.
     #[must_use]
     pub const fn new(start: Instant, end: Instant) -> Self {
         let first = match start.as_picos() {
@@ -33,29 +34,29 @@ impl Window {
             span,
         }
     }
-    /// Whether it is measured.
+    /// Whether `at` is measured.
     #[must_use]
     #[inline]
     pub fn contains(self, at: Instant) -> bool {
         at.as_picos().wrapping_sub(self.first) <= self.span
     }
-    /// The measured part of a span.
+    /// Measured part of the interval from `from` to `to`.
     #[must_use]
     #[inline]
     pub fn overlap(self, from: Instant, to: Instant) -> Duration {
         to.min(self.end).saturating_since(from.max(self.start))
     }
-    /// Its end.
+    /// End of the window.
     #[must_use]
     pub const fn end(self) -> Instant {
         self.end
     }
-    /// Its start.
+    /// Start of the window.
     #[must_use]
     pub const fn start(self) -> Instant {
         self.start
     }
-    /// Its length.
+    /// Length of the window.
     #[must_use]
     pub fn length(self) -> Duration {
         self.end.saturating_since(self.start)

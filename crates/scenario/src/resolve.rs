@@ -172,6 +172,7 @@ pub struct Mtu {
 /// A delay that follows a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedDelays {
+    /// The trace.
     pub file: TraceFile,
     /// Its values over time.
     pub table: Arc<Delays>,

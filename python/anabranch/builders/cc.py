@@ -20,16 +20,16 @@ def reno(
     One segment more per round trip, half the window at a loss. The yardstick.
 
     Args:
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
         avoidance: How congestion avoidance counts: ``SMSS`` per window of octets (RFC 3465 §2.1), or ``SMSS² /
             cwnd`` per ACK (RFC 5681 §3.1 equation 3). (one of ``"bytes"``, ``"acks"``; default ``"bytes"``)
-        extra_eighth: In congestion avoidance every ACK adds an eighth of a segment besides, as 4.4BSD did (RFC 2525
+        extra_eighth: In congestion avoidance every ACK adds another eighth of a segment, as in 4.4BSD (RFC 2525
             §2.6). (default ``False``)
-        beta_ecn: The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number
-            (ABE, RFC 8511 §3.1: 0.8). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
-        reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
-            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+        beta_ecn: The share of the window that remains after a mark in congestion avoidance: that of a loss, or a
+            number (ABE, RFC 8511 §3.1: 0.8). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
+        reduce_from: The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.reno", "flow.component.cc", kind="reno"),
@@ -57,16 +57,16 @@ def new_reno(
     One segment more per round trip, half the window at a loss. The yardstick.
 
     Args:
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
         avoidance: How congestion avoidance counts: ``SMSS`` per window of octets (RFC 3465 §2.1), or ``SMSS² /
             cwnd`` per ACK (RFC 5681 §3.1 equation 3). (one of ``"bytes"``, ``"acks"``; default ``"bytes"``)
-        extra_eighth: In congestion avoidance every ACK adds an eighth of a segment besides, as 4.4BSD did (RFC 2525
+        extra_eighth: In congestion avoidance every ACK adds another eighth of a segment, as in 4.4BSD (RFC 2525
             §2.6). (default ``False``)
-        beta_ecn: The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number
-            (ABE, RFC 8511 §3.1: 0.8). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
-        reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
-            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+        beta_ecn: The share of the window that remains after a mark in congestion avoidance: that of a loss, or a
+            number (ABE, RFC 8511 §3.1: 0.8). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
+        reduce_from: The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.new_reno", "flow.component.cc", kind="new-reno"),
@@ -110,28 +110,28 @@ def cubic(
     Args:
         c: ``C``: how fast the window grows away from W_max, in segments per second cubed (RFC 9438 §4.1, §5.1).
             (0.001 to 100.0; default ``0.4``)
-        beta: β: the share of the window that a reduction leaves (RFC 9438 §4.6). Where an older paper says β = 0.2,
-            meaning what it takes away, this is 0.8. (0.5 to 0.99; default ``0.7``)
-        beta_ecn: The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number
-            (ABE, RFC 8511 §3.1: 0.85). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
-        fast_convergence: Gives up more when the window did not reach the last W_max, so that new flows find room
-            (RFC 9438 §4.7). (default ``True``)
-        tcp_friendly: The Reno-friendly region: never slower than Reno would be (RFC 9438 §4.3). Without it the
-            window is the cubic function's alone, as in ns-3 up to 3.37. (default ``True``)
-        reno_friendly: How fast the Reno-friendly region grows. (``"stack"``; one of ``"rfc9438"``, ``"rfc8312"``;
+        beta: β: the share of the window that remains after a reduction (RFC 9438 §4.6). An older paper's β = 0.2,
+            the share removed, is 0.8 here. (0.5 to 0.99; default ``0.7``)
+        beta_ecn: The share of the window that remains after a mark in congestion avoidance: that of a loss, or a
+            number (ABE, RFC 8511 §3.1: 0.85). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
+        fast_convergence: Lowers W_max further when the window did not reach the last W_max, so that new flows get a
+            share (RFC 9438 §4.7). (default ``True``)
+        tcp_friendly: The Reno-friendly region: never slower than Reno (RFC 9438 §4.3). Without it only the cubic
+            function determines the window, as in ns-3 up to 3.37. (default ``True``)
+        reno_friendly: Growth rate of the Reno-friendly region. (``"stack"``; one of ``"rfc9438"``, ``"rfc8312"``;
             default ``"stack"``)
-        count: How the window is counted: exactly, or in whole segments as Linux and ns-3 do. (``"stack"``; one of
+        count: The unit of the window: exact, or whole segments as in Linux and ns-3. (``"stack"``; one of
             ``"bytes"``, ``"segments"``; default ``"stack"``)
-        reduce_from: What a reduction is taken from (RFC 9438 §4.6). (``"stack"``; one of ``"flight-size"``,
-            ``"cwnd"``; default ``"stack"``)
-        first_epoch_growth: Growth per round trip, as a share of the window, at least, until the first loss. 0 in
-            RFC 9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged). (``"stack"``; 0.0 to 1.0; default
+        reduce_from: The base of a reduction (RFC 9438 §4.6). (``"stack"``; one of ``"flight-size"``, ``"cwnd"``;
+            default ``"stack"``)
+        first_epoch_growth: Minimum growth per round trip until the first loss, as a share of the window. 0 in RFC
+            9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged). (``"stack"``; 0.0 to 1.0; default
             ``"stack"``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        hystart: How slow start looks for its end (RFC 9438 §4.10). (``"stack"``; one of ``"off"``, ``"linux"``,
+        hystart: Early end of slow start (RFC 9438 §4.10). (``"stack"``; one of ``"off"``, ``"linux"``,
             ``"ha-rhee"``, ``"rfc9406"``; default ``"stack"``)
-        hystart_low_window: HyStart: nothing happens below this window (Ha and Rhee 2011: low_ssthresh). (packets in
+        hystart_low_window: HyStart: no effect below this window (Ha and Rhee 2011: low_ssthresh). (packets in
             packet (packets); 1 packet to 1000000 packets; default ``"16 packets"``)
         hystart_ack_delta: HyStart: ACKs at most this far apart belong to one train (Ha and Rhee 2011). (duration in
             ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"2 ms"``)
@@ -142,8 +142,8 @@ def cubic(
             default ``0.125``)
         hystart_delay_min: HyStart: smallest increase of the RTT that ends slow start. (duration in ps, ns, us (µs),
             ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"4 ms"``)
-        hystart_delay_max: HyStart: largest increase of the RTT that is waited for; 16 ms in Linux, 1 s in ns-3.
-            (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"16 ms"``)
+        hystart_delay_max: HyStart: upper bound of the RTT increase that ends slow start; 16 ms in Linux, 1 s in
+            ns-3. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"16 ms"``)
         hystart_min_samples: HyStart: RTT samples taken at the start of each round trip. (1 to 1000; default ``8``)
     """
     return build(
@@ -206,28 +206,28 @@ def cubic_plus(
     Args:
         c: ``C``: how fast the window grows away from W_max, in segments per second cubed (RFC 9438 §4.1, §5.1).
             (0.001 to 100.0; default ``0.4``)
-        beta: β: the share of the window that a reduction leaves (RFC 9438 §4.6). Where an older paper says β = 0.2,
-            meaning what it takes away, this is 0.8. (0.5 to 0.99; default ``0.7``)
-        beta_ecn: The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number
-            (ABE, RFC 8511 §3.1: 0.85). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
-        fast_convergence: Gives up more when the window did not reach the last W_max, so that new flows find room
-            (RFC 9438 §4.7). (default ``True``)
-        tcp_friendly: The Reno-friendly region: never slower than Reno would be (RFC 9438 §4.3). Without it the
-            window is the cubic function's alone, as in ns-3 up to 3.37. (default ``True``)
-        reno_friendly: How fast the Reno-friendly region grows. (``"stack"``; one of ``"rfc9438"``, ``"rfc8312"``;
+        beta: β: the share of the window that remains after a reduction (RFC 9438 §4.6). An older paper's β = 0.2,
+            the share removed, is 0.8 here. (0.5 to 0.99; default ``0.7``)
+        beta_ecn: The share of the window that remains after a mark in congestion avoidance: that of a loss, or a
+            number (ABE, RFC 8511 §3.1: 0.85). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
+        fast_convergence: Lowers W_max further when the window did not reach the last W_max, so that new flows get a
+            share (RFC 9438 §4.7). (default ``True``)
+        tcp_friendly: The Reno-friendly region: never slower than Reno (RFC 9438 §4.3). Without it only the cubic
+            function determines the window, as in ns-3 up to 3.37. (default ``True``)
+        reno_friendly: Growth rate of the Reno-friendly region. (``"stack"``; one of ``"rfc9438"``, ``"rfc8312"``;
             default ``"stack"``)
-        count: How the window is counted: exactly, or in whole segments as Linux and ns-3 do. (``"stack"``; one of
+        count: The unit of the window: exact, or whole segments as in Linux and ns-3. (``"stack"``; one of
             ``"bytes"``, ``"segments"``; default ``"stack"``)
-        reduce_from: What a reduction is taken from (RFC 9438 §4.6). (``"stack"``; one of ``"flight-size"``,
-            ``"cwnd"``; default ``"stack"``)
-        first_epoch_growth: Growth per round trip, as a share of the window, at least, until the first loss. 0 in
-            RFC 9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged). (``"stack"``; 0.0 to 1.0; default
+        reduce_from: The base of a reduction (RFC 9438 §4.6). (``"stack"``; one of ``"flight-size"``, ``"cwnd"``;
+            default ``"stack"``)
+        first_epoch_growth: Minimum growth per round trip until the first loss, as a share of the window. 0 in RFC
+            9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged). (``"stack"``; 0.0 to 1.0; default
             ``"stack"``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        hystart: How slow start looks for its end (RFC 9438 §4.10). (``"stack"``; one of ``"off"``, ``"linux"``,
+        hystart: Early end of slow start (RFC 9438 §4.10). (``"stack"``; one of ``"off"``, ``"linux"``,
             ``"ha-rhee"``, ``"rfc9406"``; default ``"stack"``)
-        hystart_low_window: HyStart: nothing happens below this window (Ha and Rhee 2011: low_ssthresh). (packets in
+        hystart_low_window: HyStart: no effect below this window (Ha and Rhee 2011: low_ssthresh). (packets in
             packet (packets); 1 packet to 1000000 packets; default ``"16 packets"``)
         hystart_ack_delta: HyStart: ACKs at most this far apart belong to one train (Ha and Rhee 2011). (duration in
             ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"2 ms"``)
@@ -238,19 +238,19 @@ def cubic_plus(
             default ``0.125``)
         hystart_delay_min: HyStart: smallest increase of the RTT that ends slow start. (duration in ps, ns, us (µs),
             ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"4 ms"``)
-        hystart_delay_max: HyStart: largest increase of the RTT that is waited for; 16 ms in Linux, 1 s in ns-3.
-            (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"16 ms"``)
+        hystart_delay_max: HyStart: upper bound of the RTT increase that ends slow start; 16 ms in Linux, 1 s in
+            ns-3. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"16 ms"``)
         hystart_min_samples: HyStart: RTT samples taken at the start of each round trip. (1 to 1000; default ``8``)
-        restart_cwnd: The window after starting over. Open in the report. (packets in packet (packets); 1 packet to
-            1000000 packets; default ``"1 packet"``)
-        restart_ssthresh: ssthresh after starting over. Open in the report. (one of ``"reduce"``, ``"keep"``;
+        restart_cwnd: The window after a restart. Not specified in the report. (packets in packet (packets); 1
+            packet to 1000000 packets; default ``"1 packet"``)
+        restart_ssthresh: ssthresh after a restart. Not specified in the report. (one of ``"reduce"``, ``"keep"``;
             default ``"reduce"``)
-        restart_keeps_w_max: Whether W_max outlives starting over; otherwise it is forgotten as at a timeout. Open
-            in the report. (default ``False``)
-        initial_reo_wnd: Grace time of the timer rule before any reordering has been seen: 1 ms in the report.
+        restart_keeps_w_max: Keeps W_max at a restart; otherwise it is discarded as at a timeout. Not specified in
+            the report. (default ``False``)
+        initial_reo_wnd: Grace time of the timer rule before reordering has been observed: 1 ms in the report.
             (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"1 ms"``)
-        reo_wnd_share: Grace time once reordering has been seen, as a share of the smallest RTT: a quarter in the
-            report. (0.0 to 1.0; default ``0.25``)
+        reo_wnd_share: Grace time once reordering has been observed, as a share of the smallest RTT: a quarter in
+            the report. (0.0 to 1.0; default ``0.25``)
     """
     return build(
         Builder("cc.cubic_plus", "flow.component.cc", kind="cubic-plus"),
@@ -304,29 +304,28 @@ def bbr(
     at most, and does not slow down for losses. Version 1.
 
     Args:
-        high_gain: BBRHighGain: gain of rate and window in Startup. 2/ln 2 is the least that lets the delivery rate
-            double every round trip; Drain uses its inverse. (0.1 to 10.0; default ``2.885``)
+        high_gain: BBRHighGain: gain of rate and window in Startup. 2/ln 2 is the smallest value that lets the
+            delivery rate double every round trip; Drain uses its inverse. (0.1 to 10.0; default ``2.885``)
         cwnd_gain: Gain of the window in ProbeBW: room for delayed and aggregated ACKs. (0.1 to 10.0; default
             ``2.0``)
-        probe_up_gain: Gain of the rate while ProbeBW looks for more bandwidth. (0.1 to 10.0; default ``1.25``)
-        probe_down_gain: Gain of the rate while ProbeBW takes away the queue that looking has made. (0.1 to 10.0;
+        probe_up_gain: Gain of the rate while ProbeBW probes for more bandwidth. (0.1 to 10.0; default ``1.25``)
+        probe_down_gain: Gain of the rate while ProbeBW drains the queue that the probe has built. (0.1 to 10.0;
             default ``0.75``)
-        bw_window_rounds: BtlBwFilterLen: round trips over which the largest delivery rate counts. (1 to 1000;
+        bw_window_rounds: BtlBwFilterLen: round trips for which a delivery rate remains in the maximum. (1 to 1000;
             default ``10``)
-        min_rtt_window: RTpropFilterLen: how long the smallest round-trip time counts. (duration in ps, ns, us (µs),
-            ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"10 s"``)
-        probe_rtt_duration: ProbeRTTDuration: how long the window stays at ``min_window`` at least. (duration in ps,
+        min_rtt_window: RTpropFilterLen: lifetime of the smallest round-trip time. (duration in ps, ns, us (µs), ms,
+            s, min, h; 0 s to 9223372.036854775807 s; default ``"10 s"``)
+        probe_rtt_duration: ProbeRTTDuration: minimum time for which the window is ``min_window``. (duration in ps,
             ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"200 ms"``)
-        min_window: BBRMinPipeCwnd: the smallest window but after a timeout. (packets in packet (packets); 1 packet
-            to 1000000 packets; default ``"4 packets"``)
-        full_bw_growth: Startup ends when the bandwidth has not grown by this factor … (0.1 to 10.0; default
-            ``1.25``)
-        full_bw_rounds: … in so many round trips. (1 to 1000; default ``3``)
-        pacing_margin: BBRPacingMarginPercent: the share of the rate that is left to the queue to drain. 0.01 in
+        min_window: BBRMinPipeCwnd: the smallest window, except after a timeout. (packets in packet (packets); 1
+            packet to 1000000 packets; default ``"4 packets"``)
+        full_bw_growth: Startup ends if the bandwidth has not grown by this factor … (0.1 to 10.0; default ``1.25``)
+        full_bw_rounds: … in this number of round trips. (1 to 1000; default ``3``)
+        pacing_margin: BBRPacingMarginPercent: the share of the rate that is left for the queue to drain. 0.01 in
             Linux and in draft-cardwell-iccrg-bbr-congestion-control-02; 0 in draft 00. (0.0 to 1.0; default
             ``0.01``)
-        extra_acked_gain: How much of what arrives beyond the estimated bandwidth (aggregated ACKs) the window makes
-            room for: all in Linux and in draft 02, nothing in draft 00. (0.0 to 1.0; default ``1.0``)
+        extra_acked_gain: Share of the data that arrives beyond the estimated bandwidth (aggregated ACKs) for which
+            the window has room: 1 in Linux and in draft 02, 0 in draft 00. (0.0 to 1.0; default ``1.0``)
     """
     return build(
         Builder("cc.bbr", "flow.component.cc", kind="bbr"),
@@ -382,48 +381,48 @@ def bbr3(
     Args:
         startup_pacing_gain: BBR.StartupPacingGain (§2.5): gain of the rate in Startup. 4 ln 2 lets the rate double
             every round trip. (0.1 to 10.0; default ``2.77``)
-        drain_pacing_gain: BBR.DrainPacingGain (§2.5): gain of the rate in Drain. 0.5 in draft 06; earlier drafts
-            took 0.35. (0.1 to 10.0; default ``0.5``)
+        drain_pacing_gain: BBR.DrainPacingGain (§2.5): gain of the rate in Drain. 0.5 in draft 06; 0.35 in earlier
+            drafts. (0.1 to 10.0; default ``0.5``)
         probe_up_pacing_gain: Gain of the rate in ProbeBW_UP (§5.3.3.5). (0.1 to 10.0; default ``1.25``)
         probe_down_pacing_gain: Gain of the rate in ProbeBW_DOWN (§5.3.3.1). (0.1 to 10.0; default ``0.9``)
-        cwnd_gain: BBR.DefaultCwndGain (§2.6): gain of the window but in ProbeBW_UP and ProbeRTT. (0.1 to 10.0;
+        cwnd_gain: BBR.DefaultCwndGain (§2.6): gain of the window, except in ProbeBW_UP and ProbeRTT. (0.1 to 10.0;
             default ``2.0``)
         probe_up_cwnd_gain: Gain of the window in ProbeBW_UP (§5.3.3.5). (0.1 to 10.0; default ``2.25``)
         probe_rtt_cwnd_gain: BBR.ProbeRTTCwndGain (§2.16.2): gain of the window in ProbeRTT. (0.1 to 10.0; default
             ``0.5``)
-        pacing_margin: BBR.PacingMarginPercent (§2.5), as a share: the rate stays below the bandwidth by so much.
+        pacing_margin: BBR.PacingMarginPercent (§2.5), as a share: the rate is below the bandwidth by this share.
             (0.0 to 1.0; default ``0.01``)
-        loss_threshold: BBR.LossThresh (§2.8): the share of a round trip's data that may be lost while more
-            bandwidth is looked for. (0.0 to 0.5; default ``0.02``)
-        beta: BBR.Beta (§2.8): a round trip with losses leaves at least this share of the short-term bounds, and a
-            probe that went too high of the target. (0.5 to 0.99; default ``0.7``)
-        headroom: BBR.Headroom (§2.8): the share of ``inflight_longterm`` left to others while cruising. (0.0 to
+        loss_threshold: BBR.LossThresh (§2.8): the share of a round trip's data that may be lost during a bandwidth
+            probe. (0.0 to 0.5; default ``0.02``)
+        beta: BBR.Beta (§2.8): a round trip with losses keeps at least this share of the short-term bounds, and a
+            probe that lost too much at least this share of the target. (0.5 to 0.99; default ``0.7``)
+        headroom: BBR.Headroom (§2.8): the share of ``inflight_longterm`` left to other flows in CRUISE. (0.0 to
             1.0; default ``0.15``)
-        min_window: BBR.MinPipeCwnd (§2.8): the smallest window but right after a timeout. (packets in packet
+        min_window: BBR.MinPipeCwnd (§2.8): the smallest window, except right after a timeout. (packets in packet
             (packets); 1 packet to 1000000 packets; default ``"4 packets"``)
-        min_rtt_window: BBR.MinRTTFilterLen (§2.16.1): how long the smallest round-trip time counts. (duration in
-            ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"10 s"``)
-        probe_rtt_interval: BBR.ProbeRTTInterval (§2.16.2): ProbeRTT follows when the round-trip time has had no new
-            minimum for so long. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default
-            ``"5 s"``)
-        probe_rtt_duration: BBR.ProbeRTTDuration (§2.16.2): how long the window stays down at least. (duration in
-            ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"200 ms"``)
-        bw_window_cycles: BBR.MaxBwFilterLen (§2.11): cycles of ProbeBW over which the largest delivery rate counts.
-            (1 to 1000; default ``2``)
-        extra_acked_window_rounds: BBR.ExtraAckedFilterLen (§2.12): round trips over which the most aggregated
-            acknowledgment counts; one in Startup. (1 to 1000; default ``10``)
-        full_bw_growth: The pipe is taken for full when the delivery rate has not grown by this factor … (0.1 to
+        min_rtt_window: BBR.MinRTTFilterLen (§2.16.1): lifetime of the smallest round-trip time. (duration in ps,
+            ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"10 s"``)
+        probe_rtt_interval: BBR.ProbeRTTInterval (§2.16.2): ProbeRTT follows if the round-trip time has had no new
+            minimum for this time. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s;
+            default ``"5 s"``)
+        probe_rtt_duration: BBR.ProbeRTTDuration (§2.16.2): minimum time for which the window is reduced. (duration
+            in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"200 ms"``)
+        bw_window_cycles: BBR.MaxBwFilterLen (§2.11): cycles of ProbeBW for which a delivery rate remains in the
+            maximum. (1 to 1000; default ``2``)
+        extra_acked_window_rounds: BBR.ExtraAckedFilterLen (§2.12): round trips for which the largest ACK
+            aggregation remains in the maximum; one in Startup. (1 to 1000; default ``10``)
+        full_bw_growth: The pipe is considered full if the delivery rate has not grown by this factor … (0.1 to
             10.0; default ``1.25``)
-        full_bw_rounds: … in so many round trips (§5.3.1.2). (1 to 1000; default ``3``)
-        startup_full_losses: BBRStartupFullLossCnt (§5.3.1.3): Startup ends by losses if at least so many separate
-            stretches of a round trip's data were lost. (1 to 1000; default ``6``)
-        probe_wait_min: The least time between bandwidth probes (§5.3.3.8) … (duration in ps, ns, us (µs), ms, s,
+        full_bw_rounds: … in this number of round trips (§5.3.1.2). (1 to 1000; default ``3``)
+        startup_full_losses: BBRStartupFullLossCnt (§5.3.1.3): Startup ends by losses if at least this number of
+            separate runs of a round trip's data were lost. (1 to 1000; default ``6``)
+        probe_wait_min: The minimum time between bandwidth probes (§5.3.3.8) … (duration in ps, ns, us (µs), ms, s,
             min, h; 0 s to 9223372.036854775807 s; default ``"2 s"``)
         probe_wait_spread: … to which a random part of this is added. (duration in ps, ns, us (µs), ms, s, min, h; 0
             s to 9223372.036854775807 s; default ``"1 s"``)
-        probe_wait_rounds: Bandwidth is probed after so many round trips at most, or as many as the window has
-            segments if that is less, less a random 0 or 1 (§5.3.3.8: what lets Reno and CUBIC live beside it). (1
-            to 1000; default ``63``)
+        probe_wait_rounds: Upper bound of the round trips between bandwidth probes. The bound is the number of
+            segments in the window if that is less, and is reduced by a random 0 or 1 (§5.3.3.8: coexistence with
+            Reno and CUBIC). (1 to 1000; default ``63``)
     """
     return build(
         Builder("cc.bbr3", "flow.component.cc", kind="bbr3"),
@@ -470,16 +469,16 @@ def dctcp(
     switches mark at a low threshold, as ``queue = { kind = "threshold-mark", threshold = "20 packets" }`` does.
 
     Args:
-        form: In what ``alpha`` counts: a real number, or 1/1024 as in Linux. (``"stack"``; one of ``"published"``,
+        form: The unit of ``alpha``: a real number, or 1/1024 as in Linux. (``"stack"``; one of ``"published"``,
             ``"linux"``; default ``"stack"``)
         g: ``g``: the weight of the last window in ``alpha`` (RFC 8257 §4.2: 1/16). (0.001 to 1.0; default
             ``0.0625``)
-        initial_alpha: ``alpha`` before anything is known: 1, so that the first reduction is Reno's (RFC 8257 §3.3).
-            (0.0 to 1.0; default ``1.0``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        initial_alpha: Initial ``alpha``: 1, so that the first reduction is Reno's (RFC 8257 §3.3). (0.0 to 1.0;
+            default ``1.0``)
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
-            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+        reduce_from: The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.dctcp", "flow.component.cc", kind="dctcp"),
@@ -509,18 +508,17 @@ def westwood_plus(
     random loss.
 
     Args:
-        form: When the estimate is sampled and applied: as published, or as in Linux. (``"stack"``; one of
+        form: How the estimate is sampled and applied: as published, or as in Linux. (``"stack"``; one of
             ``"published"``, ``"linux"``; default ``"stack"``)
-        filter: Share of the old estimate in the new one: the low-pass filter's coefficient (§2: 7/8). (0.0 to 1.0;
-            default ``0.875``)
-        counting: What of the acknowledged data a sample counts (§2). (one of ``"once"``, ``"twice"``; default
-            ``"once"``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        filter: Weight of the old estimate in the new one: the coefficient of the low-pass filter (§2: 7/8). (0.0 to
+            1.0; default ``0.875``)
+        counting: Acknowledged data that a sample counts (§2). (one of ``"once"``, ``"twice"``; default ``"once"``)
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
         avoidance: How congestion avoidance counts: ``SMSS`` per window of octets (RFC 3465 §2.1), or ``SMSS² /
             cwnd`` per ACK (RFC 5681 §3.1 equation 3). (one of ``"bytes"``, ``"acks"``; default ``"bytes"``)
-        reduce_from: What a loss before the first sample is taken from. (``"stack"``; one of ``"flight-size"``,
-            ``"cwnd"``; default ``"stack"``)
+        reduce_from: The base of a reduction by a loss before the first sample. (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.westwood_plus", "flow.component.cc", kind="westwood-plus"),
@@ -562,31 +560,30 @@ def compound(
         alpha: Scale of the delay window's growth, in packets per round trip (§3: 1/8). (0.0 to 1.0; default
             ``0.125``)
         k: Exponent of the window in the delay window's growth (§3: 0.75). (0.0 to 1.0; default ``0.75``)
-        beta: The share of the window that a loss leaves (§3: half, the draft's ``1 - beta``). (0.5 to 0.99; default
-            ``0.5``)
-        zeta: What the delay window gives up for each packet queued (``eta`` in §3: 1). (0.1 to 10.0; default
-            ``1.0``)
-        gamma: Queued packets from which on the delay window shrinks, before the first loss (§5: 30). Where
-            ``gamma_tuning`` is on, from ``gamma_low`` to ``gamma_high``. (packets in packet (packets); 1 packet to
+        beta: The share of the window that remains after a loss (§3: half, the draft's ``1 - beta``). (0.5 to 0.99;
+            default ``0.5``)
+        zeta: Reduction of the delay window per queued packet (``eta`` in §3: 1). (0.1 to 10.0; default ``1.0``)
+        gamma: Number of queued packets from which the delay window shrinks, before the first loss (§5: 30). With
+            ``gamma_tuning``, from ``gamma_low`` to ``gamma_high``. (packets in packet (packets); 1 packet to
             1000000 packets; default ``"30 packets"``)
-        gamma_tuning: Whether losses tune ``gamma`` (§5). (default ``True``)
-        gamma_low: The least that tuning makes of ``gamma`` (§5: 5). (packets in packet (packets); 1 packet to
-            1000000 packets; default ``"5 packets"``)
-        gamma_high: The most that tuning makes of ``gamma`` (§5: 30). (packets in packet (packets); 1 packet to
-            1000000 packets; default ``"30 packets"``)
+        gamma_tuning: Losses tune ``gamma`` (§5). (default ``True``)
+        gamma_low: Lower bound of a tuned ``gamma`` (§5: 5). (packets in packet (packets); 1 packet to 1000000
+            packets; default ``"5 packets"``)
+        gamma_high: Upper bound of a tuned ``gamma`` (§5: 30). (packets in packet (packets); 1 packet to 1000000
+            packets; default ``"30 packets"``)
         lambda_: Weight of the newest sample of ``gamma``. The draft (§5) gives no value. (0.0 to 1.0; default
             ``0.8``)
-        low_window: The window up to which there is no delay window (§2, §6: 38). (packets in packet (packets); 1
-            packet to 1000000 packets; default ``"38 packets"``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        low_window: The largest window without a delay window (§2, §6: 38). (packets in packet (packets); 1 packet
+            to 1000000 packets; default ``"38 packets"``)
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        avoidance: How the loss window counts what is acknowledged in congestion avoidance. ``"acks"`` is §3's
-            equation 2 to the letter, with which delayed acknowledgments halve its growth. (one of ``"bytes"``,
-            ``"acks"``; default ``"bytes"``)
+        avoidance: How the loss window counts acknowledged data in congestion avoidance. ``"acks"`` is equation 2 of
+            §3 to the letter, so that delayed acknowledgments halve its growth. (one of ``"bytes"``, ``"acks"``;
+            default ``"bytes"``)
         rtt: The round-trip time in ``diff = (win / baseRTT - win / RTT) · baseRTT`` (§3). (one of ``"smoothed"``,
             ``"mean"``; default ``"smoothed"``)
-        reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
-            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+        reduce_from: The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.compound", "flow.component.cc", kind="compound"),
@@ -634,13 +631,14 @@ def vegas(
             (packets); 1 packet to 1000000 packets; default ``"stack"``)
         gamma: Packets queued above which slow start ends (§III-C: 1). (packets in packet (packets); 1 packet to
             1000000 packets; default ``"1 packet"``)
-        beta_loss: The share of the window that a loss leaves (RFC 5681 §3.1: half). (0.5 to 0.99; default ``0.5``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        beta_loss: The share of the window that remains after a loss (RFC 5681 §3.1: half). (0.5 to 0.99; default
+            ``0.5``)
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        rtt: The round-trip time from which the queue is counted (§III-B): the mean of a round trip, or its least in
+        rtt: The round-trip time for the estimate of the queue (§III-B): the mean of a round trip, or its minimum in
             Linux. (``"stack"``; one of ``"mean"``, ``"least"``, ``"segment"``; default ``"stack"``)
-        reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
-            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+        reduce_from: The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.vegas", "flow.component.cc", kind="vegas"),
@@ -675,20 +673,20 @@ def bic(
 
     Args:
         form: As published, or as in Linux. (``"stack"``; one of ``"published"``, ``"linux"``; default ``"stack"``)
-        s_max: ``S_max``: the most that a round trip adds (§III: 32; Linux: 16). (``"stack"``; packets in packet
+        s_max: ``S_max``: largest growth per round trip (§III: 32; Linux: 16). (``"stack"``; packets in packet
             (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        s_min: ``S_min``: the least that a round trip adds, in segments (§III: 0.01; Linux: 0.2). (``"stack"``;
-            0.001 to 1.0; default ``"stack"``)
-        beta: The share of the window that a loss leaves (§III: 0.875, the paper's ``1 - beta``; Linux: 819 of
-            1024). (``"stack"``; 0.5 to 0.99; default ``"stack"``)
+        s_min: ``S_min``: smallest growth per round trip, in segments (§III: 0.01; Linux: 0.2). (``"stack"``; 0.001
+            to 1.0; default ``"stack"``)
+        beta: The share of the window that remains after a loss (§III: 0.875, the paper's ``1 - beta``; Linux: 819
+            of 1024). (``"stack"``; 0.5 to 0.99; default ``"stack"``)
         low_window: The window below which BIC is Reno (§III: 14). (packets in packet (packets); 1 packet to 1000000
             packets; default ``"14 packets"``)
-        fast_convergence: A loss before the old maximum is reached lowers the new one to the middle of the window
-            before and after it (§III). (default ``True``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        fast_convergence: A loss below the old maximum lowers the new one to the middle of the window before and
+            after the reduction (§III). (default ``True``)
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
-            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+        reduce_from: The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.bic", "flow.component.cc", kind="bic"),
@@ -724,20 +722,20 @@ def htcp(
 
     Args:
         form: As published, or as in Linux. (``"stack"``; one of ``"published"``, ``"linux"``; default ``"stack"``)
-        delta_l: ``Δ_L``: the time after a congestion event in which growth is that of Reno (draft: 1 s). (duration
-            in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"1 s"``)
+        delta_l: ``Δ_L``: the time after a congestion event with the growth of Reno (draft: 1 s). (duration in ps,
+            ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"1 s"``)
         adaptive_backoff: Adaptive backoff: a reduction leaves ``RTT_min / RTT_max`` of the window, from 0.5 to 0.8.
-            Without it, half. (default ``True``)
-        delta_b: ``Δ_B``: the change of throughput between two congestion events, as a share, above which adaptive
+            Otherwise it leaves half. (default ``True``)
+        delta_b: ``Δ_B``: the relative change of throughput between two congestion events above which adaptive
             backoff leaves half of the window (draft: 0.2). (0.0 to 1.0; default ``0.2``)
         rtt_scaling: RTT scaling: growth in the high-speed regime is multiplied by ``RTT_min / rtt_ref``. (default
             ``True``)
         rtt_ref: The round-trip time at which RTT scaling does not change growth (100 ms). (duration in ps, ns, us
             (µs), ms, s, min, h; 1 us to 1 s; default ``"100 ms"``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
-            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+        reduce_from: The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.htcp", "flow.component.cc", kind="htcp"),
@@ -771,15 +769,16 @@ def prague(
 
     Args:
         g: ``g``: the weight of the last virtual round trip in ``alpha`` (1/16). (0.001 to 1.0; default ``0.0625``)
-        initial_alpha: ``alpha`` up to the first mark: 1, so that the first reduction is Reno's. (0.0 to 1.0;
+        initial_alpha: ``alpha`` before the first mark: 1, so that the first reduction is Reno's. (0.0 to 1.0;
             default ``1.0``)
-        rtt_virtual: The least round-trip time that a connection behaves as if it had (25 ms). (duration in ps, ns,
-            us (µs), ms, s, min, h; 1 us to 1 s; default ``"25 ms"``)
-        rtt_independent_after: From so many round trips on (500). (1 to 1000000; default ``500``)
-        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+        rtt_virtual: The smallest round-trip time that a connection assumes (25 ms). (duration in ps, ns, us (µs),
+            ms, s, min, h; 1 us to 1 s; default ``"25 ms"``)
+        rtt_independent_after: Number of round trips before RTT independence begins (500). (1 to 1000000; default
+            ``500``)
+        slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        reduce_from: What a reduction is taken from: cwnd, or FlightSize (RFC 5681 §3.1 equation 4). (``"stack"``;
-            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+        reduce_from: The base of a reduction: cwnd, or FlightSize (RFC 5681 §3.1 equation 4). (``"stack"``; one of
+            ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.prague", "flow.component.cc", kind="prague"),

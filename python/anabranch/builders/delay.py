@@ -14,16 +14,16 @@ def trace(
 ) -> Component:
     """Trace.
 
-    A trace: each line of the file a time in seconds and the delay from then on in milliseconds, with a comma or
-    blanks between, below an optional line of names, ``time_s,delay_ms``; a file of capacities with a column
-    ``delay_ms`` does, too. It holds for packets that leave from then on, and behind the end of a trace that ends
-    the last delay stays.
+    A trace: each line of the file holds a time in seconds and the delay from then on in milliseconds, separated by
+    a comma or blanks, after an optional line of column names, ``time_s,delay_ms``. A file of capacities with a
+    column ``delay_ms`` works, too. A line applies to packets that depart from its time on. After the end of a trace
+    that does not repeat, the last delay remains.
 
     Args:
-        file: The file; its path counts from where the scenario's file is.
-        repeat: Whether the trace begins again at its end, as it does by default, or how often it is played in all.
-            A round of times in seconds ends as long after the last line as that is after the line before it; one of
-            mahimahi's format with its last line. (1 to 4294967295)
+        file: The file; its path is relative to the scenario's file.
+        repeat: Whether the trace begins again at its end, which is the default, or the number of times it is played
+            in total. In a trace of times in seconds, the last line lasts as long as the line before it; a round of
+            mahimahi's format ends with its last line. (1 to 4294967295)
     """
     return build(
         Builder("delay.trace", "link.component.delay", kind="trace"),

@@ -37,30 +37,31 @@ def xor(
     congestion window and acknowledgments wait for the repair.
 
     Args:
-        redundancy: What decides how redundant the flow is (Sato et al. §3.2 for ``cwnd``); left out, ``fixed``
-            where ``group`` is given and ``cwnd`` elsewhere. (one of ``"cwnd"``, ``"fixed"``, ``"loss-adaptive"``)
-        fmax: Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with
-            ``loss-adaptive`` for 40, or 60 with ``release = "paced"``. (0 to 65535; default ``0``)
-        group: Data packets of every group with ``redundancy = "fixed"``; left out, 10. An error with any other
+        redundancy: The redundancy controller (Sato et al. §3.2 for ``cwnd``). Default: ``fixed`` if ``group`` is
+            given, else ``cwnd``. (one of ``"cwnd"``, ``"fixed"``, ``"loss-adaptive"``)
+        fmax: Maximum number of data packets of a group. 0 sets no limit other than the code's (Sato et al. §3.2);
+            with ``loss-adaptive`` it means 40, or 60 with ``release = "paced"``. (0 to 65535; default ``0``)
+        group: Data packets of every group with ``redundancy = "fixed"``; default 10. An error with any other
             ``redundancy``. (1 to 65535)
-        redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive`` the most of them, and left
-            out as many as the code makes, 16 at most. (1 to 255)
-        window: Data packets that a redundant packet of ``sliding-rlc`` covers, those of its own group at least;
-            left out, three quarters of the congestion window, 160 at most. (1 to 255)
-        hold_acks: The receiver holds its acknowledgments while what is missing may still be brought back (Sato et
-            al. §3.3). (default ``True``)
-        hold_timeout: How long it holds them at most; open in the study. (duration in ps, ns, us (µs), ms, s, min,
-            h; 1 ms to 60 s; default ``"1 s"``)
-        second_gap_releases: It lets them go as soon as more is missing from a group than its redundancy can bring
-            back (Sato et al. §3.3), and does not wait for the group to end. (default ``True``)
-        hold_in_recovery: Whether it holds them during a recovery as well; open in the study. (one of ``"no"``,
-            ``"new-data"``, ``"all"``; default ``"no"``)
-        release: How held acknowledgments are sent after a repair; open in the study. (one of ``"each"``, ``"one"``,
-            ``"paced"``; default ``"each"``)
-        occupies_cwnd: A redundant packet takes a packet's room in the congestion window until all that it covers is
-            acknowledged, or something behind that has arrived, or a timeout; open in the study. (default ``True``)
-        recovered_is_loss: The congestion control hears of losses that were brought back, and of lost redundant
-            packets, as of others (RFC 9265 §3); in the study it does not. (default ``False``)
+        redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive``, the maximum; default there:
+            the code's limit, at most 16. (1 to 255)
+        window: Data packets that a redundant packet of ``sliding-rlc`` covers, at least the ones of its group.
+            Default: three quarters of the congestion window, at most 160. (1 to 255)
+        hold_acks: The receiver holds acknowledgments while missing data may still be recovered (Sato et al. §3.3).
+            (default ``True``)
+        hold_timeout: Longest hold; not specified in the study. (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to
+            60 s; default ``"1 s"``)
+        second_gap_releases: A hold ends as soon as more packets of a group are missing than its redundancy can
+            recover (Sato et al. §3.3), before the end of the group. (default ``True``)
+        hold_in_recovery: Whether acknowledgments are held during a recovery as well; not specified in the study.
+            (one of ``"no"``, ``"new-data"``, ``"all"``; default ``"no"``)
+        release: The transmission of held acknowledgments after a repair; not specified in the study. (one of
+            ``"each"``, ``"one"``, ``"paced"``; default ``"each"``)
+        occupies_cwnd: A redundant packet occupies a packet's space in the congestion window until all data that it
+            covers is acknowledged, later data has arrived, or the timer expires; not specified in the study.
+            (default ``True``)
+        recovered_is_loss: The congestion control is notified of recovered losses and of lost redundant packets as
+            of other losses (RFC 9265 §3). In the study it is not. (default ``False``)
     """
     return build(
         Builder("fec.xor", "flow.component.fec", kind="xor"),
@@ -102,30 +103,31 @@ def reed_solomon(
     A group's redundant packets bring back as many of its packets as there are of them, whichever are lost.
 
     Args:
-        redundancy: What decides how redundant the flow is (Sato et al. §3.2 for ``cwnd``); left out, ``fixed``
-            where ``group`` is given and ``cwnd`` elsewhere. (one of ``"cwnd"``, ``"fixed"``, ``"loss-adaptive"``)
-        fmax: Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with
-            ``loss-adaptive`` for 40, or 60 with ``release = "paced"``. (0 to 65535; default ``0``)
-        group: Data packets of every group with ``redundancy = "fixed"``; left out, 10. An error with any other
+        redundancy: The redundancy controller (Sato et al. §3.2 for ``cwnd``). Default: ``fixed`` if ``group`` is
+            given, else ``cwnd``. (one of ``"cwnd"``, ``"fixed"``, ``"loss-adaptive"``)
+        fmax: Maximum number of data packets of a group. 0 sets no limit other than the code's (Sato et al. §3.2);
+            with ``loss-adaptive`` it means 40, or 60 with ``release = "paced"``. (0 to 65535; default ``0``)
+        group: Data packets of every group with ``redundancy = "fixed"``; default 10. An error with any other
             ``redundancy``. (1 to 65535)
-        redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive`` the most of them, and left
-            out as many as the code makes, 16 at most. (1 to 255)
-        window: Data packets that a redundant packet of ``sliding-rlc`` covers, those of its own group at least;
-            left out, three quarters of the congestion window, 160 at most. (1 to 255)
-        hold_acks: The receiver holds its acknowledgments while what is missing may still be brought back (Sato et
-            al. §3.3). (default ``True``)
-        hold_timeout: How long it holds them at most; open in the study. (duration in ps, ns, us (µs), ms, s, min,
-            h; 1 ms to 60 s; default ``"1 s"``)
-        second_gap_releases: It lets them go as soon as more is missing from a group than its redundancy can bring
-            back (Sato et al. §3.3), and does not wait for the group to end. (default ``True``)
-        hold_in_recovery: Whether it holds them during a recovery as well; open in the study. (one of ``"no"``,
-            ``"new-data"``, ``"all"``; default ``"no"``)
-        release: How held acknowledgments are sent after a repair; open in the study. (one of ``"each"``, ``"one"``,
-            ``"paced"``; default ``"each"``)
-        occupies_cwnd: A redundant packet takes a packet's room in the congestion window until all that it covers is
-            acknowledged, or something behind that has arrived, or a timeout; open in the study. (default ``True``)
-        recovered_is_loss: The congestion control hears of losses that were brought back, and of lost redundant
-            packets, as of others (RFC 9265 §3); in the study it does not. (default ``False``)
+        redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive``, the maximum; default there:
+            the code's limit, at most 16. (1 to 255)
+        window: Data packets that a redundant packet of ``sliding-rlc`` covers, at least the ones of its group.
+            Default: three quarters of the congestion window, at most 160. (1 to 255)
+        hold_acks: The receiver holds acknowledgments while missing data may still be recovered (Sato et al. §3.3).
+            (default ``True``)
+        hold_timeout: Longest hold; not specified in the study. (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to
+            60 s; default ``"1 s"``)
+        second_gap_releases: A hold ends as soon as more packets of a group are missing than its redundancy can
+            recover (Sato et al. §3.3), before the end of the group. (default ``True``)
+        hold_in_recovery: Whether acknowledgments are held during a recovery as well; not specified in the study.
+            (one of ``"no"``, ``"new-data"``, ``"all"``; default ``"no"``)
+        release: The transmission of held acknowledgments after a repair; not specified in the study. (one of
+            ``"each"``, ``"one"``, ``"paced"``; default ``"each"``)
+        occupies_cwnd: A redundant packet occupies a packet's space in the congestion window until all data that it
+            covers is acknowledged, later data has arrived, or the timer expires; not specified in the study.
+            (default ``True``)
+        recovered_is_loss: The congestion control is notified of recovered losses and of lost redundant packets as
+            of other losses (RFC 9265 §3). In the study it is not. (default ``False``)
     """
     return build(
         Builder("fec.reed_solomon", "flow.component.fec", kind="reed-solomon"),
@@ -168,30 +170,31 @@ def sliding_rlc(
     from several of them.
 
     Args:
-        redundancy: What decides how redundant the flow is (Sato et al. §3.2 for ``cwnd``); left out, ``fixed``
-            where ``group`` is given and ``cwnd`` elsewhere. (one of ``"cwnd"``, ``"fixed"``, ``"loss-adaptive"``)
-        fmax: Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with
-            ``loss-adaptive`` for 40, or 60 with ``release = "paced"``. (0 to 65535; default ``0``)
-        group: Data packets of every group with ``redundancy = "fixed"``; left out, 10. An error with any other
+        redundancy: The redundancy controller (Sato et al. §3.2 for ``cwnd``). Default: ``fixed`` if ``group`` is
+            given, else ``cwnd``. (one of ``"cwnd"``, ``"fixed"``, ``"loss-adaptive"``)
+        fmax: Maximum number of data packets of a group. 0 sets no limit other than the code's (Sato et al. §3.2);
+            with ``loss-adaptive`` it means 40, or 60 with ``release = "paced"``. (0 to 65535; default ``0``)
+        group: Data packets of every group with ``redundancy = "fixed"``; default 10. An error with any other
             ``redundancy``. (1 to 65535)
-        redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive`` the most of them, and left
-            out as many as the code makes, 16 at most. (1 to 255)
-        window: Data packets that a redundant packet of ``sliding-rlc`` covers, those of its own group at least;
-            left out, three quarters of the congestion window, 160 at most. (1 to 255)
-        hold_acks: The receiver holds its acknowledgments while what is missing may still be brought back (Sato et
-            al. §3.3). (default ``True``)
-        hold_timeout: How long it holds them at most; open in the study. (duration in ps, ns, us (µs), ms, s, min,
-            h; 1 ms to 60 s; default ``"1 s"``)
-        second_gap_releases: It lets them go as soon as more is missing from a group than its redundancy can bring
-            back (Sato et al. §3.3), and does not wait for the group to end. (default ``True``)
-        hold_in_recovery: Whether it holds them during a recovery as well; open in the study. (one of ``"no"``,
-            ``"new-data"``, ``"all"``; default ``"no"``)
-        release: How held acknowledgments are sent after a repair; open in the study. (one of ``"each"``, ``"one"``,
-            ``"paced"``; default ``"each"``)
-        occupies_cwnd: A redundant packet takes a packet's room in the congestion window until all that it covers is
-            acknowledged, or something behind that has arrived, or a timeout; open in the study. (default ``True``)
-        recovered_is_loss: The congestion control hears of losses that were brought back, and of lost redundant
-            packets, as of others (RFC 9265 §3); in the study it does not. (default ``False``)
+        redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive``, the maximum; default there:
+            the code's limit, at most 16. (1 to 255)
+        window: Data packets that a redundant packet of ``sliding-rlc`` covers, at least the ones of its group.
+            Default: three quarters of the congestion window, at most 160. (1 to 255)
+        hold_acks: The receiver holds acknowledgments while missing data may still be recovered (Sato et al. §3.3).
+            (default ``True``)
+        hold_timeout: Longest hold; not specified in the study. (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to
+            60 s; default ``"1 s"``)
+        second_gap_releases: A hold ends as soon as more packets of a group are missing than its redundancy can
+            recover (Sato et al. §3.3), before the end of the group. (default ``True``)
+        hold_in_recovery: Whether acknowledgments are held during a recovery as well; not specified in the study.
+            (one of ``"no"``, ``"new-data"``, ``"all"``; default ``"no"``)
+        release: The transmission of held acknowledgments after a repair; not specified in the study. (one of
+            ``"each"``, ``"one"``, ``"paced"``; default ``"each"``)
+        occupies_cwnd: A redundant packet occupies a packet's space in the congestion window until all data that it
+            covers is acknowledged, later data has arrived, or the timer expires; not specified in the study.
+            (default ``True``)
+        recovered_is_loss: The congestion control is notified of recovered losses and of lost redundant packets as
+            of other losses (RFC 9265 §3). In the study it is not. (default ``False``)
     """
     return build(
         Builder("fec.sliding_rlc", "flow.component.fec", kind="sliding-rlc"),

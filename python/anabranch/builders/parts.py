@@ -24,28 +24,29 @@ def one_way(
 ) -> Component:
     """One way.
 
-    What one direction of a link does otherwise; each value replaces the link's as a whole.
+    Values for one direction of a link; each replaces the link's value as a whole.
 
     Args:
-        rate: How fast it sends. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s,
-            Tbit/s, Tibit/s; 1 bit/s to unlimited)
-        delay: How long a packet travels once it is sent, always or by a trace. (a name, or a table of
+        rate: The rate at which it sends. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s,
+            Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited)
+        delay: The propagation delay, constant or from a trace. (a name, or a table of
             :mod:`anabranch.builders.delay`)
-        overtake: Whether a packet that leaves after the delay has fallen may overtake those under way.
-        queue: What waits for the link. (a name, or a table of :mod:`anabranch.builders.queue`)
-        held_limit: The most that it holds in all: packets that wait, are being sent and propagate, in packets,
-            bytes or bandwidth-delay products. A packet that finds it full is dropped. The ``limit`` of netem is
-            such a bound, by default 1000 packets whatever the delay. (limit in packet (packets), bdp, bytes (byte,
-            B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
-        impair: What befalls packets in flight, in this order. (each a name, or a table of
+        overtake: Whether a packet that departs after the delay has fallen may overtake earlier packets.
+        queue: The queue. (a name, or a table of :mod:`anabranch.builders.queue`)
+        held_limit: The limit on all packets that the link holds: queued, in transmission and propagating, in
+            packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit``
+            of netem is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets),
+            bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
+        impair: The impairments of packets in flight, in this order. (each a name, or a table of
             :mod:`anabranch.builders.impair`)
-        service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`)
+        service: The capacity over time. (a name, or a table of :mod:`anabranch.builders.service`)
         up: Whether it works.
-        mtu: The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is
-            larger is dropped: nothing is fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB;
-            0 bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
-        mtu_reports: Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191,
-            RFC 8201), so that senders adapt; it does by default. ``false`` makes it a black hole.
+        mtu: The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size. Larger
+            packets are dropped, never fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0
+            bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
+        mtu_reports: Whether the router before the link answers a packet that it drops for its size with the MTU
+            (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. ``false`` makes the link a black
+            hole.
     """
     return build(
         Builder("parts.one_way", "link.component.forward"),
@@ -106,12 +107,12 @@ def gateway_class(
 ) -> Component:
     """Gateway class.
 
-    Packets that the tunnel treats otherwise. The first class that fits a packet holds.
+    Packets with a different treatment in the tunnel. The first class that matches a packet applies.
 
     Args:
-        match: Which packets.
-        mode: How they are treated. (one of ``"bulk"``, ``"interactive"``, ``"pinned"``)
-        path: With ``mode = "pinned"``: the path that they take.
+        match: The packets of the class.
+        mode: Treatment of the packets. (one of ``"bulk"``, ``"interactive"``, ``"pinned"``)
+        path: With ``mode = "pinned"``: the path of the packets.
     """
     return build(
         Builder("parts.gateway_class", "gateway.component.class.component"),
@@ -132,7 +133,7 @@ def class_match(
 ) -> Component:
     """Class match.
 
-    Which packets a class is for: those that fit each key that is given.
+    The packets of a class: they match each key that is given.
 
     Args:
         dscp: Code points (RFC 2474): ``"ef"``, ``"af41"``, ``"cs5"``, a number, or a list of these. (0 to 63; one
@@ -414,15 +415,15 @@ def profile(
 ) -> Component:
     """Profile.
 
-    How a load varies over time, as a factor of its mean. The curve is counted from the start of the run, so that
-    all flows share it; bursts are each flow's own.
+    The variation of a load over time, as a factor of its mean. The curve counts from the start of the run, so all
+    flows share it; bursts are drawn per flow.
 
     Args:
         shape: The form of the curve. (one of ``"sine"``, ``"square"``; default ``"sine"``)
-        period: After how long the curve repeats, 1 ms to a day: a day, or one that is made short. (duration in ps,
-            ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; 1 ms to 86400 s)
-        depth: How far the curve leaves the mean, as a share of it: from 1 − depth to 1 + depth. (0.0 to 1.0;
-            default ``0.0``)
+        period: The period of the curve, 1 ms to a day. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
+            9223372.036854775807 s; 1 ms to 86400 s)
+        depth: The amplitude of the curve as a share of the mean: the load is between 1 − depth and 1 + depth. (0.0
+            to 1.0; default ``0.0``)
         bursts: Short bursts on top.
     """
     return build(
@@ -445,14 +446,14 @@ def bursts(
 ) -> Component:
     """Bursts.
 
-    Bursts that come at random.
+    Bursts at random times.
 
     Args:
         every: The mean time from the start of a burst to the start of the next; longer than ``length``. (duration
             in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
-        length: How long each lasts, 1 ms or more. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
+        length: The length of each, 1 ms or more. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
             9223372.036854775807 s; at least 1 ms)
-        factor: How many times the load between bursts the load is in one, above 1 and up to 1000. (1.0 to 1000.0)
+        factor: The load in a burst relative to the load between bursts, above 1 and up to 1000. (1.0 to 1000.0)
     """
     return build(
         Builder("parts.bursts", "flow.component.workload", around=("poisson", "profile", "bursts")),
@@ -472,7 +473,7 @@ def match(
 ) -> Component:
     """Match.
 
-    Which packets of programs a flow carries: those that fit each key that is given.
+    The packets of programs that a flow carries. A packet must fit every key that is given.
 
     Args:
         port: Ports of either end, over TCP or UDP: ``443``, ``"5000-5010"``, or a list of these.

@@ -10,7 +10,7 @@ from anabranch.component import Builder, Component, build, named
 def fixed() -> Component:
     """Fixed.
 
-    It is always ``rate``.
+    Always ``rate``.
     """
     return build(Builder("service.fixed", "link.component.service", kind="fixed"), {})
 
@@ -23,16 +23,16 @@ def trace(
 ) -> Component:
     """Trace.
 
-    It follows a trace, which stands in the place of ``rate``. The file is in mahimahi's format, each line a time in
-    whole milliseconds at which 1,500 bytes can be delivered; or each line is a time in seconds and a rate in Mbit/s
-    from then on, and perhaps a delay in milliseconds, with commas or blanks between, below an optional line of
-    their names, ``time_s,rate_mbit_s,delay_ms``. Behind the end of a trace that ends nothing is sent any more.
+    Follows a trace, in place of ``rate``. The file is in mahimahi's format: each line is a time in whole
+    milliseconds at which 1,500 bytes can be delivered. Or each line holds a time in seconds, the rate in Mbit/s
+    from then on, and optionally a delay in milliseconds, separated by commas or blanks, after an optional line of
+    column names, ``time_s,rate_mbit_s,delay_ms``. After the end of a trace that does not repeat, nothing is sent.
 
     Args:
-        file: The file; its path counts from where the scenario's file is.
-        repeat: Whether the trace begins again at its end, as it does by default, or how often it is played in all.
-            A round of times in seconds ends as long after the last line as that is after the line before it; one of
-            mahimahi's format with its last line. (1 to 4294967295)
+        file: The file; its path is relative to the scenario's file.
+        repeat: Whether the trace begins again at its end, which is the default, or the number of times it is played
+            in total. In a trace of times in seconds, the last line lasts as long as the line before it; a round of
+            mahimahi's format ends with its last line. (1 to 4294967295)
     """
     return build(
         Builder("service.trace", "link.component.service", kind="trace"),
@@ -60,7 +60,7 @@ def wifi(
 ) -> Component:
     """Wifi.
 
-    That of a Wi-Fi station whose physical layer has ``rate``.
+    A Wi-Fi station whose physical layer has ``rate``.
 
     Args:
         stations: Stations that always have something to send, this one included. (1 to 256; default ``1``)
@@ -111,7 +111,7 @@ def cable(
 ) -> Component:
     """Cable.
 
-    That of a cable modem's upstream, which requests what it sends and is granted ``rate``.
+    A cable modem's upstream, which requests grants for its data and is granted ``rate``.
 
     Args:
         map_interval: How often the CMTS builds a MAP, and how long each holds (2 ms). (duration in ps, ns, us (µs),
@@ -154,7 +154,7 @@ def cellular(
 ) -> Component:
     """Cellular.
 
-    That of a cell's link to one phone, at ``rate`` or at that of a trace: scheduling requests, transport blocks,
+    The link of a cell to one phone, at ``rate`` or at the rate of a trace: scheduling requests, transport blocks,
     HARQ.
 
     Args:

@@ -13,10 +13,10 @@ def fixed(
 ) -> Component:
     """Fixed.
 
-    All the same.
+    All equal.
 
     Args:
-        size: How large each is. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
+        size: The size of each. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
             18446744073709551615 bytes)
     """
     return build(
@@ -85,7 +85,7 @@ def pareto(
     Args:
         mean: The mean. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
             18446744073709551615 bytes)
-        shape: The tail index; above 1, so that there is a mean.
+        shape: The tail index; above 1, so that the mean exists.
     """
     return build(
         Builder("sizes.pareto", "flow.component.workload", around=("poisson", "sizes"), kind="pareto"),

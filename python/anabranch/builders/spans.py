@@ -13,10 +13,10 @@ def fixed(
 ) -> Component:
     """Fixed.
 
-    All the same.
+    All equal.
 
     Args:
-        time: How long each is. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
+        time: The length of each. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
     """
     return build(
         Builder("spans.fixed", "flow.component.workload", around=("on-off", "on"), kind="fixed"),
@@ -58,7 +58,7 @@ def pareto(
 
     Args:
         mean: The mean. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
-        shape: The tail index; above 1, so that there is a mean. Below 2 the variance is infinite.
+        shape: The tail index; above 1, so that the mean exists. Below 2 the variance is infinite.
     """
     return build(
         Builder("spans.pareto", "flow.component.workload", around=("on-off", "on"), kind="pareto"),

@@ -46,33 +46,34 @@ class Tables:
         Args:
             name: Its name in results.
             between: The two ends; ``forward`` is from the first to the second.
-            path: A ready path (``anabranch list paths``): its values hold where this table gives none. A value here
-                holds for both directions, whatever the path gives for one; a table without ``kind`` is put over the
-                path's.
-            rate: How fast it sends. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s,
-                Tbit/s, Tibit/s; 1 bit/s to unlimited; default ``"unlimited"``)
-            delay: How long a packet travels once it is sent, always or by a trace; without one as the delays beside the
-                rates of ``service`` say, or 0 s. (a name, or a table of :mod:`anabranch.builders.delay`)
-            overtake: Whether a packet that leaves after the delay has fallen may overtake those under way, whose delay
-                is the one at which they left. Otherwise it waits for them: the link keeps order.
-            queue: What waits for the link; without one an unlimited drop-tail queue. (a name, or a table of
+            path: A ready path (``anabranch list paths``), whose values apply if this table gives none. A value in this
+                table applies to both directions, even if the path gives different values for each; a table without
+                ``kind`` is merged over the path's.
+            rate: The rate at which it sends. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s,
+                Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited; default ``"unlimited"``)
+            delay: The propagation delay, constant or from a trace. If omitted, the delays in the trace of ``service``
+                apply, or 0 s. (a name, or a table of :mod:`anabranch.builders.delay`)
+            overtake: Whether a packet that departs after the delay has fallen may overtake earlier packets, which keep
+                the delay of their departure. Otherwise the link keeps order: the packet arrives after them.
+            queue: The queue; if omitted, an unlimited drop-tail queue. (a name, or a table of
                 :mod:`anabranch.builders.queue`; default ``{"kind": "drop-tail", "limit": "unlimited"}``)
-            held_limit: The most that it holds in all: packets that wait, are being sent and propagate, in packets,
-                bytes or bandwidth-delay products. A packet that finds it full is dropped. The ``limit`` of netem is
-                such a bound, by default 1000 packets whatever the delay. (limit in packet (packets), bdp, bytes (byte,
-                B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
-            impair: What befalls packets in flight, in this order. (each a name, or a table of
+            held_limit: The limit on all packets that the link holds: queued, in transmission and propagating, in
+                packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit``
+                of netem is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets),
+                bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
+            impair: The impairments of packets in flight, in this order. (each a name, or a table of
                 :mod:`anabranch.builders.impair`; default ``[]``)
-            service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`; default
+            service: The capacity over time. (a name, or a table of :mod:`anabranch.builders.service`; default
                 ``{"kind": "fixed"}``)
             up: Whether it works. (default ``True``)
-            mtu: The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is
-                larger is dropped: nothing is fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB;
-                0 bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
-            mtu_reports: Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191,
-                RFC 8201), so that senders adapt; it does by default. ``false`` makes it a black hole.
-            forward: What differs from the first end to the second.
-            reverse: What differs from the second end to the first.
+            mtu: The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size. Larger
+                packets are dropped, never fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0
+                bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
+            mtu_reports: Whether the router before the link answers a packet that it drops for its size with the MTU
+                (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. ``false`` makes the link a black
+                hole.
+            forward: Values for the direction from the first end to the second.
+            reverse: Values for the direction from the second end to the first.
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -129,38 +130,40 @@ class Tables:
         Args:
             name: Its name in results.
             between: The two ends.
-            members: How many links it has, 1 to 64. (at least 0)
-            rate: How fast one member sends; not unlimited. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s,
-                Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited; default ``"unlimited"``)
-            delay: How long a packet travels once it is sent. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
-                9223372.036854775807 s; default ``"0 s"``)
-            queue: What waits for the members, shared by all. (a name, or a table of :mod:`anabranch.builders.queue`;
-                default ``{"kind": "drop-tail", "limit": "unlimited"}``)
-            held_limit: The most that it holds in all: packets that wait, are being sent and propagate, in packets,
-                bytes or bandwidth-delay products. A packet that finds it full is dropped. The ``limit`` of netem is
-                such a bound, by default 1000 packets whatever the delay. (limit in packet (packets), bdp, bytes (byte,
-                B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
-            impair: What befalls packets in flight, in this order. (each a name, or a table of
+            members: The number of its links, 1 to 64. (at least 0)
+            rate: The rate at which one member sends; not unlimited. (rate or "unlimited" in bit/s, kbit/s, Kibit/s,
+                Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited; default ``"unlimited"``)
+            delay: The propagation delay. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s;
+                default ``"0 s"``)
+            queue: The queue, shared by all members. (a name, or a table of :mod:`anabranch.builders.queue`; default
+                ``{"kind": "drop-tail", "limit": "unlimited"}``)
+            held_limit: The limit on all packets that the group holds: queued, in transmission and propagating, in
+                packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit``
+                of netem is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets),
+                bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
+            impair: The impairments of packets in flight, in this order. (each a name, or a table of
                 :mod:`anabranch.builders.impair`; default ``[]``)
-            service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`; default
+            service: The capacity over time. (a name, or a table of :mod:`anabranch.builders.service`; default
                 ``{"kind": "fixed"}``)
             up: Whether it works. (default ``True``)
-            mtu: The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is
-                larger is dropped: nothing is fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB;
-                0 bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
-            mtu_reports: Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191,
-                RFC 8201), so that senders adapt; it does by default. ``false`` makes it a black hole.
-            forward: What differs from the first end to the second.
-            reverse: What differs from the second end to the first.
-            spread: Who gets the next packet. (one of ``"per-packet"``, ``"per-flow"``; default ``"per-packet"``)
-            control: What decides how many members are on. (a name, or a table of :mod:`anabranch.builders.control`;
-                default ``{"kind": "always-on"}``)
-            wake_time: How long a member that was switched off takes to wake up; at most the controller's interval.
-                (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
-            lacp_rate: How often both ends say how they are, where members are switched (IEEE 802.1AX-2014 §6.4.13).
-                (one of ``"fast"``, ``"slow"``; default ``"fast"``)
-            power: What one port draws; both ends of each member have one. (default ``{"active": "500 mW", "idle": "500
-                mW", "sleeping": "50 mW", "waking": "500 mW"}``)
+            mtu: The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size. Larger
+                packets are dropped, never fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0
+                bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
+            mtu_reports: Whether the router before the link answers a packet that it drops for its size with the MTU
+                (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. ``false`` makes the link a black
+                hole.
+            forward: Values for the direction from the first end to the second.
+            reverse: Values for the direction from the second end to the first.
+            spread: The choice of the member for the next packet. (one of ``"per-packet"``, ``"per-flow"``; default
+                ``"per-packet"``)
+            control: The controller that decides how many members are on. (a name, or a table of
+                :mod:`anabranch.builders.control`; default ``{"kind": "always-on"}``)
+            wake_time: The time to wake up a member that was switched off; at most the controller's interval. (duration
+                in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
+            lacp_rate: How often both ends send LACPDUs if members are switched (IEEE 802.1AX-2014 §6.4.13). (one of
+                ``"fast"``, ``"slow"``; default ``"fast"``)
+            power: The power of one port; each member has a port at both ends. (default ``{"active": "500 mW", "idle":
+                "500 mW", "sleeping": "50 mW", "waking": "500 mW"}``)
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -213,24 +216,25 @@ class Tables:
             name: Its name in results.
             between: The two ends.
             routes: The links to split over, by name: two or more between the two ends, or one or more of a tunnel. They
-                carry nothing else.
-            kind: What stands at the two ends: a splitter and a restorer of the study, or the tunnel that
-                ``anabranch-gateway`` runs. (one of ``"split"``, ``"tunnel"``)
-            split: Which route the next packet takes, in each direction by itself. ``kind = "split"`` needs it. (a name,
-                or a table of :mod:`anabranch.builders.split`)
-            restore: How order is restored where the routes end. ``kind = "split"`` needs it. (a name, or a table of
-                :mod:`anabranch.builders.restore`)
-            overhead: Bytes that the tunnel adds to each packet on the routes, up to 1500; by default 0, or, where
-                ``split`` or ``restore`` needs the tunnel's header, its 24 bytes and the 28 of IPv4 and UDP around it.
-                Only for ``kind = "split"``. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
-                18446744073709551615 bytes)
+                carry no other traffic.
+            kind: The devices at the two ends: a splitter and a restorer of the study, or the tunnel of
+                ``anabranch-gateway``. (one of ``"split"``, ``"tunnel"``)
+            split: The choice of the route for the next packet, made separately in each direction. ``kind = "split"``
+                requires it. (a name, or a table of :mod:`anabranch.builders.split`)
+            restore: How order is restored at the end of the routes. ``kind = "split"`` requires it. (a name, or a table
+                of :mod:`anabranch.builders.restore`)
+            overhead: Bytes that the tunnel adds to each packet on the routes, up to 1500. The default is 0, or, if
+                ``split`` or ``restore`` requires the tunnel's header, its 24 bytes and the 28 of the outer IPv4 and UDP
+                headers. Only for ``kind = "split"``. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0
+                bytes to 18446744073709551615 bytes)
             policies: When each route is used: ``{ lte = "backup" }``; the others are ``"active"``. Only for ``kind =
                 "tunnel"``.
-            class_: Packets that both ends treat otherwise, by name, as ``[class.NAME]`` of ``anabranch-gateway`` does:
-                ``[gateway.G.class.calls]`` with ``match = { dscp = "ef" }`` and ``mode = "interactive"``. The first
-                class that fits a packet holds; ``path`` is a route. Only for ``kind = "tunnel"``.
-            clock_offset: What the clocks of the two ends show at the start of the run, each up to 1000000 s; by default
-                0 s. Only for ``kind = "tunnel"``. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
+            class_: Classes of packets with a different treatment at both ends, by name, like ``[class.NAME]`` of
+                ``anabranch-gateway``: ``[gateway.G.class.calls]`` with ``match = { dscp = "ef" }`` and ``mode =
+                "interactive"``. The first class that fits a packet applies; ``path`` is a route. Only for ``kind =
+                "tunnel"``.
+            clock_offset: The readings of the clocks of the two ends at the start of the run, each up to 1000000 s; by
+                default 0 s. Only for ``kind = "tunnel"``. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
                 9223372.036854775807 s)
 
         Raises:
@@ -269,40 +273,41 @@ class Tables:
     ) -> S:
         """Add a host; the scenario with it is returned.
 
-        What an end host adds. An argument that is left out is not written.
+        Settings of an end host. An argument that is left out is not written.
 
         Args:
             name: Its name in results.
-            processing_jitter: The longest time that the host takes over a packet before it sends it: uniform between 0
-                s and this, for each packet by itself, but none overtakes another (Floyd and Jacobson, "On Traffic Phase
-                Effects in Packet-Switched Gateways", 1992). 0 s: none. (duration in ps, ns, us (µs), ms, s, min, h; 0 s
-                to 9223372.036854775807 s; default ``"0 s"``)
-            read_delays: How long after data has come over TCP the applications here read it, each of these as often as
-                any other; one read takes all that is there by then. Without any they read at once. Live, applications
-                take what time they take. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
-                9223372.036854775807 s)
-            idle_read_delays: The same for the first read, and where nothing has been read for 10 ms: an application
-                that waits that long sleeps more deeply. Without any it is ``read_delays`` all the time. (each duration
-                in ps, ns, us (µs), ms, s, min, h; each 0 s to 9223372.036854775807 s)
-            first_write_delays: How long after its connection over TCP stands an application that sends from here writes
-                for the first time, each of these as often as any other. Without any it writes at once. Live,
-                applications take what time they take. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
-                9223372.036854775807 s)
-            attach: Live engine only: ``"namespace"``, which is the default, or ``"interface:NAME"``: the host stands
-                for an interface of this machine, and every frame that arrives there is carried along the one flow that
-                begins or ends here.
-            execute: Live engine only: what to run there, a program and its arguments, ``["iperf3", "-c", "{B}"]``;
-                ``{B}`` is the address of the host B, which is also found by its name. Flows of this host without a
-                ``workload`` carry its packets.
-            tcp: Whose TCP is at work here in the live engine. ``"kernel"``, which is the default: this machine's.
-                ``"own"``: ours, with the flow's ``stack``, whose segments the kernel at the other end gets as real
-                packets. The simulator has ours at every host, whatever stands here. (one of ``"kernel"``, ``"own"``)
-            devices: Links, groups or gateways of this host, by name, each of which has in the live engine a network
-                device of that name with addresses of its own; the first is where packets leave for which nothing says
-                otherwise. Without it the host has one device, ``path``. A flow has the addresses of the devices over
-                which its ways begin. In the simulator devices have no addresses.
-            addresses: Addresses that this host has in the live engine besides those of its devices: ``["192.0.2.1"]``.
-                In the simulator its packets have the first of IPv4, which classes of the gateway's tunnel see.
+            processing_jitter: The longest processing time of a packet before the host sends it. The time is uniform
+                between 0 s and this value and drawn per packet, but no packet overtakes another (Floyd and Jacobson,
+                "On Traffic Phase Effects in Packet-Switched Gateways", 1992). 0 s: none. (duration in ps, ns, us (µs),
+                ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
+            read_delays: Delays from the arrival of TCP data to the application's read on this host, each drawn with
+                equal probability. One read takes all data that has arrived by then. Without any, applications read at
+                once. In the live engine, applications take the time they take. (each duration in ps, ns, us (µs), ms,
+                s, min, h; each 0 s to 9223372.036854775807 s)
+            idle_read_delays: Read delays for the first read, and after 10 ms without a read: an idle application sleeps
+                more deeply. Without any, ``read_delays`` apply throughout. (each duration in ps, ns, us (µs), ms, s,
+                min, h; each 0 s to 9223372.036854775807 s)
+            first_write_delays: Delays from the establishment of a TCP connection to the first write of an application
+                that sends from this host, each drawn with equal probability. Without any, it writes at once. In the
+                live engine, applications take the time they take. (each duration in ps, ns, us (µs), ms, s, min, h;
+                each 0 s to 9223372.036854775807 s)
+            attach: Live engine only: ``"namespace"``, the default, or ``"interface:NAME"``: the host represents an
+                interface of this machine, and every frame that arrives there is carried along the one flow that begins
+                or ends at this host.
+            execute: Live engine only: the program to run on the host with its arguments, ``["iperf3", "-c", "{B}"]``.
+                ``{B}`` is the address of the host B, whose name also resolves to it. Flows of this host without a
+                ``workload`` carry the program's packets.
+            tcp: The TCP of this host in the live engine. ``"kernel"``, the default: the TCP of this machine's kernel.
+                ``"own"``: ours, with the flow's ``stack``; the kernel at the other end receives its segments as real
+                packets. The simulator uses ours at every host and ignores this key. (one of ``"kernel"``, ``"own"``)
+            devices: Links, groups or gateways of this host, by name. In the live engine each has a network device of
+                that name with its addresses; packets leave by the first unless a route says otherwise. If omitted, the
+                host has one device, ``path``. A flow has the addresses of the devices at the beginning of its routes.
+                In the simulator devices have no addresses.
+            addresses: Additional addresses of this host in the live engine, next to the addresses of its devices:
+                ``["192.0.2.1"]``. In the simulator its packets have the first IPv4 address, which classes of the
+                gateway's tunnel see.
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -358,34 +363,34 @@ class Tables:
             protocol: The transport protocol. (one of ``"tcp"``, ``"udp"``; default ``"tcp"``)
             family: The version of IP. (one of ``4``, ``6``; default ``4``)
             dscp: The differentiated services code point of its packets in both directions, a number or a name such as
-                ``"ef"``. Queues that tell classes apart see it (``cake``), and so does the gateway's tunnel. (0 to 63;
-                one of ``"cs0"``, ``"le"``, ``"cs1"``, ``"af11"``, ``"af12"``, ``"af13"``, ``"cs2"``, ``"af21"``,
-                ``"af22"``, ``"af23"``, ``"cs3"``, ``"af31"``, ``"af32"``, ``"af33"``, ``"cs4"``, ``"af41"``,
-                ``"af42"``, ``"af43"``, ``"cs5"``, ``"va"``, ``"ef"``, ``"cs6"``, ``"cs7"``)
-            port: Simulator only: the port at ``to``, which captures and classes of the gateway's tunnel see; by default
-                5001. Each connection has another port at ``from``. (1 to 65535)
-            start: When it starts. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default
+                ``"ef"``. Queues with traffic classes (``cake``) and the gateway's tunnel use it. (0 to 63; one of
+                ``"cs0"``, ``"le"``, ``"cs1"``, ``"af11"``, ``"af12"``, ``"af13"``, ``"cs2"``, ``"af21"``, ``"af22"``,
+                ``"af23"``, ``"cs3"``, ``"af31"``, ``"af32"``, ``"af33"``, ``"cs4"``, ``"af41"``, ``"af42"``,
+                ``"af43"``, ``"cs5"``, ``"va"``, ``"ef"``, ``"cs6"``, ``"cs7"``)
+            port: Simulator only: the port at ``to``, visible in captures and to classes of the gateway's tunnel; by
+                default 5001. Each connection has a different port at ``from``. (1 to 65535)
+            start: The start time. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default
                 ``"0 s"``)
-            start_spread: Each copy starts later by a uniform draw from this span. (duration in ps, ns, us (µs), ms, s,
-                min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
-            stop: When it stops; without one at the end of the run. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
+            start_spread: Each copy starts later by a uniform random part of this span. (duration in ps, ns, us (µs),
+                ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
+            stop: The stop time; by default the end of the run. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
                 9223372.036854775807 s)
-            count: How many copies there are. (1 to 1000000; default ``1``)
+            count: The number of copies. (1 to 1000000; default ``1``)
             stack: The stack profile of both ends. (default ``"linux"``)
-            cc: The congestion control, built in or an eBPF program (``{ kind = "bpf", file = "my.bpf.c" }``); without
-                one the stack's. (a name, or a table of :mod:`anabranch.builders.cc`)
-            transport: Switches over the stack's. (default ``{}``)
+            cc: The congestion control, built in or an eBPF program (``{ kind = "bpf", file = "my.bpf.c" }``); if
+                omitted, the stack's. (a name, or a table of :mod:`anabranch.builders.cc`)
+            transport: Switches that override the stack's. (default ``{}``)
             fec: Redundancy inside the flow. (a name, or a table of :mod:`anabranch.builders.fec`; default ``{"kind":
                 "off"}``)
-            workload: What the application sends. (a name, or a table of :mod:`anabranch.builders.workload`; default
+            workload: The traffic of the application. (a name, or a table of :mod:`anabranch.builders.workload`; default
                 ``{"kind": "bulk"}``)
-            route: The links and gateways to take, by name, from ``from`` to ``to``; without them the way with the
+            route: The links and gateways to take, by name, from ``from`` to ``to``; if omitted, the route with the
                 fewest hops.
-            return_route: The links and gateways to take back, by name, from ``to`` to ``from``; without them ``route``
+            return_route: The links and gateways to take back, by name, from ``to`` to ``from``; if omitted, ``route``
                 backwards.
-            match: Live engine only: which packets of programs it carries, ``{ port = 443 }`` or ``{ prefix =
-                "192.0.2.0/24" }``, in both directions. The first flow between two addresses whose ``match`` fits takes
-                a packet; what fits none is for the flows without it.
+            match: Live engine only: the packets of programs that the flow carries, ``{ port = 443 }`` or ``{ prefix =
+                "192.0.2.0/24" }``, in both directions. The first flow between two addresses whose ``match`` fits
+                carries a packet; flows without ``match`` carry the remaining packets.
 
         Raises:
             BadValueError: No scenario can have one of the values.

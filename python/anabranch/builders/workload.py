@@ -27,7 +27,7 @@ def file(
     Sends one file and closes; the flow ends when all of it has arrived.
 
     Args:
-        size: How large it is. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
+        size: The size. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
             18446744073709551615 bytes)
     """
     return build(
@@ -53,8 +53,8 @@ def poisson(
     Args:
         rate: The offered load: the mean size times the mean number of arrivals per second. (rate in bit/s, kbit/s,
             Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to 18446744073709551615 bit/s)
-        sizes: How large the files are. (a name, or a table of :mod:`anabranch.builders.sizes`)
-        profile: How the load varies around its mean; steady without one.
+        sizes: The distribution of file sizes. (a name, or a table of :mod:`anabranch.builders.sizes`)
+        profile: The variation of the load around its mean; constant if omitted.
     """
     return build(
         Builder("workload.poisson", "flow.component.workload", kind="poisson"),
@@ -80,17 +80,17 @@ def paced(
     over TCP it is an application-limited flow, and what the network does not take in time waits.
 
     Args:
-        rate: Application bytes per time, headers not counted. (rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s,
-            Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to 18446744073709551615 bit/s)
-        payload: How much leaves at once, evenly spaced. Over UDP the payload of a datagram, 1 to 65,507 bytes; left
-            out, 1,472 bytes, which fill an IPv4 packet of 1,500 bytes. Over TCP what the application writes at
-            once, up to 4,294,967,295 bytes; left out, the flow's ``mss``. (size in bytes (byte, B), kB, KiB, MB,
-            MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; 1 bytes to 4294967295 bytes)
-        writes: The sizes of writes, or of the payloads of datagrams, in order, from the first again after the last;
-            in place of ``payload``. The time from a write to the next is that of its bytes at ``rate``. (each size
-            in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; each 0 bytes to 18446744073709551615 bytes)
-        profile: How the rate varies around its mean, over UDP; steady without one. The first datagram then leaves
-            up to an interval after the start, at random.
+        rate: Application bytes per time, without headers. (rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s,
+            Gibit/s, Tbit/s, Tibit/s; 1 bit/s to 18446744073709551615 bit/s)
+        payload: Bytes sent at once, at even intervals. Over UDP, the payload of a datagram, 1 to 65,507 bytes; if
+            omitted, 1,472 bytes, which fill an IPv4 packet of 1,500 bytes. Over TCP, the size of each write, up to
+            4,294,967,295 bytes; if omitted, the flow's ``mss``. (size in bytes (byte, B), kB, KiB, MB, MiB, GB,
+            GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; 1 bytes to 4294967295 bytes)
+        writes: The sizes of writes, or of the payloads of datagrams, used in rotation; in place of ``payload``. The
+            time from a write to the next is the time of its bytes at ``rate``. (each size in bytes (byte, B), kB,
+            KiB, MB, MiB, GB, GiB, TB, TiB; each 0 bytes to 18446744073709551615 bytes)
+        profile: The variation of the rate around its mean, over UDP; constant if omitted. The first datagram is
+            then sent at a random time up to an interval after the start.
     """
     return build(
         Builder("workload.paced", "flow.component.workload", kind="paced"),
@@ -117,12 +117,12 @@ def on_off(
     a heavy tail (Pareto, shape below 2) add up to self-similar traffic.
 
     Args:
-        rate: Application bytes per time while it is on, evenly spaced; each time it is on begins with a datagram.
-            (rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to
+        rate: Application bytes per time while on, in evenly spaced datagrams; each on period begins with a
+            datagram. (rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to
             18446744073709551615 bit/s)
-        on: How long it is on. (a name, or a table of :mod:`anabranch.builders.spans`)
-        off: How long it is off. (a name, or a table of :mod:`anabranch.builders.spans`)
-        payload: Bytes of a datagram's payload, 1 to 65,507; left out, 1,472 bytes, which fill an IPv4 packet of
+        on: The length of on periods. (a name, or a table of :mod:`anabranch.builders.spans`)
+        off: The length of off periods. (a name, or a table of :mod:`anabranch.builders.spans`)
+        payload: Bytes of a datagram's payload, 1 to 65,507; if omitted, 1,472 bytes, which fill an IPv4 packet of
             1,500 bytes. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
             18446744073709551615 bytes; 1 bytes to 65507 bytes)
     """
@@ -154,17 +154,17 @@ def replay(
     which does not react.
 
     Args:
-        file: The capture: pcap or pcapng, also compressed with gzip or zstd, of 1 GiB at most. Its path counts from
-            where the scenario's file is.
+        file: The capture: pcap or pcapng, optionally compressed with gzip or zstd, of 1 GiB at most. Its path is
+            relative to the scenario's file.
         source: Only packets from this sender: an address, a network or ``*``, with or without a port.
-        target: Only packets to this receiver, written likewise.
+        target: Only packets to this receiver, in the same form.
         protocol: Only packets of this protocol: its name, or its number in IP headers. (``"tcp"``; ``"udp"``;
             ``"icmp"``; ``"sctp"``; ``"esp"``; 0 to 255)
-        speed: How many times as fast as it was recorded, 0.001 to 1000. (0.001 to 1000.0; default ``1.0``)
-        rate: The mean rate of IP packets, to which times are stretched or compressed; instead of ``speed``. (rate
-            in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to
-            18446744073709551615 bit/s)
-        repeat: Whether it begins again behind its last packet, after its mean interval. (default ``False``)
+        speed: The speed relative to the recording, 0.001 to 1000. (0.001 to 1000.0; default ``1.0``)
+        rate: The mean rate of IP packets; the times are scaled to reach it. Instead of ``speed``. (rate in bit/s,
+            kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to 18446744073709551615
+            bit/s)
+        repeat: Whether it begins again after its last packet and a pause of its mean interval. (default ``False``)
     """
     return build(
         Builder("workload.replay", "flow.component.workload", kind="replay"),
@@ -197,25 +197,24 @@ def request_response(
     those of netperf's ``TCP_RR``.
 
     Args:
-        request: How much the client, at ``to``, asks with: 1 byte or more. (size in bytes (byte, B), kB, KiB, MB,
+        request: Bytes of a request of the client, at ``to``: 1 or more. (size in bytes (byte, B), kB, KiB, MB, MiB,
+            GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; at least 1 bytes; default ``"1 bytes"``)
+        writes: The writes of each request: their number (the bytes of ``request`` are divided equally, and the
+            first writes get one byte more if the division has a remainder), or a list of their sizes, such as
+            ``["100 bytes", "4 kB"]`` for a header and a body; ``request`` is then their sum and can be omitted.
+            Each write is a separate call, so that the effects of Nagle's algorithm (``transport.nagle``) and of
+            delayed acknowledgments appear (RFC 896; RFC 1122 §4.2.3.4). (1 to 4294967295; each size in bytes (byte,
+            B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; each 0 bytes to 18446744073709551615 bytes)
+        response: Bytes of a response of the server, at ``from``: 1 or more. (size in bytes (byte, B), kB, KiB, MB,
             MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; at least 1 bytes; default ``"1 bytes"``)
-        writes: The writes of each request: their number (each has an equal part of ``request``, the first ones a
-            byte more if the number does not divide it), or a list of their sizes, such as ``["100 bytes", "4 kB"]``
-            for a header and a body; ``request`` is then their sum and can be left out. Each write is a separate
-            call, so that Nagle's algorithm (``transport.nagle``) and delayed acknowledgments show (RFC 896; RFC
-            1122 §4.2.3.4). (1 to 4294967295; each size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; each
-            0 bytes to 18446744073709551615 bytes)
-        response: How much the server, at ``from``, answers with: 1 byte or more. (size in bytes (byte, B), kB, KiB,
-            MB, MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; at least 1 bytes; default ``"1
-            bytes"``)
-        response_writes: The writes of each response, as ``writes`` has those of a request. (1 to 4294967295; each
-            size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; each 0 bytes to 18446744073709551615 bytes)
-        think: How long the client waits after a response before it asks again. (duration in ps, ns, us (µs), ms, s,
+        response_writes: The writes of each response, in the form of ``writes``. (1 to 4294967295; each size in
+            bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; each 0 bytes to 18446744073709551615 bytes)
+        think: The pause of the client between a response and its next request. (duration in ps, ns, us (µs), ms, s,
             min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
-        synchronized: Whether all copies of the flow (``count``) ask together: each asks as soon as its connection
-            stands, and again when the last of them has its response. This is the synchronised read of a block that
-            is striped over servers, whose end is TCP's incast (Phanishayee et al., FAST 2008). Only in the
-            simulator.
+        synchronized: Whether all copies of the flow (``count``) send their requests together: the first as soon as
+            the copy's connection is established, the next when the last copy has its response. This is the
+            synchronised read of a block that is striped over servers, which leads to TCP incast (Phanishayee et
+            al., FAST 2008). Only in the simulator.
     """
     return build(
         Builder("workload.request_response", "flow.component.workload", kind="request-response"),

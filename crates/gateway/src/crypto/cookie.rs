@@ -1,4 +1,5 @@
-//! Message authentication codes of initiations, and cookies under load (as in WireGuard, Donenfeld 2017, §5.4.4 and §5.4.7).
+//! Message authentication codes of initiations, and cookies under load (as in WireGuard, Donenfeld
+//! 2017, §5.4.4 and §5.4.7).
 
 use anabranch_core::units::{Duration, Instant};
 use blake2::{
@@ -11,9 +12,9 @@ use core::net::{IpAddr, SocketAddr};
 use super::random::Entropy;
 use crate::wire::{CookieReply, Initiation, MAC, PathId};
 
-/// How long a secret makes cookies; it is accepted as long again.
+/// The time for which a secret makes cookies; it is accepted for the same time afterwards.
 const SECRET_LIFE: Duration = Duration::from_secs(120);
-/// Handshakes per second that are answered without a cookie, and how many at once.
+/// Handshakes per second that are answered without a cookie, and the size of a burst.
 const HANDSHAKES_PER_S: f64 = 20.0;
 const BURST: f64 = 20.0;
 
@@ -36,7 +37,7 @@ fn labelled(label: &[u8], public: &[u8; 32]) -> [u8; 32] {
         .into()
 }
 
-/// Whether two codes are equal, in a time that does not depend on where they differ.
+/// Whether two codes are equal, in a time that does not depend on the position of a difference.
 fn equal(a: &[u8; MAC], b: &[u8; MAC]) -> bool {
     a.iter()
         .zip(b)
@@ -44,7 +45,7 @@ fn equal(a: &[u8; MAC], b: &[u8; MAC]) -> bool {
         == 0
 }
 
-/// The keys that follow from the receiver's public key.
+/// The keys that are derived from the receiver's public key.
 #[derive(Debug, Clone)]
 pub struct MacKey {
     mac1: [u8; 32],
@@ -52,7 +53,7 @@ pub struct MacKey {
 }
 
 impl MacKey {
-    /// Those of `public`.
+    /// The keys for public key `public`.
     #[must_use]
     pub fn of(public: &[u8; 32]) -> Self {
         Self {
@@ -74,7 +75,7 @@ impl MacKey {
     }
 }
 
-/// Whether there are so many handshakes that they need cookies.
+/// A token bucket that determines whether handshakes need cookies.
 #[derive(Debug)]
 pub struct Meter {
     tokens: f64,
@@ -91,7 +92,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// Counts a handshake; whether it is one too many.
+    /// Counts a handshake. Returns whether it exceeds the rate.
     pub fn is_over(&mut self, now: Instant) -> bool {
         let past = now.saturating_since(self.at).as_secs_f64();
         self.tokens = (self.tokens + past * HANDSHAKES_PER_S).min(BURST);
@@ -104,7 +105,7 @@ impl Meter {
     }
 }
 
-/// Makes and checks cookies.
+/// Creates and verifies cookies.
 #[derive(Debug)]
 pub struct Jar {
     secret: [u8; 32],
@@ -113,7 +114,7 @@ pub struct Jar {
 }
 
 impl Jar {
-    /// With secrets from `entropy`.
+    /// Creates a jar with secrets from `entropy`.
     #[must_use]
     pub fn new(now: Instant, entropy: &mut impl Entropy) -> Self {
         Self {
@@ -136,7 +137,7 @@ impl Jar {
         self.since = now;
     }
 
-    /// Whether the initiation carries a cookie that was made for `from`.
+    /// Whether the initiation carries a valid cookie for the address `from`.
     pub fn is_paid(
         &mut self,
         initiation: &Initiation,
@@ -185,7 +186,7 @@ fn cookie(secret: &[u8; 32], from: SocketAddr) -> [u8; MAC] {
     }
 }
 
-/// Opens a cookie reply to the initiation that had `mac1`.
+/// Opens the reply to the initiation with code `mac1`.
 #[must_use]
 pub fn open_cookie(key: &MacKey, reply: &CookieReply, mac1: &[u8; MAC]) -> Option<[u8; MAC]> {
     let payload = Payload {

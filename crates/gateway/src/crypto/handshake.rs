@@ -1,4 +1,5 @@
-//! Noise IK (The Noise Protocol Framework, revision 34, §7.5), with an optional pre-shared key (§9).
+//! Noise IK (The Noise Protocol Framework, revision 34, §7.5), with an optional pre-shared key
+//! (§9).
 //!
 //! # Not implemented
 //! - A responder that learns the initiator's key from the message: both ends know each other's key.
@@ -24,7 +25,7 @@ pub struct Keys {
     pub private: [u8; 32],
     /// The public key of the other end.
     pub peer: [u8; 32],
-    /// A key that both ends share besides.
+    /// An additional key that both ends share.
     pub psk: Option<[u8; 32]>,
 }
 
@@ -34,12 +35,12 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// What a handshake yields.
+/// The result of a handshake.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionKeys {
-    /// Seals what this end sends.
+    /// The key for sent messages.
     pub send: [u8; 32],
-    /// Opens what it receives.
+    /// The key for received messages.
     pub receive: [u8; 32],
     /// The boot number of the other end.
     pub peer_boot: u64,
@@ -53,7 +54,7 @@ impl fmt::Debug for SessionKeys {
     }
 }
 
-/// The public key of a private one.
+/// The public key of a private key.
 #[must_use]
 pub fn public_key(private: &[u8; 32]) -> [u8; 32] {
     let mut public = [0; 32];
@@ -84,14 +85,14 @@ fn build(keys: &Keys, ephemeral: [u8; 32], initiator: bool) -> Result<HandshakeS
 #[derive(Debug)]
 pub struct Pending {
     state: HandshakeState,
-    /// This end's index of the session to be.
+    /// This end's index of the future session.
     pub index: u32,
     /// The first message, the same on every path.
     pub noise: [u8; NOISE_INITIATION],
 }
 
 impl Pending {
-    /// Begins a handshake. `None` only if a configured key is none at all.
+    /// Begins a handshake. `None` only if a configured key is invalid.
     #[must_use]
     pub fn begin(keys: &Keys, index: u32, boot: u64, entropy: &mut impl Entropy) -> Option<Self> {
         let mut state = build(keys, entropy.draw(), true).ok()?;
@@ -104,7 +105,8 @@ impl Pending {
         })
     }
 
-    /// Reads the answer. One that is not authentic changes nothing: the right one may still come.
+    /// Reads the answer. An answer that is not authentic changes nothing, because the authentic one
+    /// may still arrive.
     pub fn finish(&mut self, response: &Response) -> Option<SessionKeys> {
         let mut boot = [0; 32];
         let octets = self.state.read_message(&response.noise, &mut boot).ok()?;
@@ -127,7 +129,8 @@ pub struct Answer {
     pub noise: [u8; NOISE_RESPONSE],
 }
 
-/// Reads an initiation and answers it. `None` where it is not authentic or from somebody else.
+/// Reads an initiation and answers it. `None` if it is not authentic or not from the configured
+/// peer.
 #[must_use]
 pub fn respond(
     keys: &Keys,

@@ -1,4 +1,4 @@
-//! Random octets, which come from the caller.
+//! Random octets, which the caller provides.
 
 use snow::{
     Error,
@@ -7,7 +7,7 @@ use snow::{
     types::{Cipher, Dh, Hash, Random},
 };
 
-/// A source of random octets. In a daemon it must be the kernel's; a test hands in a seeded one.
+/// A source of random octets. A daemon must use the kernel's; tests use a seeded one.
 pub trait Entropy: Send {
     /// Fills `octets`.
     fn fill(&mut self, octets: &mut [u8]);
@@ -29,7 +29,8 @@ impl Entropy for Box<dyn Entropy> {
     }
 }
 
-/// The primitives of one handshake: its only random octets are those of the ephemeral key, drawn beforehand.
+/// The primitives of one handshake. Only the ephemeral key uses random octets, which are drawn
+/// beforehand.
 pub(super) struct Drawn(pub(super) [u8; 32]);
 
 impl CryptoResolver for Drawn {
@@ -47,7 +48,7 @@ impl CryptoResolver for Drawn {
     }
 }
 
-/// Hands its octets out once, so that no two keys can be made of them.
+/// Returns its octets once, so that no two keys are made from them.
 struct Once(Option<[u8; 32]>);
 
 impl Random for Once {

@@ -1,11 +1,12 @@
-//! The replay window: which of the last 65,472 numbers arrived (RFC 6479).
+//! The replay window: a record of which of the last 65,472 numbers arrived (RFC 6479).
 
 const WORDS: usize = 1_024;
 const BITS: u64 = 64;
-/// Numbers below the highest that the window still tells apart. The word that the highest is in is not full.
+/// Numbers below the highest that the window distinguishes. The word with the highest number is
+/// partly filled.
 const SPAN: u64 = (WORDS as u64 - 1) * BITS;
 
-/// A replay window, empty at first.
+/// A replay window, initially empty.
 #[derive(Debug)]
 pub struct Window {
     highest: Option<u64>,
@@ -22,13 +23,13 @@ impl Default for Window {
 }
 
 impl Window {
-    /// The highest number that was marked.
+    /// The highest marked number.
     #[must_use]
     pub const fn highest(&self) -> Option<u64> {
         self.highest
     }
 
-    /// Whether `number` is not too old and was not marked.
+    /// Whether `number` is unmarked and not too old.
     #[must_use]
     pub fn is_new(&self, number: u64) -> bool {
         match self.highest {
@@ -39,14 +40,14 @@ impl Window {
         }
     }
 
-    /// Marks `number`, whose seal has been opened; whether it is new.
+    /// Marks `number` after its message was authenticated. Returns whether it is new.
     pub fn mark(&mut self, number: u64) -> bool {
         if !self.is_new(number) {
             return false;
         }
         let first = self.highest.map_or(0, |highest| highest / BITS + 1);
         let last = number / BITS;
-        // Words that come into the window are stale.
+        // Words that enter the window are stale.
         for word in first.max(last.saturating_sub(WORDS as u64 - 1))..=last {
             self.words[slot(word * BITS)] = 0;
         }

@@ -1,4 +1,4 @@
-//! A session: its keys, the next number of each path, and what arrived on each.
+//! A session: its keys, the next number of each path, and the replay window of each path.
 
 use anabranch_core::units::Instant;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
@@ -10,7 +10,6 @@ use crate::wire::{HEADER, Header, Inner, PATHS, PathId};
 /// Messages that a path may carry under one key. A session is replaced long before.
 pub const MESSAGE_LIMIT: u64 = 1 << 60;
 
-/// A session.
 pub struct Session {
     /// This end's index.
     pub index: u32,
@@ -18,11 +17,11 @@ pub struct Session {
     pub peer_index: u32,
     /// The other end's boot number.
     pub peer_boot: u64,
-    /// This end began it.
+    /// Whether this end began the session.
     pub initiator: bool,
-    /// When the handshake was complete here.
+    /// The time at which the handshake was complete here.
     pub since: Instant,
-    /// Absent if the library had no such cipher: nothing is sealed or opened then.
+    /// `None` if the library lacks the cipher: then nothing is sealed or opened.
     send: Option<LessSafeKey>,
     receive: Option<LessSafeKey>,
     next: [u64; PATHS],
@@ -39,7 +38,7 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// A session of these keys, between two indices.
+    /// Creates a session with these keys, between two indices.
     #[must_use]
     pub fn new(
         keys: &SessionKeys,
@@ -61,20 +60,22 @@ impl Session {
         }
     }
 
-    /// Goes on with the numbers of the session before, so that reports of numbers outlive a change of keys.
+    /// Continues the numbers of the previous session, so that reports remain valid across a change
+    /// of keys.
     pub fn continue_from(&mut self, before: &Self) {
         for (next, before) in self.next.iter_mut().zip(before.next) {
             *next = before.max(*next);
         }
     }
 
-    /// Most messages that a path carried.
+    /// The largest number of messages that a path carried.
     #[must_use]
     pub fn messages(&self) -> u64 {
         self.next.iter().copied().max().unwrap_or(0)
     }
 
-    /// Writes a data message into `datagram`, which is emptied first, and gives its number. `None` where the path has none left.
+    /// Writes a data message into `datagram`, which is cleared first, and returns its number.
+    /// `None` if the path has no numbers left.
     pub fn seal(
         &mut self,
         path: PathId,
@@ -97,7 +98,7 @@ impl Session {
         datagram.extend_from_slice(&head);
         datagram.extend_from_slice(&inner.encode());
         datagram.extend_from_slice(content);
-        // Counted before it is used: a number is never used twice, whatever fails.
+        // Incremented before sealing: no number is used twice, even after an error.
         self.next[path.index()] += 1;
         let tag = self
             .send
@@ -108,7 +109,7 @@ impl Session {
         Some(number)
     }
 
-    /// Whether the number did not arrive before, and is not too old to tell.
+    /// Whether the number has not arrived before and is not too old.
     #[must_use]
     pub fn is_new(&self, header: Header) -> bool {
         let window = &self.windows[header.path.index()];
@@ -117,7 +118,8 @@ impl Session {
             .is_none_or(|window| window.is_new(header.number))
     }
 
-    /// Opens a data message in place and marks its number. Gives what was sealed: `None` where it is not authentic, or not new.
+    /// Opens a data message in place and marks its number. Returns the opened content; `None` if
+    /// the message is not authentic or not new.
     pub fn open<'a>(&mut self, header: Header, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
         if header.number >= MESSAGE_LIMIT || !self.is_new(header) {
             return None;
@@ -128,7 +130,8 @@ impl Session {
             .as_ref()?
             .open_in_place(nonce(header), Aad::from(&*head), sealed)
             .ok()?;
-        // Only now: a forged number must not push authentic ones out of the window.
+        // Marked only after authentication: a forged number must not push authentic ones out of the
+        // window.
         self.windows[header.path.index()]
             .get_or_insert_default()
             .mark(header.number)
@@ -154,7 +157,7 @@ mod tests {
     use crate::wire::Kind;
 
     #[test]
-    fn a_path_without_numbers_left_seals_nothing_and_others_go_on() {
+    fn a_path_without_numbers_seals_nothing_and_others_continue() {
         let keys = SessionKeys {
             send: [1; 32],
             receive: [2; 32],

@@ -1,4 +1,4 @@
-//! What this end sent on a path and has not been told the fate of.
+//! Packets that this end sent on a path and whose outcome is unknown.
 
 use anabranch_core::units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -8,18 +8,20 @@ use crate::{
     wire::{Kind, Place, Report},
 };
 
-/// Entries at most: 1 Gbit/s for 100 ms.
+/// The largest number of entries: 1 Gbit/s for 100 ms.
 const ENTRIES: usize = 8_192;
-/// Packets are kept for retransmission for this time and up to these octets.
+/// Packets are stored for retransmission for this time and up to this many octets.
 const KEEP: Duration = Duration::from_secs(1);
 const KEEP_OCTETS: usize = 4 << 20;
-/// A packet is presumed lost once the number so much higher arrived (RFC 9002 §6.1.1), if it was also sent long enough before it.
+/// A packet is presumed lost after a number this much higher arrived (RFC 9002 §6.1.1), if it was
+/// also sent long enough before.
 const PACKET_THRESHOLD: u64 = 3;
-/// One that was presumed lost may still arrive for this time.
+/// A packet presumed lost may still arrive for this time.
 const REMEMBER: Duration = Duration::from_secs(1);
-/// How long before a packet that arrived another must have been sent to be lost, at most.
+/// Upper bound of the measured reordering.
 const REORDERING_MOST: Duration = Duration::from_millis(300);
-/// How much longer than the widest reordering that is (a quarter), and how fast that is forgotten (a part per report).
+/// The reordering threshold exceeds the widest reordering by a quarter (`1 / MARGIN`), and decays
+/// by `1 / FORGET` per report.
 const MARGIN: u64 = 4;
 const FORGET: u64 = 256;
 
@@ -28,18 +30,17 @@ const FORGET: u64 = 256;
 pub struct Kept {
     /// Its place in its flow.
     pub place: Place,
-    /// The packet.
     pub packet: Vec<u8>,
-    /// How often it was retransmitted.
+    /// The number of retransmissions.
     pub attempts: u8,
-    /// The lane that it waits in.
+    /// The lane in which it waits.
     pub lane: u8,
-    /// Its block and its index there, if repair packets protect it.
+    /// Its block and its index in the block, if repair packets protect it.
     pub part: Option<(u16, u8)>,
 }
 
 impl Kept {
-    /// What carries it.
+    /// The kind of the message that carries it.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         let place = self.place;
@@ -54,35 +55,37 @@ impl Kept {
     }
 }
 
-/// Something sent.
+/// A sent datagram.
 #[derive(Debug, Clone)]
 pub struct Sent {
     /// Its number.
     pub number: u64,
-    /// When.
+    /// The time of sending.
     pub at: Instant,
     /// Octets of the datagram.
     pub octets: usize,
-    /// Octets in flight on the path then.
+    /// Octets in flight on the path at that time.
     pub in_flight: usize,
-    /// Its arrival is reported soon: not that of control messages, and perhaps not that of probes of the path MTU.
+    /// Whether its arrival is reported soon: false for control messages, and for probes of the path
+    /// MTU.
     pub expects_report: bool,
-    /// The packet, where it can be retransmitted.
+    /// The packet, if it can be retransmitted.
     pub kept: Option<Kept>,
     /// The lane and the block of a repair packet.
     pub repairs: Option<(u8, u16)>,
 }
 
-/// What a report decided.
+/// The result of a report.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Sent packets that arrived, oldest first.
+    /// Datagrams that arrived, oldest first.
     pub arrived: Vec<Sent>,
-    /// Octets of those that arrived after all, having been presumed lost.
+    /// Octets of datagrams that arrived after they were presumed lost.
     pub spurious: usize,
-    /// Those that are presumed lost, oldest first.
+    /// Datagrams that are now presumed lost, oldest first.
     pub lost: Vec<Sent>,
-    /// When the highest number was sent, if it is higher than any before, and what was in flight then.
+    /// The sending time of the highest number and the octets in flight at that time, if the number
+    /// is a new maximum.
     pub advanced: Option<(Instant, usize)>,
 }
 
@@ -101,30 +104,31 @@ enum Fate {
     Lost,
 }
 
-/// The packets outstanding on a path, by number.
+/// The outstanding packets of a path, by number.
 ///
-/// A packet is presumed lost by the order of arrivals, as RACK does (RFC 8985 §6.2): the path's own reordering is measured, and
-/// what was sent that much before a packet that arrived is lost.
+/// Losses are detected by the order of arrivals, as in RACK (RFC 8985 §6.2): the ledger measures
+/// the path's reordering, and presumes a packet lost if a packet sent that much later arrived.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Numbers without a gap.
+    /// Consecutive numbers.
     sent: VecDeque<(Sent, Fate)>,
     kept_octets: usize,
     outstanding: usize,
-    /// So many of the oldest keep no packet.
+    /// The number of oldest entries without a stored packet.
     bare: usize,
-    /// All numbers below are decided.
+    /// The outcomes of all lower numbers are decided.
     undecided: u64,
-    /// The highest number that is reported, and when it was sent.
+    /// The highest reported number, and its sending time.
     reported: Option<(u64, Instant)>,
     reordering: Duration,
 }
 
 impl Ledger {
-    /// Adds what was sent. Gives octets that are no longer counted, for lack of room.
+    /// Adds a sent datagram. Returns the octets of outstanding entries that were dropped for lack
+    /// of room.
     pub fn add(&mut self, sent: Sent, pool: &mut Pool) -> usize {
         let mut dropped = 0;
-        // A number that was never sent has no fate to wait for.
+        // Numbers that were never sent have no outcome.
         if self.end().is_some_and(|end| end != sent.number) {
             while let Some((oldest, fate)) = self.pop() {
                 dropped += uncounted(&oldest, fate);
@@ -173,7 +177,7 @@ impl Ledger {
         Some((oldest, fate))
     }
 
-    /// Drops the oldest packets that are kept while there are too many octets of them.
+    /// Drops the oldest stored packets while they exceed the limit of octets.
     fn limit(&mut self, pool: &mut Pool) {
         while self.kept_octets > KEEP_OCTETS
             && let Some((sent, _)) = self.sent.get_mut(self.bare)
@@ -186,13 +190,13 @@ impl Ledger {
         }
     }
 
-    /// Octets that are kept.
+    /// Octets of stored packets.
     #[must_use]
     pub const fn kept_octets(&self) -> usize {
         self.kept_octets
     }
 
-    /// Packets outstanding.
+    /// Outstanding packets.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.outstanding
@@ -204,7 +208,8 @@ impl Ledger {
         self.outstanding == 0
     }
 
-    /// Takes a report in, and says in `outcome` what it decides. A packet sent `window` later that arrived shows a loss by itself.
+    /// Processes a report and stores the result in `outcome`. An arrival sent at least `window`
+    /// later suffices to presume a loss.
     pub fn on_report(&mut self, report: &Report, window: Duration, outcome: &mut Outcome) {
         outcome.clear();
         self.reordering = self.reordering.saturating_sub(self.reordering / FORGET);
@@ -276,7 +281,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets the oldest whose fate will not change.
+    /// Removes the oldest entries whose outcome is final.
     fn settle(&mut self, at: Instant) {
         while let Some((sent, fate)) = self.sent.front()
             && match fate {
@@ -289,7 +294,7 @@ impl Ledger {
         }
     }
 
-    /// When the oldest packet was sent that has a higher number than all that are reported.
+    /// The sending time of the oldest packet whose number exceeds all reported ones.
     #[must_use]
     pub fn waiting(&self) -> Option<Instant> {
         let newer = match self.reported {
@@ -300,7 +305,7 @@ impl Ledger {
         newer.find(|sent| sent.expects_report).map(|sent| sent.at)
     }
 
-    /// Takes out the packets that are kept, for another path: those sent within a second.
+    /// Takes the stored packets sent within the last second, for another path.
     pub fn take_kept(&mut self, now: Instant) -> Vec<Kept> {
         self.kept_octets = 0;
         let recent = |sent: &Sent| now.saturating_since(sent.at) < KEEP;
@@ -310,7 +315,7 @@ impl Ledger {
             .collect()
     }
 
-    /// Forgets all that is outstanding.
+    /// Discards all outstanding packets.
     pub fn forget(&mut self) {
         *self = Self::default();
     }

@@ -1,4 +1,5 @@
-//! Whether a path delivers what this end sends on it. Each end decides for its own direction.
+//! Liveness: whether a path delivers the datagrams of this end. Each end decides for its own
+//! direction.
 //!
 //! ```text
 //! validating --reported--> active or standby --late--> suspect --silent--> dead
@@ -6,64 +7,65 @@
 //! validating <--------------------a probe sent since is reported------------'
 //! ```
 //!
-//! A path that returns is used again once it has been reported for a hold time, which doubles each time that it dies within a
-//! minute of its return. A path that never was reported is used at the first report.
+//! A path that returns is used again after it has been reported for a hold time, which doubles each
+//! time that the path dies within a minute of its return. A path that was never reported before is
+//! used at the first report.
 
 use anabranch_core::units::{Duration, Instant};
 
 use crate::policy::Role;
 
-/// Between probes of a path that carries nothing else.
+/// Interval of probes on a path that carries nothing else.
 const IDLE_PROBE: Duration = Duration::from_millis(250);
-/// Between probes of a metered path that delivers, while another does.
+/// Interval of probes on a metered path that delivers, while another path does.
 const SPARE_PROBE: Duration = Duration::from_secs(1);
-/// Between probes of a suspect path.
+/// Interval of probes on a suspect path.
 const SUSPECT_PROBE: Duration = Duration::from_millis(10);
-/// Between probes of a path that is validated.
+/// Interval of probes on a path that is being validated.
 const VALIDATING_PROBE: Duration = Duration::from_millis(50);
-/// Between probes of a dead path, and of one that has been dead for [`LONG_DEAD`].
+/// Interval of probes on a dead path, and on one that has been dead for [`LONG_DEAD`].
 const DEAD_PROBE: Duration = Duration::from_millis(100);
 const LONG_DEAD_PROBE: Duration = Duration::from_millis(300);
 const LONG_DEAD: Duration = Duration::from_secs(10);
-/// How long a returning path must be reported, at first and at most.
+/// The time for which a returning path must be reported: initial value and maximum.
 const HOLD: Duration = Duration::from_millis(300);
 const HOLD_MAX: Duration = Duration::from_secs(30);
-/// A path that dies this soon after its return flaps.
+/// A path that dies within this time of its return flaps.
 const FLAP: Duration = Duration::from_secs(60);
 
 /// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Probed; `reported` since then, if at all.
+    /// Being probed. `reported` is the time of the first report since, if any.
     Validating {
-        /// When the first report came.
+        /// The time of the first report.
         reported: Option<Instant>,
     },
-    /// It delivers.
+    /// Delivers.
     Active,
-    /// It delivers, and is used where no active path is.
+    /// Delivers, and is used if no active path does.
     Standby,
-    /// Its report is late.
+    /// A report is late.
     Suspect,
-    /// Nothing was reported for too long.
+    /// No report arrived for too long.
     Dead {
-        /// Since when.
+        /// The time of death.
         since: Instant,
     },
 }
 
-/// How good it is to use a path; the least is best.
+/// Preference for a path; the least is best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usable {
-    /// It is active.
+    /// The path is active.
     Active,
-    /// It is a backup.
+    /// The path is a backup.
     Standby,
-    /// It is metered.
+    /// The path is metered.
     Metered,
-    /// It may have died.
+    /// The path may have died.
     Suspect,
-    /// It returns.
+    /// The path is returning.
     Returning,
 }
 
@@ -72,9 +74,9 @@ pub enum Usable {
 pub struct Liveness {
     state: State,
     role: Role,
-    /// It is metered, and another path delivers.
+    /// Whether the path is metered and another one delivers.
     is_spare: bool,
-    /// When the oldest packet was sent that should have been reported since.
+    /// The sending time of the oldest packet whose report is awaited.
     waiting: Option<Instant>,
     probe: Instant,
     hold: Duration,
@@ -106,13 +108,13 @@ impl Liveness {
         self.state
     }
 
-    /// How often it died.
+    /// The number of deaths.
     #[must_use]
     pub const fn deaths(&self) -> u64 {
         self.deaths
     }
 
-    /// Whether packets may be sent on it, and how good that is.
+    /// The preference for this path; `None` if packets may not be sent on it.
     #[must_use]
     pub const fn usable(&self) -> Option<Usable> {
         match self.state {
@@ -125,31 +127,31 @@ impl Liveness {
         }
     }
 
-    /// When the oldest packet was sent that should have been reported since.
+    /// The sending time of the oldest packet whose report is awaited.
     #[must_use]
     pub const fn waiting(&self) -> Option<Instant> {
         self.waiting
     }
 
-    /// Whether it is metered.
+    /// Whether the path is metered.
     #[must_use]
     pub const fn is_metered(&self) -> bool {
         matches!(self.role, Role::Metered)
     }
 
-    /// Whether it delivers, as far as is known.
+    /// Whether the path delivers, as far as is known.
     #[must_use]
     pub const fn is_well(&self) -> bool {
         matches!(self.state, State::Active | State::Standby)
     }
 
-    /// Whether it is metered and another path delivers.
+    /// Whether the path is metered and another one delivers.
     #[must_use]
     pub const fn is_spare(&self) -> bool {
         self.is_spare
     }
 
-    /// Whether another path delivers has changed, or may have.
+    /// Sets whether the path is metered and another one delivers.
     pub fn set_spare(&mut self, is_spare: bool, now: Instant) {
         if self.is_spare && !is_spare {
             self.probe = now;
@@ -157,7 +159,7 @@ impl Liveness {
         self.is_spare = is_spare;
     }
 
-    /// The operator's decision has changed.
+    /// Applies a change of the role.
     pub fn set_role(&mut self, role: Role) {
         self.role = role;
         if self.is_well() {
@@ -165,20 +167,22 @@ impl Liveness {
         }
     }
 
-    /// Whether it is dead.
+    /// Whether the path is dead.
     #[must_use]
     pub const fn is_dead(&self) -> bool {
         matches!(self.state, State::Dead { .. })
     }
 
-    /// A packet was sent whose arrival will be reported. A probe follows after `tail`, if any, unless another packet does or all is reported.
+    /// Records a packet whose arrival will be reported. A probe follows after `tail`, if given,
+    /// unless another packet is sent or everything is reported.
     pub fn on_sent(&mut self, now: Instant, tail: Option<Duration>) {
         self.waiting = self.waiting.or(Some(now));
         let interval = self.probe_interval(now);
         self.probe = now + tail.map_or(interval, |tail| tail.min(interval));
     }
 
-    /// A higher number is reported than before, which was sent at `sent`; `waiting` is when the next one was sent.
+    /// Handles a report with a new highest number, which was sent at `sent`; `waiting` is the
+    /// sending time of the next packet.
     pub fn on_report(&mut self, now: Instant, sent: Instant, waiting: Option<Instant>) {
         self.waiting = waiting;
         self.state = match self.state {
@@ -214,7 +218,8 @@ impl Liveness {
         }
     }
 
-    /// Time has passed, with reports late and paths dead after these times. Whether packets outstanding should go elsewhere.
+    /// Handles the passage of time: reports are late after `late`, and paths dead after `dead`.
+    /// Returns whether outstanding packets should be sent on other paths.
     pub fn advance(&mut self, now: Instant, late: Duration, dead: Duration) -> bool {
         let Some(silent) = self.waiting.map(|since| now.saturating_since(since)) else {
             return false;
@@ -233,7 +238,7 @@ impl Liveness {
         }
     }
 
-    /// The path is known to be dead: its interface has lost the carrier.
+    /// Marks the path as dead, for example because its interface has lost the carrier.
     pub fn die(&mut self, now: Instant) {
         if let Some(returned) = self.returned.take() {
             let flaps = now.saturating_since(returned) < FLAP;
@@ -251,7 +256,7 @@ impl Liveness {
         self.probe = now;
     }
 
-    /// When [`Self::advance`] has something to do, if nothing is reported until then.
+    /// The time at which [`Self::advance`] must be called if no report arrives.
     #[must_use]
     pub fn timeout(&self, late: Duration, dead: Duration) -> Option<Instant> {
         let since = self.waiting?;
@@ -262,13 +267,13 @@ impl Liveness {
         }
     }
 
-    /// When a probe is due.
+    /// The time at which a probe is due.
     #[must_use]
     pub const fn probe_at(&self) -> Instant {
         self.probe
     }
 
-    /// Probe at once.
+    /// Makes a probe due now.
     pub fn probe_now(&mut self, now: Instant) {
         self.probe = now;
     }

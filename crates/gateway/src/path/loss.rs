@@ -1,20 +1,22 @@
-//! The loss of a path that is not due to congestion: how often it begins, and how long it lasts.
+//! Loss of a path without congestion: the frequency and the length of loss bursts.
 //!
-//! Bursts of losses begin with a probability λ per packet, and each has b packets on average. The number lost of N packets is then a
-//! Poisson number of geometric bursts: the Pólya-Aeppli distribution (Johnson, Kemp and Kotz, Univariate Discrete Distributions
-//! §9.7), as in `anabranch_fec::redundancy::loss_adaptive`.
+//! A burst of losses begins with probability λ per packet and has b packets on average. The number
+//! lost of N packets is then a Poisson number of geometric bursts: the Pólya-Aeppli distribution
+//! (Johnson, Kemp and Kotz, Univariate Discrete Distributions §9.7), as in
+//! `anabranch_fec::redundancy::loss_adaptive`.
 
 use anabranch_core::math::exp;
 
-/// Packets that the estimate remembers, at most.
+/// The largest number of packets that the estimate remembers.
 const MEMORY: f64 = 4_000.0;
-/// Packets before there is an estimate.
+/// The smallest number of packets for an estimate.
 const LEAST: f64 = 100.0;
-/// A round of congestion that loses more than this multiple of the usual, and this share, loses by congestion.
+/// A congested round whose loss exceeds this multiple of the usual loss plus this share loses by
+/// congestion.
 const UNUSUAL: f64 = 2.0;
 const UNUSUAL_SHARE: f64 = 0.01;
 
-/// Counts of a round, or of many.
+/// Counts of one or several rounds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     packets: f64,
@@ -32,23 +34,24 @@ impl Counts {
     }
 }
 
-/// λ and b.
+/// The loss pattern: λ and b.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pattern {
-    /// Bursts per packet.
+    /// Bursts per packet (λ).
     pub begins: f64,
-    /// Packets per burst.
+    /// Packets per burst (b).
     pub burst: f64,
 }
 
 impl Pattern {
-    /// The share of packets lost.
+    /// The share of lost packets.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.begins * self.burst
     }
 
-    /// The share of packets that stays lost if blocks of `total` packets come back unless more than `most` are lost.
+    /// The share of packets that stay lost if a block of `total` packets is restored whenever at
+    /// most `most` are lost.
     #[must_use]
     pub fn residual(&self, total: usize, most: usize) -> f64 {
         let total = total as f64;
@@ -76,12 +79,12 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// So many packets arrived.
+    /// Records arrivals.
     pub fn on_arrived(&mut self, packets: usize) {
         self.round.packets += packets as f64;
     }
 
-    /// A packet was lost; numbers ascend.
+    /// Records a loss. Numbers ascend.
     pub fn on_lost(&mut self, number: u64) {
         let goes_on = number
             .checked_sub(1)
@@ -92,7 +95,7 @@ impl Loss {
         self.round.bursts += f64::from(u8::from(!goes_on));
     }
 
-    /// A round of the rate control is over.
+    /// Ends a round of the rate control.
     pub fn on_round(&mut self, is_congested: bool) {
         let round = std::mem::take(&mut self.round);
         let usual = UNUSUAL * self.counts.share() + UNUSUAL_SHARE;
@@ -112,13 +115,14 @@ impl Loss {
         }
     }
 
-    /// Whether the last round lost packets by congestion: those losses are the inner sender's to see (RFC 9265 §3).
+    /// Whether the last round lost packets by congestion, which the inner sender must notice (RFC
+    /// 9265 §3).
     #[must_use]
     pub const fn is_by_congestion(&self) -> bool {
         self.is_by_congestion
     }
 
-    /// The pattern; without losses there is none.
+    /// The loss pattern; `None` without losses.
     #[must_use]
     pub fn pattern(&self) -> Option<Pattern> {
         let counts = &self.counts;

@@ -2,28 +2,29 @@
 //!
 //! # Differs from the RFC
 //! - The search is binary, and its first probe is the ceiling: most paths deliver it.
-//! - A black hole is seen from packets that are lost while smaller ones arrive (§4.3), not by confirmation probes.
+//! - A black hole is detected from packets that are lost while smaller ones arrive (§4.3), not by
+//!   confirmation probes.
 
 use anabranch_core::units::{Duration, Instant};
 
-/// Octets over UDP that every path delivers (RFC 8899 §5.1.2, `BASE_PLPMTU`).
+/// UDP payload that every path delivers (RFC 8899 §5.1.2, `BASE_PLPMTU`).
 pub const BASE: usize = 1_200;
 /// The largest size that is probed: 1,500 without IPv4 and UDP headers.
 pub const CEILING: usize = 1_472;
-/// Where the search ends.
+/// The search ends at this distance between the bounds.
 const STEP: usize = 8;
 /// Probes of a size that must be lost (RFC 8899 §5.1.2, `MAX_PROBES`).
 const MAX_PROBES: u32 = 3;
-/// A search begins again after this time (RFC 8899 §5.1.1, `PMTU_RAISE_TIMER`).
+/// A search is repeated after this time (RFC 8899 §5.1.1, `PMTU_RAISE_TIMER`).
 const RAISE: Duration = Duration::from_secs(600);
-/// Large packets lost in a row that reveal a smaller path MTU.
+/// Consecutive losses of large packets that indicate a smaller path MTU.
 const BLACK_HOLE: u32 = 6;
 
 /// The search.
 #[derive(Debug, Clone)]
 pub struct Mtu {
     works: usize,
-    /// The least size that is known to fail.
+    /// The smallest size known to fail.
     fails: usize,
     tries: u32,
     outstanding: Option<(u64, usize)>,
@@ -69,20 +70,20 @@ impl Mtu {
         (now >= self.at && !self.is_complete()).then(|| self.candidate())
     }
 
-    /// When the next probe is due.
+    /// The time at which the next probe is due.
     #[must_use]
     pub fn probe_at(&self) -> Option<Instant> {
         (!self.is_complete() || self.works < CEILING).then_some(self.at)
     }
 
-    /// A probe was sent and is lost after `timeout`.
+    /// Records a probe, which counts as lost after `timeout`.
     pub fn on_probe(&mut self, number: u64, size: usize, now: Instant, timeout: Duration) {
         self.outstanding = Some((number, size));
         self.tries += 1;
         self.at = now + timeout;
     }
 
-    /// Time has passed: a probe may be lost, or a search may be due again.
+    /// Handles the passage of time: a probe may be lost, or a search may be due again.
     pub fn advance(&mut self, now: Instant) {
         if now < self.at {
             return;
@@ -100,7 +101,7 @@ impl Mtu {
         self.at = if self.is_complete() { now + RAISE } else { now };
     }
 
-    /// A packet of this size arrived.
+    /// Records the arrival of a packet of this size.
     pub fn on_arrived(&mut self, number: u64, octets: usize, now: Instant) {
         if octets > BASE {
             self.losses = 0;
@@ -115,14 +116,15 @@ impl Mtu {
         }
     }
 
-    /// A packet of this size was lost while later ones arrived.
+    /// Records a packet of this size that was lost while later ones arrived.
     pub fn on_lost(&mut self, octets: usize, now: Instant) {
         if octets <= BASE || octets > self.works {
             return;
         }
         self.losses += 1;
         if self.losses >= BLACK_HOLE {
-            // A full queue drops as many in a row, so the size may work: the search begins at the ceiling again.
+            // A full queue also drops several in a row, so the size may still work: the search
+            // starts at the ceiling again.
             *self = Self {
                 at: now,
                 ..Self::default()

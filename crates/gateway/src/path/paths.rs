@@ -1,4 +1,5 @@
-//! The paths of a tunnel by number. They are few and asked for with every packet, so they stand in a row.
+//! The paths of a tunnel by number. They are few and accessed for every packet, so they are stored
+//! in a sorted vector.
 
 use super::Path;
 use crate::wire::PathId;
@@ -14,20 +15,20 @@ impl Paths {
         self.row.binary_search_by_key(&id, |&(id, _)| id)
     }
 
-    /// A path.
+    /// Returns a path.
     #[must_use]
     pub fn get(&self, id: PathId) -> Option<&Path> {
         let at = self.find(id).ok()?;
         self.row.get(at).map(|(_, path)| path)
     }
 
-    /// A path.
+    /// Returns a path.
     pub fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
         let at = self.find(id).ok()?;
         self.row.get_mut(at).map(|(_, path)| path)
     }
 
-    /// A path, which is made if there is none of this number.
+    /// Returns a path, which is created if there is none with this number.
     pub fn get_or_insert_with(&mut self, id: PathId, make: impl FnOnce() -> Path) -> &mut Path {
         let at = match self.find(id) {
             Ok(at) => at,

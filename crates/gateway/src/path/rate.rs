@@ -1,78 +1,91 @@
-//! How fast a path is sent on: what it delivers, a little more while its queue is short, and less while it is long.
+//! The sending rate of a path: its delivery rate, a little more while its queue is short, and less
+//! while it is long.
 //!
-//! Once per round trip the delivery rate is measured by the receiver's clock. The start is TCP's slow start, until the delivery does not
-//! keep up. Later it is the delivery rate times a gain that leads to a short queue in the path: the further the queue is from
-//! its target, the more the gain is from 1. A round without enough to send changes nothing.
+//! The delivery rate is measured once per round trip by the receiver's clock. The start phase is
+//! TCP's slow start, until the delivery does not keep up. Afterwards the rate is the delivery rate
+//! times a gain that leads to a short queue in the path: the gain deviates from 1 in proportion to
+//! the distance of the queue from its target. A round without enough data to send changes nothing.
 //!
 //! # Not implemented
 //! - ECN marks of the path.
 
 use anabranch_core::units::{Duration, Instant};
 
-/// Octets per second at first, at least and at most.
+/// Initial rate in octets per second. `LEAST` and `MOST` bound the rate.
 const INITIAL: f64 = 1e6;
-/// Octets in flight at first, and the pace of the start: so many windows per round trip.
+/// Initial window in octets, and the pace of the start in windows per round trip.
 const WINDOW: f64 = 40_000.0;
 const START_PACE: f64 = 1.5;
 /// The round-trip time before there is a sample.
 const UNKNOWN_S: f64 = 0.2;
 const LEAST: f64 = 8e3;
 const MOST: f64 = 2e9;
-/// The queue that the rate aims for, in a path without jitter.
+/// The target queue in a path without jitter.
 const TARGET_S: f64 = 0.008;
-/// With jitter the least delay of a round is that much above the least of many, in mean differences of delays.
+/// Multiple of the jitter that is added to the target: with jitter the least delay of a round
+/// exceeds the least of many rounds by about this much.
 const JITTER: f64 = 3.0;
-/// The gain moves by this part of the queue's distance from its target, in rounds, and stays within these bounds.
+/// The gain deviates from 1 by this part of the queue's distance from the target, in rounds, and
+/// stays within these bounds.
 const GAIN: f64 = 0.5;
 const GAIN_LEAST: f64 = 0.5;
-/// The greatest gain of the first round with a short queue. Each round that follows has twice as much above 1, up to the last.
+/// The greatest gain of the first round with a short queue. Its excess over 1 doubles in each round
+/// that follows, up to `GAIN_MOST`.
 const GAIN_FIRST: f64 = 1.125;
 const GAIN_MOST: f64 = 1.5;
 /// A queue is short below this part of the target.
 const SHORT: f64 = 0.75;
-/// After a loss by congestion the gain is this at most, for so many rounds.
+/// The greatest gain after a loss by congestion, and the number of rounds for which it holds.
 const GAIN_AFTER_LOSS: f64 = 1.02;
 const CAREFUL: u32 = 10;
-/// The start is over when so many rounds in a row deliver less than this multiple of the best before.
+/// The start ends when this many consecutive rounds (`FLAT`) deliver less than this multiple of the
+/// best before.
 const GROWS: f64 = 1.25;
 const FLAT: u32 = 3;
-/// An end that has little to send has a rate of this multiple of what was delivered, at most.
+/// The greatest ratio of the rate to the delivery rate, which matters for an end that has little to
+/// send.
 const HEADROOM: f64 = 2.5;
-/// A path keeps up that delivers this part of what is sent.
+/// A path keeps up if it delivers this part of the sent octets.
 const KEEPS_UP: f64 = 0.9;
-/// At the start, where what is sent doubles, it is full if it delivers less than this part, and this much.
+/// At the start, while the sending rate doubles, a path is full if it delivers less than this part.
+/// A round counts if more than `MANY_OCTETS` arrive; consecutive rounds must add up to more than
+/// `FULL_OCTETS`.
 const KEEPS_UP_AT_START: f64 = 0.75;
 const MANY_OCTETS: usize = 30_000;
 const FULL_OCTETS: usize = 100_000;
-/// A round is so many times as long as the jitter, at least.
+/// The shortest round, in multiples of the jitter.
 const ROUND_JITTER: f64 = 8.0;
-/// Delivery is measured by the receiver's clock where a round is so many times as long as the jitter.
+/// Delivery is measured by the receiver's clock if a round is longer than this multiple of the
+/// jitter.
 const CLEAR: f64 = 16.0;
-/// A round is congested by loss that exceeds the usual by this factor and share, and has this many losses.
+/// A round is congested if its loss exceeds this multiple of the usual loss plus `UNUSUAL_SHARE`,
+/// with at least `LOSSES_LEAST` losses.
 const UNUSUAL: f64 = 2.0;
-/// The usual loss is that of so many octets, about.
+/// The usual loss is an average over about this many octets.
 const USUAL_OCTETS: f64 = 1e6;
 const UNUSUAL_SHARE: f64 = 0.03;
 const LOSSES_LEAST: u32 = 4;
-/// The rate after such a round, as a part of the delivery rate.
+/// The rate after a congested round, as a part of the delivery rate.
 const BACK: f64 = 0.9;
 /// A round uses the path if it sends this part of the rate.
 const BUSY: f64 = 0.7;
-/// A queue that stays after so much of it must have drained is none.
+/// A queue that persists after this multiple of it must have drained is not a queue.
 const DOUBT: f64 = 2.0;
-/// A delay that changes by so much is another clock.
+/// A delay that changes by this much indicates a change of a clock.
 const CLOCK_STEP_S: f64 = 5.0;
-/// What may be in flight: this multiple of the round-trip time without a queue, twice the queue that is aimed for, and what waits
-/// for a report.
+/// The flight limit covers this multiple of the round-trip time without a queue, twice the target
+/// queue, four times the jitter, and the wait for a report.
 const FLIGHT: f64 = 1.25;
 const REPORT_S: f64 = 0.012;
 /// Octets in flight that are always allowed.
 const LEAST_FLIGHT: f64 = 14_720.0;
-/// How far sending may catch up after a time without packets, or by ten packets (RFC 6928), whichever is more.
+/// The burst after a pause: the octets of this time at the present rate, or ten packets (RFC 6928),
+/// whichever is more.
 const CATCH_UP: Duration = Duration::from_millis(2);
-/// The same where packets waited for the pace, and then for the host's processor: the path was idle for lack of it alone.
+/// The same if the pace, and then the host's processor, held packets back: the path was idle only
+/// for lack of processor time.
 const CATCH_UP_BACKLOG: Duration = Duration::from_millis(50);
-/// Base delays are forgotten after one to two of these.
+/// The base delay covers one to two of these intervals.
 const BASE_LIFE: Duration = Duration::from_secs(10);
 const MIN_ROUND: Duration = Duration::from_millis(20);
 
@@ -80,7 +93,7 @@ const MIN_ROUND: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy)]
 struct Round {
     since: Instant,
-    /// When its first and its newest packet arrived, by the receiver's clock in microseconds.
+    /// Arrival times of the first and the newest packet, by the receiver's clock in microseconds.
     from: Option<u32>,
     to: u32,
     sent: usize,
@@ -90,7 +103,7 @@ struct Round {
     least_queue_s: f64,
 }
 
-/// What a round shows.
+/// The evaluation of a round.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is one answer, and none excludes another"
@@ -98,26 +111,26 @@ struct Round {
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     delivery: f64,
-    /// The least queue, and the one that is aimed for.
+    /// The least queue, and the target queue.
     queue: f64,
     target: f64,
     is_busy: bool,
-    /// The path always had something to carry: delivery is what it can deliver.
+    /// Whether the path always had data to carry, so that delivery is its capacity.
     is_fed: bool,
     is_much: bool,
     is_long: bool,
     is_loss: bool,
     keeps_up: bool,
-    /// Octets that arrived, if they are far fewer than were sent.
+    /// Octets that arrived, if they are far fewer than were sent; otherwise 0.
     full: usize,
 }
 
-/// Rounds in a row with a long queue.
+/// Consecutive rounds with a long queue.
 #[derive(Debug, Clone, Copy)]
 struct Long {
-    /// The queue at first.
+    /// The queue in the first of them.
     queue_s: f64,
-    /// How much of it must have drained since.
+    /// The part of it that must have drained since.
     drained_s: f64,
 }
 
@@ -129,9 +142,9 @@ struct Long {
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,
-    /// Octets in flight at the start.
+    /// Octets in flight during the start.
     window: f64,
-    /// What the path delivers, in octets per second.
+    /// The delivery rate of the path, in octets per second.
     delivery: f64,
     in_flight: usize,
     is_starting: bool,
@@ -139,18 +152,19 @@ pub struct RateControl {
     base_s: [f64; 2],
     base_since: Instant,
     delay_s: Option<f64>,
-    /// What was in flight when the packets were sent that had this delay, smoothed likewise.
+    /// Octets in flight when the packets with this delay were sent, smoothed in the same way.
     flight_then: f64,
-    /// The newest delay, and the mean difference of one from the next: a queue changes more slowly.
+    /// The newest delay, and the mean difference between consecutive delays: a queue changes more
+    /// slowly.
     newest_s: Option<f64>,
     jitter_s: f64,
     round: Round,
     sent_before: f64,
-    /// Rounds in a row that the start has not grown in.
+    /// Consecutive rounds of the start without growth.
     flat: u32,
-    /// Rounds in a row with a short queue.
+    /// Consecutive rounds with a short queue.
     short: u32,
-    /// Rounds for which the gain is small.
+    /// Rounds for which the gain stays small.
     careful: u32,
     /// The loss of rounds without congestion.
     usual_loss: f64,
@@ -158,17 +172,19 @@ pub struct RateControl {
     busy_since: Option<Instant>,
     is_congested: bool,
     signal: bool,
-    /// The scheduler does not use the path, though it is ready.
+    /// The scheduler does not use the path although it is ready.
     is_left_out: bool,
-    /// It has been left out: there are rounds in which it was used for a part of the time only.
+    /// The path has been left out, so in some rounds it was used only for a part of the time.
     has_pauses: bool,
-    /// Octets that arrived so far.
+    /// Total octets that arrived.
     total: u64,
-    /// When the newest packet had arrived at the last report, and whether a queue had delayed it.
+    /// The arrival time of the newest packet at the last report, and whether a queue had delayed
+    /// it.
     last: Option<(u32, bool)>,
-    /// Since when, and from how many octets on, each report has shown a queue.
+    /// Start of the present series of reports that all show a queue: time, and octets that had
+    /// arrived.
     queued: Option<(u32, u64)>,
-    /// Octets that arrived in rounds in a row of which the start had sent far more.
+    /// Octets that arrived in consecutive rounds of the start in which far more was sent.
     full: usize,
 }
 
@@ -232,13 +248,13 @@ impl Round {
 }
 
 impl RateControl {
-    /// Octets per second.
+    /// The sending rate in octets per second.
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Whether it may carry far more than was sent so far.
+    /// Whether the path may carry far more than was sent before.
     #[must_use]
     pub const fn is_starting(&self) -> bool {
         self.is_starting
@@ -250,14 +266,14 @@ impl RateControl {
         self.in_flight
     }
 
-    /// The one-way delay in seconds, smoothed, with the offset of the clocks, which all paths share.
+    /// The smoothed one-way delay in seconds, with the offset of the clocks, which all paths share.
     #[must_use]
     pub const fn delay_s(&self) -> Option<f64> {
         self.delay_s
     }
 
-    /// The one-way delay in seconds of a packet that is sent now: the smoothed one, less the queue that this end had made then, and with the
-    /// one that what is in flight makes.
+    /// The one-way delay in seconds of a packet sent now: the smoothed delay, minus the queue that
+    /// this end caused then, plus the queue that the octets in flight cause.
     #[must_use]
     pub fn expected_delay_s(&self, feedback: Option<Duration>) -> Option<f64> {
         let empty_s = self.empty_s(feedback);
@@ -269,13 +285,14 @@ impl RateControl {
         Some(delay.max(self.base()))
     }
 
-    /// The mean difference in seconds of one delay from the next (RFC 3550 §6.4.1).
+    /// The mean difference between consecutive delays in seconds (RFC 3550 §6.4.1).
     #[must_use]
     pub const fn jitter_s(&self) -> f64 {
         self.jitter_s
     }
 
-    /// When the next packet may leave by the pace; `None` while too much is in flight for the time until reports are handled.
+    /// The time at which the pace allows the next packet. `None` while too much is in flight for
+    /// `feedback`, the time until reports are processed.
     #[must_use]
     pub fn ready(&self, feedback: Option<Duration>) -> Option<Instant> {
         let flight = if self.is_starting {
@@ -298,7 +315,7 @@ impl RateControl {
         (srtt_s - self.queue_s()).max(0.0)
     }
 
-    /// Since when the path has been used to its rate, if it is.
+    /// The time since which the path has been used to its rate, if it is.
     #[must_use]
     pub const fn busy_since(&self) -> Option<Instant> {
         self.busy_since
@@ -317,13 +334,15 @@ impl RateControl {
         TARGET_S + JITTER * self.jitter_s
     }
 
-    /// Packets wait. Where this path could take one, the scheduler has left it out, and it has nothing to catch up on.
+    /// Records that packets wait. If this path could take one, the scheduler has left it out, and
+    /// it has nothing to catch up on.
     pub fn on_wait(&mut self, feedback: Option<Duration>, now: Instant) {
         self.is_left_out = self.ready(feedback).is_some_and(|ready| ready <= now);
         self.has_pauses |= self.is_left_out;
     }
 
-    /// A datagram leaves, after the pace held packets back or not. Those that the pace does not hold back count nevertheless.
+    /// Records a datagram that leaves. `was_held_back`: the pace had held packets back. Datagrams
+    /// that are not paced count too.
     pub fn on_sent(&mut self, octets: usize, was_held_back: bool, now: Instant) {
         self.in_flight += octets;
         self.round.sent += octets;
@@ -335,9 +354,10 @@ impl RateControl {
         self.next = from + Duration::from_secs_f64(octets as f64 / self.rate);
     }
 
-    /// A datagram arrived.
+    /// Records a datagram that arrived.
     pub fn on_arrived(&mut self, octets: usize) {
-        // As TCP's slow start, if the window is used (RFC 7661 §4.3) and makes no long queue (RFC 9406 §4.2).
+        // As in TCP's slow start, if the window is used (RFC 7661 §4.3) and causes no long queue
+        // (RFC 9406 §4.2).
         let is_used = self.in_flight as f64 > 0.5 * self.window;
         let is_long = self
             .newest_s
@@ -350,7 +370,8 @@ impl RateControl {
         self.total += octets as u64;
     }
 
-    /// The newest arrived at this time of the receiver's clock, in microseconds, and took so many seconds.
+    /// Records the newest arrival: its time by the receiver's clock in microseconds, and its delay
+    /// in seconds.
     pub fn on_delay(&mut self, arrived: u32, sample: f64, in_flight: usize, now: Instant) {
         self.round.to = arrived;
         self.round.from.get_or_insert(arrived);
@@ -375,8 +396,8 @@ impl RateControl {
         self.follow_queue(arrived, sample - self.base() > self.target_s());
     }
 
-    /// While a queue lasts from report to report, the path delivers what it can, also if that is less than a round. So a start that is
-    /// faster is over.
+    /// Ends a start that is too fast: while a queue persists from report to report, the path
+    /// delivers at capacity, even over less than a round.
     fn follow_queue(&mut self, arrived: u32, is_queued: bool) {
         let before = self.last.replace((arrived, is_queued));
         let Some((at, true)) = before.filter(|_| self.is_starting && self.has_pauses) else {
@@ -401,20 +422,20 @@ impl RateControl {
         self.base_s[0].min(self.base_s[1])
     }
 
-    /// A datagram was lost.
+    /// Records a lost datagram.
     pub fn on_lost(&mut self, octets: usize) {
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.lost += octets;
         self.round.losses += 1;
     }
 
-    /// Datagrams that were presumed lost have arrived.
+    /// Records datagrams that arrived after they were presumed lost.
     pub fn on_spurious(&mut self, octets: usize) {
         self.round.arrived += octets;
         self.round.lost = self.round.lost.saturating_sub(octets);
     }
 
-    /// Whether the last round lost packets by congestion, once for each such round.
+    /// Whether the last round lost packets by congestion. Returns true once for each such round.
     pub fn take_signal(&mut self) -> bool {
         std::mem::take(&mut self.signal)
     }
@@ -425,7 +446,7 @@ impl RateControl {
         self.is_congested
     }
 
-    /// The clocks' difference is measured anew.
+    /// Discards the delays, so that the difference of the clocks is measured again.
     pub fn forget_delay(&mut self) {
         (self.delay_s, self.newest_s) = (None, None);
         (self.last, self.queued) = (None, None);
@@ -434,17 +455,17 @@ impl RateControl {
         self.round.least_queue_s = f64::INFINITY;
     }
 
-    /// Nothing is in flight any more.
+    /// Records that nothing is in flight any more.
     pub fn clear_flight(&mut self) {
         self.in_flight = 0;
     }
 
-    /// Octets of which nothing will be learned.
+    /// Removes octets from flight whose outcome will not be known.
     pub fn on_unknown(&mut self, octets: usize) {
         self.in_flight = self.in_flight.saturating_sub(octets);
     }
 
-    /// Ends a round where one is over, and says whether.
+    /// Ends the present round if it is over. Returns whether it was.
     pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) -> bool {
         let jitter = Duration::from_secs_f64(ROUND_JITTER * self.jitter_s);
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
@@ -485,19 +506,19 @@ impl RateControl {
         }
     }
 
-    /// What a round shows.
+    /// Evaluates a round.
     fn judge(&mut self, round: &Round, past_s: f64, sent: f64) -> Seen {
         let delivery = round.arrived as f64 / self.took(round, past_s);
         let sent_least = sent.min(std::mem::replace(&mut self.sent_before, sent));
         let (queue, target) = (round.least_queue_s, self.target_s());
         let is_busy = sent > BUSY * self.rate;
         let is_much = round.arrived > MANY_OCTETS;
-        // A queue where little was sent is jitter, or not ours.
+        // A queue after little was sent is jitter, or caused by others.
         let is_long = queue.is_finite() && queue > target && (is_busy || is_much);
         let loss = round.loss();
         let is_loss =
             round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
-        // A round of few packets says little of a small share.
+        // A round of few packets hardly measures a small share.
         let part = (round.arrived + round.lost) as f64 / USUAL_OCTETS;
         self.usual_loss += (loss - self.usual_loss) * if is_loss { 0.25 } else { part.min(0.125) };
         Seen {
@@ -506,7 +527,7 @@ impl RateControl {
             target,
             is_busy,
             is_much,
-            // What is sent in a round arrives in the next.
+            // Packets sent in a round arrive in the next.
             is_fed: is_long || sent_least > BUSY * self.rate,
             is_long,
             is_loss,
@@ -519,13 +540,13 @@ impl RateControl {
         }
     }
 
-    /// A round after the start: the rate follows the delivery.
+    /// Adapts the rate to the delivery after the start.
     fn follow(&mut self, seen: &Seen, past_s: f64) {
         let is_short =
             seen.is_busy && seen.keeps_up && seen.queue < SHORT * seen.target && !seen.is_loss;
         self.short = match (is_short, seen.is_long || seen.is_loss) {
             (true, _) => self.short + 1,
-            // Jitter may be all that is wrong.
+            // The cause may be jitter alone.
             (false, false) => self.short / 2,
             (false, true) => 0,
         };
@@ -554,7 +575,7 @@ impl RateControl {
         if seen.is_busy && (seen.is_long || seen.is_loss || !seen.keeps_up) {
             self.rate = rate;
         } else if seen.is_busy {
-            // What is sent may have been less than could be.
+            // More could have been sent.
             self.rate = self.rate.max(rate);
         } else if gain < 1.0 && (seen.is_long || seen.is_much && !seen.keeps_up) {
             self.rate = self.rate.min(rate);
@@ -563,7 +584,7 @@ impl RateControl {
         self.rate = self.rate.clamp(LEAST, most);
     }
 
-    /// A round of the start, which ends where more does not deliver more.
+    /// Handles a round of the start, which ends when more sending does not increase the delivery.
     fn start(&mut self, seen: &Seen) {
         if seen.is_busy || seen.is_long {
             let grows = seen.delivery > GROWS * self.delivery;
@@ -589,7 +610,7 @@ impl RateControl {
         }
     }
 
-    /// The seconds in which a round's packets arrived.
+    /// The time in seconds in which a round's packets arrived.
     fn took(&self, round: &Round, past_s: f64) -> f64 {
         let Some(from) = round.from.filter(|_| past_s > CLEAR * self.jitter_s) else {
             return past_s;
@@ -603,7 +624,8 @@ impl RateControl {
         }
     }
 
-    /// A queue that does not become shorter while less is sent than arrives is none, or not ours: the path has become longer.
+    /// Raises the base delay if a queue does not shrink while less is sent than arrives: either it
+    /// is not caused by this end, or the path has become longer.
     fn doubt_the_base(&mut self, seen: &Seen, drained_s: f64) {
         if !seen.is_long {
             self.long = None;

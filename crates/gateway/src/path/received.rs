@@ -1,37 +1,38 @@
-//! What arrived on a path, and the report of it: state, repeated until it is acknowledged or superseded.
+//! Packets that arrived on a path, and the report about them: a state that is repeated until it is
+//! acknowledged or superseded.
 
 use anabranch_core::units::{Duration, Instant};
 use std::collections::VecDeque;
 
 use crate::wire::{Arrivals, Report, WORDS};
 
-/// A report waits this long for more to report.
+/// A report waits this long for further arrivals.
 const DELAY: Duration = Duration::from_millis(10);
-/// Arrivals that do not wait any longer.
+/// A report with this many arrivals does not wait longer.
 const AT_ONCE: u32 = 32;
-/// Arrivals after which a report must not wait for the host either, or it would not show all of them.
+/// After this many arrivals a report must not wait for the host either, or it would not show all of
+/// them.
 const OVERDUE: u32 = 48;
-/// A report is repeated after this time, then after twice as long, up to [`REPEAT_MAX`].
+/// A report is repeated after this time, then after twice the interval each, up to [`REPEAT_MAX`].
 const REPEAT: Duration = Duration::from_millis(50);
 const REPEAT_MAX: Duration = Duration::from_millis(400);
-/// Versions whose acknowledgment may still come, at most.
+/// The largest number of versions whose acknowledgment may still arrive.
 const VERSIONS: usize = 64;
 /// Words of 64 numbers that are remembered.
 const REMEMBERED: usize = WORDS + 1;
-/// So many words back it is counted what did not arrive.
+/// Missing numbers of a word count as lost this many words later.
 const SETTLED: u64 = 2;
-/// How far a word of 64 moves the loss: as far as 64 steps of a 64th.
+/// EWMA weight of a 64-packet word: 1 − (63/64)^64.
 const LOSS_STEP: f64 = 0.635;
 
-/// A version that was sent.
+/// A version of the report that was sent.
 #[derive(Debug, Clone, Copy)]
 struct Version {
     version: u16,
-    /// The lowest number that arrived since.
+    /// The lowest number that arrived after the previous version.
     lowest: u64,
 }
 
-/// What arrived.
 #[derive(Debug, Clone, Default)]
 pub struct Received {
     highest: Option<u64>,
@@ -45,7 +46,8 @@ pub struct Received {
     since_report: u32,
     due: Option<Instant>,
     repeat: Duration,
-    /// The oldest first. The lowest number of all whose arrival was not acknowledged is the least of theirs.
+    /// The oldest first. The lowest number whose arrival was not acknowledged is the least of
+    /// theirs.
     versions: VecDeque<Version>,
 }
 
@@ -56,13 +58,13 @@ impl Received {
         self.highest
     }
 
-    /// The share of lost packets, smoothed.
+    /// The smoothed share of lost packets.
     #[must_use]
     pub const fn loss(&self) -> f64 {
         self.loss
     }
 
-    /// A number arrived that is to be reported.
+    /// Records the arrival of a number, and schedules a report.
     pub fn on_arrival(&mut self, number: u64, arrived: Instant, now: Instant) {
         self.note(number, arrived);
         self.is_changed = true;
@@ -76,7 +78,8 @@ impl Received {
         self.due = Some(self.due.map_or(due, |before| before.min(due)));
     }
 
-    /// A number arrived. By itself it causes no report: a control message must not be answered by another.
+    /// Records the arrival of a number without scheduling a report: a control message must not be
+    /// answered by another.
     pub fn note(&mut self, number: u64, arrived: Instant) {
         let word = number / 64;
         match self.highest {
@@ -104,7 +107,7 @@ impl Received {
         }
     }
 
-    /// The newest word is another: counts what is settled, and makes room.
+    /// Moves on to a new word: counts the losses of settled words, and clears the new ones.
     fn advance(&mut self, from: u64, to: u64) {
         for word in (from + 1..=to).take(REMEMBERED) {
             if let Some(settled) = word.checked_sub(SETTLED) {
@@ -115,19 +118,19 @@ impl Received {
         }
     }
 
-    /// Whether a report would soon not show all that arrived since the last one.
+    /// Whether a report would soon not show all arrivals since the last one.
     #[must_use]
     pub const fn is_overdue(&self) -> bool {
         self.since_report >= OVERDUE
     }
 
-    /// When a control message should carry the report.
+    /// The time at which a control message should carry the report.
     #[must_use]
     pub const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// A control message is being sent on every live path.
+    /// Records that a control message is sent on every live path.
     pub fn on_control(&mut self, now: Instant) {
         if self.due.is_none_or(|due| due > now) {
             return;
@@ -177,7 +180,7 @@ impl Received {
         })
     }
 
-    /// The other end acknowledged a version.
+    /// Handles the acknowledgment of a version.
     pub fn on_acknowledged(&mut self, version: u16) {
         let known = self
             .versions
@@ -193,13 +196,13 @@ impl Received {
     }
 }
 
-/// Where a word stands.
+/// The index of a word.
 fn place(word: u64) -> usize {
     usize::try_from(word % REMEMBERED as u64).unwrap_or(0)
 }
 
 fn micros(time: Duration) -> u32 {
-    // Wraps: only differences count.
+    // Wraps; only differences matter.
     u32::try_from((time.as_nanos() / 1_000) & u64::from(u32::MAX)).unwrap_or(0)
 }
 

@@ -4,11 +4,11 @@ use anabranch_core::units::Duration;
 
 /// Before the first sample, a report is late after this time.
 const LATE_UNKNOWN: Duration = Duration::from_millis(250);
-/// A report waits for others, and for a timer of the other end's host.
+/// Allowance for a report that waits for others, and for a timer of the other end's host.
 const SLACK: Duration = Duration::from_millis(30);
-/// The least time after which a later packet shows a loss: timers of hosts are no better.
+/// Lower bound of [`RoundTrip::reordering`]: timers of hosts are no more precise.
 const REORDERING_LEAST: Duration = Duration::from_millis(5);
-/// From late to dead.
+/// Time from late to dead.
 const SILENCE: Duration = Duration::from_millis(120);
 const LATE_MAX: Duration = Duration::from_secs(1);
 
@@ -31,14 +31,14 @@ impl RoundTrip {
         });
     }
 
-    /// A report of a datagram was handled this long after it was sent.
+    /// Records the time from the sending of a datagram until its report was processed.
     pub fn on_feedback(&mut self, time: Duration) {
         let smoothed = self.feedback.map_or(time, |before| (before * 7 + time) / 8);
         self.feedback = Some(smoothed);
     }
 
-    /// From sending to the handling of the report, smoothed: the round trip and the waits of both hosts. What is in flight has to last
-    /// this long.
+    /// The smoothed time from sending until the report is processed: the round trip and the waits
+    /// of both hosts. The data in flight must last this long.
     #[must_use]
     pub fn feedback(&self) -> Option<Duration> {
         self.feedback
@@ -50,15 +50,15 @@ impl RoundTrip {
         self.smoothed.map(|(srtt, _)| srtt)
     }
 
-    /// A packet that was sent so much later and arrived shows that one is lost (RFC 8985 §6.2.1, step 4), if the path's own reordering is
-    /// less.
+    /// The reordering window (RFC 8985 §6.2.1, step 4): a packet is lost if one sent this much
+    /// later arrived, unless the path's measured reordering is larger.
     #[must_use]
     pub fn reordering(&self) -> Duration {
         let srtt = self.srtt().unwrap_or(LATE_UNKNOWN);
         (srtt / 4).max(REORDERING_LEAST)
     }
 
-    /// How long after sending a report is late.
+    /// The time after sending at which a report is late.
     #[must_use]
     pub fn late(&self) -> Duration {
         self.smoothed.map_or(LATE_UNKNOWN, |(srtt, rttvar)| {
@@ -66,7 +66,7 @@ impl RoundTrip {
         })
     }
 
-    /// How long after sending the path is dead.
+    /// The time after sending at which the path is dead.
     #[must_use]
     pub fn dead(&self) -> Duration {
         self.late() + SILENCE

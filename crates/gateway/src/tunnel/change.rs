@@ -1,4 +1,4 @@
-//! Changes of the configuration while the tunnel is up: sessions and flows go on.
+//! Changes of the configuration while the tunnel is up; sessions and flows continue.
 
 use anabranch_core::units::Instant;
 
@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Tunnel {
-    /// Adds a path, or gives one that is there another address or policy. It is validated before packets use it.
+    /// Adds a path, or changes the address or role of an existing one. The path is validated before
+    /// packets use it.
     pub fn set_path(&mut self, config: PathConfig, now: Instant) {
         self.remove_path(config.id, now);
         self.config.paths.push(config);
@@ -24,8 +25,8 @@ impl Tunnel {
         path.liveness.probe_now(self.now);
     }
 
-    /// Takes a path out of use. What is outstanding on it is retransmitted on others. Its numbers and reports are kept: should the path
-    /// come back, both ends go on with them.
+    /// Removes a path. Packets outstanding on it are retransmitted on others. Its numbers and
+    /// reports are kept, so that both ends can continue them if the path is added again.
     pub fn remove_path(&mut self, id: PathId, now: Instant) {
         self.set_now(now);
         self.is_advanced = false;
@@ -44,8 +45,8 @@ impl Tunnel {
         }
     }
 
-    /// The way out of a path has changed: its interface has another address, or has come back. It is probed at once, and its MTU is
-    /// searched anew.
+    /// Handles a change of a path's interface: it has another address, or has come back. The path
+    /// is probed at once, and its MTU is searched again.
     pub fn validate_path(&mut self, id: PathId, now: Instant) {
         self.set_now(now);
         self.is_advanced = false;
@@ -56,13 +57,13 @@ impl Tunnel {
         }
     }
 
-    /// Sets how packets are treated. Those that wait are treated as before.
+    /// Sets the treatment of packets. Packets that wait are treated as before.
     pub fn set_rules(&mut self, rules: &[Rule]) {
         self.lanes.set_rules(rules);
         self.config.rules = rules.to_vec();
     }
 
-    /// Sets the source addresses that the other end's packets may have.
+    /// Sets the permitted source addresses of the other end's packets.
     pub fn set_sources(&mut self, sources: Vec<Prefix>) {
         self.config.sources = sources;
     }

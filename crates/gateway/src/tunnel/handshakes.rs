@@ -1,4 +1,4 @@
-//! Who begins a handshake, when, and which session is in use.
+//! Timing of handshakes, and the choice of the session in use.
 
 use anabranch_core::{
     packet::Ecn,
@@ -16,19 +16,19 @@ use crate::{
     wire::{CookieReply, Initiation, NOISE_INITIATION, NOISE_RESPONSE, PathId, Response},
 };
 
-/// A session is replaced after this time. Its keys open messages as long again.
+/// A session is replaced after this time. Its keys open messages for the same time afterwards.
 const REKEY: Duration = Duration::from_secs(120);
-/// The end that answered waits longer, so that both do not begin at once.
+/// The end that answered waits longer, so that both do not begin at the same time.
 const REKEY_ANSWERER: Duration = Duration::from_secs(130);
-/// A session is replaced after so many messages on a path.
+/// A session is replaced after this many messages on a path.
 const REKEY_MESSAGES: u64 = 1 << 48;
-/// Between copies of an initiation.
+/// Interval between copies of an initiation.
 const RETRY: Duration = Duration::from_millis(250);
 /// An initiation without an answer is replaced after this time.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// A session without an answer from the other end is given this time before another is begun.
+/// Another session is begun if the other end does not answer in a session for this time.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Sessions that wait for their first message, at most.
+/// The largest number of sessions that wait for their first message.
 const UNCONFIRMED: usize = 4;
 
 /// A session that this end has answered, until data proves that the other end has the keys.
@@ -45,13 +45,13 @@ pub(super) struct Handshakes {
     boot: u64,
     current: Option<Session>,
     previous: Option<Session>,
-    /// The last session, where it was never replaced in time: its numbers go on.
+    /// The last session, if it was not replaced in time: its numbers continue.
     lapsed: Option<Session>,
     unconfirmed: VecDeque<Unconfirmed>,
     confirmed: Option<[u8; NOISE_INITIATION]>,
     pending: Option<(Pending, Instant)>,
     retry: Instant,
-    /// Both ends began at once: this one's session is used.
+    /// Whether this end's session is used if both begin at the same time.
     is_first: bool,
     own: MacKey,
     peer: MacKey,
@@ -103,7 +103,7 @@ impl Handshakes {
         )
     }
 
-    /// When a handshake is to begin or its initiation to be repeated.
+    /// The time at which a handshake must begin or its initiation must be repeated.
     fn initiate_at(&self, silent: bool) -> Option<Instant> {
         let Some(current) = &self.current else {
             return Some(self.retry);
@@ -128,7 +128,7 @@ impl Handshakes {
         initiate.into_iter().chain(self.expire_at()).min()
     }
 
-    /// The session that a message is for: `true` if it was not confirmed yet.
+    /// The session of a message; `true` if it was not confirmed yet.
     pub(super) fn session_of(&mut self, index: u32) -> Option<(&mut Session, bool)> {
         let known = self
             .current
@@ -167,14 +167,14 @@ impl Handshakes {
         index
     }
 
-    /// Whether the current session is one that this end has just begun.
+    /// Whether this end has just begun the current session.
     fn has_just_begun(&self, now: Instant) -> bool {
         let is_young =
             |session: &Session| session.initiator && now.saturating_since(session.since) < ATTEMPT;
         self.current.as_ref().is_some_and(is_young)
     }
 
-    /// Uses a session from now on. Whether the other end has restarted since the last one.
+    /// Makes a session current. Returns whether the other end has restarted since the last one.
     fn promote(&mut self, mut session: Session) -> bool {
         let before = self.current.take().or(self.lapsed.take());
         let restarted = before
@@ -194,7 +194,8 @@ impl Handshakes {
 }
 
 impl Tunnel {
-    /// Whether a session or a handshake of this end has the index. A shell with several tunnels finds a datagram's by it.
+    /// Whether a session or a handshake of this end has the index. A shell with several tunnels
+    /// uses it to find the tunnel of a datagram.
     #[must_use]
     pub fn has_index(&self, index: u32) -> bool {
         self.handshakes.is_index_used(index)
@@ -277,7 +278,7 @@ impl Tunnel {
         if handshakes.confirmed == Some(initiation.noise) {
             return;
         }
-        // The same initiation comes on every path.
+        // The same initiation arrives on every path.
         let known = handshakes
             .unconfirmed
             .iter()
@@ -390,7 +391,7 @@ impl Tunnel {
         }
     }
 
-    /// Data has arrived under keys that this end answered with.
+    /// Confirms a session that this end answered, because data has arrived under its keys.
     pub(super) fn confirm(&mut self, index: u32) {
         let handshakes = &mut self.handshakes;
         let place = handshakes
@@ -409,7 +410,7 @@ impl Tunnel {
         }
     }
 
-    /// A session begins: every path is probed under it, so that the other end sees it too.
+    /// Begins a session: every path is probed under it, so that the other end notices it too.
     fn on_session(&mut self, restarted: bool) {
         if restarted {
             self.restart();
@@ -419,7 +420,7 @@ impl Tunnel {
         }
     }
 
-    /// The other end has lost its state: flows and reports begin again.
+    /// Handles a restart of the other end, which has lost its state: flows and reports begin again.
     fn restart(&mut self) {
         for path in self.paths.values_mut() {
             path.restart();

@@ -1,22 +1,24 @@
-//! Which flows keep to a slower path.
+//! Assignment of flows to slower paths.
 //!
-//! A flow in order has the delay of the slowest path that carries some of its packets. If every flow of many is spread over all paths, each
-//! of them has that delay, and its sender needs a window that is larger by as much. So the packets of a slower path come from as few
-//! flows as it can carry, and the others keep the delay of the fastest one.
+//! A flow in order has the delay of the slowest path that carries some of its packets. If every one
+//! of many flows is spread over all paths, each has that delay, and its sender needs a
+//! proportionally larger window. Therefore as few flows as possible use a slower path, and the
+//! others keep the delay of the fastest one.
 
 use crate::{inner::FLOWS, path::Kept, wire::PathId};
 use std::collections::VecDeque;
 
-/// Packets that wait for their path at most: what is beside the queue is not under CoDel.
+/// The largest number of packets that wait for their path. It is small because CoDel does not
+/// control these packets.
 const ASIDE: usize = 128;
-/// Packets by which the flows are counted that send.
+/// The number of recent packets from which the active flows are counted.
 const RECENT: usize = 256;
 
-/// The flows of a lane that keep to a path, and packets that wait for their path.
+/// The flows of a lane that are assigned to a path, and packets that wait for their path.
 #[derive(Debug)]
 pub(super) struct Homes {
     paths: Box<[Option<PathId>]>,
-    /// The flows of the last packets, and how many packets each has of these.
+    /// The flows of the most recent packets, and the number of these packets per flow.
     recent: VecDeque<u16>,
     packets: Box<[u16]>,
     flows: usize,
@@ -36,19 +38,19 @@ impl Default for Homes {
 }
 
 impl Homes {
-    /// The slower path that a flow keeps to.
+    /// The slower path to which a flow is assigned.
     pub(super) fn of(&self, flow: u16) -> Option<PathId> {
         self.paths.get(usize::from(flow)).copied().flatten()
     }
 
-    /// A flow keeps to a path from now on, or to none.
+    /// Assigns a flow to a path, or to none.
     pub(super) fn set(&mut self, flow: u16, home: Option<PathId>) {
         if let Some(place) = self.paths.get_mut(usize::from(flow)) {
             *place = home;
         }
     }
 
-    /// A packet of a flow leaves the queue.
+    /// Records a packet of a flow that leaves the queue.
     pub(super) fn on_packet(&mut self, flow: u16) {
         if self.recent.len() >= RECENT
             && let Some(oldest) = self.recent.pop_front()
@@ -64,23 +66,23 @@ impl Homes {
         }
     }
 
-    /// Flows that send.
+    /// The number of active flows.
     pub(super) const fn flows(&self) -> usize {
         self.flows
     }
 
-    /// A packet waits for a path.
+    /// Sets a packet aside for a path.
     pub(super) fn set_aside(&mut self, path: PathId, kept: Kept) {
         self.aside.push_back((path, kept));
     }
 
-    /// The first packet that waits for a path.
+    /// Takes the first packet that waits for a path.
     pub(super) fn take_aside(&mut self, path: PathId) -> Option<Kept> {
         let at = self.aside.iter().position(|&(of, _)| of == path)?;
         self.aside.remove(at).map(|(_, kept)| kept)
     }
 
-    /// Paths that packets wait for, and octets of the first packet of each.
+    /// Paths for which packets wait, and octets of the first packet of each.
     pub(super) fn waited_for(&self) -> impl Iterator<Item = (PathId, usize)> {
         let firsts = self.aside.iter().enumerate().filter(|&(at, (path, _))| {
             !self.aside.iter().take(at).any(|(before, _)| before == path)
@@ -114,7 +116,7 @@ impl Homes {
         self.aside.is_empty()
     }
 
-    /// Forgets what waits: it has numbers that hold no longer.
+    /// Drops the waiting packets, whose numbers are no longer valid.
     pub(super) fn forget(&mut self) {
         self.aside.clear();
     }

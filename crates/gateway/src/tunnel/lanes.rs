@@ -1,4 +1,5 @@
-//! Packets that wait for a path: a lane for each way to treat them, so that none waits for a path that another lane must have.
+//! Packets that wait for a path. Each class has a lane, so that no packet waits for a path that
+//! only another lane must use.
 
 use anabranch_core::units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -14,9 +15,9 @@ use crate::{
     wire::{OVERHEAD, PATHS},
 };
 
-/// Packets of a lane that wait to be retransmitted, at most.
+/// The largest number of packets of a lane that wait for retransmission.
 const REPAIRS: usize = 512;
-/// How often a packet is retransmitted, at most.
+/// The largest number of retransmissions of a packet.
 const ATTEMPTS: u8 = 3;
 /// The window of [`Meter`].
 const METER: Duration = Duration::from_millis(200);
@@ -28,7 +29,8 @@ pub(super) struct Staged {
     pub is_repair: bool,
 }
 
-/// The rate of what is sent, over the last window or what has passed of the present one, whichever is more.
+/// The sending rate over the last window or the elapsed part of the present one, whichever is
+/// greater.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meter {
     since: Instant,
@@ -62,7 +64,7 @@ pub(super) struct Lane {
     pub homes: Homes,
     pub meter: Meter,
     pub protector: Protector,
-    /// Octets that it has sent, or would have if it had always had a share: the lane with the least goes on.
+    /// Octets that it has sent, plus its unused share: the lane with the least sends next.
     served: u64,
 }
 
@@ -96,14 +98,14 @@ impl Lane {
         }
     }
 
-    /// Retransmits what repair packets cannot bring back.
+    /// Retransmits packets that repair packets cannot restore.
     pub(super) fn take_excess(&mut self, pool: &mut Pool) {
         while let Some(kept) = self.protector.take_excess() {
             self.repair(kept, pool);
         }
     }
 
-    /// Octets of the datagram that leaves next, at least.
+    /// A lower bound of the next datagram's octets.
     pub(super) fn next_octets(&self) -> usize {
         let staged = self.staged.as_ref().map(|staged| staged.kept.packet.len());
         let repair = self.protector.next_octets();
@@ -117,7 +119,7 @@ pub(super) struct Lanes {
     all: Vec<Lane>,
     rules: Vec<(Match, u8)>,
     seed: u64,
-    /// What the lane has been served that sent last.
+    /// The value of `served` of the lane that sent last.
     clock: u64,
     /// The number of the last block.
     block: u16,
@@ -136,7 +138,7 @@ impl Lanes {
         lanes
     }
 
-    /// Other rules hold from now on. A lane that no rule names any more sends what it has.
+    /// Replaces the rules. A lane that no rule names any more sends its remaining packets.
     pub(super) fn set_rules(&mut self, rules: &[Rule]) {
         self.rules.clear();
         for rule in rules {
@@ -151,7 +153,7 @@ impl Lanes {
         }
     }
 
-    /// Lanes at most.
+    /// The largest number of lanes.
     pub(super) const MOST: usize = PATHS + 2;
 
     pub(super) fn get(&self, lane: u8) -> Option<&Lane> {
@@ -166,7 +168,8 @@ impl Lanes {
         self.all.iter()
     }
 
-    /// The lane of a packet, and its flow. Lanes share no flow: one would wait for the other at the receiver.
+    /// The lane of a packet, and its flow. Lanes share no flow, because one lane would wait for the
+    /// other at the receiver.
     pub(super) fn classify(&self, packet: &Summary) -> (u8, u16) {
         let fits = |(matches, _): &&(Match, u8)| matches.fits(packet);
         let lane = self.rules.iter().find(fits).map_or(0, |&(_, lane)| lane);
@@ -190,7 +193,8 @@ impl Lanes {
         }
     }
 
-    /// Queues a packet for retransmission, unless there are too many or it was retransmitted often enough.
+    /// Queues a packet for retransmission, unless the queue is full or the packet was retransmitted
+    /// often enough.
     pub(super) fn repair(&mut self, kept: Kept, pool: &mut Pool) {
         match self.get_mut(kept.lane) {
             Some(lane) => lane.repair(kept, pool),
@@ -198,7 +202,8 @@ impl Lanes {
         }
     }
 
-    /// A packet of a block was lost. It is retransmitted unless the block's repair packets bring it back.
+    /// Handles the loss of a packet of a block. It is retransmitted unless the block's repair
+    /// packets restore it.
     pub(super) fn on_protected_lost(&mut self, kept: Kept, pool: &mut Pool) {
         let Some(lane) = self.get_mut(kept.lane) else {
             return pool.put(kept.packet);
@@ -209,7 +214,7 @@ impl Lanes {
         lane.take_excess(pool);
     }
 
-    /// A repair packet was lost.
+    /// Handles the loss of a repair packet.
     pub(super) fn on_repair_lost(&mut self, lane: u8, block: u16, pool: &mut Pool) {
         if let Some(lane) = self.get_mut(lane) {
             lane.protector.on_repair_lost(block);
@@ -217,7 +222,8 @@ impl Lanes {
         }
     }
 
-    /// The lane that sends next of those that have something and were not `tried`: interactive before others, which share.
+    /// The next lane to send, among nonempty lanes that were not `tried`: interactive first; the
+    /// others share.
     pub(super) fn next(&self, tried: u32) -> Option<u8> {
         let lanes = (0_u8..).zip(&self.all);
         let able = lanes.filter(|(number, lane)| tried >> number & 1 == 0 && !lane.is_empty());
@@ -225,7 +231,7 @@ impl Lanes {
             .map(|(number, _)| number)
     }
 
-    /// A packet of a lane has been sent.
+    /// Records a packet of a lane that was sent.
     pub(super) fn on_sent(&mut self, lane: u8, octets: usize, now: Instant) {
         if let Some(lane) = self.get_mut(lane) {
             lane.meter.add(octets, now);
@@ -237,12 +243,12 @@ impl Lanes {
         }
     }
 
-    /// When a block is to be closed.
+    /// The time at which a block must be closed.
     pub(super) fn closes(&self) -> Option<Instant> {
         self.iter().filter_map(|lane| lane.protector.closes()).min()
     }
 
-    /// Adds a packet to a lane's block; gives block and index.
+    /// Adds a packet to a lane's block; returns the block's number and the packet's index.
     pub(super) fn protect(
         &mut self,
         kept: &Kept,
@@ -264,7 +270,7 @@ impl Lanes {
             .sum()
     }
 
-    /// Packets that wait to be retransmitted.
+    /// Packets that wait for retransmission.
     pub(super) fn repairing(&self) -> usize {
         self.iter().map(|lane| lane.repairs.len()).sum()
     }
@@ -281,7 +287,7 @@ impl Lanes {
             .sum()
     }
 
-    /// The other end has restarted: what has a number goes.
+    /// Drops packets that have a number, because the other end has restarted.
     pub(super) fn forget_numbered(&mut self) {
         for lane in &mut self.all {
             lane.repairs.clear();

@@ -1,8 +1,10 @@
-//! Which packets repair packets protect, and with how many.
+//! The choice of protected packets, and of the number of repair packets.
 //!
-//! A retransmission costs what was lost, and nothing more. So repair packets protect only what a retransmission would reach too late:
-//! where the round trip of every path that is used is longer than the lane's traffic can wait, or where a flow would always wait for one.
-//! Losses that the repair packets of a block cannot bring back are retransmitted. Packets that are sent twice need no protection.
+//! A retransmission costs only the lost packet. Therefore repair packets protect only packets for
+//! which a retransmission would be too late: if the round trip of every path in use is longer than
+//! the lane's traffic can wait, or if a flow would always wait for a retransmission. Losses beyond
+//! the repair packets of a block are retransmitted. Packets that are sent in duplicate need no
+//! protection.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -19,24 +21,27 @@ use crate::{
 const LEAST: f64 = 0.002;
 /// The share of packets that may stay lost.
 const RESIDUAL: f64 = 0.0005;
-/// At most one repair packet for so many packets.
+/// There is at most one repair packet for this many packets.
 const PACKETS_PER_REPAIR: usize = 4;
-/// A retransmission arrives a round trip and this later than the packet would have: its loss is seen by three later ones, and
-/// reports wait.
+/// A retransmission arrives a round trip and this time later than the packet would have: three
+/// later packets must arrive, and reports wait.
 const DETECTION: Duration = Duration::from_millis(30);
-/// How long bulk can wait: as long as the receiver waits for a gap at most. And how long it takes to fill a block.
+/// The acceptable wait of bulk packets (the receiver's longest wait for a gap), and the longest
+/// duration of their blocks.
 const BULK: [Duration; 2] = [Duration::from_millis(350), Duration::from_millis(250)];
-/// The same of interactive traffic (ITU-T G.114 has 150 ms for the whole way).
+/// The same for interactive packets (ITU-T G.114 has 150 ms for the whole path).
 const INTERACTIVE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(60)];
 
-/// A flow that begins so many bursts of losses in the time of a retransmission waits all the time, and its delay is a round trip longer.
+/// A flow with this many loss bursts per retransmission time waits permanently, and its delay grows
+/// by a round trip.
 const GAPS: f64 = 0.25;
 /// Its blocks take a quarter of a round trip, or this.
 const BLOCK_LEAST: Duration = Duration::from_millis(10);
 /// The window of [`Paces`].
 const PACE: Duration = Duration::from_millis(200);
 
-/// Packets per second of each flow, over the last window or what has passed of the present one, whichever is more.
+/// Packets per second of each flow, over the last window or the elapsed part of the present one,
+/// whichever is greater.
 #[derive(Debug)]
 pub(super) struct Paces(Box<[Pace]>);
 
@@ -54,7 +59,7 @@ impl Default for Paces {
 }
 
 impl Paces {
-    /// A packet takes its place; gives its flow's packets per second.
+    /// Records a packet's place; returns its flow's packets per second.
     fn add(&mut self, place: Place, now: Instant) -> f64 {
         let Some(flow) = self.0.get_mut(usize::from(place.flow)) else {
             return 0.0;
@@ -73,7 +78,7 @@ impl Paces {
     }
 }
 
-/// How long a class can wait, and how long its blocks are.
+/// The acceptable wait of a class, and the longest duration of its blocks.
 const fn times(class: Class) -> [Duration; 2] {
     match class {
         Class::Bulk | Class::Pinned(_) => BULK,
@@ -82,7 +87,7 @@ const fn times(class: Class) -> [Duration; 2] {
 }
 
 impl Tunnel {
-    /// A packet that leaves for the first time joins a block if it is to be protected.
+    /// Adds a packet that leaves for the first time to a block, if it is to be protected.
     pub(super) fn protect(&mut self, kept: &mut Kept, octets: usize) {
         let per_s = self.paces.add(kept.place, self.now);
         let Some(closes) = self.block_end(kept.lane, octets, per_s) else {
@@ -96,7 +101,8 @@ impl Tunnel {
         }
     }
 
-    /// When a block that begins now is to end; `None` where the packets of a flow with so many a second need no protection.
+    /// The end of a block that begins now. `None` if a flow at `per_s` packets per second needs no
+    /// repair packets.
     fn block_end(&self, lane: u8, octets: usize, per_s: f64) -> Option<Instant> {
         let [deadline, length] = times(self.lanes.get(lane)?.class);
         let tier = self.tier(octets)?;
@@ -110,13 +116,13 @@ impl Tunnel {
         if retransmitted > deadline {
             return Some(self.now + length);
         }
-        // There is always a gap that the receiver waits for.
+        // There would always be a gap for which the receiver waits.
         let gaps = pattern.begins * per_s * retransmitted.as_secs_f64();
         (gaps > GAPS).then(|| self.now + (shortest / 4).clamp(BLOCK_LEAST, length))
     }
 
-    /// The loss of the paths of a kind together, by their rates. None counts as long as one of them loses by congestion: the inner
-    /// sender is to see that.
+    /// The combined loss pattern of the paths of a kind, weighted by rate. `None` while one of them
+    /// loses by congestion, which the inner sender must notice.
     fn pattern(&self, octets: usize, tier: Usable) -> Option<Pattern> {
         let (mut rates, mut losses, mut begins) = (0.0, 0.0, 0.0);
         for (_, path) in self.of_tier(octets, tier) {
@@ -162,7 +168,8 @@ impl Tunnel {
     }
 }
 
-/// The fewest repair packets of a block of `packets` that leave no more than [`RESIDUAL`], or the most there may be.
+/// The smallest number of repair packets for a block of `packets` that leaves no more than
+/// [`RESIDUAL`], or else the largest permitted number.
 fn repairs(packets: usize, pattern: &Pattern) -> usize {
     let most = packets.div_ceil(PACKETS_PER_REPAIR);
     let is_enough = |&repairs: &usize| pattern.residual(packets + repairs, repairs) <= RESIDUAL;

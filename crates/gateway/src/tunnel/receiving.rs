@@ -1,4 +1,4 @@
-//! Datagrams that arrive.
+//! Processing of datagrams that arrive.
 
 use anabranch_core::{
     packet::Ecn,
@@ -15,13 +15,14 @@ use crate::{
 };
 
 impl Tunnel {
-    /// Takes a datagram that arrived from `route` at `arrived`, which is before `now` by the time that it waited for the shell. Delays
-    /// are measured by `arrived`, so that the wait does not count as the path's. What is not authentic changes nothing.
+    /// Handles a datagram from `route`. It arrived at `arrived`; the time until `now` is its wait
+    /// for the shell, which must not count as the path's delay. A datagram that is not authentic
+    /// changes nothing.
     pub fn handle(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
         self.handle_marked(datagram, (route, Ecn::NotEct), arrived, now);
     }
 
-    /// The same of a datagram whose IP header had this ECN field.
+    /// As [`Self::handle`], for a datagram whose IP header had this ECN field.
     pub fn handle_marked(
         &mut self,
         datagram: &mut [u8],
@@ -135,12 +136,12 @@ impl Tunnel {
                 number: self.order.near(near),
             };
             self.counters.rebuilt += 1;
-            // Nothing is known of the datagram that was lost.
+            // The ECN field of the lost datagram is unknown.
             self.on_packet(place, &packet, Ecn::NotEct);
         }
     }
 
-    /// A packet of a flow; an empty one is lost for good.
+    /// Handles a packet of a flow; an empty one is lost for good.
     fn on_packet(&mut self, place: Place, packet: &[u8], outer: Ecn) {
         if packet.is_empty() {
             return self
@@ -241,7 +242,8 @@ impl Tunnel {
                     self.lanes.on_protected_lost(kept, &mut self.pool);
                 }
                 Some(mut kept) => {
-                    // The inner sender must see congestion (RFC 9265 §3), and at once: one loss a round, for which nobody waits.
+                    // The inner sender must notice congestion (RFC 9265 §3), and at once: one loss
+                    // per round, for which the receiver does not wait.
                     if path.rate.take_signal() {
                         kept.packet.clear();
                     }
@@ -256,7 +258,8 @@ impl Tunnel {
     }
 }
 
-/// The one-way delay in seconds, relative to the first that was seen: both clocks may show anything.
+/// The one-way delay in seconds, relative to the first one, because the clocks are not
+/// synchronized.
 fn relative_delay(arrived: u32, sent: Instant, reference: &mut Option<u32>) -> f64 {
     let sent = sent.saturating_since(Instant::START).as_nanos() / 1_000;
     let difference = arrived.wrapping_sub(u32::try_from(sent & u64::from(u32::MAX)).unwrap_or(0));

@@ -1,4 +1,5 @@
-//! Datagrams that leave: control messages first, then probes, then packets on the path where they arrive first.
+//! Scheduling of datagrams: control messages first, then probes, then packets on the path where
+//! they arrive first.
 
 use anabranch_core::{
     packet::Ecn,
@@ -18,13 +19,14 @@ use crate::{
     wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
 };
 
-/// Interactive traffic up to this share of a path's rate is small: it is not paced, and a copy of it is cheap.
+/// Interactive traffic up to this share of a path's rate is small: it is not paced, and copies of
+/// it are cheap.
 const SMALL: f64 = 0.1;
 
-/// The end of so many packets outstanding is probed for losses.
+/// With this many packets outstanding, a probe follows the last one to detect losses at the end.
 const BURST: usize = 4;
 
-/// What a datagram carries.
+/// The content of a datagram.
 enum Content<'a> {
     Octets(&'a [u8]),
     /// A packet that can be retransmitted.
@@ -41,7 +43,8 @@ impl Content<'_> {
         }
     }
 
-    /// The field of a datagram is that of its packet (RFC 6040 §4.1, normal mode). What no packet waits for must not be marked.
+    /// The ECN field of a datagram: that of its packet (RFC 6040 §4.1, normal mode). Datagrams
+    /// without a packet must not be marked.
     fn ecn(&self, kind: Kind) -> Ecn {
         match kind {
             Kind::Packet(_) | Kind::Protected { .. } => inner::ecn(self.octets()),
@@ -64,17 +67,20 @@ impl Content<'_> {
     }
 }
 
-/// A slower path is used once the faster ones have been busy for this multiple of the difference of the delays.
+/// A slower path is used after the faster ones have been busy for this multiple of the difference
+/// of the delays.
 const PATIENCE: f64 = 2.0;
-/// A path that adds as much again as the faster ones is worth a difference of so many seconds; one that adds less, so much less.
+/// The greatest acceptable additional delay, in seconds, of a path with the same rate as all faster
+/// ones together. It is proportional to the path's rate.
 const HORIZON_S: f64 = 2.0;
-/// A flow in order waits for its last packet. So a path counts as slow as its delay and so many times its jitter (as RFC 6298 §2 does
-/// with `K`).
+/// A flow in order waits for its last packet, so a path is rated by its delay plus this multiple of
+/// its jitter (as `K` in RFC 6298 §2).
 const DEVIATIONS: f64 = 4.0;
-/// What waits for a path beside the queue takes so many seconds of its rate, or has so many octets, at most.
+/// The largest backlog set aside for a path: this many seconds of its rate, or this many octets,
+/// whichever is more.
 const ASIDE_S: f64 = 0.002;
 const LEAST_ASIDE: f64 = 3_000.0;
-/// The receiver waits no longer than this for what is late.
+/// The greatest additional delay of a path: the receiver waits little longer for late packets.
 const LATER_MOST_S: f64 = 0.340;
 
 impl Tunnel {
@@ -103,7 +109,7 @@ impl Tunnel {
             .map(|(id, _)| id)
     }
 
-    /// Seals a message for a path and counts it there.
+    /// Seals a message for a path and records it there.
     fn send(
         &mut self,
         id: PathId,
@@ -159,7 +165,7 @@ impl Tunnel {
         })
     }
 
-    /// Has control messages sent on every live path if a report or acknowledgments are due.
+    /// Schedules control messages on every live path if a report or acknowledgments are due.
     pub(super) fn schedule_control(&mut self) {
         let now = self.now;
         let is_report_due = self
@@ -181,7 +187,8 @@ impl Tunnel {
         }
     }
 
-    /// Writes reports before the shell asks for datagrams, as it may have many more arrivals to hand over first.
+    /// Writes reports before the shell polls for datagrams, because it may have many more arrivals
+    /// to deliver first.
     pub(super) fn report_early(&mut self) {
         self.schedule_control();
         while let Some(id) = self.path_where(|path, _| path.control_due) {
@@ -280,7 +287,7 @@ impl Tunnel {
         loop {
             let octets = self.stage(number)?;
             let Some(tier) = self.tier(octets) else {
-                // A path may come back, or none takes packets of this size any more.
+                // A path may come back, or no path accepts packets of this size any more.
                 self.tier(0)?;
                 self.counters.unsendable += 1;
                 let staged = self.lanes.get_mut(number)?.staged.take()?;
@@ -332,7 +339,7 @@ impl Tunnel {
         self.send(id, kind, Content::Kept(kept), buffer)
     }
 
-    /// Sends a packet that has waited for its path, if that is ready.
+    /// Sends a packet that has waited for its path, if the path is ready.
     fn send_aside(&mut self, number: u8, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let lane = self.lanes.get(number)?;
         if lane.homes.is_empty() {
@@ -352,7 +359,7 @@ impl Tunnel {
         let (id, is_home) = due?;
         let lane = self.lanes.get_mut(number)?;
         if !is_home {
-            // The path is of no use any more: the packet takes another.
+            // The path no longer helps: the packet takes another.
             if lane.staged.is_some() {
                 return None;
             }
@@ -376,12 +383,13 @@ impl Tunnel {
         )
     }
 
-    /// The path that the packet ready to leave waits for, rather than take `id`, which could take it now: packets of a slower path come from
-    /// as few flows as it can carry.
+    /// The path for which the next packet waits instead of taking `id`, which is ready: as few
+    /// flows as possible use a slower path.
     fn keep_home(&mut self, number: u8, octets: usize, tier: Usable, id: PathId) -> Option<PathId> {
         let lane = self.lanes.get(number)?;
         let staged = lane.staged.as_ref()?;
-        // A burst of losses must not take much of a block: its packets are spread over the paths.
+        // A burst of losses must not affect many packets of a block, so these are spread over the
+        // paths.
         let is_protected = !lane.protector.is_empty();
         if lane.class != Class::Bulk || staged.is_repair || is_protected {
             return None;
@@ -424,7 +432,8 @@ impl Tunnel {
         None
     }
 
-    /// Has a packet ready to leave; gives its octets. It takes its number only now, so that one dropped in the queue leaves no gap.
+    /// Prepares the next packet; returns its octets. Its number is assigned only now, so that a
+    /// packet dropped in the queue leaves no gap.
     fn stage(&mut self, number: u8) -> Option<usize> {
         let can_send = self.tier(0).is_some();
         let lane = self.lanes.get_mut(number)?;
@@ -459,7 +468,7 @@ impl Tunnel {
         Some(staged.kept.packet.len() + OVERHEAD)
     }
 
-    /// The best kind of paths that take datagrams of this size.
+    /// The best kind of paths that accept datagrams of this size.
     pub(super) fn tier(&self, octets: usize) -> Option<Usable> {
         self.candidates(octets)
             .filter_map(|(_, path)| path.liveness.usable())
@@ -480,7 +489,7 @@ impl Tunnel {
             .filter(move |(_, path)| path.liveness.usable() == Some(tier))
     }
 
-    /// The path that a lane's packets must take, while it delivers them.
+    /// The path to which a lane's packets are pinned, while it delivers them.
     fn pinned(&self, number: u8, octets: usize) -> Option<(PathId, &Path)> {
         let Class::Pinned(id) = self.lanes.get(number)?.class else {
             return None;
@@ -489,7 +498,7 @@ impl Tunnel {
             .find(|&(candidate, path)| candidate == id && path.liveness.is_well())
     }
 
-    /// Whether a lane's traffic is small beside a path's rate.
+    /// Whether a lane's traffic is small relative to a path's rate.
     fn is_small(&self, number: u8, path: &Path) -> bool {
         self.lanes
             .get(number)
@@ -502,8 +511,9 @@ impl Tunnel {
             .is_some_and(|lane| lane.class == Class::Interactive)
     }
 
-    /// The path of a kind on which the packet arrives first, if one is ready. A slower path helps only if the packet arrives before
-    /// the last one of the backlog would on the fastest.
+    /// The path of a kind on which the packet arrives first, if one is ready. A slower path helps
+    /// only if the packet arrives there before the last one of the backlog would on the fastest
+    /// path.
     fn choose(&self, number: u8, octets: usize, tier: Usable) -> Option<PathId> {
         if let Some((id, path)) = self.pinned(number, octets) {
             return self.is_ready(path).then_some(id);
@@ -518,8 +528,8 @@ impl Tunnel {
             .map(|(id, _)| id)
     }
 
-    /// Whether a path helps: a packet that takes it now arrives before the last one of the backlog would on the fastest, or the path raises
-    /// the throughput.
+    /// Whether a path helps: a packet on it arrives before the last one of the backlog would on the
+    /// fastest path, or the path raises the throughput.
     fn is_gain(&self, path: &Path, octets: usize, tier: Usable) -> bool {
         let Some((_, fastest)) = self.of_tier(octets, tier).min_by(by_arrival) else {
             return false;
@@ -535,8 +545,8 @@ impl Tunnel {
         later_s <= bound_s || self.is_worth(path, octets, tier)
     }
 
-    /// Whether a slower path raises the throughput by enough: all faster ones have been used to their rates for
-    /// a while, and what it adds to them outweighs the delay.
+    /// Whether a slower path raises the throughput by enough: all faster ones have been used to
+    /// their rates for a while, and the additional rate outweighs the delay.
     fn is_worth(&self, path: &Path, octets: usize, tier: Usable) -> bool {
         let least = self.of_tier(octets, tier).map(|(_, other)| delay(other));
         let later_s = delay(path) - least.fold(f64::INFINITY, f64::min);
@@ -557,8 +567,8 @@ impl Tunnel {
         later_s < LATER_MOST_S.min(HORIZON_S * path.rate.rate() / faster)
     }
 
-    /// The path for a copy of a packet that leaves on `first`: another that is used always, has a lower delay than the rest, and for
-    /// whose rate the lane's traffic is small.
+    /// The path for a copy of a packet that leaves on `first`: another active path for whose rate
+    /// the lane's traffic is small, with the lowest delay.
     pub(super) fn second_path(&self, number: u8, first: PathId, octets: usize) -> Option<PathId> {
         if !self.is_interactive(number) {
             return None;
@@ -569,7 +579,8 @@ impl Tunnel {
             .map(|(id, _)| id)
     }
 
-    /// Whether the pace of a path alone delays what waits for it, and not for long. A path that lacks reports may have died.
+    /// Whether only the pace of a path delays its waiting packets, and only briefly. A path without
+    /// reports may have died.
     fn is_soon(&self, path: &Path) -> bool {
         let soon = self.now + Duration::from_secs_f64(2.0 * ASIDE_S);
         path.rate
@@ -581,7 +592,7 @@ impl Tunnel {
         is_due(path.rate.ready(path.round_trip.feedback()), self.now)
     }
 
-    /// When the pace allows the next packet.
+    /// The time at which the pace allows the next packet.
     pub(super) fn pace_timeout(&self) -> Option<Instant> {
         let lanes = (0..Lanes::MOST).filter_map(|number| {
             let number = u8::try_from(number).ok()?;
@@ -603,7 +614,8 @@ fn by_arrival(a: &(PathId, &Path), b: &(PathId, &Path)) -> Ordering {
     expected_delay(a.1).total_cmp(&expected_delay(b.1))
 }
 
-/// The one-way delay in seconds that a packet which is sent now hardly exceeds, with an offset that all paths share.
+/// A likely upper bound of the one-way delay in seconds of a packet sent now, with an offset that
+/// all paths share.
 fn expected_delay(path: &Path) -> f64 {
     let feedback = path.round_trip.feedback();
     path.rate.expected_delay_s(feedback).unwrap_or(0.0) + DEVIATIONS * path.rate.jitter_s()

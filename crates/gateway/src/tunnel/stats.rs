@@ -5,7 +5,7 @@ use anabranch_core::units::{Duration, Instant};
 use super::Tunnel;
 use crate::{order::OrderStats, path::State, wire::PathId};
 
-/// What the tunnel counts.
+/// The counters of the tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Packets taken from the inside.
@@ -20,36 +20,36 @@ pub struct Counters {
     pub protected: u64,
     /// Repair packets sent.
     pub repairs: u64,
-    /// Packets that repair packets brought back.
+    /// Packets restored by repair packets.
     pub rebuilt: u64,
-    /// Packets dropped because no path takes their size any more.
+    /// Packets dropped because no path accepts their size any more.
     pub unsendable: u64,
-    /// Packets whose source address the other end must not use.
+    /// Packets with a source address that the other end must not use.
     pub foreign_sources: u64,
-    /// Messages of no known form.
+    /// Messages that cannot be decoded.
     pub malformed: u64,
     /// Data messages that are not authentic.
     pub unauthentic: u64,
     /// Data messages of a session whose number is not new. They are not authenticated.
     pub replayed: u64,
-    /// Initiations that are not for this end, or not from the other.
+    /// Initiations that are not for this end, or not from the other end.
     pub refused_initiations: u64,
-    /// Cookies handed out, under load.
+    /// Cookie replies sent under load.
     pub cookies: u64,
-    /// Restarts of the other end that were noticed.
+    /// Detected restarts of the other end.
     pub peer_restarts: u64,
 }
 
-/// A path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathStats {
     /// Its number.
     pub path: PathId,
-    /// Whether it delivers.
+    /// Its liveness.
     pub state: State,
-    /// The smoothed round-trip time, back on whichever path is first.
+    /// The smoothed round-trip time; the way back is on the fastest path.
     pub srtt: Option<Duration>,
-    /// Octets per second at which it is sent on.
+    /// The sending rate in octets per second.
     pub rate: f64,
     /// Octets in flight.
     pub in_flight: usize,
@@ -57,15 +57,15 @@ pub struct PathStats {
     pub loss: f64,
     /// The largest datagram.
     pub mtu: usize,
-    /// How often it died.
+    /// The number of deaths.
     pub deaths: u64,
-    /// How often the other end's address changed.
+    /// Changes of the other end's address.
     pub roamed: u64,
-    /// When the oldest packet was sent that should have been reported since.
+    /// The sending time of the oldest packet whose report is awaited.
     pub waiting: Option<Instant>,
     /// Packets outstanding.
     pub outstanding: usize,
-    /// Octets kept for retransmission.
+    /// Octets stored for retransmission.
     pub kept_octets: usize,
 }
 
@@ -74,17 +74,17 @@ pub struct PathStats {
 pub struct Stats {
     /// Whether there is a session, and a path that delivers.
     pub is_up: bool,
-    /// Sessions so far.
+    /// Sessions since the start.
     pub sessions: u64,
     /// Counters.
     pub counters: Counters,
-    /// Counters of the restorer.
+    /// Counters of the restorer of order.
     pub order: OrderStats,
     /// Packets that wait for a path.
     pub queued: usize,
-    /// Packets that wait to be retransmitted.
+    /// Packets that wait for retransmission.
     pub repairing: usize,
-    /// Datagrams of handshakes that wait to be sent.
+    /// Handshake datagrams that wait to be sent.
     pub answering: usize,
     /// Packets dropped in the queue.
     pub queue_dropped: u64,
@@ -92,7 +92,7 @@ pub struct Stats {
     pub waiting: usize,
     /// Packets and repair packets of incomplete blocks.
     pub collected: usize,
-    /// Buffers that wait to be used again.
+    /// Stored buffers.
     pub buffers: usize,
     /// Paths by number.
     pub paths: Vec<PathStats>,

@@ -1,17 +1,17 @@
-//! Which numbers arrived, as words of 64.
+//! Sets of numbers that arrived, as words of 64 bits.
 
-/// Words at most.
+/// The largest number of words.
 pub const WORDS: usize = 15;
 
-/// The numbers that arrived of those shortly before a highest one. Word 0 has the highest number itself: number `n` is bit `n % 64`
-/// of word `highest / 64 - n / 64`. Words at the end that are zero are not sent.
+/// The numbers that arrived, up to a highest one. Word 0 contains the highest number: number `n` is
+/// bit `n % 64` of word `highest / 64 - n / 64`. Trailing zero words are not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrivals {
     words: [u64; WORDS],
 }
 
 impl Arrivals {
-    /// Of these words, the newest first; those beyond [`WORDS`] are left out.
+    /// Creates a set from words, newest first; words beyond [`WORDS`] are omitted.
     #[must_use]
     pub fn new(words: impl IntoIterator<Item = u64>) -> Self {
         let mut arrivals = Self::default();
@@ -28,7 +28,7 @@ impl Arrivals {
         &self.words[..after.map_or(0, |last| last + 1)]
     }
 
-    /// The same without those beyond a count of words.
+    /// The set without words beyond a count.
     #[must_use]
     pub fn cut(mut self, words: usize) -> Self {
         if let Some(rest) = self.words.get_mut(words..) {
@@ -37,12 +37,13 @@ impl Arrivals {
         self
     }
 
-    /// Whether the highest number is among them, no higher one is, and none would be below 0, as it must be.
+    /// Whether the words are valid: the highest number is set, no higher one is, and none would be
+    /// below 0.
     pub(super) fn fit(&self, highest: u64) -> bool {
         self.words[0] >> (highest % 64) == 1 && self.words().len() as u64 <= highest / 64 + 1
     }
 
-    /// The numbers that arrived, ascending.
+    /// The numbers that arrived, in ascending order.
     pub fn numbers(&self, highest: u64) -> impl Iterator<Item = u64> {
         let words = self.words();
         let newest = highest / 64;

@@ -1,51 +1,54 @@
 //! Path reports and their acknowledgments.
 //!
-//! A control message is a snapshot: one entry per path. A report is state, so it does not matter which of the messages that carry it
-//! arrive.
+//! A control message is a snapshot with one entry per path. A report is state, so it is enough that
+//! any of the messages that carry it arrives.
 
 use super::{Arrivals, PATHS, PathId, WORDS, WireError, eight, four, path, two};
 
 /// Octets of an entry without words of arrivals.
 const ENTRY: usize = 24;
-/// Octets of all entries at most: they fit in what every path delivers.
+/// The largest total of the entries, which fits in the datagram that every path delivers.
 const MOST: usize = 1_160;
-/// There is a report.
+/// Flag: the entry has a report.
 const REPORT: u8 = 1;
-/// There is an acknowledgment.
+/// Flag: the entry has an acknowledgment.
 const ACKNOWLEDGED: u8 = 2;
-/// The path is a backup.
+/// Flag: the path is a backup.
 const BACKUP: u8 = 4;
-/// The path is metered.
+/// Flag: the path is metered.
 const METERED: u8 = 8;
-/// The number of words stands in the bits above these.
+/// The number of words is in the bits above the flags.
 const WORDS_SHIFT: u8 = 4;
 
-/// When a path is used. The greater of the two ends' roles holds at both.
+/// The role of a path, which determines when it is used. The greater of the two ends' roles applies
+/// at both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Role {
-    /// Always.
+    /// Used always.
     #[default]
     Active,
-    /// Where no active path delivers.
+    /// Used if no active path delivers.
     Backup,
-    /// Where no other path delivers. Until then it carries only the probes that liveness needs.
+    /// Used if no other path delivers. Until then it carries only the probes for liveness.
     Metered,
 }
 
-/// What one end knows of a path on which it receives.
+/// The report of one end about a path on which it receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
-    /// The report's own number; a newer report has a greater one, modulo 2^16.
+    /// The report's version; a newer report has a greater one, modulo 2^16.
     pub version: u16,
-    /// The share of the numbers that did not arrive of late, in 2^-16.
+    /// The smoothed share of numbers that did not arrive, in units of 2^-16.
     pub loss: u16,
-    /// The highest number that arrived, of those that are reported.
+    /// The highest reported number that arrived.
     pub highest: u64,
-    /// When that was, in microseconds of the receiver's clock. Only differences count: they are the trend of the delay.
+    /// The arrival time of that number, in microseconds of the receiver's clock. Only differences
+    /// matter, as the trend of the delay.
     pub arrived: u32,
-    /// How long ago that was when this was sent, in microseconds.
+    /// The time from that arrival until this message was sent, in microseconds.
     pub held: u32,
-    /// Which numbers up to `highest` arrived, at least those whose report was not acknowledged.
+    /// The numbers up to `highest` that arrived, including at least those whose report was not
+    /// acknowledged.
     pub arrivals: Arrivals,
 }
 
@@ -54,11 +57,12 @@ pub struct Report {
 pub struct Entry {
     /// The path.
     pub path: PathId,
-    /// When the sender of this message would use it.
+    /// The role that the sender of this message chose.
     pub role: Role,
-    /// Of the path towards the sender of this message.
+    /// The report about the path towards the sender of this message.
     pub report: Option<Report>,
-    /// The number of the newest report that the sender of this message has of the other direction.
+    /// The version of the newest report about the other direction that the sender of this message
+    /// has received.
     pub acknowledged: Option<u16>,
 }
 
@@ -92,7 +96,7 @@ impl Entry {
         into.extend(words.iter().flat_map(|word| word.to_be_bytes()));
     }
 
-    /// Reads the first entry, and gives the octets behind it.
+    /// Decodes the first entry, and returns the remaining octets.
     fn decode(octets: &[u8]) -> Result<(Self, &[u8]), WireError> {
         let short = |expected| WireError::Length {
             octets: octets.len(),
@@ -127,7 +131,7 @@ impl Entry {
             report: (flags & REPORT != 0).then_some(report),
             acknowledged: (flags & ACKNOWLEDGED != 0).then_some(two(head, 4)),
         };
-        // What is absent is zero, so that every message has one form.
+        // Absent fields are zero, so that every message has one encoding.
         let is_absent = |octets: &[u8]| octets.iter().all(|&octet| octet == 0);
         let fits = match entry.report {
             Some(report) => {
@@ -151,7 +155,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Appends it to `into`.
+    /// Appends the encoded message to `into`.
     pub fn encode(&self, into: &mut Vec<u8>) {
         let share = MOST / self.entries.len().max(1);
         let words = (share.saturating_sub(ENTRY) / 8).clamp(1, WORDS);
@@ -160,10 +164,10 @@ impl Control {
         }
     }
 
-    /// Reads it into `self`, whose entries it replaces.
+    /// Decodes a message into `self`, whose entries it replaces.
     ///
     /// # Errors
-    /// [`WireError`] where the octets are not entries of different paths.
+    /// [`WireError`] if the octets are not entries of different paths.
     pub fn read(&mut self, mut octets: &[u8]) -> Result<(), WireError> {
         self.entries.clear();
         let mut seen = [false; PATHS];
@@ -178,10 +182,10 @@ impl Control {
         Ok(())
     }
 
-    /// Reads it.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// [`WireError`] where the octets are not entries of different paths.
+    /// [`WireError`] if the octets are not entries of different paths.
     pub fn decode(octets: &[u8]) -> Result<Self, WireError> {
         let mut control = Self::default();
         control.read(octets)?;

@@ -7,29 +7,31 @@ use super::{
 
 /// Octets of a message authentication code.
 pub const MAC: usize = 16;
-/// Octets of Noise IK's first message: two public keys, one of them sealed, and a sealed boot number.
+/// Octets of Noise IK's first message: two public keys, one of them sealed, and a sealed boot
+/// number.
 pub const NOISE_INITIATION: usize = 32 + 48 + 24;
 /// Octets of Noise IK's second message: a public key and a sealed boot number.
 pub const NOISE_RESPONSE: usize = 32 + 24;
 /// Octets of an initiation.
 pub const INITIATION: usize = 8 + NOISE_INITIATION + 2 * MAC;
-/// Octets of a response. It is shorter than an initiation, so that nobody is made to amplify.
+/// Octets of a response. It is shorter than an initiation, so that it cannot be used for
+/// amplification.
 pub const RESPONSE: usize = 12 + NOISE_RESPONSE + MAC;
-/// Octets of a cookie reply, which is shorter too.
+/// Octets of a cookie reply, which is shorter than an initiation too.
 pub const COOKIE_REPLY: usize = 8 + 24 + 32;
 
 /// The first message of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Initiation {
-    /// The path that it was sent on.
+    /// The path on which it was sent.
     pub path: PathId,
-    /// The sender's index of the session to be.
+    /// The sender's index of the future session.
     pub sender: u32,
     /// Noise IK's first message.
     pub noise: [u8; NOISE_INITIATION],
-    /// Over all octets before it, by the receiver's public key.
+    /// Code over all preceding octets, by the receiver's public key.
     pub mac1: [u8; MAC],
-    /// Over all octets before it, by a cookie; zero without one.
+    /// Code over all preceding octets, by a cookie; zero without one.
     pub mac2: [u8; MAC],
 }
 
@@ -39,7 +41,7 @@ impl Initiation {
     /// Octets that `mac2` covers.
     pub const BEFORE_MAC2: usize = INITIATION - MAC;
 
-    /// Writes it.
+    /// Encodes the message.
     #[must_use]
     pub fn encode(&self) -> [u8; INITIATION] {
         let mut octets = [0; INITIATION];
@@ -73,7 +75,7 @@ pub struct Response {
     pub receiver: u32,
     /// Noise IK's second message.
     pub noise: [u8; NOISE_RESPONSE],
-    /// Over all octets before it, by the receiver's public key.
+    /// Code over all preceding octets, by the receiver's public key.
     pub mac1: [u8; MAC],
 }
 
@@ -81,7 +83,7 @@ impl Response {
     /// Octets that `mac1` covers.
     pub const BEFORE_MAC1: usize = RESPONSE - MAC;
 
-    /// Writes it.
+    /// Encodes the message.
     #[must_use]
     pub fn encode(&self) -> [u8; RESPONSE] {
         let mut octets = [0; RESPONSE];
@@ -109,7 +111,7 @@ impl Response {
 pub struct CookieReply {
     /// The path of the initiation that it answers.
     pub path: PathId,
-    /// The receiver's index of the session to be.
+    /// The receiver's index of the future session.
     pub receiver: u32,
     /// The nonce of the seal.
     pub nonce: [u8; 24],
@@ -118,7 +120,7 @@ pub struct CookieReply {
 }
 
 impl CookieReply {
-    /// Writes it.
+    /// Encodes the message.
     #[must_use]
     pub fn encode(&self) -> [u8; COOKIE_REPLY] {
         let mut octets = [0; COOKIE_REPLY];
@@ -139,7 +141,7 @@ impl CookieReply {
     }
 }
 
-/// What the three have in common: a fixed length, the version and the path.
+/// Decodes the common beginning: a fixed length, the version and the path.
 fn begin<const OCTETS: usize>(octets: &[u8]) -> Result<PathId, WireError> {
     if octets.len() != OCTETS {
         return Err(WireError::Length {

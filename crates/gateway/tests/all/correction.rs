@@ -1,4 +1,4 @@
-//! Error correction across paths: what it brings back, what it costs, and when there is none.
+//! Error correction across paths: restored packets, overhead, and cases without repair packets.
 
 use super::network::{Network, Wire, packet};
 use anabranch_core::{
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const MS: Duration = Duration::from_millis(1);
-/// The longest way and the longest wait for a gap. A retransmission would take 780 ms.
+/// The longest path delay and the longest wait for a gap. A retransmission would take 780 ms.
 const LIMIT: Duration = Duration::from_millis(280 + 350 + 50);
 
 fn far(loss: f64, burst: f64, delay: u64) -> [Wire; 2] {
@@ -34,8 +34,8 @@ fn far(loss: f64, burst: f64, delay: u64) -> [Wire; 2] {
     ]
 }
 
-/// The share of 1,000 packets a second that does not arrive within 680 ms, and repair packets per packet, over paths that have
-/// been in use for 20 s.
+/// The share of 1,000 packets per second that does not arrive within 680 ms, and repair packets per
+/// packet, over paths that have been in use for 20 s.
 fn residual(seed: u64, wires: Vec<[Wire; 2]>, seconds: u64) -> (f64, f64) {
     let mut network = Network::new(seed, wires, false);
     network.size = 500;
@@ -90,7 +90,7 @@ fn bursts_of_four_leave_three_thousandths() {
 
 #[test]
 fn short_paths_and_paths_without_loss_get_no_repair_packets() {
-    // A flow of 250 packets a second begins one burst of losses in nine times that a retransmission takes.
+    // A flow of 250 packets per second begins one burst of losses in nine retransmission times.
     for wires in [vec![far(0.0, 1.0, 250)], vec![far(0.004, 1.0, 40)]] {
         let (left, redundancy) = residual(3, wires, 10);
         assert!(left <= 0.001 && redundancy <= 0.0, "{left} {redundancy}");
@@ -98,8 +98,9 @@ fn short_paths_and_paths_without_loss_get_no_repair_packets() {
 }
 
 #[test]
-fn a_flow_that_always_has_a_gap_waits_no_round_trip_for_it() {
-    // Four bursts of losses in the time that a retransmission takes. One flow in a hundred as fast waits for retransmissions.
+fn a_flow_with_permanent_gaps_waits_no_round_trip() {
+    // Four bursts of losses per retransmission time. A flow of a hundredth of the rate waits for
+    // retransmissions.
     let wire = |loss| Wire {
         loss,
         delay: MS * 40,
@@ -132,7 +133,7 @@ fn a_flow_that_always_has_a_gap_waits_no_round_trip_for_it() {
 }
 
 #[test]
-fn what_repair_packets_cannot_bring_back_is_retransmitted() {
+fn losses_beyond_the_repair_packets_are_retransmitted() {
     // Bursts longer than a block's repair packets.
     let wire = |loss| Wire {
         loss,
@@ -144,7 +145,8 @@ fn what_repair_packets_cannot_bring_back_is_retransmitted() {
     network.size = 500;
     network.flow(0, 1, Duration::from_micros(500), MS * 30_000);
     network.run(MS * 32_000);
-    // One packet of a round that looks congested is given up (RFC 9265), and the queue in front of a congested path drops.
+    // One packet of a round that looks congested is given up (RFC 9265), and the queue in front of
+    // a congested path drops packets.
     let signalled = network.stats(1).order.abandoned + network.stats(0).queue_dropped;
     let arrived = network.check_once(1) as u64 + signalled;
     let counters = network.stats(0).counters;
@@ -160,7 +162,8 @@ fn what_repair_packets_cannot_bring_back_is_retransmitted() {
 
 #[test]
 fn loss_by_congestion_is_not_hidden() {
-    // Twice as much is offered as the path carries, and its own queue is too short for the rate control to see.
+    // The offered load is twice the capacity of the path, whose queue is too short for the rate
+    // control to detect.
     let narrow = Wire {
         rate: 3e5,
         queue: MS * 4,
@@ -179,7 +182,7 @@ fn loss_by_congestion_is_not_hidden() {
 }
 
 #[test]
-fn the_residual_is_that_of_a_simulated_channel() {
+fn the_residual_loss_matches_a_simulated_channel() {
     for (share, burst) in [(0.05, 1.0), (0.05, 4.0), (0.02, 2.0)] {
         let pattern = Pattern {
             begins: share / burst,
@@ -226,7 +229,7 @@ fn a_pattern_is_learned_from_losses() {
     }
     let pattern = loss.pattern().expect("losses");
     assert!((pattern.burst - 4.0).abs() < 0.1 && (pattern.share() - 0.04).abs() < 0.002);
-    // A round of congestion that loses half is not counted.
+    // A congested round that loses half of its packets is not counted.
     for number in 4_000..4_100 {
         if number % 2 == 0 {
             loss.on_lost(number);
@@ -243,7 +246,7 @@ proptest! {
     #![proptest_config(super::cases(64))]
 
     #[test]
-    fn a_block_comes_back_from_as_many_symbols_as_it_has_packets(
+    fn any_symbols_as_numerous_as_its_packets_restore_a_block(
         sizes in proptest::collection::vec(32_usize..300, 1..60), repairs in 1_usize..12, seed: u64,
     ) {
         let (mut protector, mut pool, mut block) = (Protector::default(), Pool::default(), 0);
@@ -285,7 +288,7 @@ proptest! {
     }
 
     #[test]
-    fn any_repair_packets_are_survived_in_bounded_memory(
+    fn arbitrary_repair_packets_use_bounded_memory(
         steps in proptest::collection::vec((1_u16..40, any::<[u8; 7]>(), 0_usize..40, any::<bool>()), 1..300),
     ) {
         let (mut rebuilder, mut pool) = (Rebuilder::default(), Pool::default());

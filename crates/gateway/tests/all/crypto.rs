@@ -16,7 +16,7 @@ fn path(number: u8) -> PathId {
     PathId::new(number).expect("a small number")
 }
 
-/// The keys of two ends that know each other.
+/// The keys of two ends, each with the public key of the other.
 fn keys(seed: u64, psk: Option<[u8; 32]>) -> (Keys, Keys) {
     let mut random = Seeded::new(seed, "keys");
     let (a, b): ([u8; 32], [u8; 32]) = (random.draw(), random.draw());
@@ -84,7 +84,7 @@ fn opened(session: &mut Session, datagram: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn both_ends_have_each_others_keys() {
+fn both_ends_derive_matching_keys() {
     for psk in [None, Some([9; 32])] {
         let (mut a, mut b) = sessions(1, psk);
         let forward = sealed(&mut a, 0, b"forward");
@@ -135,7 +135,7 @@ fn a_forged_response_leaves_the_handshake_pending() {
 }
 
 #[test]
-fn the_window_bears_the_skew_of_a_gigabit() {
+fn the_window_covers_the_skew_of_a_gigabit() {
     let skew = 35_000;
     let mut window = Window::default();
     assert!(window.mark(skew));
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn paths_are_spaces_of_their_own(numbers in proptest::collection::vec(0_u8..16, 1..60)) {
+    fn each_path_has_a_separate_number_space(numbers in proptest::collection::vec(0_u8..16, 1..60)) {
         let (mut a, mut b) = sessions(5, None);
         let mut nonces = BTreeSet::new();
         let datagrams: Vec<_> = numbers.iter().map(|&number| sealed(&mut a, number, &[number])).collect();

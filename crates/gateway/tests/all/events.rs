@@ -1,5 +1,6 @@
-//! Any sequence of events: each packet at most once, in the order of its flow unless it counts as late, no nonce twice, bounded
-//! memory, and traffic within a second of the last event while one path is alive.
+//! Laws under any sequence of events: each packet at most once, in the order of its flow or counted
+//! as late, no nonce twice, bounded memory. Traffic resumes within a second of the last event while
+//! one path is alive.
 
 use super::{
     network::{Network, Wire, path},
@@ -111,7 +112,7 @@ fn apply(network: &mut Network, event: Event) {
         Event::Duplicate { path } => both(network, path, &|wire| wire.duplicate = 0.3),
         Event::Small { path, mtu } => both(network, path, &|wire| wire.mtu = mtu),
         Event::Slow { path } => both(network, path, &|wire| wire.rate = 3e5),
-        // The end that begins is behind an address translator.
+        // An address translator is in front of the initiating end.
         Event::NewPort { path } => network.ports[0][path] += 100,
         Event::Restart { end } => network.restart(end),
         Event::Carrier { end, path } => {
@@ -120,7 +121,8 @@ fn apply(network: &mut Network, event: Event) {
         Event::Reload { end, path, role } => {
             network.reload(end, u8::try_from(path).expect("small"), role);
         }
-        // Garbage, initiations of unknown senders, and what was carried before: whole, cut and altered.
+        // Garbage, initiations of unknown senders, and recorded datagrams: whole, truncated and
+        // altered.
         Event::Hostile { end, count } => {
             for at in 0..count {
                 let mut path = u8::try_from(at % 3).expect("small");
@@ -129,7 +131,8 @@ fn apply(network: &mut Network, event: Event) {
                     1 => vec![u8::try_from(at % 6).expect("small"); at],
                     _ if network.recorded.is_empty() => continue,
                     _ => {
-                        // On its own path: from another address an undelivered one would move the path there.
+                        // Sent on its original path: from another address, an undelivered datagram
+                        // would move the path to that address.
                         let (_, own, octets) = &network.recorded[at * 7 % network.recorded.len()];
                         path = *own;
                         octets.clone()

@@ -11,7 +11,7 @@ fn sum(octets: &[u8]) -> u32 {
         .sum()
 }
 
-/// The checksum of a TCP segment over its pseudo-header, which is zero if it is right.
+/// The checksum of a TCP segment over its pseudo-header, which is zero if it is correct.
 fn checksum(addresses: &[u8], tcp: &[u8]) -> u16 {
     let length = u32::try_from(tcp.len()).expect("small");
     let mut total = sum(addresses) + 6 + length + sum(tcp);
@@ -54,7 +54,7 @@ fn syn(is_v4: bool, mss: u16, padding: usize) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn a_clamped_syn_keeps_a_right_checksum(is_v4: bool, mss: u16, padding in 0_usize..4, mtu in 576_usize..1_500) {
+    fn a_clamped_syn_keeps_a_correct_checksum(is_v4: bool, mss: u16, padding in 0_usize..4, mtu in 576_usize..1_500) {
         let mut packet = syn(is_v4, mss, padding);
         let summary = read(&packet).expect("a whole packet");
         let headers = if is_v4 { 40 } else { 60 };
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn prefixes_overlap_where_one_contains_the_other(a: u32, b: u32, long in 0_u8..=32, short in 0_u8..=32) {
+    fn prefixes_overlap_if_one_contains_the_other(a: u32, b: u32, long in 0_u8..=32, short in 0_u8..=32) {
         let cut = |bits: u32, length: u8| bits & u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
         let prefix = |bits: u32, length: u8| {
             let address = core::net::Ipv4Addr::from(cut(bits, length));
@@ -117,7 +117,7 @@ fn a_prefix_has_no_bits_beyond_its_length() {
 
 /// RFC 6040 §4.2 figure 4: rows are the packet's field, columns the datagram's.
 #[test]
-fn the_ecn_field_after_decapsulation_is_that_of_rfc_6040() {
+fn decapsulation_sets_the_ecn_field_of_rfc_6040() {
     use Ecn::{Ce, Ect0, Ect1, NotEct};
     let outer = [NotEct, Ect0, Ect1, Ce];
     let rows = [
@@ -132,7 +132,7 @@ fn the_ecn_field_after_decapsulation_is_that_of_rfc_6040() {
 }
 
 #[test]
-fn a_changed_ecn_field_leaves_class_and_checksum_right() {
+fn a_changed_ecn_field_keeps_class_and_checksum_correct() {
     for first in [0x45, 0x60] {
         for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             let mut packet = vec![0x5a; 60];
@@ -142,7 +142,7 @@ fn a_changed_ecn_field_leaves_class_and_checksum_right() {
             assert_eq!(inner::ecn(&packet), ecn);
             if first == 0x45 {
                 assert_eq!(packet[1] >> 2, before[1] >> 2);
-                // Equal in one's complement, where 0xffff is 0.
+                // Equal in one's complement, in which 0xffff is 0.
                 assert_eq!(sum(&packet[..20]) % 0xffff, whole % 0xffff);
             } else {
                 assert_eq!(packet[1] & !0x30, before[1] & !0x30);
@@ -150,7 +150,7 @@ fn a_changed_ecn_field_leaves_class_and_checksum_right() {
             }
         }
     }
-    // Too short to have one.
+    // Too short to have the field.
     set_ecn(&mut [0x45; 19], Ecn::Ce);
     set_ecn(&mut [], Ecn::Ce);
 }

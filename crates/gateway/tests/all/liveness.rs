@@ -1,4 +1,4 @@
-//! The states of a path against a reference model, and reports under any loss.
+//! Comparison of the states of a path with a reference model, and reports under any loss.
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
@@ -34,11 +34,11 @@ fn name(state: State) -> Name {
     }
 }
 
-/// What the documentation says, from the history of packets and reports alone.
+/// The documented behaviour, derived from the history of packets and reports alone.
 #[derive(Debug)]
 struct Model {
     name: Name,
-    /// Packets sent that are not reported, nor older than a reported one.
+    /// Sent packets that are neither reported nor older than a reported one.
     unreported: Vec<u64>,
     ever: bool,
     died: u64,
@@ -104,7 +104,7 @@ proptest! {
             hold: 300,
         };
         let mut now = 0;
-        // Sent at different times: a packet is named by its time.
+        // Packets are sent at different times and identified by them.
         for (pause, action) in steps {
             now += pause;
             path.advance(at(now), LATE, DEAD);
@@ -126,15 +126,16 @@ proptest! {
     }
 
     #[test]
-    fn reports_converge_whatever_is_lost(
+    fn reports_converge_under_any_loss(
         arrivals in proptest::collection::vec((1_u64..40, 0_u64..20, 0_u64..200), 1..120), lost in proptest::collection::vec(any::<bool>(), 300),
         delay in 0_u64..100,
     ) {
-        // The receiver's reports pass a path that loses any of them and any acknowledgment, but not all for ever.
-        // An acknowledgment takes `delay`, so that there are arrivals between a report and its acknowledgment.
+        // The receiver's reports pass a path that loses any of them and any acknowledgment, but not
+        // all forever. An acknowledgment takes `delay`, so that packets arrive between a report and
+        // its acknowledgment.
         let mut received = Received::default();
         let (mut highest, mut now) = (0, at(1));
-        // What arrived, of which reports that arrived showed `told`.
+        // `seen`: numbers that arrived. `told`: numbers that delivered reports showed.
         let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut newest: Option<Report> = None;
         let mut fates = lost.into_iter().chain(std::iter::repeat(false));
@@ -163,7 +164,7 @@ proptest! {
             }
         };
         for (step, pause, late) in arrivals {
-            // Some are late: they have a number below the highest.
+            // Late packets have a number below the highest.
             let number = if late > 100 { highest + step } else { (highest + step).saturating_sub(late) };
             highest = highest.max(number);
             now = now + MS * pause;
@@ -183,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn each_packet_has_one_fate(
+    fn each_packet_has_one_outcome(
         reports in proptest::collection::vec((0_u64..400, proptest::collection::vec(any::<u64>(), 1..4)), 1..60), mask: u64,
     ) {
         let (mut ledger, mut outcome, mut pool) = (Ledger::default(), Outcome::default(), Pool::default());
@@ -200,7 +201,8 @@ proptest! {
             let arrivals = Arrivals::new(words);
             let report = Report { version: 0, loss: 0, highest, arrived: 0, held: 0, arrivals };
             ledger.on_report(&report, Duration::from_secs(3_600), &mut outcome);
-            // Those presumed lost before which this report shows; it counts each once at most.
+            // Packets presumed lost before that this report shows. The outcome counts each at most
+            // once.
             let late = arrivals.numbers(highest).filter(|number| lost.remove(number)).count();
             prop_assert_eq!(outcome.spurious % 100, 0);
             prop_assert!(outcome.spurious / 100 <= late);

@@ -1,13 +1,13 @@
-//! Tests of the tunnel's core. Its laws, and what shows them:
+//! Tests of the tunnel's core. Its laws, and the tests of each:
 //!
-//! | law | over any events | by itself |
+//! | law | over any events | separately |
 //! | --- | --- | --- |
-//! | a packet is delivered at most once | `events` | `order::any_arrivals_are_delivered_once_and_in_order_but_for_late_ones` |
-//! | a flow keeps its order but for packets whose gap was given up | `events` | the same |
+//! | a packet is delivered at most once | `events` | `order::arrivals_are_delivered_once_and_in_order_except_late_ones` |
+//! | a flow keeps its order, except packets whose gap was given up | `events` | the same |
 //! | traffic flows within a second while one path is alive | `events` | `tunnel`, by kind of failure |
-//! | no nonce is used twice | `network`, in every test | `crypto::paths_are_spaces_of_their_own` |
+//! | no nonce is used twice | `network`, in every test | `crypto::each_path_has_a_separate_number_space` |
 //! | memory is bounded | `events` | `order`, `correction`, `steady` |
-//! | reports arrive whatever is lost | `events` | `liveness::reports_converge_whatever_is_lost` |
+//! | reports arrive under any loss | `events` | `liveness::reports_converge_under_any_loss` |
 //! | states follow a model | `events`, with the table of `states` | `liveness::states_follow_the_model` |
 //!
 //! `PROPTEST_CASES=5000` runs thousands of cases of each.
@@ -54,10 +54,10 @@ impl Entropy for Seeded {
     }
 }
 
-/// A configuration with few cases, unless `PROPTEST_CASES` asks for more.
+/// A configuration with few cases, unless `PROPTEST_CASES` requests more.
 #[must_use]
 pub fn cases(few: u32) -> ProptestConfig {
-    /// What proptest runs where nothing is asked for.
+    /// The default of proptest.
     const DEFAULT: u32 = 256;
     let config = ProptestConfig::default();
     let cases = if config.cases == DEFAULT {

@@ -1,5 +1,5 @@
-//! A deterministic network of two tunnels: loss, delay, jitter, duplication, black holes, new addresses, restarts, clock offsets
-//! and path MTU.
+//! A deterministic network of two tunnels: loss, delay, jitter, duplication, black holes, new
+//! addresses, restarts, clock offsets and path MTU.
 
 use super::{
     Seeded,
@@ -20,7 +20,7 @@ use anabranch_gateway::{
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one direction of a path does.
+/// The behaviour of one direction of a path.
 #[derive(Debug, Clone, Copy)]
 pub struct Wire {
     pub delay: Duration,
@@ -32,7 +32,7 @@ pub struct Wire {
     pub corrupt: f64,
     pub is_dead: bool,
     pub mtu: usize,
-    /// Octets per second, and how long its queue is.
+    /// The rate in octets per second, and the length of the queue.
     pub rate: f64,
     pub queue: Duration,
 }
@@ -54,14 +54,14 @@ impl Default for Wire {
     }
 }
 
-/// An end: 0 begins, 1 answers.
+/// An end: 0 initiates, 1 answers.
 pub type End = usize;
 
 struct Host {
     tunnel: Tunnel,
     offset: Duration,
     boots: u64,
-    /// Datagrams and packets that wait for the host's processor, with the times of their arrivals.
+    /// Datagrams and packets that wait for the host's processor, with their arrival times.
     inbox: Vec<(Instant, Event)>,
 }
 
@@ -71,7 +71,7 @@ enum Event {
     Send { from: End, flow: u16 },
 }
 
-/// A packet that came out: when, its flow and its number.
+/// A delivered packet: its time, flow and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivered {
     pub at: Instant,
@@ -94,23 +94,23 @@ pub struct Network {
     pub dscp: BTreeMap<u16, u8>,
     /// Datagrams of each end on each path.
     pub datagrams: [BTreeMap<u8, u64>; 2],
-    /// The source port that the other end sees of each end on each path.
+    /// The source port of each end on each path, as the other end sees it.
     pub ports: [Vec<u16>; 2],
     /// Every datagram that was carried, with its receiver and path.
     pub recorded: Vec<(End, u8, Vec<u8>)>,
     hosts: Vec<Host>,
     events: BTreeMap<(Instant, u64), Event>,
     free: Vec<[Instant; 2]>,
-    /// Whether a burst of losses goes on.
+    /// Whether a burst of losses is in progress.
     bad: Vec<[bool; 2]>,
     stream: Stream,
     count: u64,
     seed: u64,
     paths: u8,
     both_begin: bool,
-    /// Checks the states of paths, where it is there.
+    /// Checks the states of paths, if present.
     pub watch: Option<Watch>,
-    /// Between times at which an end has the processor; always if there is none.
+    /// Intervals at which an end has the processor; always if `None`.
     wake: [Option<Duration>; 2],
     /// Every data header sent, by boot and end: a nonce must not repeat under one receiver's index.
     nonces: BTreeSet<(End, Vec<u8>)>,
@@ -142,7 +142,7 @@ pub fn path(number: u8) -> PathId {
     PathId::new(number).expect("a small number")
 }
 
-/// An IPv4 packet of UDP with a number in it.
+/// An IPv4 UDP packet that contains a number.
 pub fn packet(from: End, flow: u16, number: u32, size: usize) -> Vec<u8> {
     let mut octets = vec![0; size];
     octets[0] = 0x45;
@@ -156,7 +156,7 @@ pub fn packet(from: End, flow: u16, number: u32, size: usize) -> Vec<u8> {
 }
 
 impl Network {
-    /// Two ends with these paths; `both_begin` gives both of them the addresses.
+    /// Two ends with these paths. With `both_begin` both ends know the other's addresses.
     pub fn new(seed: u64, wires: Vec<[Wire; 2]>, both_begin: bool) -> Self {
         let paths = u8::try_from(wires.len()).expect("few");
         let ports = |end: u16| {
@@ -220,7 +220,7 @@ impl Network {
         Tunnel::new(config, Box::new(entropy), now)
     }
 
-    /// How an end is seen by the other on a path.
+    /// The address of an end on a path, as the other end sees it.
     fn route(&self, of: End, number: u8) -> Route {
         route(of, number, &self.ports)
     }
@@ -229,7 +229,7 @@ impl Network {
         self.now + self.hosts[end].offset
     }
 
-    /// An end loses all its state.
+    /// Restarts an end, which loses all its state.
     pub fn restart(&mut self, end: End) {
         let boots = self.hosts[end].boots + 1;
         let offset = self.hosts[end].offset + Duration::from_secs(77 * boots);
@@ -245,7 +245,7 @@ impl Network {
         }
     }
 
-    /// The interface of a path loses its carrier at an end.
+    /// Removes the carrier of a path's interface at an end.
     pub fn lose_carrier(&mut self, end: End, number: u8) {
         let now = self.local(end);
         self.hosts[end].tunnel.on_carrier_loss(path(number), now);
@@ -254,7 +254,7 @@ impl Network {
         }
     }
 
-    /// An end takes a path out and in again, with another role.
+    /// Removes a path at an end and adds it again with another role.
     pub fn reload(&mut self, end: End, number: u8, role: Role) {
         self.roles[end].insert(number, role);
         let now = self.local(end);
@@ -269,12 +269,13 @@ impl Network {
         }
     }
 
-    /// An end has the processor only once per `interval`. What arrives in between waits, with the time of its arrival.
+    /// Gives an end the processor only once per `interval`. Arrivals in between wait, with their
+    /// arrival times.
     pub fn busy(&mut self, end: End, interval: Duration) {
         self.wake[end] = Some(interval);
     }
 
-    /// When an end has the processor, from a time on.
+    /// The earliest time, from `at` on, at which an end has the processor.
     fn awake(&self, end: End, at: Instant) -> Instant {
         let Some(interval) = self.wake[end] else {
             return at;
@@ -290,7 +291,7 @@ impl Network {
         self.awake(end, self.now) == self.now
     }
 
-    /// Both ends restart; these of them give the path this role.
+    /// Restarts both ends; `ends` set the role of the path.
     pub fn role(&mut self, ends: &[End], path: u8, role: Role) {
         for &end in ends {
             self.roles[end].insert(path, role);
@@ -299,14 +300,14 @@ impl Network {
         self.restart(1);
     }
 
-    /// Both ends restart with these rules.
+    /// Restarts both ends with these rules.
     pub fn rules(&mut self, rules: Vec<Rule>) {
         self.rules = rules;
         self.restart(0);
         self.restart(1);
     }
 
-    /// An end restarts, and takes only packets from these sources.
+    /// Restarts an end, which accepts only packets from these sources.
     pub fn sources(&mut self, end: End, prefixes: &[&str]) {
         let prefix = |text: &&str| {
             let (address, length) = text.split_once('/').expect("a prefix");
@@ -317,7 +318,8 @@ impl Network {
         self.restart(end);
     }
 
-    /// An initiation to end 1 from somebody who knows its public key and has none that it knows.
+    /// An initiation to end 1 with the correct public key of end 1, from a sender whose own key end
+    /// 1 has not configured.
     pub fn forged_initiation(&self, index: u32) -> Vec<u8> {
         let stranger = Keys {
             private: [3; 32],
@@ -344,7 +346,7 @@ impl Network {
         self.events.insert((at, self.count), event);
     }
 
-    /// A flow sends a packet every `interval` from `from` on, for `time`.
+    /// Schedules a packet of a flow every `interval` for `time`.
     pub fn flow(&mut self, from: End, flow: u16, interval: Duration, time: Duration) {
         let mut at = self.now;
         while at < self.now + time {
@@ -353,7 +355,7 @@ impl Network {
         }
     }
 
-    /// Delivers octets to an end as if they had come on a path.
+    /// Delivers octets to an end as if they had arrived on a path.
     pub fn inject(&mut self, to: End, number: u8, octets: Vec<u8>) {
         let at = self.now;
         self.schedule(
@@ -525,7 +527,7 @@ impl Network {
         }
     }
 
-    /// Checks that each packet came out at most once; gives how many did.
+    /// Checks that each packet was delivered at most once; returns their number.
     pub fn check_once(&self, end: End) -> usize {
         let mut seen = BTreeSet::new();
         for packet in &self.delivered[end] {
@@ -537,7 +539,7 @@ impl Network {
         seen.len()
     }
 
-    /// Packets that came out behind a later one of their flow.
+    /// The number of packets delivered after a later one of their flow.
     pub fn out_of_order(&self, end: End) -> u64 {
         let mut highest = BTreeMap::new();
         let mut count = 0;

@@ -1,4 +1,5 @@
-//! The restorer: once, in order while nothing is given up, within a bound, and within memory.
+//! The restorer of order: packets delivered once, in order while no gap is given up, within bounds
+//! of time and memory.
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{order::Order, pool::Pool, wire::Place};
@@ -29,7 +30,7 @@ fn delivered(order: &mut Order) -> Vec<(u16, u32)> {
 }
 
 #[test]
-fn a_gap_delays_only_its_own_flow() {
+fn a_gap_delays_only_its_flow() {
     let mut order = Order::default();
     arrive(&mut order, 1, 1, at(0));
     arrive(&mut order, 2, 0, at(0));
@@ -39,7 +40,7 @@ fn a_gap_delays_only_its_own_flow() {
 }
 
 #[test]
-fn a_gap_that_stays_is_given_up_and_its_packet_is_late() {
+fn packets_of_a_gap_that_is_given_up_are_late() {
     let mut order = Order::default();
     arrive(&mut order, 1, 1, at(0));
     let due = order.timeout().expect("a gap");
@@ -52,7 +53,7 @@ fn a_gap_that_stays_is_given_up_and_its_packet_is_late() {
 }
 
 #[test]
-fn where_gaps_stay_nothing_waits_any_more() {
+fn packets_do_not_wait_if_gaps_are_never_filled() {
     let mut order = Order::default();
     let mut held = 0;
     for gap in 0..300 {
@@ -69,7 +70,7 @@ fn where_gaps_stay_nothing_waits_any_more() {
 }
 
 #[test]
-fn a_gap_can_be_filled_however_much_waits() {
+fn a_gap_can_be_filled_however_many_packets_wait() {
     let mut order = Order::default();
     for number in 1..4_000 {
         arrive(&mut order, 1, number, at(0));
@@ -84,7 +85,7 @@ fn a_gap_can_be_filled_however_much_waits() {
 }
 
 #[test]
-fn what_waits_is_bounded() {
+fn the_number_of_waiting_packets_is_bounded() {
     let mut order = Order::default();
     for number in 1..20_000 {
         arrive(&mut order, 1, number, at(0));
@@ -97,7 +98,7 @@ fn what_waits_is_bounded() {
 fn numbers_wrap() {
     let mut order = Order::default();
     let mut now = at(0);
-    // By jumps to just before the end of the numbers.
+    // In steps, to just before the end of the number space.
     for number in [0, 1 << 30, 1 << 31, 3 << 30, u32::MAX - 1] {
         arrive(&mut order, 1, number, now);
         now = now + MS * 400;
@@ -119,7 +120,7 @@ proptest! {
     #![proptest_config(super::cases(64))]
 
     #[test]
-    fn any_arrivals_are_delivered_once_and_in_order_but_for_late_ones(
+    fn arrivals_are_delivered_once_and_in_order_except_late_ones(
         arrivals in proptest::collection::vec((0_u16..3, 0_u32..60, 0_u64..30), 1..300),
     ) {
         let mut order = Order::default();

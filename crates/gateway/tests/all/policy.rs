@@ -29,7 +29,7 @@ fn rule(class: Class) -> Rule {
     Rule { matches, class }
 }
 
-/// A network whose flow 1 is of this class, and others bulk.
+/// A network whose flow 1 is of this class; other flows are bulk.
 fn network(seed: u64, wires: Vec<[Wire; 2]>, class: Class) -> Network {
     let mut network = Network::new(seed, wires, false);
     network.rules(vec![rule(class)]);
@@ -38,7 +38,7 @@ fn network(seed: u64, wires: Vec<[Wire; 2]>, class: Class) -> Network {
     network
 }
 
-/// The longest time that a packet of a flow took, if it sends every `interval` from `since` on.
+/// The longest delay of a packet of a flow that sends every `interval` from `since` on.
 fn longest(
     network: &Network,
     flow: u16,
@@ -56,7 +56,7 @@ fn longest(
 }
 
 #[test]
-fn an_interactive_packet_passes_the_queue_of_bulk() {
+fn an_interactive_packet_overtakes_the_bulk_queue() {
     let mut network = network(1, vec![wire(10, 1e6), wire(30, 1e6)], Class::Interactive);
     for flow in 2..10 {
         network.flow(0, flow, MS * 3, MS * 6_000);
@@ -66,12 +66,13 @@ fn an_interactive_packet_passes_the_queue_of_bulk() {
     network.flow(0, 1, MS * 20, MS * 2_000);
     network.run(MS * 3_000);
     let took = longest(&network, 1, since, MS * 20);
-    // 30 ms of the slower path and what bulk keeps in its queue; bulk itself waits for much longer.
+    // 30 ms of the slower path and the queue that bulk keeps in the path; bulk itself waits much
+    // longer.
     assert!(took <= MS * 80, "{} ms", took.as_millis_f64());
 }
 
 #[test]
-fn a_call_on_two_cheap_paths_loses_nothing_when_one_dies() {
+fn a_call_loses_nothing_when_one_cheap_path_dies() {
     for phase in 0..20 {
         for dies in [0, 1] {
             let mut network = network(
@@ -98,7 +99,7 @@ fn a_call_on_two_cheap_paths_loses_nothing_when_one_dies() {
 }
 
 #[test]
-fn a_call_over_lossy_paths_loses_only_what_both_lose() {
+fn calls_lose_only_packets_lost_on_both_paths() {
     let lossy = |delay| {
         [Wire {
             loss: 0.05,
@@ -123,13 +124,13 @@ fn a_call_over_lossy_paths_loses_only_what_both_lose() {
                 <= MS * 60
         })
         .count();
-    // Both lose 5 of 2,000 on average, and 13 at most in 999 cases of 1,000 (Poisson). Each comes again a round trip later, and two
-    // behind it wait.
+    // Both paths lose 5 of 2,000 on average, and at most 13 in 999 of 1,000 cases (Poisson). Each
+    // is retransmitted a round trip later, and two later packets wait for it.
     assert!(in_time >= 2_000 - 3 * 13, "{in_time} of 2000 within 60 ms");
 }
 
 #[test]
-fn much_interactive_traffic_is_sent_once() {
+fn heavy_interactive_traffic_is_not_duplicated() {
     let mut network = network(3, vec![wire(10, 1e6), wire(30, 1e6)], Class::Interactive);
     network.flow(0, 1, MS * 2, MS * 4_000);
     network.run(MS * 5_000);
@@ -155,7 +156,7 @@ fn a_metered_path_gets_no_copies_and_few_probes() {
             let datagrams = network.datagrams[end][&1] - before[end];
             assert!(datagrams <= 25, "end {end}: {datagrams} in 20 s");
         }
-        // It carries everything where no other path delivers.
+        // It carries all traffic if no other path delivers.
         let since = network.now;
         network.flow(0, 1, MS * 20, MS * 3_000);
         for wire in &mut network.wires[0] {
@@ -189,7 +190,7 @@ fn backups_are_used_before_metered_paths() {
 }
 
 #[test]
-fn a_pinned_flow_takes_its_path_while_that_is_alive() {
+fn a_pinned_flow_uses_its_path_while_it_is_alive() {
     // Its path is the slower one, which bulk would not choose.
     let mut network = network(
         6,
@@ -211,8 +212,8 @@ fn a_pinned_flow_takes_its_path_while_that_is_alive() {
 }
 
 #[test]
-fn a_pinned_flow_does_not_hold_up_others() {
-    // More is pinned than the path carries.
+fn a_pinned_flow_does_not_delay_others() {
+    // The pinned load exceeds the capacity of the path.
     let mut network = network(
         7,
         vec![wire(10, 2e6), wire(10, 1e5)],
@@ -248,7 +249,7 @@ fn pinned_and_bulk_share_a_path() {
 }
 
 #[test]
-fn the_first_rule_that_fits_holds() {
+fn the_first_matching_rule_applies() {
     let prefix = Prefix::new([10, 0, 1, 0].into(), 24).expect("no bits beyond");
     let mut sent = packet(0, 443, 0, 100);
     sent[22..24].copy_from_slice(&53_u16.to_be_bytes());

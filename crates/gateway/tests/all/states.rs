@@ -1,5 +1,5 @@
-//! The reference model of a path's states: the transitions that are allowed, by what, and under which condition. A network checks
-//! every transition of every path at both ends against it.
+//! The reference model of a path's states: the permitted transitions, their causes and their
+//! conditions. A network checks every transition of every path at both ends against it.
 
 use super::network::End;
 use anabranch_core::units::{Duration, Instant};
@@ -7,10 +7,10 @@ use anabranch_gateway::{path::State, tunnel::Stats};
 use std::collections::BTreeMap;
 
 const MS: Duration = Duration::from_millis(1);
-/// The oldest packet without a report is that old when a path is suspect, and dead, at the earliest.
+/// The minimum age of the oldest packet without a report when a path becomes suspect, and dead.
 const LATE: Duration = Duration::from_millis(30);
 const SILENCE: Duration = Duration::from_millis(150);
-/// A path that returns is used after this time at the earliest.
+/// The minimum time until a returning path is used.
 const HOLD: Duration = Duration::from_millis(300);
 
 /// The states by name.
@@ -37,7 +37,7 @@ fn name(state: State) -> Name {
     }
 }
 
-/// What an end was doing when a state changed.
+/// The cause of a change of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A datagram arrived.
@@ -48,14 +48,14 @@ pub enum Cause {
 
 use Cause::{Datagram, Time};
 
-/// What is known of a path before a transition.
+/// The history of a path before a transition.
 #[derive(Debug, Clone, Copy)]
 pub struct Past {
     name: Name,
     since: Instant,
-    /// It has delivered since the end started.
+    /// Whether it has delivered since the end started.
     has_worked: bool,
-    /// When the oldest packet was sent that has no report.
+    /// The sending time of the oldest packet without a report.
     waiting: Option<Instant>,
 }
 
@@ -72,10 +72,11 @@ const IS_KNOWN: Condition = |past, _| past.has_worked;
 const HELD: Condition = |past, now| now.saturating_since(past.since) >= HOLD;
 const IS_LATE: Condition = |past, now| silent(past, now) >= LATE;
 const IS_SILENT: Condition = |past, now| silent(past, now) >= SILENCE;
-/// A probe that was sent since it died has come there and its report back: no delay of these networks is below a millisecond.
+/// A probe sent since the death has arrived and its report has returned: no delay of these networks
+/// is below a millisecond.
 const PROBED: Condition = |past, now| past.has_worked && now.saturating_since(past.since) >= MS * 2;
 
-/// All transitions that there are.
+/// All permitted transitions.
 const TABLE: &[(Name, Name, Cause, Condition)] = &[
     (Validating, Active, Datagram, IS_NEW),
     (Validating, Standby, Datagram, IS_NEW),
@@ -86,7 +87,7 @@ const TABLE: &[(Name, Name, Cause, Condition)] = &[
     (Returning, Dead, Time, IS_SILENT),
     (Active, Suspect, Time, IS_LATE),
     (Standby, Suspect, Time, IS_LATE),
-    // The other end's decision has changed, or become known.
+    // The other end's role has changed, or become known.
     (Active, Standby, Datagram, ALWAYS),
     (Standby, Active, Datagram, ALWAYS),
     (Suspect, Active, Datagram, ALWAYS),
@@ -97,26 +98,26 @@ const TABLE: &[(Name, Name, Cause, Condition)] = &[
     (Dead, Returning, Datagram, PROBED),
 ];
 
-/// Follows the states of all paths.
+/// Tracks the states of all paths.
 #[derive(Debug, Default)]
 pub struct Watch {
     paths: BTreeMap<(End, u8), Past>,
-    /// Transitions seen.
+    /// Number of transitions seen.
     pub seen: u64,
 }
 
 impl Watch {
-    /// An end has started anew.
+    /// Handles a restart of an end.
     pub fn restart(&mut self, end: End) {
         self.paths.retain(|&(of, _), _| of != end);
     }
 
-    /// A path of an end begins anew.
+    /// Handles a removed and re-added path of an end.
     pub fn reload(&mut self, end: End, path: u8) {
         self.paths.remove(&(end, path));
     }
 
-    /// A path of an end is dead by its carrier, whatever it was.
+    /// Handles the loss of a carrier, after which the path is dead in any case.
     pub fn lose_carrier(&mut self, end: End, path: u8, now: Instant) {
         let dead = Past {
             name: Dead,
@@ -131,7 +132,7 @@ impl Watch {
         };
     }
 
-    /// Checks what has changed since the last call.
+    /// Checks the changes since the last call.
     pub fn check(&mut self, end: End, stats: &Stats, cause: Cause, now: Instant) {
         for path in &stats.paths {
             let to = name(path.state);
@@ -168,7 +169,7 @@ impl Watch {
 
 #[test]
 #[should_panic(expected = "by Time")]
-fn the_model_refuses_a_transition_that_is_not_in_the_table() {
+fn the_model_refuses_transitions_that_the_table_lacks() {
     let mut network = super::network::Network::new(1, vec![Default::default()], false);
     network.run(MS * 2_000);
     let stats = network.stats(0);

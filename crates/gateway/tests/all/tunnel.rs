@@ -18,7 +18,7 @@ fn two() -> Vec<[Wire; 2]> {
     vec![[Wire::default(); 2], [slower; 2]]
 }
 
-/// Two paths that have been in use for two seconds, each end sending.
+/// Two paths that have been in use for two seconds, with both ends sending.
 fn busy(seed: u64) -> Network {
     let mut network = Network::new(seed, two(), false);
     network.flow(0, 1, MS * 2, MS * 10_000);
@@ -91,7 +91,7 @@ fn a_black_hole_while_busy_costs_at_most_300_ms() {
                 gap.as_millis_f64()
             );
         }
-        // What was in flight is retransmitted on the other path.
+        // Packets in flight are retransmitted on the other path.
         network.run(MS * 7_000);
         assert_eq!(
             (network.check_once(0), network.check_once(1)),
@@ -149,7 +149,7 @@ fn black_holes_cost_300_ms_in_95_of_100_cases() {
 }
 
 #[test]
-fn a_black_hole_while_idle_is_known_within_a_second() {
+fn a_black_hole_while_idle_is_detected_within_a_second() {
     for directions in [&[0, 1][..], &[0], &[1]] {
         for phase in 0..10 {
             let mut network = Network::new(phase, two(), false);
@@ -244,7 +244,7 @@ fn a_new_address_is_followed() {
 }
 
 #[test]
-fn an_end_that_restarts_needs_no_help_from_outside() {
+fn a_tunnel_recovers_from_a_restart_of_an_end() {
     for end in [0, 1] {
         let mut network = busy(6);
         network.restart(end);
@@ -298,11 +298,11 @@ fn losses_are_repaired_and_order_is_kept() {
 }
 
 #[test]
-fn the_lost_end_of_a_burst_is_retransmitted_within_two_round_trips() {
+fn a_lost_tail_is_retransmitted_within_two_round_trips() {
     let mut network = Network::new(14, vec![[Wire::default(); 2]], false);
     network.flow(0, 1, MS * 10, MS * 1_000);
     network.run(MS * 2_000);
-    // Nothing follows that would show the loss.
+    // No later packet reveals the loss.
     network.flow(0, 1, MS, MS * 20);
     network.run(MS * 14);
     network.wires[0][0].is_dead = true;
@@ -313,7 +313,7 @@ fn the_lost_end_of_a_burst_is_retransmitted_within_two_round_trips() {
     network.run(MS * 200);
     assert!(before < network.check_once(1));
     assert_eq!(network.check_once(1), 120);
-    // A quarter of a round trip until the probe, and 10 ms that its report may wait.
+    // A quarter of a round trip until the probe, and 10 ms for which its report may wait.
     let last = network.delivered[1].iter().map(|packet| packet.at).max();
     let took = last.map(|last| last.saturating_since(sent));
     assert!(took.is_some_and(|took| took <= MS * 80), "{took:?}");
@@ -371,7 +371,7 @@ fn an_idle_tunnel_sends_little() {
 
 #[test]
 fn two_paths_carry_more_than_one() {
-    // Each carries 1 MB/s; 1.6 MB/s are offered.
+    // Each path carries 1 MB/s; the offered load is 1.6 MB/s.
     let narrow = Wire {
         rate: 1e6,
         ..Wire::default()
@@ -430,7 +430,7 @@ fn a_second_path_never_costs_throughput() {
 }
 
 #[test]
-fn a_standby_path_carries_packets_only_where_no_other_does() {
+fn a_standby_path_carries_packets_only_if_no_other_does() {
     let mut network = Network::new(14, two(), false);
     network.role(&[0, 1], 1, Role::Backup);
     network.flow(0, 1, MS * 5, MS * 4_000);
@@ -444,7 +444,7 @@ fn a_standby_path_carries_packets_only_where_no_other_does() {
 }
 
 #[test]
-fn sources_that_are_not_the_peers_are_dropped() {
+fn packets_with_foreign_sources_are_dropped() {
     let mut network = Network::new(15, two(), false);
     network.sources(1, &["10.0.9.0/24"]);
     network.run(MS * 2_000);
@@ -460,7 +460,7 @@ fn sources_that_are_not_the_peers_are_dropped() {
 }
 
 #[test]
-fn a_packet_that_is_too_large_is_refused_with_the_mtu() {
+fn packets_that_are_too_large_are_refused_with_the_mtu() {
     let mut network = Network::new(16, two(), false);
     network.run(MS * 3_000);
     let now = network.now;
@@ -475,7 +475,7 @@ fn a_packet_that_is_too_large_is_refused_with_the_mtu() {
 }
 
 #[test]
-fn a_small_path_degrades_only_itself() {
+fn a_small_path_mtu_affects_only_its_path() {
     let small = Wire {
         mtu: 1_300,
         delay: MS * 5,
@@ -491,7 +491,7 @@ fn a_small_path_degrades_only_itself() {
 
 /// A full queue drops several packets in a row.
 #[test]
-fn losses_in_a_row_do_not_lower_the_path_mtu() {
+fn consecutive_losses_do_not_lower_the_path_mtu() {
     let mut mtu = Mtu::default();
     let mut now = Instant::START;
     let probe = |mtu: &mut Mtu, number: u64, now: Instant| {
@@ -536,7 +536,7 @@ fn an_unknown_peer_with_the_public_key_gets_no_answer() {
 }
 
 #[test]
-fn a_flood_of_handshakes_gets_cookies_and_lets_the_peer_in() {
+fn a_flood_of_handshakes_gets_cookies_and_admits_the_peer() {
     let mut network = Network::new(19, two(), false);
     network.run(MS * 200);
     network.restart(0);
@@ -551,7 +551,7 @@ fn a_flood_of_handshakes_gets_cookies_and_lets_the_peer_in() {
             network.inject(1, 0, initiation.clone());
         }
         network.run(MS * 10);
-        // At most a reply to each; what waits is bounded.
+        // At most one reply to each; the number of waiting replies is bounded.
         let replies = network.datagrams[1].values().sum::<u64>() - before;
         assert!(replies <= 100, "{replies}");
     }
@@ -566,13 +566,13 @@ fn replayed_datagrams_change_nothing() {
     network.restart(0);
     network.run(MS * 2_000);
     let recorded = network.recorded.clone();
-    // Until all of them have arrived: one that overtakes its original is none.
+    // Waits until all have arrived: a copy that overtakes its original is not a replay.
     network.run(MS * 200);
     let before = [network.stats(0), network.stats(1)];
     let ports = network.ports.clone();
     network.flow(0, 3, MS * 10, MS * 500);
     for (to, path, octets) in recorded {
-        // They come from elsewhere, so that a route that followed them would be seen.
+        // They come from another address, so that a route that followed them would be detected.
         network.ports[1 - to][usize::from(path)] += 1;
         network.inject(to, path, octets);
         network.run(Duration::from_nanos(1));
@@ -602,7 +602,7 @@ fn replayed_datagrams_change_nothing() {
 }
 
 #[test]
-fn unequal_paths_are_filled() {
+fn unequal_paths_are_used_to_capacity() {
     for (rate, delay) in [(3e6, 10), (3e6, 30), (8e5, 30)] {
         let first = Wire {
             rate: 3e6,
@@ -616,7 +616,7 @@ fn unequal_paths_are_filled() {
         };
         let mut network = Network::new(22, vec![[first; 2], [second; 2]], false);
         let capacity = 3e6 + rate;
-        // A tenth more than fits.
+        // A tenth more than the capacity.
         let interval = Duration::from_secs_f64(16.0 * 1_000.0 / (1.1 * capacity));
         for flow in 0..16 {
             network.flow(0, flow, interval, MS * 3_000);
@@ -632,7 +632,7 @@ fn unequal_paths_are_filled() {
     }
 }
 
-/// A fast path and a slower one for which many flows have more than the first carries.
+/// A fast path, and a slower one that many flows use in addition.
 fn many_flows() -> Network {
     let first = Wire {
         rate: 3e6,
@@ -648,7 +648,7 @@ fn many_flows() -> Network {
 }
 
 #[test]
-fn a_start_with_pauses_ends_at_what_the_path_delivers() {
+fn a_start_with_pauses_ends_at_the_delivery_rate() {
     let mut network = many_flows();
     for burst in 0..30 {
         network.run(MS * (1_000 * u64::from(burst == 0)));
@@ -661,9 +661,9 @@ fn a_start_with_pauses_ends_at_what_the_path_delivers() {
     assert!(rate <= 2.0 * 8e5, "{rate} octets a second");
 }
 
-/// Delays count from arrival to arrival, however long a datagram waits for the host's processor.
+/// Delays are measured between arrivals, however long a datagram waits for the host's processor.
 #[test]
-fn a_busy_processor_is_no_delay_of_the_path() {
+fn a_busy_processor_does_not_count_as_path_delay() {
     let first = Wire {
         rate: 3e6,
         delay: MS * 10,
@@ -692,7 +692,7 @@ fn a_busy_processor_is_no_delay_of_the_path() {
 }
 
 #[test]
-fn a_sleep_of_any_length_is_survived() {
+fn the_tunnel_recovers_from_a_sleep_of_any_length() {
     for seconds in [1, 100, 125, 200, 3_600, 100_000] {
         let mut network = Network::new(23, two(), false);
         network.run(MS * 2_000);
@@ -713,9 +713,9 @@ fn a_sleep_of_any_length_is_survived() {
 }
 
 #[test]
-fn a_late_datagram_from_an_old_address_moves_no_path() {
+fn late_datagrams_from_old_addresses_do_not_move_the_path() {
     let mut network = busy(24);
-    // Datagrams that are held back, and arrive once others have.
+    // Datagrams that are delayed, and arrive after later ones.
     kill(&mut network, 0, &[0], true);
     let before = network.recorded.len();
     network.run(MS * 30);
@@ -739,7 +739,7 @@ fn a_late_datagram_from_an_old_address_moves_no_path() {
 }
 
 #[test]
-fn a_burst_does_not_take_a_path_on_which_it_would_be_later() {
+fn a_burst_avoids_a_path_that_delivers_it_later() {
     let far = Wire {
         delay: MS * 300,
         ..Wire::default()
@@ -772,7 +772,7 @@ fn a_dead_path_is_tried_at_its_configured_address() {
     }
     network.run(MS * 1_000);
     assert_eq!(network.stats(0).paths[0].roamed, 1);
-    // It restarts where it was, and has no memory of the other end.
+    // It restarts at its former address, without state of the other end.
     network.ports[1] = ports;
     network.restart(1);
     let since = network.now;

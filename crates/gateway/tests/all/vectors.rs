@@ -1,6 +1,7 @@
-//! `docs/gateway/vectors.json`: every message that follows from given keys, boot numbers and indices.
+//! Test vectors of `docs/gateway/vectors.json`: every message that follows from given keys, boot
+//! numbers and indices.
 //!
-//! `ANABRANCH_WRITE_VECTORS=1` writes the file anew.
+//! `ANABRANCH_WRITE_VECTORS=1` writes the file.
 
 use anabranch_core::units::Instant;
 use anabranch_gateway::{
@@ -52,7 +53,7 @@ struct Vectors {
     cases: Vec<Case>,
 }
 
-/// What one end brings into a handshake.
+/// The inputs of one end to a handshake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
     private: Hex,
@@ -64,7 +65,7 @@ struct End {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Cookie {
-    /// The responder's secret, and whom it sees as the initiator.
+    /// The responder's secret, and the initiator's address as the responder sees it.
     secret: Hex,
     from: SocketAddr,
     nonce: Hex,
@@ -107,7 +108,7 @@ struct Case {
     data: Vec<Data>,
 }
 
-/// Hands out these octets, and no others.
+/// Returns these octets, and no others.
 struct Given(Vec<u8>);
 
 impl Entropy for Given {
@@ -152,7 +153,7 @@ fn sessions(case: &Case, initiator: &SessionKeys, responder: &SessionKeys) -> [S
     ]
 }
 
-/// The case with all messages made anew from what each end has.
+/// The case with all messages computed from the inputs of each end.
 fn computed(given: &Case) -> Case {
     let mut case = given.clone();
     for end in [&mut case.initiator, &mut case.responder] {
@@ -224,7 +225,7 @@ fn read() -> Vectors {
     serde_json::from_str(&text).expect("it has the form")
 }
 
-/// Whether the file is to be written anew.
+/// Whether the file is to be written.
 #[expect(clippy::disallowed_methods, reason = "a developer asks for it")]
 fn is_asked_to_write() -> bool {
     std::env::var_os("ANABRANCH_WRITE_VECTORS").is_some()
@@ -232,7 +233,7 @@ fn is_asked_to_write() -> bool {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a developer asks for it")]
-fn vectors_hold() {
+fn vectors_match_the_implementation() {
     if is_asked_to_write() {
         let vectors = Vectors {
             about: "Test vectors of gateway-protocol.md; octets in hexadecimal. All private keys are for tests alone.".to_owned(),
@@ -305,7 +306,7 @@ fn vectors_are_opened_by_the_other_end() {
     }
 }
 
-/// Kind, block, and content of a data message.
+/// Kind and content of a data message.
 fn decoded(data: &Data) -> (Kind, Vec<u8>) {
     let header = data.sealed_header.octets();
     let (inner, _) = Inner::decode(&header, data.block).expect("a sealed header");
@@ -313,7 +314,7 @@ fn decoded(data: &Data) -> (Kind, Vec<u8>) {
 }
 
 #[test]
-fn a_repair_packet_of_the_vectors_brings_a_packet_back() {
+fn a_repair_packet_of_the_vectors_restores_a_packet() {
     for case in &read().cases {
         let messages: Vec<_> = case.data.iter().map(decoded).collect();
         let (mut pool, now) = (Pool::default(), Instant::START);
@@ -366,7 +367,7 @@ fn packet(payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What the vectors are made from.
+/// The inputs of the vectors.
 fn cases() -> Vec<Case> {
     let end = |seed: u8, index| End {
         private: Hex::of(&[seed; 32]),
@@ -480,7 +481,7 @@ const BASIS: [u16; 16] = [
     0xfdb8, 0xfb34, 0xff38, 0x991e,
 ];
 
-/// The element of GF(2^16) that a word stands for.
+/// The element of GF(2^16) that a word represents.
 fn element(word: u16) -> u16 {
     let bits = BASIS.iter().enumerate();
     bits.filter(|(bit, _)| word >> bit & 1 == 1)
@@ -510,7 +511,7 @@ fn inverse(a: u16) -> u16 {
         .fold(1, multiply)
 }
 
-/// The value at `at` of the polynomial that has `values` at the points from `first` (Lagrange).
+/// The value at `at` of the polynomial with `values` at the points from `first` (Lagrange).
 fn value(first: usize, values: &[u16], at: usize) -> u16 {
     let point = |n: usize| element(u16::try_from(n).expect("a small block"));
     let points: Vec<u16> = (first..).take(values.len()).map(point).collect();
@@ -537,7 +538,7 @@ fn words(symbol: &[u8]) -> Vec<u16> {
     words.collect()
 }
 
-/// The repair word of a key, by the specification.
+/// The repair word of a key, computed as specified.
 fn repair_word(packets: &[u16], repairs: usize, key: usize) -> u16 {
     let (count, k, r) = (
         packets.len(),

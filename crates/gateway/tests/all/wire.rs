@@ -1,4 +1,4 @@
-//! The wire format: golden octets of `docs/gateway/protocol.md`, round trips, and any octets at all.
+//! The wire format: golden octets of `docs/gateway/protocol.md`, round trips, and arbitrary octets.
 
 use anabranch_gateway::{
     policy::Role,
@@ -22,7 +22,7 @@ fn hex(octets: &[u8]) -> String {
     })
 }
 
-/// A report of these words, of which the first is made to end with `highest`.
+/// A report of these words, the first of which is adjusted to end with `highest`.
 fn report_of(highest: u64, mut words: Vec<u64>) -> Report {
     let last = 1 << (highest % 64);
     if let Some(newest) = words.first_mut() {
@@ -130,7 +130,7 @@ fn overhead_is_forty_octets_and_replies_are_shorter_than_initiations() {
 }
 
 #[test]
-fn a_path_stands_once_in_a_control_message() {
+fn a_path_occurs_once_in_a_control_message() {
     let entry = Entry {
         path: path(5),
         role: Role::Active,
@@ -143,7 +143,7 @@ fn a_path_stands_once_in_a_control_message() {
     assert_eq!(Control::decode(&octets), Err(WireError::Twice(5)));
 }
 
-/// An entry of path 1 with a report of highest number 70, and these words.
+/// An entry of path 1 with these words, whose report has the highest number 70.
 fn entry_of(words: &[u64]) -> Vec<u8> {
     let mut octets = vec![0; 24];
     octets[0] = 1;
@@ -154,7 +154,7 @@ fn entry_of(words: &[u64]) -> Vec<u8> {
 }
 
 #[test]
-fn words_of_a_report_have_one_form() {
+fn words_of_a_report_have_one_encoding() {
     let highest = 1 << (70 % 64);
     let numbers = |words: &[u64]| {
         let control = Control::decode(&entry_of(words))?;
@@ -172,7 +172,7 @@ fn words_of_a_report_have_one_form() {
         &[0],
         &[highest >> 1],
         &[highest << 1 | highest],
-        // Words at the end are zero.
+        // Trailing zero words.
         &[highest, 0],
         &[highest, 1, 0, 0],
     ];
@@ -228,7 +228,7 @@ fn array<const N: usize>() -> impl Strategy<Value = [u8; N]> {
 
 proptest! {
     #[test]
-    fn any_octets_are_refused_or_written_as_they_were(octets in proptest::collection::vec(any::<u8>(), 0..200), first in 0_u8..6) {
+    fn any_octets_are_refused_or_re_encoded_identically(octets in proptest::collection::vec(any::<u8>(), 0..200), first in 0_u8..6) {
         let mut octets = octets;
         if let Some(kind) = octets.first_mut() {
             *kind = first;
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn any_sealed_octets_are_refused_or_written_as_they_were(octets in proptest::collection::vec(any::<u8>(), 0..130), kind in 0_u8..8, block in 0_u16..3) {
+    fn any_sealed_octets_are_refused_or_re_encoded_identically(octets in proptest::collection::vec(any::<u8>(), 0..130), kind in 0_u8..8, block in 0_u16..3) {
         let mut octets = octets;
         if let Some(first) = octets.first_mut() {
             *first = kind;
@@ -273,7 +273,8 @@ proptest! {
     fn control_messages_round_trip(
         present in proptest::collection::vec((any::<bool>(), 960_u64.., proptest::collection::vec(any::<u64>(), 1..=WORDS), any::<Option<u16>>()), 0..=16),
     ) {
-        // With more entries each has fewer words, so that all fit in what every path delivers.
+        // With more entries each has fewer words, so that all fit in the datagram that every path
+        // delivers.
         let most = 1_160;
         let words = (most / present.len().max(1)).saturating_sub(24) / 8;
         let entries = (0_u8..).zip(present).map(|(number, (reported, highest, words, acknowledged))| Entry {

@@ -1,4 +1,4 @@
-//! What the values of a file must have in common, and the files that it names.
+//! Consistency checks of the values of a file, and of the files that it names.
 
 use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::key::{Key, public};
 
-/// The most octets of a key file.
+/// The largest size of a key file in octets.
 const MAX_KEY_FILE: u64 = 1024;
 
 struct Checker<'a> {
@@ -31,7 +31,7 @@ impl Checker<'_> {
         self.sources.error(self.root.locate(path), message, help)
     }
 
-    /// A key that stands in a file of its own.
+    /// Reads a key from a separate file.
     fn key_file(&self, path: &[&str], file: &Path) -> Result<Key, Error> {
         let at = self.folder.join(file);
         let name = at.display();
@@ -57,7 +57,7 @@ impl Checker<'_> {
     }
 }
 
-/// Refuses what cannot be, and reads the keys.
+/// Refuses inconsistent values, and reads the keys.
 pub fn check(
     mut config: Config,
     root: &Node,
@@ -195,15 +195,16 @@ fn overlap(prefix: Prefix, before: &[(String, Peer)]) -> Option<(&str, Prefix)> 
     })
 }
 
-/// This end's address that the prefix stands for, and no other.
+/// This end's address, if the prefix consists of exactly that address.
 fn own_address(prefix: Prefix, config: &Config) -> Option<Prefix> {
     let is_host = prefix.0.prefix_len() == prefix.0.max_prefix_len();
     let mut own = config.gateway.addresses.iter().copied();
     own.find(|own| is_host && own.0.addr() == prefix.0.addr())
 }
 
-/// An endpoint inside the prefix, where nothing keeps its datagrams out of the tunnel: a default route has a table of its own, and a
-/// socket that is bound to an interface does not use routes of others.
+/// An endpoint inside the prefix whose datagrams would enter the tunnel. A default route is exempt
+/// because it has a separate table, and a socket bound to an interface does not use routes over
+/// others.
 fn looping(prefix: Prefix, config: &Config) -> Option<SocketAddr> {
     let ways = &config.path.0;
     let is_bound = !ways.is_empty() && ways.iter().all(|(_, way)| way.interface.is_some());

@@ -1,4 +1,4 @@
-//! The form of the file.
+//! The format of the file.
 
 use std::{
     net::SocketAddr,
@@ -20,13 +20,13 @@ pub struct Config {
     /// The other ends, by name.
     #[serde(default)]
     pub peer: Named<Peer>,
-    /// The ways out of this machine, by name; without one the system's routes are the only way.
+    /// The local paths, by name; without any, the system's routes are the only path.
     #[serde(default)]
     pub path: Named<Way>,
-    /// Packets that are treated otherwise, by name; the first class that fits holds.
+    /// Packet classes, by name; the first class that matches applies.
     #[serde(default)]
     pub class: Named<Class>,
-    /// Where the daemon answers questions about its state.
+    /// Sockets for queries of the daemon's state.
     #[serde(default)]
     pub status: Status,
 }
@@ -42,10 +42,10 @@ impl Config {
         key_folders.chain([folder.to_owned()]).collect()
     }
 
-    /// Whether a daemon that is up with another configuration can take this one.
+    /// Whether a running daemon can change from `before` to this configuration.
     ///
     /// # Errors
-    /// A message that names what needs a restart.
+    /// A message that names the key that requires a restart.
     pub fn is_reloadable(&self, before: &Self) -> Result<(), String> {
         let (new, old) = (&self.gateway, &before.gateway);
         let secrets = [&new.secret, &old.secret].map(|secret| secret.0.as_ref().map(|key| key.0));
@@ -66,14 +66,15 @@ impl Config {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
-    /// Its addresses inside the tunnel, each with the length of its network's prefix.
+    /// Its addresses inside the tunnel, each with a prefix length.
     pub addresses: Vec<Prefix>,
-    /// The file that holds its private key (X25519, base64), beside this one; nobody but its owner may read it.
+    /// The file with its private key (X25519, base64), relative to this file; only its owner may
+    /// have read permission.
     pub private_key_file: PathBuf,
     /// The TUN interface's name.
     #[serde(default)]
     pub interface: Interface,
-    /// Addresses and UDP ports; needed where the other end begins.
+    /// Addresses and UDP ports; needed if the other end initiates.
     #[serde(default)]
     pub listen: Vec<Listen>,
     /// The key of `private_key_file`.
@@ -81,7 +82,7 @@ pub struct Gateway {
     pub secret: Secret,
 }
 
-/// A private key; it is not shown.
+/// A private key, which is never printed.
 #[derive(Default)]
 pub struct Secret(pub Option<Key>);
 
@@ -97,12 +98,13 @@ impl std::fmt::Debug for Secret {
 pub struct Peer {
     /// Its public key (X25519, base64).
     pub public_key: Key,
-    /// A key that both ends share besides (base64).
+    /// An additional key that both ends share (base64).
     #[serde(default)]
     pub preshared_key_file: Option<PathBuf>,
-    /// The addresses behind it: packets from others are dropped, packets to these go to it.
+    /// Addresses reached through it: packets from other sources are dropped, and packets to these
+    /// addresses are sent to it.
     pub allowed: Vec<Prefix>,
-    /// Where it listens; without, it has to begin.
+    /// Its listening addresses; without any, it must initiate.
     #[serde(default)]
     pub endpoints: Vec<Endpoint>,
     /// The key of `preshared_key_file`.
@@ -110,17 +112,17 @@ pub struct Peer {
     pub preshared: Secret,
 }
 
-/// A way out of this machine: by an interface, or from an address.
+/// A local path: over an interface, or from a source address.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Way {
-    /// The interface that it leaves by.
+    /// The interface of its datagrams.
     #[serde(default)]
     pub interface: Option<Interface>,
-    /// The address that it leaves from; the system's routes choose the interface.
+    /// The source address of its datagrams; the system's routes choose the interface.
     #[serde(default)]
     pub source: Option<Source>,
-    /// When it is used.
+    /// The role of the path.
     #[serde(default)]
     pub policy: Policy,
 }
@@ -134,27 +136,27 @@ impl Way {
     }
 }
 
-/// When a path is used.
+/// The role of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Always.
+    /// Used always.
     #[default]
     Active,
-    /// Where no active path is alive.
+    /// Used if no active path is alive.
     Backup,
     /// As a backup, and probed as little as possible.
     Metered,
 }
 
-/// Where the daemon answers questions about its state.
+/// Sockets for queries of the daemon's state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
-    /// The socket that `anabranch-gateway status` asks.
+    /// The socket for `anabranch-gateway status`.
     #[serde(default)]
     pub socket: Option<PathBuf>,
-    /// Where Prometheus reads metrics; loopback only.
+    /// The address at which Prometheus reads metrics; loopback only.
     #[serde(default)]
     pub metrics: Option<SocketAddr>,
 }

@@ -1,4 +1,4 @@
-//! Values of one text each.
+//! Values that consist of one text.
 
 use std::{
     fmt,
@@ -11,9 +11,9 @@ use anabranch_document::from_text;
 /// A host and a UDP port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// By address.
+    /// An address.
     Address(SocketAddr),
-    /// By name, looked up when the tunnel comes up.
+    /// A host name, which is resolved when the tunnel starts.
     Name(String, u16),
 }
 
@@ -41,7 +41,7 @@ impl FromStr for Endpoint {
                 && !label.starts_with('-')
         };
         let named = host.trim_end_matches('.');
-        // What ends in a number is a mistyped address (RFC 1123 §2.1).
+        // A name that ends in a number is a mistyped address (RFC 1123 §2.1).
         let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
         let last_is_name = named
             .rsplit('.')

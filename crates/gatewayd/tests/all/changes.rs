@@ -1,4 +1,4 @@
-//! What changes while gateways are up: their configuration, interfaces, carriers and addresses.
+//! Changes while gateways are up: configuration, interfaces, carriers and addresses.
 
 use std::fs;
 
@@ -108,7 +108,7 @@ fn has_landlock() -> bool {
     ruleset.handle_access(AccessFs::from_all(ABI::V3)).is_ok()
 }
 
-/// Landlock's rule: the command may read the key, the daemon may not.
+/// Detects a daemon without Landlock: the command may read the key, but the daemon may not.
 #[test]
 fn a_reload_reads_no_file_elsewhere() {
     if !may_run() || !has_landlock() {
@@ -171,7 +171,7 @@ fn a_path_follows_its_interface() {
     });
     hosts[1].ip(&["link", "set", "w2", "up"]);
     wait("the path's return", || state(&hosts[0], "two") == "active");
-    // As a modem does that is reset.
+    // Like a modem that is reset.
     hosts[0].ip(&["link", "del", "w2"]);
     wait("the death of the path", || {
         state(&hosts[0], "two") == "dead"
@@ -195,10 +195,11 @@ fn a_path_follows_its_interface() {
     wait("an answer", || ping(&hosts));
 }
 
-/// The kernel would repeat a request for a link-layer address only a second later, whenever the carrier returns.
+/// The kernel would repeat a request for a link-layer address only a second later, whenever the
+/// carrier returns.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn nothing_is_sent_by_an_interface_without_carrier() {
+fn an_interface_without_carrier_sends_nothing() {
     let hosts = both_up();
     wait("both paths", || {
         state(&hosts[0], "one") == "active" && state(&hosts[0], "two") == "active"
@@ -221,7 +222,7 @@ fn nothing_is_sent_by_an_interface_without_carrier() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn an_absent_interface_is_remarked_and_shown() {
+fn an_absent_interface_is_reported() {
     let mut hosts = super::namespaces::hosts();
     let wrong = file(&hosts[0]).replace("\"w2\"", "\"w9\"");
     write(&hosts[0], &wrong);
@@ -244,7 +245,7 @@ fn an_absent_interface_is_remarked_and_shown() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn an_interface_that_comes_later_starts_its_path() {
+fn an_interface_that_is_added_later_starts_its_path() {
     let mut hosts = super::namespaces::hosts();
     let whole = file(&hosts[0]);
     write(
@@ -259,7 +260,7 @@ fn an_interface_that_comes_later_starts_its_path() {
     hosts[0].ip(&[
         "link", "add", "w3", "type", "veth", "peer", "name", "w3", "netns", &there,
     ]);
-    // The third path goes to the first endpoint, which is reached over this link too.
+    // The third path leads to the first endpoint, which is also reachable over this link.
     hosts[0].ip(&["addr", "add", "10.3.0.1/24", "dev", "w3"]);
     hosts[1].ip(&["addr", "add", "10.3.0.2/24", "dev", "w3"]);
     for host in &hosts {
@@ -279,8 +280,8 @@ fn an_interface_that_comes_later_starts_its_path() {
     wait("the path", || state(&hosts[0], "late") == "active");
 }
 
-/// A next hop that the kernel looks for in the middle of a failure is given up, and asked for once a second only. So the kernel learns
-/// from the daemon that the next hop is there.
+/// A next hop that the kernel probes during an outage is given up, and requested again only once
+/// per second. Therefore the daemon confirms to the kernel that the next hop is reachable.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn the_next_hop_of_a_path_that_delivers_stays_reachable() {
@@ -304,6 +305,7 @@ fn the_next_hop_of_a_path_that_delivers_stays_reachable() {
         std::thread::sleep(std::time::Duration::from_millis(100));
         is_reachable()
     });
-    // Without its word the kernel waits five seconds after each two, before it asks.
+    // Without confirmation the kernel stops trusting the entry after two seconds, and waits five
+    // more before it probes.
     assert!(samples.count() >= 15);
 }

@@ -1,4 +1,4 @@
-//! What networks and unknown senders do: rebinding, replay, garbage, small MTUs, too many clients.
+//! Hostile networks and unknown senders: rebinding, replay, garbage, small MTUs, too many clients.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use rustix::net::sockopt::set_ip_tos;
 use super::namespaces::{Host, both_up, content, hosts, may_run, ping, transfer, wait};
 use super::traffic::code_points;
 
-/// What a relay between the gateways is to do, and did.
+/// Commands to a relay between the gateways, and its counts.
 #[derive(Default)]
 struct Orders {
     rebind: AtomicBool,
@@ -110,7 +110,7 @@ fn forward(orders: &Orders) {
     }
 }
 
-/// Two gateways that are up, with one path, through a relay.
+/// Two running gateways with one path through a relay.
 fn through_a_relay() -> ([Host; 2], Relay) {
     let mut hosts = hosts();
     let file = hosts[0].folder.path().join("gw.toml");
@@ -136,7 +136,7 @@ fn sessions(host: &Host) -> Option<u64> {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_nat_that_rebinds_interrupts_no_session() {
+fn a_nat_rebinding_interrupts_no_session() {
     let (hosts, relay) = through_a_relay();
     let before = sessions(&hosts[1]);
     for _ in 0..3 {
@@ -171,11 +171,11 @@ fn marks_of_the_path_reach_packets_that_can_carry_them() {
         let codes = code_points(&hosts);
         codes == [3, 3, 3]
     });
-    // What is not ECN-capable is dropped, as a queue would drop it.
+    // Packets that are not ECN-capable are dropped, as a queue would drop them.
     assert!(!ping(&hosts));
 }
 
-/// Each eighth datagram is overtaken by four.
+/// Four datagrams overtake each eighth one.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn reordered_datagrams_are_neither_refused_nor_delivered_twice() {
@@ -192,7 +192,7 @@ fn reordered_datagrams_are_neither_refused_nor_delivered_twice() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn an_mtu_that_shrinks_during_a_transfer_is_found() {
+fn an_mtu_reduction_during_a_transfer_is_detected() {
     let hosts = both_up();
     let mtus = || {
         let status = hosts[0].status();
@@ -224,9 +224,9 @@ fn of_process(host: &Host, name: &str) -> u64 {
         .expect("a number")
 }
 
-/// 10,000 a second for two seconds: datagrams of every type, of lengths that fit it and others.
+/// 10,000 datagrams per second for two seconds: of every type, with valid and invalid lengths.
 #[test]
-fn a_flood_of_garbage_neither_stops_a_transfer_nor_fills_memory() {
+fn a_garbage_flood_neither_stops_transfers_nor_fills_memory() {
     if !may_run() {
         return;
     }
@@ -264,12 +264,13 @@ fn a_flood_of_garbage_neither_stops_a_transfer_nor_fills_memory() {
     assert!(ping(&hosts));
 }
 
-/// KiB that a peer with two paths and bulk traffic may take (docs/guides/gateway-operations.md).
+/// KiB that a peer with two paths and bulk traffic may use (docs/guides/gateway-operations.md).
 const OF_A_PEER: u64 = 24 << 10;
 
-/// The daemon gets no more address space than it has at rest and the guide's bound. An allocation beyond that would end it.
+/// Limits the daemon's address space to its size at rest plus the documented bound. An allocation
+/// beyond it would end the daemon.
 #[test]
-fn an_overload_takes_no_more_memory_than_stated() {
+fn an_overload_uses_no_more_memory_than_documented() {
     if !may_run() {
         return;
     }
@@ -308,7 +309,7 @@ fn an_overload_takes_no_more_memory_than_stated() {
 }
 
 #[test]
-fn clients_that_ask_nothing_take_few_descriptors() {
+fn idle_clients_take_few_descriptors() {
     if !may_run() {
         return;
     }

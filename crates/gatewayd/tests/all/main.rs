@@ -1,4 +1,4 @@
-//! The command as an operator meets it: what it prints, its messages and exit status.
+//! Tests of the command as an operator uses it: output, messages and exit status.
 
 mod changes;
 mod hostile;
@@ -18,7 +18,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Keys for the tests alone.
+/// Keys for tests only.
 const PRIVATE: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHl8=";
 const PUBLIC: &str = "CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk=";
 
@@ -168,9 +168,9 @@ fn wrong_configurations_have_messages() {
     insta::assert_snapshot!(told.join("\n"));
 }
 
-/// The example of the contract, word for word but for the keys.
+/// The contract's example, verbatim except for the keys.
 #[test]
-fn a_default_route_and_classes_are_taken() {
+fn a_default_route_and_classes_are_accepted() {
     let folder = folder();
     let text_of = format!(
         r#"[gateway]
@@ -208,7 +208,7 @@ fn a_key_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn files_that_are_none_are_refused() {
+fn paths_that_are_not_files_are_refused() {
     let folder = folder();
     for (name, said) in [("absent.toml", "No such file"), (".", "it is a directory")] {
         let done = gateway(folder.path(), &["check", name]);
@@ -218,7 +218,7 @@ fn files_that_are_none_are_refused() {
 }
 
 #[test]
-fn keygen_writes_a_key_that_nobody_else_reads_and_overwrites_none() {
+fn keygen_writes_a_private_file_and_overwrites_none() {
     let folder = tempfile::tempdir().expect("a directory");
     let done = gateway(folder.path(), &["keygen", "--out", "key"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
@@ -236,7 +236,7 @@ fn keygen_writes_a_key_that_nobody_else_reads_and_overwrites_none() {
     assert_eq!(public.trim_start_matches("public ").trim().len(), 44);
 }
 
-/// What one end prints for the other, that one takes.
+/// The other end accepts the configuration that one end prints for it.
 #[test]
 fn the_configuration_of_the_other_end_is_taken() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! Endpoints by name, with a name server that the test controls.
+//! Endpoints with names, and a name server that the test controls.
 
 use std::{
     fs,
@@ -22,7 +22,8 @@ const ABSENT: u32 = 1;
 const KNOWN: u32 = 2;
 const OVER: u32 = 3;
 
-/// A name server on a host's loopback interface. It says nothing, that there is no such name, or that it is 10.2.0.2.
+/// A name server on a host's loopback interface. It is silent, reports that the name does not
+/// exist, or answers 10.2.0.2.
 struct NameServer {
     mode: Arc<AtomicU32>,
     asked: Arc<AtomicU32>,
@@ -95,7 +96,7 @@ fn reply(query: &[u8], is_known: bool) -> Vec<u8> {
     reply
 }
 
-/// Starts the gateway with a resolver that asks the loopback interface, and waits long.
+/// Starts the gateway with a resolver that queries the loopback interface and has a long timeout.
 fn start(host: &mut Host) {
     let folder = host.folder.path();
     let resolver = "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n";

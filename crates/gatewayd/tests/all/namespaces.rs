@@ -1,7 +1,7 @@
 //! Two gateways in network namespaces, with two links between them.
 //!
-//! Ignored tests run in a Linux kernel in virtual time: `tests/guest/test_crates.py` starts them there. The others concern the
-//! host: memory, descriptors, Landlock, clocks, and one transfer.
+//! Ignored tests run in a Linux kernel in virtual time: `tests/guest/test_crates.py` starts them
+//! there. The others concern the host: memory, descriptors, Landlock, clocks, and one transfer.
 
 use std::{
     fs::{self, File},
@@ -23,12 +23,12 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tempfile::TempDir;
 
 pub const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
-/// After this time what was to happen does not happen.
+/// An event that has not happened after this time is considered missing.
 const PATIENCE: Duration = Duration::from_secs(120);
 const INNER: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 
-/// Whether the machine permits namespaces and TUN interfaces. If not, the test prints the reason and passes, or fails with
-/// `ANABRANCH_LIVE=required`.
+/// Whether the machine permits namespaces and TUN interfaces. If not, the test prints the reason
+/// and passes, or fails with `ANABRANCH_LIVE=required`.
 pub fn may_run() -> bool {
     let done = Command::new("unshare")
         .args(["--net", "ip", "tuntap", "add", "probe", "mode", "tun"])
@@ -131,7 +131,7 @@ impl Host {
         self.spawn(command);
     }
 
-    /// Starts the gateway by a command that becomes it.
+    /// Starts the gateway by a command that executes it.
     pub fn spawn(&mut self, mut command: Command) {
         let log = File::create(self.folder.path().join("log")).expect("ours");
         let gateway = command.stderr(log).spawn().expect("it starts");
@@ -139,7 +139,7 @@ impl Host {
         wait("the gateway", || self.ask(&[]).status.success());
     }
 
-    /// What the gateway has written since its start.
+    /// The gateway's log since its start.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).expect("it is there")
     }
@@ -191,7 +191,7 @@ pub fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Two hosts with two links; the first begins.
+/// Two hosts with two links; the first initiates.
 pub fn hosts() -> [Host; 2] {
     let hosts = [Host::new(), Host::new()];
     let there = hosts[1].space.id().to_string();
@@ -271,7 +271,8 @@ pub fn content() -> Vec<u8> {
     (0..=250).cycle().take(TRANSFER).collect()
 }
 
-/// Transfers through the tunnel; calls `midway` when a quarter has arrived. What arrived.
+/// Transfers content through the tunnel, and calls `midway` after a quarter has arrived. Returns
+/// the received octets.
 pub fn transfer(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u8> {
     let listener = hosts[1].inside(|| TcpListener::bind("10.9.0.2:5000").expect("it is free"));
     let listener = listener.join().expect("no panic");
@@ -292,7 +293,7 @@ pub fn transfer(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u8> {
 }
 
 #[test]
-fn packets_pass_and_the_signal_leaves_nothing() {
+fn packets_pass_and_a_signal_removes_everything() {
     if !may_run() {
         return;
     }
@@ -345,7 +346,7 @@ fn of_process(host: &Host, name: &str) -> String {
     line.expect("the kernel has it").trim().to_owned()
 }
 
-/// The status of the thread that looks names up.
+/// The status of the resolver's thread.
 fn of_resolver(host: &Host) -> String {
     let pid = host.gateway.as_ref().expect("it is up").id();
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it is there");
@@ -357,9 +358,9 @@ fn of_resolver(host: &Host) -> String {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn the_daemon_gives_up_what_it_does_not_need() {
+fn the_daemon_drops_unneeded_privileges() {
     let mut hosts = hosts();
-    // Namespaces of users that are not root cannot change to others.
+    // In user namespaces without root, a process cannot change its user.
     let is_root = rustix::process::getuid().is_root() && may_change_user();
     let arguments: &[&str] = if is_root { &["--user", "nobody"] } else { &[] };
     hosts[0].start_with(arguments);
@@ -395,7 +396,7 @@ fn may_change_user() -> bool {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_wrong_key_passes_nothing_and_is_counted() {
+fn a_wrong_key_is_counted_and_passes_no_packets() {
     let mut hosts = hosts();
     configure(&hosts[1], 1, super::PUBLIC);
     for host in &mut hosts {
@@ -414,7 +415,7 @@ fn traffic_returns_after_a_restart_of_either_end() {
     let mut hosts = both_up();
     wait("an answer", || ping(&hosts));
     for end in [0, 1] {
-        // Without a chance to clean up: the socket's file stays.
+        // Killed without a chance to clean up: the socket's file remains.
         let mut gateway = hosts[end].gateway.take().expect("it is up");
         gateway.kill().expect("it is ours");
         gateway.wait().expect("it ends");
@@ -469,7 +470,7 @@ fn garbage_is_counted_and_not_answered() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn what_fails_at_start_leaves_nothing() {
+fn a_failed_start_leaves_nothing() {
     let host = Host::new();
     configure(&host, 1, super::PUBLIC);
     let taken = host.inside(|| UdpSocket::bind("0.0.0.0:51900").expect("it is free"));
@@ -490,7 +491,7 @@ fn what_fails_at_start_leaves_nothing() {
     assert!(!host.folder.path().join("status.sock").exists());
 }
 
-/// All that is not the tunnel's own goes into it, by both families, and its own datagrams do not.
+/// All packets of both families enter the tunnel, except the tunnel's datagrams.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_default_route_into_the_tunnel_does_not_loop() {
@@ -502,7 +503,7 @@ fn a_default_route_into_the_tunnel_does_not_loop() {
         hosts[1].public
     );
     fs::write(hosts[0].folder.path().join("gw.toml"), text).expect("it is written");
-    // The endpoint is reached by the default route alone.
+    // The endpoint is reachable only over the default route.
     hosts[1].ip(&["addr", "add", "10.3.0.2/32", "dev", "lo"]);
     hosts[1].ip(&["addr", "add", "10.4.0.2/32", "dev", "lo"]);
     hosts[0].ip(&["route", "add", "default", "via", "10.1.0.2"]);
@@ -525,7 +526,7 @@ fn a_default_route_into_the_tunnel_does_not_loop() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn status_is_printed_again_each_second_with_watch() {
+fn watch_prints_the_status_each_second() {
     let hosts = both_up();
     wait("an answer", || ping(&hosts));
     let read = |arguments: &[&str], count: usize| {
@@ -535,7 +536,7 @@ fn status_is_printed_again_each_second_with_watch() {
         let mut child = command.spawn().expect("it starts");
         let out = BufReader::new(child.stdout.take().expect("it is piped"));
         let lines: Vec<String> = out.lines().map_while(Result::ok).take(count).collect();
-        // It writes to nobody then, and ends.
+        // It ends when its reader is gone.
         assert_eq!(child.wait().expect("it ends").code(), Some(0));
         lines
     };
@@ -543,7 +544,7 @@ fn status_is_printed_again_each_second_with_watch() {
         let report: Value = serde_json::from_str(&line).expect("it is JSON");
         assert_eq!(report["peers"]["other"]["state"], "up");
     }
-    // Two reports, of nine lines at most.
+    // Two reports of at most nine lines.
     let text = read(&[], 18).join("\n");
     for heading in ["received", "out Mbit/s", "in Mbit/s"] {
         assert!(text.contains(heading), "{text}");

@@ -1,4 +1,4 @@
-//! Files that the command writes, and names that it prints.
+//! Files written by the command, and names in its output.
 
 use std::{
     fs,
@@ -11,11 +11,11 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::{folder, gateway, good, text};
 
-/// ESC, BEL, CR, C1's CSI, a direction override, and a mark that cannot be seen.
+/// ESC, BEL, CR, C1's CSI, a direction override, and an invisible mark.
 const NAME: &str = "a\x1b]0;x\x07\r\u{9b}2J\u{202e}b\u{2066}\u{feff}.toml";
 
 #[test]
-fn a_key_takes_the_place_of_nothing() {
+fn a_key_replaces_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     fs::write(at("file"), "years").expect("written");
@@ -35,7 +35,7 @@ fn a_key_takes_the_place_of_nothing() {
 }
 
 #[test]
-fn a_key_goes_into_a_pipe() {
+fn a_key_can_be_written_to_a_pipe() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipe = folder.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
@@ -51,7 +51,7 @@ fn a_key_goes_into_a_pipe() {
 }
 
 #[test]
-fn a_key_goes_to_standard_output_by_its_name() {
+fn a_key_can_be_written_to_dev_stdout() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, name) = (folder.path().join("file"), "/dev/stdout");
     let opened = fs::File::create(&file).expect("it is made");
@@ -65,7 +65,7 @@ fn a_key_goes_to_standard_output_by_its_name() {
     assert!(content.contains("\npublic "), "{content}");
 }
 
-/// Whether a terminal would obey nothing in it.
+/// Whether it contains no control sequences for a terminal.
 fn is_plain(octets: &[u8]) -> bool {
     let text = String::from_utf8_lossy(octets);
     anabranch_core::shown::terminal(&text) == text

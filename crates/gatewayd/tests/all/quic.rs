@@ -29,7 +29,8 @@ fn endpoint(socket: UdpSocket, server: Option<ServerConfig>) -> Endpoint {
     Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("a socket")
 }
 
-/// Takes one stream; says when a quarter of the content has arrived. What arrived.
+/// Receives one stream, and signals when a quarter of the content has arrived. Returns the received
+/// octets.
 fn receiver(host: &Host, identity: &Identity, midway: mpsc::Sender<()>) -> JoinHandle<Vec<u8>> {
     let chain = vec![identity.cert.der().clone()];
     let key = PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der());
@@ -46,7 +47,7 @@ fn receiver(host: &Host, identity: &Identity, midway: mpsc::Sender<()>) -> JoinH
             while let Some(chunk) = stream.read_chunk(1 << 16, true).await.expect("it arrives") {
                 arrived.extend_from_slice(&chunk.bytes);
                 if arrived.len() >= TRANSFER / 4 {
-                    // Nobody may wait for it.
+                    // The receiver of the signal may be gone.
                     midway.take().map(|midway| midway.send(()));
                 }
             }

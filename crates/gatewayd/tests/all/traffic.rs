@@ -1,4 +1,4 @@
-//! What a tunnel carries, over two to four paths, and what the host may lack.
+//! Traffic through a tunnel over two to four paths, and under shortages of the host.
 
 use std::{
     fmt::Write as _,
@@ -29,7 +29,8 @@ fn change(host: &Host, part: &str, instead: &str) {
     fs::write(file, text.replace(part, instead)).expect("it is written");
 }
 
-/// Sends a call's packets from the first host to the second; calls `midway` after half of them. How often each arrived.
+/// Sends a call's packets from the first host to the second, and calls `midway` after half of them.
+/// Returns the number of arrivals of each.
 fn call(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u32> {
     let receiver = hosts[1].inside(|| UdpSocket::bind("10.9.0.2:6000").expect("it is free"));
     let receiver = receiver.join().expect("no panic");
@@ -80,12 +81,12 @@ fn a_call_outlives_a_path_and_each_packet_arrives_once() {
         host.start();
     }
     wait("both paths", || are_active(&hosts, 2));
-    // The far end of the cable, so that both ends lose their carrier.
+    // The far end of the cable goes down, so that both ends lose their carrier.
     let counts = call(&hosts, || hosts[1].ip(&["link", "set", "w1", "down"]));
     assert_eq!(counts, vec![1; PACKETS as usize]);
 }
 
-/// Other tests have the kernel's default, CUBIC.
+/// Other tests use the kernel's default, CUBIC.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_transfer_with_bbr_outlives_a_path() {
@@ -134,7 +135,8 @@ fn three_and_four_paths_carry_one_transfer() {
     }
 }
 
-/// Sends a packet with each code point of ECN (RFC 3168 §5) through the tunnel. Those that arrived.
+/// Sends a packet with each ECN code point (RFC 3168 §5) through the tunnel. Returns the code
+/// points that arrived.
 pub fn code_points(hosts: &[Host; 2]) -> Vec<u8> {
     let receiver = hosts[1].inside(|| UdpSocket::bind("10.9.0.2:6001").expect("it is free"));
     let receiver = receiver.join().expect("no panic");
@@ -190,13 +192,13 @@ fn office_of(hosts: &[Host; 2]) -> Host {
     office
 }
 
-/// Waits until the office's kernel has got an ICMP message with this MTU for the far end.
+/// Waits until the office's kernel has received an ICMP message with this MTU for the far end.
 fn wait_for_mtu(office: &Host, expected: impl Fn(u32) -> bool) {
     let socket = office.inside(|| UdpSocket::bind("192.168.7.2:0").expect("it is free"));
     let socket = socket.join().expect("no panic");
     set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO).expect("a socket");
     socket.connect("10.9.0.2:7000").expect("there is a route");
-    // The first may be sent; the gateway's ICMP message makes the kernel refuse those after it.
+    // The first packet may be sent; the gateway's ICMP message makes the kernel refuse later ones.
     wait("ICMP \"fragmentation needed\"", || {
         let octets = ip_mtu(&socket).map_or(1_500, |mtu| mtu as usize) - 28;
         let _ = socket.send(&vec![7; octets]);
@@ -206,7 +208,7 @@ fn wait_for_mtu(office: &Host, expected: impl Fn(u32) -> bool) {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn hosts_behind_a_gateway_learn_the_tunnels_mtu() {
+fn hosts_of_a_gateway_learn_the_tunnels_mtu() {
     let hosts = both_up();
     let office = office_of(&hosts);
     wait("an answer", || ping(&hosts));
@@ -215,10 +217,10 @@ fn hosts_behind_a_gateway_learn_the_tunnels_mtu() {
     assert_eq!(hosts[0].status()["dropped"]["too_big"], 0);
 }
 
-/// The interface keeps IPv6's least MTU there, so the gateway has to send the message.
+/// The interface keeps IPv6's least MTU there, so the gateway must send the message.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn hosts_behind_a_gateway_learn_an_mtu_below_1280() {
+fn hosts_of_a_gateway_learn_an_mtu_below_1280() {
     let mut hosts = hosts();
     for (end, host) in hosts.iter_mut().enumerate() {
         for link in ["w1", "w2"] {
@@ -236,7 +238,7 @@ fn hosts_behind_a_gateway_learn_an_mtu_below_1280() {
     assert!(hosts[0].status()["dropped"]["too_big"].as_u64() > Some(0));
 }
 
-/// Starts a gateway under a program that changes what the system gives it.
+/// Starts a gateway under a program that changes its environment.
 fn start_under(host: &mut Host, words: &[&str]) {
     let gateway = host
         .command(words[0])
@@ -250,7 +252,7 @@ fn start_under(host: &mut Host, words: &[&str]) {
 }
 
 #[test]
-fn clocks_that_differ_do_not_matter() {
+fn different_clocks_have_no_effect() {
     let probe = Command::new("unshare")
         .args(["--time", "--fork", "--monotonic", "1000000", "true"])
         .status();
@@ -272,7 +274,8 @@ fn clocks_that_differ_do_not_matter() {
     assert!(transfer(&hosts, || {}) == content(), "the content differs");
 }
 
-/// The limit leaves room for some clients, and then for none: the tunnel goes on, and status is back when they have gone.
+/// The limit leaves descriptors for some clients, and then for none: the tunnel continues, and
+/// status works again after they have gone.
 #[test]
 fn a_gateway_without_descriptors_left_still_forwards() {
     if !may_run() {

@@ -1,4 +1,4 @@
-//! Applications: threads inside the namespaces, with sockets as any program has them.
+//! Applications: threads in the namespaces that use ordinary sockets.
 
 use std::{
     io,
@@ -39,26 +39,26 @@ use crate::{
     },
 };
 
-/// What an application has seen.
+/// The observations of an application.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// When the last byte of a file had arrived.
+    /// The time at which the last byte of a file arrived.
     pub completed: Option<Instant>,
-    /// How the connection ended other than by FIN, and when.
+    /// The kind and time of an end other than by FIN.
     pub broken: Option<(Ended, Instant)>,
-    /// When each request was written, and how long its response took; `None` for one that has none yet.
+    /// The time of each request, and the delay of its response; `None` without a response.
     pub exchanges: Vec<(Instant, Option<Duration>)>,
-    /// Octets given to TCP.
+    /// Octets written to the socket.
     pub written: u64,
-    /// Octets taken from it.
+    /// Octets read from the socket.
     pub read: u64,
-    /// The first of them that was not what the peer had written there.
+    /// The first octet that differs from what the peer wrote.
     pub wrong: Option<Wrong>,
-    /// How late what goes by the clock was written, in nanoseconds.
+    /// Lateness of scheduled writes, in nanoseconds.
     pub lateness: Histogram<7>,
-    /// What an end of a UDP flow has counted.
+    /// Counts of an end of a UDP flow.
     pub datagrams: Option<Box<datagram::Counted>>,
-    /// What an end of transfers one by one has counted.
+    /// Counts of an end of a flow of many transfers.
     pub transfers: Option<Box<transfers::Counted>>,
 }
 
@@ -74,19 +74,19 @@ pub struct Application {
     stop: Instant,
     /// The end of the run.
     end: Instant,
-    /// What is measured.
+    /// The measured time.
     window: (Instant, Instant),
 }
 
 #[derive(Debug, Clone)]
 enum Role {
-    /// Writes for as long as it may.
+    /// Writes until it stops.
     Bulk,
-    /// Writes so much.
+    /// Writes this number of octets.
     Source(u64),
-    /// Writes by the clock.
+    /// Writes on a schedule.
     Paced(Pace),
-    /// Reads so much, or all there is.
+    /// Reads this number of octets, or all.
     Sink(Option<u64>),
     Server(RequestResponse),
     Client(RequestResponse),
@@ -128,12 +128,12 @@ impl Application {
         })
     }
 
-    /// The host where it runs, by number.
+    /// The number of the host where the application runs.
     pub fn host(&self, resolved: &Resolved) -> usize {
         resolved.flows[self.flow].ends[self.side as usize]
     }
 
-    /// Which end of its flow it is.
+    /// The end of the flow at which the application runs.
     pub const fn side(&self) -> Side {
         self.side
     }
@@ -145,10 +145,11 @@ impl Application {
         )
     }
 
-    /// Runs it, on a thread of its own. `ready` is called when a peer may come.
+    /// Runs the application in the calling thread, which enters the namespace. Calls `ready` when a
+    /// peer may connect.
     ///
     /// # Errors
-    /// If the kernel refuses what has nothing to do with the path.
+    /// If the kernel refuses a call for a reason other than the path.
     pub fn run(
         self,
         namespace: &Namespace,
@@ -211,7 +212,7 @@ impl Application {
                 Ok(()) | Err(Errno::ISCONN) => return Ok(Some(TcpStream::from(socket))),
                 Err(Errno::INPROGRESS | Errno::ALREADY | Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => {
-                    // A path that lets nothing through is no failure of ours.
+                    // A path that delivers nothing is not an error of the application.
                     let error = io::Error::from(error);
                     let ended = ending(&error).ok_or(error)?;
                     outcome.broken = Some((ended, clock.now()));
@@ -220,7 +221,7 @@ impl Application {
             }
         }
         if self.stop < self.end && !stage.is_over() {
-            // The application stops before the connection is open, and its socket is closed.
+            // The application stops before the connection is open, and closes its socket.
             outcome.broken = Some((Ended::GaveUp, self.stop));
             stage.note(self.flow, clock);
             stage.sockets.forget(self.flow, self.side);
@@ -237,17 +238,18 @@ impl Application {
                 let going = || !stage.is_over() && clock.now() < self.stop;
                 write_while(stream, &mut writing, u64::MAX, going)?;
                 if self.stop < self.end && !stage.is_over() {
-                    // What the socket holds would be sent for some time yet. So the connection is broken off.
+                    // The kernel would go on sending the contents of the socket for some time, so
+                    // the connection is aborted.
                     stage.note(self.flow, clock);
                     stage.sockets.forget(self.flow, self.side);
                 }
             }
             Role::Source(size) => {
-                // The whole file is the connection's from its beginning on.
+                // The connection has the whole file from its start.
                 if write_while(stream, &mut writing, *size, || !stage.is_over())? == *size {
                     drop(stream.shutdown(std::net::Shutdown::Write));
                 }
-                // Until the peer closes, so that what is on the way arrives.
+                // Reads until the peer closes, so that data in flight arrives.
                 read_while(stream, &mut reading, u64::MAX, || !stage.is_over())?;
             }
             Role::Paced(pace) => {
@@ -306,15 +308,16 @@ impl Application {
             | Role::TransferSource(_)
             | Role::TransferSink(_) => unreachable!("they have sockets of their own"),
         }
-        // The socket stays until all is over: what it counted is still to be read.
+        // The socket stays open until the end of the run, because its counters are read then.
         (outcome.written, outcome.read) = (writing.position(), reading.read());
         outcome.broken = stream.broken();
         outcome.wrong = reading.wrong().map(|octet| Wrong { octet, part: None });
         Ok(outcome)
     }
 
-    /// Writes by the clock from now on; what the socket does not take waits. How late each write's turn came, but for those whose
-    /// time passed while the socket was waited for: that is the path's doing.
+    /// Writes on the schedule from now on; data that the socket does not accept waits. Returns the
+    /// lateness of the writes. Writes that became due while the socket was full are excluded,
+    /// because the path caused their delay.
     fn write_paced(
         &self,
         pace: &Pace,
@@ -346,7 +349,7 @@ impl Application {
             if owed == 0 {
                 continue;
             }
-            // Until the next is due: what is owed then is more.
+            // Data that becomes due meanwhile is added to the debt.
             let before = |clock: Clock| clock.now() < due;
             let written = write_while(stream, content, owed, || going() && before(clock))?;
             turns.waited(clock.now());
@@ -359,7 +362,8 @@ impl Application {
     }
 }
 
-/// Writes parts of these sizes, each in a call, as long as each is written whole. Returns the bytes written.
+/// Writes parts of these sizes, one per call, until one is not written in full. Returns the bytes
+/// written.
 fn write_parts(
     stream: &Connection,
     content: &mut Stream,
@@ -377,11 +381,11 @@ fn write_parts(
     Ok(written)
 }
 
-/// How late turns to write came that this thread alone had to keep.
+/// Lateness of scheduled writes that this thread caused.
 struct Turns {
     /// In nanoseconds.
     lateness: Histogram<7>,
-    /// Since then the socket has had room.
+    /// The time since which the socket has had room.
     free: Instant,
 }
 
@@ -392,19 +396,20 @@ impl Turns {
             free: start,
         }
     }
-    /// The turn that is due at `due` comes now. One whose time passed while the socket was full says nothing of this thread.
+    /// Records that the write due at `due` happens now. A write that became due while the socket
+    /// was full is not counted.
     fn begin(&mut self, due: Instant, now: Instant) {
         if self.free <= due {
             self.lateness.record(now.saturating_since(due).as_nanos());
         }
     }
-    /// The socket was waited for, until now.
+    /// Records that the socket was full until now.
     fn waited(&mut self, now: Instant) {
         self.free = now;
     }
 }
 
-/// What the two ends of a flow do.
+/// The roles of the two ends of a flow.
 fn roles(
     flow: &ResolvedFlow,
     seed: u64,
@@ -458,14 +463,15 @@ fn roles(
 mod tests {
     use super::*;
 
-    /// Fails for turns that count the wait for the socket, and for such as count nothing any more once they have waited.
+    /// Detects lateness that includes the wait for the socket, and lateness that is no longer
+    /// counted after a wait.
     #[test]
     fn a_wait_for_the_socket_is_not_lateness() {
         let at = Instant::from_millis;
         let mut turns = Turns::from(at(0));
         turns.begin(at(10), at(11));
         turns.waited(at(35));
-        // Its time passed while the socket was full.
+        // Became due while the socket was full.
         turns.begin(at(20), at(35));
         turns.begin(at(40), at(43));
         let late: Vec<_> = [50.0, 100.0]

@@ -1,9 +1,10 @@
-//! UDP flows: a thread that writes by the clock, and one that reads and counts.
+//! UDP flows: one thread writes on a schedule, another reads and counts.
 //!
-//! What leaves when is worked out as in the simulator. A datagram carries its number in its first octets, as far as it
-//! has room, and behind it octets that belong to this number alone, so that what is read can be compared. Its
-//! delay is from its writing to when the engine gives it to the receiver's kernel, both by the run's clock: the kernel's own
-//! stamps are of the wall clock, which may be set at any time.
+//! The schedule is computed as in the simulator. A datagram carries its number in its first octets,
+//! as far as it has room, followed by octets that depend on the number, so that the content can be
+//! verified. Its delay is the time from its writing until the engine gives it to the receiver's
+//! kernel, both by the run's clock: the kernel's timestamps use the wall clock, which may be set at
+//! any time.
 
 use std::{
     collections::VecDeque,
@@ -30,40 +31,43 @@ use crate::{
 
 /// Octets of a datagram's number.
 const NUMBER: usize = 8;
-/// So many datagrams behind the latest one that has arrived are remembered; one that comes later yet has no delay.
+/// Send times are remembered for this many datagrams before the latest arrival; a later one has no
+/// delay.
 const REMEMBERED: u64 = 1 << 14;
-/// So many are remembered while none arrives.
+/// Send times that are remembered while no datagram arrives.
 const UNANSWERED: usize = 1 << 20;
-/// Datagrams of which may be known when they came, and that nobody has read: more than a socket holds.
+/// Arrival times that are remembered for unread datagrams: more than a socket holds.
 const STAMPED: usize = 1 << 16;
-/// What a socket may hold, so that a thread that runs late loses nothing: 16 MiB, or as much as we may ask for.
+/// Size of a socket buffer, so that a late thread loses nothing: 16 MiB, or the most that this
+/// process may have.
 const BUFFER: usize = 16 << 20;
 
-/// When the datagrams of a flow left, as both ends know it.
+/// The send times of a flow's datagrams, shared by both ends.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Sent>>);
 
 #[derive(Debug, Default)]
 struct Sent {
-    /// The number of the first of `times`.
+    /// The number of the first entry of `datagrams`.
     first: u64,
-    /// When each left, [`Instant::NEVER`] for one that has arrived; and its octets.
+    /// The send time and the length of each datagram. The time is [`Instant::NEVER`] after it has
+    /// arrived.
     datagrams: VecDeque<(Instant, usize)>,
 }
 
-/// When datagrams of a flow came to the receiver's host, by what they begin with. A socket gives them in this order, but for
-/// those that the kernel has lost.
+/// Arrival times of a flow's datagrams at the receiver's host, by their first octets. A socket
+/// returns datagrams in this order, without the datagrams that the kernel dropped.
 #[derive(Debug, Clone, Default)]
 pub struct Stamps(Arc<Mutex<VecDeque<(Beginning, Instant)>>>);
 
-/// The first octets of a datagram, and how many it has.
+/// The first octets of a datagram, and its length.
 type Beginning = ([u8; NUMBER], usize);
 
 impl Stamps {
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(Beginning, Instant)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// This one came then.
+    /// Records the arrival of a packet.
     pub fn came(&self, packet: &Transport<Frame>, at: Instant) {
         if let Transport::Datagram(frame) = packet {
             let mut stamps = self.lock();
@@ -73,12 +77,12 @@ impl Stamps {
             }
         }
     }
-    /// When the datagram that was read now had come.
+    /// The arrival time of the datagram that was read now.
     fn take(&self, payload: &[u8]) -> Option<Instant> {
         let mut stamps = self.lock();
         let wanted = begin(payload);
         let place = stamps.iter().position(|(of, _)| *of == wanted)?;
-        // The kernel has lost those before it.
+        // The kernel dropped the datagrams before it.
         stamps.drain(..=place).next_back().map(|(_, at)| at)
     }
 }
@@ -90,16 +94,16 @@ fn begin(payload: &[u8]) -> Beginning {
     (octets, payload.len())
 }
 
-/// What is known of a datagram that arrives.
+/// The record of an arriving datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// It left then with so many octets, and arrives for the first time.
+    /// Sent then with this length; arrives for the first time.
     Left(Instant, usize),
-    /// It left with so many octets, and has been there before.
+    /// A duplicate of a datagram of this length.
     Again(usize),
-    /// Nothing: it is too old, or has no number.
+    /// No record: too old, or without a number.
     Nothing,
-    /// It was never written.
+    /// Never written.
     Never,
 }
 
@@ -137,39 +141,39 @@ impl Log {
     }
 }
 
-/// What an end has counted.
+/// Counts of an end.
 #[derive(Debug, Clone, Default)]
 pub struct Counted {
     /// Datagrams written, or read, from the run's start to its end.
     pub datagrams: u64,
-    /// Of these, in the measured time.
+    /// Datagrams in the measured time.
     pub measured_datagrams: u64,
-    /// Payload bytes read in the measured time, those of doubled datagrams once.
+    /// Payload bytes read in the measured time, without duplicates.
     pub delivered_bytes: u64,
-    /// Delays of what was read in the measured time.
+    /// Delays of datagrams read in the measured time.
     pub delay: OneWayDelay,
 }
 
-/// The end that writes.
+/// The writing end.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub schedule: Schedule,
-    /// When its application stops.
+    /// The time at which its application stops.
     pub stop: Instant,
     /// The octet that holds the DSCP.
     pub class: u8,
     pub log: Log,
-    /// What it writes, but for the datagram's number.
+    /// The content, except the datagram's number.
     pub content: Stream,
 }
 
-/// The end that reads.
+/// The reading end.
 #[derive(Debug, Clone)]
 pub struct Sink {
     pub log: Log,
-    /// When datagrams came.
+    /// Arrival times of datagrams.
     pub stamps: Stamps,
-    /// What is written, but for the datagram's number.
+    /// The expected content, except the datagram's number.
     pub content: Stream,
 }
 
@@ -207,7 +211,7 @@ impl Source {
             let payload = &mut octets[..sending.payload as usize];
             fill(self.content, counted.datagrams, payload);
             let now = clock.now();
-            // Before it is in flight, or it could arrive first.
+            // Recorded before the datagram is sent, because it could arrive first.
             self.log.left(now, payload.len());
             if !write(&socket, payload, stage)? {
                 break;
@@ -224,28 +228,29 @@ impl Source {
     }
 }
 
-/// The octets of a datagram.
+/// Fills in the octets of a datagram.
 fn fill(content: Stream, number: u64, payload: &mut [u8]) {
     let (head, rest) = payload.split_at_mut(payload.len().min(NUMBER));
     head.copy_from_slice(&number.to_le_bytes()[..head.len()]);
     content.numbered(number).peek(rest);
 }
 
-/// Reports of routers that may come between two datagrams.
+/// Reports of routers that may arrive between two datagrams.
 const REPORTS: u32 = 16;
 
-/// Writes one datagram. Not if the run ended before the kernel would take it.
+/// Writes one datagram. Returns false if the run ended before the kernel accepted it.
 fn write(socket: &UdpSocket, payload: &[u8], stage: &Stage) -> io::Result<bool> {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     let mut refused = 0;
     loop {
         match socket.send(payload) {
             Ok(_) => return Ok(true),
-            // A router's report of an earlier datagram, unless it is this one that the device cannot take.
+            // The error belongs to a router's report about an earlier datagram, unless the device
+            // cannot take this one.
             Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) && refused < REPORTS => {
                 refused += 1;
             }
-            // The last is what was said of an earlier datagram.
+            // ConnectionRefused reports an error of an earlier datagram.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -260,7 +265,7 @@ fn write(socket: &UdpSocket, payload: &[u8], stage: &Stage) -> io::Result<bool> 
 }
 
 impl Sink {
-    /// Reads what arrives at `address`, to the end of the run.
+    /// Reads the datagrams that arrive at `address` until the end of the run.
     pub fn run(
         self,
         address: SocketAddr,
@@ -291,7 +296,8 @@ impl Sink {
                         break;
                     }
                     if stage.is_over() {
-                        // What the engine gave to the kernel is there by now.
+                        // All datagrams that the engine gave to the kernel are in the socket by
+                        // now.
                         is_over = true;
                         socket.set_nonblocking(true)?;
                     }
@@ -308,7 +314,8 @@ impl Sink {
 }
 
 fn enlarge(socket: &UdpSocket, receives: bool) {
-    // Without the right to more it is as much as everybody may have; what is lost for it the audit tells.
+    // Without privileges the buffer has the size that any process may set. The audit reports the
+    // resulting losses.
     if receives {
         if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER).is_err() {
             let _ = sockopt::set_socket_recv_buffer_size(socket, BUFFER);
@@ -318,14 +325,14 @@ fn enlarge(socket: &UdpSocket, receives: bool) {
     }
 }
 
-/// What is known of the datagrams read.
+/// The state of reading.
 struct Reader {
     sink: Sink,
     window: (Instant, Instant),
-    /// The highest number so far.
+    /// The highest number received.
     latest: u64,
     counted: Counted,
-    /// The first octet that is not what was written.
+    /// The first octet that differs from the written one.
     wrong: Option<Wrong>,
     expected: Vec<u8>,
 }
@@ -363,8 +370,8 @@ impl Reader {
         }
     }
 
-    /// Compares a datagram with what was written under its number. Of one that has room for its number alone, no more can
-    /// be said than that such a one was written, and how long it was.
+    /// Compares a datagram with the one written under its number. If it has room for the number
+    /// alone, only its existence and its length are verified.
     fn compare(&mut self, number: u64, known: Known, payload: &[u8]) {
         let len = match known {
             Known::Left(_, len) | Known::Again(len) => len,
@@ -384,7 +391,8 @@ impl Reader {
         });
     }
 
-    /// A datagram's number: of those that its octets can mean, the one nearest to the latest.
+    /// A datagram's number. Its octets can mean several numbers; the result is the one nearest to
+    /// the latest.
     fn number(&mut self, payload: &[u8]) -> Option<u64> {
         let room = payload.len().min(NUMBER);
         let unused = u32::try_from(NUMBER - room).ok()? * 8;
@@ -422,9 +430,9 @@ mod tests {
         payload
     }
 
-    /// Fails for a reader that looks at numbers alone, or at lengths.
+    /// Detects a reader that checks only numbers, or only lengths.
     #[test]
-    fn what_is_changed_cut_or_made_up_is_found() {
+    fn changed_truncated_and_invented_datagrams_are_detected() {
         let log = Log::default();
         for _ in 0..10 {
             log.left(Instant::START, 100);
@@ -442,7 +450,7 @@ mod tests {
             })
         };
         let right = datagram(7, 100);
-        // One that comes again is compared too.
+        // Duplicates are compared too.
         assert_eq!([wrong(&right), wrong(&right)], [None, None]);
         let changed = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut payload = right.clone();
@@ -454,16 +462,17 @@ mod tests {
         assert_eq!(changed(&|payload| payload.truncate(98)), at(98, 7));
         assert_eq!(changed(&|payload| payload.push(0)), at(100, 7));
         assert_eq!(changed(&|payload| payload.insert(60, right[59])), at(60, 7));
-        // The number of another, and of none.
+        // The number of another datagram, and a number that was never written.
         assert_eq!(changed(&|payload| payload[0] = 6), at(8, 6));
         assert_eq!(changed(&|payload| payload[0] = 11), at(0, 11));
         assert_eq!(wrong(&datagram(10, 4)), None);
         assert_eq!(wrong(&datagram(11, 4)), at(0, 11));
     }
 
-    /// Fails for stamps that go by order alone, and for those that keep what was lost in the kernel for ever.
+    /// Detects arrival times that are matched by order alone, and entries of datagrams dropped by
+    /// the kernel that are kept forever.
     #[test]
-    fn a_datagram_finds_its_stamp() {
+    fn a_datagram_gets_its_arrival_time() {
         let stamps = Stamps::default();
         let came = |number: u64, len: usize, at: u64| {
             let mut octets = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17];
@@ -492,9 +501,9 @@ mod tests {
         assert_eq!((taken(0, 100), stamps.lock().len()), (None, STAMPED));
     }
 
-    /// Fails for a reader that takes the octets for the number.
+    /// Detects a reader that takes the octets as the number.
     #[test]
-    fn numbers_go_on_where_there_is_little_room() {
+    fn numbers_continue_in_datagrams_with_little_room() {
         let mut reader = reader(&Log::default());
         for number in [0, 100, 200, 256, 255, 380, 505] {
             let octets = u64::to_le_bytes(number);
@@ -504,9 +513,9 @@ mod tests {
         assert_eq!(reader.number(&[]), None);
     }
 
-    /// Fails for a reader that counts a doubled datagram twice, or one from outside the measured time.
+    /// Detects a reader that counts a duplicate twice, or a datagram outside the measured time.
     #[test]
-    fn each_datagram_counts_once_and_in_time() {
+    fn each_measured_datagram_counts_once() {
         let log = Log::default();
         for ms in 0..5 {
             log.left(Instant::from_millis(ms), 100);
@@ -522,9 +531,9 @@ mod tests {
         assert_eq!(counted.delay.mean_ms(), Some(12.0));
     }
 
-    /// Fails for a log that keeps all, or one that forgets what is in flight.
+    /// Detects a log that keeps everything, and one that drops datagrams in flight.
     #[test]
-    fn the_log_forgets_what_is_old() {
+    fn the_log_drops_old_entries() {
         let log = Log::default();
         for ms in 0..100_000 {
             log.left(Instant::from_millis(ms), 1);

@@ -1,8 +1,10 @@
-//! What limited a sender: the shares of time in the summary, from what the kernel says of its socket every 10 ms.
+//! Limits of a sender: the shares of time in the summary, computed from the kernel's state of its
+//! socket every 10 ms.
 //!
-//! `tcpi_busy_time`, `tcpi_rwnd_limited` and `tcpi_sndbuf_limited` (`linux/tcp.h`) are counters of time, and the classes behind them
-//! exclude each other. A sender that is not busy is limited by its application. What is left of the busy time goes by the
-//! socket's state when it is asked; `docs/concepts/tcp.md` has the definitions.
+//! `tcpi_busy_time`, `tcpi_rwnd_limited` and `tcpi_sndbuf_limited` (`linux/tcp.h`) are counters of
+//! time, whose classes exclude each other. A sender that is not busy is limited by its application.
+//! The rest of the busy time is assigned by the socket's state at the sample;
+//! `docs/concepts/tcp.md` has the definitions.
 
 use anabranch_core::units::Instant;
 use serde_json::{Map, Value};
@@ -11,7 +13,7 @@ use crate::{apps::sampler::Sample, kernel::sys::tcp_info::TcpInfo};
 
 /// `TCP_ESTABLISHED`.
 const ESTABLISHED: u8 = 1;
-/// `TCP_CA_Recovery`; `TCP_CA_Loss` comes after it.
+/// `TCP_CA_Recovery`; `TCP_CA_Loss` is the next value.
 const RECOVERY: u8 = 3;
 
 /// Microseconds in which each limit held.
@@ -23,7 +25,7 @@ struct Times {
     application: f64,
 }
 
-/// What the rest of a busy time is due to.
+/// The limit to which the rest of a busy time is assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Cwnd,
@@ -35,7 +37,7 @@ enum Rest {
 }
 
 impl Rest {
-    /// `rwnd`: the receive window limited the sender since it was asked before.
+    /// `rwnd`: the receive window limited the sender since the previous sample.
     const fn of(info: &TcpInfo, rwnd: bool, is_paced: bool) -> Self {
         if info.ca_state >= RECOVERY {
             Self::Other
@@ -50,7 +52,7 @@ impl Rest {
         } else if is_paced {
             Self::Other
         } else {
-            // Less than a burst may leave, and waits for more.
+            // The window permits less than a burst, which waits for more.
             Self::Cwnd
         }
     }
@@ -61,7 +63,7 @@ const fn is_open(info: &TcpInfo) -> bool {
 }
 
 impl Times {
-    /// Adds what lies between two samples, as far as it is a `part` of what counts.
+    /// Adds the interval between two samples, weighted with the `part` of it that is measured.
     fn add(&mut self, [before, after]: [&Sample; 2], part: f64, is_paced: bool) {
         let since = |of: fn(&TcpInfo) -> u64| {
             part * of(&after.info).saturating_sub(of(&before.info)) as f64
@@ -72,7 +74,8 @@ impl Times {
         let send_buffer = since(|info| info.sndbuf_limited_us);
         self.rwnd += rwnd;
         self.send_buffer += send_buffer;
-        // The counters go by the kernel's tick: what one interval has too much the next has too little.
+        // The counters advance with the kernel's tick: an excess in one interval is a deficit in
+        // the next.
         if is_open(&before.info) {
             self.application += span - busy;
         }
@@ -86,7 +89,7 @@ impl Times {
         }
     }
 
-    /// Of a sender's samples between `start` and `end`.
+    /// Times from a sender's samples between `start` and `end`.
     fn of(samples: &[Sample], (start, end): (Instant, Instant), is_paced: bool) -> Self {
         let mut samples: Vec<&Sample> = samples.iter().collect();
         samples.sort_by_key(|sample| sample.at);
@@ -151,7 +154,7 @@ mod tests {
         }
     }
 
-    /// In per cent.
+    /// In percent.
     fn shares(of: impl Fn(u64) -> TcpInfo, is_paced: bool) -> [String; 4] {
         let samples: Vec<Sample> = (0..=100).map(|n| sample(10 * n, of(10 * n))).collect();
         let mut summary = Map::new();
@@ -186,7 +189,8 @@ mod tests {
             ..written(at)
         };
         assert_eq!(shares(blocked, false), ["0", "0", "100", "0"]);
-        // Half of the time the receive window's, a quarter the send buffer's, a quarter idle.
+        // Half of the time limited by the receive window, a quarter by the send buffer, a quarter
+        // idle.
         let counted = |at| TcpInfo {
             busy_us: at * 750,
             rwnd_limited_us: at * 500,

@@ -1,5 +1,5 @@
-//! Moments at which a flow's own time is over: its file is whole, or a program at one of its ends has ended. The engine, which
-//! alone sees packets, notes there what has arrived.
+//! Moments at which a flow is over before the run: its file is complete, or a program at one of its
+//! ends has exited. Only the engine sees packets, so it records the arrived bytes at these moments.
 
 use std::{
     collections::BTreeSet,
@@ -11,14 +11,14 @@ use std::{
 
 use anabranch_core::units::Instant;
 
-/// IP bytes of a flow that have arrived in the measured time, and until when.
+/// IP bytes of a flow that arrived in the measured time until `at`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Arrived {
     pub at: Instant,
     pub ip_bytes: u64,
 }
 
-/// Flows to be noted.
+/// Flows that are over.
 #[derive(Debug, Default)]
 pub struct Marks {
     is_any: AtomicBool,
@@ -32,7 +32,7 @@ struct Flows {
 }
 
 impl Marks {
-    /// This flow's own time is over now.
+    /// Marks this flow as over.
     pub fn add(&self, flow: usize) {
         let mut flows = self.lock();
         flows.fresh.push(flow);
@@ -40,9 +40,9 @@ impl Marks {
         self.is_any.store(true, Ordering::Release);
     }
 
-    /// Those that were added since.
+    /// The flows marked since the last call.
     pub fn take(&self) -> Vec<usize> {
-        // The engine looks in every turn.
+        // The engine checks this in every turn.
         if !self.is_any.load(Ordering::Relaxed) {
             return Vec::new();
         }
@@ -50,7 +50,7 @@ impl Marks {
         std::mem::take(&mut self.lock().fresh)
     }
 
-    /// Whether this flow's own time has ever been over.
+    /// Whether this flow has been marked.
     pub fn has(&self, flow: usize) -> bool {
         self.lock().all.contains(&flow)
     }

@@ -1,4 +1,4 @@
-//! Programs of the user's, run inside a host.
+//! Programs of the user, run inside a host.
 
 use std::{
     env, fs, io,
@@ -24,41 +24,41 @@ use crate::{
     plan::{names, refusal::Refusal},
 };
 
-/// So long a program may take to end once it is asked to.
+/// Time that a program has to exit after SIGTERM.
 const GRACE: Pause = Pause::from_millis(500);
 
-/// A program and where it runs.
+/// A program and its host.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The node.
+    /// The index of the node.
     pub host: usize,
-    /// It and its arguments.
+    /// The program and its arguments.
     pub words: Vec<String>,
-    /// By which it finds the other hosts (hosts(5)).
+    /// The table of host names (hosts(5)).
     pub names: String,
-    /// It has the terminal, and the run ends with it.
+    /// Whether it is a shell: it has the terminal, and the run ends with it.
     pub is_shell: bool,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ended {
-    /// Where it ran.
+    /// The host where it ran.
     pub host: String,
-    /// What was run.
+    /// The program and its arguments.
     pub command: Vec<String>,
-    /// Its exit status; `null` for one that a signal ended.
+    /// Its exit status; `null` if a signal ended it.
     pub status: Option<i32>,
-    /// The run was over and it was told to end.
+    /// Whether it was asked to end because the run was over.
     pub stopped: bool,
-    /// It had a PID namespace of its own, so that nothing that it started can have stayed behind.
+    /// Whether it had a separate PID namespace, so that no descendant survives.
     pub contained: bool,
-    /// It could find other hosts by their names.
+    /// Whether it could resolve the names of other hosts.
     pub names: bool,
 }
 
 impl Program {
-    /// Those of a scenario.
+    /// The programs of a scenario.
     pub fn all(resolved: &Resolved) -> Vec<Self> {
         let hosts = resolved.attached.iter().enumerate();
         let given = hosts.filter_map(|(host, attached)| Some((host, attached.exec.as_ref()?)));
@@ -75,7 +75,7 @@ impl Program {
             .collect()
     }
 
-    /// Runs it to its end, or to the run's; from the start of the clock on.
+    /// Runs it from the start of the clock until it exits or the run ends.
     ///
     /// # Errors
     /// If there is no such program.
@@ -118,7 +118,7 @@ impl Program {
         if self.is_shell {
             stage.left.store(true, Ordering::Relaxed);
         } else {
-            // What it has started and left.
+            // Kills descendants that are still in its process group.
             self.signal(&child, Signal::KILL);
         }
         Ok(Some(Ended {
@@ -135,7 +135,7 @@ impl Program {
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]);
         if !self.is_shell {
-            // Standard output is the result's.
+            // Standard output is reserved for the result.
             command
                 .stdin(Stdio::null())
                 .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
@@ -145,7 +145,7 @@ impl Program {
             .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", self.words[0])))
     }
 
-    /// A shell is in our own process group: that of the terminal.
+    /// A shell is in our process group, which is the terminal's.
     fn signal(&self, Contained { child, .. }: &Contained, signal: Signal) {
         let send = if self.is_shell {
             kill_process
@@ -153,16 +153,16 @@ impl Program {
             kill_process_group
         };
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        // What is no more needs no signal.
+        // A process that has ended needs no signal.
         let _ = id.map(|id| send(id, signal));
     }
 }
 
-/// Where programs are looked for in an environment without `PATH` (execvp(3)).
+/// Search path in an environment without `PATH` (execvp(3)).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Why a program cannot be started and what to do, as far as that is known before: what the kernel makes of the file only
-/// the start tells.
+/// The reason why a program cannot be started, and the remedy, as far as they are known in advance:
+/// only the start shows whether the kernel can execute the file.
 #[must_use]
 pub fn hindrance(words: &[String]) -> Option<(String, String)> {
     let expected = |what: &str| format!("expected {what}");
@@ -204,7 +204,7 @@ pub fn hindrance(words: &[String]) -> Option<(String, String)> {
     ))
 }
 
-/// Why a file is no program; `None` if it may be one.
+/// The reason why a file is not a program; `None` if it may be one.
 fn unfit(file: &Path) -> Option<String> {
     match fs::metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -232,10 +232,10 @@ fn programs(folders: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Whether hosts' programs can be started, as far as that is known before.
+/// Checks whether the programs of hosts can be started, as far as that is known in advance.
 ///
 /// # Errors
-/// With the first that cannot.
+/// With the first program that cannot be started.
 pub fn check<'a>(
     programs: impl IntoIterator<Item = &'a Program>,
     nodes: &[String],
@@ -246,7 +246,7 @@ pub fn check<'a>(
         return Ok(());
     };
     let host = &nodes[program.host];
-    // A shell's stands in no file.
+    // A shell has no position in a file.
     let path: &[&str] = if program.is_shell {
         &[]
     } else {
@@ -256,7 +256,7 @@ pub fn check<'a>(
 }
 
 impl Ended {
-    /// Whether it failed by itself.
+    /// Whether it failed without being stopped.
     #[must_use]
     pub fn failed(&self) -> bool {
         !self.stopped && self.status != Some(0)

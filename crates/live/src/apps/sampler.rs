@@ -1,4 +1,5 @@
-//! Looks at every socket every 10 ms (contract: `mean_srtt_ms`), and where a flow's measured time begins or ends.
+//! Samples every socket every 10 ms (contract: `mean_srtt_ms`), and at the start and end of each
+//! flow's measured time.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -9,21 +10,21 @@ use crate::{
 
 const EVERY: Duration = Duration::from_millis(10);
 
-/// A socket at one moment.
+/// The state of a socket at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// When.
+    /// The time of the sample.
     pub at: Instant,
     /// Index into the scenario's flows.
     pub flow: usize,
-    /// Which end.
+    /// The end of the flow.
     pub side: Side,
-    /// What the kernel says, or our own TCP.
+    /// The state from the kernel, or from our own TCP.
     pub info: TcpInfo,
 }
 
 impl Sample {
-    /// A socket now; `None` if the kernel says nothing of it.
+    /// Samples a socket now; `None` if its state is unavailable.
     #[must_use]
     pub fn of(flow: usize, side: Side, socket: &Socket, clock: Clock) -> Option<Self> {
         let info = socket.info(clock.now()).ok()?;
@@ -37,7 +38,8 @@ impl Sample {
     }
 }
 
-/// Samples at regular times and at `edges` until the run is over; the last ones are taken at its end. In order of time.
+/// Samples at regular times and at `edges` until the run is over, and once at its end. Ordered by
+/// time.
 pub fn run(clock: Clock, end: Instant, mut edges: Vec<Instant>, stage: &Stage) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut due = Instant::START;
@@ -56,7 +58,7 @@ pub fn run(clock: Clock, end: Instant, mut edges: Vec<Instant>, stage: &Stage) -
         if clock.now() >= end || stage.is_over() {
             break;
         }
-        // What was missed is missed.
+        // Missed sampling times are skipped.
         while due <= clock.now() {
             due = due + EVERY;
         }

@@ -1,5 +1,5 @@
-//! The sockets of TCP: how they are made, what they are told before they connect or listen, and how their streams are written and read
-//! so that nobody waits for long.
+//! TCP sockets: creation, options before they connect or listen, and reads and writes that return
+//! soon.
 
 use std::{
     cell::Cell,
@@ -29,12 +29,12 @@ use crate::{
     plan::settings::{OptionError, SocketOption, SocketSettings},
 };
 
-/// Connections that may wait to be taken: as many as the kernel permits (`net.core.somaxconn`).
+/// Connections that may wait to be accepted: as many as the kernel permits (`net.core.somaxconn`).
 const BACKLOG: i32 = 65_535;
-/// Written or read at once.
+/// Octets per write or read.
 pub const CHUNK: usize = 128 << 10;
 
-/// Nobody waits for longer.
+/// The longest wait of a call.
 const MOMENT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: LOOK.subsec_nanos() as _,
@@ -42,19 +42,19 @@ const MOMENT: Timespec = Timespec {
 const AT_ONCE: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 impl SocketSettings {
-    /// Before a socket listens or connects.
+    /// Sets the options of a socket before it listens or connects.
     pub fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
         Ok(self.try_on(socket)?)
     }
 
-    /// Before a socket connects: where it connects from.
+    /// Binds a socket to its local address before it connects.
     pub fn bind_local(&self, socket: &impl AsFd) -> io::Result<()> {
         self.local.map_or(Ok(()), |address| {
             Ok(bind(socket, &SocketAddr::new(address, 0))?)
         })
     }
 
-    /// The same, with which option it was that the socket would not have.
+    /// As [`Self::apply`], but an error names the option that the socket refused.
     pub fn try_on(&self, socket: &impl AsFd) -> Result<(), OptionError> {
         let failed = |option| move |source| OptionError { option, source };
         if let Some(congestion) = &self.congestion {
@@ -72,17 +72,17 @@ impl SocketSettings {
 }
 
 impl SocketSettings {
-    /// Linux (6.6 and later) forgets the bound of a window when it learns how large packets are in memory, so it is told again with every
-    /// read. It costs nothing where it has not changed.
+    /// Sets the bound of the receive window again, at each read. Linux (6.6 and later) discards it
+    /// when it learns the memory size of packets. An unchanged bound costs nothing.
     pub fn hold_window(&self, socket: &impl AsFd) {
         if let Some(bytes) = self.window {
-            // It was taken before; a connection that is gone has none.
+            // The socket accepted the bound before; only a closed connection refuses it.
             drop(tcp_info::bound_window(socket, bytes));
         }
     }
 }
 
-/// The octet of the DSCP, of a socket of either family. 0 is what a socket has anyway.
+/// Sets the octet of the DSCP on a socket of either family. 0 is the default.
 pub fn set_class(socket: &impl AsFd, class: u8) -> io::Result<()> {
     if class == 0 {
         return Ok(());
@@ -94,7 +94,7 @@ pub fn set_class(socket: &impl AsFd, class: u8) -> io::Result<()> {
     Ok(())
 }
 
-/// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.
+/// Prepares a socket for data: calls time out soon, and closing it leaves no state.
 pub fn prepare(socket: &impl AsFd, settings: &SocketSettings) -> io::Result<()> {
     for timeout in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
         sockopt::set_socket_timeout(socket, timeout, Some(LOOK))?;
@@ -103,7 +103,8 @@ pub fn prepare(socket: &impl AsFd, settings: &SocketSettings) -> io::Result<()> 
     Ok(sockopt::set_socket_linger(socket, Some(Pause::ZERO))?)
 }
 
-/// A socket that listens. What connections inherit is set before one can come: some of it counts from the first packet on.
+/// Opens a listening socket. Options that connections inherit are set first, because some apply
+/// from the first packet on.
 pub fn listen_at(address: SocketAddr, settings: &SocketSettings) -> io::Result<TcpListener> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(family(address), SocketType::STREAM, flags, None)?;
@@ -133,7 +134,7 @@ pub(crate) fn accept(listener: &TcpListener, stage: &Stage) -> io::Result<Option
     Ok(None)
 }
 
-/// A connection that stood, and what broke it off.
+/// An established connection, and the error that ended it.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
@@ -151,12 +152,12 @@ impl Connection {
         }
     }
 
-    /// How it ended other than by FIN, and when a call first said so.
+    /// The kind of an end other than by FIN, and the time at which a call first reported it.
     pub fn broken(&self) -> Option<(Ended, Instant)> {
         self.broken.get()
     }
 
-    /// Whether this error of a call means that the connection is gone, which is noted.
+    /// Whether this error of a call means that the connection has ended. Records the end.
     fn is_broken_by(&self, error: &io::Error) -> bool {
         let ended = ending(error);
         if let Some(ended) = ended
@@ -175,8 +176,8 @@ impl Deref for Connection {
     }
 }
 
-/// How a connection has ended of which a call returns this error; `None` if it has not. A call that took too long
-/// returns `EAGAIN`, so `ETIMEDOUT` is the kernel's giving up.
+/// The end of a connection that this error of a call reports; `None` if it has not ended. A call
+/// that timed out returns `EAGAIN`, so `ETIMEDOUT` means that the kernel gave up.
 pub fn ending(error: &io::Error) -> Option<Ended> {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
@@ -190,16 +191,18 @@ pub fn ending(error: &io::Error) -> Option<Ended> {
     }
 }
 
-/// Whether a call only took too long, or was interrupted.
+/// Whether a call only timed out, or was interrupted.
 pub fn is_late(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// Writes `bytes` bytes of `content`, and says how many were. Room is waited for outside of writes: one that ended by a time-out would be
-/// made again, and every write sends what TCP had let wait for more. A full buffer takes nothing until the kernel reports room, which it
-/// does once a third is free, as for any program that blocks in writing: a write before that would find room as soon as anything is
-/// acknowledged.
+/// Writes `bytes` bytes of `content`, and returns the number written.
+///
+/// Waits for room outside of writes: a write that timed out would be repeated, and every write
+/// sends data that TCP had deferred. After the buffer was full, the next write waits until the
+/// kernel reports room, which it does when a third is free, as for any blocking writer. An earlier
+/// write would find room as soon as anything is acknowledged.
 pub(crate) fn write_while(
     stream: &Connection,
     content: &mut Stream,
@@ -208,7 +211,7 @@ pub(crate) fn write_while(
 ) -> io::Result<u64> {
     let mut chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
     let mut written = 0;
-    // Octets of the chunk that are made and not yet taken.
+    // The range of the chunk that is filled and not yet written.
     let mut made = 0..0;
     while written < bytes && going() {
         if made.is_empty() {
@@ -223,7 +226,8 @@ pub(crate) fn write_while(
                 written += n as u64;
                 made.start += n;
                 content.advance(n as u64);
-                // An empty buffer takes a millisecond to fill, for which no other writer or reader would have the processor.
+                // Filling an empty buffer takes a millisecond, in which no other thread would have
+                // the processor.
                 if written < bytes {
                     std::thread::yield_now();
                 }
@@ -237,7 +241,8 @@ pub(crate) fn write_while(
     Ok(written)
 }
 
-/// Waits for a moment until the kernel reports room, or the end of the connection. Whether it has.
+/// Waits for a moment until the kernel reports room, or the end of the connection. Returns whether
+/// it did.
 fn has_room(stream: &TcpStream) -> io::Result<bool> {
     match poll(&mut [PollFd::new(stream, PollFlags::OUT)], Some(&MOMENT)) {
         Ok(ready) => Ok(ready > 0),
@@ -246,7 +251,7 @@ fn has_room(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-/// Writes as much of `bytes` bytes as the socket takes at once, and says how much that was.
+/// Writes up to `bytes` bytes without waiting, and returns the number written.
 pub(crate) fn write_now(stream: &Connection, content: &mut Stream, bytes: u64) -> io::Result<u64> {
     let mut chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
     let mut written = 0;
@@ -268,7 +273,7 @@ pub(crate) fn write_now(stream: &Connection, content: &mut Stream, bytes: u64) -
     Ok(written)
 }
 
-/// Reads up to `bytes` bytes, and says how many there were.
+/// Reads up to `bytes` bytes, and returns their number.
 pub(crate) fn read_while(
     stream: &Connection,
     content: &mut Check,
@@ -295,7 +300,7 @@ pub(crate) fn read_while(
     Ok(read)
 }
 
-/// Whether the path ended a connection: it gave up, or the peer did.
+/// Whether a connection was ended by the path or by the peer.
 pub fn is_lost(error: &io::Error) -> bool {
     ending(error).is_some()
 }
@@ -323,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_calls_say_how_a_connection_ended() {
+    fn errors_of_calls_map_to_ends_of_connections() {
         let of = |errno: Errno| ending(&errno.into());
         assert_eq!(of(Errno::TIMEDOUT), Some(Ended::GaveUp));
         assert_eq!(of(Errno::HOSTUNREACH), Some(Ended::GaveUp));
@@ -335,9 +340,9 @@ mod tests {
         }
     }
 
-    /// Fails for settings that are made of the listening socket when a connection is there, or of nobody.
+    /// Detects options that are set only after a connection is accepted, or never.
     #[test]
-    fn connections_inherit_what_is_set() {
+    fn connections_inherit_the_options() {
         let listener = listen_at(here(0), &settings()).expect("a free port");
         let address = listener.local_addr().expect("bound");
         let _client = TcpStream::connect(address).expect("it listens");
@@ -346,9 +351,9 @@ mod tests {
         assert!(TcpInfo::of(&stream).expect("of TCP").snd_mss <= 700);
     }
 
-    /// Fails for a socket that can be reached before it has been told what its connections inherit.
+    /// Detects a socket that listens before the inherited options are set.
     #[test]
-    fn what_cannot_be_set_never_listens() {
+    fn a_refused_option_prevents_listening() {
         let port = {
             let free = TcpListener::bind(here(0)).expect("a free port");
             free.local_addr().expect("bound").port()
@@ -357,7 +362,7 @@ mod tests {
             congestion: Some("no-such-control".to_owned()),
             ..settings()
         };
-        // Taken by another: who binds first does not come to the settings.
+        // The port is taken: if bind came first, it would fail before the options are set.
         let _taken = TcpListener::bind(here(port)).expect("still free");
         let error = listen_at(here(port), &wrong).expect_err("no such control");
         assert_ne!(error.kind(), io::ErrorKind::AddrInUse);

@@ -1,4 +1,5 @@
-//! What the applications of a run share: the start, the end, the sockets that the sampler asks about, and what they noted of them.
+//! State that the applications of a run share: start, end, the sampled sockets, and further
+//! samples.
 
 use std::{
     io,
@@ -20,10 +21,10 @@ use crate::{
     },
 };
 
-/// So often a thread that waits for its peer looks whether the run is over.
+/// Interval at which a waiting thread checks whether the run is over.
 pub const LOOK: Pause = Pause::from_millis(20);
 
-/// Which end of a flow a socket is.
+/// The end of a flow at which a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// At `from`.
@@ -32,16 +33,14 @@ pub enum Side {
     Receiver,
 }
 
-/// A connection of our own TCP, which answers as the kernel does for one of its own.
+/// A connection of our own TCP that reports its state in the kernel's form.
 pub trait Informed: std::fmt::Debug + Send + Sync {
-    /// Its `TCP_INFO`.
     fn info(&self, now: Instant) -> TcpInfo;
 }
 
-/// Whom to ask about a connection.
+/// The source of a connection's state.
 #[derive(Debug)]
 pub enum Socket {
-    /// The kernel.
     Kernel(OwnedFd),
     /// Our own endpoint.
     Own(Arc<dyn Informed>),
@@ -49,7 +48,7 @@ pub enum Socket {
 
 impl Socket {
     /// # Errors
-    /// If the kernel has nothing to say of it.
+    /// If the kernel does not report its state.
     pub fn info(&self, now: Instant) -> io::Result<TcpInfo> {
         match self {
             Self::Kernel(socket) => TcpInfo::of(socket),
@@ -58,16 +57,16 @@ impl Socket {
     }
 }
 
-/// The connections of a run, for whoever asks about them.
+/// The connections of a run, for samplers.
 #[derive(Debug, Default)]
 pub struct Sockets {
     all: Mutex<Vec<(usize, Side, Socket)>>,
-    /// Watches what senders receive.
+    /// The filter on packets that senders receive.
     filter: OnceLock<OwnedFd>,
 }
 
 impl Sockets {
-    /// The kernel is not asked about this one any more, and this copy of it closed.
+    /// Removes a socket from sampling, and closes this copy of it.
     pub(crate) fn forget(&self, flow: usize, side: Side) {
         self.lock()
             .retain(|(of, which, _)| (*of, *which) != (flow, side));
@@ -80,11 +79,11 @@ impl Sockets {
         self.lock().push((flow, side, Socket::Kernel(copy)));
         Ok(())
     }
-    /// Every sender's socket is watched by this filter from now on.
+    /// Attaches this filter to every sender's socket from now on.
     pub fn watch_with(&self, filter: OwnedFd) {
         let _ = self.filter.set(filter);
     }
-    /// Watches a sender's socket, if anything watches them.
+    /// Attaches the filter to a sender's socket, if there is a filter.
     pub fn watch(&self, socket: &impl AsFd) -> io::Result<()> {
         self.filter
             .get()
@@ -98,27 +97,28 @@ impl Sockets {
     }
 }
 
-/// What all applications of a run share.
+/// State that all applications of a run share.
 #[derive(Debug, Default)]
 pub struct Stage {
     pub line: StartingLine,
     pub sockets: Sockets,
-    /// The run is over: everybody ends.
+    /// The run is over, and all threads end.
     pub over: AtomicBool,
     /// The user has left the shell.
     pub left: AtomicBool,
-    /// Moments at which a flow's own time is over.
+    /// Moments at which flows are over.
     pub marks: Arc<Marks>,
-    /// Programs that are to run, a shell not counted; those that have started, and those that have ended by themselves.
+    /// The number of programs except a shell; of these, the numbers that have started and that have
+    /// ended by themselves.
     pub programs: usize,
     pub started: AtomicUsize,
     pub ended: AtomicUsize,
-    /// Samples taken beside those at regular times.
+    /// Samples in addition to the regular ones.
     noted: Mutex<Vec<Sample>>,
 }
 
 impl Stage {
-    /// For so many programs.
+    /// State for this number of programs.
     pub fn of(marks: &Arc<Marks>, programs: usize) -> Self {
         Self {
             marks: Arc::clone(marks),
@@ -142,7 +142,7 @@ impl Stage {
         }
     }
 
-    /// Waits until then. Not if the run is over before.
+    /// Waits until `then`. Returns false if the run is over before.
     pub fn wait_until(&self, clock: Clock, then: Instant) -> bool {
         while clock.now() < then || !clock.until(then).is_zero() {
             if self.is_over() {
@@ -164,7 +164,7 @@ impl Stage {
             .extend(samples);
     }
 
-    /// What was sampled so.
+    /// The samples of [`Self::note`].
     pub fn take_noted(&self) -> Vec<Sample> {
         std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }

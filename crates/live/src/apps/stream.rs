@@ -1,11 +1,12 @@
-//! What applications write: octets that say where in the stream they stand, so that what is read can be checked.
+//! The content that applications write: octets that depend on their position in the stream, so that
+//! a reader can verify them.
 
 use std::fmt;
 
-/// The octets of one direction of one connection, or of one datagram, from the first on.
+/// The octets of one direction of a connection, or of one datagram.
 ///
-/// Each eight are a hash of their place and of the stream's key: no part of it looks like another, nor
-/// like another stream's.
+/// Each group of eight is a hash of its position and of the stream's key, so that no part resembles
+/// another part or another stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     key: u64,
@@ -13,7 +14,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// What the end `side` (0 at `from`, 1 at `to`) of a flow writes.
+    /// The content that end `side` (0 at `from`, 1 at `to`) of a flow writes.
     pub const fn written_by(flow: usize, side: usize) -> Self {
         Self {
             key: (((flow as u64) << 1) | side as u64) + 1,
@@ -21,7 +22,7 @@ impl Stream {
         }
     }
 
-    /// What one of many does: a transfer or a datagram of a flow, counted from 0.
+    /// The content of one transfer or datagram of a flow, counted from 0.
     pub const fn numbered(self, number: u64) -> Self {
         Self {
             key: mix(number, self.key),
@@ -29,12 +30,12 @@ impl Stream {
         }
     }
 
-    /// Octets up to here.
+    /// The number of octets already taken.
     pub const fn position(&self) -> u64 {
         self.position
     }
 
-    /// Fills `room` with the octets that come next, and stays where it is.
+    /// Fills `room` with the next octets, without advancing.
     pub fn peek(&self, room: &mut [u8]) {
         let mut at = self.position;
         let mut rest = room;
@@ -49,13 +50,14 @@ impl Stream {
         }
     }
 
-    /// So many have been taken.
+    /// Advances by a number of octets.
     pub const fn advance(&mut self, octets: u64) {
         self.position += octets;
     }
 }
 
-/// The finalizer of `SplitMix64` (Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014).
+/// The finalizer of `SplitMix64` (Steele et al., "Fast Splittable Pseudorandom Number Generators",
+/// 2014).
 const fn mix(place: u64, key: u64) -> u64 {
     let mut z = place
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -65,16 +67,16 @@ const fn mix(place: u64, key: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// An octet that was read and is not what had been written there.
+/// The first octet that differs from the written one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrong {
     /// Counted from 0.
     pub octet: u64,
-    /// Of which transfer or datagram, where there are many.
+    /// The transfer or datagram, if the flow has many.
     pub part: Option<Part>,
 }
 
-/// One of the many that a flow may have, by its number.
+/// One of the transfers or datagrams of a flow, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Transfer(u64),
@@ -92,7 +94,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Compares what is read with what was written.
+/// Compares octets read with the octets written.
 #[derive(Debug, Clone)]
 pub struct Check {
     stream: Stream,
@@ -109,7 +111,7 @@ impl Check {
         }
     }
 
-    /// These octets come next.
+    /// Takes the next octets.
     pub fn take(&mut self, octets: &[u8]) {
         self.expected.resize(octets.len(), 0);
         self.stream.peek(&mut self.expected);
@@ -120,19 +122,18 @@ impl Check {
         self.stream.advance(octets.len() as u64);
     }
 
-    /// The stream ends here; it was to have `size` octets.
+    /// Takes the end of the stream, whose expected length is `size`.
     pub fn end(&mut self, size: u64) {
         if self.stream.position() != size {
             self.wrong.get_or_insert(self.stream.position().min(size));
         }
     }
 
-    /// Octets read.
     pub const fn read(&self) -> u64 {
         self.stream.position()
     }
 
-    /// The first that was not what had been written there.
+    /// The position of the first octet that differs from the written one.
     pub const fn wrong(&self) -> Option<u64> {
         self.wrong
     }
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn any_cut_of_a_stream_is_the_stream() {
+    fn content_is_independent_of_read_boundaries() {
         let whole = octets(3, 0, 1000);
         for (from, len) in [(0, 1), (1, 7), (3, 20), (8, 8), (500, 500)] {
             assert_eq!(
@@ -162,9 +163,10 @@ mod tests {
         }
     }
 
-    /// Fails for a check that ends with what has come, and for transfers that all look the same.
+    /// Detects a check that ignores missing or excess octets, and transfers that all have the same
+    /// content.
     #[test]
-    fn one_of_many_is_itself_and_whole() {
+    fn each_transfer_has_its_own_content_and_length() {
         let of = |number: u64, len: usize| {
             let mut room = vec![0; len];
             Stream::written_by(0, 0).numbered(number).peek(&mut room);
@@ -183,9 +185,9 @@ mod tests {
         assert_eq!(after(&of(5, 101), 100), Some(100));
     }
 
-    /// Fails for a check that looks at the number of octets alone, and for a pattern with a period of segments.
+    /// Detects a check of the number of octets alone, and a pattern whose period is a segment.
     #[test]
-    fn what_is_lost_doubled_or_swapped_is_found() {
+    fn lost_duplicated_and_swapped_data_is_detected() {
         let mut check = Check::of(Stream::written_by(0, 0));
         check.take(&octets(0, 0, 1448));
         check.take(&octets(0, 1448, 1448));

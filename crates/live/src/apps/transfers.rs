@@ -1,4 +1,5 @@
-//! Transfers one by one, each on a connection of its own: one thread opens and writes them all, another reads.
+//! Flows of many transfers, each on a separate connection: one thread opens and writes them all,
+//! another reads.
 
 use std::{
     collections::BTreeMap,
@@ -33,12 +34,12 @@ use crate::{
     plan::settings::SocketSettings,
 };
 
-/// Octets made and written at once: what a socket does not take of them is made again.
+/// Octets generated per write. Octets that the socket does not accept are generated again.
 const PART: usize = 16 << 10;
 /// `TCP_CLOSE`.
 const CLOSED: u8 = 7;
 
-/// The transfers that have begun, by the port that each goes out from.
+/// The transfers that have begun, by local port.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger(Arc<Mutex<BTreeMap<u16, Begun>>>);
 
@@ -56,10 +57,10 @@ impl Ledger {
     }
 }
 
-/// What an end has counted in the measured time.
+/// Counts of an end in the measured time.
 #[derive(Debug, Clone)]
 pub struct Counted {
-    /// Transfers begun, at the end that writes; completion times, at the one that reads.
+    /// Transfers begun, at the writing end; completion times, at the reading end.
     pub completions: Completions,
     /// Bytes read.
     pub delivered_bytes: u64,
@@ -67,9 +68,9 @@ pub struct Counted {
     pub sent_packets: u64,
     /// Segments retransmitted.
     pub retransmitted_packets: u64,
-    /// Of these, such as the peer had already.
+    /// Retransmissions of segments that the peer had already.
     pub spurious_retransmissions: u64,
-    /// Timeouts; `None` where the kernel does not count them.
+    /// Timeouts; `None` if the kernel does not count them.
     pub timeouts: Option<u64>,
 }
 
@@ -97,10 +98,10 @@ impl Counted {
         let retransmitted = since(|info| info.total_retrans);
         let syns = writing.syns(info).saturating_sub(writing.syns(before));
         let sent = since(|info| info.data_segs_out) + u64::from(syns);
-        // A FIN by itself is retransmitted, too, and carries no data.
+        // A retransmitted FIN without data counts as a retransmission too.
         self.sent_packets += sent.max(retransmitted);
         self.retransmitted_packets += retransmitted;
-        // A DSACK also reports a copy that the network made, of a segment that was sent once.
+        // A DSACK also reports a copy that the network made of a segment sent once.
         self.spurious_retransmissions += since(|info| info.dsack_dups).min(retransmitted);
         let timeouts = u64::from(info.total_rto.wrapping_sub(before.total_rto));
         self.timeouts = self
@@ -111,40 +112,40 @@ impl Counted {
     }
 }
 
-/// The end that writes.
+/// The writing end.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub arrivals: Arrivals,
-    /// From then on none begins.
+    /// No transfer begins from this time on.
     pub stop: Instant,
     pub ledger: Ledger,
-    /// What it writes, but for the transfer's number.
+    /// The content, except the transfer's number.
     pub content: Stream,
 }
 
-/// The end that reads.
+/// The reading end.
 #[derive(Debug, Clone)]
 pub struct Sink {
     pub ledger: Ledger,
-    /// What is written, but for the transfer's number.
+    /// The expected content, except the transfer's number.
     pub content: Stream,
 }
 
-/// A transfer, where it is written.
+/// A transfer at the writing end.
 #[derive(Debug)]
 struct Writing {
     stream: TcpStream,
     port: u16,
     content: Stream,
     size: u64,
-    /// What had been counted when the measured time began.
+    /// The state when the measured time began.
     before: TcpInfo,
-    /// Retransmissions of the SYN, once the connection has opened.
+    /// Retransmissions of the SYN, once the connection is open.
     opening: Option<u32>,
 }
 
 impl Writing {
-    /// SYNs that were retransmitted.
+    /// Retransmitted SYNs.
     fn syns(&self, info: &TcpInfo) -> u32 {
         let opening = self.opening.unwrap_or(info.total_retrans);
         info.total_retrans.min(opening)
@@ -203,7 +204,7 @@ impl Source {
                 stage.sockets.watch(&writing.stream)?;
                 open.push(writing);
             }
-            // What would begin after the stop is never drawn.
+            // A transfer after the stop is never drawn.
             let mut next = if self.arrivals.due < self.stop {
                 clock.until(self.arrivals.due).min(LOOK)
             } else {
@@ -250,7 +251,8 @@ impl Source {
         settings.apply(&socket)?;
         prepare(&socket, settings)?;
         settings.bind_local(&socket)?;
-        // The other end may ask for it as soon as it is in flight.
+        // Locked until the transfer is entered: the other end may look it up as soon as the SYN is
+        // in flight.
         let mut ledger = self.ledger.lock();
         match connect(&socket, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
@@ -277,7 +279,7 @@ fn count_open(counted: &mut Counted, open: &[Writing]) -> io::Result<()> {
     Ok(())
 }
 
-/// Something with a socket, and what it waits for.
+/// A socket and the event that it waits for.
 trait Waits: AsFd {
     fn what(&self) -> PollFlags;
 }
@@ -321,7 +323,7 @@ impl Writing {
         self.size - self.content.position()
     }
 
-    /// Does what can be done now. Whether it is not over.
+    /// Makes all progress that is possible now. Returns whether the transfer goes on.
     fn go_on(&mut self, chunk: &mut [u8]) -> io::Result<bool> {
         while self.left() > 0 {
             let left = usize::try_from(self.left()).unwrap_or(CHUNK);
@@ -339,11 +341,11 @@ impl Writing {
                 Err(error) => return Err(error),
             }
             if self.left() == 0 {
-                // What the path has broken off meanwhile is seen below.
+                // An error of the connection appears in the read below.
                 drop(self.stream.shutdown(Shutdown::Write));
             }
         }
-        // The peer closes once it has everything.
+        // The peer closes when it has received everything.
         let mut octets = [0; 64];
         match (&self.stream).read(&mut octets) {
             Ok(0) => Ok(false),
@@ -355,18 +357,19 @@ impl Writing {
     }
 }
 
-/// Whether a connection is not there yet, or will never be: a path that lets nothing through is no failure of ours.
+/// Whether a connection is not open yet or cannot open: a path that delivers nothing is not an
+/// error here.
 fn is_under_way(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotConnected
 }
 
-/// A transfer, where it is read.
+/// A transfer at the reading end.
 #[derive(Debug)]
 struct Reading {
     stream: TcpStream,
-    /// What it is; none of a connection that its other end has given up already.
+    /// The transfer and its check; `None` if the other end has already removed it.
     known: Option<(Begun, Check)>,
-    /// Both ends have said that they are done.
+    /// Both ends have closed their direction.
     is_closing: bool,
 }
 
@@ -382,7 +385,7 @@ impl Waits for Reading {
 }
 
 impl Sink {
-    /// Reads what arrives at `address`, to the end of the run.
+    /// Reads the transfers that arrive at `address` until the end of the run.
     pub fn run(
         self,
         (address, settings): (SocketAddr, &SocketSettings),
@@ -417,7 +420,7 @@ impl Sink {
                         });
                     }
                     Err(error) if is_late(&error) => break,
-                    // It was broken off while it waited.
+                    // The connection was aborted before it was accepted.
                     Err(error) if is_lost(&error) => {}
                     Err(error) => return Err(explain(error, open.len() + closing.len())),
                 }
@@ -436,7 +439,7 @@ impl Sink {
                     closing.push(ended);
                 }
             }
-            // To close a socket before its peer has acknowledged the end would break the connection off.
+            // Closing a socket before its peer has acknowledged the FIN would abort the connection.
             closing.retain(|one| TcpInfo::of(&one.stream).is_ok_and(|info| info.state != CLOSED));
         }
         Ok(Outcome {
@@ -448,7 +451,7 @@ impl Sink {
 }
 
 impl Reading {
-    /// The first octet that is not what was written.
+    /// The first octet that differs from the written one.
     fn wrong(&self) -> Option<Wrong> {
         let (begun, check) = self.known.as_ref()?;
         let octet = check.wrong()?;
@@ -458,7 +461,7 @@ impl Reading {
         })
     }
 
-    /// Reads what is there. Whether there is more to come.
+    /// Reads the available octets. Returns whether more may follow.
     fn go_on(
         &mut self,
         chunk: &mut [u8],
@@ -469,7 +472,7 @@ impl Reading {
         loop {
             match (&self.stream).read(chunk) {
                 Ok(0) => {
-                    // Only who has written all of it says that it is over.
+                    // The peer closes only after it has written everything.
                     if let Some((begun, check)) = &mut self.known {
                         check.end(begun.size);
                     }
@@ -505,9 +508,10 @@ mod tests {
     use super::*;
     use crate::kernel::namespace::Namespace;
 
-    /// A host that has ten ports, and a hundred transfers without timestamps. Fails for an end that says what the kernel says.
+    /// A host with ten ports starts many transfers without timestamps. Detects an end that passes
+    /// on the kernel's message alone.
     #[test]
-    fn a_host_without_a_free_port_says_so() {
+    fn a_host_without_a_free_port_explains_the_error() {
         let Ok(namespace) = Namespace::new() else {
             assert!(
                 std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),

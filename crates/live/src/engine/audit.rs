@@ -1,5 +1,4 @@
-//! The engine's own accounts: how late it was, what it lost, how busy it was; and whether a run may
-//! be believed.
+//! The engine's audit of a run: lateness, losses and load, and whether the results are valid.
 
 use std::{
     collections::BTreeMap,
@@ -21,19 +20,19 @@ use crate::{
     kernel::{clock::Clock, tun::Drops},
 };
 
-/// Past these a run is tainted.
+/// Limits above which a run is tainted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Limits {
-    /// 99th percentile of how late packets are released, in milliseconds.
+    /// 99th percentile of the lateness of released packets, in milliseconds.
     pub p99_lateness_ms: f64,
-    /// How late one packet may be, in milliseconds.
+    /// Greatest lateness of a packet, in milliseconds.
     pub max_lateness_ms: f64,
-    /// Packets that were lost between the kernel and the engine.
+    /// Packets lost between the kernel and the engine.
     pub io_drops: u64,
 }
 
 impl Default for Limits {
-    /// What they rest on is told in `docs/concepts/live.md`.
+    /// `docs/concepts/live.md` gives the reasons for these values.
     fn default() -> Self {
         Self {
             p99_lateness_ms: 2.0,
@@ -43,11 +42,11 @@ impl Default for Limits {
     }
 }
 
-/// What is written down while packets pass.
+/// Counters that are updated while packets pass.
 #[derive(Debug, Default)]
 pub struct Recorder {
     clock: OnceLock<Clock>,
-    /// What the time is, where the driver says so.
+    /// The current time, if the driver sets it (virtual time).
     said: OnceLock<AtomicU64>,
     counts: Mutex<Counts>,
     /// By flow.
@@ -75,14 +74,14 @@ struct Place {
     /// Sent by the host, and not taken before the end.
     left: u64,
     released: u64,
-    /// The kernel would not have them.
+    /// Refused by the kernel.
     undelivered: u64,
-    /// What routers answered the host that gets these packets.
+    /// Errors of routers, sent to the host that receives these packets.
     answered: u64,
 }
 
 impl Recorder {
-    /// For so many flows.
+    /// A recorder for this number of flows.
     pub fn of(flows: usize) -> Self {
         let counts = Counts {
             places: vec![[Place::default(); 2]; flows],
@@ -96,31 +95,31 @@ impl Recorder {
             marks: Arc::default(),
         }
     }
-    /// Moments at which a flow's own time is over.
+    /// Moments at which flows are over.
     pub const fn marks(&self) -> &Arc<Marks> {
         &self.marks
     }
-    /// When the datagrams of a flow came to its receiver.
+    /// Arrival times of a flow's datagrams at its receiver.
     pub fn stamps(&self, flow: usize) -> Stamps {
         self.stamps[flow].clone()
     }
     pub fn begin(&self, clock: Clock) {
-        // It begins once.
+        // Later calls have no effect.
         let _ = self.clock.set(clock);
     }
-    /// It is this time until the next call.
+    /// Sets the time until the next call.
     pub fn is_at(&self, now: Instant) {
         let said = self.said.get_or_init(AtomicU64::default);
         said.store(now.as_picos(), Ordering::Relaxed);
     }
-    /// When that was, as `CLOCK_MONOTONIC` has it, in nanoseconds; 0 before.
+    /// The start on `CLOCK_MONOTONIC`, in nanoseconds; 0 before the start.
     pub fn start_ns(&self) -> u64 {
         self.clock.get().map_or(0, |clock| clock.start_ns())
     }
     fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// A packet that is due at `due` is released: now, which is when?
+    /// Records that a packet due at `due` is released now. Returns the present time.
     pub fn release(&self, place: (FlowId, Direction), due: Instant) -> Option<Instant> {
         let now = match self.said.get() {
             Some(picos) => Instant::from_picos(picos.load(Ordering::Relaxed)),
@@ -131,40 +130,41 @@ impl Recorder {
         counts.place(place).released += 1;
         Some(now)
     }
-    /// The kernel would not take one that was released.
+    /// Records that the kernel refused a released packet.
     pub fn undelivered(&self, place: (FlowId, Direction)) {
         let mut counts = self.counts();
         let place = counts.place(place);
         place.undelivered += 1;
         place.released -= 1;
     }
-    /// The host that gets these packets was told that one of its own was too big.
+    /// Records that the host receiving these packets was notified of a packet that was too big.
     pub fn answered(&self, place: (FlowId, Direction)) {
         self.counts().place(place).answered += 1;
     }
-    /// A packet of a flow was taken from the kernel.
+    /// Records that a packet of a flow was taken from the kernel.
     pub fn taken(&self, place: (FlowId, Direction)) {
         let mut counts = self.counts();
         counts.taken += 1;
         counts.place(place).taken += 1;
     }
-    /// A packet of a flow was not taken before the end.
+    /// Records that a packet of a flow was not taken before the end.
     pub fn left(&self, place: (FlowId, Direction)) {
         self.counts().place(place).left += 1;
     }
-    /// A packet of no flow was not taken before the end.
+    /// Records that a packet of no flow was not taken before the end.
     pub fn stranger_left(&self) {
         self.counts().strangers_left += 1;
     }
-    /// A frame was taken that stands for several segments.
+    /// Records a frame that holds several segments.
     pub fn merged(&self) {
         self.counts().merged += 1;
     }
-    /// A packet of no flow was taken, and goes nowhere.
+    /// Records a packet of no flow, which was taken and discarded.
     pub fn stranger(&self) {
         self.counts().strangers += 1;
     }
-    /// Packets of flows between these nodes that crossed from and to nodes for which `counts`.
+    /// Counts packets of flows between these nodes that crossed at nodes for which `counts` is
+    /// true.
     pub fn crossings(&self, ends: &[[usize; 2]], counts: impl Fn(usize) -> bool) -> Crossings {
         let inner = self.counts();
         let mut found = Crossings {
@@ -188,18 +188,18 @@ impl Recorder {
     }
 }
 
-/// Packets that crossed between hosts and the engine, in the whole run.
+/// Packets that crossed between hosts and the engine in the whole run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Crossings {
     pub taken: u64,
     /// Sent by the host, and not taken before the end.
     pub left: u64,
-    /// Of no flow.
+    /// Packets of no flow.
     pub foreign: u64,
     pub released: u64,
-    /// The kernel would not have them.
+    /// Refused by the kernel.
     pub undelivered: u64,
-    /// What routers answered.
+    /// Errors of routers.
     pub answered: u64,
 }
 
@@ -209,39 +209,40 @@ impl Counts {
     }
 }
 
-/// What is known when a run is over.
+/// Observations at the end of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Closing {
-    /// What the devices counted, by node.
+    /// Drops of the devices, by node.
     pub devices: Vec<Drops>,
     /// The nodes at both ends of each flow.
     pub nodes: Vec<[usize; 2]>,
     pub in_flight_packets: u64,
     pub cpu_share: f64,
-    /// What the two ends of UDP flows have counted.
+    /// Counts of the two ends of each UDP flow.
     pub ends: Vec<Ends>,
-    /// How late applications that go by the clock wrote, in nanoseconds.
+    /// Lateness of scheduled writes of applications, in nanoseconds.
     pub lateness: Histogram<7>,
 }
 
-/// The datagrams that the two ends of a UDP flow have counted.
+/// The datagrams that the two ends of a UDP flow counted.
 #[derive(Debug, Clone)]
 pub struct Ends {
-    /// Its name.
+    /// The flow's name.
     pub name: String,
     pub flow: FlowId,
     pub written: u64,
     pub read: u64,
 }
 
-/// The datagrams of a flow in flight from one program into the network, and out of it into the other.
+/// Counts of a flow's datagrams on the way from one program into the network, and from it to the
+/// other program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DatagramAccount {
     /// Written to the sender's socket.
     pub written: u64,
-    /// Of these, taken by the engine.
+    /// Written datagrams taken by the engine.
     pub taken: u64,
-    /// Of these, not taken before the end.
+    /// Written datagrams not taken before the end.
     pub left: u64,
     /// Given by the engine to the receiver's kernel.
     pub released: u64,
@@ -250,7 +251,7 @@ pub struct DatagramAccount {
 }
 
 impl DatagramAccount {
-    /// Those that the kernel lost: at the sender's side, at the receiver's.
+    /// Datagrams lost in the kernel, at the sender's side and at the receiver's.
     const fn missing(&self) -> [u64; 2] {
         [
             self.written.abs_diff(self.taken + self.left),
@@ -259,48 +260,50 @@ impl DatagramAccount {
     }
 }
 
-/// What the engine has to say of itself.
+/// The result of the audit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Audit {
     /// Whether the run must not be used.
     pub tainted: bool,
-    /// Why.
+    /// Reasons for the taint.
     pub reasons: Vec<String>,
     /// Packets given to hosts.
     pub released_packets: u64,
     /// Packets taken from hosts.
     pub taken_packets: u64,
-    /// Packets that belong to no flow and were dropped: neighbour discovery, a user's own.
+    /// Packets of no flow, which were dropped: for example neighbour discovery, or a user's
+    /// packets.
     pub foreign_packets: u64,
-    /// Frames that an interface handed over as one and that stand for several segments; each taints the run.
+    /// Frames from an interface that hold several segments; each taints the run.
     pub merged_packets: u64,
     /// Packets still in flight when the run ended.
     pub in_flight_packets: u64,
-    /// How late packets were released: the median, in milliseconds.
+    /// Median lateness of released packets, in milliseconds.
     pub p50_lateness_ms: Option<f64>,
     /// 99th percentile.
     pub p99_lateness_ms: Option<f64>,
-    /// The latest.
+    /// Maximum.
     pub max_lateness_ms: Option<f64>,
-    /// Packets lost between the kernel and the engine, or between an application and the kernel. Where a device that carries
-    /// datagrams and other packets has lost some, it is not known which: then it is the fewest that there can be.
+    /// Packets lost between the kernel and the engine, or between an application and the kernel. A
+    /// lower bound if a device that carries datagrams and other packets lost some, because the kind
+    /// of a lost packet is unknown.
     pub io_drops: u64,
-    /// Where the datagrams of UDP flows were counted, by flow.
+    /// Counts of the datagrams of UDP flows, by flow.
     pub datagrams: BTreeMap<String, DatagramAccount>,
-    /// How late applications that go by the clock wrote: the median, in milliseconds.
+    /// Median lateness of scheduled writes of applications, in milliseconds.
     pub p50_write_lateness_ms: Option<f64>,
     /// 99th percentile.
     pub p99_write_lateness_ms: Option<f64>,
-    /// The latest.
+    /// Maximum.
     pub max_write_lateness_ms: Option<f64>,
-    /// Share of one processor that the engine's thread took.
+    /// Share of one processor that the engine's thread used.
     pub cpu_share: f64,
-    /// What would have tainted it.
+    /// The limits that were applied.
     pub limits: Limits,
 }
 
 impl Audit {
-    /// Closes the accounts.
+    /// Computes the audit.
     pub fn of(recorder: &Recorder, limits: Limits, closing: &Closing) -> Self {
         let mut counts = recorder.counts();
         let account = |ends: &Ends| {
@@ -394,7 +397,8 @@ impl Audit {
     }
 }
 
-/// Packets that were lost, each once: a datagram that a device loses is missing in its flow's account too.
+/// Lost packets, each counted once: a datagram lost by a device is also missing in its flow's
+/// account.
 fn lost(counts: &Counts, closing: &Closing, datagrams: &BTreeMap<String, DatagramAccount>) -> u64 {
     let hosts = closing
         .nodes
@@ -446,12 +450,14 @@ mod tests {
         Audit::of(&recorder, Limits::default(), &closing)
     }
 
-    /// Datagrams of one flow: written, taken, left, released, read. And how late writes were, in nanoseconds.
+    /// `counts`: datagrams of one flow written, taken, left, released and read. `lateness_ns`:
+    /// lateness of writes in nanoseconds.
     fn audit_datagrams(counts: [u64; 5], lateness_ns: &[u64]) -> Audit {
         audit_of_hosts(counts, lateness_ns, [(0, 0); 2], 0)
     }
 
-    /// With what the devices of the two hosts have lost, from the host and to it; and with packets that a kernel refused.
+    /// `devices`: packets lost by the devices of the two hosts, from the host and to it.
+    /// `undelivered`: packets that a kernel refused.
     fn audit_of_hosts(
         counts: [u64; 5],
         lateness_ns: &[u64],
@@ -487,9 +493,9 @@ mod tests {
         Audit::of(&recorder, Limits::default(), &closing)
     }
 
-    /// Fails for an audit that looks at one side of the engine alone.
+    /// Detects an audit of only one side of the engine.
     #[test]
-    fn a_datagram_that_is_missing_taints() {
+    fn a_missing_datagram_taints_the_run() {
         assert!(!audit_datagrams([100, 90, 10, 50, 50], &[]).tainted);
         for counts in [[100, 99, 0, 50, 50], [100, 90, 10, 50, 49]] {
             let found = audit_datagrams(counts, &[]);
@@ -498,21 +504,22 @@ mod tests {
         }
     }
 
-    /// Fails for an audit that adds up what two have seen of the same packet, and for one that looks at one of the two alone.
+    /// Detects an audit that adds two counts of the same lost packet, and one that uses only one of
+    /// the two counts.
     #[test]
-    fn what_is_lost_counts_once() {
+    fn each_lost_packet_counts_once() {
         let none = (0, 0);
         for (counts, devices, undelivered, expected) in [
-            // At the sender's device, at the receiver's, at both.
+            // Lost at the sender's device, at the receiver's, and at both.
             ([100, 99, 0, 50, 50], [(1, 0), none], 0, 1),
             ([100, 100, 0, 50, 49], [none, (0, 1)], 0, 1),
             ([100, 99, 0, 50, 48], [(1, 0), (0, 2)], 0, 3),
-            // Behind the device: the socket was full.
+            // Downstream of the device: the socket was full.
             ([100, 100, 0, 50, 45], [none, (0, 2)], 0, 5),
-            // A device that lost something else besides, and one that lost something else alone.
+            // A device that also lost other packets, and one that lost only other packets.
             ([100, 99, 0, 50, 50], [(3, 0), none], 0, 3),
             ([100, 99, 0, 50, 50], [none, (4, 0)], 0, 5),
-            // Refused by the kernel, whose device says so or not.
+            // Refused by the kernel, with and without a count of the device.
             ([100, 100, 0, 50, 50], [none, (0, 2)], 2, 2),
             ([100, 100, 0, 50, 50], [none, none], 2, 2),
         ] {
@@ -523,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_that_are_late_taint() {
+    fn late_writes_taint_the_run() {
         let often: Vec<u64> = (0..1000)
             .map(|n| if n % 50 == 0 { 3_000_000 } else { 1_000 })
             .collect();
@@ -535,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_taints_by_itself() {
+    fn each_limit_taints_separately() {
         let fine = vec![1_000; 1000];
         assert!(!audit(&fine, 0, 0).tainted);
         assert!(!audit(&[], 0, 0).tainted);

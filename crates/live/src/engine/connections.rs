@@ -1,7 +1,8 @@
-//! Which connection a packet is of, as queues and gateways tell them apart: by protocol, addresses and ports.
+//! The connection of each packet, as queues and gateways distinguish connections: by protocol,
+//! addresses and ports.
 //!
-//! A flow of transfers and a program have many connections over one flow. The simulator numbers them as they begin, and never gives
-//! a number twice; so is it here.
+//! A flow of transfers and a program have many connections over one flow. As in the simulator, they
+//! are numbered in the order of their start, and no number is reused.
 
 use std::collections::HashMap;
 
@@ -9,31 +10,33 @@ use anabranch_core::packet::{ConnectionId, FlowId};
 
 use crate::plan::frame::Conversation;
 
-/// So many connections are remembered at least: the last of which anything was seen. That is more than a host has ports.
+/// The number of most recently seen connections that are remembered at least. It exceeds the number
+/// of ports of a host.
 const REMEMBERED: usize = 1 << 16;
 
 /// A connection that has been seen.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     connection: ConnectionId,
-    /// The number of the SYN that opened it, if it was seen.
+    /// The sequence number of the SYN that opened it, if it was seen.
     opened: Option<u32>,
 }
 
-/// The connections of a run. They are forgotten once [`REMEMBERED`] others have been seen since; those that have ended sooner, where
-/// their ports are used again.
+/// The connections of a run. An entry is dropped after at least [`REMEMBERED`] other connections
+/// have been seen since its last packet, or when a new connection uses its ports.
 #[derive(Debug)]
 pub struct Connections {
-    /// Of each flow, the number that its packets have without any of these; `None` once a connection has taken it.
+    /// The number that each flow's packets have by default; `None` after a connection has taken it.
     first: Vec<Option<ConnectionId>>,
     recent: HashMap<(FlowId, Conversation), Seen>,
-    /// Seen before `recent` was begun, and not since.
+    /// Entries from before `recent` was started, not seen since.
     before: HashMap<(FlowId, Conversation), Seen>,
     most: usize,
 }
 
 impl Connections {
-    /// None yet. `first` has the numbers of the flows, each of which its first connection takes.
+    /// Creates an empty table. `first` has the numbers of the flows; the first connection of a flow
+    /// takes its number.
     pub fn new(first: Vec<ConnectionId>) -> Self {
         Self {
             first: first.into_iter().map(Some).collect(),
@@ -43,8 +46,9 @@ impl Connections {
         }
     }
 
-    /// The number of a packet's connection; `next` makes one that nobody has. `opens`: the number of a SYN that asks for a
-    /// connection. Another than before begins a new one on the same ports; the same is one retransmitted.
+    /// The number of a packet's connection; `next` returns a new number. `opens` is the sequence
+    /// number of a SYN that opens a connection. A different one begins a new connection on the same
+    /// ports; an equal one is a retransmission.
     pub fn of(
         &mut self,
         flow: FlowId,
@@ -102,9 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_told_by_their_ports() {
+    fn connections_are_distinguished_by_their_ports() {
         let mut numbered = Numbered::new(REMEMBERED);
-        // The first has the flow's own number; a SYN retransmitted opens nothing, and an answer is of the same connection.
+        // The first connection has the flow's number. A retransmitted SYN and an answer belong to
+        // the same connection.
         for (opens, expected) in [(Some(5), 1), (Some(5), 1), (None, 1)] {
             assert_eq!(numbered.of(conversation(40_000), opens), expected);
         }
@@ -114,15 +119,16 @@ mod tests {
         // Another protocol.
         let datagrams = Conversation::of(17, [(&[10, 0, 0, 1], 40_000), (&[10, 0, 0, 2], 80)]);
         assert_eq!(numbered.of(datagrams, None), 8);
-        // The ports of one that has ended.
+        // Ports of a connection that has ended.
         assert_eq!(numbered.of(conversation(40_000), Some(6)), 9);
         assert_eq!(numbered.of(conversation(40_000), None), 9);
         assert_eq!(numbered.of(conversation(40_001), None), 7);
     }
 
-    /// Fails for a table that grows with every connection, and for one that forgets those of which packets still come.
+    /// Detects a table that grows with every connection, and one that drops connections still in
+    /// use.
     #[test]
-    fn what_has_ended_is_forgotten() {
+    fn ended_connections_are_dropped() {
         let mut numbered = Numbered::new(10);
         let stays = numbered.of(conversation(1), Some(1));
         for port in 2..1000 {
@@ -131,7 +137,7 @@ mod tests {
             let Connections { recent, before, .. } = &numbered.connections;
             assert!(recent.len() + before.len() <= 20);
         }
-        // Forgotten, so that it is another.
+        // This entry was dropped, so the packet belongs to a new connection.
         assert_eq!(numbered.of(conversation(2), None), 7 + 998);
     }
 }

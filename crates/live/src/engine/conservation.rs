@@ -1,8 +1,8 @@
-//! Every packet of a run is accounted for: from the kernel that sent it, through the network in between, to the kernel that
-//! took it. Each step is counted on both of its sides, by those who do not know of each other; a run in which two
-//! counts of the same packets differ has failed.
+//! Conservation of packets: every packet of a run is accounted for, from the sending kernel through
+//! the network to the receiving kernel. Each step is counted independently on both sides; if two
+//! counts of the same packets differ, the run has failed.
 //!
-//! All counts are of the whole run, whatever is measured of it.
+//! All counts cover the whole run, whatever part of it is measured.
 
 use std::{fmt, io};
 
@@ -14,33 +14,33 @@ use crate::{
     kernel::tun::{Drops, Passed},
 };
 
-/// The packets of a run, in the order of their way.
+/// The packets of a run, in the order of their path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Packets {
-    /// Sent by kernels, as the devices of the hosts count; not known of interfaces and of our own TCP.
+    /// Sent by kernels, as the hosts' devices count; unknown for interfaces and for our own TCP.
     pub kernel_sent: u64,
-    /// Of these, taken by the engine, whether they belong to a flow or to none.
+    /// Packets sent by kernels that the engine took, whether they belong to a flow or not.
     pub kernel_taken: u64,
     /// Taken from all hosts, for the network.
     pub taken: u64,
-    /// Of these, never put into it.
+    /// Taken packets that never entered the network.
     pub waiting: u64,
-    /// What became of the others.
+    /// Outcomes of the packets that entered the network.
     #[serde(flatten)]
     pub network: Census,
     /// Given to all hosts.
     pub released: u64,
-    /// Of these, given to kernels behind devices that count.
+    /// Given to kernels whose devices count.
     pub kernel_released: u64,
-    /// What routers answered these kernels, which is of no flow.
+    /// Errors of routers given to these kernels; they belong to no flow.
     pub kernel_answered: u64,
-    /// What these devices have counted.
+    /// Packets counted by these devices.
     pub kernel_received: u64,
-    /// What these devices could not pass on, although they took it.
+    /// Packets that these devices took and could not pass on.
     pub kernel_refused: u64,
 }
 
-/// The devices of a run, by node; none where no device counts.
+/// Counters of the devices, by node; `None` if a device does not count.
 pub type Devices = [Option<(Passed, Drops)>];
 
 impl Packets {
@@ -70,7 +70,7 @@ impl Packets {
     }
 
     /// # Errors
-    /// With the first step at which packets are missing, or are more than came.
+    /// With the first step at which packets are missing or in excess.
     pub fn check(&self) -> io::Result<()> {
         let network = &self.network;
         let steps = [
@@ -117,7 +117,7 @@ impl Packets {
     }
 }
 
-/// What is wrong, and all counts.
+/// The failed step, and all counts.
 struct NotConserved<'a> {
     missing: i64,
     place: &'static str,
@@ -149,7 +149,7 @@ impl fmt::Display for NotConserved<'_> {
 mod tests {
     use super::*;
 
-    /// What makes a count wrong.
+    /// A change that makes a count wrong.
     type Wrong = fn(&mut Packets);
 
     fn balanced() -> Packets {
@@ -177,9 +177,9 @@ mod tests {
         }
     }
 
-    /// A packet more or less in any one of the counts.
+    /// Detects an excess or a lack of one packet in any of the counts.
     #[test]
-    fn each_count_is_looked_at() {
+    fn each_count_is_checked() {
         assert!(balanced().check().is_ok());
         let wrongs: [(&str, Wrong); 14] = [
             ("1 have gone without a trace between the devices", |p| {

@@ -1,5 +1,5 @@
-//! Drives a model in real time: one thread, which sleeps until shortly before something is due and then
-//! looks at the clock until it is. In virtual time it sleeps until then.
+//! Drives a model in real time: one thread sleeps until shortly before an event is due, then polls
+//! the clock until it is. In virtual time it sleeps until the event.
 
 use std::{
     io,
@@ -44,17 +44,18 @@ use crate::{
     },
 };
 
-/// So long before something is due the thread stops sleeping: the kernel wakes nobody more exactly.
+/// The thread stops sleeping this long before an event is due, because the kernel's wake-ups are no
+/// more precise.
 const SPIN: Duration = Duration::from_micros(50);
 /// Packets taken from one device before the next has its turn.
 const TURN: usize = 32;
-/// The longest sleep, so that a stop is heard.
+/// The longest sleep, so that a stop takes effect soon.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A model and what it is connected to.
+/// A model and its connections to hosts.
 pub struct Driver<'a> {
     pub network: &'a mut Network<Frame>,
-    /// By number, those that there are.
+    /// The devices by number.
     pub devices: Vec<(usize, Arc<dyn Device>)>,
     /// Forward and reverse of each flow.
     pub inboxes: Vec<[Inbox; 2]>,
@@ -66,44 +67,44 @@ pub struct Driver<'a> {
     pub samples: PathSampler,
     pub connections: Connections,
     pub sharing: Sharing,
-    /// What is to be noted of the flows.
+    /// Flows whose arrivals are to be recorded.
     pub marks: &'a Marks,
-    /// Through which packets go in virtual time; `None` in real time.
+    /// The path of packets in virtual time; `None` in real time.
     pub exchange: Option<&'a Exchange>,
-    /// In virtual time: what the time is.
+    /// The present time, in virtual time.
     pub now: Instant,
 }
 
-/// What there was to be taken from hosts.
+/// Packets taken from hosts.
 #[derive(Debug, Default, Clone, Copy)]
 struct Taken {
     any: bool,
-    /// Packets of flows, not what else an interface hears.
+    /// Whether packets of flows were taken, in contrast to other packets at an interface.
     of_the_run: bool,
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Moved {
-    /// Share of a processor that the engine's thread took.
+    /// Share of a processor that the engine's thread used.
     pub cpu_share: f64,
-    /// Whether the kernel took the wish that no processor sleeps.
+    /// Whether the kernel accepted the request that no processor sleeps.
     pub is_awake: bool,
     pub samples: PathSamples,
-    /// When the run was over.
+    /// The end of the run.
     pub end: Instant,
-    /// By flow: what has arrived in its own time.
+    /// By flow: arrivals until the flow was over.
     pub arrived: Vec<Arrived>,
 }
 
 impl Moved {
-    /// What of a flow has arrived in its own time.
+    /// Arrivals of a flow until it was over.
     pub fn arrived_of(&self, flow: usize) -> Arrived {
         self.arrived.get(flow).copied().unwrap_or_default()
     }
 }
 
-/// What was sampled of links and groups, in order of time, then of the scenario.
+/// Samples of links and groups, ordered by time, then as in the scenario.
 #[derive(Debug, Clone, Default)]
 pub struct PathSamples {
     /// Links.
@@ -112,12 +113,12 @@ pub struct PathSamples {
     pub groups: Vec<GroupSample>,
 }
 
-/// Looks at links and groups every so often.
+/// Samples links and groups at a regular interval.
 #[derive(Debug, Clone)]
 pub struct PathSampler {
     pub links: Vec<(String, [LinkId; 2])>,
     pub groups: Vec<(String, GroupId)>,
-    /// Not at all, if there is none.
+    /// `None` if there are no samples.
     pub every: Option<Duration>,
     due: Instant,
     taken: PathSamples,
@@ -138,14 +139,14 @@ impl PathSampler {
         }
     }
 
-    /// When it looks next.
+    /// The time of the next sample.
     const fn next(&self) -> Instant {
         self.due
     }
 }
 
 impl Driver<'_> {
-    /// Runs to the end of the scenario, or until it is told to stop.
+    /// Runs to the end of the scenario, or until it is stopped.
     pub fn run(mut self) -> io::Result<Moved> {
         let (began, busy) = (time::Instant::now(), thread_cpu_s());
         let mut marked: Vec<Option<Arrived>> = vec![None; self.network.flow_count()];
@@ -168,14 +169,15 @@ impl Driver<'_> {
         })
     }
 
-    /// Whether processors stayed awake.
+    /// Returns whether processors stayed awake.
     fn run_in_real_time(&mut self, marked: &mut [Option<Arrived>]) -> io::Result<bool> {
-        // A thread's sleep ends up to 50 µs late by default (PR_SET_TIMERSLACK(2)).
+        // By default a thread's sleep ends up to 50 µs late (PR_SET_TIMERSLACK(2)).
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        // Without the right to them the run goes on, and the accounts show what that costs.
+        // Without the right to this priority the run continues, and the audit shows the effect.
         let _ = sys::priority::prefer(-20);
         let favour = Favour::ask();
-        // A thread that may be put aside while it looks at the clock loses more than one that sleeps.
+        // A thread that may be preempted while it polls the clock loses more time than one that
+        // sleeps.
         let spin = favour.as_ref().map_or(Duration::ZERO, |_| SPIN);
         let mut vigil = Vigil::new(Awake::ask);
         let end = self.network.end();
@@ -200,8 +202,8 @@ impl Driver<'_> {
         Ok(!vigil.is_refused())
     }
 
-    /// While anything runs the time stands still (`time-travel=inf-cpu`), so that it is known without a look at the clock, which costs a
-    /// system call.
+    /// Virtual time is constant while anything runs (`time-travel=inf-cpu`), so the time is known
+    /// without reading the clock, which costs a system call.
     fn run_in_virtual_time(
         &mut self,
         exchange: &Exchange,
@@ -242,7 +244,7 @@ impl Driver<'_> {
         }
     }
 
-    /// What of a flow has arrived by now.
+    /// Arrivals of a flow until now.
     fn arrived(&self, flow: usize) -> Arrived {
         let id = FlowId(u32::try_from(flow).expect("counted in 32 bits"));
         Arrived {
@@ -251,14 +253,14 @@ impl Driver<'_> {
         }
     }
 
-    /// Handles all that is due before `until`, and looks at the path in between: as it was at that very time, however
-    /// late this is.
+    /// Handles all events before `until`, and takes the samples due in between. A sample shows the
+    /// path at its nominal time, however late this call is.
     fn run_before(&mut self, until: Instant) {
         self.sample_until(until);
         self.network.run_before(until);
     }
 
-    /// The same, and what is due at `until` itself.
+    /// As [`Self::run_before`], including events at `until`.
     fn run_through(&mut self, until: Instant) {
         self.sample_until(until);
         self.network.run_through(until);
@@ -284,7 +286,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Takes what hosts have sent, a turn each.
+    /// Takes a turn of packets from each host.
     fn take_all(&mut self, buffer: &mut [u8]) -> io::Result<Taken> {
         let mut taken = Taken::default();
         for index in 0..self.devices.len() {
@@ -299,7 +301,7 @@ impl Driver<'_> {
         Ok(taken)
     }
 
-    /// A host has sent a packet, now. Whether it is one of the run's.
+    /// Takes a packet that a host has sent now. Returns whether it belongs to the run.
     fn take(&mut self, index: usize, octets: &[u8]) -> bool {
         let (node, device) = &self.devices[index];
         let (node, before) = (*node, device.header());
@@ -346,7 +348,7 @@ impl Driver<'_> {
         true
     }
 
-    /// Where a packet from a device goes that is for a router.
+    /// The path of a packet from a device to a router.
     fn to_router(&self, device: usize, label: &Label) -> Option<Place> {
         self.directory
             .device(label.source)
@@ -360,7 +362,8 @@ impl Driver<'_> {
             packet.transport,
             Transport::Tcp(_) | Transport::Datagram(_)
         ));
-        // Packets that come when the run is over are not part of it, nor is what the path would have done until then.
+        // Neither packets after the end of the run nor events of the path after it are part of the
+        // run.
         let end = self.network.end();
         match self.exchange {
             None => self.run_before(self.clock.now().min(end)),
@@ -373,7 +376,7 @@ impl Driver<'_> {
         self.network.wake(flow, direction);
     }
 
-    /// Nothing is to be done until something is due or a host sends.
+    /// Waits until an event is due or a host sends.
     fn rest(&self, end: Instant, spin: Duration) -> io::Result<()> {
         let due = self.network.next_event().min(end);
         let left = due.saturating_since(self.clock.now());
@@ -398,7 +401,7 @@ impl Driver<'_> {
     }
 }
 
-/// Whether a frame stands for several segments (`gso_type` of `struct virtio_net_hdr`).
+/// Whether a frame holds several segments (`gso_type` of `struct virtio_net_hdr`).
 fn is_merged(octets: &[u8]) -> bool {
     octets.get(1).is_some_and(|kind| *kind != 0)
 }

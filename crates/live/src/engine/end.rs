@@ -1,4 +1,5 @@
-//! An end of a flow as the model sees it: what comes goes to the kernel, what the kernel sends goes in.
+//! An end of a flow in the model whose TCP or application is in the kernel: it passes packets to
+//! and from the kernel.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +22,7 @@ use crate::{
     },
 };
 
-/// What a host has sent and the model has not taken yet.
+/// Packets that a host has sent and the model has not taken yet.
 pub type Inbox = Arc<Mutex<VecDeque<Departing<Frame>>>>;
 
 /// One end of a flow.
@@ -30,13 +31,13 @@ pub struct KernelEnd {
     pub device: Arc<dyn Device>,
     pub inbox: Inbox,
     pub recorder: Arc<Recorder>,
-    /// Whose packets come here, and which way they came.
+    /// The flow and direction of the packets that arrive here.
     pub place: (FlowId, Direction),
-    /// Routers on the way of what comes, each of which takes one from the hop limit.
+    /// Routers on the way here, each of which decrements the hop limit.
     pub routers: u8,
-    /// Who answers what does not fit a link.
+    /// The routers that report packets too big for a link.
     pub answering: Answering,
-    /// Where is written down when datagrams came, if somebody asks for it.
+    /// Arrival times of datagrams, if they are recorded.
     pub stamps: Option<Stamps>,
 }
 
@@ -48,7 +49,7 @@ impl Host<Frame> for KernelEnd {
         }
         let released = self.recorder.release(self.place, now);
         if let (Some(stamps), Some(at)) = (&self.stamps, released) {
-            // Before it can be read.
+            // Recorded before the receiver can read it.
             stamps.came(packet.transport, at);
         }
         if self.device.send(&octets, self.place).is_err() {
@@ -71,7 +72,7 @@ impl Host<Frame> for KernelEnd {
     }
 }
 
-/// An end that takes what comes, and says nothing.
+/// An end that ignores packets and sends none.
 #[derive(Debug)]
 pub struct Nobody;
 

@@ -1,5 +1,5 @@
-//! An end of a flow that is our own TCP: the simulator's endpoint, whose segments travel as real packets to a kernel, and
-//! which believes nothing that it gets before both checksums are verified.
+//! An end of a flow with our own TCP: the simulator's endpoint, whose segments travel as real
+//! packets to a kernel. It verifies both checksums of each packet that it receives.
 
 use std::{
     fmt,
@@ -40,24 +40,26 @@ use crate::{
     },
 };
 
-/// Written or read at once.
+/// Octets per write or read.
 const CHUNK: u32 = 32 << 10;
-/// IPv6's header is so much longer than IPv4's; the kernel's segments have so much less, too.
+/// Difference between the lengths of the IPv6 and IPv4 headers, by which the kernel reduces its
+/// segments too.
 const LONGER_HEADER: u32 = 20;
 
-/// A connection of ours and the application on top of it. The engine drives it, the sampler looks at it.
+/// A connection of our own TCP and its application. The engine drives it; the sampler reads its
+/// state.
 #[derive(Debug, Clone)]
 pub struct Own(Arc<Mutex<Connection>>);
 
 impl Own {
-    /// Of each flow, the ends that are ours.
+    /// The ends of each flow that use our own TCP.
     pub fn all(resolved: &Resolved) -> Vec<[Option<Self>; 2]> {
         (0..resolved.flows.len())
             .map(|flow| [Side::Sender, Side::Receiver].map(|side| Self::of(resolved, flow, side)))
             .collect()
     }
 
-    /// The end of a flow at a host of its own TCP; `None` where the kernel's is.
+    /// The end of a flow at a host with our own TCP; `None` at a host with the kernel's TCP.
     fn of(resolved: &Resolved, index: usize, side: Side) -> Option<Self> {
         let flow = &resolved.flows[index];
         let devices = devices::ends(resolved, flow);
@@ -74,12 +76,12 @@ impl Own {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the application has seen.
+    /// The observations of the application.
     pub fn outcome(&self) -> Outcome {
         self.lock().outcome()
     }
 
-    /// Its counters, for the summary.
+    /// The counters for the summary.
     pub fn report(&self) -> Value {
         self.lock().report()
     }
@@ -91,11 +93,11 @@ impl Informed for Own {
     }
 }
 
-/// One end of a flow as the model sees it.
+/// One end of a flow in the model.
 pub struct OwnEnd {
     pub own: Own,
     pub recorder: Arc<Recorder>,
-    /// Whose packets come here, and which way they came.
+    /// The flow and direction of the packets that arrive here.
     pub place: (FlowId, Direction),
 }
 
@@ -148,16 +150,16 @@ impl Host<Frame> for OwnEnd {
     }
 }
 
-/// What the application does.
+/// The application.
 #[derive(Debug)]
 enum App {
-    /// Writes so many octets, or until then.
+    /// Writes this number of octets, or until `stop`.
     Source {
         stream: Stream,
         left: u64,
         stop: Instant,
     },
-    /// Reads so many octets, or what there is.
+    /// Reads this number of octets, or all.
     Sink { check: Check, size: Option<u64> },
 }
 
@@ -166,26 +168,27 @@ struct Connection {
     endpoint: Endpoint<Octets>,
     role: Role,
     app: App,
-    /// Of what leaves.
+    /// The IP header of sent packets.
     ip: Version,
     ports: Ports,
     completed: Option<Instant>,
     closed: bool,
-    /// The options of our own SYN and of the peer's.
+    /// The options of our SYN and of the peer's.
     syns: [Option<Syn>; 2],
     discards: Discards,
-    /// Packets that are no segments of this connection.
+    /// Packets that are not segments of this connection.
     foreign: u64,
     sent: u64,
     received: u64,
     resets_sent: u64,
     resets_received: u64,
-    /// Either way once all was over: what a packet that comes twice, or late, is answered with (RFC 9293 §3.10.7.1).
+    /// Resets in either direction after the close, as responses to duplicate or late packets (RFC
+    /// 9293 §3.10.7.1).
     resets_after_close: u64,
     marked: u64,
 }
 
-/// What a SYN offers.
+/// The options that a SYN offers.
 #[derive(Debug, Clone, Copy, Default)]
 struct Syn {
     mss: u16,
@@ -220,7 +223,8 @@ impl Connection {
     fn new(resolved: &Resolved, index: usize, side: Side, [here, there]: [usize; 2]) -> Self {
         let flow = &resolved.flows[index];
         let opens = (side == Side::Receiver) == connects_back(flow);
-        // The far end listens at the flow's port; ours is one of those that nobody else takes.
+        // The passive end listens at the flow's port; our active end uses a port that no other
+        // connection takes.
         let (listens, connects) = (Directory::port(index), Directory::own_port(index));
         let (source, destination) = if opens {
             (connects, listens)
@@ -315,7 +319,7 @@ impl Connection {
         }
         let segment = &decoded.segment;
         if segment.flags.any(Flags::SYN) {
-            // Whichever port the kernel has taken: it says so with its first segment.
+            // The kernel may choose any port; its first segment reveals the choice.
             self.ports.destination = decoded.ports.source;
             self.syns[1].get_or_insert_with(|| Syn::of(segment));
         }
@@ -333,7 +337,8 @@ impl Connection {
         self.work(now);
     }
 
-    /// Whether a packet comes from where the peer is. A peer that connects has any port until its first segment.
+    /// Whether a packet comes from the peer. Any port is accepted before the first segment of a
+    /// peer that connects.
     fn is_from_peer(&self, ip: &IpHeader, ports: Ports) -> bool {
         let addresses = match (ip.version, self.ip) {
             (
@@ -383,13 +388,13 @@ impl Connection {
         self.endpoint.deadline().min(stop)
     }
 
-    /// The application writes what there is room for, or reads what has come.
+    /// Lets the application write into the available room, or read the available data.
     fn work(&mut self, now: Instant) {
         if matches!(
             self.endpoint.state(),
             State::Closed | State::Listen | State::SynSent | State::SynReceived
         ) {
-            // Nothing can be written yet; stopping there gives the connection up.
+            // Nothing can be written yet; a stop at this point abandons the connection.
             if matches!(self.app, App::Source { stop, .. } if stop <= now) && !self.closed {
                 self.closed = true;
                 self.endpoint.close();
@@ -465,7 +470,7 @@ impl Connection {
         Some(packet.expect("it is a packet between two hosts"))
     }
 
-    /// Both ways were closed, by FIN.
+    /// Whether both directions were closed by FIN.
     fn is_over(&self) -> bool {
         self.syns[1].is_some()
             && self.endpoint.ending().is_none()
@@ -525,7 +530,8 @@ impl Connection {
             pacing_rate: snapshot
                 .pacing_rate
                 .map_or(u64::MAX, |rate| rate.bits_per_s() / 8),
-            // The kernel counts the end of the stream as one more, and so does what reads this.
+            // The kernel counts the end of the stream as one more octet, and readers of this field
+            // expect that.
             bytes_received: stats.delivered_bytes
                 + u64::from(TcpInfo::has_ended(self.endpoint.state().tcp_info_number())),
             notsent_bytes: small(self.endpoint.unsent()),
@@ -546,7 +552,7 @@ impl Connection {
         }
     }
 
-    /// RFC 3168 §6.1.1: a SYN with both bits, an answer with one.
+    /// ECN negotiation (RFC 3168 §6.1.1): a SYN with both bits, an answer with one.
     fn agreed_on_ecn(&self, ours: Syn, theirs: Syn) -> bool {
         let (first, answer) = match self.role {
             Role::Active => (ours, theirs),

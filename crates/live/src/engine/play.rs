@@ -1,4 +1,5 @@
-//! The run itself: everybody gets ready, the clock starts, packets move, everybody ends.
+//! The execution of a run: preparation of all threads, start of the clock, movement of packets, end
+//! of all threads.
 
 use std::{
     collections::BTreeMap,
@@ -45,12 +46,12 @@ use crate::{
     },
 };
 
-/// From "everybody is ready" to the start of the clock.
+/// Time from the readiness of all threads to the start of the clock.
 const LEAD: Pause = Pause::from_millis(20);
-/// In virtual time a run starts at a multiple of this: 64 ticks of 4 ms, to which the kernel rounds timers of up to 16 s. So
-/// timers are rounded alike in each run, and as in the simulator.
+/// A run in virtual time starts at a multiple of this: 64 ticks of 4 ms, to which the kernel rounds
+/// timers of up to 16 s. The rounding is then the same in each run, and as in the simulator.
 const PHASE: Pause = Pause::from_millis(64 * 4);
-/// So often the progress is told.
+/// Interval of progress reports.
 const REPORT: Pause = Pause::from_millis(50);
 
 /// Applications, programs, sampler and driver of one run.
@@ -59,53 +60,53 @@ pub struct Play<'a> {
     /// By node.
     pub hosts: &'a [Option<LiveHost>],
     pub programs: Vec<Program>,
-    /// Of the flows.
+    /// The congestion controls of the flows.
     pub controls: &'a Controls,
     /// Whether the flows send.
     pub flows_send: bool,
     pub recorder: &'a Recorder,
     /// The hidden flows to routers.
     pub hops: &'a Hops,
-    /// Of each flow, the hidden ones too, forward and reverse.
+    /// Of each flow, hidden ones included: forward and reverse.
     pub inboxes: Vec<[Inbox; 2]>,
-    /// Of each flow, the ends that are our own TCP.
+    /// The ends of each flow that use our own TCP.
     pub own: &'a [[Option<Own>; 2]],
-    /// Looks at links and groups.
+    /// The sampler of links and groups.
     pub path: PathSampler,
-    /// Watches what senders receive.
+    /// The filter on packets that senders receive.
     pub filter: Option<OwnedFd>,
-    /// Through which packets go in virtual time.
+    /// The path of packets in virtual time.
     pub exchange: Option<Exchange>,
 }
 
-/// What they have seen.
+/// The observations of a run.
 pub struct Done {
     pub samples: Vec<Sample>,
     pub outcomes: Vec<[Outcome; 2]>,
     pub moved: Moved,
     pub programs: Vec<Ended>,
-    /// By node: what the kernel's TCP has counted while it ran.
+    /// By node: the kernel's TCP counters.
     pub counters: Vec<Option<BTreeMap<String, u64>>>,
-    /// When the run began, as `CLOCK_MONOTONIC` has it, in nanoseconds.
+    /// The start of the run on `CLOCK_MONOTONIC`, in nanoseconds.
     pub start_ns: u64,
-    /// Packets that were taken from hosts and are not in the network.
+    /// Packets that were taken from hosts and never entered the network.
     pub waiting: u64,
 }
 
 /// Threads with sockets.
 struct Crew<'scope> {
-    /// Each with its flow and its end of that.
+    /// Each with its flow and its end of the flow.
     applications: Vec<(usize, Side, ScopedJoinHandle<'scope, io::Result<Outcome>>)>,
     programs: Vec<ScopedJoinHandle<'scope, io::Result<Option<Ended>>>>,
-    /// Whether none has failed before the start.
+    /// Whether none failed before the start.
     is_ready: bool,
 }
 
 impl Play<'_> {
-    /// From start to end.
+    /// Runs from start to end.
     ///
     /// # Errors
-    /// What the driver, or else the first application or program, met with.
+    /// The error of the driver, or else of the first application or program that failed.
     pub fn run(
         mut self,
         network: &mut Network<Frame>,
@@ -118,7 +119,8 @@ impl Play<'_> {
             stage.sockets.watch_with(filter);
         }
         if self.exchange.is_some() {
-            // Threads and programs inherit it: a sleep ends when it is to (PR_SET_TIMERSLACK(2)).
+            // Threads and programs inherit the timer slack: sleeps end on time
+            // (PR_SET_TIMERSLACK(2)).
             rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
                 .map_err(|source| failed("setting the timer slack", source.into()))?;
         }
@@ -132,10 +134,10 @@ impl Play<'_> {
                 Ok((Vec::new(), Moved::default()))
             };
             stage.over.store(true, Ordering::Relaxed);
-            // Everybody ends before anything is said of it.
+            // All threads end before an error is returned.
             let seen = self.dismiss(crew);
             let (samples, moved) = match moved {
-                // What failed with it says why.
+                // The error of the application or program explains that of the driver.
                 Err(Error::Failed { .. }) if seen.is_err() => (Vec::new(), Moved::default()),
                 moved => moved?,
             };
@@ -150,7 +152,7 @@ impl Play<'_> {
                 }
             }
             Ok(Done {
-                // The sockets are still open: what closing them does is not counted.
+                // The sockets are still open, so that the effects of closing them are not counted.
                 counters: self.counters()?,
                 samples,
                 outcomes,
@@ -162,7 +164,7 @@ impl Play<'_> {
         })
     }
 
-    /// Starts everybody, and waits until peers may come.
+    /// Starts all threads, and waits until peers can connect.
     fn gather<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -192,11 +194,11 @@ impl Play<'_> {
                 let side = application.side();
                 let namespace = self.namespace(application.host(self.resolved));
                 let thread = scope.spawn(move || {
-                    // Nobody listens any more once one has failed.
+                    // After a failure no thread receives this any more.
                     let ended = application.run(namespace, stage, move || {
                         let _ = ready.send(());
                     });
-                    // Without it the run is not the one that was asked for.
+                    // If it failed, this is not the requested run.
                     if ended.is_err() {
                         stage.left.store(true, Ordering::Relaxed);
                     }
@@ -224,7 +226,7 @@ impl Play<'_> {
         }
     }
 
-    /// A program has ended.
+    /// Handles the end of a program.
     fn note_end(&self, program: &Program, ended: &io::Result<Option<Ended>>, stage: &Stage) {
         let beside_a_shell = self.programs.iter().any(|one| one.is_shell);
         match ended {
@@ -237,12 +239,13 @@ impl Play<'_> {
                 }
                 stage.ended.fetch_add(1, Ordering::Relaxed);
             }
-            // Without it the run is not the one that was asked for.
+            // If a program failed, this is not the requested run.
             _ => stage.left.store(true, Ordering::Relaxed),
         }
     }
 
-    /// Whether all programs have ended, and no flow of ours has yet to begin, to stop or to be whole.
+    /// Whether all programs have ended, and no flow of an application has yet to begin, to stop or
+    /// to complete its file.
     fn is_over(&self, stage: &Stage, now: Instant) -> bool {
         let has_ended = stage.ended.load(Ordering::Relaxed) == stage.programs;
         if stage.programs == 0 || !has_ended || !self.flows_send {
@@ -256,7 +259,7 @@ impl Play<'_> {
         })
     }
 
-    /// Moves packets until the end. What was sampled, and how it went.
+    /// Moves packets until the end. Returns the samples and the result.
     fn drive(
         &self,
         stage: &Stage,
@@ -295,7 +298,7 @@ impl Play<'_> {
             now: Instant::START,
         };
         thread::scope(|scope| {
-            // Nobody waits for the run's end where the report panics.
+            // Ends the other threads if `report` panics.
             let _stop = Stop(&stop, stage);
             let edges = times::edges(self.resolved);
             let samples = scope.spawn(move || sampler::run(clock, end, edges, stage));
@@ -312,14 +315,14 @@ impl Play<'_> {
                 }
             }
             let moved = moving.join();
-            // Before a panic goes on: everybody else waits for this.
+            // Set before a panic continues, because all other threads wait for it.
             stage.over.store(true, Ordering::Relaxed);
             let moved = joined(moved);
             let mut samples = joined(samples.join());
             if stopped {
                 return Err(Error::Stopped);
             }
-            // Taken at other times, by others.
+            // These samples were taken at other times by other threads.
             samples.extend(stage.take_noted());
             samples.sort_by_key(|sample| sample.at);
             match moved {
@@ -329,7 +332,7 @@ impl Play<'_> {
         })
     }
 
-    /// Waits for everybody to end.
+    /// Waits for all threads to end.
     fn dismiss(&self, crew: Crew<'_>) -> Result<(Vec<[Outcome; 2]>, Vec<Ended>), Error> {
         let mut outcomes =
             vec![[Outcome::default(), Outcome::default()]; self.resolved.flows.len()];
@@ -368,7 +371,8 @@ impl Play<'_> {
             .map_err(|source| failed("reading the kernel's counters", source))
     }
 
-    /// Counts the packets that hosts had sent and the engine did not take before the end. All applications have ended.
+    /// Counts the packets that hosts sent and the engine did not take before the end. All
+    /// applications have ended.
     fn count_left(&self, directory: &Directory) -> io::Result<()> {
         let mut buffer = vec![0; LARGEST];
         for (device, host) in self.hosts.iter().enumerate() {
@@ -378,7 +382,8 @@ impl Play<'_> {
             }
             while let Some(len) = host.device.receive(&mut buffer)? {
                 let label = frame::read(&buffer[..len]).map(|(label, _)| label);
-                // Which of several flows between the same hosts is all the same to who counts packets.
+                // For these counts it does not matter which of several flows between the same hosts
+                // is chosen.
                 let mut sharing = Sharing::default();
                 let place =
                     label.and_then(|label| directory.find(device, &label, &mut sharing, || None));
@@ -409,7 +414,7 @@ fn joined<T>(result: thread::Result<T>) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Lets everybody go where something panics: the scope waits for them before the panic goes on.
+/// Releases all threads on a panic: the scope waits for them before the panic continues.
 struct Release<'a>(&'a Stage);
 
 impl Drop for Release<'_> {
@@ -421,7 +426,8 @@ impl Drop for Release<'_> {
     }
 }
 
-/// Stops the engine and who samples where something panics: the scope waits for them before the panic goes on.
+/// Stops the engine and the sampler on a panic: the scope waits for them before the panic
+/// continues.
 struct Stop<'a>(&'a AtomicBool, &'a Stage);
 
 impl Drop for Stop<'_> {

@@ -1,4 +1,4 @@
-//! A router as the end of a hidden flow: what ends there is answered.
+//! A router as the end of a hidden flow: it answers packets that end there.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The limits of all routers, by router and by the device of the host that they answer.
+/// The rate limits of all routers, by router and by the device of the host that they answer.
 #[derive(Debug, Default)]
 pub struct RateLimits(HashMap<(usize, usize), Shared>);
 
@@ -35,9 +35,9 @@ impl RateLimits {
 /// The router's end of a hidden flow.
 #[derive(Debug)]
 pub struct RouterEnd {
-    /// Of both versions of IP.
+    /// One address of each IP version.
     addresses: [IpAddr; 2],
-    /// Routers before it on the way, each of which has taken one from the hop limit.
+    /// Routers before it on the way, each of which has decremented the hop limit.
     before: u8,
     limit: Shared,
     recorder: Arc<Recorder>,

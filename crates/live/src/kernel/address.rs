@@ -2,16 +2,16 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Of the network that all hosts share: a part of 10.0.0.0/8 (RFC 1918).
+/// Prefix of the network that all hosts share: part of 10.0.0.0/8 (RFC 1918).
 const V4: [u8; 2] = [10, 113];
-/// Bits of the IPv4 network.
+/// Length of the IPv4 prefix.
 pub const V4_PREFIX: u32 = 16;
 /// A unique local prefix (RFC 4193).
 const V6: [u8; 14] = [0xfd, 0x71, 0x61, 0x6e, 0x61, 0x62, 0, 0, 0, 0, 0, 0, 0, 0];
-/// Bits of the IPv6 network.
+/// Length of the IPv6 prefix.
 pub const V6_PREFIX: u32 = 64;
 
-/// The number in an address of that network, which [`number`] has made; `None` for any other address.
+/// The host number in an address that [`number`] made; `None` for any other address.
 pub fn number_in(address: IpAddr) -> Option<u16> {
     match address {
         IpAddr::V4(v4) => after(&v4.octets(), &V4),
@@ -38,7 +38,7 @@ pub fn v6_of(host: usize) -> Ipv6Addr {
     octets.into()
 }
 
-/// The address of either version of a host.
+/// The IPv4 or IPv6 address of a host.
 pub fn address_of(host: usize, is_v6: bool) -> IpAddr {
     if is_v6 {
         v6_of(host).into()

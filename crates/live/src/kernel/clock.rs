@@ -1,4 +1,4 @@
-//! The clock of a run: real time since its start, as the model counts it.
+//! The clock of a run: real time since its start, in the units of the model.
 
 use std::{
     sync::{Condvar, Mutex, PoisonError},
@@ -36,19 +36,19 @@ impl Clock {
         self.start_ns
     }
 
-    /// Now; the start, before it.
+    /// The time since the start; zero before the start.
     pub fn now(self) -> Instant {
         Instant::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
     }
 
-    /// How long it is until then.
+    /// The time until `then`.
     pub fn until(self, then: Instant) -> time::Duration {
         let nanos = then.saturating_since(Instant::START).as_nanos();
         let at = self.start_ns.saturating_add(nanos);
         time::Duration::from_nanos(at.saturating_sub(monotonic_ns()))
     }
 
-    /// Sleeps until then.
+    /// Sleeps until `then`.
     pub fn sleep_until(self, then: Instant) {
         loop {
             let pause = self.until(then);
@@ -70,7 +70,7 @@ fn nanos_of(span: time::Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Where threads wait for the run's clock.
+/// A latch at which threads wait for the run's clock.
 #[derive(Debug, Default)]
 pub struct StartingLine {
     start: Mutex<Start>,
@@ -86,14 +86,14 @@ enum Start {
 }
 
 impl StartingLine {
-    /// The run begins, or does not (`None`).
+    /// Starts the run, or cancels it (`None`).
     pub fn go(&self, clock: Option<Clock>) {
         *self.start.lock().unwrap_or_else(PoisonError::into_inner) =
             clock.map_or(Start::Never, Start::At);
         self.changed.notify_all();
     }
 
-    /// Waits; `None` if there will be no run.
+    /// Waits for the start; `None` if the run is cancelled.
     pub fn wait(&self) -> Option<Clock> {
         let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -1,4 +1,4 @@
-//! How many files this process may have open: every connection is one.
+//! The limit on open files of this process: each connection takes one.
 
 use std::{io, sync::OnceLock};
 
@@ -7,15 +7,15 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-/// What it was before we raised it.
+/// The limit before [`raise`].
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 
-/// Raises the limit as far as this process may (getrlimit(2)), for good: the first 1024 files, which are the custom, are few
-/// for many transfers.
+/// Raises the soft limit to the hard limit for the rest of the process (getrlimit(2)): the usual
+/// 1024 files are too few for many transfers.
 pub fn raise() {
     let now = getrlimit(Resource::Nofile);
     BEFORE.get_or_init(|| now);
-    // Where it is refused, what there is must do; if it does not the run says so.
+    // If the kernel refuses, the old limit stays; the run reports it if it does not suffice.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -25,8 +25,8 @@ pub fn raise() {
     );
 }
 
-/// Gives a new process the limit that it would have had without us: some programs cannot do with more. Between fork and exec
-/// it may be called.
+/// Gives a new process the original limit, because some programs fail with a larger one. Safe
+/// between fork and exec.
 pub fn restore() -> io::Result<()> {
     match BEFORE.get() {
         Some(before) => Ok(setrlimit(Resource::Nofile, *before)?),
@@ -34,7 +34,7 @@ pub fn restore() -> io::Result<()> {
     }
 }
 
-/// Says of an error that many transfers meet with what it means. `open` are those that are not over.
+/// Explains errors that many open transfers cause. `open` is the number of open transfers.
 pub fn explain(error: io::Error, open: usize) -> io::Error {
     let is = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
     let what = if is(Errno::MFILE) {

@@ -1,7 +1,7 @@
 //! Packets between the engine and hosts in virtual time, through one io_uring (io_uring(7)).
 //!
-//! One call writes the packets that leave now, waits, and reads the packets that hosts send: under User-Mode Linux a system
-//! call costs as much as the kernel's work on a packet.
+//! One system call writes the outgoing packets, waits, and reads the packets that hosts send: under
+//! User-Mode Linux a system call costs as much as the kernel's work on a packet.
 
 use std::{
     collections::VecDeque,
@@ -26,12 +26,12 @@ use crate::kernel::{
     tun::{Device, Drops, Passed, Tun},
 };
 
-/// Whose packet it is.
+/// The flow and direction of a packet.
 type Place = (FlowId, Direction);
 
 /// Requests in one call.
 const ENTRIES: u32 = 256;
-/// Read buffers: the packets that one call can return.
+/// Read buffers: the largest number of packets that one call returns.
 const ROOMS: u16 = 512;
 /// The buffer group of the reads (io_uring_prep_provide_buffers(3)).
 const GROUP: u16 = 0;
@@ -44,12 +44,12 @@ const TIMER: u64 = 2 << 32;
 const OTHER: u64 = 3 << 32;
 const KIND: u64 = 0xffff_ffff << 32;
 
-/// Packets that are between the engine and its devices.
+/// Packets between the engine and its devices.
 #[derive(Debug, Default)]
 struct Waiting {
     devices: Vec<Tun>,
     leaving: Vec<Leaving>,
-    /// By device: what was taken after the end.
+    /// By device: packets read after the end of the run.
     left: Vec<VecDeque<Vec<u8>>>,
 }
 
@@ -66,7 +66,7 @@ struct Leaving {
 pub struct Exchange(Arc<Mutex<Waiting>>);
 
 impl Exchange {
-    /// A device whose packets go through the exchange.
+    /// Returns a device whose packets pass through the exchange.
     pub fn device(&self, tun: Tun) -> Arc<dyn Device> {
         let mut waiting = self.lock();
         waiting.devices.push(tun.clone());
@@ -100,7 +100,7 @@ impl Device for Exchanged {
         });
         Ok(())
     }
-    /// Packets that remained when the ring was dropped, then those of the device.
+    /// Returns packets that remained when the ring was dropped, then packets from the device.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let left = self.exchange.lock().left[self.index].pop_front();
         let Some(octets) = left else {
@@ -123,22 +123,22 @@ impl Device for Exchanged {
     }
 }
 
-/// A packet that a host has sent.
+/// A packet from a host.
 #[derive(Debug)]
 pub struct Come {
-    /// Index of the device among those of the exchange.
+    /// Index of the device in the exchange.
     pub device: usize,
     pub octets: Vec<u8>,
 }
 
-/// What has happened.
+/// The result of a turn.
 #[derive(Debug, Default)]
 pub struct Happened {
-    /// In the order in which hosts sent them.
+    /// Packets in the order in which hosts sent them.
     pub come: Vec<Come>,
     /// Flows and directions of packets that a host refused.
     pub refused: Vec<Place>,
-    /// Whether the turn's end came first.
+    /// Whether the deadline of the turn passed before any packet arrived.
     pub is_then: bool,
 }
 
@@ -149,43 +149,45 @@ pub struct Ring {
     /// The start of the run on the monotonic clock, in nanoseconds.
     start_ns: u64,
     descriptors: Vec<i32>,
-    /// [`ROOMS`], one after the other.
+    /// [`ROOMS`] consecutive buffers.
     rooms: Vec<u8>,
-    /// Octets of each.
+    /// Octets per buffer.
     room: usize,
-    /// Whether one request reads packet after packet (Linux 6.7 and later).
+    /// Whether one request reads several packets (multishot read, Linux 6.7 and later).
     is_lasting: bool,
-    /// Devices at which no read waits.
+    /// Devices without a pending read.
     idle: Vec<usize>,
-    /// Rooms that are to be given back.
+    /// Buffers to be returned to the kernel.
     used: Vec<u16>,
-    /// By slot.
+    /// Packets being written, by slot.
     writing: Vec<Option<Leaving>>,
     free: Vec<usize>,
-    /// When the timer is set to.
+    /// The time to which the timer is set.
     armed: Option<Instant>,
-    /// The kernel reads it when it takes the request.
+    /// Argument of the timer request; the kernel reads it at submission.
     then: Box<Timespec>,
     requests: Vec<squeue::Entry>,
 }
 
 impl Ring {
-    /// For packets of up to `largest` octets.
+    /// A ring for packets of up to `largest` octets.
     ///
     /// # Errors
-    /// Where the kernel has no io_uring.
+    /// If the kernel has no io_uring.
     pub fn new(exchange: &Exchange, clock: Clock, largest: usize) -> io::Result<Self> {
         let descriptors: Vec<_> = exchange
             .lock()
             .devices
             .iter()
             .map(|tun| {
-                // A request of a descriptor that does not block is refused in place of waiting.
+                // The kernel fails a request on a non-blocking descriptor immediately; on a
+                // blocking one it waits.
                 set_blocking(tun.descriptor(), true)?;
                 Ok(tun.descriptor().as_raw_fd())
             })
             .collect::<io::Result<_>>()?;
-        // A child of this process has no use for it. User-Mode Linux (6.12) miscounts its pages where it is copied.
+        // Child processes do not use the ring. User-Mode Linux (6.12) miscounts its pages when they
+        // are copied.
         let uring = IoUring::builder().dontfork().build(ENTRIES)?;
         let mut probe = Probe::new();
         uring.submitter().register_probe(&mut probe)?;
@@ -207,7 +209,7 @@ impl Ring {
         })
     }
 
-    /// Writes the packets that leave now, and waits until a host sends or until `then`.
+    /// Writes the outgoing packets, and waits until a host sends or until `then`.
     pub fn turn(&mut self, then: Instant) -> io::Result<Happened> {
         let mut leaving = std::mem::take(&mut self.exchange.lock().leaving);
         let mut want = leaving.len();
@@ -240,7 +242,7 @@ impl Ring {
 
     fn read_again(&mut self) {
         let len = u32::try_from(self.room).expect("a packet is below 64 KiB");
-        // Before the reads that need them.
+        // The kernel must have the buffers before the reads that use them.
         for room in std::mem::take(&mut self.used) {
             let octets = self.room_at(room).as_mut_ptr();
             let len = i32::try_from(len).expect("a packet is below 64 KiB");
@@ -251,7 +253,7 @@ impl Ring {
         for device in std::mem::take(&mut self.idle) {
             let descriptor = Fd(self.descriptors[device]);
             let request = if self.is_lasting {
-                // The length is that of the room.
+                // Length 0: the length of the buffer applies.
                 opcode::ReadMulti::new(descriptor, 0, GROUP).build()
             } else {
                 let request = opcode::Read::new(descriptor, std::ptr::null_mut(), len);
@@ -290,14 +292,14 @@ impl Ring {
         self.armed = Some(then);
     }
 
-    /// Makes all requests, and waits for so many completions.
+    /// Submits all requests, and waits for `want` completions.
     fn submit(&mut self, want: usize) -> io::Result<()> {
         let mut requests = self.requests.drain(..).peekable();
         loop {
             let mut queue = self.uring.submission();
             while let Some(request) = requests.next_if(|_| !queue.is_full()) {
-                // SAFETY: what a request points to (a room, a packet in `writing`, `then`) stays where it is until its
-                // completion, or until `Drop` has waited for it.
+                // SAFETY: the memory of a request (a buffer, a packet in `writing`, `then`) does
+                // not move until its completion, or until `Drop` has waited for it.
                 let pushed = unsafe { queue.push(&request) };
                 pushed.expect("there is room");
             }
@@ -379,7 +381,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.end().is_err() {
-            // The kernel may still write there.
+            // The kernel may still write to these buffers.
             std::mem::forget(std::mem::take(&mut self.rooms));
             std::mem::forget(std::mem::take(&mut self.writing));
         }

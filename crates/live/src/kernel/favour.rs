@@ -1,4 +1,5 @@
-//! What the machine is asked for while packets move: the engine's session first, and processors that do not sleep.
+//! Scheduling requests while packets move: priority for the engine's session, and no sleep states
+//! of idle processors.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -7,11 +8,12 @@ use std::{
 
 use anabranch_core::units::{Duration, Instant};
 
-/// The kernel's list of such wishes (`Documentation/power/pm_qos_interface.rst`).
+/// The kernel's latency requests (`Documentation/power/pm_qos_interface.rst`).
 const WISHES: &str = "/dev/cpu_dma_latency";
 
-/// The wish that no processor sleeps, for as long as this lives: it is heard where the driver of idle processors has
-/// a state that polls. The kernel takes it back with the file, however that is closed.
+/// A request that no processor sleeps, valid while this value lives. It has an effect if the driver
+/// of idle processors has a polling state. The kernel withdraws the request when the file is closed
+/// for any reason.
 #[derive(Debug)]
 pub struct Awake {
     _wish: File,
@@ -19,7 +21,7 @@ pub struct Awake {
 
 impl Awake {
     /// # Errors
-    /// If the kernel takes no such wishes, or not from us: only root may.
+    /// If the kernel accepts no such requests, or not from this process: only root is permitted.
     pub fn ask() -> io::Result<Self> {
         let mut wish = OpenOptions::new().write(true).open(WISHES)?;
         wish.write_all(&0_i32.to_ne_bytes())?;
@@ -27,11 +29,11 @@ impl Awake {
     }
 }
 
-/// When hosts have sent nothing for so long, processors may sleep again.
+/// Processors may sleep again after hosts have been silent for this time.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// The session's share of the processors (sched(7), autogroup): a thread's own priority counts only among those of
-/// its session. It is given back.
+/// The session's share of the processors (sched(7), autogroup): a thread's own priority counts only
+/// within its session. The former share is restored on drop.
 #[derive(Debug)]
 pub struct Favour {
     before: String,
@@ -40,7 +42,7 @@ pub struct Favour {
 impl Favour {
     const FILE: &'static str = "/proc/self/autogroup";
 
-    /// `None` where sessions are not kept apart, or this one may not be favoured.
+    /// `None` if the kernel has no autogroups, or if this session's share may not be raised.
     #[must_use]
     pub fn ask() -> Option<Self> {
         let text = fs::read_to_string(Self::FILE).ok()?;
@@ -52,20 +54,22 @@ impl Favour {
 
 impl Drop for Favour {
     fn drop(&mut self) {
-        // The kernel lets nobody but root change it often; then it stays.
+        // The kernel limits how often a process other than root changes the share. If it refuses,
+        // the share stays raised.
         let _ = fs::write(Self::FILE, &self.before);
     }
 }
 
-/// Keeps the processors awake while hosts send. One that sleeps hears of a timer some 0.1 ms late on a virtual machine,
-/// and then a packet leaves together with the one after it. It costs the power of processors that never sleep.
+/// Keeps the processors awake while hosts send. On a virtual machine a sleeping processor notices a
+/// timer about 0.1 ms late, so that a packet leaves together with the next one. The cost is the
+/// power of processors that never sleep.
 #[derive(Debug)]
 pub struct Vigil<T> {
     ask: fn() -> io::Result<T>,
     held: Option<T>,
-    /// Whoever was refused once does not ask again.
+    /// The request was refused; it is not repeated.
     is_refused: bool,
-    /// When a host sent last, or the start.
+    /// The time of the last packet from a host, or the start.
     last: Instant,
 }
 
@@ -80,12 +84,12 @@ impl<T> Vigil<T> {
         }
     }
 
-    /// Whether processors sleep all the same.
+    /// Whether the request was refused, so that processors may sleep.
     pub const fn is_refused(&self) -> bool {
         self.is_refused
     }
 
-    /// Hosts have sent.
+    /// Records packets from hosts.
     pub fn keep(&mut self, now: Instant) {
         self.last = now;
         if self.held.is_none() && !self.is_refused {
@@ -94,7 +98,7 @@ impl<T> Vigil<T> {
         }
     }
 
-    /// Hosts have sent nothing.
+    /// Ends the request after a long enough silence of the hosts.
     pub fn end_if_quiet(&mut self, now: Instant) {
         if now.saturating_since(self.last) >= QUIET {
             self.held = None;
@@ -108,10 +112,10 @@ mod tests {
 
     use super::*;
 
-    /// Fails for processors that are kept awake in an open shell in which nobody does anything, and for those that
-    /// sleep when packets move again.
+    /// Detects processors that are kept awake in an idle interactive run, and processors that stay
+    /// asleep when packets move again.
     #[test]
-    fn processors_sleep_where_nobody_sends() {
+    fn processors_sleep_while_hosts_are_silent() {
         let mut vigil = Vigil::new(|| Ok(()));
         let at = |millis| Instant::START.saturating_add(Duration::from_millis(millis));
         assert!(vigil.held.is_some());
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_keep_them_awake_asks_once() {
+    fn a_refused_request_is_not_repeated() {
         let mut vigil = Vigil::<()>::new(|| Err(io::ErrorKind::PermissionDenied.into()));
         assert!(vigil.is_refused);
         vigil.ask = || panic!("asked again");
@@ -134,17 +138,18 @@ mod tests {
         assert!(vigil.held.is_none());
     }
 
-    /// What the kernel goes by, in microseconds; other runs on this machine have their say in it.
+    /// The latency limit in force, in microseconds. It includes the requests of other runs on this
+    /// machine.
     fn allowed() -> io::Result<i32> {
         let mut told = [0; 4];
         File::open(WISHES)?.read_exact(&mut told)?;
         Ok(i32::from_ne_bytes(told))
     }
 
-    /// Fails for a wish that is not written as the kernel reads it. While other runs have one, it cannot; that it ends with
-    /// a run is for `tests/live/test_live.py`.
+    /// Detects a request that is not written in the kernel's format. It cannot while another run
+    /// has a request; `tests/live/test_live.py` tests that the request ends with a run.
     #[test]
-    fn processors_stay_awake_as_long_as_it_lives() {
+    fn processors_stay_awake_while_the_request_lives() {
         if let Err(error) = allowed() {
             eprintln!("SKIPPED: {WISHES}: {error}");
             return;

@@ -7,8 +7,8 @@ use super::{namespace::Namespace, tun::Device};
 /// A node where flows begin or end.
 #[derive(Debug)]
 pub struct LiveHost {
-    /// Where programs of ours run; none behind an interface.
+    /// The namespace in which our programs run; `None` for a host connected through an interface.
     pub namespace: Option<Namespace>,
-    /// Where its packets enter and leave.
+    /// The device of its packets.
     pub device: Arc<dyn Device>,
 }

@@ -1,4 +1,4 @@
-//! Network namespaces without a name: they last as long as somebody holds them, and no longer.
+//! Unnamed network namespaces, which last while a process holds them.
 
 use std::{
     collections::BTreeMap,
@@ -22,23 +22,25 @@ use crate::kernel::{
     tun::{Drops, Passed, Tun},
 };
 
-/// The name of the device of a host that has one.
+/// The device name of a host with one device.
 pub const DEVICE: &str = "path";
-/// The routing table of a host's first device of several; the others' follow.
+/// The routing table of the first of several devices; the tables of the others follow.
 const FIRST_TABLE: u32 = 1000;
-/// Priorities of rules (ip-rule(8)): by address, by port; all of them before the table `main`.
+/// Priorities of the rules (ip-rule(8)) by address and by port. All precede the table `main`.
 const BY_ADDRESS: u32 = 1000;
 const BY_PORT: u32 = 2000;
-/// Packets that may wait in a device for the engine; a queue of the scenario is what should drop.
+/// Packets that may wait in a device for the engine. It is long because only a queue of the
+/// scenario should drop packets.
 const DEVICE_QUEUE: u32 = 10_000;
 
-/// A way out of a host that its kernel has to be told of.
+/// A route of a host with several devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
     pub to: IpAddr,
-    /// The device by number, with whose address packets leave.
+    /// The number of the device, whose address is the source.
     pub device: usize,
-    /// Ranges of ports of which packets must have one at either end; any do where there is none.
+    /// Port ranges; the source or destination port must lie in one of them. Any port matches if
+    /// there is none.
     pub ports: Vec<[u16; 2]>,
 }
 
@@ -49,10 +51,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new one, with nothing in it but a loopback interface.
+    /// Creates a namespace that holds only a loopback interface.
     pub fn new() -> io::Result<Self> {
         let made = thread::spawn(|| {
-            // SAFETY: a new network namespace for this thread alone touches no descriptor and no memory.
+            // SAFETY: a new network namespace for this thread alone touches no descriptor and no
+            // memory.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
             let file = Arc::new(File::open("/proc/thread-self/ns/net")?);
             Interface::new("lo")?.up()?;
@@ -68,7 +71,7 @@ impl Namespace {
         Ok(move_into_link_name_space(self.file.as_fd(), network)?)
     }
 
-    /// Calls a function there.
+    /// Calls a function in a thread in the namespace.
     pub fn inside<T: Send>(&self, call: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let done = scope.spawn(|| {
@@ -80,8 +83,8 @@ impl Namespace {
         })
     }
 
-    /// Sets kernel settings, each `net/…` below `/proc/sys`. One that this kernel does not have is left out; the
-    /// result has those that there were.
+    /// Sets kernel settings, each `net/…` below `/proc/sys`. Skips settings that this kernel lacks,
+    /// and returns the rest.
     pub fn set<'a>(&self, settings: &[(&'a str, String)]) -> io::Result<Vec<(&'a str, String)>> {
         self.inside(|| {
             let mut made = Vec::with_capacity(settings.len());
@@ -98,17 +101,18 @@ impl Namespace {
         })
     }
 
-    /// Whether there is a setting of that name.
+    /// Whether the kernel has a setting of this name.
     pub fn has(&self, setting: &str) -> io::Result<bool> {
         self.inside(|| fs::exists(format!("/proc/sys/{setting}")))
     }
 
-    /// The device through which a host reaches all others, with the addresses of this number.
+    /// Creates the device through which a host reaches all others, with the addresses of this
+    /// number.
     pub fn device(&self, name: &str, number: usize, mtu: i32) -> io::Result<Tun> {
         self.device_within(name, number, mtu, [V4_PREFIX, V6_PREFIX])
     }
 
-    /// One of several devices: the kernel reaches nobody over it before it has [`Way`]s.
+    /// Creates one of several devices. No host is reachable over it without a [`Way`].
     pub fn one_of_several(&self, name: &str, number: usize, mtu: i32) -> io::Result<Tun> {
         self.device_within(name, number, mtu, [32, 128])
     }
@@ -128,7 +132,7 @@ impl Namespace {
             interface.offloads_off()?;
             interface.address_v4(v4_of(number), prefixes[0])?;
             interface.up()?;
-            // A kernel without IPv6 is one where no flow of that family runs.
+            // If the kernel has no IPv6, no flow of that family runs.
             if interface.address_v6(v6_of(number), prefixes[1]).is_ok() {
                 wait_for_address(name)?;
             }
@@ -136,13 +140,15 @@ impl Namespace {
         })
     }
 
-    /// Gives a device an address besides its own.
+    /// Adds an address to a device.
     pub fn further_address(&self, device: &str, address: IpAddr) -> io::Result<()> {
         self.inside(|| Interface::new(device)?.further_address(address))
     }
 
-    /// Tells the kernel which of its devices a packet leaves by: the one whose address it has, or else the first of `ways` that fits.
-    /// (The kernel needs no rule for a socket that is bound to a device.) `devices` are numbers and names.
+    /// Chooses the device of each packet: the one with its source address, or else the first
+    /// matching entry of `ways`. Sockets bound to a device need no rule.
+    ///
+    /// `devices` holds numbers and names.
     pub fn route(&self, devices: &[(usize, &str)], ways: &[Way]) -> io::Result<()> {
         self.inside(|| {
             for ((number, name), table) in devices.iter().zip(FIRST_TABLE..) {
@@ -179,7 +185,7 @@ impl Namespace {
         })
     }
 
-    /// Tells the kernel of a host with one device that these addresses are behind it.
+    /// Adds routes to these addresses over the only device of a host.
     pub fn reach(&self, number: usize, to: &[IpAddr]) -> io::Result<()> {
         self.inside(|| {
             let interface = Interface::new(DEVICE)?;
@@ -193,13 +199,14 @@ impl Namespace {
         })
     }
 
-    /// Makes a congestion control a property of the routes that host number `host`, which has one device, has to all others.
+    /// Sets the congestion control of the routes from host number `host`, which has one device, to
+    /// all others.
     pub fn route_control(&self, host: usize, control: &str) -> io::Result<()> {
         self.inside(|| {
             let interface = Interface::new(DEVICE)?;
             let [v4, v6] = [v4_of(host).octets().to_vec(), v6_of(host).octets().to_vec()];
             interface.route_control(&v4, V4_PREFIX, control)?;
-            // A kernel without IPv6 has no route to change.
+            // A kernel without IPv6 has no such route.
             match interface.route_control(&v6, V6_PREFIX, control) {
                 Err(error) if fs::exists("/proc/sys/net/ipv6")? => Err(error),
                 _ => Ok(()),
@@ -207,7 +214,7 @@ impl Namespace {
         })
     }
 
-    /// What the namespace's TCP has counted (`/proc/net/snmp`), by the kernel's names.
+    /// TCP counters of the namespace (`/proc/net/snmp`), by the kernel's names.
     pub fn tcp_counters(&self) -> io::Result<BTreeMap<String, u64>> {
         let table = self.inside(|| fs::read_to_string("/proc/thread-self/net/snmp"))?;
         let mut lines = table.lines().filter_map(|line| line.strip_prefix("Tcp:"));
@@ -220,12 +227,12 @@ impl Namespace {
             .collect())
     }
 
-    /// What the device leaves to others.
+    /// The offloads of a device.
     pub fn device_offloads(&self, name: &str) -> io::Result<Offloads> {
         self.inside(|| Ok(Interface::new(name)?.offloads()))
     }
 
-    /// Packets that the device has passed on, and those that it could not take from the kernel or could not give to it.
+    /// Packets that the device passed on, and packets that it dropped in either direction.
     pub fn device_counters(&self, name: &str) -> io::Result<(Passed, Drops)> {
         self.inside(|| {
             let table = fs::read_to_string("/proc/thread-self/net/dev")?;
@@ -237,7 +244,8 @@ impl Namespace {
                 .split_whitespace()
                 .map_while(|figure| figure.parse().ok())
                 .collect();
-            // Columns of proc(5): receive packets, errs and drop are 2nd to 4th, transmit ones 10th to 12th.
+            // Columns of proc(5): receive packets, errs and drop are 2nd to 4th, transmit ones 10th
+            // to 12th.
             let sum = |columns: [usize; 2]| columns.iter().filter_map(|at| figures.get(*at)).sum();
             let of = |column: usize| figures.get(column).copied().unwrap_or(0);
             let passed = Passed {
@@ -253,14 +261,14 @@ impl Namespace {
     }
 }
 
-/// The versions of IP that this kernel has; `true` is IPv6.
+/// The IP versions that this kernel has; `true` is IPv6.
 fn versions() -> io::Result<&'static [bool]> {
     let has_v6 = fs::exists("/proc/sys/net/ipv6")?;
     Ok(if has_v6 { &[false, true] } else { &[false] })
 }
 
-/// Makes the kernel's TCP send every segment by itself over the calling thread's device. Where it may send several at
-/// once it also waits for more to go with one.
+/// Makes the kernel's TCP send every segment separately over the calling thread's device. With
+/// larger TSO bursts it would also defer segments to fill a burst.
 pub fn send_one_by_one() -> io::Result<()> {
     Interface::new(DEVICE)?.merged_segments(1)
 }
@@ -270,7 +278,8 @@ pub fn set_mtu(mtu: i32) -> io::Result<()> {
     Interface::new(DEVICE)?.mtu(mtu)
 }
 
-/// The kernel makes an IPv6 address usable a little after it was given, even where no other host could have it.
+/// Waits until an IPv6 address is usable: the kernel takes a moment even if no other host could
+/// have it.
 fn wait_for_address(name: &str) -> io::Result<()> {
     /// `IFA_F_TENTATIVE` (`linux/if_addr.h`).
     const TENTATIVE: u32 = 0x40;
@@ -292,15 +301,16 @@ fn wait_for_address(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes sure that this process may make network namespaces: as it is, or as root of a user namespace of its own
-/// (user_namespaces(7)). A process that has more than one thread cannot move into one.
+/// Ensures that this process may create network namespaces: either with its present rights, or as
+/// root of a new user namespace (user_namespaces(7)). A process with several threads cannot enter a
+/// user namespace.
 pub fn may_make() -> io::Result<()> {
     let refused = match Namespace::new() {
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => error,
         Err(error) => return Err(error),
     };
-    // The thread that has just tried is joined before the kernel has seen the last of it.
+    // The kernel may still list the thread that made the attempt above although it is joined.
     for _ in 0..100 {
         if fs::read_dir("/proc/self/task")?.count() == 1 {
             break;
@@ -310,7 +320,7 @@ pub fn may_make() -> io::Result<()> {
     if fs::read_dir("/proc/self/task")?.count() > 1 {
         return Err(refused);
     }
-    // A process that is in a user namespace cannot come back: so another tries whether it is of any use there.
+    // A process cannot leave a user namespace, so a child process tries first.
     let enough = contain::succeeds_elsewhere(|| {
         become_root_of_own()?;
         Namespace::new().map(drop)
@@ -322,8 +332,8 @@ pub fn may_make() -> io::Result<()> {
     become_root_of_own()
 }
 
-/// Moves this process into a user namespace of its own, as root there. The kernel refuses it to a process of several
-/// threads.
+/// Moves this process into a new user namespace, as root there. The kernel refuses if the process
+/// has several threads.
 fn become_root_of_own() -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     // SAFETY: a new user namespace touches no descriptor and no memory.

@@ -1,4 +1,4 @@
-//! What the system is asked that no safe wrapper asks: devices and `TCP_INFO`. All unsafe code is here.
+//! System calls without a safe wrapper: devices, `TCP_INFO` and others. All unsafe code is here.
 
 pub mod contain;
 pub mod interface;

@@ -1,4 +1,5 @@
-//! Where packets come from and go to. Other ways to move them than TUN devices fit behind [`Device`].
+//! Devices that exchange packets with hosts. Implementations other than TUN are possible through
+//! [`Device`].
 
 use std::{
     fs::File,
@@ -21,9 +22,9 @@ use crate::kernel::{
 /// Packets that a device has lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// On their way from the host to the engine.
+    /// From the host to the engine.
     pub from_host: u64,
-    /// On their way from the engine to the host.
+    /// From the engine to the host.
     pub to_host: u64,
 }
 
@@ -38,21 +39,21 @@ pub struct Passed {
 
 /// A host's link to the engine.
 pub trait Device: std::fmt::Debug + Send + Sync {
-    /// Gives a packet of this flow and direction to the host.
+    /// Sends a packet of this flow and direction to the host.
     fn send(&self, packet: &[u8], of: (FlowId, Direction)) -> io::Result<()>;
-    /// Takes a packet from the host: its length, or `None` if there is none now.
+    /// Receives a packet from the host: its length, or `None` if there is none now.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
-    /// What to wait on.
+    /// The descriptor to wait on.
     fn descriptor(&self) -> BorrowedFd<'_>;
-    /// Packets lost between the device and the kernel so far.
+    /// Packets lost between the device and the kernel.
     fn drops(&self) -> io::Result<Drops>;
-    /// Packets that the kernel says have passed, where it counts those of this device alone.
+    /// Packets that passed, if the kernel counts packets of this device separately.
     fn passed(&self) -> io::Result<Option<Passed>> {
         Ok(None)
     }
-    /// What the host's side of it leaves to others.
+    /// Offloads on the host's side of the device.
     fn offloads(&self) -> io::Result<Offloads>;
-    /// Octets that stand before the packet itself.
+    /// Octets before the IP packet.
     fn header(&self) -> usize {
         0
     }
@@ -104,7 +105,8 @@ impl Device for Tun {
 /// Octets of an Ethernet header without tags.
 const ETHERNET: usize = 14;
 
-/// An interface of the machine, of which every frame that arrives is taken. Nothing about it is changed.
+/// An interface of the machine: a packet socket receives every frame that arrives at it. Its
+/// configuration is not changed.
 #[derive(Debug)]
 pub struct Interface {
     name: String,
@@ -113,7 +115,7 @@ pub struct Interface {
 
 impl Interface {
     /// # Errors
-    /// If there is none of that name, or we may not.
+    /// If there is no interface of this name, or if this process may not open it.
     pub fn new(name: &str) -> io::Result<Self> {
         Ok(Self {
             name: name.to_owned(),
@@ -123,7 +125,7 @@ impl Interface {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Which interface it is, whatever it is called.
+    /// The identity of the interface, independent of its name.
     pub fn identity(&self) -> io::Result<interface::Identity> {
         interface::Interface::new(&self.name)?.identity()
     }

@@ -1,4 +1,5 @@
-//! Congestion controls of a run: those that the kernel has, and eBPF ones that it is given for the time of the run.
+//! Congestion controls of a run: those in the kernel, and eBPF controls loaded for the duration of
+//! the run.
 
 use std::{path::Path, sync::Arc};
 
@@ -25,38 +26,39 @@ use crate::{
     },
 };
 
-/// How eBPF controls are read and compiled.
+/// Access to the sources of eBPF controls.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading<'a> {
-    /// Where their files are.
+    /// The folder of their files.
     pub folder: &'a Path,
     pub files: &'a Files,
     /// Raising it ends the compiler.
     pub interrupt: &'a Interrupt,
 }
 
-/// The control of one flow's sockets.
+/// The congestion control of one flow's sockets.
 #[derive(Debug, Clone)]
 struct Control {
-    /// What the sockets are told.
+    /// The name passed to the sockets.
     name: String,
-    /// Its file, for one of eBPF.
+    /// Its file, if it is an eBPF control.
     file: Option<String>,
-    /// Loaded for this run, and held by it.
+    /// The loaded control, if it was loaded for this run.
     held: Option<Arc<Temporary>>,
 }
 
-/// The controls of all flows, in their order, as long as the run needs them.
+/// The controls of all flows, in their order. Loaded controls stay loaded while this value lives.
 #[derive(Debug, Default)]
 pub struct Controls {
     by_flow: Vec<Option<Control>>,
 }
 
 impl Controls {
-    /// Finds or loads what the flows ask for. `namespace` is where is asked what sockets may have: we may most there.
+    /// Finds or loads the controls of the flows. Sockets are tested in `namespace`, where this
+    /// process has the most rights.
     ///
     /// # Errors
-    /// With the first flow whose control the kernel neither has nor takes.
+    /// With the first flow whose control the kernel neither has nor accepts.
     pub fn of(
         resolved: &Resolved,
         namespace: &Namespace,
@@ -92,7 +94,8 @@ impl Controls {
         })
     }
 
-    /// The same beside a shell, where no flow sends: what the kernel neither has nor takes is left out.
+    /// The controls around a shell, where no flow sends. Controls that the kernel neither has nor
+    /// accepts are omitted.
     pub fn beside_a_shell(
         resolved: &Resolved,
         namespace: &Namespace,
@@ -110,13 +113,14 @@ impl Controls {
         })
     }
 
-    /// What the sockets of a flow are told.
+    /// The name of a flow's control for its sockets.
     pub fn name(&self, flow: usize) -> Option<&str> {
         let control = self.by_flow.get(flow)?.as_ref()?;
         Some(&control.name)
     }
 
-    /// For the summary: by flow the name in the kernel, and of an eBPF one its file and whether it was loaded for this run.
+    /// The controls for the summary, by flow: the name in the kernel and, for an eBPF control, its
+    /// file and whether it was loaded for this run.
     pub fn described(&self, resolved: &Resolved) -> Value {
         let of = |(flow, control): (&ResolvedFlow, &Option<Control>)| {
             let control = control.as_ref()?;
@@ -132,7 +136,7 @@ impl Controls {
     }
 }
 
-/// Whether a socket may be what those of a flow will be.
+/// Checks on a test socket whether the flow's socket options are accepted.
 fn check_socket(
     flow: &ResolvedFlow,
     resolved: &Resolved,
@@ -142,7 +146,7 @@ fn check_socket(
     Ok(told.map_err(|error| refusal(flow, &error)))
 }
 
-/// Each option stands somewhere else in the scenario.
+/// The refusal of an option, at its key of the scenario.
 fn refusal(flow: &ResolvedFlow, error: &OptionError) -> Refusal {
     let (key, what, help): (&[&str], _, _) = match error.option {
         SocketOption::Congestion => (
@@ -174,10 +178,10 @@ fn refusal(flow: &ResolvedFlow, error: &OptionError) -> Refusal {
     Refusal::new(&path, format!("{what}: {error}"), help)
 }
 
-/// What a socket takes that the kernel restricts.
+/// The capability for restricted socket options.
 const NET_ADMIN: &[&str] = &["CAP_NET_ADMIN"];
 
-/// What could stand where the kernel does not offer a control.
+/// The expected values if the kernel does not offer a control.
 fn not_offered(name: &str) -> String {
     let offered = settings::offered();
     let expected = format!(
@@ -197,7 +201,7 @@ fn not_offered(name: &str) -> String {
     }
 }
 
-/// Whether the running kernel could load a module.
+/// Whether a module for the running kernel is installed.
 fn has_module(name: &str) -> bool {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();
@@ -222,7 +226,8 @@ impl Control {
                 let (message, help) = ("an eBPF control cannot be read", "give `file` or `name`");
                 let source = source_of(&custom.params, reading.folder, reading.files)
                     .map_err(|error| refused(format!("{message}: {error}"), help.to_owned()))?;
-                // One that `anabranch cc load` keeps there serves those who may not load.
+                // A control that `anabranch cc load` keeps in the kernel is available to users who
+                // may not load one.
                 let there =
                     settings::shipped(&flow.cc).map(|shipped| shipped.kernel_name.to_owned());
                 (source, there)

@@ -1,8 +1,10 @@
-//! The congestion control that programs' sockets have by default: the `cc` of the flows that carry their packets.
+//! The default congestion control of programs' sockets: the `cc` of the flows that carry their
+//! packets.
 //!
-//! A namespace has a default of its own, for which the kernel takes only what everybody may choose
-//! (`tcp_allowed_congestion_control`). Every other control becomes a property of the host's route (ip-route(8), `congctl`), which
-//! also replaces what a program chooses before it connects.
+//! Each namespace has a default, for which the kernel accepts only controls that any user may
+//! choose (`tcp_allowed_congestion_control`). Every other control becomes a property of the host's
+//! route (ip-route(8), `congctl`), which also replaces the choice that a program makes before it
+//! connects.
 
 use std::{fs, io};
 
@@ -18,10 +20,10 @@ use crate::{
     },
 };
 
-/// By node; none where programs have what this machine has.
+/// Default controls by node; `None` for the default of this machine.
 pub type Defaults = Vec<Option<String>>;
 
-/// Whether a flow says what programs' sockets have by default.
+/// Whether a flow determines the default control of programs' sockets.
 pub fn says_default(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
     flow.protocol == Protocol::Tcp
         && flow.gives("cc")
@@ -29,11 +31,13 @@ pub fn says_default(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
         && !has_interface(flow, resolved)
 }
 
-/// What each host's programs are to have: that of the flows that begin there, or else of those that end there if they agree. Unless
-/// `strictly`, flows that want different ones leave a host what this machine has.
+/// The default control of each host's programs: that of the flows that begin there, or else of the
+/// flows that end there if they agree. Unless `strictly`, a host whose flows disagree keeps the
+/// default of this machine.
 ///
 /// # Errors
-/// With the flow that wants another control than one before it from the same host, or than a restricted one that its route has.
+/// With the flow whose control differs from that of an earlier flow of the same host, or from a
+/// restricted control of its route.
 pub fn of(
     resolved: &Resolved,
     controls: &Controls,
@@ -103,7 +107,7 @@ fn two_defaults(
     )
 }
 
-/// A control that needs the one route which a host with several devices does not have.
+/// Refuses a control that needs a single route, at a host with several devices.
 fn of_several(
     resolved: &Resolved,
     node: usize,
@@ -124,7 +128,7 @@ fn of_several(
     )
 }
 
-/// An application of ours at the host whose own choice the route would replace.
+/// Refuses an application at the host whose control the route would replace.
 fn overridden(
     resolved: &Resolved,
     controls: &Controls,
@@ -150,7 +154,8 @@ fn overridden(
     ))
 }
 
-/// Whether a namespace may have it as its default. One that it may not have is not tried: the kernel would never unload it again.
+/// Whether a control may be a namespace's default. A disallowed one must not be tried, because the
+/// kernel would never unload it again.
 fn is_allowed(control: &str) -> io::Result<bool> {
     let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control")?;
     Ok(allowed.split_whitespace().any(|name| name == control))
@@ -165,7 +170,7 @@ pub fn apply(namespace: &Namespace, host: usize, control: &str) -> io::Result<()
     namespace.route_control(host, control)
 }
 
-/// For the summary: by host with a program, what its sockets begin with.
+/// The default control of each host with a program, for the summary.
 pub fn described(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],

@@ -1,7 +1,8 @@
-//! The devices of hosts: how they are numbered, and which of them a packet leaves by.
+//! The devices of hosts: their numbers, and the choice of the device for each packet.
 //!
-//! Each node's first device has the node's number; the further devices of hosts with several come after all nodes. A device's number makes
-//! its addresses, so a host with one device has the addresses of its node.
+//! The first device of each node has the node's number; the further devices of hosts with several
+//! devices follow after all nodes. A device's number determines its addresses, so a host with one
+//! device has the addresses of its node.
 
 use std::net::IpAddr;
 
@@ -61,12 +62,12 @@ pub fn named(resolved: &Resolved, node: usize) -> Vec<(usize, &str)> {
 
 pub use crate::kernel::address::address_of as address;
 
-/// What the kernel of a node has to be told: where packets leave that have no address yet. For each address the first flow that fits; for
-/// ports before that the flows that ask for them.
+/// The routes of a node's kernel, for packets without a source address. For each destination, the
+/// first matching flow determines the device; port rules of flows take precedence.
 pub fn ways(resolved: &Resolved, hops: &Hops, node: usize) -> Vec<Way> {
     let mut by_ports: Vec<Way> = Vec::new();
     let mut ways: Vec<Way> = Vec::new();
-    // What every packet may take goes before what only some may.
+    // Flows without `match` follow those with one.
     let flows = resolved.flows.iter();
     let (others, chosen): (Vec<&ResolvedFlow>, Vec<_>) =
         flows.partition(|flow| flow.select.is_empty());
@@ -94,7 +95,7 @@ pub fn ways(resolved: &Resolved, hops: &Hops, node: usize) -> Vec<Way> {
             }
         }
     }
-    // An address that only packets of some ports reach is there for others too, such as those of ICMP.
+    // A destination of port rules also needs a route for other packets, such as ICMP.
     for way in &by_ports {
         if !ways.iter().any(|other| other.to == way.to) {
             ways.push(Way {
@@ -103,7 +104,7 @@ pub fn ways(resolved: &Resolved, hops: &Hops, node: usize) -> Vec<Way> {
             });
         }
     }
-    // Routers that are no hosts, over the first flow that passes them.
+    // Routers that are not hosts, over the first flow that passes them.
     for hop in hops.all().iter().filter(|hop| hop.host == node) {
         for to in [false, true].map(|is_v6| address(hop.router, is_v6)) {
             if !ways.iter().any(|way| way.to == to) {
@@ -128,7 +129,7 @@ fn ports(select: &Match) -> Vec<[u16; 2]> {
         .collect()
 }
 
-/// The addresses that an end of a flow has: those of its device, and the further ones of its node.
+/// The addresses of an end of a flow: its device's, and the further addresses of its node.
 fn destinations(resolved: &Resolved, flow: &ResolvedFlow, side: usize) -> Vec<IpAddr> {
     let device = ends(resolved, flow)[side];
     let further = &resolved.attached[flow.ends[side]].addresses;
@@ -194,7 +195,7 @@ mod tests {
             [[0, 1], [1, 2]]
         );
         assert_eq!(of_node(&resolved, 0).collect::<Vec<_>>(), [0, 2]);
-        // The first flow says where packets leave that say nothing.
+        // The first flow determines the device of packets without a source address.
         let ways = ways(&resolved, &Hops::of(&resolved), 0);
         let of = |to: IpAddr| ways.iter().find(|way| way.to == to).map(|way| way.device);
         assert_eq!(of(v4_of(1).into()), Some(0));
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_goes_before_what_does_not() {
+    fn flows_with_match_precede_others() {
         let flows = r#"
             [flow.rest]
             from = "A"

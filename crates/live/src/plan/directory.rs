@@ -1,4 +1,4 @@
-//! Who is who: addresses of hosts, ports of flows, and whose packet one is.
+//! Addresses of hosts, ports of flows, and the flow of each packet.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -15,20 +15,20 @@ use crate::{
     },
 };
 
-/// The port at which a flow's passive end listens: this, and the flow's number.
+/// The listening port of flow 0. The flow's number is added.
 const FIRST_PORT: u16 = 10_000;
-/// Flows that have a port of their own.
+/// The largest number of flows, each of which needs a separate port.
 pub const MOST_FLOWS: usize = 20_000;
-/// The port from which our own TCP connects: this, and the flow's number.
+/// The port from which our own TCP connects for flow 0. The flow's number is added.
 const FIRST_OWN_PORT: u16 = 32_768;
 
 /// A flow and its two ends.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
-    /// The end that connects, the end that listens.
+    /// The numbers of the end that connects and of the end that listens.
     active: u16,
     passive: u16,
-    /// Which way packets of the active end go.
+    /// The direction of packets from the active end.
     direction: Direction,
 }
 
@@ -38,9 +38,9 @@ type Key = (usize, (u16, u16));
 /// The flows between two addresses.
 #[derive(Debug, Default)]
 struct Between {
-    /// Those with a `match`, in the order of the file; copies are together.
+    /// Flows with a `match`, in the order of the file; copies are together.
     chosen: Vec<(Match, Vec<Choice>)>,
-    /// Those without.
+    /// Flows without a `match`.
     others: Vec<Choice>,
 }
 
@@ -56,7 +56,8 @@ impl Between {
         }
     }
 
-    /// Those that a packet may take. One without ports, as of ICMP, takes what those with ports do where there is nothing else.
+    /// The flows that a packet may take. A packet without ports, such as ICMP, takes flows with
+    /// ports if there are no others.
     fn of(&self, label: &Label) -> &[Choice] {
         let addresses = [label.source, label.destination];
         let fits = |(select, _): &&(Match, Vec<Choice>)| select.fits(addresses, label.ports);
@@ -73,23 +74,24 @@ impl Between {
     }
 }
 
-/// Whose packet is whose.
+/// The assignment of packets to flows.
 #[derive(Debug)]
 pub struct Directory {
     flows: Vec<Ends>,
-    /// How many devices have addresses of their number.
+    /// The number of devices; each has addresses of its number.
     devices: u16,
-    /// The numbers of addresses that hosts have besides.
+    /// The numbers of further addresses of hosts.
     further: HashMap<IpAddr, u16>,
-    /// By the device that a packet comes from, its source and its destination: the flows that carry programs' packets between
-    /// them, or else all.
+    /// By the device that sends a packet, its source and its destination: the flows that carry
+    /// programs' packets between them, or else all flows.
     pairs: HashMap<Key, Between>,
-    /// Of each node that stands for an interface: its flow, and which way what arrives there goes.
+    /// For each node that represents an interface: its flow, and the direction of packets from
+    /// there.
     interfaces: Vec<Option<(FlowId, Direction)>>,
 }
 
 impl Directory {
-    /// The flows of a scenario. Hosts are numbered as its nodes are.
+    /// The flows of a scenario. Hosts have the numbers of its nodes.
     pub fn of(resolved: &Resolved) -> Self {
         let flows = resolved.flows.iter().map(|flow| {
             let [from, to] = devices::ends(resolved, flow).map(address::number);
@@ -125,12 +127,13 @@ impl Directory {
         }
     }
 
-    /// The flow that what arrives at the interface of a device's node belongs to; `None` for a namespace.
+    /// The flow and direction of packets from the interface of a device's node; `None` for a
+    /// namespace.
     pub fn at(&self, device: usize) -> Option<(FlowId, Direction)> {
         *self.interfaces.get(device)?
     }
 
-    /// The device whose address this is.
+    /// The device that has this address.
     pub fn device(&self, address: IpAddr) -> Option<usize> {
         let number = address::number_in(address)?;
         (1..=self.devices)
@@ -148,14 +151,14 @@ impl Directory {
         FIRST_PORT + u16::try_from(flow).expect("flows are counted in 16 bits")
     }
 
-    /// The port from which a flow's active end connects, where that is our own TCP.
+    /// The port from which a flow's active end connects if it uses our own TCP.
     pub fn own_port(flow: usize) -> u16 {
         FIRST_OWN_PORT + u16::try_from(flow).expect("flows are counted in 16 bits")
     }
 
-    /// The flow that a packet from a device belongs to, and which way it goes along it. What belongs to no application of ours, a
-    /// program's packet, goes with a flow between the two addresses that begins at that device. One with the address of another device
-    /// belongs to none: nobody passes it on (RFC 2827).
+    /// The flow and direction of a packet from a device. A program's packet, which belongs to no
+    /// application, takes a flow between the two addresses that begins at the device. A packet with
+    /// the address of another device has no flow and is not forwarded (RFC 2827).
     pub fn find(
         &self,
         device: usize,
@@ -193,7 +196,7 @@ impl Directory {
     }
 }
 
-/// The numbers of addresses that hosts have besides those of their devices: after these.
+/// The numbers of further addresses of hosts, which follow the numbers of devices.
 fn further(resolved: &Resolved) -> HashMap<IpAddr, u16> {
     let all = resolved.attached.iter().flat_map(|host| &host.addresses);
     let numbers = devices::all(resolved).len()..;
@@ -206,7 +209,7 @@ fn further(resolved: &Resolved) -> HashMap<IpAddr, u16> {
 fn pairs(resolved: &Resolved) -> HashMap<Key, Between> {
     let further = further(resolved);
     let mut pairs: HashMap<_, Between> = HashMap::new();
-    // Programs' packets take a flow of ours only where there is no other.
+    // Programs' packets take the flow of an application only if there is no other.
     for carried in [true, false] {
         let mut found: HashMap<_, Between> = HashMap::new();
         for (flow, id) in resolved.flows.iter().zip(0..) {
@@ -290,7 +293,7 @@ mod tests {
             // The client of the second flow is at its `to`, which is A.
             (1, 2, Some([40_000, 10_001]), Some((1, reverse))),
             (2, 1, Some([10_001, 40_000]), Some((1, forward))),
-            // Of no flow's connection: with the first between the two.
+            // Packets of no flow's connection take the first flow between the hosts.
             (1, 2, Some([40_000, 80]), Some((0, forward))),
             (2, 1, None, Some((0, reverse))),
             // The port of a flow, but not its hosts.
@@ -310,9 +313,9 @@ mod tests {
         }
     }
 
-    /// Ports, prefixes and devices say which flow a program's packet takes, in both directions.
+    /// Ports, prefixes and devices determine the flow of a program's packet, in both directions.
     #[test]
-    fn what_matches_takes_its_flow() {
+    fn matching_packets_take_their_flow() {
         let text = r#"
             duration = "1 s"
             [link.wifi]
@@ -356,12 +359,12 @@ mod tests {
             (0, wifi, far, Some([40_000, 80]), Some((1, reverse))),
             (1, far, wifi, Some([80, 40_000]), Some((1, forward))),
             (1, far, wifi, None, Some((1, forward))),
-            // The first that fits, though both do.
+            // Both flows match; the first is taken.
             (0, wifi, far, web, Some((0, forward))),
-            // Over the other device there is no match.
+            // The flows with `match` use the other device.
             (2, lte, b, web, Some((2, forward))),
             (2, lte, far, None, Some((2, forward))),
-            // No flow fits; without ports the first does that asks for ports.
+            // No flow matches; a packet without ports takes the first flow that requires ports.
             (0, wifi, b, Some([40_000, 80]), None),
             (0, wifi, b, None, Some((0, forward))),
             (0, wifi, lte, None, None),
@@ -372,7 +375,7 @@ mod tests {
                 None,
                 None,
             ),
-            // By another device than that of its address.
+            // From a device other than that of its source address.
             (2, wifi, b, web, None),
             (0, lte, b, web, None),
         ] {

@@ -1,4 +1,4 @@
-//! Why there is no result.
+//! Errors of live runs.
 
 use std::io;
 
@@ -6,31 +6,31 @@ use anabranch_core::system;
 
 use super::refusal::Refusal;
 
-/// Why there is no result.
+/// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The scenario asks for what cannot run live.
+    /// The scenario contains a part that cannot run live.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The machine does not let us.
+    /// The machine lacks a right or a feature.
     #[error("{what}: {}", system::words(.source))]
     Missing {
-        /// What was tried, and what it needs.
+        /// The failed operation and its requirements.
         what: String,
-        /// What would help.
+        /// The remedy.
         help: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// What the kernel's TCP does cannot be traced here, and was to be.
+    /// Tracing of the kernel's TCP was required and is impossible here.
     #[error("the kernel's TCP cannot be traced: {0}")]
     Untraceable(String),
-    /// Something failed in mid-run.
+    /// An operation failed during the run.
     #[error("{what}: {}", system::words(.source))]
     Failed {
-        /// What.
+        /// The operation.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The progress report asked to stop, or the interrupt was raised.

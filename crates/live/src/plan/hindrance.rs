@@ -1,4 +1,4 @@
-//! What keeps this machine from running live, and what would change that.
+//! Obstacles to live runs on this machine, and their remedies.
 
 use std::{fs, io, path::Path};
 
@@ -7,14 +7,15 @@ use rustix::io::Errno;
 
 use crate::plan::{error::Error, refusal::Refusal};
 
-/// What is known of a machine that has refused something.
+/// The properties of a machine on which an operation failed.
 #[derive(Debug, Clone)]
 struct Machine {
     privileges: Privileges,
-    /// Settings below `/proc/sys` that limit who may have namespaces; none where the kernel does not have them.
+    /// Settings below `/proc/sys` that limit the creation of namespaces; `None` if the kernel lacks
+    /// the setting.
     most_user_namespaces: Option<u64>,
     most_network_namespaces: Option<u64>,
-    /// Debian's and Ubuntu's.
+    /// A setting of Debian's kernels, then one of Ubuntu's.
     is_open_to_users: Option<u64>,
     is_restricted_by_apparmor: Option<u64>,
     has_namespaces: bool,
@@ -40,7 +41,7 @@ impl Machine {
         }
     }
 
-    /// Why no network namespace can be made, and what to do.
+    /// The reason why no network namespace can be created, and the remedy.
     fn namespaces(&self, errno: Option<Errno>) -> (String, String) {
         const NEEDS: &str =
             "making a network namespace needs CAP_SYS_ADMIN, or user namespaces for everybody";
@@ -113,7 +114,7 @@ impl Machine {
         (NEEDS.to_owned(), advice)
     }
 
-    /// Why there is no TUN device, and what to do.
+    /// The reason why there is no TUN device, and the remedy.
     fn tun(&self, errno: Option<Errno>) -> (String, String) {
         let is_root = self.privileges.user == 0;
         let as_root = if is_root { "" } else { "as root: " };
@@ -144,17 +145,17 @@ fn missing((what, help): (String, String), source: io::Error) -> Error {
     Error::Missing { what, help, source }
 }
 
-/// No network namespace can be made.
+/// The error if no network namespace can be created.
 pub fn no_namespace(source: io::Error) -> Error {
     missing(Machine::here().namespaces(errno(&source)), source)
 }
 
-/// No TUN device can be made.
+/// The error if no TUN device can be created.
 pub fn no_tun(source: io::Error) -> Error {
     missing(Machine::here().tun(errno(&source)), source)
 }
 
-/// The settings of a namespace cannot be made.
+/// The error if the settings of a namespace cannot be made.
 pub fn no_settings(source: io::Error) -> Error {
     let what = "a namespace's settings below /proc/sys must be writable".to_owned();
     let help = match source.kind() {
@@ -166,14 +167,14 @@ pub fn no_settings(source: io::Error) -> Error {
     missing((what, help), source)
 }
 
-/// A host's kernel cannot be told of its several devices or further addresses.
+/// The error if the routes of several devices or the further addresses of a host cannot be set.
 pub fn no_routes(source: io::Error) -> Error {
     let what = "hosts with `devices` or `addresses` need routing rules by address and port (ip-rule(8)), and addresses of both versions of IP";
     let help = "a kernel with CONFIG_IP_MULTIPLE_TABLES and CONFIG_IPV6_MULTIPLE_TABLES, or a scenario without these keys";
     missing((what.to_owned(), help.to_owned()), source)
 }
 
-/// The interface that a host stands for cannot be listened to.
+/// The error if the interface of a host cannot be opened.
 pub fn no_interface(host: &str, name: &str, source: io::Error) -> Error {
     if errno(&source) == Some(Errno::NODEV) {
         return Refusal::new(
@@ -193,7 +194,7 @@ pub fn no_interface(host: &str, name: &str, source: io::Error) -> Error {
     missing((what, help), source)
 }
 
-/// The interfaces of the calling thread's namespace, but for loopbacks.
+/// The interfaces of the calling thread's namespace, except loopbacks.
 fn interfaces() -> Vec<String> {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let names = table.lines().filter_map(|line| line.split_once(':'));
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_says_what_this_machine_lacks() {
+    fn the_remedy_names_the_missing_right() {
         let user = machine(1000, 0);
         let root = machine(0, u64::MAX);
         let denied = Some(Errno::PERM);
@@ -257,7 +258,7 @@ mod tests {
             ..user.clone()
         };
         assert!(of(&threads).1.contains("before anything starts a thread"));
-        // Who is root is not told to become root.
+        // The remedy for root is not to become root.
         let container = machine(0, 0);
         assert!(
             of(&container)

@@ -1,8 +1,10 @@
-//! The routers on the ways of packets: which of them a packet reaches whose hop limit is small, or that is for the router itself.
+//! The routers on the paths of packets: which router receives a packet with a small hop limit, or a
+//! packet addressed to a router.
 //!
-//! For each router on a way of a host there is a hidden flow from the host to the router, numbered after the flows of the scenario. A
-//! packet that ends there takes it, and so does the router's answer, so that both meet the queues of the way. Only programs send
-//! such packets: without programs there are no hidden flows.
+//! Each router on a path of a host has a hidden flow from the host, numbered after the flows of the
+//! scenario. A packet that ends at the router takes it, and so does the router's answer, so that
+//! both pass the queues of the path. Only programs send such packets: without programs there are no
+//! hidden flows.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,13 +21,13 @@ use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, Step};
 
 use crate::plan::{devices, settings::has_interface};
 
-/// A flow, and which way along it a packet goes.
+/// A flow, and the direction of a packet along it.
 type Place = (FlowId, Direction);
 
-/// A way from a host to a router.
+/// A path from a host to a router.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hop {
-    /// The host's device by number, and its node.
+    /// The number of the host's device.
     pub device: usize,
     pub host: usize,
     /// The router's node.
@@ -35,25 +37,27 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// Who answers the host's packets to the router that do not fit a link.
+    /// The routers that report packets from the host to this router that are too big for a link.
     pub fn answering(&self, resolved: &Resolved) -> Answering {
         Answering::on(resolved, self.host, &self.there)
     }
 }
 
-/// Whose address the answers have to packets that do not fit a link of their way ([`anabranch_path::host::Refused`]).
+/// The source addresses of reports about packets that are too big for a link of their path
+/// ([`anabranch_path::host::Refused`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answering {
     /// The node that sends.
     host: usize,
-    /// The first node behind it, unless its packets end there.
+    /// The first router on the path, if there is one.
     first: Option<usize>,
-    /// Whether there are other hosts' addresses behind an interface, which routers have none among.
+    /// Whether the host is an interface: the addresses beyond it belong to other hosts, and routers
+    /// have none among them.
     is_interface: bool,
 }
 
 impl Answering {
-    /// About packets that this end of a flow sends.
+    /// For packets that this end of a flow sends.
     pub fn of(resolved: &Resolved, flow: &ResolvedFlow, side: usize) -> Self {
         let there = [&flow.route, &flow.return_route][side];
         Self::on(resolved, flow.ends[side], there)
@@ -69,8 +73,9 @@ impl Answering {
         }
     }
 
-    /// The addresses of the router before the link, of both versions of IP. A kernel discards what claims to come from itself: about the
-    /// host's own link the next router answers. `None` where only the packet's destination has an address.
+    /// The addresses of the router before the link, one of each IP version. A kernel discards
+    /// packets with its own source address, so the next router reports about the host's own link.
+    /// `None` if only the packet's destination has an address.
     pub fn about(&self, router: u32) -> Option<[IpAddr; 2]> {
         let router = usize::try_from(router)
             .ok()
@@ -80,21 +85,21 @@ impl Answering {
     }
 }
 
-/// The routers on the ways of a scenario.
+/// The routers on the paths of a scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Hops {
     /// By hidden flow.
     all: Vec<Hop>,
     /// The number of the first hidden flow.
     first: u32,
-    /// By a flow of either kind and a direction: the hidden flows to the routers on the way, in their order.
+    /// By flow of either kind and direction: the hidden flows to the routers on the path, in order.
     ways: HashMap<Place, Vec<FlowId>>,
     /// By device and router: the first hidden flow between them.
     to: HashMap<(usize, usize), FlowId>,
 }
 
 impl Hops {
-    /// Those of a scenario.
+    /// The routers on the paths of a scenario.
     pub fn of(resolved: &Resolved) -> Self {
         let mut hops = Self {
             first: small(resolved.flows.len()),
@@ -122,7 +127,7 @@ impl Hops {
         hops
     }
 
-    /// The hidden flows to the routers on a way, new ones where there are none yet.
+    /// The hidden flows to the routers on a path. Adds missing ones.
     fn add(
         &mut self,
         resolved: &Resolved,
@@ -163,12 +168,12 @@ impl Hops {
         way
     }
 
-    /// Those that hidden flows lead to, in the order of the flows.
+    /// The paths of all hidden flows, in the order of the flows.
     pub fn all(&self) -> &[Hop] {
         &self.all
     }
 
-    /// The scenario with the hidden flows behind its own, for the network.
+    /// The scenario with the hidden flows after its flows, for the network.
     pub fn added_to(&self, resolved: &Resolved) -> Resolved {
         let mut with = resolved.clone();
         let Some(any) = resolved.flows.first() else {
@@ -196,14 +201,15 @@ impl Hops {
         with
     }
 
-    /// The hidden flow to the router where a packet ends that has this hop limit; `None` if it comes through.
+    /// The hidden flow to the router where a packet with this hop limit ends; `None` if the packet
+    /// reaches its destination.
     pub fn expiring(&self, place: Place, hop_limit: u8) -> Option<Place> {
         let way = self.ways.get(&place)?;
         let router = usize::from(hop_limit.max(1)) - 1;
         way.get(router).map(|flow| (*flow, Direction::Forward))
     }
 
-    /// How many routers take one from a packet's hop limit.
+    /// The number of routers that decrement a packet's hop limit.
     pub fn passed(&self, place: Place) -> u8 {
         let (flow, direction) = place;
         let is_answer = flow.0 >= self.first && direction == Direction::Reverse;
@@ -225,12 +231,12 @@ impl Hops {
     }
 }
 
-/// What no flow of a scenario is called.
+/// The name of a hidden flow, which no flow of a scenario can have.
 pub fn name(number: usize) -> String {
     format!(".routers/{number}")
 }
 
-/// The nodes that are routers on a way of a host's packets.
+/// The nodes that are routers on a path of a host's packets.
 pub fn routers(resolved: &Resolved) -> BTreeSet<usize> {
     let flows = resolved
         .flows
@@ -247,7 +253,7 @@ pub fn routers(resolved: &Resolved) -> BTreeSet<usize> {
     passed.collect()
 }
 
-/// The nodes that steps from a node lead to.
+/// The nodes to which steps from a node lead.
 fn nodes(resolved: &Resolved, from: usize, steps: &[Step]) -> Vec<usize> {
     let mut node = from;
     let lead = steps.iter().map(|step| {
@@ -265,8 +271,9 @@ fn small(number: usize) -> u32 {
     u32::try_from(number).expect("flows are counted in 32 bits")
 }
 
-/// How often a router writes errors to one host: six at once, and one a second from then on. These are the values that Linux documents
-/// for `icmp_ratelimit` (ip-sysctl); RFC 1812 §4.3.2.8 asks for a limit.
+/// Rate limit of the errors from a router to one host: a burst of six, then one per second. These
+/// are the values that Linux documents for `icmp_ratelimit` (ip-sysctl); RFC 1812 §4.3.2.8 requires
+/// a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct RateLimit {
     saved: Duration,
@@ -284,10 +291,10 @@ impl RateLimit {
         }
     }
 
-    /// Whether there may be an error now, which then counts.
+    /// Whether an error may be sent now. If so, it counts.
     pub fn allows(&mut self, now: Instant) -> bool {
         let most = Duration::from_secs(Self::BURST);
-        // More than a burst is saved by nobody.
+        // No more than a burst is saved.
         let since = now.saturating_since(self.last).min(most);
         self.saved = (self.saved + since).min(most);
         self.last = now;
@@ -299,7 +306,7 @@ impl RateLimit {
     }
 }
 
-/// A limit that all ways between a router and a host share.
+/// A limit that all paths between a router and a host share.
 pub type Shared = Arc<std::sync::Mutex<RateLimit>>;
 
 #[cfg(test)]
@@ -336,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_ends_at_the_router_that_its_hop_limit_reaches() {
+    fn packets_end_at_the_router_their_hop_limit_reaches() {
         let resolved = resolved(&format!("{CHAIN}\n[host.A]\nexec = [\"true\"]"));
         let hops = Hops::of(&resolved);
         let names = |hop: &Hop| {
@@ -361,7 +368,7 @@ mod tests {
                 None
             ]
         );
-        // To the second router past the first.
+        // A packet to the second router passes the first.
         assert_eq!(
             hops.expiring((FlowId(2), forward), 1),
             Some((FlowId(1), forward))
@@ -371,7 +378,7 @@ mod tests {
             [main, (FlowId(0), reverse), (FlowId(2), reverse)].map(|place| hops.passed(place)),
             [2, 1, 1]
         );
-        // The answer of S comes back over the link that the flow's own packets take.
+        // The answer of S returns over the link that the flow's packets take.
         let with = hops.added_to(&resolved);
         let back = |flow: usize| with.flows[flow].return_route.len();
         assert_eq!((back(1), back(2)), (1, 1));
@@ -388,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_six_at_once_and_then_one_a_second() {
+    fn errors_are_limited_to_six_then_one_per_second() {
         let mut limit = RateLimit::new();
         let count = |limit: &mut RateLimit, ms: u64| {
             (0..10)
@@ -402,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_router_before_a_link_answers_what_does_not_fit() {
+    fn the_router_before_a_link_reports_packets_too_big() {
         let resolved = resolved(CHAIN);
         let node = |name: &str| {
             let node = resolved.nodes.iter().position(|node| node == name);
@@ -414,13 +421,13 @@ mod tests {
         assert_eq!(about(0, "R"), of("R"));
         assert_eq!(about(0, "S"), of("S"));
         assert_eq!(about(1, "S"), of("S"));
-        // About the host's own link the next router.
+        // The next router reports about the host's own link.
         assert_eq!(about(0, "A"), of("R"));
         assert_eq!(about(1, "B"), of("S"));
     }
 
     #[test]
-    fn without_a_router_nobody_but_the_destination_answers() {
+    fn without_a_router_only_the_destination_answers() {
         let text = r#"
             duration = "1 s"
             [link.only]

@@ -1,4 +1,4 @@
-//! Names and addresses of hosts, as programs in them see them.
+//! Names and addresses of hosts, as programs at the hosts see them.
 
 use std::{
     fmt::Write as _,
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A host of a scenario, for people.
+/// The name and addresses of a host, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName {
     /// Its name in the scenario.
@@ -29,7 +29,9 @@ pub struct HostName {
     pub exec: Option<Vec<String>>,
 }
 
-/// The hosts, and each device of those with several, that a program reaches by an address: those where a flow begins or ends, but for interfaces and ends of our own TCP.
+/// The hosts that a program reaches by an address, with one entry for each device of a host with
+/// several. These are the hosts where a flow begins or ends, except interfaces and hosts with our
+/// own TCP.
 #[must_use]
 pub fn hosts(resolved: &Resolved) -> Vec<HostName> {
     let all = devices::all(resolved).into_iter().enumerate();
@@ -58,7 +60,7 @@ fn has_address(resolved: &Resolved, node: usize) -> bool {
         && resolved.flows.iter().any(|flow| flow.ends.contains(&node))
 }
 
-/// What a device is called: as its host, where that has one; else `HOST.DEVICE`.
+/// The name of a device: the host's name if it has one device, else `HOST.DEVICE`.
 pub fn of_device(resolved: &Resolved, device: Device<'_>) -> String {
     let host = &resolved.nodes[device.node];
     if resolved.attached[device.node].devices.is_empty() {
@@ -67,7 +69,7 @@ pub fn of_device(resolved: &Resolved, device: Device<'_>) -> String {
     format!("{host}.{}", device.name)
 }
 
-/// The numbers and names of the devices of hosts with several.
+/// The numbers and names of the devices of hosts with several devices.
 fn of_several(resolved: &Resolved) -> impl Iterator<Item = (usize, Device<'_>)> {
     let all = devices::all(resolved).into_iter().enumerate();
     all.filter(|(_, device)| !resolved.attached[device.node].devices.is_empty())
@@ -92,7 +94,7 @@ pub fn addressed(word: &str, resolved: &Resolved, node: usize) -> String {
     text
 }
 
-/// The table of names that programs at `node` read in place of this machine's (hosts(5)).
+/// The table of host names that programs at `node` read in place of this machine's (hosts(5)).
 pub fn table(resolved: &Resolved, node: usize) -> String {
     let is_name = |c: char| !c.is_whitespace() && !c.is_control() && c != '#';
     let mut text = String::new();
@@ -101,7 +103,7 @@ pub fn table(resolved: &Resolved, node: usize) -> String {
             continue;
         }
         for address in addresses(resolved, node, host) {
-            // Writing into a string does not fail.
+            // Writing to a string does not fail.
             let _ = writeln!(text, "{address} {name}");
         }
     }
@@ -129,10 +131,10 @@ pub fn table(resolved: &Resolved, node: usize) -> String {
     text
 }
 
-/// By which programs at `node` reach a host: of the versions of IP of the flows that carry their packets there, in the order of the
-/// file.
+/// The addresses by which programs at `node` reach a host, in the order of the file. The flows that
+/// carry the programs' packets determine the IP versions.
 fn addresses(resolved: &Resolved, node: usize, host: usize) -> Vec<IpAddr> {
-    // Of each version the address over the first flow.
+    // For each version, the address over the first flow.
     let families = |of: &dyn Fn([usize; 2]) -> bool, carried: bool| -> Vec<(Family, usize)> {
         let mut found: Vec<(Family, usize)> = Vec::new();
         for flow in &resolved.flows {
@@ -200,7 +202,7 @@ mod tests {
             table.starts_with(&format!("{} A\n{v6} B\n", v6_of(0))),
             "{table}"
         );
-        // A blank ends a name there.
+        // A blank ends a name in the table.
         assert!(!table.contains("two"), "{table}");
         assert!(table.contains("127.0.0.1 localhost\n"), "{table}");
         assert_eq!(hosts(&resolved).len(), 3);
@@ -235,7 +237,7 @@ mod tests {
         let resolved = scenario
             .and_then(|scenario| scenario.resolve(None))
             .expect("correct");
-        // The first flow decides what a host's own name is.
+        // The first flow determines the address of the host's name.
         let [wifi, lte] = [v4_of(0), v4_of(3)].map(|address| address.to_string());
         assert_eq!(addressed("{A}", &resolved, 2), lte);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a scenario asks for that no kernel can be told, or not this one.
+//! Parts of a scenario that no kernel, or not this one, can run.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ use crate::{
     },
 };
 
-/// What cannot run live, where it stands in the scenario, and what could stand there instead.
+/// A part of the scenario that cannot run live: its position, the reason, and the expected value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// Keys that lead to it.
+    /// The keys of its position.
     pub path: Vec<String>,
-    /// What is wrong.
+    /// The reason.
     pub message: String,
-    /// What was expected.
+    /// The expected value.
     pub help: String,
 }
 
@@ -39,7 +39,7 @@ impl Refusal {
     }
 }
 
-/// Whether all of a scenario can run live.
+/// Checks whether all of a scenario can run live.
 ///
 /// # Errors
 /// With the first part that cannot.
@@ -48,7 +48,8 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
     check_flows(resolved)
 }
 
-/// Whether its network and its hosts can be there, whatever the flows do: a shell asks for no more.
+/// Checks whether the network and the hosts can run live, whatever the flows do. This suffices for
+/// a shell.
 ///
 /// # Errors
 /// With the first part that cannot.
@@ -83,7 +84,7 @@ pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
         }
     }
     check_hosts(resolved)?;
-    // What a device must carry.
+    // Packets must fit the devices.
     for flow in &resolved.flows {
         if is_carried(flow, resolved) {
             continue;
@@ -96,7 +97,7 @@ pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether this machine's kernel, or our own TCP, does what the flows ask of it.
+/// Checks whether this machine's kernel, or our own TCP, supports the settings of the flows.
 fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
     check_peers(resolved)?;
     let first = settings::of_kernels(resolved).next();
@@ -124,7 +125,7 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
         let differs = |first: &ResolvedFlow| {
             let switches =
                 |flow: &ResolvedFlow| (flow.stack.ecn, Switches::of_kernels(flow, resolved));
-            // An end of our own has a buffer of its own.
+            // An end with our own TCP has a separate buffer.
             let own = has_own_end(first, resolved) || has_own_end(flow, resolved);
             let buffers = first.stack.send_buffer != flow.stack.send_buffer;
             switches(first) != switches(flow) || (buffers && !own)
@@ -140,7 +141,7 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether there is a host for a shell.
+/// Checks whether a node is a host for a shell.
 ///
 /// # Errors
 /// If no flow begins or ends there.
@@ -185,7 +186,8 @@ pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
     ))
 }
 
-/// Programs and interfaces need a flow whose way their packets take; an interface one alone.
+/// Programs and interfaces need a flow whose path their packets take; an interface needs exactly
+/// one.
 fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
     check_addresses(resolved)?;
     for (node, host) in resolved.attached.iter().enumerate() {
@@ -238,7 +240,7 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
     check_interfaces(resolved)
 }
 
-/// Devices have addresses of two networks, in which nobody else may have one.
+/// The two networks of the devices' addresses are reserved.
 fn check_addresses(resolved: &Resolved) -> Result<(), Refusal> {
     for (node, host) in resolved.attached.iter().enumerate() {
         let taken = host
@@ -264,7 +266,8 @@ fn check_addresses(resolved: &Resolved) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Each interface is an end of one flow, and the loopback of none: what is sent there comes back at once.
+/// Each interface is an end of one flow. The loopback is none, because packets sent there return at
+/// once.
 fn check_interfaces(resolved: &Resolved) -> Result<(), Refusal> {
     let mut taken: Vec<(&str, &str)> = Vec::new();
     for (node, host) in resolved.attached.iter().enumerate() {
@@ -282,7 +285,7 @@ fn check_interfaces(resolved: &Resolved) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An interface whose frames come back to it.
+/// Refuses an interface whose frames return to it.
 pub fn loopback(host: &str, interface: &str) -> Refusal {
     Refusal::new(
         &["host", host, "attach"],
@@ -293,7 +296,7 @@ pub fn loopback(host: &str, interface: &str) -> Refusal {
     )
 }
 
-/// Two hosts at one interface, whatever names they have for it.
+/// Refuses two hosts with the same interface, under whatever names.
 pub fn same_interface(host: &str, other: &str, interface: &str) -> Refusal {
     Refusal::new(
         &["host", host, "attach"],
@@ -304,7 +307,7 @@ pub fn same_interface(host: &str, other: &str, interface: &str) -> Refusal {
     )
 }
 
-/// Our own TCP needs one at the other end.
+/// Our own TCP needs a TCP application at the other end.
 fn check_peers(resolved: &Resolved) -> Result<(), Refusal> {
     for flow in &resolved.flows {
         let own = |end: &usize| resolved.attached[*end].has_own_tcp;
@@ -326,7 +329,7 @@ fn check_peers(resolved: &Resolved) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Packets of ours are known by their ports.
+/// Packets of applications are identified by their ports.
 fn check_match(flow: &ResolvedFlow) -> Result<(), Refusal> {
     if flow.select.is_empty() {
         return Ok(());
@@ -382,7 +385,8 @@ fn check_workload(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusa
     ))
 }
 
-/// A packet of IP has 65,535 bytes at most; over IPv6 a datagram that fits the format can have more.
+/// An IP packet has at most 65,535 bytes; over IPv6 a datagram that fits the format can exceed
+/// that.
 fn check_datagrams(flow: &ResolvedFlow) -> Result<(), Refusal> {
     const MOST: u32 = 65_535;
     let largest = settings::largest_datagram(flow).unwrap_or(0);
@@ -399,10 +403,11 @@ fn check_datagrams(flow: &ResolvedFlow) -> Result<(), Refusal> {
     ))
 }
 
-/// What `TCP_MAXSEG` takes (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of `net/tcp.h`): timestamps count.
+/// The range of `TCP_MAXSEG` (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of `net/tcp.h`), timestamps
+/// included.
 const SEGMENTS: std::ops::RangeInclusive<u32> = 88..=32_767;
 
-/// A socket of the kernel's can be told of segments of a certain size only.
+/// A socket of the kernel accepts segment sizes of this range only.
 fn check_segments(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
     let is_kernel = |node: &usize| !resolved.attached[*node].has_own_tcp;
     let size = settings::segment(&flow.stack);
@@ -449,7 +454,7 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
     kernel.send_buffer = flow.stack.send_buffer;
     kernel.nagle = flow.stack.nagle;
     Switches::of(&flow.stack).put_into(&mut kernel);
-    // What the congestion control brings along it has in the kernel too.
+    // In the kernel, too, the congestion control sets these.
     if flow.cc.sets_its_rate() {
         kernel.pacing = flow.stack.pacing;
     }

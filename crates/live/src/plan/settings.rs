@@ -1,4 +1,4 @@
-//! What a scenario asks of the kernel: congestion controls, socket options, settings of a namespace.
+//! Kernel settings of a scenario: congestion controls, socket options, settings of a namespace.
 
 use std::{fs, io, net::IpAddr, os::fd::OwnedFd};
 
@@ -15,17 +15,18 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use crate::plan::{devices, refusal::Refusal};
 
-/// Whether the end at `to` opens the connection, as a client does that asks.
+/// Whether the end at `to` opens the connection, as a client of the request-response workload does.
 pub const fn connects_back(flow: &ResolvedFlow) -> bool {
     matches!(flow.workload, workload::Config::RequestResponse(_))
 }
 
-/// Headers of IPv4 and TCP; TCP's timestamps besides. Over IPv6 a full segment has 20 bytes less, as on Ethernet.
+/// Length of the IPv4 and TCP headers, and of TCP's timestamps. Over IPv6 a full segment is 20
+/// bytes shorter, as on Ethernet.
 const HEADERS: u32 = 40;
 const TIMESTAMPS: u32 = 12;
 
-/// Whether others make a flow's packets: programs of the user's, or what is behind an interface. Between hosts with programs a flow that
-/// is given a workload has an application of ours.
+/// Whether a flow's packets come from programs of the user or from an interface. Between hosts with
+/// programs, a flow with an explicit workload has an application.
 pub fn is_carried(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
     has_interface(flow, resolved)
         || (!flow.gives("workload")
@@ -35,47 +36,47 @@ pub fn is_carried(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
                 .any(|node| resolved.attached[*node].exec.is_some()))
 }
 
-/// Whether an end of a flow stands for an interface.
+/// Whether an end of a flow is an interface.
 pub fn has_interface(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
     flow.ends
         .iter()
         .any(|node| resolved.attached[*node].interface.is_some())
 }
 
-/// Whether our own TCP is at an end of a flow: the flow's `stack` is then that one's.
+/// Whether an end of a flow uses our own TCP, to which the flow's `stack` then belongs.
 pub fn has_own_end(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
     flow.ends
         .iter()
         .any(|node| resolved.attached[*node].has_own_tcp)
 }
 
-/// Whether the kernel's congestion control is at work over a flow.
+/// Whether the kernel's TCP sends the flow's data.
 pub fn kernel_sends(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
     !resolved.attached[flow.ends[0]].has_own_tcp
 }
 
-/// What a socket of a flow is told.
+/// The options of a flow's sockets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketSettings {
-    /// The kernel's name of the congestion control, where it decides what is sent.
+    /// The kernel's name of the congestion control, if the kernel sends.
     pub congestion: Option<String>,
     /// `TCP_MAXSEG`: payload and timestamps.
     pub max_segment: i32,
-    /// The most that is offered to the peer, in bytes, where the kernel does not choose.
+    /// The largest window offered to the peer, in bytes; `None` if the kernel chooses it.
     pub window: Option<i32>,
-    /// Small segments wait while data is outstanding: no `TCP_NODELAY`.
+    /// Whether small segments wait while data is outstanding (no `TCP_NODELAY`).
     pub nagle: bool,
-    /// The address that a socket connects from, where its host has several devices.
+    /// The local address of a connecting socket, if its host has several devices.
     pub local: Option<IpAddr>,
     /// The octet that holds the DSCP (`IP_TOS`, `IPV6_TCLASS`), its ECN bits 0.
     pub class: u8,
 }
 
 impl SocketSettings {
-    /// With the kernel's name of the congestion control, where it decides what is sent.
+    /// The options for a flow; `congestion` is the kernel's name of the congestion control.
     pub fn of(flow: &ResolvedFlow, resolved: &Resolved, congestion: Option<&str>) -> Self {
         let fits = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
-        // Over a connection with our own TCP the window is that one's.
+        // On a connection with our own TCP, the window setting is for our end.
         let chosen = !flow.stack.receive_autotuning && !has_own_end(flow, resolved);
         Self {
             congestion: congestion.map(str::to_owned),
@@ -88,7 +89,7 @@ impl SocketSettings {
     }
 }
 
-/// The address that the end of a flow that connects has to bind to, where its host has several devices.
+/// The local address of the connecting end of a flow, if its host has several devices.
 pub fn local(flow: &ResolvedFlow, resolved: &Resolved) -> Option<IpAddr> {
     let side = usize::from(connects_back(flow));
     flow.devices[side]?;
@@ -105,7 +106,7 @@ pub enum SocketOption {
     Class,
 }
 
-/// What a socket would not have, and why.
+/// The option that a socket refused, and the error.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {}", .option.name(), system::words(.source))]
 pub struct OptionError {
@@ -114,7 +115,7 @@ pub struct OptionError {
 }
 
 impl SocketOption {
-    /// As tcp(7) has it.
+    /// The name in tcp(7).
     pub const fn name(self) -> &'static str {
         match self {
             Self::Congestion => "TCP_CONGESTION",
@@ -131,7 +132,7 @@ impl From<OptionError> for io::Error {
     }
 }
 
-/// What a host's kernel can be told of how it finds losses: settings of its namespace.
+/// Loss detection switches of a host's kernel: settings of its namespace.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switches {
@@ -156,7 +157,8 @@ impl Switches {
             discovery: stack.mtu_discovery,
         }
     }
-    /// Those of the kernels over a flow. Where our own TCP is at an end the flow's stack is that one's, and a kernel has its own habits.
+    /// The switches of the kernels of a flow. At a connection with our own TCP the flow's stack is
+    /// ours, and the kernel keeps its defaults.
     pub fn of_kernels(flow: &ResolvedFlow, resolved: &Resolved) -> Self {
         if has_own_end(flow, resolved) {
             return Self {
@@ -166,12 +168,12 @@ impl Switches {
         }
         Self::of(&flow.stack)
     }
-    /// What the stack of a scenario with these and nothing else changed is.
+    /// Applies the switches to the stack of a scenario.
     pub fn put_into(self, stack: &mut Settings) {
         let changed = Overrides {
             sack: Some(self.sack),
             dsack: Some(self.dsack),
-            // Without SACK there is none either.
+            // Without SACK there is no RACK either.
             rack: self.sack.then_some(self.rack),
             tlp: Some(self.tlp),
             frto: Some(self.frto),
@@ -180,13 +182,13 @@ impl Switches {
             mtu_discovery: self.discovery.hears().then_some(self.discovery),
             ..Overrides::default()
         };
-        // One that contradicts itself is no scenario, and was refused before.
+        // Contradictory switches were refused before.
         if let Ok(settings) = stack.with(&changed) {
             *stack = settings;
         }
     }
-    /// As names below `/proc/sys`, all of which become 0, and the keys of `transport` that ask for it: nothing where the
-    /// kernel's own are meant.
+    /// The settings to be set to 0, as names below `/proc/sys`, with the keys of `transport` that
+    /// request it. Empty if the kernel's defaults apply.
     fn off(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         [
             (self.sack, "net/ipv4/tcp_sack", "sack"),
@@ -203,7 +205,7 @@ impl Switches {
     }
 }
 
-/// The flows over TCP at whose ends kernels of ours are: not those of interfaces.
+/// The TCP flows whose ends are in kernels of hosts, not at interfaces.
 pub fn of_kernels(resolved: &Resolved) -> impl Iterator<Item = &ResolvedFlow> {
     let tcp = resolved.flows.iter();
     tcp.filter(|flow| flow.protocol == Protocol::Tcp && !has_interface(flow, resolved))
@@ -214,12 +216,13 @@ pub fn packet(stack: &Settings) -> i32 {
     i32::try_from(HEADERS + segment(stack)).unwrap_or(i32::MAX)
 }
 
-/// Octets of a full segment as a socket is told of it: with the timestamps.
+/// Octets of a full segment as in `TCP_MAXSEG`: with the timestamps.
 pub fn segment(stack: &Settings) -> u32 {
     stack.mss + if stack.timestamps { TIMESTAMPS } else { 0 }
 }
 
-/// What the kernel calls a congestion control. An eBPF one that ships is loaded under a name of its own.
+/// The kernel's name of a congestion control. A shipped eBPF control is loaded under a separate
+/// name.
 pub fn kernel_name(control: &cc::Config) -> String {
     if let Some(shipped) = shipped(control) {
         return shipped.kernel_name.to_owned();
@@ -232,7 +235,7 @@ pub fn kernel_name(control: &cc::Config) -> String {
     .to_owned()
 }
 
-/// The eBPF control that ships, if it is one.
+/// The shipped eBPF control, if it is one.
 pub fn shipped(control: &cc::Config) -> Option<&'static Shipped> {
     match control {
         cc::Config::Custom(custom) if custom.name == "bpf" => {
@@ -242,29 +245,29 @@ pub fn shipped(control: &cc::Config) -> Option<&'static Shipped> {
     }
 }
 
-/// The switches of the stack that stands for this kernel.
+/// The switches of the stack that models this kernel.
 pub fn kernel_stack() -> Settings {
     stack_of_kernel("linux").expect("the registry has the default stack")
 }
 
-/// The switches of a profile that stands for the TCP of a kernel that can run live.
+/// The switches of a profile that models the TCP of a kernel that can run live.
 pub fn stack_of_kernel(name: &str) -> Option<Settings> {
     let profile = Profile::named(name)?;
     let is_live = profile.meta.name == "linux-6.12" || profile.aliases.contains(&"linux");
     is_live.then_some(profile.settings)
 }
 
-/// Whether a socket may have a congestion control here.
+/// Checks whether a socket may have a congestion control here.
 pub fn offers(congestion: &str) -> io::Result<()> {
     Ok(sockopt::set_tcp_congestion(&tcp_socket()?, congestion)?)
 }
 
-/// Whether a socket may be told what the flow's sockets will be.
+/// Checks whether a socket accepts the options of a flow's sockets.
 pub fn takes(settings: &SocketSettings) -> io::Result<Result<(), OptionError>> {
     Ok(settings.try_on(&tcp_socket()?))
 }
 
-/// A socket of TCP that nothing has been done with.
+/// A new TCP socket.
 pub fn tcp_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(
         AddressFamily::INET,
@@ -283,7 +286,7 @@ pub fn offered() -> Vec<String> {
         .collect()
 }
 
-/// The largest packet that the devices carry.
+/// The largest packet of the devices.
 pub fn mtu(resolved: &Resolved) -> i32 {
     let tcp = resolved
         .flows
@@ -291,11 +294,11 @@ pub fn mtu(resolved: &Resolved) -> i32 {
         .filter(|flow| flow.protocol == Protocol::Tcp)
         .map(|flow| HEADERS + segment(&flow.stack));
     let udp = resolved.flows.iter().filter_map(largest_datagram);
-    // What Ethernet carries, and what a segment or a datagram of ours needs.
+    // At least the MTU of Ethernet, and enough for the largest segment and datagram of the flows.
     i32::try_from(tcp.chain(udp).max().unwrap_or(0).max(1500)).unwrap_or(i32::MAX)
 }
 
-/// The largest packet of a UDP flow, in bytes; `None` of any other.
+/// The largest packet of a UDP flow, in bytes; `None` for any other flow.
 pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
     if flow.protocol != Protocol::Udp {
         return None;
@@ -319,32 +322,33 @@ pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
     Some(payload.unwrap_or(0) + flow.udp_headers)
 }
 
-/// What every machine gives a connection to begin with (`tcp_wmem`).
+/// The default initial send buffer of a connection (`tcp_wmem`).
 const FIRST_SEND_BUFFER: u64 = 16_384;
-/// What it grows to on every machine unless a flow asks for another, and the most that one of ours begins with.
+/// The default largest send buffer, and the largest initial buffer of an application.
 const LARGE_SEND_BUFFER: u64 = 4 << 20;
-/// All of ours together begin with no more.
+/// The total of the initial buffers of all applications.
 const SEND_BUFFERS: u64 = 256 << 20;
 
-/// Settings of every namespace, as names below `/proc/sys` and values; `shell`: whether somebody sits at one of them.
+/// Settings of every namespace, as names below `/proc/sys` and values. `shell`: whether the run is
+/// around a shell.
 pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, String)> {
     let first = of_kernels(resolved).next();
     let on = |switch: bool| u8::from(switch).to_string();
-    // Where our own TCP tries accurate marks this kernel has the classic ones to answer with.
+    // If our own TCP negotiates accurate ECN, this kernel answers with classic ECN.
     let own = resolved.attached.iter().any(|host| host.has_own_tcp);
     let ecn = first.is_some_and(|flow| {
         let mode = flow.stack.ecn;
         mode == EcnMode::Rfc3168 || (own && mode.counts_marks())
     });
-    // The limit of a receive buffer (`tcp_rmem`), which sets the window scale.
+    // The limit of a receive buffer (`tcp_rmem`), which determines the window scale.
     let stack = first.map_or_else(kernel_stack, |flow| flow.stack.clone());
     let most = needed_buffer(resolved).max(2 * stack.receive_window_bytes());
     let mut settings = vec![
-        // What one connection learned must not reach the next.
+        // Metrics of one connection must not affect the next.
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
-        // A port may be used again a second after its connection, so that many transfers find one.
+        // A port may be reused a second after its connection, so that many transfers find one.
         ("net/ipv4/tcp_tw_reuse", "1".to_owned()),
-        // As every machine has it, whatever this one was told.
+        // The kernel's default, whatever the setting of this machine.
         ("net/ipv4/tcp_timestamps", "1".to_owned()),
         ("net/ipv4/tcp_ecn", on(ecn)),
         (
@@ -356,7 +360,7 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
             ),
         ),
         ("net/ipv4/tcp_rmem", format!("4096 131072 {most}")),
-        // No address is looked for twice on a device without neighbours.
+        // No duplicate address detection on a device without neighbours.
         ("net/ipv6/conf/default/accept_dad", "0".to_owned()),
         ("net/ipv6/conf/default/router_solicitations", "0".to_owned()),
         ("net/ipv6/conf/all/accept_ra", "0".to_owned()),
@@ -366,12 +370,12 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
         .iter()
         .any(|host| !host.devices.is_empty())
     {
-        // What comes to one device of several may be answered over another.
+        // A packet that arrives at one of several devices may be answered over another.
         settings.push(("net/ipv4/conf/all/rp_filter", "0".to_owned()));
         settings.push(("net/ipv4/conf/default/rp_filter", "0".to_owned()));
     }
     if let Some(flow) = first {
-        // As every machine has it, whatever this one was told.
+        // The kernel's default, whatever the setting of this machine.
         let probing = match Switches::of_kernels(flow, resolved).discovery {
             MtuDiscovery::Off | MtuDiscovery::Icmp => "0",
             MtuDiscovery::BlackHole => "1",
@@ -391,7 +395,8 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
     settings
 }
 
-/// Reports of less a kernel takes for this much, and fragments (`min_pmtu`).
+/// Default of `min_pmtu`: a kernel takes reports of a smaller MTU as this value, and fragments
+/// packets.
 const LEAST_KERNEL_MTU: u32 = 552;
 
 /// The smallest MTU of all links that have one.
@@ -403,15 +408,16 @@ fn smallest_mtu(resolved: &Resolved) -> Option<u32> {
         .min()
 }
 
-/// Octets that a buffer may need; zero if that is not known. A window of n octets takes about 2 n of memory on either side; twice that, so
-/// that it is never what limits.
+/// Octets that a buffer may need; zero if unknown. A window of n octets takes about 2 n of memory
+/// on either side; this is twice that, so that the buffer never limits.
 fn needed_buffer(resolved: &Resolved) -> u64 {
     4 * largest_window(resolved)
 }
 
-/// Octets of a send buffer at first. An application of ours always has more
-/// to send: a buffer that grew from 16 KiB on would wake it at moments of TCP's, and what it writes then sends what TCP had let wait. Where
-/// a program of somebody else's may send, all have what every machine gives them.
+/// The initial size of a send buffer in octets. An application always has more data to send: a
+/// buffer that grew from 16 KiB would wake it at moments determined by TCP, and its write would
+/// send data that TCP had deferred. If a program of the user may send, all sockets have the
+/// default.
 pub fn first_send_buffer(resolved: &Resolved, shell: bool) -> u64 {
     if shell || resolved.attached.iter().any(|host| host.exec.is_some()) {
         return FIRST_SEND_BUFFER;
@@ -428,26 +434,28 @@ pub fn first_send_buffer(resolved: &Resolved, shell: bool) -> u64 {
         .min(largest_send_buffer(resolved))
 }
 
-/// Octets that a send buffer grows to: what the kernels' flows ask for, which is the same in all of them.
+/// The size to which a send buffer grows: the value of the kernels' flows, which is the same in all
+/// of them.
 fn largest_send_buffer(resolved: &Resolved) -> u64 {
     let mut flows = resolved.flows.iter();
     let asked = flows.find(|flow| flow.protocol == Protocol::Tcp && !has_own_end(flow, resolved));
     match asked.map_or(LARGE_SEND_BUFFER, |flow| flow.stack.send_buffer_bytes()) {
         u64::MAX => needed_buffer(resolved).max(LARGE_SEND_BUFFER),
-        // What `tcp_wmem` takes.
+        // The maximum of `tcp_wmem`.
         bytes => bytes.min(i32::MAX.unsigned_abs().into()),
     }
 }
 
-/// What the scenario asks of a kernel's settings, as long as the kernel has none of that name: `has` says whether it does.
+/// Checks whether the kernel has all settings that the scenario requires; `has` queries one by
+/// name.
 ///
 /// # Errors
-/// With the first switch that asks for one.
+/// With the first switch whose setting the kernel lacks.
 pub fn check_switches<E>(
     resolved: &Resolved,
     has: impl Fn(&str) -> Result<bool, E>,
 ) -> Result<Result<(), Refusal>, E> {
-    // They are the same in every flow.
+    // The switches are the same in every flow.
     let Some(flow) = of_kernels(resolved).next() else {
         return Ok(Ok(()));
     };
@@ -468,7 +476,7 @@ pub fn check_switches<E>(
     Ok(Ok(()))
 }
 
-/// The most that one flow can have in flight, in bytes: bandwidth-delay product and the queue.
+/// The most bytes that one flow can have in flight: bandwidth-delay product and queue.
 fn largest_window(resolved: &Resolved) -> u64 {
     let directions = resolved.links.iter().flat_map(|link| {
         let members = link.group.as_ref().map_or(1, |group| group.members);
@@ -485,11 +493,12 @@ fn largest_window(resolved: &Resolved) -> u64 {
         reason = "bytes, and a cast saturates"
     )]
     let bytes = window.fold(0.0, f64::max) as u64;
-    // More than the kernel takes helps nobody.
+    // More than the kernel accepts has no effect.
     bytes.min(256 << 20)
 }
 
-/// Bytes that a queue holds at most; one without a limit counts as ten products.
+/// The capacity of a queue in bytes; a queue without a limit counts as ten bandwidth-delay
+/// products.
 fn queue_bytes(queue: &queue::Config, rate: u64, base_rtt: Duration) -> f64 {
     use anabranch_core::units::text::Limit;
     match queue.limit() {

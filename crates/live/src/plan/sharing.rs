@@ -1,7 +1,8 @@
-//! Which of several flows between two hosts a program's connection takes.
+//! The choice among several flows between two hosts for a program's connection.
 //!
-//! A connection takes a flow that begins where it was opened and has its version of IP, as far as there is one; where several do,
-//! each new connection takes the next of them. What has no ports takes the first.
+//! A connection takes a flow that begins at the host that opened it and has its IP version, if
+//! there is one. If several match, new connections take them in turn. Packets without ports take
+//! the first.
 
 use std::collections::HashMap;
 
@@ -9,13 +10,13 @@ use anabranch_core::packet::{Direction, FlowId};
 
 use crate::plan::frame::Conversation;
 
-/// A flow, and which way along it a packet goes.
+/// A flow, and the direction of a packet along it.
 pub type Place = (FlowId, Direction);
 
-/// So many connections are remembered at least.
+/// The number of connections that are remembered at least.
 const REMEMBERED: usize = 1 << 16;
 
-/// A flow between two hosts, as a packet from the one to the other sees it.
+/// A flow between two hosts, from the perspective of a packet between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
     pub place: Place,
@@ -23,25 +24,25 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// How well the flow suits a connection that the sender of this packet opens.
+    /// How well the flow matches a connection opened by the sender of this packet.
     fn rank(&self, is_v6: bool) -> u8 {
         let is_forward = self.place.1 == Direction::Forward;
         2 * u8::from(self.is_v6 == is_v6) + u8::from(is_forward)
     }
 }
 
-/// The flows that connections have taken.
+/// The flows of connections.
 #[derive(Debug, Default)]
 pub struct Sharing {
     recent: HashMap<Conversation, FlowId>,
-    /// Seen before `recent` was begun, and not since.
+    /// Entries from before `recent` was started, not seen since.
     before: HashMap<Conversation, FlowId>,
-    /// By the first flow between two hosts: connections that have begun there.
+    /// By the first flow between two hosts: the number of connections that have begun there.
     begun: HashMap<FlowId, usize>,
 }
 
 impl Sharing {
-    /// The flow of a packet among those between its two hosts; `None` if there is none.
+    /// Chooses the flow of a packet among those between its two hosts; `None` if there is none.
     pub fn of(
         &mut self,
         choices: &[Choice],
@@ -124,10 +125,10 @@ mod tests {
             (place.0.0, place.1)
         };
         assert_eq!([1, 2, 3].map(|port| of(&there, false, port).0), [0, 1, 0]);
-        // An answer belongs to the connection, and a connection stays where it is.
+        // An answer belongs to the connection, and a connection keeps its flow.
         assert_eq!(of(&back, false, 2), (1, Reverse));
         assert_eq!(of(&there, false, 2), (1, Forward));
-        // Opened by the other host; over the other version of IP.
+        // Opened by the other host; over the other IP version.
         assert_eq!(of(&back, false, 9), (2, Forward));
         assert_eq!(of(&there, true, 10), (3, Forward));
         let no_ports = sharing.of(&there, false, || None);

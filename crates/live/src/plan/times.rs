@@ -1,16 +1,16 @@
-//! When each flow counts.
+//! The measured time of each flow.
 
 use anabranch_core::units::Instant;
 use anabranch_scenario::{Resolved, ResolvedFlow};
 
-/// When it would count if nothing ended it.
+/// The planned measured time of a flow, if no event ends it early.
 pub fn asked_window(flow: &ResolvedFlow, resolved: &Resolved) -> (Instant, Instant) {
     let run = Instant::START + resolved.duration;
     let end = flow.stop.unwrap_or(run).min(run);
     (flow.start.max(Instant::START + resolved.warmup), end)
 }
 
-/// Where flows begin or end to count.
+/// The start and end of each flow's measured time.
 pub fn edges(resolved: &Resolved) -> Vec<Instant> {
     let windows = resolved
         .flows

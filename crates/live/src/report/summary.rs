@@ -1,4 +1,4 @@
-//! From samples and outcomes to the figures of the summary.
+//! Computes the figures of the summary from samples and outcomes.
 
 use std::{collections::BTreeMap, fs, io};
 
@@ -28,10 +28,11 @@ const ESTABLISHED: u8 = 1;
 const SYN_SENT: u8 = 2;
 /// `TCP_CLOSE`.
 const CLOSED: u8 = 7;
-/// What the kernel says where there is no round-trip time yet.
+/// The kernel's value if there is no round-trip time yet.
 const NO_RTT: u32 = u32::MAX;
 
-/// Writes what the kernel says of the flows over what the model, which sees packets alone, left open.
+/// Writes figures from the kernel's state of the flows into the summary, where the model, which
+/// sees only packets, has none. Returns Jain's index.
 pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done) -> Option<f64> {
     let (mut goodputs, samples) = (Vec::new(), &done.samples);
     for (index, (flow, outcomes)) in resolved.flows.iter().zip(&done.outcomes).enumerate() {
@@ -48,11 +49,11 @@ pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done)
             continue;
         }
         if is_carried(flow, resolved) {
-            // What a user's program counts it may say itself; the model sees packets alone.
+            // Only the program itself knows its goodput; the model sees only packets.
             for key in ["goodput_mbit_s", "delivered_bytes"] {
                 summary.insert(key.into(), Value::Null);
             }
-            // Its own time is that of its programs.
+            // The flow ends with its programs.
             let (start, end) = asked_window(flow, resolved);
             let arrived = done.moved.arrived_of(index);
             throughput(summary, (start, end.min(arrived.at)), arrived.ip_bytes);
@@ -98,12 +99,12 @@ pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done)
     jain_index(&goodputs)
 }
 
-/// Whether a flow's data may wait for its time.
+/// Whether a flow's data may wait for pacing.
 fn is_paced(flow: &ResolvedFlow) -> bool {
     flow.stack.pacing || flow.cc.sets_its_rate()
 }
 
-/// What is known of the end of a flow of one connection.
+/// The end of a flow of one connection.
 fn flow_ends(flow: &ResolvedFlow, resolved: &Resolved, outcomes: &[Outcome; 2]) -> FlowEnds {
     let stop = flow
         .stop
@@ -116,7 +117,8 @@ fn flow_ends(flow: &ResolvedFlow, resolved: &Resolved, outcomes: &[Outcome; 2]) 
     }
 }
 
-/// The samples that have counters. A socket whose connect() failed is as new: the kernel clears what it counted.
+/// The samples with valid counters. The kernel clears the counters of a socket whose connect()
+/// failed.
 fn knowing(samples: Vec<Sample>) -> Vec<Sample> {
     let opened = samples.iter().any(|s| s.info.state == ESTABLISHED);
     let waits = samples.iter().any(|s| s.info.state == SYN_SENT);
@@ -127,8 +129,8 @@ fn knowing(samples: Vec<Sample>) -> Vec<Sample> {
     kept.filter(|s| s.info.state != CLOSED).collect()
 }
 
-/// Requests and responses in the measured time, each by its own: a response that was asked for before counts, and so does a request
-/// that is answered later.
+/// Requests and responses in the measured time, counted separately: responses to earlier requests
+/// and requests answered later both count.
 fn completions(
     exchanges: &[(Instant, Option<Duration>)],
     (start, end): (Instant, Instant),
@@ -147,10 +149,10 @@ fn completions(
     }
 }
 
-/// What is read must be what was written, octet for octet and once.
+/// Checks that the data read equals the data written, octet for octet.
 ///
 /// # Errors
-/// With the first flow in which it is not.
+/// With the first flow in which it differs.
 pub fn check_content(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> io::Result<()> {
     for (flow, outcomes) in resolved.flows.iter().zip(outcomes) {
         for (outcome, side) in outcomes.iter().zip(flow.ends) {
@@ -165,11 +167,12 @@ pub fn check_content(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> io::Resu
     Ok(())
 }
 
-/// Both ends of each flow: whose TCP it is, what both agreed on, what was written and read.
+/// The ends of each flow: the TCP implementation, the negotiated options, and the octets written
+/// and read.
 pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Map<String, Value> {
     let mut all = Map::new();
     for (index, flow) in resolved.flows.iter().enumerate() {
-        // Datagrams have their account in the audit, and transfers are connections of their own.
+        // The audit counts datagrams, and each transfer is a separate connection.
         let [sender, _] = &done.outcomes[index];
         let is_other = sender.datagrams.is_some() || sender.transfers.is_some();
         if is_other || is_carried(flow, resolved) {
@@ -179,7 +182,7 @@ pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Map<S
             let own = &own[index][side as usize];
             let outcome = &done.outcomes[index][side as usize];
             let mut samples = done.samples.iter().rev();
-            // A connection that is closed has forgotten what it agreed on.
+            // The options of a closed connection are no longer available.
             let last = samples.find(|s| (s.flow, s.side) == (index, side) && s.info.options != 0);
             let options = last.map_or(0, |sample| sample.info.options);
             json!({
@@ -199,7 +202,7 @@ pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Map<S
     all
 }
 
-/// What each host's kernel counted.
+/// The kernel's TCP counters of each host.
 pub fn counters(
     resolved: &Resolved,
     counters: &[Option<BTreeMap<String, u64>>],
@@ -210,7 +213,7 @@ pub fn counters(
         .collect()
 }
 
-/// When a flow counts.
+/// The measured time of a flow.
 pub fn window(
     flow: &ResolvedFlow,
     resolved: &Resolved,
@@ -220,7 +223,7 @@ pub fn window(
     (start, completion(flow, resolved, outcomes).unwrap_or(end))
 }
 
-/// When all of a file had arrived, if that was in the measured time.
+/// The time at which a file was complete, if within the measured time.
 fn completion(
     flow: &ResolvedFlow,
     resolved: &Resolved,
@@ -230,7 +233,7 @@ fn completion(
     receiver.completed.filter(|at| *at <= end)
 }
 
-/// What the two ends of UDP flows have counted.
+/// The counts of the two ends of each UDP flow.
 pub fn datagram_ends(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> Vec<Ends> {
     let flows = resolved.flows.iter().zip(outcomes).zip(0..);
     let counted = flows.filter_map(|((flow, [sender, receiver]), id)| {
@@ -244,7 +247,7 @@ pub fn datagram_ends(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> Vec<Ends
     counted.collect()
 }
 
-/// How late all applications that go by the clock wrote.
+/// The lateness of scheduled writes of all applications.
 pub fn lateness(outcomes: &[[Outcome; 2]]) -> Histogram<7> {
     let mut all = Histogram::default();
     for outcome in outcomes.iter().flatten() {
@@ -253,7 +256,7 @@ pub fn lateness(outcomes: &[[Outcome; 2]]) -> Histogram<7> {
     all
 }
 
-/// The figures of a UDP flow. Its goodput.
+/// Writes the figures of a UDP flow. Returns its goodput.
 fn datagrams(
     summary: &mut Map<String, Value>,
     flow: &ResolvedFlow,
@@ -272,7 +275,7 @@ fn datagrams(
     goodput
 }
 
-/// The figures of a flow of many transfers. Its goodput.
+/// Writes the figures of a flow of many transfers. Returns its goodput.
 fn transfers(
     summary: &mut Map<String, Value>,
     flow: &ResolvedFlow,
@@ -297,7 +300,7 @@ fn transfers(
             "transfers",
             serde_json::to_value(completions).expect("plain data"),
         ),
-        // Of each connection's own, as in the simulator, nothing is told.
+        // As in the simulator, there are no such figures of individual connections.
         ("reordered_ratio", Value::Null),
         ("reordering_extent_p95_packets", Value::Null),
         ("reordering", Value::Null),
@@ -327,19 +330,19 @@ fn throughput(summary: &mut Map<String, Value>, (start, end): (Instant, Instant)
 
 struct Figures {
     window: (Instant, Instant),
-    /// Bytes of the file, where it is one.
+    /// Size of the file in bytes, if the flow is a file.
     size: Option<u64>,
-    /// All of it has arrived.
+    /// Whether all of it has arrived.
     completed: bool,
-    /// All that was ever counted counts.
+    /// Whether counters count from zero, because the measured time begins with the flow.
     from_start: bool,
     sender: Vec<Sample>,
     receiver: Vec<Sample>,
 }
 
 impl Figures {
-    /// The samples nearest to the window's beginning, where that is not the flow's, and to its end. The times are
-    /// those of the samples: what was counted belongs to them.
+    /// The samples nearest to the start and end of the window, with their times, to which the
+    /// counters belong. The start is exact if the measured time begins with the flow.
     fn edges(&self, samples: &[Sample]) -> Option<[(Instant, TcpInfo); 2]> {
         let (start, end) = self.window;
         let nearest = |edge: Instant| {
@@ -382,7 +385,7 @@ impl Figures {
         Some((bytes, to.saturating_since(from)))
     }
 
-    /// Retransmissions of the SYN, or of the answer to one: all that there were when the connection opened.
+    /// Retransmissions of the SYN or SYN-ACK: all retransmissions until the connection opened.
     fn opening(&self) -> u32 {
         let open = self.sender.iter().find(|s| s.info.state == ESTABLISHED);
         let last = open.or(self.sender.last());
@@ -413,10 +416,10 @@ impl Figures {
             let retransmitted = count(|info| info.total_retrans);
             let sent = u64::from(count(|info| info.data_segs_out))
                 + u64::from(syns(&after).saturating_sub(syns(&before)));
-            // A FIN by itself is retransmitted, too, and carries no data.
+            // A retransmitted FIN without data counts as a retransmission too.
             put("sent_packets", sent.max(retransmitted.into()).into());
             put("retransmitted_packets", retransmitted.into());
-            // A DSACK also reports a copy that the network made, of a segment that was sent once.
+            // A DSACK also reports a copy that the network made of a segment sent once.
             let duplicates = count(|info| info.dsack_dups);
             put(
                 "spurious_retransmissions",
@@ -445,7 +448,7 @@ impl Figures {
     }
 }
 
-/// The machine, as far as it has a say in what comes out.
+/// The properties of the machine that influence the results.
 pub fn machine(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
@@ -484,13 +487,13 @@ pub fn machine(
     })
 }
 
-/// What puts idle processors to sleep, as the kernel calls it.
+/// The driver for idle processors, by the kernel's name.
 fn idle_driver() -> Option<String> {
     let told = fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").ok()?;
     Some(told.trim().to_owned())
 }
 
-/// The processor's model as the kernel has it; where it has no name for it, who made it and its part number.
+/// The kernel's model name of the processor or, if there is none, its implementer and part number.
 fn processor() -> Option<String> {
     let told = fs::read_to_string("/proc/cpuinfo").ok()?;
     let find = |key: &str| {
@@ -503,7 +506,7 @@ fn processor() -> Option<String> {
     })
 }
 
-/// Every setting of TCP, and of the core what concerns it.
+/// All settings of TCP and of the network core.
 fn kernel_settings() -> Map<String, Value> {
     let mut names = Vec::new();
     for directory in ["net/ipv4", "net/core"] {
@@ -521,7 +524,7 @@ fn kernel_settings() -> Map<String, Value> {
     let read = |name: String| {
         let value = fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-        // A secret that lets others forge cookies.
+        // A secret with which cookies could be forged.
         (!name.ends_with("_key")).then(|| (name, value.into()))
     };
     names.into_iter().filter_map(read).collect()
@@ -531,17 +534,17 @@ fn kernel_settings() -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    /// Fails for a selection by when was asked alone.
+    /// Detects a selection by the time of the request alone.
     #[test]
     fn responses_count_when_they_are_complete() {
         let at = Instant::from_millis;
         let took = |ms| Some(Duration::from_millis(ms));
         let exchanges = [
             (at(10), took(20)),
-            // Asked before the measured time, and answered in it.
+            // Requested before the measured time, and answered in it.
             (at(90), took(30)),
             (at(200), took(40)),
-            // Answered when that is over, at its very end, and never.
+            // Answered after the measured time, at its very end, and never.
             (at(900), took(200)),
             (at(950), took(50)),
             (at(990), None),

@@ -1,5 +1,5 @@
-//! What the kernel's TCP does between two samples: every acknowledgment, every change of its congestion state, every segment
-//! that it retransmits, as a BPF program tells it while the run goes on.
+//! Events of the kernel's TCP between samples: every acknowledgment, every change of the congestion
+//! state and every retransmission, reported by a BPF program during the run.
 
 use std::{
     collections::HashMap,
@@ -34,23 +34,24 @@ mod traced;
 
 pub use traced::{Acknowledged, Traced};
 
-/// So often what was told is taken: there is room for ten times as long.
+/// Interval at which records are taken; the buffer holds the records of ten intervals.
 const TAKE: Pause = Pause::from_millis(20);
-/// So many records are kept, in 0.8 GB; what comes after them is lost.
+/// The most records that are stored, in 0.8 GB; later ones are lost.
 const MOST_RECORDS: usize = 8_000_000;
 
-/// What of a run is traced.
+/// The extent of tracing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracing {
-    /// Nothing.
+    /// No tracing.
     Off,
-    /// So much, if this machine lets us.
+    /// This detail, if the machine permits it.
     IfPossible(Detail),
-    /// So much, or there is no run.
+    /// This detail; the run fails if it is impossible.
     Required(Detail),
 }
 
-/// The flows that can be traced: the kernel's TCP sends, and its port is known. With their places.
+/// The flows that can be traced, with their sockets' properties: the kernel's TCP sends, and its
+/// port is known.
 fn places(resolved: &Resolved, hosts: &[Option<LiveHost>]) -> io::Result<Vec<(Place, u32)>> {
     let mut places = Vec::new();
     for (index, flow) in resolved.flows.iter().enumerate() {
@@ -78,11 +79,11 @@ fn is_traced(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
     flow.protocol == Protocol::Tcp && !is_carried(flow, resolved) && kernel_sends(flow, resolved)
 }
 
-/// A trace under way, or why there is none.
+/// A running trace, or the reason why there is none.
 #[derive(Debug)]
 pub struct Watch(Result<Taking, String>);
 
-/// A thread that takes what is told.
+/// A thread that takes records.
 #[derive(Debug)]
 struct Taking {
     detail: Detail,
@@ -93,10 +94,10 @@ struct Taking {
 }
 
 impl Watch {
-    /// Begins. Raising `interrupt` ends the compiler.
+    /// Starts the trace. Raising `interrupt` ends the compiler.
     ///
     /// # Errors
-    /// With what is missing, if the run is not to be without.
+    /// With the missing requirement, if tracing is required.
     pub fn start(
         tracing: Tracing,
         resolved: &Resolved,
@@ -114,7 +115,7 @@ impl Watch {
         }
     }
 
-    /// What sockets are watched with, if they are.
+    /// The filter for sockets, if tracing runs.
     pub fn filter(&self) -> Result<Option<OwnedFd>, Error> {
         let filter = self.0.as_ref().ok().map(|taking| taking.filter.try_clone());
         filter
@@ -122,7 +123,7 @@ impl Watch {
             .map_err(|source| failed("watching what is received", source))
     }
 
-    /// Ends. What has been told since the run began at `start_ns` of `CLOCK_MONOTONIC`.
+    /// Ends the trace. Returns the records since the run began at `start_ns` of `CLOCK_MONOTONIC`.
     pub fn end(self, start_ns: u64) -> Traced {
         match self.0 {
             Ok(taking) => taking.end(start_ns),
@@ -134,7 +135,7 @@ impl Watch {
     }
 }
 
-/// What has been told, as far as there is room for it.
+/// Stored records, up to the limit.
 #[derive(Debug, Default)]
 struct Kept {
     records: Vec<Record>,
@@ -193,7 +194,8 @@ impl Taking {
     fn end(mut self, start_ns: u64) -> Traced {
         let (mut records, lost) = self.stop();
         records.retain(|record| record.time_ns >= start_ns);
-        // Told by several processors; of one flow and one moment in the order in which it was.
+        // Records arrive from several processors; records of one flow and one moment keep their
+        // order.
         records.sort_by_key(|record| record.time_ns);
         let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
         for (place, record) in records.iter().enumerate() {
@@ -225,7 +227,7 @@ impl Drop for Taking {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,6 @@
-//! Conservation of packets in live runs: each packet sent was received, dropped, lost or discarded, or is still in the network. A
-//! run fails if its engine, or an element, loses packets without counting them or adds packets.
+//! Conservation of packets in live runs: each packet sent was received, dropped, lost or discarded,
+//! or is still in the network. A run fails if its engine, or an element, loses packets without
+//! counting them or adds packets.
 use std::{collections::VecDeque, path::Path, sync::Arc};
 
 use crate::common::{Fault, Wrong, exact, live, resolve};
@@ -13,7 +14,8 @@ use anabranch_path::{
 use anabranch_scenario::Extensions;
 use serde_json::Value;
 
-/// Packets that are doubled and lost, a warm-up, copies over two routes and a host of our own TCP; cut off in mid-run.
+/// Duplicated and lost packets, a warm-up, copies over two routes and a host with our own TCP; the
+/// run ends while packets are in flight.
 const ALL_AT_ONCE: &str = r#"
 duration = "700 ms"
 warmup = "300 ms"
@@ -93,7 +95,7 @@ fn every_packet_is_accounted_for() {
         let key = format!("{count}_packets");
         assert!(packets[&key].as_u64() > Some(0), "{key}: {packets}");
     }
-    // Our own TCP is behind no device.
+    // Packets of our own TCP pass no device.
     assert!(packets["taken"].as_u64() > packets["kernel_taken"].as_u64());
     assert!(packets["kernel_sent"].as_u64() > Some(100), "{packets}");
 }
@@ -106,7 +108,7 @@ fn is_found_out(done: Result<Value, String>, told: &str) {
     assert!(error.contains(told), "{error}");
 }
 
-/// Every fiftieth packet meets a fault.
+/// A fault that affects every fiftieth packet.
 #[derive(Debug, Default)]
 struct Counter(u64);
 
@@ -176,7 +178,7 @@ fn one_flow(around: Around) -> Result<Value, String> {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_driver_that_drops_what_hosts_send_is_found_out() {
+fn detects_a_driver_that_drops_packets_from_hosts() {
     is_found_out(
         one_flow(with_fault::<DropsWhatLeaves>),
         "without a trace between the engine and its network",
@@ -185,7 +187,7 @@ fn a_driver_that_drops_what_hosts_send_is_found_out() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_driver_that_drops_what_comes_is_found_out() {
+fn detects_a_driver_that_drops_packets_to_hosts() {
     is_found_out(
         one_flow(with_fault::<DropsWhatComes>),
         "without a trace between the network and the hosts",
@@ -194,7 +196,7 @@ fn a_driver_that_drops_what_comes_is_found_out() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_driver_that_doubles_what_comes_is_found_out() {
+fn detects_a_driver_that_duplicates_packets() {
     is_found_out(
         one_flow(with_fault::<DoublesWhatComes>),
         "from nowhere between the network and the hosts",
@@ -227,7 +229,7 @@ impl QueueDiscipline for Leaky {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_queue_that_drops_without_saying_so_is_found_out() {
+fn detects_a_queue_that_drops_silently() {
     let extensions = Extensions::default().queue("leaky", |_| {
         let make: queue::Factory = Arc::new(|_: &queue::Init<'_>| Box::new(Leaky::default()));
         Ok(make)

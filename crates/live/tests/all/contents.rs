@@ -1,5 +1,5 @@
-//! Each workload's data arrives octet for octet. A run fails if its engine alters, swaps or doubles octets on their way to a kernel,
-//! with correct checksums.
+//! The data of each workload arrives octet for octet. A run fails if its engine alters, swaps or
+//! duplicates octets on the way to a kernel, with correct checksums.
 use std::{env, fs};
 
 use crate::common::{Fault, Wrong, exact, live, resolve};
@@ -15,7 +15,7 @@ const UDP: usize = 8;
 /// Protocol of IPv4.
 const IS_UDP: u8 = 17;
 
-/// Workloads by name, all of which carry enough in half a second.
+/// Workloads by name, all of which carry enough data in half a second.
 const WORKLOADS: [(&str, &str); 7] = [
     ("file", "workload = { kind = \"file\", size = \"300 kB\" }"),
     (
@@ -44,7 +44,7 @@ const WORKLOADS: [(&str, &str); 7] = [
     ),
 ];
 
-/// A packet of 1028 bytes every millisecond, cut off behind its header: pcap with packets of IP.
+/// A pcap file with raw IP: a packet of 1028 bytes every millisecond, truncated after its headers.
 fn recording() -> Vec<u8> {
     let words = |of: &[u32]| -> Vec<u8> { of.iter().flat_map(|word| word.to_le_bytes()).collect() };
     let mut octets = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101]);
@@ -60,7 +60,7 @@ fn recording() -> Vec<u8> {
 
 /// The outcome of a run of one flow.
 fn run(workload: &str, around: Around) -> Result<(), String> {
-    // The checkout cannot be written in a guest.
+    // In the guest the checkout is read-only.
     let folder = env::temp_dir();
     fs::write(folder.join("recording.pcap"), recording()).expect("a temporary file");
     let file = folder.join("contents.toml");
@@ -76,14 +76,14 @@ fn run(workload: &str, around: Around) -> Result<(), String> {
     done.map(drop).map_err(|error| error.to_string())
 }
 
-/// What is done to the content of the packets that the engine gives to a kernel.
+/// A change to the content of the packets that the engine gives to a kernel.
 #[derive(Debug)]
 struct Altered(fn(&mut [u8]));
 
 impl Fault for Altered {
     fn on_packet(&mut self, right: &mut dyn Host<Frame>, now: Instant, packet: Arrived<'_, Frame>) {
         let mut octets = write(packet.transport, packet.ecn).into_owned();
-        // Behind the number of a datagram, which is not of the pattern.
+        // Content begins after the number of a datagram, which is not part of the pattern.
         let (content, checksum) = if octets[9] == IS_UDP {
             (IP + UDP + 8, IP + 6)
         } else {
@@ -104,7 +104,7 @@ impl Fault for Altered {
     }
 }
 
-/// Of the words of 16 bits, as the Internet checksum has it (RFC 1071).
+/// The sum of the 16-bit words, as in the Internet checksum (RFC 1071).
 fn sum(octets: &[u8]) -> u32 {
     let words = octets
         .chunks(2)
@@ -119,7 +119,7 @@ const fn fold(mut sum: u32) -> u32 {
     sum
 }
 
-/// Makes a checksum right again (RFC 1624, equation 3).
+/// Updates a checksum (RFC 1624, equation 3).
 fn correct(octets: &mut [u8], at: usize, before: u32, after: u32) {
     let had = u32::from(u16::from_be_bytes([octets[at], octets[at + 1]]));
     let is = fold((!had & 0xffff) + (!before & 0xffff) + after);
@@ -141,10 +141,10 @@ fn all(does: Around, is_right: bool) {
     }
 }
 
-/// Packets that come twice or not at all are no wrong content.
+/// Duplicate and lost packets are not wrong content.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn what_is_right_is_not_told() {
+fn correct_content_is_accepted() {
     all(
         |right| {
             Box::new(Wrong {
@@ -158,7 +158,7 @@ fn what_is_right_is_not_told() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn an_altered_octet_is_told() {
+fn an_altered_octet_is_detected() {
     all(
         |right| {
             Box::new(Wrong {
@@ -172,7 +172,7 @@ fn an_altered_octet_is_told() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn swapped_octets_are_told() {
+fn swapped_octets_are_detected() {
     all(
         |right| {
             Box::new(Wrong {
@@ -186,7 +186,7 @@ fn swapped_octets_are_told() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_doubled_octet_is_told() {
+fn a_duplicated_octet_is_detected() {
     all(
         |right| {
             Box::new(Wrong {

@@ -1,4 +1,5 @@
-//! The kernel's flows in a live run: their connections, their retransmissions, a shell without flows, and refusals.
+//! The kernel's flows in a live run: their connections, their retransmissions, a shell without
+//! flows, and refusals.
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,10 +27,10 @@ fn resolved(text: &str, extensions: &Extensions) -> Resolved {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The connections that a queue has seen: of which flow each was.
+/// The flows of each connection that a queue has seen.
 type Told = Arc<Mutex<BTreeMap<u32, BTreeSet<FlowId>>>>;
 
-/// A queue that writes down whose packets come.
+/// A queue that records the flow and connection of its packets.
 #[derive(Debug)]
 struct Watching {
     told: Told,
@@ -53,7 +54,7 @@ impl QueueDiscipline for Watching {
     }
 }
 
-/// Where `queue = "watching"` is such a queue.
+/// Extensions in which `queue = "watching"` is such a queue.
 fn watched() -> (Extensions, Told) {
     let told = Told::default();
     let written = Arc::clone(&told);
@@ -90,7 +91,8 @@ const TRANSFERS: &str = r#"
     workload = { kind = "file", size = "50 kB" }
 "#;
 
-/// Fails where all transfers of a flow are one connection to a queue, and where one is another in each direction.
+/// Detects an engine in which all transfers of a flow are one connection to a queue, or the two
+/// directions of a transfer are two.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn queues_see_as_many_connections_as_in_the_simulator() {
@@ -115,15 +117,16 @@ fn queues_see_as_many_connections_as_in_the_simulator() {
     let ([short, one], [shown, single]) = (of_each(&simulated), of_each(&told));
     assert_eq!((one, single), (1, 1));
     assert_eq!(short, shown);
-    // Numbers are given one after the other, as in the simulator.
+    // Numbers are consecutive, as in the simulator.
     let numbers: Vec<u32> = told.keys().copied().collect();
     assert_eq!(numbers, (0..).take(numbers.len()).collect::<Vec<u32>>());
 }
 
-/// Fails for a gateway that puts segments of different connections into one order: nearly all of them wait for what never comes.
+/// Detects a gateway with one order for segments of different connections: nearly all of them would
+/// wait for segments that never arrive.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_gateway_orders_each_connection_by_itself() {
+fn a_gateway_orders_each_connection_separately() {
     let text = r#"
         duration = "2 s"
         seed = 5
@@ -158,13 +161,13 @@ fn a_gateway_orders_each_connection_by_itself() {
     let gateway = &summary["gateways"]["tunnel"]["forward"];
     let transfers = &summary["flows"]["short"]["transfers"];
     assert!(transfers["completed"].as_u64() > Some(10), "{summary}");
-    // Both routes take as long, and so nothing overtakes.
+    // Both routes have the same delay, so no packet overtakes another.
     assert_eq!(gateway["gaps_given_up"], 0, "{gateway}");
     assert_eq!(gateway["held_packets"], 0, "{gateway}");
 }
 
-/// Every packet whose number has been sent before is one retransmitted, and no other; at a round-trip time that is shorter than
-/// engine and kernel agree on.
+/// Exactly the packets whose sequence number was sent before are marked as retransmissions. The
+/// round-trip time is shorter than the difference between the clocks of engine and kernel.
 fn check_log(done: &mut Finished) {
     let rows: Vec<_> = done
         .network
@@ -185,7 +188,7 @@ fn check_log(done: &mut Finished) {
 }
 
 #[test]
-fn what_was_sent_again_is_no_original() {
+fn exactly_the_retransmissions_are_marked() {
     if !may_run() {
         return;
     }
@@ -212,7 +215,7 @@ fn what_was_sent_again_is_no_original() {
     }
 }
 
-/// A flow between hosts of our own TCP, and one between the kernel's.
+/// A flow between hosts with our own TCP, and one between hosts with the kernel's.
 const OWN: &str = r#"
     duration = "20 s"
     [link.own]
@@ -245,7 +248,7 @@ fn shell(scenario: &Resolved, host: &str) -> Result<Finished, Error> {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn nothing_sends_beside_a_shell() {
+fn no_flow_sends_in_a_shell_run() {
     let scenario = resolved(OWN, &Extensions::default().live(true));
     let done = shell(&scenario, "A").expect("it opens");
     let summary = serde_json::to_value(&done.summary).expect("plain data");
@@ -263,10 +266,10 @@ fn refusal(done: Result<Finished, Error>) -> Refusal {
     }
 }
 
-/// Fails for a shell that looks at nothing but its own host.
+/// Detects a shell that checks only its own host.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_shell_needs_a_network_that_can_be() {
+fn a_shell_needs_a_valid_network() {
     let extensions = Extensions::default().live(true);
     let flow = "\n[flow.more]\nfrom = \"A\"\nto = \"B\"\ncount = 20_000\n";
     let many = resolved(&format!("{OWN}{flow}"), &extensions);
@@ -292,9 +295,10 @@ fn a_shell_needs_a_network_that_can_be() {
     assert_eq!(refusal(shell(&carried, "B")).path, ["host", "B", "attach"]);
 }
 
-/// Fails where what leaves an interface comes back to the engine: one ping became half a million packets.
+/// Detects frames that leave an interface and return to the engine: one ping became half a million
+/// packets.
 #[test]
-fn an_interface_is_an_end_once_and_no_loopback() {
+fn an_interface_is_one_end_and_no_loopback() {
     for (left, right, host, told) in [
         ("e1", "e1", "R", "the interface of `L` already"),
         ("lo", "e1", "L", "a loopback"),
@@ -312,9 +316,9 @@ fn an_interface_is_an_end_once_and_no_loopback() {
     }
 }
 
-/// Fails for a key of a flow between interfaces that is dropped silently.
+/// Detects a key of a flow between interfaces that is ignored silently.
 #[test]
-fn a_flow_between_interfaces_is_a_way_alone() {
+fn a_flow_between_interfaces_is_only_a_path() {
     for (key, is_refused) in [
         ("route = [\"a\"]", false),
         ("start = \"0 s\"", false),
@@ -344,9 +348,9 @@ fn a_flow_between_interfaces_is_a_way_alone() {
     }
 }
 
-/// Fails where the kernel has the first word, in the middle of the set-up or of the run.
+/// Detects segment sizes that are refused only by the kernel, during the set-up or the run.
 #[test]
-fn segments_that_no_socket_has_are_refused() {
+fn impossible_segment_sizes_are_refused() {
     for (mss, own, is_refused) in [
         ("75 bytes", "", true),
         ("76 bytes", "", false),
@@ -376,7 +380,7 @@ fn segments_that_no_socket_has_are_refused() {
     }
 }
 
-/// Fails where the engine goes on to the run's end before the panic does.
+/// Detects an engine that continues to the end of the run before the panic does.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_report_that_panics_ends_the_run() {

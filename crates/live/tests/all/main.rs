@@ -1,4 +1,5 @@
-//! The live engine in network namespaces: what it hands on, to whom, and what its audit says of wrong systems.
+//! Tests of the live engine in network namespaces: delivery of packets, and the detection of wrong
+//! systems by its audit.
 
 #![cfg(target_os = "linux")]
 

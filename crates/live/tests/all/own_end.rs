@@ -1,5 +1,5 @@
-//! Our own TCP and the kernel's exchange files: over clean and lossy paths, in both directions, with and without each option. The
-//! same checks detect wrong systems.
+//! Our own TCP and the kernel's exchange files: over clean and lossy paths, in both directions,
+//! with and without each option. The same checks detect wrong systems.
 use std::{fmt::Write as _, path::Path};
 
 use crate::common::{Fault, Wrong, exact, live, resolve};
@@ -10,12 +10,12 @@ use anabranch_scenario::Extensions;
 use anabranch_tcp::{Flags, Segment, wire};
 use serde_json::{Value, json};
 
-/// What each file has; every connection must be done in time.
+/// Size of each file; every connection must finish in time.
 const SIZE: u64 = 1_000_000;
 /// Seconds of each run. A connection takes one at most, two if its last segment is lost.
 const DURATION: u32 = 6;
 
-/// The paths: name, keys of the link, and what the link must have done.
+/// The paths: name, keys of the link, and the counters of the link that must not be zero.
 const PATHS: [(&str, &str, &[&str]); 4] = [
     ("clean", "", &[]),
     (
@@ -69,7 +69,7 @@ fn run(text: &str, around: Option<Around>) -> Result<Value, Error> {
     Ok(serde_json::to_value(&done.summary).expect("plain data"))
 }
 
-/// What is wrong with a run, connection by connection. `agreed` is what both ends must have agreed on.
+/// The faults of a run, by connection. `agreed` holds the expected negotiated options of both ends.
 fn judge(done: &Result<Value, Error>, agreed: &[(&str, bool)]) -> Vec<String> {
     let summary = match done {
         Ok(summary) => summary,
@@ -104,7 +104,8 @@ fn judge(done: &Result<Value, Error>, agreed: &[(&str, bool)]) -> Vec<String> {
             expect("discarded", &endpoint["discarded_packets"], &json!({}));
             let mut refused = endpoint["refused_packets"].clone();
             if path == "reorder" || path == "both" {
-                // An acknowledgment that another has overtaken is old, by its timestamp too (RFC 7323 §5.3).
+                // An acknowledgment overtaken by another is old, also by its timestamp (RFC 7323
+                // §5.3).
                 for old in ["old_timestamp", "old_ack"] {
                     refused.as_object_mut().map(|refused| refused.remove(old));
                 }
@@ -116,21 +117,22 @@ fn judge(done: &Result<Value, Error>, agreed: &[(&str, bool)]) -> Vec<String> {
                 expect(count, &counters[count], &json!(0));
             }
             if path != "both" {
-                // What is doubled may come again when all is over, and is reset (RFC 9293 §3.10.7.1).
+                // A duplicate may arrive after the close, and is answered with a reset (RFC 9293
+                // §3.10.7.1).
                 expect("OutRsts", &counters["OutRsts"], &json!(0));
             }
-            // The path was as bad as it was to be.
+            // The path caused the intended impairments.
             let link = &summary["links"][&name]["forward"];
             for count in caused {
                 if link[count].as_u64().is_none_or(|count| count == 0) {
                     wrong.push(format!("{name}: {count} is {}", link[count]));
                 }
             }
-            // Every packet went in and came out, was lost or was doubled.
+            // Every packet that was sent arrived, was lost or was duplicated.
             let number = |value: &Value| value.as_i64().unwrap_or(i64::MIN);
             let (ours, theirs) = (&endpoint["sent_packets"], &counters["InSegs"]);
             let (back, got) = (&counters["OutSegs"], &endpoint["received_packets"]);
-            // The kernel counts retransmissions by themselves (RFC 4022).
+            // The kernel counts retransmissions separately (RFC 4022).
             let sent_again = number(&counters["RetransSegs"]);
             let sent = number(ours) + number(back) + sent_again;
             let came = number(theirs) + number(got);
@@ -153,7 +155,7 @@ fn judge(done: &Result<Value, Error>, agreed: &[(&str, bool)]) -> Vec<String> {
     wrong
 }
 
-/// Runs the matrix, which must have no fault.
+/// Runs the matrix and expects no fault.
 fn holds(keys: &str, agreed: &[(&str, bool)], around: Option<Around>) {
     let done = run(&scenario(keys), around);
     assert_eq!(judge(&done, agreed), Vec::<String>::new());
@@ -172,13 +174,13 @@ fn but(option: &str, on: bool) -> [(&str, bool); 4] {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn both_ways_with_every_option() {
+fn both_directions_with_every_option() {
     holds("cc = \"cubic\"", &ALL, None);
 }
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn both_ways_without_timestamps() {
+fn both_directions_without_timestamps() {
     holds(
         "transport = { timestamps = false }\ncc = \"cubic\"",
         &but("timestamps", false),
@@ -188,14 +190,14 @@ fn both_ways_without_timestamps() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn both_ways_without_sack() {
+fn both_directions_without_sack() {
     let keys = "transport = { sack = false, recovery = \"new-reno\" }\ncc = \"reno\"";
     holds(keys, &but("sack", false), None);
 }
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn both_ways_with_marks() {
+fn both_directions_with_ecn() {
     holds(
         "transport = { ecn = \"rfc3168\" }\ncc = \"cubic\"",
         &but("ecn", true),
@@ -203,10 +205,10 @@ fn both_ways_with_marks() {
     );
 }
 
-/// The kernel has no accurate marks; it answers with the classic ones.
+/// The kernel has no accurate ECN and answers with classic ECN.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn both_ways_with_accurate_marks_that_the_kernel_does_not_have() {
+fn both_directions_with_accurate_ecn_at_one_end() {
     holds(
         "transport = { ecn = \"accecn\" }\ncc = \"cubic\"",
         &but("ecn", true),
@@ -216,7 +218,7 @@ fn both_ways_with_accurate_marks_that_the_kernel_does_not_have() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn both_ways_with_another_stack() {
+fn both_directions_with_another_stack() {
     holds(
         "stack = \"rfc\"\ntransport = { timestamps = true }\ncc = \"reno\"",
         &ALL,
@@ -226,15 +228,15 @@ fn both_ways_with_another_stack() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn both_ways_over_ipv6() {
+fn both_directions_over_ipv6() {
     holds("family = 6\ncc = \"cubic\"", &ALL, None);
 }
 
-/// What is done to each packet that leaves and each that comes.
+/// Changes to each packet that leaves or arrives.
 #[derive(Debug)]
 struct Changes {
     leaves: fn(&mut Segment<Octets>),
-    /// Of the octets that leave.
+    /// Applied to the octets of a sent packet.
     sent: fn(&mut Vec<u8>),
     comes: fn(&mut Vec<u8>),
 }
@@ -266,17 +268,17 @@ impl Fault for Changes {
     }
 }
 
-/// Nothing.
+/// No change.
 const AS_IS: Changes = Changes {
     leaves: |_| {},
     sent: |_| {},
     comes: |_| {},
 };
 
-/// Where TCP's checksum stands behind an IPv4 header without options.
+/// Offset of TCP's checksum after an IPv4 header without options.
 const CHECKSUM: usize = 20 + 16;
 
-/// Each must be told by this check, among others.
+/// Asserts that this check, among others, detects the fault.
 #[track_caller]
 fn is_told(around: Around, by: &str) {
     let done = run(&scenario("cc = \"cubic\""), Some(around));
@@ -284,10 +286,10 @@ fn is_told(around: Around, by: &str) {
     assert!(wrong.iter().any(|line| line.contains(by)), "{wrong:?}");
 }
 
-/// What stands around the others changes nothing.
+/// The wrapper itself changes nothing.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_right_system_in_the_wrong_ones_place_is_right() {
+fn a_wrapped_right_system_passes() {
     holds(
         "cc = \"cubic\"",
         &ALL,
@@ -302,7 +304,7 @@ fn a_right_system_in_the_wrong_ones_place_is_right() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_checksum_that_is_off_by_one_is_told() {
+fn a_checksum_that_is_off_by_one_is_detected() {
     let around: Around = |right| {
         Box::new(Wrong {
             right,
@@ -315,10 +317,11 @@ fn a_checksum_that_is_off_by_one_is_told() {
     is_told(around, "InCsumErrors");
 }
 
-/// It acknowledges a segment more than it has: what is lost is never retransmitted.
+/// The end acknowledges one segment more than it has, so that a lost segment is never
+/// retransmitted.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn an_acknowledgment_of_what_has_not_come_is_told() {
+fn an_acknowledgment_of_missing_data_is_detected() {
     let around: Around = |right| {
         Box::new(Wrong {
             right,
@@ -337,7 +340,7 @@ fn an_acknowledgment_of_what_has_not_come_is_told() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn content_that_is_changed_on_the_way_out_is_told() {
+fn content_changed_by_the_sender_is_detected() {
     let around: Around = |right| {
         Box::new(Wrong {
             right,
@@ -354,10 +357,11 @@ fn content_that_is_changed_on_the_way_out_is_told() {
     is_told(around, "is not what was written there");
 }
 
-/// It takes no notice of checksums: a bad packet is given to it with a good checksum.
+/// A receiver without checksum verification, modelled by a changed packet with a corrected
+/// checksum.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_receiver_that_believes_bad_packets_is_told() {
+fn a_receiver_that_accepts_bad_packets_is_detected() {
     let around: Around = |right| {
         Box::new(Wrong {
             right,
@@ -378,7 +382,8 @@ fn a_receiver_that_believes_bad_packets_is_told() {
     is_told(around, "is not what was written there");
 }
 
-/// The same packets with the checksum that they had: ours discards every one, and so nothing arrives.
+/// The same packets with their original checksum: our TCP discards each of them, so nothing
+/// arrives.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn bad_packets_are_discarded() {
@@ -402,7 +407,7 @@ fn bad_packets_are_discarded() {
 
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn a_reset_is_told() {
+fn a_reset_is_detected() {
     let around: Around = |right| {
         Box::new(Wrong {
             right,
@@ -419,10 +424,11 @@ fn a_reset_is_told() {
     is_told(around, "EstabResets");
 }
 
-/// It offers options that it does not speak of to itself: the two ends differ in what was agreed on.
+/// An end that offers an option on the wire differently than it believes: the two ends disagree on
+/// the negotiated options.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
-fn an_option_that_one_end_alone_knows_of_is_told() {
+fn a_disagreement_about_an_option_is_detected() {
     let around: Around = |right| {
         Box::new(Wrong {
             right,

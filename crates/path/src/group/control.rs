@@ -1,12 +1,12 @@
-//! Controllers: how many members of a group should be on.
+//! Controllers: the number of members of a group that should be on.
 //!
-//! A controller stands at the first end of a group. It sees bytes as they arrive before the queue in
-//! the forward direction, and the time; it never sees the queue, the network or the traffic to come
-//! (except [`oracle`]). Spans are counted from the start of the run: span k is from k times its length,
-//! that instant included, to k + 1 times, that excluded.
+//! A controller is located at the first end of a group. It sees bytes as they arrive before the
+//! queue in the forward direction, and the time; it never sees the queue, the network or future
+//! traffic (except [`oracle`]). Spans are counted from the start of the run: span k is the
+//! half-open interval from k to k + 1 times its length.
 //!
-//! Adding one is a file in `control/` and a line in the registry below; one from outside the workspace
-//! implements [`Controller`] and travels as [`AnyController::Boxed`].
+//! A new controller is a file in `control/` and a line in the registry below. A controller from
+//! outside the workspace implements [`Controller`] and is stored as [`AnyController::Boxed`].
 
 use std::{fmt, sync::Arc};
 
@@ -25,46 +25,46 @@ pub use params::{Percentile, Share, Span, Transition, Utilization, Weight};
 
 /// A controller.
 pub trait Controller: fmt::Debug + Send {
-    /// Bytes arrive before the queue. Calls come in order of time.
+    /// Counts bytes that arrive before the queue. Calls come in order of time.
     fn on_arrival(&mut self, now: Instant, bytes: u32);
-    /// When to call [`Self::decide`]; [`Instant::NEVER`] if all members stay on for ever.
+    /// When to call [`Self::decide`]; [`Instant::NEVER`] if all members always stay on.
     fn next_decision(&self) -> Instant;
-    /// The time has come: how many members should be on from now on. Nothing that arrives at `now` has
-    /// been seen yet.
+    /// Returns the number of members that should be on from `now`. Arrivals at `now` have not been
+    /// counted yet.
     fn decide(&mut self, now: Instant) -> u32;
-    /// Whether members rest whenever they have nothing to send.
+    /// Times of low-power idle, if members rest whenever they have nothing to send.
     fn low_power_idle(&self) -> Option<LowPowerIdle> {
         None
     }
-    /// What was recorded for [`Init::arrivals`], by one that wants it.
+    /// Recording for [`Init::arrivals`], if the controller makes one.
     fn recorded(&self) -> Option<Vec<u64>> {
         None
     }
 }
 
-/// What a controller is made from besides its own parameters.
+/// Inputs for the construction of a controller, in addition to its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Init<'a> {
-    /// How fast one member sends.
+    /// Rate of one member.
     pub rate: Rate,
-    /// How many there are.
+    /// Number of members.
     pub members: u32,
-    /// From the decision to the first packet on a member that slept, as a rule: waking up, and what both
-    /// ends have to tell each other.
+    /// Usual time from the decision to the first packet on a member that slept: waking up, and the
+    /// exchange of LACPDUs.
     pub lead: Duration,
-    /// Bytes that will arrive, bin by bin, where they have been recorded.
+    /// Bytes that will arrive in each bin, if they have been recorded.
     pub arrivals: Option<&'a [u64]>,
 }
 
 impl Init<'_> {
-    /// As [`members_for`], of this group.
+    /// Calls [`members_for`] with this group's rate and number of members.
     #[must_use]
     pub fn members_for(&self, bits: u128, time: Duration) -> u32 {
         members_for((self.rate, self.members), bits, time)
     }
 }
 
-/// clamp(⌈capacity ÷ member rate⌉, 1, members), for a capacity of so many bits per time.
+/// Returns clamp(⌈capacity ÷ member rate⌉, 1, members), for a capacity of `bits` per `time`.
 #[must_use]
 pub fn members_for((rate, members): (Rate, u32), bits: u128, time: Duration) -> u32 {
     let one = u128::from(rate.bits_per_s()) * u128::from(time.as_picos());
@@ -74,22 +74,22 @@ pub fn members_for((rate, members): (Rate, u32), bits: u128, time: Duration) -> 
 
 const PS_PER_S: u128 = 1_000_000_000_000;
 
-/// Makes a controller from outside the workspace.
+/// Constructor of a controller from outside the workspace.
 pub type Factory = Arc<dyn Fn(&Init<'_>) -> Box<dyn Controller> + Send + Sync>;
 
-/// A controller from outside the workspace, as a scenario carries it.
+/// A controller from outside the workspace, as stored in a scenario.
 pub type Custom = component::Custom<Factory>;
 
-/// What the parameters of every built-in controller can say.
+/// Properties of the parameters of every built-in controller.
 pub trait ControlParams: Default {
-    /// The time from one decision to the next, where there is one.
+    /// Time between decisions, if it is fixed.
     fn interval(&self) -> Option<Duration> {
         None
     }
-    /// Whether the parameters go together.
+    /// Checks that the parameters are consistent.
     ///
     /// # Errors
-    /// With the first that do not.
+    /// Names the first contradiction.
     fn check(&self) -> Result<(), Contradiction> {
         Ok(())
     }
@@ -108,24 +108,24 @@ components! {
 }
 
 impl Config {
-    /// The time from one decision to the next, as far as the controller says so.
+    /// Time between decisions, if the controller declares it.
     #[must_use]
     pub fn interval(&self) -> Option<Duration> {
         each!(self, params => params.interval(), custom => None)
     }
-    /// Whether the parameters go together.
+    /// Checks that the parameters are consistent.
     ///
     /// # Errors
-    /// With the first that do not.
+    /// Names the first contradiction.
     pub fn check(&self) -> Result<(), Contradiction> {
         each!(self, params => params.check(), custom => Ok(()))
     }
-    /// Whether it knows the arrivals of the whole run, so that they must not depend on it.
+    /// Whether it needs the arrivals of the whole run, which must then not depend on it.
     #[must_use]
     pub const fn needs_arrivals(&self) -> bool {
         matches!(self, Self::Oracle(_))
     }
-    /// Whether members are ever taken out, so that the ends have something to tell each other.
+    /// Whether members are ever removed, so that the ends exchange LACPDUs.
     #[must_use]
     pub const fn switches(&self) -> bool {
         !matches!(self, Self::AlwaysOn(_) | Self::Lpi(_))
@@ -157,7 +157,7 @@ impl Controller for AnyController {
     }
 }
 
-/// What arrives in each interval, as two controllers count it.
+/// Counter of bytes per interval, shared by two controllers.
 #[derive(Debug)]
 struct Counter {
     interval: Duration,
@@ -173,7 +173,7 @@ impl Counter {
             bytes: 0,
         }
     }
-    /// The interval that ends now.
+    /// Ends the interval and returns its bytes.
     fn close(&mut self) -> u64 {
         self.end = self.end + self.interval;
         std::mem::take(&mut self.bytes)

@@ -1,18 +1,18 @@
-//! What ports draw.
+//! Power consumption of ports.
 //!
-//! A port is in one of four states, each with its power: it sends (active), it is awake and does not send
-//! (idle), it sleeps, or it wakes up. Both ends of a link have a port; each is active while it sends.
+//! A port is in one of four states, each with a power: it sends (active), is awake without sending
+//! (idle), sleeps, or wakes up. Both ends of a link have a port; each is active while it sends.
 //! Energy is the sum of power × time over all ports.
 //!
-//! Sources of the defaults: 0.5 W for a gigabit port that is on and 50 mW for one that rests are Intel's
-//! figures at the time of IEEE 802.3az (G. Cox, cited in "Energy Efficient Ethernet: IEEE 802.3az Defined",
-//! Enterprise Networking Planet, 2010); that a port without low-power idle draws as much when it sends
-//! nothing, that resting takes a tenth, and that transitions draw as much as sending are
-//! the assumptions of K. Christensen et al., "IEEE 802.3az: The Road to Energy Efficient Ethernet", IEEE
-//! Communications Magazine 48(11), 2010.
+//! Sources of the defaults: 0.5 W for a gigabit port that is on and 50 mW for a resting port are
+//! Intel's figures at the time of IEEE 802.3az (G. Cox, cited in "Energy Efficient Ethernet: IEEE
+//! 802.3az Defined", Enterprise Networking Planet, 2010). Three assumptions are from K. Christensen
+//! et al., "IEEE 802.3az: The Road to Energy Efficient Ethernet", IEEE Communications Magazine
+//! 48(11), 2010: a port without low-power idle draws the same power when it sends nothing, resting
+//! takes a tenth, and transitions draw the power of sending.
 //!
 //! # Not implemented
-//! - What a switch draws besides its ports, which is most of it.
+//! - Power of a switch other than its ports, which is the larger part.
 //! - Power that depends on the rate or on the size of packets.
 
 use anabranch_core::units::{Duration, Power};
@@ -44,21 +44,21 @@ impl Default for PowerModel {
     }
 }
 
-/// How long a port was in each state.
+/// Time of a port in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PortTimes {
     /// Sending.
     pub active: Duration,
     /// Awake, and not sending.
     pub idle: Duration,
-    /// Asleep, or resting.
+    /// Sleeping or resting.
     pub sleeping: Duration,
     /// Waking up.
     pub waking: Duration,
 }
 
 impl PortTimes {
-    /// All of it.
+    /// Total time.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.active + self.idle + self.sleeping + self.waking
@@ -66,7 +66,7 @@ impl PortTimes {
 }
 
 impl PowerModel {
-    /// What a port took, in joules.
+    /// Energy of a port in joules.
     #[must_use]
     pub fn joules(&self, times: &PortTimes) -> f64 {
         self.active.joules(times.active)

@@ -1,4 +1,4 @@
-//! The link aggregation control protocol: what the ends of a group tell each other.
+//! Link aggregation control protocol: messages between the ends of a group.
 //!
 //! Source: IEEE 802.1AX-2014 §6.4.
 

@@ -1,16 +1,17 @@
-//! The sending ports of one direction: who sends which packet, and in which state each port is.
+//! Sending ports of one direction: choice of the sender of each packet, and state of each port.
 //!
-//! *Per packet*, the head of the shared queue goes to the lowest-numbered member that distributes and is
-//! idle. Packets of one flow overtake each other where sizes differ.
+//! *Per packet*, the head of the shared queue goes to the idle distributing member with the lowest
+//! number. Packets of one flow overtake each other if their sizes differ.
 //!
-//! *Per flow*, the connection decides: each distributing member draws a number for it by a hash, and the
-//! highest has it (rendezvous hashing: Thaler and Ravishankar, IEEE/ACM ToN 6(1), 1998), so a change moves
-//! only flows that lose their member or that a new one takes. An idle member takes the first waiting
-//! packet of its flows; those before it stay in line for their own members, and count as waiting. A flow
-//! that moves is sent over the new member only when the old one has sent what it had begun, so that no
-//! packet overtakes another of its flow (IEEE 802.1AX-2014 §6.2.4: the order within a conversation is kept).
+//! *Per flow*, the connection decides. Each distributing member gets a hash value for the
+//! connection, and the highest wins (rendezvous hashing: Thaler and Ravishankar, IEEE/ACM ToN 6(1),
+//! 1998). A change thus moves only flows that lose their member or that a new member takes. An idle
+//! member takes the first waiting packet of its flows; earlier packets stay in line for their
+//! members, and count as waiting. A flow that moves is sent over the new member only after the old
+//! member has finished its transmission, so that no packet overtakes another of its flow (IEEE
+//! 802.1AX-2014 §6.2.4: the order within a conversation is kept).
 //!
-//! LACPDUs go before all packets, over the port that they are about.
+//! LACPDUs precede all packets, over the port that they concern.
 
 use std::collections::VecDeque;
 
@@ -24,44 +25,44 @@ use serde::{Deserialize, Serialize};
 use super::{energy::PortTimes, lacp::pdu};
 use crate::{queue::Item, window::Window};
 
-/// The most members of a group: there is a bit for each.
+/// Maximum number of members of a group: one bit each.
 pub const MAX: u32 = 64;
 
-/// How a group spreads packets over its members.
+/// Distribution of packets over the members of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// The head of the queue goes to the lowest-numbered idle member.
+    /// The head of the queue goes to the idle member with the lowest number.
     #[default]
     PerPacket,
     /// All packets of a flow take the same member.
     PerFlow,
 }
 
-/// The times of low-power idle (IEEE 802.3-2018 §78).
+/// Times of low-power idle (IEEE 802.3-2018 §78).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowPowerIdle {
-    /// From the end of the last packet until a port rests.
+    /// Time from the end of the last packet until a port rests.
     pub sleep_time: Duration,
-    /// From waking until it sends.
+    /// Time from waking until a port sends.
     pub wake_time: Duration,
 }
 
-/// Whether a port is on.
+/// Power state of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortPower {
     /// It can send.
     Awake,
-    /// It cannot.
+    /// It cannot send.
     Sleeping,
-    /// Not yet.
+    /// It cannot send yet.
     Waking,
 }
 
-/// An LACPDU as it goes over a link.
+/// Encoded LACPDU.
 pub type Frame = [u8; pdu::OCTETS];
 
-/// What a member sends.
+/// A transmission of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
     /// A packet.
@@ -71,7 +72,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// Bytes of it, as links count them.
+    /// Size in bytes, as links count it.
     #[must_use]
     pub const fn size(&self) -> u32 {
         match self {
@@ -81,41 +82,41 @@ impl Load {
     }
 }
 
-/// What the group must hear of.
+/// Notice to the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
-    /// An LACPDU is on its way to the other end.
+    /// An LACPDU is in transit to the other end.
     Left {
-        /// Over which port.
+        /// The port.
         port: usize,
-        /// When it arrives.
+        /// Time of arrival.
         at: Instant,
-        /// How often: twice if it is doubled on the way.
+        /// Number of copies: 2 if it is duplicated in transit.
         copies: u8,
-        /// What it is.
+        /// The LACPDU.
         frame: Frame,
     },
-    /// One was lost on the way.
+    /// An LACPDU was lost in transit.
     Lost,
-    /// A port that does not distribute has sent all that it had.
+    /// A port that does not distribute has sent all its data.
     Drained,
 }
 
 #[derive(Debug)]
 struct Member {
-    /// What it sends, and when that is through.
+    /// Current transmission. `done` is its end.
     sending: Option<Load>,
     done: Instant,
-    /// Since when it sends; [`Instant::NEVER`] while it does not, or is held up.
+    /// Start of the current transmission; [`Instant::NEVER`] if there is none or the link is down.
     active_since: Instant,
-    /// What is left to send while the link is down.
+    /// Remaining transmission time while the link is down.
     held_up: Duration,
     frames: VecDeque<Frame>,
-    /// Packets in line for this member alone, numbered as they came out of the queue.
+    /// Packets in line for this member alone, numbered by their order of dequeue.
     staged: VecDeque<(u64, Item)>,
     power: PortPower,
     power_since: Instant,
-    /// Since when it has had nothing to send.
+    /// Start of the current idle period.
     idle_since: Instant,
     times: PortTimes,
 }
@@ -127,7 +128,7 @@ pub struct Members {
     idle: Option<LowPowerIdle>,
     window: Window,
     list: Vec<Member>,
-    /// By bit: those that packets are given to, and those that send.
+    /// By bit: distributing members. `busy` are the members that send.
     distributing: u64,
     busy: u64,
     due: Instant,
@@ -135,11 +136,11 @@ pub struct Members {
     staged_packets: u32,
     staged_bytes: u64,
     next_stage: u64,
-    /// Flows that have moved while their last packet is still being sent, and by whom.
+    /// Flows that have moved while their last packet is being sent, and the member that sends it.
     moving: Vec<(ConnectionId, usize)>,
     notices: Vec<Notice>,
     distributing_since: Instant,
-    /// Member-picoseconds of distributing.
+    /// Member-picoseconds of distribution.
     distributing_time: u128,
 }
 
@@ -147,7 +148,7 @@ fn bit(member: usize) -> u64 {
     1 << member
 }
 
-/// The bits that are set, lowest first.
+/// Indices of the bits that are set, lowest first.
 fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lowest = set.trailing_zeros();
@@ -158,14 +159,14 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// All of `members`.
+/// Bit mask of all members.
 #[must_use]
 pub fn all(members: u32) -> u64 {
     u64::MAX >> (MAX - members.clamp(1, MAX))
 }
 
 impl Members {
-    /// So many, all on, with nothing to send.
+    /// Creates `members` members that are on and idle.
     #[must_use]
     pub fn new(members: u32, spread: Spread, idle: Option<LowPowerIdle>, window: Window) -> Self {
         let member = || Member {
@@ -201,7 +202,7 @@ impl Members {
         }
     }
 
-    /// How many there are.
+    /// Number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
@@ -211,59 +212,59 @@ impl Members {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
-    /// How packets are spread.
+    /// Distribution of packets.
     #[must_use]
     pub fn spread(&self) -> Spread {
         self.spread
     }
-    /// By bit: the members that packets are given to.
+    /// Distributing members, by bit.
     #[must_use]
     pub fn distributing(&self) -> u64 {
         self.distributing
     }
-    /// Packets and bytes in line for one member.
+    /// Packets and bytes in line for single members.
     #[must_use]
     #[inline]
     pub fn staged(&self) -> (u32, u64) {
         (self.staged_packets, self.staged_bytes)
     }
-    /// When the next transmission ends; [`Instant::NEVER`] if there is none.
+    /// End of the next transmission; [`Instant::NEVER`] if there is none.
     #[must_use]
     #[inline]
     pub fn completion(&self) -> Instant {
         self.due
     }
-    /// Whether nothing is being sent.
+    /// Whether there is no transmission.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.busy == 0
     }
-    /// Packets being sent.
+    /// Packets in transmission.
     #[must_use]
     pub fn sending_packets(&self) -> usize {
         let packets = |member: &&Member| matches!(member.sending, Some(Load::Packet(_)));
         self.list.iter().filter(packets).count()
     }
-    /// By bit: members that distribute and have nothing to send.
+    /// Idle distributing members, by bit.
     #[inline]
     fn free(&self) -> u64 {
         self.distributing & !self.busy
     }
 
-    /// Per packet: who sends the head of the queue.
+    /// Member that sends the head of the queue, per packet.
     #[must_use]
     #[inline]
     pub fn first_idle(&self) -> Option<usize> {
         let free = self.free();
         (free != 0).then_some(free.trailing_zeros() as usize)
     }
-    /// Per flow: the member of a connection.
+    /// Member of a connection, per flow.
     #[must_use]
     pub fn of_flow(&self, connection: ConnectionId) -> Option<usize> {
         bits(self.distributing)
             .max_by_key(|member| (hash(u64::from(connection.0), *member as u64), *member))
     }
-    /// Per flow: whether an idle member has nobody in line, so that more should be taken from the queue.
+    /// Whether an idle member has no packet in line, so that more should be dequeued (per flow).
     #[must_use]
     pub fn wants_more(&self) -> bool {
         bits(self.free()).any(|member| self.list[member].staged.is_empty())
@@ -280,14 +281,14 @@ impl Members {
         !self.moving.is_empty() && self.moving.iter().any(|(moving, _)| *moving == connection)
     }
 
-    /// A packet gets in line for a member.
+    /// Puts a packet in line for a member.
     pub fn stage(&mut self, member: usize, item: Item) {
         self.list[member].staged.push_back((self.next_stage, item));
         self.next_stage += 1;
         self.staged_packets += 1;
         self.staged_bytes += u64::from(item.size);
     }
-    /// The next packet in line for an idle member that may send it, and the member.
+    /// Next packet in line for an idle member that may send it, and the member.
     pub fn unstage(&mut self) -> Option<(usize, Item)> {
         let member = bits(self.free()).find(|member| {
             let first = self.list[*member].staged.front();
@@ -299,7 +300,7 @@ impl Members {
         Some((member, item))
     }
 
-    /// When a member that is given something at `now` begins to send it.
+    /// Start of a transmission that is given to a member at `now`.
     #[must_use]
     #[inline]
     pub fn ready(&self, member: usize, now: Instant) -> Instant {
@@ -311,13 +312,14 @@ impl Members {
     fn ready_from_rest(&self, member: usize, now: Instant, idle: LowPowerIdle) -> Instant {
         let since = self.list[member].idle_since;
         if since == now {
-            // It has not begun to become quiet.
+            // The port has not begun to become quiet.
             return now;
         }
         now.max(since + idle.sleep_time) + idle.wake_time
     }
 
-    /// An idle member begins to send at `begin`, which [`Self::ready`] gave for now, and is done at `done`.
+    /// Starts a transmission of an idle member from `begin`, as [`Self::ready`] returned, to
+    /// `done`.
     #[inline]
     pub fn start(&mut self, number: usize, load: Load, begin: Instant, done: Instant) {
         let member = &mut self.list[number];
@@ -345,10 +347,10 @@ impl Members {
         }
     }
 
-    /// A transmission has ended: who sent what.
+    /// Ends a transmission; returns the member and its load.
     ///
     /// # Panics
-    /// If none has.
+    /// If no transmission has ended.
     pub fn complete(&mut self, now: Instant) -> (usize, Load) {
         let number = bits(self.busy)
             .find(|member| self.list[*member].done <= now)
@@ -379,7 +381,7 @@ impl Members {
         due.min().unwrap_or(Instant::NEVER)
     }
 
-    /// Tells the group if a member that does not distribute has nothing more to send.
+    /// Notifies the group if a member that does not distribute has no data left.
     #[inline]
     pub fn note_drained(&mut self, member: usize) {
         if (self.distributing | self.busy) & bit(member) == 0 && self.list[member].frames.is_empty()
@@ -387,7 +389,7 @@ impl Members {
             self.notices.push(Notice::Drained);
         }
     }
-    /// By bit: members that do not distribute and have nothing more to send.
+    /// Members that do not distribute and have no data left, by bit.
     #[must_use]
     pub fn drained(&self) -> u64 {
         let quiet = |member: &usize| self.list[*member].frames.is_empty();
@@ -397,11 +399,11 @@ impl Members {
             .fold(0, |set, member| set | bit(member))
     }
 
-    /// An LACPDU is to be sent.
+    /// Queues an LACPDU.
     pub fn queue_frame(&mut self, member: usize, frame: Frame) {
         self.list[member].frames.push_back(frame);
     }
-    /// The next LACPDU of a member that is idle.
+    /// Next LACPDU of an idle member.
     #[inline]
     pub fn next_frame(&mut self, member: usize) -> Option<Frame> {
         if self.busy & bit(member) != 0 {
@@ -409,13 +411,13 @@ impl Members {
         }
         self.list[member].frames.pop_front()
     }
-    /// LACPDUs that have not been sent are not sent any more.
+    /// Discards LACPDUs that have not been sent.
     pub fn forget_frames(&mut self, member: usize) {
         self.list[member].frames.clear();
     }
 
-    /// From now on packets are given to these members (by bit). What was in line for a member gets in line
-    /// anew.
+    /// Sets the distributing members (bit mask). Packets in line for single members are assigned
+    /// again.
     pub fn distribute(&mut self, now: Instant, set: u64) {
         self.account_distributing(now);
         self.distributing = set;
@@ -436,12 +438,12 @@ impl Members {
         }
         staged.sort_unstable_by_key(|(number, _)| *number);
         for entry in staged {
-            // Nobody distributes: the first keeps them in order until somebody does.
+            // If no member distributes, the first keeps the packets in order until one does.
             let member = self.of_flow(entry.1.connection).unwrap_or(0);
             self.list[member].staged.push_back(entry);
         }
     }
-    /// Member-seconds of distributing in the window up to `now`.
+    /// Member-seconds of distribution in the window up to `now`.
     pub fn distributing_seconds(&mut self, now: Instant) -> f64 {
         self.account_distributing(now);
         self.distributing_time as f64 / 1e12
@@ -452,23 +454,23 @@ impl Members {
         self.distributing_since = now;
     }
 
-    /// A port goes to sleep, wakes up or has woken up.
+    /// Sets the power state of a port.
     pub fn set_power(&mut self, now: Instant, member: usize, power: PortPower) {
         self.account_power(now, member);
         self.list[member].power = power;
     }
-    /// What a member sends.
+    /// Current transmission of a member.
     #[must_use]
     pub fn load(&self, member: usize) -> Option<&Load> {
         self.list[member].sending.as_ref()
     }
-    /// How many ports sleep.
+    /// Number of sleeping ports.
     #[must_use]
     pub fn sleeping(&self) -> u32 {
         let sleeps = |member: &Member| u32::from(member.power == PortPower::Sleeping);
         self.list.iter().map(sleeps).sum()
     }
-    /// Whether a port is on.
+    /// Power state of a port.
     #[must_use]
     pub fn power(&self, member: usize) -> PortPower {
         self.list[member].power
@@ -487,7 +489,7 @@ impl Members {
         member.power_since = now;
     }
 
-    /// How long each port has been in each state, in the window up to `now`.
+    /// Time of each port in each state, in the window up to `now`.
     #[must_use]
     pub fn times(&self, now: Instant) -> Vec<PortTimes> {
         let measured = self.window.overlap(Instant::START, now);
@@ -515,7 +517,7 @@ impl Members {
         self.list.iter().map(one).collect()
     }
 
-    /// The link goes down or comes back: transmissions are held up, and go on from where they were.
+    /// Takes the link down or up: transmissions are suspended and then resumed.
     pub fn set_up(&mut self, now: Instant, up: bool) {
         self.up = up;
         for number in bits(self.busy) {
@@ -536,24 +538,24 @@ impl Members {
         self.due = self.earliest();
     }
 
-    /// Tells the group something.
+    /// Adds a notice for the group.
     pub fn notify(&mut self, notice: Notice) {
         self.notices.push(notice);
     }
-    /// Whether there is something to tell the group.
+    /// Whether there are notices for the group.
     #[must_use]
     #[inline]
     pub fn has_notices(&self) -> bool {
         !self.notices.is_empty()
     }
-    /// What there is to tell.
+    /// Moves the notices to `into`.
     pub fn take_notices(&mut self, into: &mut Vec<Notice>) {
         into.append(&mut self.notices);
     }
 }
 
-/// What a member draws for a connection: a bijection of both in which each bit of either moves about half of
-/// the result's (a multiply and xor-shift finalizer).
+/// Hash of a connection for a member: a bijection in which each bit of either argument changes
+/// about half of the result's bits (a multiply and xor-shift finalizer).
 #[inline]
 const fn hash(connection: u64, member: u64) -> u64 {
     let mut x = connection ^ (member << 40) ^ 0x243f_6a88_85a3_08d3;

@@ -1,22 +1,22 @@
-//! How often more arrives than the active members carry.
+//! Overload: milliseconds in which more arrives than the active members carry.
 //!
-//! Time is cut into milliseconds from the start of the measured time. One is overloaded if more bytes arrive
-//! before the queue in the forward direction than the members that packets are given to carry in it: the
-//! integral of their number over the millisecond, times the rate of one. What the queue holds does not count:
-//! it is the arrivals that are judged, so that a controller that lets them wait is not better than one that
-//! does not.
+//! Time is divided into milliseconds from the start of the measured time. A millisecond is
+//! overloaded if more bytes arrive before the queue in the forward direction than the distributing
+//! members can carry: the integral of their number over the millisecond, times the rate of one
+//! member. The backlog does not count: only arrivals are judged, so that a controller gains nothing
+//! by letting packets wait.
 
 use anabranch_core::units::{Duration, Instant, Rate};
 
-/// The length of a slot.
+/// Length of a slot.
 const SLOT: Duration = Duration::from_millis(1);
 
 /// Counts overloaded milliseconds.
 #[derive(Debug, Clone)]
 pub struct Overload {
-    /// The rate of one member, in bits per second.
+    /// Rate of one member, in bits per second.
     rate: u64,
-    /// When the slot begins; before the measured time, when that does.
+    /// Start of the slot; before the measured time, the start of that.
     begin: Instant,
     end: Instant,
     bytes: u64,
@@ -29,7 +29,8 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// With so many members active from `start` on, which is when the measured time begins.
+    /// Creates a counter with `members` active members from `start` on, when the measured time
+    /// begins.
     #[must_use]
     pub fn new(rate: Rate, members: u32, start: Instant) -> Self {
         Self {
@@ -45,7 +46,7 @@ impl Overload {
         }
     }
 
-    /// Bytes arrive.
+    /// Counts bytes that arrive.
     #[inline]
     pub fn on_arrival(&mut self, now: Instant, bytes: u32) {
         if now >= self.end {
@@ -56,7 +57,7 @@ impl Overload {
         }
     }
 
-    /// From now on so many members are active.
+    /// Sets the number of active members from `now` on.
     pub fn set_members(&mut self, now: Instant, members: u32) {
         self.close(now);
         self.account(now);
@@ -79,7 +80,7 @@ impl Overload {
         let arrived = u128::from(std::mem::take(&mut self.bytes)) * 8 * 1_000_000_000_000;
         let carried = u128::from(std::mem::take(&mut self.carried)) * u128::from(self.rate);
         self.overloaded += u64::from(arrived > carried);
-        // Nothing arrived in the slots after it that have ended, too.
+        // The following slots that have ended had no arrivals.
         let passed = now.saturating_since(self.begin).as_picos() / SLOT.as_picos();
         self.slots += passed;
         self.begin = self.begin + SLOT * passed;
@@ -87,7 +88,7 @@ impl Overload {
         self.since = self.begin;
     }
 
-    /// The overloaded share of the milliseconds that have ended by `now`; `None` if none has.
+    /// Overloaded share of the milliseconds that have ended by `now`; `None` if none has.
     pub fn share(&mut self, now: Instant) -> Option<f64> {
         self.close(now);
         (self.slots > 0).then(|| self.overloaded as f64 / self.slots as f64)
@@ -98,9 +99,10 @@ impl Overload {
 mod tests {
     use super::*;
 
-    /// A member of 8 Mbit/s carries 1,000 bytes in a millisecond. By hand, from 2 ms on: two members and 2,000
-    /// bytes, then 2,001; one of the two goes at 0.5 ms into the third: 1,500, then 1,501 in the fourth
-    /// with one member that becomes two at 0.5 ms; then nothing twice, and one more that has not ended.
+    /// A member of 8 Mbit/s carries 1,000 bytes in a millisecond. By hand, from 2 ms on: two
+    /// members and 2,000 bytes; then 2,001 bytes. In the third, one of the two leaves at 0.5 ms:
+    /// 1,500 bytes. In the fourth, one member becomes two at 0.5 ms: 1,501 bytes. Then two empty
+    /// milliseconds, and one that has not ended.
     #[test]
     fn overloaded_milliseconds_by_hand() {
         let at = |us: u64| Instant::START + Duration::from_micros(us);
@@ -114,7 +116,7 @@ mod tests {
         overload.set_members(at(5_500), 2);
         overload.on_arrival(at(5_600), 1_501);
         overload.on_arrival(at(8_000), 60_000);
-        // The second and the fourth, of six.
+        // The second and the fourth of six.
         assert_eq!(overload.share(at(8_999)), Some(2.0 / 6.0));
         assert_eq!(overload.share(at(9_000)), Some(3.0 / 7.0));
     }

@@ -1,21 +1,22 @@
 //! Both ends of a group that switches its members.
 //!
-//! The first end leads. It asks the controller how many members there should be and selects the ports
-//! with the lowest numbers. What then happens to one port:
+//! The first end leads. It queries the controller for the number of members and selects the ports
+//! with the lowest numbers. A port is then switched as follows:
 //!
-//! - *Out*: packets are no longer given to it, and an LACPDU over this port says so. The other end stops
-//!   as well and answers, over the same port and so behind its last packet. When that is heard and all is
-//!   sent, the port goes to sleep; the other end sees the carrier go and sleeps too.
-//! - *In*: the port wakes up, which the other end's sees by its carrier. Both take `wake_time`. Then both
-//!   say that they are ready, and as soon as an end has heard that the other collects, packets are given
-//!   to the port.
+//! - *Out*: the leading end stops distributing to the port and sends an LACPDU over it. The other
+//!   end also stops and answers over the same port, and so after its last packet. After the answer
+//!   has arrived and all data is sent, the port goes to sleep; the other end detects the loss of
+//!   carrier and sleeps too.
+//! - *In*: the port wakes up, which the other end's port detects by its carrier. Both take
+//!   `wake_time`. Then both announce that they are ready, and an end distributes to the port as
+//!   soon as it has received that the other collects.
 //!
-//! An end never distributes where the other sleeps, and no port sleeps with something left to send: switching
-//! loses nothing. An LACPDU that is lost is retransmitted after a second (or 30), and so long an end
-//! distributes less or a port sleeps later than it might.
+//! An end never distributes if the other sleeps, and no port sleeps with data left to send:
+//! switching loses no packets. A lost LACPDU is retransmitted after a second (or 30); until then an
+//! end distributes less, or a port sleeps later, than possible.
 //!
-//! The owner carries out the [`Action`]s, tells what became of them, and calls [`Group::advance`] when
-//! [`Group::due`] says.
+//! The owner carries out the [`Action`]s, reports their results, and calls [`Group::advance`] at
+//! [`Group::due`].
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -27,44 +28,44 @@ use super::{
     members::{self, Frame, Notice, PortPower},
 };
 
-/// What an owner is to do at an end: 0 sends forward, 1 in reverse.
+/// Request to the owner at an end: 0 sends forward, 1 in reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Give packets to these members (by bit).
+    /// Distribute packets to these members (bit mask).
     Distribute {
-        /// Which end.
+        /// The end.
         end: usize,
-        /// Which members.
+        /// The members.
         set: u64,
     },
     /// Send an LACPDU over a port.
     Send {
-        /// Which end.
+        /// The end.
         end: usize,
-        /// Which port.
+        /// The port.
         port: usize,
-        /// What.
+        /// The LACPDU.
         frame: Frame,
     },
     /// Put a port into another state.
     Power {
-        /// Which end.
+        /// The end.
         end: usize,
-        /// Which port.
+        /// The port.
         port: usize,
-        /// Which state.
+        /// The new state.
         power: PortPower,
     },
-    /// Drop LACPDUs that a port has not sent: nobody hears them any more.
+    /// Drop LACPDUs that a port has not sent: the other port is asleep.
     Forget {
-        /// Which end.
+        /// The end.
         end: usize,
-        /// Which port.
+        /// The port.
         port: usize,
     },
 }
 
-/// Something on its way to an end.
+/// An event in transit to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Coming {
     /// The other port wakes up.
@@ -80,25 +81,25 @@ enum Coming {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at: Instant,
-    /// Their own order: what is asked for first comes first.
+    /// Sequence number: simultaneous events keep the order of their requests.
     number: u64,
     end: usize,
     port: usize,
     what: Coming,
 }
 
-/// What a group is made from.
+/// Components of a group.
 #[derive(Debug)]
 pub struct Parts {
-    /// What decides.
+    /// Controller.
     pub control: AnyController,
-    /// Whether it ever takes members out.
+    /// Whether it ever removes members.
     pub switches: bool,
-    /// How many members there are.
+    /// Number of members.
     pub members: u32,
-    /// How long a port takes to wake up.
+    /// Time that a port takes to wake up.
     pub wake_time: Duration,
-    /// How often the ends tell each other how they are.
+    /// Interval of periodic LACPDUs.
     pub lacp_rate: lacp::LacpRate,
 }
 
@@ -119,28 +120,28 @@ pub struct Group {
     control: AnyController,
     wake_time: Duration,
     members: u32,
-    /// How many the controller wants.
+    /// Number of members that the controller requests.
     wanted: u32,
-    /// By end, then by port; empty where nothing is ever switched.
+    /// By end, then by port; empty if no member is ever switched.
     ports: [Vec<Port>; 2],
-    /// By end and bit: ports that are not asleep, and of these the ones that wake up.
+    /// By end and bit: ports that are not asleep. `waking` is the subset that is waking up.
     awake: [u64; 2],
     waking: [u64; 2],
-    /// By bit: ports at the second end that sleep as soon as they have sent what they had.
+    /// By bit: ports at the second end that sleep as soon as their data is sent.
     closing: u64,
-    /// By end: what the owner was told last.
+    /// By end: the last set given to the owner.
     distributing: [u64; 2],
     coming: BinaryHeap<Reverse<Event>>,
     events: u64,
     due: Instant,
     actions: Vec<Action>,
-    /// When the next measurement of changes begins; those before do not count.
+    /// Start of the measurement; earlier changes do not count.
     counted_from: Instant,
     counters: Counters,
 }
 
 impl Group {
-    /// A group with all members on, measured from `counted_from`.
+    /// Creates a group with all members on, measured from `counted_from`.
     #[must_use]
     pub fn new(parts: Parts, counted_from: Instant) -> Self {
         let ports_of = |role: Role| {
@@ -170,7 +171,7 @@ impl Group {
         group
     }
 
-    /// Bytes arrive before the queue in the forward direction.
+    /// Counts bytes that arrive before the queue in the forward direction.
     #[inline]
     pub fn on_arrival(&mut self, now: Instant, bytes: u32) {
         self.control.on_arrival(now, bytes);
@@ -180,12 +181,12 @@ impl Group {
     pub fn due(&self) -> Instant {
         self.due
     }
-    /// How many members the controller wants.
+    /// Number of members that the controller requests.
     #[must_use]
     pub fn wanted(&self) -> u32 {
         self.wanted
     }
-    /// What was counted.
+    /// Counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
@@ -195,13 +196,13 @@ impl Group {
     pub fn control(&self) -> &AnyController {
         &self.control
     }
-    /// A port's state machine, where members are switched.
+    /// A port's state machine, if members are switched.
     #[must_use]
     pub fn port(&self, end: usize, port: usize) -> Option<&Port> {
         self.ports[end].get(port)
     }
 
-    /// The links tell something; `end` sends over it. Call [`Self::settle`] afterwards.
+    /// Handles a notice of the link in which `end` sends. Call [`Self::settle`] afterwards.
     pub fn hear(&mut self, end: usize, notice: Notice) {
         match notice {
             Notice::Left {
@@ -219,7 +220,8 @@ impl Group {
         }
     }
 
-    /// Does what is due. `delays` are the links' of both directions. Call [`Self::settle`] afterwards.
+    /// Handles all events that are due. `delays` are the propagation delays of both directions.
+    /// Call [`Self::settle`] afterwards.
     pub fn advance(&mut self, now: Instant, delays: [Duration; 2]) {
         while self.control.next_decision() <= now {
             let wanted = self.control.decide(now).clamp(1, self.members);
@@ -243,7 +245,7 @@ impl Group {
         }
     }
 
-    /// Takes ports in or out, as the controller wants.
+    /// Selects or deselects ports to match the requested number.
     fn select(&mut self, now: Instant, delay: Duration) {
         for port in 0..self.ports[0].len() {
             let on = port < self.wanted as usize;
@@ -273,7 +275,8 @@ impl Group {
                 if self.awake[end] & bit(port) == 0 {
                     self.wake(now, end, port);
                 } else {
-                    // It had not gone to sleep yet: it stays awake until the other port is.
+                    // The port had not gone to sleep yet: it stays awake until the other port is
+                    // awake.
                     self.expect(now + self.wake_time, end, port, Coming::Awake);
                 }
             }
@@ -292,7 +295,7 @@ impl Group {
                 self.ports[end][port].enable(now);
             }
             Coming::Pdu(frame) => {
-                // A port that sleeps hears nothing; damaged PDUs do not arrive.
+                // A sleeping port receives nothing; damaged PDUs do not arrive.
                 if self.awake[end] & !self.waking[end] & bit(port) != 0
                     && let Ok(pdu) = Lacpdu::decode(&frame)
                 {
@@ -314,9 +317,9 @@ impl Group {
         }));
     }
 
-    /// What follows from what was heard. `drained` says, by end and bit, which members do not distribute
-    /// and have nothing left to send; `delay` is the forward link's. To be called until
-    /// [`Self::take_actions`] gives none.
+    /// Derives actions from the received events. `drained` is the set, by end and bit, of members
+    /// that do not distribute and have no data left; `delay` is the forward link's. Call it until
+    /// [`Self::take_actions`] returns no actions.
     pub fn settle(&mut self, now: Instant, drained: [u64; 2], delay: Duration) {
         for end in 0..2 {
             let mut set = 0;
@@ -365,7 +368,7 @@ impl Group {
         self.actions.push(Action::Power { end, port, power });
     }
 
-    /// What the owner is to do now, in order.
+    /// Moves the pending actions to `into`, in order.
     pub fn take_actions(&mut self, into: &mut Vec<Action>) {
         into.append(&mut self.actions);
     }

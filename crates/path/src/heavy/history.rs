@@ -1,15 +1,17 @@
-//! The history of the fairness study (Akiyama, Kozu and Yamaguchi, §4.2): every so many packets the arriving one's
-//! connection is written down, the newest so many records are kept, and every so many packets
-//! the connection that occurs most often among them is taken for the heaviest.
+//! History of the fairness study (Akiyama, Kozu and Yamaguchi, §4.2). The connection of one packet
+//! per record interval is recorded, and the newest `history_length` records are kept. Once per
+//! statistics interval the connection with most records becomes the heaviest.
 //!
-//! A record tells nothing of a packet's size. Counts are kept up to date record by record; a choice looks at each connection
-//! once. Memory and time grow with the length of the history at most, and not with the number of connections.
+//! A record contains no packet size. Counts are updated with each record; a choice visits each
+//! connection once. Memory and time grow at most with the length of the history, not with the
+//! number of connections.
 //!
 //! # Left open by the source
-//! - The length of the history; 100 by default, ten times as many packets at the default interval.
-//! - Who wins a tie: the one recorded last among those who occur most often. A rule by number would
-//!   favour the same flows in every run.
-//! - Statistics before the history is full: they are taken from what is there.
+//! - The length of the history: 100 by default, which covers 1,000 packets at the default
+//!   interval.
+//! - Ties: the most recently recorded of the connections with most records wins. A rule by number
+//!   would favour the same flows in every run.
+//! - Statistics before the history is full: they use the existing records.
 //!
 //! # Differs from Linux
 //! - Linux has no such thing.
@@ -40,20 +42,20 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// A connection takes part that has one record where the heaviest has so many.
+/// A connection is active if it has at least 1/16 of the records of the heaviest.
 const TAKES_PART: u32 = 16;
 
-/// How often is recorded and counted.
+/// Intervals of recording and of statistics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Every so many arriving packets one is recorded: `rec_int` of the study, in packets. 2 at
-    /// least keeps a burst from deciding.
+    /// One packet in this number of arriving packets is recorded: `rec_int` of the study, in
+    /// packets. At least 2 prevents a burst from deciding.
     pub record_interval: Count<1_000_000>,
-    /// Every so many arriving packets the heaviest is chosen anew: `sta_int` of the study, in
+    /// Number of arriving packets between two choices of the heaviest: `sta_int` of the study, in
     /// packets.
     pub statistics_interval: Count<1_000_000>,
-    /// How many records are kept: `hist_len` of the study, which does not print it.
+    /// Number of records: `hist_len` of the study, which does not give its value.
     pub history_length: Count<1_000_000>,
 }
 
@@ -67,24 +69,24 @@ impl Default for Params {
     }
 }
 
-/// The history at work.
+/// State of the history.
 #[derive(Debug)]
 pub struct History {
     params: Params,
-    /// Packets until the next record, and the next statistics.
+    /// Packets until the next record. `until_statistics`: until the next statistics.
     until_record: u32,
     until_statistics: u32,
     /// Oldest first.
     records: VecDeque<ConnectionId>,
-    /// Who occurs how often among them, by number.
+    /// Number of records of each connection, sorted by connection.
     counts: Vec<(ConnectionId, u32)>,
     heaviest: Option<ConnectionId>,
-    /// Of the last statistics.
+    /// Number of active connections at the last statistics.
     taking_part: usize,
 }
 
 impl History {
-    /// Nothing recorded yet.
+    /// Creates an empty history.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
@@ -98,13 +100,14 @@ impl History {
         }
     }
 
-    /// What part of the history is this connection's. Before it has a tenth of its records, what is missing of them counts
-    /// as nobody's.
+    /// This connection's part of the history. While the history has less than a tenth of its full
+    /// length, the missing records count as other connections'.
     pub(crate) fn part(&self, connection: ConnectionId) -> f64 {
         let least = f64::from(self.params.history_length.get()) / 10.0;
         f64::from(self.count(connection)) / (self.records.len() as f64).max(least)
     }
-    /// How many connections had at least a sixteenth of the heaviest's records at the last statistics.
+    /// Number of connections with at least a sixteenth of the heaviest's records at the last
+    /// statistics.
     pub(crate) fn taking_part(&self) -> usize {
         self.taking_part
     }
@@ -143,7 +146,7 @@ impl History {
             .binary_search_by_key(&connection, |&(known, _)| known)
     }
 
-    /// How often it occurs among the records.
+    /// Number of records of a connection.
     fn count(&self, connection: ConnectionId) -> u32 {
         self.place(connection)
             .map_or(0, |place| self.counts[place].1)
@@ -164,11 +167,11 @@ impl HeavyFlows for History {
             self.take_statistics();
         }
     }
-    /// Of the records.
+    /// Share of the records.
     fn share(&self, connection: ConnectionId) -> f64 {
         f64::from(self.count(connection)) / self.records.len().max(1) as f64
     }
-    /// Those that occur among the records.
+    /// Number of connections among the records.
     fn active(&self) -> usize {
         self.counts.len()
     }

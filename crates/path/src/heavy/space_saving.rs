@@ -1,28 +1,32 @@
-//! Space-Saving (Metwally, Agrawal and El Abbadi, ICDT 2005): a fixed number of counters, and a
-//! connection that has none takes over the smallest, with what that had counted as its possible error.
+//! Space-Saving (Metwally, Agrawal and El Abbadi, ICDT 2005): a fixed number of counters. A
+//! connection without a counter takes over the smallest, and its old count becomes the new
+//! counter's possible error.
 //!
-//! With k counters of a stream of N bytes every counter is too large by its error at most, no error exceeds
-//! N ÷ k, and whoever sent more than N ÷ k has a counter (§3, lemmas 3 and 4, theorem 2). Memory is k
-//! counters however many connections there are. A packet costs a scan of the counters, which for the
-//! few that are needed is quicker than the source's sorted buckets.
+//! With k counters of a stream of N bytes, every counter exceeds the true count by at most its
+//! error, no error exceeds N ÷ k, and every connection with more than N ÷ k has a counter (§3,
+//! lemmas 3 and 4, theorem 2). Memory is k counters, whatever the number of connections. A packet
+//! costs a scan of the counters, which for a few counters is faster than the source's sorted
+//! buckets.
 //!
-//! The source counts a stream as a whole. Here the past fades: at each statistics all counters, errors and the total
-//! are multiplied by one factor, so that after `half_life` packets a packet counts for half. The bounds hold
-//! for the faded stream. A counter below one byte is given up, and what it had
-//! counted is lost: less than a fortieth of the packets that filled it, which have 40 bytes at least.
+//! The source counts a stream as a whole. Here old packets fade: at each statistics all counters,
+//! errors and the total are multiplied by one factor, so that a packet has half its weight after
+//! `half_life` packets. The bounds hold for the faded stream. A counter below one byte is removed,
+//! and its count is lost: less than a fortieth of the packets that filled it, which have at least
+//! 40 bytes.
 //!
-//! The share told is the counter less its error, so never too much; the source calls that the guaranteed
-//! count (§4). The heaviest is who has the largest; of equals the one that has been the heaviest so
-//! far, else the one whose counter is older.
+//! The reported share is the counter minus its error, so it never exceeds the true share; the
+//! source calls this the guaranteed count (§4). The connection with the largest is the heaviest.
+//! Among equals the current heaviest stays, otherwise the connection with the older counter wins.
 //!
 //! # Differs from the source
-//! - Packets weigh by their bytes, and the past fades.
+//! - Packets are weighted by their bytes, and old packets fade.
 //!
 //! # Differs from Linux
-//! - Linux has no such queue; `sch_hhf` finds heavy flows by a filter of hashed counters and a time limit.
+//! - Linux has no such queue; `sch_hhf` detects heavy flows with a filter of hashed counters and a
+//!   time limit.
 //!
 //! # Not implemented
-//! - Telling more connections active than there are counters.
+//! - More active connections than counters.
 
 use anabranch_core::{
     math,
@@ -46,19 +50,18 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// Counters, and how they fade.
+/// Counters, and their fading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// How many connections are counted at a time: every one with more than one part in so many of the
-    /// bytes is found.
+    /// Number of counters: every connection with more than one part in this number of the bytes is
+    /// found.
     pub counters: Count<1_024>,
-    /// Every so many arriving packets one is counted, in packets; 1 counts all.
+    /// One packet in this number of arriving packets is counted; 1 counts all.
     pub record_interval: Count<1_000_000>,
-    /// Every so many arriving packets the heaviest is chosen anew and the counters fade, in
-    /// packets.
+    /// Number of arriving packets between two choices of the heaviest, at which the counters fade.
     pub statistics_interval: Count<1_000_000>,
-    /// After so many arriving packets a packet counts for half, in packets.
+    /// Number of arriving packets after which a packet has half its weight.
     pub half_life: Count<1_000_000_000>,
 }
 
@@ -73,13 +76,13 @@ impl Default for Params {
     }
 }
 
-/// Counters below this many bytes are given up.
+/// Counters below this many bytes are removed.
 const LEAST: f64 = 1.0;
 
 #[derive(Debug, Clone, Copy)]
 struct Counter {
     bytes: f64,
-    /// How much of them may have been others'.
+    /// Bytes that may belong to other connections.
     error: f64,
 }
 
@@ -89,17 +92,17 @@ impl Counter {
     }
 }
 
-/// Space-Saving at work.
+/// State of Space-Saving.
 #[derive(Debug)]
 pub struct SpaceSaving {
     capacity: usize,
     record_interval: u32,
     statistics_interval: u32,
-    /// What is left of the past at each statistics.
+    /// Factor of all counts at each statistics.
     fade: f64,
     until_record: u32,
     until_statistics: u32,
-    /// Whose counters they are: apart, so that they are quickly looked through. Oldest first.
+    /// Owners of the counters, oldest first. They are stored separately for fast scans.
     owners: Vec<ConnectionId>,
     counters: Vec<Counter>,
     total: f64,
@@ -107,7 +110,7 @@ pub struct SpaceSaving {
 }
 
 impl SpaceSaving {
-    /// Nothing counted yet.
+    /// Creates counters without counts.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         let capacity = params.counters.get() as usize;
@@ -197,14 +200,14 @@ impl HeavyFlows for SpaceSaving {
             self.take_statistics();
         }
     }
-    /// What is guaranteed; short of the truth by one part in as many as there are counters at most.
+    /// Guaranteed share; below the true share by at most one part in the number of counters.
     fn share(&self, connection: ConnectionId) -> f64 {
         match self.counter(connection) {
             Some(place) if self.total > 0.0 => self.counters[place].guaranteed() / self.total,
             _ => 0.0,
         }
     }
-    /// Those with a counter.
+    /// Number of connections with a counter.
     fn active(&self) -> usize {
         self.owners.len()
     }

@@ -1,11 +1,13 @@
-//! Independent loss: every packet is lost with the same probability, or no more than so many in a row.
+//! Independent loss: every packet is lost with the same probability, with an optional limit on
+//! consecutive losses.
 //!
 //! # Differs from Linux
-//! - `tc netem loss random` draws from one stream per qdisc in arrival order; here the n-th packet's
-//!   fate is a function of (seed, element, n).
+//! - `tc netem loss random` draws from one stream per qdisc in arrival order; here the n-th
+//!   packet's outcome is a function of (seed, element, n).
 //!
 //! # Not implemented
-//! - Correlation (`netem loss random P C`), which does not do what it says; see `gilbert-elliott`.
+//! - Correlation (`netem loss random P C`), which does not work as documented; see
+//!   `gilbert-elliott`.
 
 use std::num::NonZeroU32;
 
@@ -36,8 +38,8 @@ pub const META: Meta = Meta {
 pub struct Params {
     /// Probability that a packet is lost, 0 to 1.
     pub rate: Fraction,
-    /// The most packets that are lost in a row: the next one gets through, whatever is drawn for it, so that fewer than
-    /// `rate` are lost in all. None: no cap.
+    /// Maximum number of consecutive losses: the next packet gets through whatever is drawn, so the
+    /// share of losses is below `rate`. None: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU32")]
     pub max_burst: Option<NonZeroU32>,
@@ -54,7 +56,7 @@ impl Default for Params {
 
 impl ImpairParams for Params {}
 
-/// Bernoulli loss at work.
+/// State of a Bernoulli loss.
 #[derive(Debug)]
 pub struct BernoulliLoss {
     rate: f64,
@@ -64,7 +66,7 @@ pub struct BernoulliLoss {
 }
 
 impl BernoulliLoss {
-    /// With these parameters.
+    /// Creates the impairment with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
@@ -73,7 +75,7 @@ impl BernoulliLoss {
             burst: 0,
         }
     }
-    /// Goes on where `before` ends.
+    /// Continues from the state of `before`.
     pub(super) fn follow(&mut self, before: &Self) {
         self.burst = before.burst;
     }
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_cap_are_lost_in_a_row() {
+    fn consecutive_losses_respect_the_cap() {
         for cap in [1, 2, 7] {
             let mut loss = BernoulliLoss::new(&Params {
                 rate: Fraction::new(0.9),

@@ -1,16 +1,17 @@
-//! Damage: a packet arrives with wrong bits, which the check of the link's far end finds, so that it goes no
-//! further.
+//! Damage: a packet arrives with bit errors; the far end of the link detects them and drops it.
 //!
-//! To a transport that is a loss; in packet tables and captures it has a fate of its own. `lost_packets` of a link
-//! counts it with the losses. With `bit_error_rate` bits are wrong independently of each other, so that long packets
-//! suffer more: a packet of n bytes is damaged with probability 1 − (1 − `bit_error_rate`)^(8 n).
+//! To a transport this is a loss; packet tables and captures report it as a separate outcome.
+//! `lost_packets` of a link includes it. With `bit_error_rate` bit errors are independent. Long
+//! packets are therefore damaged more often: a packet of n bytes is damaged with probability 1 − (1
+//! − `bit_error_rate`)^(8 n).
 //!
 //! # Differs from Linux
-//! - `tc netem corrupt` turns one bit over and sends the packet on, as far as the host whose checksum finds it; here
-//!   it ends where this link does, as on links with a frame check, and takes no capacity of those behind it.
+//! - `tc netem corrupt` inverts one bit and forwards the packet up to the host whose checksum
+//!   detects it. Here the packet ends at this link, as on links with a frame check, and consumes no
+//!   capacity of the following links.
 //!
 //! # Not implemented
-//! - Damage that no check finds.
+//! - Undetected damage.
 
 use anabranch_core::{
     math,
@@ -40,13 +41,13 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// Parameters of damage: one of the two.
+/// Parameters of damage; at most one may be set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// Probability that a packet is damaged, whatever its size, 0 to 1.
     pub rate: Fraction,
-    /// Probability that a bit is wrong, 0 to 1; instead of `rate`.
+    /// Probability of a bit error, 0 to 1; instead of `rate`.
     pub bit_error_rate: Fraction,
 }
 
@@ -72,7 +73,7 @@ impl ImpairParams for Params {
     }
 }
 
-/// Damage at work.
+/// State of a damage impairment.
 #[derive(Debug)]
 pub struct Corrupt {
     rate: f64,
@@ -81,7 +82,7 @@ pub struct Corrupt {
 }
 
 impl Corrupt {
-    /// With these parameters.
+    /// Creates the impairment with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {

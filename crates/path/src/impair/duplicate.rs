@@ -1,11 +1,11 @@
-//! Duplication: a packet arrives twice, the copy right behind it.
+//! Duplication: a packet arrives twice, the copy directly after the original.
 //!
 //! # Differs from Linux
-//! - `tc netem duplicate` puts the copy in again before the rate, so that it takes capacity; here it is made on the
-//!   way, behind the link's rate, and takes that of the links that follow.
+//! - `tc netem duplicate` inserts the copy before the rate, so that it consumes capacity. Here the
+//!   copy is made after the link's rate, and consumes the capacity of the following links.
 //!
 //! # Not implemented
-//! - Correlation between one packet's fate and the next; more than one copy per link.
+//! - Correlation between consecutive packets; more than one copy per link.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -34,11 +34,11 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// Duplication has one parameter.
+/// Parameter of duplication.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Probability that a packet is doubled, 0 to 1.
+    /// Probability that a packet is duplicated, 0 to 1.
     pub rate: Fraction,
 }
 
@@ -52,14 +52,14 @@ impl Default for Params {
 
 impl ImpairParams for Params {}
 
-/// Duplication at work.
+/// State of a duplication.
 #[derive(Debug)]
 pub struct Duplicate {
     rate: f64,
 }
 
 impl Duplicate {
-    /// With these parameters.
+    /// Creates the impairment with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {

@@ -1,10 +1,10 @@
-//! Loss by a Markov chain of four states: bursts in which some packets get through, and single losses between
-//! them.
+//! Loss by a Markov chain of four states: loss bursts in which some packets get through, and single
+//! losses between them.
 //!
-//! From packet to packet the chain moves between (1) gaps, where packets get through, (2) packets that get through
-//! within a burst, (3) losses within a burst, and (4) single losses within a gap. Allowed are 1 → 3 (`p13`), 3 → 1
-//! (`p31`), 3 → 2 (`p32`), 2 → 3 (`p23`) and 1 → 4 (`p14`), after which 4 → 1 follows always. What is left of each
-//! row is the chance to stay.
+//! From packet to packet the chain moves between (1) gaps, in which packets get through, (2)
+//! packets that get through within a burst, (3) losses within a burst, and (4) single losses within
+//! a gap. The transitions are 1 → 3 (`p13`), 3 → 1 (`p31`), 3 → 2 (`p32`), 2 → 3 (`p23`) and 1 → 4
+//! (`p14`), which is always followed by 4 → 1. The rest of each row is the probability to stay.
 //!
 //! The state at the first packet is drawn from the stationary distribution.
 //!
@@ -12,8 +12,8 @@
 //! - `tc netem loss state` takes percentages and starts in state 1.
 //!
 //! # Not implemented
-//! - The paper's other parameters (loss probability, burst length and density, single losses), from which the five
-//!   can be worked out.
+//! - The paper's other parameters (loss probability, burst length and density, single losses), from
+//!   which these five can be derived.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -43,20 +43,20 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// Parameters of the chain: probabilities to move from one packet to the next.
+/// Parameters of the chain: transition probabilities from one packet to the next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// From a gap to a loss that begins a burst.
     pub p13: Fraction,
-    /// From a loss within a burst to a gap; without one 1 − `p13` (tc-netem(8)), which, with nothing else, is
-    /// independent loss.
+    /// From a loss within a burst to a gap. The default is 1 − `p13` (tc-netem(8)), which gives
+    /// independent loss if nothing else is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fraction")]
     pub p31: Option<Fraction>,
-    /// From a loss within a burst to packets that get through there.
+    /// From a loss within a burst to packets that get through within the burst.
     pub p32: Fraction,
-    /// From those back to a loss of the same burst.
+    /// From packets that get through within a burst back to a loss of the same burst.
     pub p23: Fraction,
     /// From a gap to a single loss.
     pub p14: Fraction,
@@ -80,7 +80,7 @@ impl Params {
     }
 }
 
-/// What rounding may add to a sum of decimal probabilities.
+/// Tolerance for rounding in a sum of decimal probabilities.
 const ROUNDING: f64 = 1e-9;
 
 impl ImpairParams for Params {
@@ -129,7 +129,7 @@ impl ImpairParams for Params {
     }
 }
 
-/// Where the chain is.
+/// State of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Gap,
@@ -138,7 +138,7 @@ enum State {
     SingleLoss,
 }
 
-/// Four-state loss at work.
+/// State of a four-state loss.
 #[derive(Debug)]
 pub struct FourStateLoss {
     p13: f64,
@@ -151,7 +151,7 @@ pub struct FourStateLoss {
 }
 
 impl FourStateLoss {
-    /// With these parameters.
+    /// Creates the chain with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
@@ -164,14 +164,15 @@ impl FourStateLoss {
         }
     }
 
-    /// Goes on where `before` ends.
+    /// Continues from the state of `before`.
     pub(super) fn follow(&mut self, before: &Self) {
         self.state = before.state;
     }
 
-    /// A state drawn from the stationary distribution: where the chain leaves each state as often as it enters it.
+    /// Draws a state from the stationary distribution, in which each state is left as often as it
+    /// is entered.
     fn stationary(&self, u: f64) -> State {
-        // Times that of the gap.
+        // Relative to the probability of the gap.
         let burst_loss = if self.p13 > 0.0 {
             self.p13 / self.p31
         } else {
@@ -195,7 +196,7 @@ impl FourStateLoss {
     }
 }
 
-/// The state in whose share `at` lies, or the one that has the rest.
+/// Returns the state in whose share `at` lies, or `rest`.
 fn pick<const N: usize>(mut at: f64, shares: [(f64, State); N], rest: State) -> State {
     for (share, state) in shares {
         if at < share {

@@ -1,19 +1,19 @@
-//! Gilbert-Elliott loss: a channel with a good and a bad state, between which it moves from packet to
-//! packet.
+//! Gilbert-Elliott loss: a channel that moves between a good and a bad state from packet to packet.
 //!
-//! From one packet to the next the channel goes bad with probability `p` and good with probability `r`; a packet
-//! gets through with probability `k` in the good state and `h` in the bad one. With `k` = 1 and `h` = 0,
-//! Gilbert's channel at its simplest, the bad state is a burst of losses: they are geometric with mean 1 ÷ `r`,
-//! and the share of packets lost is `p` ÷ (`p` + `r`). `loss_rate` and `mean_burst` give these two figures instead.
+//! From one packet to the next the channel becomes bad with probability `p` and good with
+//! probability `r`. A packet gets through with probability `k` in the good state and `h` in the bad
+//! state. With `k` = 1 and `h` = 0, Gilbert's simplest channel, the bad state is a burst of losses:
+//! burst lengths are geometric with mean 1 ÷ `r`, and the share of packets lost is `p` ÷ (`p` +
+//! `r`). `loss_rate` and `mean_burst` are alternative parameters for these two figures.
 //!
-//! The state at the first packet is drawn from the stationary distribution, so that the figures hold from
-//! there on.
+//! The state at the first packet is drawn from the stationary distribution, so the figures hold
+//! from the start.
 //!
 //! # Differs from Linux
 //! - `tc netem loss gemodel` takes 1-h and 1-k, in percent, and starts in the good state.
 //!
 //! # Not implemented
-//! - States that move with time instead of packets: while a flow is silent the channel stands still.
+//! - Transitions by time instead of packets: while a flow is silent the channel does not change.
 
 use anabranch_core::{
     bounded,
@@ -48,7 +48,7 @@ pub const META: Meta = Meta {
 };
 
 bounded! {
-    /// How many packets a burst of losses has on average.
+    /// Mean number of packets in a burst of losses.
     MeanBurst, 1.0..=1_000_000.0, "a number of packets"
 }
 
@@ -56,27 +56,28 @@ bounded! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Share of the packets that are lost in the long run; with `mean_burst`.
+    /// Share of packets lost in the long run; with `mean_burst`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fraction")]
     pub loss_rate: Option<Fraction>,
-    /// How many packets a burst of losses has on average: `r` is 1 ÷ `mean_burst`.
+    /// Mean number of packets in a burst of losses: `r` is 1 ÷ `mean_burst`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "MeanBurst")]
     pub mean_burst: Option<MeanBurst>,
-    /// Probability that the channel goes bad from one packet to the next (tc-netem(8): p); with `r`.
+    /// Probability that the channel becomes bad from one packet to the next (tc-netem(8): p); with
+    /// `r`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fraction")]
     pub p: Option<Fraction>,
-    /// Probability that it goes good again (tc-netem(8): r).
+    /// Probability that it becomes good again (tc-netem(8): r).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fraction")]
     pub r: Option<Fraction>,
-    /// Probability that a packet gets through in the bad state (tc-netem(8) takes 1-h); other than 0 only with `p`
-    /// and `r`.
+    /// Probability that a packet gets through in the bad state (tc-netem(8) takes 1-h); other than
+    /// 0 only with `p` and `r`.
     pub h: Fraction,
-    /// Probability that a packet gets through in the good state (tc-netem(8) takes 1-k); other than 1 only with `p`
-    /// and `r`.
+    /// Probability that a packet gets through in the good state (tc-netem(8) takes 1-k); other than
+    /// 1 only with `p` and `r`.
     pub k: Fraction,
 }
 
@@ -94,7 +95,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// `p` and `r`, where the parameters give them.
+    /// `p` and `r`, if the parameters determine them.
     fn transitions(&self) -> Option<(f64, f64)> {
         match (self.loss_rate, self.mean_burst, self.p, self.r) {
             (Some(loss_rate), Some(mean_burst), None, None) => {
@@ -145,7 +146,7 @@ impl ImpairParams for Params {
                         "bursts of this length cannot lose so much: at least one packet gets through after each",
                         &format!(
                             "a `loss_rate` of at most {:.4}, or a longer `mean_burst`",
-                            // Rounded down, so that it is taken.
+                            // Rounded down, so that the value is accepted.
                             (1e4 / (1.0 + r)).floor() / 1e4
                         ),
                     ),
@@ -179,22 +180,22 @@ impl ImpairParams for Params {
     }
 }
 
-/// A Gilbert-Elliott channel at work.
+/// State of a Gilbert-Elliott channel.
 #[derive(Debug)]
 pub struct GilbertElliott {
     p: f64,
     r: f64,
-    /// Probability of a loss in the good state and in the bad one.
+    /// Probabilities of a loss in the good and in the bad state.
     loss: [f64; 2],
-    /// The state at the last packet; `None` before the first.
+    /// Whether the state at the last packet was bad; `None` before the first.
     bad: Option<bool>,
 }
 
 impl GilbertElliott {
-    /// With these parameters.
+    /// Creates the channel with these parameters.
     ///
     /// # Panics
-    /// If they do not go together ([`ImpairParams::check`]).
+    /// If they are not consistent ([`ImpairParams::check`]).
     #[must_use]
     pub fn new(params: &Params) -> Self {
         let (p, r) = params
@@ -207,7 +208,7 @@ impl GilbertElliott {
             bad: None,
         }
     }
-    /// Goes on where `before` ends.
+    /// Continues from the state of `before`.
     pub(super) fn follow(&mut self, before: &Self) {
         self.bad = before.bad;
     }

@@ -1,24 +1,29 @@
-//! Jitter: each packet is late by a random time, drawn for it alone or for all packets of one time slot.
+//! Jitter: each packet is delayed by a random time, drawn for the packet alone or for all packets
+//! of a time slot.
 //!
-//! With `every` = 0 s each packet's delay is drawn by its number. Otherwise time is cut into slots of that
-//! length, counted from the start of the run, and a packet is late by what was drawn for the slot in which it
-//! comes: the delay of a route that changes now and then (Hayashi et al., §4: every second).
+//! With `every` = 0 s each packet's delay is drawn by its number. Otherwise time is divided into
+//! slots of that length from the start of the run, and a packet is delayed by the value drawn for
+//! the slot in which it arrives. This models the delay of a route that changes at intervals
+//! (Hayashi et al., §4: every second).
 //!
-//! With `reorder` = false packets leave in the order in which they were sent: one whose own delay would bring
-//! it in before an earlier packet waits for that one. The delays that packets see are then larger than those
-//! drawn, the more so the closer packets follow each other.
+//! With `reorder` = false packets leave in the order in which they were sent: a packet that would
+//! overtake an earlier packet waits for it. The observed delays are then larger than those drawn,
+//! the more so the closer packets follow each other.
 //!
-//! With `after_pause` only a packet that comes after a pause is late: a radio, a processor or a thread has to wake
-//! up first. With `reorder` = false what comes meanwhile waits with it, so that a burst is compressed. With `packets` only
-//! those of these numbers are: what is done for the first time takes longer.
+//! With `after_pause` only a packet that arrives after a pause is delayed, as by a radio, a
+//! processor or a thread that has to wake up. With `reorder` = false, packets that arrive meanwhile
+//! wait for it, so that a burst is compressed. With `packets` only the packets with these numbers
+//! are delayed, for example because an operation takes longer the first time.
 //!
 //! # Differs from Linux
-//! - `tc netem delay TIME JITTER` draws around TIME, to both sides; here the delay of the link is the least, and
-//!   jitter adds to it. netem lets packets overtake each other unless a rate or a FIFO below it keeps them apart.
-//! - netem's tables are normalized deviations; a table here holds delays.
+//! - `tc netem delay TIME JITTER` draws symmetrically around TIME; here the delay of the link is
+//!   the minimum, and jitter adds to it. netem lets packets overtake each other unless a rate or a
+//!   FIFO below it keeps them in order.
+//! - netem's tables are normalized deviations; a table here contains delays.
 //!
 //! # Not implemented
-//! - Correlation between one packet's delay and the next (`netem delay … CORRELATION`); see `every`.
+//! - Correlation between one packet's delay and the next (`netem delay … CORRELATION`); see
+//!   `every`.
 
 mod distribution;
 
@@ -57,35 +62,35 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// How the delays are distributed: `"exponential"`, `"normal"`, `"pareto"` or `"table"`.
+    /// Distribution of the delays: `"exponential"`, `"normal"`, `"pareto"` or `"table"`.
     pub distribution: Distribution,
-    /// The mean of the delays that are drawn, on top of the link's own delay; must be given, but with
-    /// `distribution = "table"`, which has its own.
+    /// Mean of the delays, in addition to the link's own delay. Required, except with
+    /// `distribution = "table"`, whose mean follows from its delays.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Duration")]
     pub mean: Option<Duration>,
-    /// Standard deviation of `"normal"`: a third of `mean` at most, so that no more than 0.14 % of the draws lie
-    /// below 0 s, which they then count as; without one a quarter of `mean`.
+    /// Standard deviation of `"normal"`: at most a third of `mean`, so that at most 0.14 % of the
+    /// draws are below 0 s and count as 0 s. The default is a quarter of `mean`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Duration")]
     pub deviation: Option<Duration>,
-    /// Exponent of the tail of `"pareto"`: P(delay > x) falls as x to the minus `shape`. The least delay is
-    /// `mean` × (`shape` − 1) ÷ `shape`. The variance is finite above 2.
+    /// Exponent of the tail of `"pareto"`: P(delay > x) falls as x to the minus `shape`. The
+    /// minimum delay is `mean` × (`shape` − 1) ÷ `shape`. The variance is finite above 2.
     pub shape: Shape,
-    /// The delays of `"table"`, of which each is drawn as often as any other.
+    /// Delays of `"table"`, drawn with equal probability.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub table: Vec<Duration>,
-    /// A text file with these delays instead, one to a line with its unit; its path counts from where the scenario's
-    /// file is.
+    /// Text file with these delays instead, one per line with its unit. Its path is relative to the
+    /// scenario file.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FileName")]
     pub file: Option<String>,
-    /// How long a delay that was drawn holds for all packets; 0 s: each packet has its own.
+    /// Time for which a drawn delay holds for all packets; 0 s: each packet has a separate delay.
     pub every: Duration,
-    /// Only a packet that comes at least so long after the one before it is late, as is the first of all; 0 s: every
-    /// packet.
+    /// Only packets that arrive at least this long after the previous packet are delayed, and the
+    /// first packet; 0 s: every packet.
     pub after_pause: Duration,
-    /// Numbers of packets among those that come here, from 0: only these are late; none: all.
+    /// Numbers of packets at this element, from 0: only these are delayed; empty: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub packets: Vec<u64>,
     /// Whether packets may overtake each other; otherwise the route stays FIFO.
@@ -121,7 +126,7 @@ impl ImpairParams for Params {
     }
 }
 
-/// Jitter at work.
+/// State of a jitter.
 #[derive(Debug)]
 pub struct Jitter {
     sampler: Sampler,
@@ -129,20 +134,20 @@ pub struct Jitter {
     after_pause: Duration,
     /// In ascending order.
     packets: Box<[u64]>,
-    /// When the last packet came.
+    /// Arrival time of the last packet.
     came: Option<Instant>,
     reorder: bool,
-    /// The slot that was drawn for last, and its delay.
+    /// The last slot with a draw, and its delay.
     slot: Option<(u64, Duration)>,
-    /// When the latest packet leaves, where order is kept.
+    /// Departure time of the latest packet, if order is kept.
     latest: Instant,
 }
 
 impl Jitter {
-    /// With these parameters.
+    /// Creates the impairment with these parameters.
     ///
     /// # Panics
-    /// If they do not go together ([`ImpairParams::check`]).
+    /// If they are not consistent ([`ImpairParams::check`]).
     #[must_use]
     pub fn new(params: &Params) -> Self {
         let mut packets = params.packets.clone();
@@ -159,12 +164,12 @@ impl Jitter {
         }
     }
 
-    /// Goes on where `before` ends.
+    /// Continues from the state of `before`.
     pub(super) fn follow(&mut self, before: &Self) {
         (self.came, self.latest) = (before.came, before.latest);
     }
 
-    /// The delay that is drawn for a packet of this number that comes at `now`.
+    /// Delay for packet number `index`, which arrives at `now`.
     fn drawn(&mut self, now: Instant, index: u64, draw: &mut Draw) -> Duration {
         let before = self.came.replace(now);
         if before.is_some_and(|before| now.saturating_since(before) < self.after_pause) {

@@ -1,17 +1,18 @@
-//! Loss of the packets that a list names: by number, by time or both.
+//! Loss of listed packets: by number, by time or both.
 //!
-//! For experiments with single losses: the reaction of a sender to the loss of the tenth packet of a transfer, or of
-//! the first after 2 s. `packets` counts every packet that is sent in that direction of the link: SYN, pure
-//! acknowledgments, FIN and retransmissions included. The number of the first packet with data therefore depends on the
-//! stack: a client that writes at once may acknowledge the SYN-ACK with its first data (the profile `rfc`: SYN 0, data 1)
-//! or with a separate segment before it (`linux`: SYN 0, ACK 1, data 2). `data_packets` counts packets with data alone,
-//! which does not depend on it.
+//! For experiments with single losses, such as a sender's reaction to the loss of the tenth packet
+//! of a transfer, or of the first packet after 2 s. `packets` counts every packet sent in that
+//! direction of the link, including SYN, pure acknowledgments, FIN and retransmissions. The number
+//! of the first packet with data therefore depends on the stack: a client may acknowledge the
+//! SYN-ACK with its first data (the profile `rfc`: SYN 0, data 1) or with a separate segment before
+//! it (`linux`: SYN 0, ACK 1, data 2). `data_packets` counts only packets with data, which does not
+//! depend on the stack.
 //!
 //! # Differs from Linux
-//! - `tc netem` has no such list; `ip6tables -m statistic --mode nth` loses every n-th.
+//! - `tc netem` has no such list; `ip6tables -m statistic --mode nth` loses every n-th packet.
 //!
 //! # Not implemented
-//! - Numbers within one flow where several share the link.
+//! - Numbers within one flow if several flows share the link.
 
 use std::collections::BTreeSet;
 
@@ -41,21 +42,23 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Numbers of packets in this direction of the link, from 0, each number once. All packets count, those of the handshake and
-    /// pure acknowledgments included: the first packet with data is 1 with the stack `rfc`, whose client acknowledges the SYN-ACK
-    /// with it, and 2 with `linux`, whose client acknowledges it separately.
+    /// Packet numbers in this direction of the link, from 0, each number once. All packets count,
+    /// including the handshake and pure acknowledgments: the first packet with data is 1 with the
+    /// stack `rfc`, whose client acknowledges the SYN-ACK with it, and 2 with `linux`, whose client
+    /// acknowledges it separately.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub packets: Vec<u64>,
-    /// Numbers among the packets with data (TCP segments with payload, datagrams), from 0, each number once: `[2]` loses the third
-    /// packet with data, whatever the stack. Retransmissions count, too.
+    /// Numbers among the packets with data (TCP segments with payload, datagrams), from 0, each
+    /// number once: `[2]` loses the third packet with data, whatever the stack. Retransmissions
+    /// also count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data_packets: Vec<u64>,
-    /// Times from the start of the run: for each the next packet to come at or after it is lost; a time that stands there
-    /// twice loses two packets.
+    /// Times from the start of the run. For each, the next packet at or after it is lost; a time
+    /// given twice loses two packets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<Duration>,
-    /// A text file with more of `packets` and `times`, one to a line: a bare number for a packet, a time with its unit. Its path counts
-    /// from where the scenario's file is.
+    /// Text file with additional `packets` and `times`, one per line: a bare number for a packet, a
+    /// time with its unit. Its path is relative to the scenario file.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FileName")]
     pub file: Option<String>,
@@ -131,7 +134,7 @@ fn sorted<T: Ord + Copy>(list: &[T]) -> Vec<T> {
 #[derive(Debug)]
 struct Numbers {
     list: Vec<u64>,
-    /// The numbers that have been passed.
+    /// Number of list entries passed.
     passed: usize,
 }
 
@@ -154,19 +157,19 @@ impl Numbers {
     }
 }
 
-/// A loss list at work.
+/// State of a loss list.
 #[derive(Debug)]
 pub struct LossList {
     packets: Numbers,
     data_packets: Numbers,
-    /// Packets with data so far.
+    /// Packets with data seen.
     data_seen: u64,
     times: Vec<Duration>,
     times_met: usize,
 }
 
 impl LossList {
-    /// With these parameters.
+    /// Creates the impairment with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
@@ -178,7 +181,7 @@ impl LossList {
         }
     }
 
-    /// Takes the place of `before` in mid-run.
+    /// Continues in mid-run from the state of `before`.
     pub(super) const fn follow(&mut self, before: &Self) {
         self.data_seen = before.data_seen;
     }
@@ -191,7 +194,8 @@ impl Impairment for LossList {
             is_named |= self.data_packets.has(self.data_seen);
             self.data_seen += 1;
         }
-        // A packet that is named by a number and a time takes its number only: the time is left for the next one.
+        // A packet that matches a number and a time uses only its number; the time remains for the
+        // next packet.
         if is_named {
             return Verdict::Lose;
         }

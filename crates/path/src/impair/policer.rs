@@ -1,15 +1,17 @@
 //! A policer: a token bucket without a queue (RFC 2697).
 //!
-//! Tokens come at `rate` and fill `burst` first and `excess` then. A packet for which one of the two holds enough tokens takes
-//! them and passes; any other is lost at once. A sender gets through in bursts what it has saved up, and loses many packets in a
-//! row once that is used up (Flach et al. 2016).
+//! Tokens arrive at `rate` and fill first `burst`, then `excess`. A packet passes if one of the two
+//! holds enough tokens, and takes them; otherwise it is lost at once. A sender can send a burst of
+//! the accumulated tokens, and loses many packets in a row when they are used up (Flach et al.
+//! 2016).
 //!
 //! # Differs from the source
-//! - RFC 2697 marks packets green, yellow or red and leaves it open what becomes of each. Here green and yellow packets pass
-//!   and red ones are lost, in its colour-blind mode.
+//! - RFC 2697 marks packets green, yellow or red and leaves their treatment open. Here green and
+//!   yellow packets pass and red packets are lost, in its colour-blind mode.
 //!
 //! # Differs from Linux
-//! - `tc-police(8)` with `rate` and `burst` is this with `excess = "0 bytes"`. Not compared with its figures.
+//! - `tc-police(8)` with `rate` and `burst` corresponds to `excess = "0 bytes"`. Not compared with
+//!   its figures.
 //!
 //! # Not implemented
 //! - The colour-aware mode; a peak rate (RFC 2698); marks instead of losses.
@@ -44,7 +46,7 @@ pub const META: Meta = Meta {
 };
 
 quantity! {
-    /// What a bucket holds.
+    /// Capacity of a bucket.
     BucketSize, Bytes, Bytes::ZERO, Bytes::new(1_000_000_000)
 }
 
@@ -62,11 +64,11 @@ impl BucketSize {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The committed information rate (CIR of RFC 2697 §1), or `"unlimited"`: then everything passes.
+    /// Committed information rate (CIR of RFC 2697 §1), or `"unlimited"`: then every packet passes.
     pub rate: Bandwidth,
-    /// The committed burst size (CBS of RFC 2697 §1). A packet that is larger than both buckets never passes.
+    /// Committed burst size (CBS of RFC 2697 §1). A packet larger than both buckets never passes.
     pub burst: BucketSize,
-    /// The excess burst size (EBS of RFC 2697 §1).
+    /// Excess burst size (EBS of RFC 2697 §1).
     pub excess: BucketSize,
 }
 
@@ -82,7 +84,7 @@ impl Default for Params {
 
 impl ImpairParams for Params {}
 
-/// A policer at work. Tokens are bytes.
+/// State of a policer. Tokens are bytes.
 #[derive(Debug)]
 pub struct Policer {
     /// Bytes per second.
@@ -96,7 +98,7 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// With these parameters; both buckets are full.
+    /// Creates a policer whose buckets are full.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         let burst = params.burst.get().get() as f64;
@@ -111,7 +113,7 @@ impl Policer {
         }
     }
 
-    /// What came since the last packet goes into the first bucket, and what does not fit there into the second.
+    /// Adds the tokens since the last packet to the first bucket, and its overflow to the second.
     fn fill(&mut self, now: Instant, rate: f64) {
         let tokens = self.committed + rate * now.saturating_since(self.filled).as_secs_f64();
         self.committed = tokens.min(self.burst);

@@ -1,8 +1,8 @@
 //! A plain link: busy-until arithmetic.
 //!
-//! The departure of a packet is fixed when it is queued, since nothing can overtake it and the rate
-//! never changes. The queue is exact: the ring holds when each waiting packet starts, and those
-//! that have started by the time a packet arrives do not count.
+//! The departure of a packet is fixed when it is queued, because nothing can overtake it and the
+//! rate never changes. The queue is exact: the ring holds the start of transmission of each waiting
+//! packet, and packets that have started by the time of an arrival do not count.
 
 use anabranch_core::{
     ring::Ring,
@@ -15,10 +15,11 @@ use anabranch_core::{
 use super::statistics::Statistics;
 use crate::window::Window;
 
-/// No run goes on until then. What would start later never does, so the times of a queue however long fit the clock.
+/// The latest end of a run. A transmission due later never starts, so the times of a queue of any
+/// length fit the clock.
 const HORIZON: Instant = Instant::START.saturating_add(MAX_DURATION);
 
-/// One direction of a plain link. What every packet touches fits a cache line.
+/// One direction of a plain link. The fields that every packet touches fit a cache line.
 #[derive(Debug)]
 pub struct PlainLink {
     serialization: SerializationDelay,
@@ -28,27 +29,27 @@ pub struct PlainLink {
     sent_bytes: u64,
     unqueued_packets: u64,
     limit: Limit,
-    /// Made when a packet waits: on most links none ever does.
+    /// Allocated when a packet first waits; on most links none does.
     queue: Option<Box<Waiting>>,
 }
 
-/// What only packets that wait touch.
+/// State that only waiting packets touch.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// When each waiting packet starts to be sent, in order, and its size.
+    /// Start of transmission and size of each waiting packet, in order.
     packets: Ring<(Instant, u32)>,
     bytes: u64,
     statistics: Statistics,
 }
 
-/// What became of a packet.
+/// Outcome for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives at the far end.
     Arrives {
-        /// When.
+        /// Time of arrival.
         at: Instant,
-        /// How long it waited.
+        /// Time in the queue.
         queue_delay: Duration,
     },
     /// The queue was full.
@@ -56,8 +57,8 @@ pub enum Fate {
 }
 
 impl PlainLink {
-    /// A link with nothing on it. `rate` `None` means that a packet takes no time to send; `limit`
-    /// counts what waits.
+    /// Creates an idle link. If `rate` is `None`, transmission takes no time. `limit` bounds the
+    /// packets or bytes that wait.
     #[must_use]
     pub fn new(rate: Option<Rate>, delay: Duration, limit: Limit) -> Self {
         Self {
@@ -72,13 +73,13 @@ impl PlainLink {
         }
     }
 
-    /// Its propagation delay.
+    /// Propagation delay.
     #[must_use]
     pub const fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// A packet arrives. Calls must come in order of time.
+    /// Accepts or drops a packet that arrives. Calls must come in order of time.
     #[expect(
         clippy::inline_always,
         reason = "measured: a call per packet and link costs half as much again"
@@ -86,7 +87,7 @@ impl PlainLink {
     #[inline(always)]
     pub fn enqueue(&mut self, window: Window, now: Instant, size: u32) -> Fate {
         let queue_delay = if self.busy_until <= now {
-            // Nobody waits: the way of most packets on most links.
+            // Nothing waits: the case of most packets on most links.
             self.busy_until = now + self.serialization.of(size);
             self.unqueued_packets += u64::from(window.contains(now));
             Duration::ZERO
@@ -111,7 +112,7 @@ impl PlainLink {
         }
     }
 
-    /// What it counted.
+    /// Counters, including accepted packets that are not sent yet.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics {
@@ -125,7 +126,8 @@ impl PlainLink {
                 .unwrap_or_default()
         }
     }
-    /// The same without what is still to be sent at `now`, when the run ends early. The packet that is being sent counts.
+    /// Counters without the packets still to be sent at `now`, for a run that ends early. The
+    /// packet that is being sent counts.
     #[must_use]
     pub fn statistics_by(&self, window: Window, now: Instant) -> Statistics {
         let mut statistics = self.statistics();
@@ -140,7 +142,7 @@ impl PlainLink {
         }
         statistics
     }
-    /// Packets dropped so far.
+    /// Packets dropped.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
         self.queue
@@ -150,7 +152,7 @@ impl PlainLink {
     /// Packets sent by `now`, without those accepted and yet to be sent.
     #[must_use]
     pub fn sent_by(&self, window: Window, now: Instant) -> u64 {
-        // What has been accepted leaves in order, each packet when the one behind it starts.
+        // Accepted packets leave in order: a transmission ends when the next one starts.
         let starts = self.queue.iter().flat_map(|queue| queue.packets.iter());
         let ends = starts
             .map(|&(start, _)| start)
@@ -158,13 +160,14 @@ impl PlainLink {
             .filter(|end| *end > now && window.contains(*end));
         self.sent_packets.saturating_sub(ends.count() as u64)
     }
-    /// Packets and bytes that wait just before `now`, which must not be before the last arrival: a packet whose transmission
-    /// begins at `now` still waits, as at a served link whose events of `now` are not handled yet.
+    /// Packets and bytes that wait just before `now`, which must not be before the last arrival. A
+    /// packet whose transmission begins at `now` still waits, as at a served link that has not
+    /// handled its events of `now`.
     #[must_use]
     pub fn queue_before(&self, now: Instant) -> (usize, u64) {
         self.waiting(|start| start >= now)
     }
-    /// The same once everything that happens at `now` has happened.
+    /// Packets and bytes that wait after all events of `now`.
     #[must_use]
     pub fn queue(&self, now: Instant) -> (usize, u64) {
         self.waiting(|start| start > now)
@@ -179,7 +182,8 @@ impl PlainLink {
 }
 
 impl Waiting {
-    /// A packet that joins before the window begins still waits then: with those before it that do.
+    /// Counts a packet that joins before the window begins and still waits at its beginning, with
+    /// the earlier packets that do.
     #[cold]
     fn waits_into(&mut self, window: Window, now: Instant, start: Instant) {
         let begins = window.start();
@@ -190,7 +194,7 @@ impl Waiting {
         }
     }
 
-    /// A packet is to wait from `now` to `start`; `false` if there is no room.
+    /// Queues a packet that waits from `now` to `start`; returns `false` if there is no room.
     #[inline(never)]
     fn join(
         &mut self,
@@ -228,9 +232,9 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    /// Fails for a run that ends early and counts what its links would still have sent.
+    /// Detects a run that ends early and counts packets that its links had not sent yet.
     #[test]
-    fn an_early_end_leaves_out_what_still_waits() {
+    fn an_early_end_excludes_packets_that_still_wait() {
         let rate = Rate::new(12_000_000).expect("positive");
         let mut link = PlainLink::new(Some(rate), Duration::ZERO, Limit::Unlimited);
         let window = Window::new(Instant::START, Instant::from_millis(1000));
@@ -241,15 +245,16 @@ mod tests {
         // Three have been sent, and the fourth is being sent.
         let early = link.statistics_by(window, Instant::from_nanos(3_500_000));
         assert_eq!((early.sent_packets, early.sent_bytes), (4, 6000));
-        // Packet-milliseconds of waiting until then: 1 + 2 + 3, and 3.5 of each of the six others.
+        // Packet-milliseconds of waiting by then: 1 + 2 + 3, and 3.5 for each of the six others.
         assert_eq!(early.queue_time, 27 * 1_000_000_000);
         let whole = link.statistics_by(window, window.end());
         assert_eq!(whole.sent_bytes, link.statistics().sent_bytes);
         assert_eq!(whole.queue_time, link.statistics().queue_time);
     }
 
-    /// 65,535 octets at 1 bit/s take six days: a thousand of them, sixteen years, are more than a clock of 213 days
-    /// holds. Those that start within a run do so when they should, and no other is told to arrive in it.
+    /// 65,535 octets at 1 bit/s take six days. A thousand of them take sixteen years, beyond the
+    /// clock's 213 days. Packets that start within a run arrive on time, and the others arrive
+    /// after its end.
     #[test]
     fn a_queue_may_be_longer_than_the_clock() {
         let rate = Rate::new(1).expect("positive");

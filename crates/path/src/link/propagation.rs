@@ -1,8 +1,9 @@
-//! How long packets travel once they are sent: always alike, or as a table of time and delay says.
+//! Propagation delays: constant, or from a table over time.
 //!
-//! A packet's delay is fixed when its transmission ends: a change of delay does not touch those under way. Where the
-//! delay falls, a packet could come in before an earlier one. By default it waits for that one, as on a path whose
-//! hops are queues; a link that says so lets it overtake ([`Parts::overtake`](super::served::Parts::overtake)).
+//! A packet's delay is fixed when its transmission ends; a later change of delay does not affect
+//! it. If the delay falls, a packet could arrive before an earlier one. By default it waits for the
+//! earlier packet, as on a path whose hops are queues; with
+//! [`Parts::overtake`](super::served::Parts::overtake) it overtakes.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use anabranch_core::{
 
 use super::steps::{Column, Repeat, Steps, Table};
 
-/// The delays of a table.
+/// Delays of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Delays {
     steps: Steps,
@@ -21,7 +22,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// With one delay for each step.
+    /// Creates a table with one delay for each step.
     pub(super) fn new(steps: Steps, delays: Box<[Duration]>) -> Self {
         Self { steps, delays }
     }
@@ -29,19 +30,19 @@ impl Delays {
     /// Reads a file's text.
     ///
     /// # Errors
-    /// With the first field that does not fit.
+    /// Names the first invalid field.
     pub fn parse(text: &str, repeat: Repeat) -> Result<Self, Misread> {
         let table = Table::parse(text, repeat, Column::Delay)?;
         Ok(Self::new(table.steps, table.delays.unwrap_or_default()))
     }
 
-    /// The least of all.
+    /// Minimum of all delays.
     #[must_use]
     pub fn least(&self) -> Duration {
         self.delays.iter().copied().min().unwrap_or(Duration::ZERO)
     }
 
-    /// The mean over a round, weighted by time, to the picosecond.
+    /// Mean over a round, weighted by time, to the picosecond.
     #[must_use]
     pub fn mean(&self) -> Duration {
         let sum: u128 = (0..self.steps.len())
@@ -54,27 +55,27 @@ impl Delays {
         Duration::from_picos(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The delay of a packet that leaves at `now`, and until when others have the same.
+    /// Delay of a packet that leaves at `now`, and the time until which this delay holds.
     fn at(&self, now: Instant) -> (Duration, Instant) {
         let place = self.steps.at(now);
         (self.delays[place.step], now.saturating_add(place.left))
     }
 }
 
-/// A link's delay at work.
+/// Propagation delay of a link.
 #[derive(Debug, Clone)]
 pub enum Propagation {
-    /// Always the same.
+    /// Constant.
     Fixed(Duration),
-    /// As a table says.
+    /// From a table.
     Traced(Traced),
 }
 
-/// A table at work.
+/// Current position in a table.
 #[derive(Debug, Clone)]
 pub struct Traced {
     table: Arc<Delays>,
-    /// The delay of packets that leave from `since` until `until`.
+    /// Delay of packets that leave from `since` until `until`.
     current: Duration,
     since: Instant,
     until: Instant,
@@ -89,7 +90,7 @@ impl Traced {
 }
 
 impl Propagation {
-    /// As this table says, from the start of the run on.
+    /// Creates a delay that follows `table` from the start of the run.
     #[must_use]
     pub fn traced(table: Arc<Delays>) -> Self {
         let (current, until) = table.at(Instant::START);
@@ -101,7 +102,7 @@ impl Propagation {
         })
     }
 
-    /// The delay of a packet that leaves at `now`.
+    /// Delay of a packet that leaves at `now`.
     #[inline]
     pub fn at(&mut self, now: Instant) -> Duration {
         match self {
@@ -115,7 +116,7 @@ impl Propagation {
         }
     }
 
-    /// The delay at the last question.
+    /// Delay at the latest call of [`Propagation::at`].
     #[must_use]
     pub fn latest(&self) -> Duration {
         match self {

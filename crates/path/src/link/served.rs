@@ -1,11 +1,11 @@
 //! A served link: any queue, any service, impairments, changes in mid-run.
 //!
-//! The engine calls [`ServedLink::arrive`] when a packet comes, [`ServedLink::complete`] when the
-//! instant that [`ServedLink::completion`] names has come, and carries out what they report.
+//! The engine calls [`ServedLink::arrive`] when a packet arrives and [`ServedLink::complete`] at
+//! the instant that [`ServedLink::completion`] returns, and carries out the results.
 //!
-//! Where neither the rate nor the link's state can change, the end of a transmission is known when it
-//! begins, and so is all that follows from it: the packet's fate is told *ahead*, and a completion is asked
-//! for only while something waits to be sent next. On an idle link a packet then costs one call.
+//! If neither the rate nor the link's state can change, the end of a transmission is known at its
+//! start, and so is the packet's outcome. The link then reports outcomes *ahead*, and requests a
+//! completion only while another packet waits. On an idle link a packet then costs one call.
 
 mod account;
 mod change;
@@ -42,20 +42,21 @@ pub struct ServedLink {
     propagation: Propagation,
     impairments: Vec<Impaired>,
     up: bool,
-    /// Fates are told when transmissions begin.
+    /// Outcomes are reported at the start of each transmission.
     ahead: bool,
-    /// With `ahead`: when the link is free for the next packet, and the completion asked for.
+    /// With `ahead`: when the link is free for the next packet. `due` is the completion requested.
     busy_until: Instant,
     due: Instant,
-    /// With `ahead`: nothing has waited since `busy_until`, and the discipline has not been told.
+    /// With `ahead`: nothing has waited since `busy_until`, and the discipline has not been
+    /// notified.
     ran_out: bool,
-    /// The queue may hold packets back although the link is free.
+    /// The queue may hold packets back while the link is free.
     shaped: bool,
-    /// With `shaped` and `ahead`: the end of the last transmission, before which `busy_until` is not.
+    /// With `shaped` and `ahead`: the end of the last transmission; `busy_until` is not earlier.
     sent_until: Instant,
-    /// With `shaped` and without `ahead`: when the queue may be asked again.
+    /// With `shaped` and without `ahead`: when the queue may release the next packet.
     held_until: Instant,
-    /// Otherwise: the transmission under way.
+    /// Without `ahead`: the current transmission.
     in_service: Option<InService>,
     stream: Stream,
     arrivals: u32,
@@ -64,9 +65,9 @@ pub struct ServedLink {
     reorders: bool,
     window: Window,
     statistics: Statistics,
-    /// The next expected of the numbers that arrivals here were given.
+    /// Next expected number among the numbers assigned to arrivals.
     next_order: u32,
-    /// The number of the last to get through.
+    /// Number of the last packet that got through.
     last_order: u32,
     /// Packets that have waited since `queue_since`.
     queue_packets: usize,
@@ -74,59 +75,60 @@ pub struct ServedLink {
     capacity_bits: f64,
     capacity_since: Instant,
     outcomes: Vec<Outcome>,
-    /// The wait of each packet is an outcome.
+    /// The wait of each packet is reported as an outcome.
     records_waits: bool,
-    /// The bound on all that the link holds, if it has one.
+    /// Bound on all packets that the link holds, if there is one.
     held: Option<Box<Held>>,
-    /// The members of an aggregated link, which send in the place of one transmitter.
+    /// Members of an aggregated link, which replace the single transmitter.
     group: Option<Box<Members>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct InService {
     item: Item,
-    /// Bits still to send at `since`.
+    /// Bits not yet sent at `since`.
     remaining_bits: u64,
     since: Instant,
     done: Instant,
-    /// A pause before the link sends the same packet again.
+    /// The link pauses before it retransmits the same packet.
     pausing: bool,
 }
 
-/// What a link is made of.
+/// Components of a link.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub struct Parts {
-    /// Where packets wait.
+    /// Queue discipline.
     pub queue: Queue,
-    /// Whether the queue may hold packets back although the link is free ([`crate::queue::QueueParams::shapes`]).
+    /// Whether the queue may hold packets back while the link is free
+    /// ([`crate::queue::QueueParams::shapes`]).
     pub shaped: bool,
-    /// How they are sent.
+    /// Transmission times.
     pub service: AnyService,
     /// Propagation delay.
     pub propagation: Propagation,
-    /// Whether a packet that leaves after the delay has fallen may overtake those under way.
+    /// Whether a packet sent after the delay has fallen may overtake earlier packets.
     pub overtake: bool,
-    /// What the path does to them after it.
+    /// Impairments that apply after the propagation delay.
     pub impairments: Vec<Impaired>,
-    /// Whether the link works at the start.
+    /// Whether the link is up at the start.
     pub up: bool,
-    /// Whether its service, delay or state may change in mid-run.
+    /// Whether service, delay or state may change in mid-run.
     pub may_change: bool,
-    /// The link's own random stream (queue and service).
+    /// Random stream of the link's queue and service.
     pub stream: Stream,
-    /// What is measured.
+    /// Measurement window.
     pub window: Window,
-    /// How much it may hold in all: waiting, being sent and propagating.
+    /// Bound on all packets that the link holds: waiting, in transmission and propagating.
     pub held_limit: Limit,
-    /// Whether [`ServedLink::take_outcomes`] reports how long each packet has waited.
+    /// Whether [`ServedLink::take_outcomes`] reports the waiting time of each packet.
     pub records_waits: bool,
-    /// The members of an aggregated link; `service` is one member's then.
+    /// Members of an aggregated link; `service` is then one member's.
     pub group: Option<Members>,
 }
 
 impl ServedLink {
-    /// A link with nothing on it.
+    /// Creates an idle link.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let fixed = matches!(parts.service, AnyService::Fixed(_));
@@ -165,7 +167,8 @@ impl ServedLink {
         }
     }
 
-    /// Arrivals are numbered from `order` on. Only before the first: for tests of the wrap.
+    /// Numbers arrivals from `order` on. Valid only before the first arrival; for tests of the
+    /// wrap.
     #[doc(hidden)]
     pub const fn count_arrivals_from(&mut self, order: u32) {
         self.arrivals = order;
@@ -173,8 +176,9 @@ impl ServedLink {
         self.last_order = order.wrapping_sub(1);
     }
 
-    /// A packet arrives. What the queue decided is in [`ServedLink::take_outcomes`]; what impairments did is
-    /// appended to `impairing` if the packet's fate is known at once, which is the answer then.
+    /// Accepts a packet. The queue's decisions are in [`ServedLink::take_outcomes`]. If the
+    /// packet's outcome is known at once, it is returned and the impairments' verdicts are appended
+    /// to `impairing`.
     #[inline]
     pub fn arrive(
         &mut self,
@@ -223,8 +227,9 @@ impl ServedLink {
         started
     }
 
-    /// When to call [`Self::complete`]: the transmission (or pause) under way ends; [`Instant::NEVER`] if
-    /// there is none, or nothing waits behind one whose fate is told.
+    /// When to call [`Self::complete`]: the end of the current transmission or pause.
+    /// [`Instant::NEVER`] if the link is idle, or if the outcome of the current packet is reported
+    /// and the queue is empty.
     #[must_use]
     #[inline]
     pub fn completion(&self) -> Instant {
@@ -237,12 +242,12 @@ impl ServedLink {
         }
     }
 
-    /// The transmission (or pause) under way has ended. Says what became of its packet, or of the next one
-    /// where fates are told ahead. What impairments did is appended to `impairing`; what the queue
-    /// decided is in [`ServedLink::take_outcomes`].
+    /// Ends the current transmission or pause. Returns the outcome of its packet, or with `ahead`
+    /// that of the next packet. The impairments' verdicts are appended to `impairing`; the queue's
+    /// decisions are in [`ServedLink::take_outcomes`].
     ///
     /// # Panics
-    /// If none was under way.
+    /// If there was no transmission or pause.
     pub fn complete(&mut self, now: Instant, impairing: &mut Vec<Impairing>) -> Option<Completed> {
         let before = self.outcomes.len();
         if self.ahead {
@@ -309,7 +314,7 @@ impl ServedLink {
         f(&mut self.queue, &mut cx)
     }
 
-    /// The discipline hears at the latest before the next packet that the link had sent everything.
+    /// Notifies the discipline that the link ran out of packets, at the latest before the next one.
     #[inline]
     fn tell_ran_out(&mut self) {
         if self.ran_out {
@@ -319,7 +324,7 @@ impl ServedLink {
         }
     }
 
-    /// The queue holds back what waits, and the link is to ask again.
+    /// Whether the queue holds its packets back. If so, `held_until` schedules the next attempt.
     fn is_held(&mut self, now: Instant) -> bool {
         let held = now < self.queue.held_until() && !self.queue.is_empty();
         self.held_until = Instant::NEVER;
@@ -329,7 +334,7 @@ impl ServedLink {
         held
     }
 
-    /// A packet has joined a queue that may hold it back on a free link.
+    /// Schedules the release of a packet that a shaping queue holds back on a free link.
     #[inline]
     fn hold(&mut self) {
         if self.shaped && !self.ahead && self.up && self.in_service.is_none() {
@@ -337,13 +342,13 @@ impl ServedLink {
         }
     }
 
-    /// The link is free: the next packet that waits goes into service, if the link works.
+    /// Starts the next waiting packet on a link that has become free, if the link is up.
     fn start_next(&mut self, now: Instant, impairing: &mut Vec<Impairing>) -> Option<Completed> {
         if !self.up || (self.shaped && !self.ahead && self.is_held(now)) {
             return None;
         }
         if self.queue.is_empty() {
-            // With `ahead` that is told once the transmission has ended.
+            // With `ahead` the discipline is notified when the transmission has ended.
             self.with_queue(now, Queue::ran_out);
             return None;
         }
@@ -351,7 +356,7 @@ impl ServedLink {
         next.and_then(|item| self.start(now, &item, impairing))
     }
 
-    /// A packet goes into service. Says what becomes of it where that is told ahead.
+    /// Starts a transmission. Returns the packet's outcome with `ahead`.
     #[inline]
     fn start(
         &mut self,
@@ -394,12 +399,12 @@ impl ServedLink {
         });
     }
 
-    /// What the queue decided since the last call, in order.
+    /// Moves the queue's decisions since the last call to `into`, in order.
     pub fn take_outcomes(&mut self, into: &mut Vec<Outcome>) {
         into.append(&mut self.outcomes);
     }
 
-    /// Whether the queue decided anything since it was last asked.
+    /// Whether there are decisions that [`ServedLink::take_outcomes`] has not returned yet.
     #[must_use]
     #[inline]
     pub fn has_outcomes(&self) -> bool {
@@ -411,7 +416,7 @@ impl ServedLink {
     pub fn reorders(&self) -> bool {
         self.reorders
     }
-    /// What it measures.
+    /// Measurement window.
     #[must_use]
     pub fn window(&self) -> Window {
         self.window
@@ -421,7 +426,8 @@ impl ServedLink {
     pub fn queue_packets(&self) -> usize {
         self.waiting()
     }
-    /// Packets in transmission, or in a pause before they are retransmitted. Those whose fate is told when it begins have left.
+    /// Packets in transmission, or in a pause before a retransmission. With `ahead`, a packet
+    /// counts as sent from the start of its transmission.
     #[must_use]
     pub fn packets_in_service(&self) -> usize {
         let members = self

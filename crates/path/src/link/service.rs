@@ -1,7 +1,8 @@
-//! How a link serves: how long a packet occupies it, and whether the link itself sends it again.
+//! Transmission: how long a packet occupies a link, and whether the link retransmits it.
 //!
-//! `fixed` is built in; capacity traces ([`trace`]), media with an access of their own ([`Medium`]) and links that retransmit at their
-//! own layer implement [`Service`] and travel as [`AnyService::Boxed`].
+//! `fixed` is built in. Capacity traces ([`trace`]), media with their own access control
+//! ([`Medium`]) and links that retransmit at their own layer implement [`Service`] and are stored
+//! as [`AnyService::Boxed`].
 
 pub mod cable;
 pub mod cellular;
@@ -29,27 +30,29 @@ use super::{
     steps::{Column, Repeat, Table, is_table},
 };
 
-/// A link's capacity over time.
+/// Capacity of a link over time.
 pub trait Service: fmt::Debug + Send {
-    /// The packet whose transmission is about to begin joined the queue at `at`. A service that has to request capacity needs it.
+    /// Reports when the next packet to be sent joined the queue. A service that has to request
+    /// capacity needs it.
     fn arrived(&mut self, _at: Instant) {}
-    /// When `bits` whose sending starts (or goes on) at `now` are through;
-    /// [`Instant::NEVER`] as long as there is no capacity in sight. Asked once for each transmission that begins
-    /// or goes on, in order of time.
+    /// Returns the end of a transmission of `bits` that starts or resumes at `now`;
+    /// [`Instant::NEVER`] if no capacity is known to come. Called once for each start or
+    /// resumption, in order of time.
     fn finish(&mut self, now: Instant, bits: u64) -> Instant;
-    /// Bits of capacity between two instants: what could have been sent.
+    /// Bits that could have been sent between two instants.
     fn capacity(&self, from: Instant, to: Instant) -> f64;
-    /// The transmission under way, which began or went on at `since`, is stopped: how many of its bits are through.
+    /// Stops the current transmission, which started or resumed at `since`. Returns the number of
+    /// bits sent.
     fn interrupt(&mut self, since: Instant, now: Instant) -> u64 {
         whole_bits(self.capacity(since, now))
     }
-    /// A transmission ended. `Some(pause)` means that it failed at the link's own layer and that the
+    /// Returns `Some(pause)` if a transmission that has ended failed at the link's own layer. The
     /// link sends the same packet again after `pause`, using capacity again.
     fn retransmit(&mut self, _now: Instant, _draw: &mut Draw) -> Option<Duration> {
         None
     }
-    /// How long after the end of its transmission the last packet leaves, where the link's own layer still has to repair or order
-    /// it. Others are sent meanwhile.
+    /// Time from the end of transmission of the last packet to its exit, if the link's own layer
+    /// has to repair or order it. Other packets are sent meanwhile.
     fn lag(&self) -> Duration {
         Duration::ZERO
     }
@@ -64,7 +67,7 @@ fn whole_bits(bits: f64) -> u64 {
     bits.floor() as u64
 }
 
-/// A medium with an access of its own.
+/// A medium with its own access control.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Medium {
     /// A Wi-Fi station.
@@ -76,7 +79,7 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// What it is, for messages.
+    /// Noun for messages.
     #[must_use]
     pub const fn noun(&self) -> &'static str {
         match self {
@@ -86,7 +89,8 @@ impl Medium {
         }
     }
 
-    /// It at work, at the start of a run. Only a cell can follow a capacity; what needs a rate and has none gets its mean.
+    /// Creates the service at the start of a run. Only a cell can follow a capacity; other media
+    /// use its mean rate.
     #[must_use]
     pub fn service(
         &self,
@@ -108,20 +112,20 @@ impl Medium {
     }
 }
 
-/// A capacity over time, as a file gives it.
+/// Capacity over time, read from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Capacity {
-    /// The instants at which something can be delivered.
+    /// Delivery opportunities.
     Opportunities(Arc<Trace>),
-    /// A rate at each time.
+    /// Rates over time.
     Rates(Arc<Rates>),
 }
 
 impl Capacity {
-    /// Reads a file's text: opportunities or a table of rates, which may have a delay beside each.
+    /// Reads a file's text: opportunities or a table of rates, with an optional column of delays.
     ///
     /// # Errors
-    /// With the first line that does not fit.
+    /// Names the first invalid line.
     pub fn parse(text: &str, repeat: Repeat) -> Result<(Self, Option<Delays>), Misread> {
         if !is_table(text) {
             let trace = Trace::parse(text)?.repeated(repeat);
@@ -134,7 +138,7 @@ impl Capacity {
         let rates = Rates::new(table.steps, table.rates.unwrap_or_default());
         Ok((Self::Rates(Arc::new(rates)), delays))
     }
-    /// What it delivers per time in the long run, in whole bits per second and one at least.
+    /// Mean capacity in whole bits per second, at least 1.
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
         match self {
@@ -142,7 +146,7 @@ impl Capacity {
             Self::Rates(rates) => rates.mean_rate(),
         }
     }
-    /// It at work, at the start of a run.
+    /// Creates the service at the start of a run.
     #[must_use]
     pub fn service(&self) -> Box<dyn Service> {
         match self {
@@ -152,16 +156,16 @@ impl Capacity {
     }
 }
 
-/// A service at work.
+/// Service of a link.
 #[derive(Debug)]
 pub enum AnyService {
-    /// One rate, for ever.
+    /// One constant rate.
     Fixed(Fixed),
-    /// One from elsewhere.
+    /// Another implementation.
     Boxed(Box<dyn Service>),
 }
 
-/// One rate, or no rate at all: then a packet takes no time.
+/// One rate, or none: then transmission takes no time.
 #[derive(Debug, Clone, Copy)]
 pub struct Fixed {
     rate: Option<Rate>,
@@ -169,7 +173,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Of this rate.
+    /// Creates a service of this rate.
     #[must_use]
     pub fn new(rate: Option<Rate>) -> Self {
         Self {
@@ -181,7 +185,7 @@ impl Fixed {
 
 impl Service for Fixed {
     fn finish(&mut self, now: Instant, bits: u64) -> Instant {
-        // Whole bytes but for the rest of a packet whose link changed its rate half-way.
+        // Whole bytes, except for the rest of a packet during which the rate changed.
         if let (0, Ok(bytes)) = (bits % 8, u32::try_from(bits / 8)) {
             return now + self.serialization.of(bytes);
         }
@@ -197,7 +201,7 @@ impl Service for Fixed {
 }
 
 impl AnyService {
-    /// When a packet is through that joined the queue at `arrived` and whose transmission begins at `now`.
+    /// End of transmission of a packet that joined the queue at `arrived` and starts at `now`.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant, bits: u64, arrived: Instant) -> Instant {
         match self {

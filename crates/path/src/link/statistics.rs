@@ -1,4 +1,4 @@
-//! What a link direction counts, within the window that the scenario measures.
+//! Counters of a link direction, within the scenario's measurement window.
 
 use crate::window::Window;
 use anabranch_core::{
@@ -11,48 +11,48 @@ use anabranch_core::{
 pub struct Statistics {
     /// Packets whose transmission ended in the window.
     pub sent_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub sent_bytes: u64,
-    /// Packets that the queue dropped.
+    /// Packets dropped by the queue.
     pub dropped_packets: u64,
-    /// Packets that an impairment lost or damaged.
+    /// Packets lost or damaged by an impairment.
     pub lost_packets: u64,
-    /// Packets that the queue or an impairment marked.
+    /// Packets marked by the queue or by an impairment.
     pub marked_packets: u64,
-    /// Packets that left after one that had come later (RFC 4737 §3.3, counted by arrival here);
-    /// copies do not count.
+    /// Packets that left after a packet that had arrived later (RFC 4737 §3.3, by arrival at this
+    /// link). Copies do not count.
     pub reordered_packets: u64,
     /// Packet-picoseconds of waiting.
     pub queue_time: u128,
-    /// The most packets that ever waited at once.
+    /// Maximum number of packets waiting at once.
     pub max_queue_packets: u32,
     /// Packets that did not wait.
     pub unqueued_packets: u64,
-    /// Waiting times of those that did, in picoseconds.
+    /// Waiting times of the packets that waited, in picoseconds.
     pub queue_delay: Histogram,
 }
 
 impl Statistics {
-    /// A packet began to be sent at `started`, when it arrived.
+    /// Counts a packet whose transmission began on arrival, at `started`.
     #[inline]
     pub fn unqueued(&mut self, window: Window, started: Instant) {
         self.unqueued_packets += u64::from(window.contains(started));
     }
-    /// A packet began to be sent at `started`, after it had waited.
+    /// Counts a packet whose transmission began at `started` after a wait.
     #[inline]
     pub fn queued(&mut self, window: Window, started: Instant, queue_delay: Duration) {
         if window.contains(started) {
             self.queue_delay.record(queue_delay.as_picos());
         }
     }
-    /// A percentile of the waiting times of all packets that began to be sent, `p` in percent.
+    /// Percentile `p`, in percent, of the waiting times of all packets whose transmission began.
     #[must_use]
     pub fn queue_delay_percentile(&self, p: f64) -> Option<Duration> {
         let mut all = self.queue_delay.clone();
         all.record_many(0, self.unqueued_packets);
         all.percentile(p).map(Duration::from_picos)
     }
-    /// A transmission ended.
+    /// Counts a transmission that ended.
     #[inline]
     pub fn sent(&mut self, window: Window, at: Instant, bytes: u32) {
         if window.contains(at) {
@@ -60,7 +60,8 @@ impl Statistics {
             self.sent_bytes += u64::from(bytes);
         }
     }
-    /// `packets` wait from `from` to `to`, and so when the window begins if that lies between.
+    /// Counts `packets` that wait from `from` to `to` towards the maximum, if the window begins in
+    /// between.
     #[inline]
     pub fn waited_through(&mut self, window: Window, from: Instant, to: Instant, packets: usize) {
         if from <= window.start() && !window.overlap(from, to).is_zero() {
@@ -72,7 +73,7 @@ impl Statistics {
         let packets = u32::try_from(packets).unwrap_or(u32::MAX);
         self.max_queue_packets = self.max_queue_packets.max(packets);
     }
-    /// `packets` wait at `at`.
+    /// Counts `packets` that wait at `at` towards the maximum.
     #[inline]
     pub fn queue_length(&mut self, window: Window, at: Instant, packets: usize) {
         if window.contains(at) {

@@ -1,8 +1,9 @@
-//! Tables of values over time: rate and delay as step functions, read from a file's lines.
+//! Tables of values over time: rate and delay as step functions, read from the lines of a file.
 //!
-//! Each line is a time in seconds and one or two values, with commas or blanks between. A first line of names says which
-//! columns there are. A value holds from its time to that of the next line, the last as long as the one before it;
-//! then the table begins again, for ever or so many times.
+//! Each line is a time in seconds and one or two values, separated by commas or blanks. An optional
+//! first line names the columns. A value holds until the time of the next line; the last value
+//! holds as long as the one before it. Then the table begins again, for ever or a given number of
+//! times.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -13,18 +14,18 @@ use anabranch_core::{
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// How often a trace is played.
+/// Number of times a trace is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Repeat {
     /// Without end.
     #[default]
     Always,
-    /// So many times, at least one.
+    /// This number of times, at least 1.
     Times(u32),
 }
 
 impl Repeat {
-    /// Whether round `number`, from 0 on, is played.
+    /// Whether round `number`, counted from 0, is played.
     #[must_use]
     pub fn plays(self, number: u64) -> bool {
         match self {
@@ -32,7 +33,7 @@ impl Repeat {
             Self::Times(times) => number < u64::from(times),
         }
     }
-    /// How many of so many rounds are played.
+    /// Number of rounds played out of `rounds`.
     #[must_use]
     pub fn of(self, rounds: u64) -> u64 {
         match self {
@@ -106,25 +107,25 @@ impl JsonSchema for Repeat {
 /// The time axis of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
-    /// When each step begins, counted from the start of a round. In order; the first is 0.
+    /// Start of each step from the start of a round, in order; the first is 0.
     starts: Box<[Duration]>,
-    /// How long a round takes: above the last start.
+    /// Duration of a round, above the last start.
     round: Duration,
     repeat: Repeat,
 }
 
-/// A place on a time axis.
+/// A position on a time axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Which round, from 0; how many there were if the last is over.
+    /// Round number, from 0; the number of rounds if the last is over.
     pub round: u64,
-    /// Which step.
+    /// Step number.
     pub step: usize,
-    /// How long ago the step began.
+    /// Time since the step began.
     pub since: Duration,
-    /// How long it still lasts; behind the last round without end.
+    /// Time until the step ends; unlimited after the last round.
     pub left: Duration,
-    /// The last round is over.
+    /// Whether the last round is over.
     pub is_over: bool,
 }
 
@@ -141,7 +142,7 @@ impl Steps {
         }
     }
 
-    /// Where `now` is.
+    /// Position of `now`.
     #[must_use]
     pub fn at(&self, now: Instant) -> Place {
         let now = (now - Instant::START).as_picos();
@@ -167,18 +168,19 @@ impl Steps {
         }
     }
 
-    /// When `step` ends, counted from the start of a round.
+    /// End of `step`, from the start of a round.
     fn end(&self, step: usize) -> Duration {
         *self.starts.get(step + 1).unwrap_or(&self.round)
     }
 
-    /// How long `step` takes.
+    /// Duration of `step`.
     #[must_use]
     pub fn length(&self, step: usize) -> Duration {
         self.end(step) - self.starts[step]
     }
 
-    /// `since` the start of `step` in `round`, if that is played; [`Instant::NEVER`] if it is not, or is too late for the clock.
+    /// The instant `since` after the start of `step` in `round`; [`Instant::NEVER`] if that round
+    /// is not played or the instant exceeds the clock.
     #[must_use]
     pub fn instant(&self, round: u64, step: usize, since: Duration) -> Instant {
         if !self.repeat.plays(round) {
@@ -191,13 +193,13 @@ impl Steps {
         })
     }
 
-    /// How long one round takes.
+    /// Duration of a round.
     #[must_use]
     pub fn round(&self) -> Duration {
         self.round
     }
 
-    /// How many steps there are.
+    /// Number of steps.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     pub fn len(&self) -> usize {
@@ -214,18 +216,18 @@ pub enum Column {
     Delay,
 }
 
-/// What a file has.
+/// Contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// The time axis.
     pub steps: Steps,
-    /// Bits per second in each step; 0: nothing can be sent.
+    /// Bits per second in each step; 0 means that nothing can be sent.
     pub rates: Option<Box<[u64]>>,
-    /// How long packets travel that leave in each step.
+    /// Delay of packets that leave in each step.
     pub delays: Option<Box<[Duration]>>,
 }
 
-/// The largest rate that a table can give: 100 Tbit/s.
+/// Maximum rate in a table: 100 Tbit/s.
 const MAX_RATE: u64 = 100_000_000_000_000;
 
 const TIME: &str = "time_s";
@@ -239,7 +241,7 @@ impl Column {
             Self::Delay => DELAY,
         }
     }
-    /// The line that a file without names has.
+    /// Example line of a file without column names.
     const fn example(self) -> &'static str {
         match self {
             Self::Rate => {
@@ -253,19 +255,19 @@ impl Column {
 /// A field of a line.
 type Field<'a> = (Range<usize>, &'a str);
 
-/// Whether the file's first line is more than one number, and so the file a table.
+/// Whether the file is a table: its first line is more than one number.
 #[must_use]
 pub fn is_table(text: &str) -> bool {
     let first = lines(text).next();
     first.is_some_and(|(at, line)| fields(at, line).len() > 1 || !is_number(line))
 }
 
-/// Whether the word is meant as a number.
+/// Whether the word looks like a number.
 fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))
 }
 
-/// The fields of a line, between commas or else between blanks.
+/// Fields of a line, separated by commas, or by blanks if there are none.
 fn fields(at: Range<usize>, line: &str) -> Vec<Field<'_>> {
     let has_commas = line.contains(',');
     let is_separator = |c: char| {
@@ -289,7 +291,7 @@ fn fields(at: Range<usize>, line: &str) -> Vec<Field<'_>> {
     fields
 }
 
-/// What each field behind the time is.
+/// Column of each field after the time, and whether the first line has names.
 fn columns(first: &[Field<'_>], needed: Column) -> Result<(Vec<Column>, bool), Misread> {
     let whole =
         first.first().map_or(0, |(at, _)| at.start)..first.last().map_or(0, |(at, _)| at.end);
@@ -381,7 +383,7 @@ impl Table {
     /// Reads a file's text, which must have the column `needed`.
     ///
     /// # Errors
-    /// With the first field that is no such number, that goes back in time, or with the lack of any.
+    /// Names the first field that is not a valid number or goes back in time, or a missing value.
     pub fn parse(text: &str, repeat: Repeat, needed: Column) -> Result<Self, Misread> {
         let mut all = lines(text).map(|(at, line)| fields(at, line)).peekable();
         let end = text.len()..text.len();

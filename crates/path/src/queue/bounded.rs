@@ -1,4 +1,5 @@
-//! Types of queues' parameters: what is outside its bounds cannot be built, from a file or from code.
+//! Types of queue parameters. Values outside their bounds cannot be built, from a file or from
+//! code.
 
 use std::fmt;
 
@@ -10,11 +11,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 quantity! {
-    /// A span of time that a control loop works with.
+    /// A time constant of a control loop.
     ControlTime, Duration, Duration::from_micros(1), Duration::from_secs(100)
 }
 quantity! {
-    /// A span of time in which bursts are let through, or none.
+    /// A time during which bursts pass; may be zero.
     BurstTime, Duration, Duration::ZERO, Duration::from_secs(100)
 }
 quantity! {
@@ -22,7 +23,7 @@ quantity! {
     PacketSize, Bytes, Bytes::new(64), Bytes::new(65_535)
 }
 quantity! {
-    /// What a queue may send per round.
+    /// Bytes that a queue may send per round.
     Quantum, Bytes, Bytes::new(64), Bytes::new(1_000_000)
 }
 
@@ -80,21 +81,21 @@ impl Quantum {
 }
 
 bounded! {
-    /// A gain of a controller, in hertz.
+    /// A controller gain, in hertz.
     Hertz, 0.0..=100.0, "a gain in hertz"
 }
 
 bounded! {
-    /// How many times one probability is another.
+    /// Ratio of two probabilities.
     Coupling, 0.0..=16.0, "a factor between two probabilities"
 }
 
 bounded! {
-    /// How steeply a probability rises: the exponent of a share.
+    /// Steepness of a probability: the exponent of a share.
     Exponent, 0.0..=16.0, "the exponent of a share"
 }
 
-/// A whole number within bounds, 0 included.
+/// A whole number within bounds, including 0.
 macro_rules! whole {
     ($(#[$meta:meta])* $Name:ident, $Of:ty, $min:literal ..= $max:literal) => {
         $(#[$meta])*
@@ -112,7 +113,7 @@ macro_rules! whole {
                 assert!(fits, "out of bounds");
                 Self(value)
             }
-            /// The number.
+            /// Value.
             #[must_use]
             pub const fn get(self) -> $Of {
                 self.0
@@ -150,21 +151,21 @@ macro_rules! whole {
 }
 
 whole! {
-    /// Bytes that a link adds to each packet, or takes away.
+    /// Bytes that a link adds to each packet, or removes.
     Overhead, i32, -64..=256
 }
 whole! {
-    /// The least that a packet takes on a link, in bytes.
+    /// Minimum size of a packet on a link, in bytes.
     MinimumPacket, u32, 0..=256
 }
 
-/// Among how many queues flows are spread.
+/// Number of queues among which flows are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct QueueCount(u32);
 
 impl QueueCount {
-    /// The most.
+    /// Maximum.
     pub const MAX: u32 = 65_536;
 
     /// # Panics
@@ -174,7 +175,7 @@ impl QueueCount {
         assert!(count >= 1 && count <= Self::MAX, "1..65536 queues");
         Self(count)
     }
-    /// How many.
+    /// Number of queues.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -213,13 +214,14 @@ impl JsonSchema for QueueCount {
     }
 }
 
-/// One queue for each connection (`"per-connection"`), or so many that connections are hashed to.
+/// One queue for each connection (`"per-connection"`), or a number of queues to which connections
+/// are hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Queues {
-    /// One for each connection that has packets here.
+    /// One queue for each connection that has waiting packets.
     #[default]
     PerConnection,
-    /// So many; connections may share one.
+    /// This number of queues; connections may share one.
     Hashed(QueueCount),
 }
 

@@ -1,30 +1,35 @@
-//! CAKE: common applications kept enhanced (Høiland-Jørgensen et al. 2018): shaper, tins, host and flow isolation, AQM.
+//! CAKE: common applications kept enhanced (Høiland-Jørgensen et al. 2018): shaper, tins, host and
+//! flow isolation, AQM.
 //!
-//! The shaper sends at `rate` and counts for each packet what the link below adds to it. By its DSCP a packet joins a
-//! tin. A tin has priority over those below it while it sends less than its share of the bandwidth, and none above it.
-//! Within a tin, flows are hashed to queues by an 8-way set-associative hash, which take turns by deficit round robin, those
-//! that were idle first. A flow's turn is its share of what its host may send, the host being whichever end of the flow has
-//! more flows here. Each queue has COBALT: a CoDel whose count falls as it rises, for flows that respond, and BLUE for
-//! those that do not.
+//! The shaper sends at `rate` and adds to each packet the overhead of the link below. A packet
+//! joins a tin by its DSCP. A tin has priority over lower tins while it sends less than its share
+//! of the bandwidth, and yields to them above it. Within a tin, an 8-way set-associative hash
+//! assigns flows to queues, which take turns by deficit round robin; queues that were idle come
+//! first. A flow's turn is its part of its host's quantum. The host is the end of the flow that has
+//! more flows here. Each queue has COBALT: a CoDel whose count decreases in the same way as it
+//! increases, for responsive flows, and BLUE for unresponsive flows.
 //!
 //! # Differs from the source
-//! - Flows are distinguished by connection, and hosts by their number: hosts never collide in a hash.
-//! - The deficit of a flow is counted in fractions of a byte instead of being rounded at random.
+//! - Flows are distinguished by connection number and hosts by host number; hosts never collide in
+//!   a hash.
+//! - The deficit of a flow is counted in fractions of a byte instead of random rounding.
 //! - Without a bandwidth, tins share the link by their weights.
 //!
 //! # As in Linux (measured: `docs/validation/kernel-queues.md`)
-//! - Target and interval of a tin grow at low rates by what its 1.5 largest packets take; nothing is signalled below the time
-//!   that four of them take.
+//! - At low rates, target and interval of a tin grow by the time that 1.5 of its largest packets
+//!   take. Nothing is signalled below the time that four of them take.
 //! - A new queue's first signal does not wait for an interval.
 //!
 //! # Differs from Linux
-//! - What `tc-cake(8)` documents is here under its names, as far as below. `limit` is 4 MiB by default; Linux makes it four
-//!   times what `rtt` holds at the bandwidth, if that is more, and counts its buffers.
-//! - The square root is exact. From a count of 16 on Linux takes one step of Newton's method from the last root.
+//! - All options that `tc-cake(8)` documents are here under its names, except the ones below.
+//!   `limit` is 4 MiB by default; Linux uses four times the bytes that `rtt` holds at the
+//!   bandwidth, if that is more, and counts its buffers.
+//! - The square root is exact. From a count of 16 on, Linux takes one step of Newton's method from
+//!   the last root.
 //!
 //! # Not implemented
-//! - The ACK filter, which needs the TCP header; NAT look-up; `autorate-ingress`, `ingress`; washing of DSCPs; `precedence`,
-//!   `diffserv8`, `fwmark`.
+//! - The ACK filter, which needs the TCP header; NAT lookup; `autorate-ingress`, `ingress`; washing
+//!   of DSCPs; `precedence`, `diffserv8`, `fwmark`.
 
 mod blue;
 mod cobalt;
@@ -77,26 +82,26 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// How the link below frames packets (tc-cake(8)).
+/// Framing of packets on the link below (tc-cake(8)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Framing {
-    /// As they are.
+    /// None.
     #[default]
     Noatm,
-    /// In cells of 53 bytes that hold 48.
+    /// Cells of 53 bytes that carry 48 bytes each.
     Atm,
-    /// 65 bytes for each 64.
+    /// 65 bytes for each 64 bytes.
     Ptm,
 }
 
-/// Who gets an equal share (tc-cake(8), *flow isolation*).
+/// Entities that get equal shares (tc-cake(8), *flow isolation*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Isolation {
-    /// Nobody: one queue for all.
+    /// None: one queue for all.
     Flowblind,
     /// Each source host.
     Srchost,
@@ -115,12 +120,12 @@ pub enum Isolation {
     TripleIsolate,
 }
 
-/// Which tins there are (tc-cake(8), *priority queue parameters*).
+/// Set of tins (tc-cake(8), *priority queue parameters*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Diffserv {
-    /// One for all.
+    /// A single tin.
     Besteffort,
     /// Bulk (a sixteenth of the bandwidth), best effort, voice (a quarter).
     #[default]
@@ -130,8 +135,9 @@ pub enum Diffserv {
 }
 
 impl Diffserv {
-    /// Shares of the bandwidth up to which the tins have priority, the lowest first: best effort, bulk, video, voice. Within
-    /// its share bulk comes before best effort, which has a share of all (measured with Linux 6.12).
+    /// Shares of the bandwidth up to which the tins have priority, the lowest first: best effort,
+    /// bulk, video, voice. Within its share bulk precedes best effort, whose share is the whole
+    /// bandwidth (measured with Linux 6.12).
     const fn shares(self) -> &'static [f64] {
         match self {
             Self::Besteffort => &[1.0],
@@ -140,7 +146,7 @@ impl Diffserv {
         }
     }
 
-    /// The tin of a DSCP (RFC 4594 names them).
+    /// Tin of a DSCP (RFC 4594 names them).
     const fn tin(self, dscp: u8) -> usize {
         /// LE (RFC 8622) and CS1.
         const fn is_bulk(dscp: u8) -> bool {
@@ -155,7 +161,7 @@ impl Diffserv {
             Self::Diffserv3 if is_voice(dscp) || dscp == 4 => 2,
             // CS4 and CS5 too.
             Self::Diffserv4 if is_voice(dscp) || matches!(dscp, 32 | 40) => 3,
-            // CS2, AF2x, CS3, AF3x, AF4x, and the delay bit of old.
+            // CS2, AF2x, CS3, AF3x, AF4x, and the delay bit of the former TOS field.
             Self::Diffserv4
                 if matches!(
                     dscp,
@@ -173,24 +179,26 @@ impl Diffserv {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait in all queues, the packet being sent not counted: packets, bytes or bandwidth-delay products
-    /// (tc-cake(8) `memlimit`: at least 4 MiB). Beyond it the longest queue loses packets at its head.
+    /// Limit of waiting packets in all queues, without the packet in transmission: packets, bytes
+    /// or bandwidth-delay products (tc-cake(8) `memlimit`: at least 4 MiB). Above it the longest
+    /// queue loses packets at its head.
     pub limit: Limit,
-    /// What the shaper sends per time, or `"unlimited"` (tc-cake(8) `bandwidth`).
+    /// Rate of the shaper, or `"unlimited"` (tc-cake(8) `bandwidth`).
     pub rate: Bandwidth,
     /// Bytes that the link below adds to each packet (tc-cake(8) `overhead`: -64 to 256).
     pub overhead: Overhead,
-    /// The least that a packet takes on the link below, overhead included (tc-cake(8) `mpu`: 0 to 256).
+    /// Minimum size of a packet on the link below, including overhead (tc-cake(8) `mpu`: 0 to 256).
     pub mpu: MinimumPacket,
-    /// How the link below frames packets: `"noatm"`, `"atm"` or `"ptm"`.
+    /// Framing of packets on the link below: `"noatm"`, `"atm"` or `"ptm"`.
     pub framing: Framing,
-    /// The round-trip time that the AQM expects: its interval, and twenty times its target (tc-cake(8) `rtt`: 100 ms).
+    /// Round-trip time that the AQM expects: its interval, and twenty times its target (tc-cake(8)
+    /// `rtt`: 100 ms).
     pub rtt: ControlTime,
-    /// Who gets an equal share.
+    /// Entities that get equal shares.
     pub isolation: Isolation,
-    /// Which tins there are.
+    /// Set of tins.
     pub diffserv: Diffserv,
-    /// Among how many queues the flows of a tin are spread (1024).
+    /// Number of queues among which the flows of a tin are spread (1024).
     pub queues: QueueCount,
 }
 
@@ -228,11 +236,11 @@ impl QueueParams for Params {
     }
 }
 
-/// The largest packet, for targets. Linux counts the link's header too: 1,514 bytes on Ethernet.
+/// Largest packet, for targets. Linux includes the link's header: 1,514 bytes on Ethernet.
 const MTU: u64 = 1_500;
-/// The longest turn in bytes: an Ethernet frame (tc-cake(8), *examples*).
+/// Maximum turn in bytes: an Ethernet frame (tc-cake(8), *examples*).
 const LONGEST_QUANTUM: u64 = 1_514;
-/// The least turn in bytes, at low bandwidths.
+/// Minimum turn in bytes, at low bandwidths.
 const LEAST_QUANTUM: u64 = 300;
 
 /// A CAKE queue.
@@ -244,14 +252,14 @@ pub struct Cake {
     shaper: Shaper,
     store: Store,
     tins: Vec<Tin>,
-    /// The ends of each flow, by its number.
+    /// Hosts at the ends of each flow, by flow number.
     hosts: Vec<[u32; 2]>,
-    /// Draws so far.
+    /// Number of random draws.
     draws: u64,
 }
 
 impl Cake {
-    /// Empty queues.
+    /// Creates empty queues.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let tins = params.diffserv.shares().iter().map(|&share| {
@@ -260,11 +268,11 @@ impl Cake {
                 let takes = rate.map_or(0.0, |rate| count * 8.0 * MTU as f64 / rate);
                 shaper::seconds(takes)
             };
-            // 1.5 packets at least (§3.3: the AQM is scaled at low rates).
+            // At least 1.5 packets (§3.3: the AQM is scaled at low rates).
             let target = (params.rtt.get() / 20).max(packets(1.5));
             let stretched = params.rtt.get() + target - params.rtt.get() / 20;
             let quantum = rate.map_or(LONGEST_QUANTUM, |rate| {
-                // A 4096th of a second.
+                // A 4096th of the bytes of a second.
                 (shaper::whole(rate / 8.0) >> 12).clamp(LEAST_QUANTUM, LONGEST_QUANTUM)
             });
             Tin::new(&TinSettings {
@@ -291,7 +299,7 @@ impl Cake {
         }
     }
 
-    /// What distinguishes a packet.
+    /// Flow and host keys of a packet.
     fn key(&self, item: &Item) -> Key {
         let ends = usize::try_from(item.flow.0)
             .ok()
@@ -302,7 +310,7 @@ impl Cake {
             Direction::Reverse => (to, from),
         };
         let pair = |a: u32, b: u32| u64::from(a) << 32 | u64::from(b);
-        // Both directions of a connection are flows of their own.
+        // The two directions of a connection are separate flows.
         let flow = pair(item.connection.0, item.direction as u32);
         match self.isolation {
             Isolation::Flowblind => Key::of(0, None, None),
@@ -327,8 +335,8 @@ impl Cake {
         }
     }
 
-    /// The tin that is served next: the highest that is within its share, or the one that will be so first. Without a
-    /// bandwidth, the one that has had least by its weight.
+    /// The next tin to serve: the highest tin within its share, or the tin that will be within it
+    /// first. Without a bandwidth, the tin with the least bytes sent relative to its weight.
     fn next_tin(&self, now: Instant) -> Option<usize> {
         let waiting = self.tins.iter().enumerate();
         let mut waiting = waiting.filter(|(_, tin)| tin.packets() > 0);
@@ -377,8 +385,8 @@ impl QueueDiscipline for Cake {
     }
 
     fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
-        // Behind a shaper the link runs out while packets are still held back in time: whether it says so before or after
-        // the hold is its own affair, and must not matter.
+        // With a shaper the link runs out while packets are still held back. The order of the hold
+        // and of the link's notification must not matter.
         if self.shaper.is_on() {
             return;
         }

@@ -1,19 +1,21 @@
 //! CoDel: controlled delay (RFC 8289).
 //!
-//! What counts is how long packets wait, not how many do. Once the sojourn time has been at or above
-//! `target` for a whole `interval`, the packet at the head is dropped as it leaves, and so is another after
-//! `interval` ÷ √count, count growing by one each time, until a packet has waited for less. A drop at the
-//! head tells the sender soonest. Close to the end of such a period the next begins with the rate that was
-//! enough (§5.5): the number of drops by which the last one grew.
+//! CoDel controls the waiting time, not the number of waiting packets. When the sojourn time has
+//! been at or above `target` for a whole `interval`, the packet at the head is dropped at dequeue.
+//! Further drops follow after `interval` ÷ √count, where count grows by one each time, until a
+//! packet has waited for less. A drop at the head reaches the sender soonest. A dropping period
+//! soon after another starts at the drop rate that sufficed (§5.5): the increase of count during
+//! the last period.
 //!
 //! # Differs from Linux
-//! - What `tc-codel(8)` documents is here: `limit`, `target`, `interval`, `ecn`, `ce_threshold`, with its
-//!   defaults.
-//! - The square root is exact. Linux takes one step of Newton's method from the last root, so that its second interval is
-//!   0.5 of the first instead of 0.71 (measured: `docs/validation/kernel-queues.md`).
+//! - All options of `tc-codel(8)` are here, with its defaults: `limit`, `target`, `interval`,
+//!   `ecn`, `ce_threshold`.
+//! - The square root is exact. Linux takes one step of Newton's method from the last root, so its
+//!   second interval is 0.5 of the first instead of 0.71 (measured:
+//!   `docs/validation/kernel-queues.md`).
 //!
 //! # Not implemented
-//! - `mtu` does not follow the largest packet seen: it is a parameter.
+//! - `mtu` is a parameter; it does not follow the largest packet seen.
 
 mod control;
 
@@ -48,20 +50,21 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products
-    /// (tc-codel(8): 1000 packets).
+    /// Limit of waiting packets, without the packet being sent: packets, bytes or bandwidth-delay
+    /// products (tc-codel(8): 1000 packets).
     pub limit: Limit,
-    /// The sojourn time that is acceptable when it stands (RFC 8289 §4.4: 5 ms, or 5 to 10 % of `interval`).
+    /// Acceptable standing sojourn time (RFC 8289 §4.4: 5 ms, or 5 to 10 % of `interval`).
     pub target: ControlTime,
-    /// How long it must have stood before anything is dropped: a round-trip time that few flows exceed
-    /// (RFC 8289 §4.3: 100 ms). Not below `target`.
+    /// Time for which the sojourn time must have been at or above `target` before the first drop: a
+    /// round-trip time that few flows exceed (RFC 8289 §4.3: 100 ms). Not below `target`.
     pub interval: ControlTime,
-    /// While no more than this waits, nothing is dropped: the link's largest packet (RFC 8289 §4.2, §5.3).
+    /// Backlog up to which nothing is dropped: the link's largest packet (RFC 8289 §4.2, §5.3).
     pub mtu: PacketSize,
-    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8289 §3.1; tc-codel(8): false).
+    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8289 §3.1;
+    /// tc-codel(8): false).
     pub ecn: bool,
-    /// Marks every packet of an ECN-capable transport that has waited for longer, as DCTCP wants it, or `"off"`
-    /// (RFC 8290 §5.2.7: off).
+    /// Marks every packet of an ECN-capable transport that has waited for longer than this, as
+    /// DCTCP requires, or `"off"` (RFC 8290 §5.2.7: off).
     pub ce_threshold: MarkAbove,
 }
 
@@ -83,13 +86,13 @@ pub(super) const TARGET: ControlTime = ControlTime::from_millis(5);
 /// RFC 8289 §4.3.
 pub(super) const INTERVAL: ControlTime = ControlTime::from_millis(100);
 
-/// A target that an interval cannot hold.
+/// Rejects a target above the interval.
 pub(super) fn check(target: ControlTime, interval: ControlTime) -> Result<(), Contradiction> {
     if interval >= target {
         return Ok(());
     }
     Err(Contradiction {
-        // What was written rather than what was left alone.
+        // Names the key that was written rather than the one left at its default.
         key: if interval == INTERVAL {
             &["target"]
         } else {
@@ -144,7 +147,7 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         Self {

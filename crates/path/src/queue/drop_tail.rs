@@ -1,10 +1,10 @@
-//! Drop-tail: first in, first out, and no room for more than the limit.
+//! Drop-tail: first in, first out, with a limit.
 //!
-//! The limit counts what waits, not the packet being sent.
+//! The limit counts waiting packets, not the packet being sent.
 //!
 //! # Differs from Linux
-//! - `pfifo` counts the packet that the driver has already taken as gone, as we do; a real driver
-//!   ring behind it (BQL) has no counterpart here.
+//! - `pfifo` does not count the packet that the driver has already taken, and neither does this
+//!   queue. A real driver ring (BQL) after it has no counterpart here.
 //!
 //! # Not implemented
 //! - Nothing.
@@ -31,12 +31,12 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// Drop-tail has one parameter.
+/// Parameter of drop-tail.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay
-    /// products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`); by default without limit.
+    /// Limit of waiting packets, without the packet being sent: packets, bytes or bandwidth-delay
+    /// products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`). By default there is no limit.
     pub limit: Limit,
 }
 
@@ -58,7 +58,7 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         Self {

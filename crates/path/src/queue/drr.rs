@@ -1,18 +1,19 @@
 //! DRR: deficit round robin (Shreedhar and Varghese 1995).
 //!
-//! Each connection has a queue of its own, and queues take turns. A turn adds `quantum` bytes to the queue's deficit
-//! counter; it sends packets while they fit the counter, and keeps what is left for its next turn, unless it is
-//! empty. So shares are fair by bytes, whatever the sizes of packets, and a turn costs the same however many
-//! queues there are. Where there is no room, the longest queue makes it (§III, after McKenney's buffer
-//! stealing).
+//! Each connection has a separate queue, and queues take turns. A turn adds `quantum` bytes to the
+//! queue's deficit counter. The queue sends packets while they fit the counter, and keeps the
+//! remainder for its next turn unless it is empty. Shares are thus fair by bytes, whatever the
+//! packet sizes, and the cost of a turn does not depend on the number of queues. If there is no
+//! room, the longest queue loses a packet (§III, after McKenney's buffer stealing).
 //!
 //! # Differs from Linux
-//! - `tc-drr(8)` has classes that filters assign packets to, each with a qdisc of its own; here a queue is a
-//!   connection's, or a hash's.
+//! - `tc-drr(8)` has classes that filters assign packets to, each with its own qdisc; here a queue
+//!   belongs to a connection or to a hash value.
 //!
 //! # Differs from the paper
-//! - Queues are connections by default; `queues` = a number hashes them as the paper does.
-//! - The longest queue is that with most bytes, and it loses the packet at its head: the paper leaves both open.
+//! - Queues are per connection by default; a number in `queues` hashes them as the paper does.
+//! - The longest queue is the queue with most bytes, and it loses the packet at its head; the paper
+//!   leaves both open.
 //!
 //! # Not implemented
 //! - Weights: each queue has the same quantum. DRR+ for flows with bounded delay (§VI).
@@ -48,12 +49,13 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait in all queues, the packet being sent not counted: packets, bytes or bandwidth-delay
-    /// products (by default 1000 packets, as many as `codel` and `pie` have).
+    /// Limit of waiting packets in all queues, without the packet being sent: packets, bytes or
+    /// bandwidth-delay products (by default 1000 packets, as for `codel` and `pie`).
     pub limit: Limit,
-    /// What a turn adds to a queue's deficit counter (§III: at least the largest packet, so that each turn sends one).
+    /// Bytes that a turn adds to a queue's deficit counter (§III: at least the largest packet, so
+    /// that each turn sends one).
     pub quantum: Quantum,
-    /// `"per-connection"`, or among how many queues connections are spread (§III).
+    /// `"per-connection"`, or the number of queues among which connections are spread (§III).
     pub queues: Queues,
 }
 
@@ -83,19 +85,19 @@ impl QueueParams for Params {
     }
 }
 
-/// One of the queues.
+/// Queue of a connection or hash value.
 #[derive(Debug, Clone, Copy)]
 struct FlowQueue {
     fifo: Fifo,
     /// `DC_i` of the paper, in bytes.
     deficit: u64,
-    /// Whose it is, if it is one connection's.
+    /// Its connection, if it belongs to one.
     connection: ConnectionId,
-    /// It is in the active list.
+    /// Whether it is in the active list.
     listed: bool,
 }
 
-/// Which queue a packet joins.
+/// Mapping of packets to queues.
 #[derive(Debug)]
 enum Lines {
     Hashed(u32, Option<Perturbed>),
@@ -112,12 +114,12 @@ pub struct Drr {
     queues: Vec<FlowQueue>,
     links: Vec<u32>,
     active: List,
-    /// The queue at the head of the active list has had its quantum for this turn.
+    /// Whether the queue at the head of the active list has received its quantum for this turn.
     granted: bool,
 }
 
 impl Drr {
-    /// Empty queues.
+    /// Creates empty queues.
     #[must_use]
     pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         let lines = match params.queues {
@@ -145,7 +147,7 @@ impl Drr {
         drr
     }
 
-    /// One queue more.
+    /// Adds a queue.
     fn add(&mut self, connection: ConnectionId) -> u32 {
         self.queues.push(FlowQueue {
             fifo: Fifo::EMPTY,
@@ -177,7 +179,8 @@ impl Drr {
         }
     }
 
-    /// The queue at the head of the active list is empty: its turn ends, and nothing is kept for another.
+    /// Removes the empty queue at the head of the active list: its turn ends, and its deficit is
+    /// discarded.
     fn retire_first(&mut self) {
         let Some(line) = self.active.pop(&self.links) else {
             return;
@@ -226,7 +229,7 @@ impl QueueDiscipline for Drr {
             let line = self.active.first()?;
             let queue = &mut self.queues[line as usize];
             let Some(first) = self.store.first(&queue.fifo) else {
-                // An overload took what it had.
+                // Drops at the limit have emptied it.
                 self.retire_first();
                 continue;
             };

@@ -1,27 +1,32 @@
-//! DualPI2: a queue for L4S and one for Classic traffic, coupled (RFC 9332, appendix A).
+//! DualPI2: coupled queues for L4S and Classic traffic (RFC 9332, appendix A).
 //!
-//! Packets with ECT(1) or CE join the L queue, all others the C queue. A PI controller moves a base probability p′ every
-//! `update_interval`. Classic packets are dropped, or marked where their transport allows, with p_C = p′². L4S packets are
-//! marked with the larger of p_CL = `coupling` × p′ and what the ramp of the L queue's own delay says. A Classic window
-//! falls with the root of its probability and an L4S window with the probability itself, so that flows of both kinds share
-//! the rate while only the Classic ones wait for `target`.
+//! Packets with ECT(1) or CE join the L queue, all others the C queue. A PI controller updates a
+//! base probability p′ every `update_interval`. Classic packets are dropped, or marked if they are
+//! ECN-capable, with p_C = p′². L4S packets are marked with the larger of p_CL = `coupling` × p′
+//! and the probability given by the ramp of the L queue's own delay. A Classic window is
+//! proportional to the inverse root of its probability and an L4S window to the inverse of its
+//! probability. Flows of both kinds thus share the rate, while only Classic packets wait for
+//! `target`.
 //!
-//! In overload p_CL reaches 1. From there on L4S packets are dropped with p_C too, and ECN-capable Classic packets are
-//! dropped instead of marked (appendix A.2).
+//! In overload p_CL reaches 1. L4S packets are then also dropped with p_C, and ECN-capable Classic
+//! packets are dropped instead of marked (appendix A.2).
 //!
 //! # Differs from the RFC
-//! - Nothing runs between calls: updates that have come due are made up for with the delay that the head of each queue
-//!   had at their times, which is the same.
+//! - No timer runs between calls: a call first makes up for the updates that are due, with the
+//!   delay that the head of each queue had at their times. The result is the same.
 //! - The weighted scheduler counts bytes. The RFC leaves the scheduler open (§4.2.2).
-//! - `derandomize = false` draws a random number for each decision where the RFC's `recur` adds probabilities up.
+//! - `derandomize = false` draws a random number for each decision; the RFC's `recur` adds
+//!   probabilities up.
 //!
 //! # Differs from Linux
-//! - `tc-dualpi2(8)` rounds the controller's constants to 0.16 Hz, 3.2 Hz and 16 ms and marks at a step of 1 ms. Here the
-//!   defaults are those of the RFC. `l4s_range = "0 ms"` and `l4s_threshold = "1 ms"` make the step.
-//! - Drops happen when packets leave (`drop_dequeue`). Not compared with its figures.
+//! - `tc-dualpi2(8)` rounds the controller's constants to 0.16 Hz, 3.2 Hz and 16 ms and marks at a
+//!   step of 1 ms. Here the defaults are the RFC's. `l4s_range = "0 ms"` and
+//!   `l4s_threshold = "1 ms"` give the step.
+//! - Drops happen at dequeue (`drop_dequeue`). Not compared with Linux's results.
 //!
 //! # Not implemented
-//! - Classification by DSCP, flow or address (§2.3), queue protection (RFC 9332 §4.2.3), the Curvy RED variant (appendix B).
+//! - Classification by DSCP, flow or address (§2.3), queue protection (RFC 9332 §4.2.3), the Curvy
+//!   RED variant (appendix B).
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -55,15 +60,17 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// Which queue is served where packets wait in both.
+/// Choice of the next queue if packets wait in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Scheduler {
-    /// The L queue, but for `classic_share` of the bytes (a weighted round robin, RFC 9332 §4.2.2).
+    /// The L queue, except for `classic_share` of the bytes (a weighted round robin, RFC 9332
+    /// §4.2.2).
     #[default]
     Weighted,
-    /// The queue whose head has waited longer, `time_shift` added to that of the L queue (time-shifted FIFO).
+    /// The queue whose head has waited longer, with `time_shift` added for the L queue
+    /// (time-shifted FIFO).
     TimeShifted,
 }
 
@@ -71,33 +78,38 @@ pub enum Scheduler {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait in both queues, the packet being sent not counted: packets, bytes or bandwidth-delay products
-    /// (tc-dualpi2(8): 10000 packets; RFC 9332 appendix A.1: 250 ms at the largest rate).
+    /// Limit of waiting packets in both queues, without the packet in transmission: packets, bytes
+    /// or bandwidth-delay products (tc-dualpi2(8): 10000 packets; RFC 9332 appendix A.1: 250 ms at
+    /// the largest rate).
     pub limit: Limit,
-    /// The delay of the C queue that is aimed at (RFC 9332 appendix A.1: 15 ms).
+    /// Target delay of the C queue (RFC 9332 appendix A.1: 15 ms).
     pub target: ControlTime,
-    /// How often p′ moves (`Tupdate` of RFC 9332 appendix A.1: the target, or a third of the largest round-trip time if that
-    /// is less).
+    /// Interval between updates of p′ (`Tupdate` of RFC 9332 appendix A.1: the smaller of the
+    /// target and a third of the largest round-trip time).
     pub update_interval: ControlTime,
-    /// What a delay off the target weighs, in hertz (RFC 9332 appendix A.1: 0.1 `Tupdate` / `RTT_max`², 0.15 for 100 ms).
+    /// Weight of the difference between delay and target, in hertz (RFC 9332 appendix A.1: 0.1
+    /// `Tupdate` / `RTT_max`², 0.15 for 100 ms).
     pub alpha: Hertz,
-    /// What a change of the delay weighs, in hertz (RFC 9332 appendix A.1: 0.3 / `RTT_max`, 3 for 100 ms).
+    /// Weight of a change of the delay, in hertz (RFC 9332 appendix A.1: 0.3 / `RTT_max`, 3 for 100
+    /// ms).
     pub beta: Hertz,
-    /// `k`: the L4S probability is so many times the base probability (RFC 9332 §2.1: 2).
+    /// `k`: ratio of the coupled L4S probability to the base probability (RFC 9332 §2.1: 2).
     pub coupling: Coupling,
-    /// The delay of the L queue from which on it marks by itself (`minTh` of RFC 9332 appendix A.1: 800 µs). A queue of one
-    /// packet is never marked by it.
+    /// Delay of the L queue from which its own ramp marks (`minTh` of RFC 9332 appendix A.1: 800
+    /// µs). The ramp never marks a queue of one packet.
     pub l4s_threshold: ControlTime,
-    /// Over so much more delay the probability rises to 1; `"0 ms"` makes the ramp a step (`range` of RFC 9332 appendix A.1:
-    /// 400 µs).
+    /// Range of delay over which the ramp rises to 1; `"0 ms"` makes the ramp a step (`range` of
+    /// RFC 9332 appendix A.1: 400 µs).
     pub l4s_range: BurstTime,
-    /// Which queue is served where packets wait in both: `"weighted"` or `"time-shifted"`.
+    /// Choice of the next queue if packets wait in both: `"weighted"` or `"time-shifted"`.
     pub scheduler: Scheduler,
-    /// With `"weighted"`: the share of the bytes that the C queue has at least (tc-dualpi2(8) `classic_protection`: 0.1).
+    /// With `"weighted"`: minimum share of the bytes for the C queue (tc-dualpi2(8)
+    /// `classic_protection`: 0.1).
     pub classic_share: Fraction,
-    /// With `"time-shifted"`: so much is added to the delay of the L queue (twice the target).
+    /// With `"time-shifted"`: time added to the delay of the L queue (twice the target).
     pub time_shift: BurstTime,
-    /// Adds probabilities up and acts whenever the sum reaches 1, instead of drawing (`recur` of RFC 9332 appendix A.1).
+    /// Adds probabilities up and acts whenever the sum reaches 1, instead of drawing (`recur` of
+    /// RFC 9332 appendix A.1).
     pub derandomize: bool,
 }
 
@@ -138,11 +150,12 @@ impl QueueParams for Params {
     }
 }
 
-/// `Th_len` of RFC 9332 appendix A.1: the ramp marks nothing in an L queue of no more packets.
+/// `Th_len` of RFC 9332 appendix A.1: the ramp marks nothing in an L queue of at most this many
+/// packets.
 const TH_LEN: usize = 1;
 
-/// A sum of probabilities that acts whenever it reaches 1 (`recur` of RFC 9332 appendix A.1, which acts above 1 and so lets
-/// the first packet of a certain event go).
+/// A sum of probabilities that acts whenever it reaches 1. `recur` of RFC 9332 appendix A.1 acts
+/// above 1, and so lets the first packet of a certain event pass.
 #[derive(Debug, Clone, Copy, Default)]
 struct Recur {
     count: f64,
@@ -159,7 +172,8 @@ impl Recur {
     }
 }
 
-/// The PI controller of the base probability (RFC 9332 appendix A.1, `dualpi2_update`). Times are in seconds.
+/// The PI controller of the base probability (RFC 9332 appendix A.1, `dualpi2_update`). Times are
+/// in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Controller {
     target: f64,
@@ -173,7 +187,8 @@ struct Controller {
 }
 
 impl Controller {
-    /// Makes up for the updates that have come due by `now`; `oldest` arrived first of the packets at the heads.
+    /// Makes up for the updates that are due by `now`; `oldest` is the earlier arrival time of the
+    /// two heads.
     fn update_until(&mut self, now: Instant, oldest: Option<Instant>) {
         while now >= self.next_update {
             let delay = |at: Instant| {
@@ -219,12 +234,12 @@ pub struct Dualpi2 {
     classic_credit: f64,
     recur_l: Recur,
     recur_c: Recur,
-    /// Decisions so far: which draw is whose.
+    /// Number of decisions, the index of the random draws.
     decisions: u64,
 }
 
 impl Dualpi2 {
-    /// Empty queues.
+    /// Creates empty queues.
     #[must_use]
     pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         let update_interval = params.update_interval.get();
@@ -255,7 +270,7 @@ impl Dualpi2 {
         }
     }
 
-    /// p′, with the updates that were due when the queue was last called.
+    /// p′, as of the last call of the queue.
     #[must_use]
     pub fn base_probability(&self) -> f64 {
         self.controller.base
@@ -275,7 +290,7 @@ impl Dualpi2 {
         self.limit.admits(packets, bytes)
     }
 
-    /// Whether an event of this probability happens to a packet of the L or the C queue.
+    /// Whether an event of this probability applies to a packet of the L or the C queue.
     fn happens(&mut self, low_latency: bool, likelihood: f64, cx: &QueueContext<'_>) -> bool {
         if !self.derandomize {
             self.decisions += 1;
@@ -289,7 +304,7 @@ impl Dualpi2 {
         recur.acts(likelihood)
     }
 
-    /// Whether the L queue is next.
+    /// Whether the L queue is served next.
     fn serves_low_latency(&self, now: Instant) -> bool {
         let (Some(low_latency), Some(classic)) = (self.low_latency.first(), self.classic.first())
         else {
@@ -304,7 +319,7 @@ impl Dualpi2 {
         }
     }
 
-    /// A packet has left while packets may wait in the other queue.
+    /// Updates the weighted scheduler after a packet has left.
     fn charge(&mut self, low_latency: bool, size: u32) {
         if self.low_latency.len() == 0 || self.classic.len() == 0 {
             self.classic_credit = 0.0;
@@ -315,7 +330,8 @@ impl Dualpi2 {
         }
     }
 
-    /// What the L queue's own delay says of a packet that leaves it (`laqm` of RFC 9332 appendix A.1).
+    /// Marking probability from the L queue's own delay, for a packet that leaves it (`laqm` of RFC
+    /// 9332 appendix A.1).
     fn native(&self, waited: Duration, packets: usize) -> f64 {
         if packets <= TH_LEN || waited <= self.l4s_threshold {
             return 0.0;
@@ -328,7 +344,7 @@ impl Dualpi2 {
         }
     }
 
-    /// The next packet of the L queue, unless overload drops it.
+    /// Takes the next packet of the L queue, unless overload drops it.
     fn take_low_latency(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
         let packets = self.low_latency.len();
         let mut item = self.low_latency.pop()?;
@@ -339,7 +355,7 @@ impl Dualpi2 {
             let native = self.native(cx.now.saturating_since(item.arrived), packets);
             self.happens(true, native.max(coupled), cx)
         } else {
-            // The C queue's sum is its own: this one's drops are of the L queue's packets.
+            // The C queue has a separate sum; these drops count for the L queue.
             if self.happens(true, base * base, cx) {
                 cx.drop(item);
                 return None;
@@ -352,13 +368,13 @@ impl Dualpi2 {
         Some(item)
     }
 
-    /// The next packet of the C queue, unless it is dropped.
+    /// Takes the next packet of the C queue, unless it is dropped.
     fn take_classic(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
         let mut item = self.classic.pop()?;
         self.charge(false, item.size);
         let base = self.controller.base;
         if self.happens(false, base * base, cx) {
-            // p_C above p_Cmax = 1/k² is p_CL above 1.
+            // p_C > p_Cmax = 1/k² is equivalent to p_CL > 1.
             let overload = self.coupling * base >= 1.0;
             if overload || !cx.mark(&mut item) {
                 cx.drop(item);

@@ -1,4 +1,4 @@
-//! Packets that wait, in one line or in many that share one store.
+//! Stores of waiting packets: a single FIFO, or many FIFOs in one store.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use anabranch_core::units::text::Limit;
 
 use super::{Item, QueueContext};
 
-/// One line of packets.
+/// A FIFO of packets.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     items: VecDeque<Item>,
@@ -32,7 +32,7 @@ impl Line {
         self.bytes -= u64::from(item.size);
         Some(item)
     }
-    /// The one that leaves next.
+    /// Next packet to leave.
     #[inline]
     pub fn first(&self) -> Option<&Item> {
         self.items.front()
@@ -47,10 +47,10 @@ impl Line {
     }
 }
 
-/// No place in a list.
+/// The end of a list.
 const NONE: u32 = u32::MAX;
 
-/// One of many lines: its packets are in a [`Store`].
+/// One of many FIFOs, whose packets are in a [`Store`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fifo {
     head: u32,
@@ -60,7 +60,7 @@ pub(super) struct Fifo {
 }
 
 impl Fifo {
-    /// A line in which nobody waits.
+    /// An empty FIFO.
     pub const EMPTY: Self = Self {
         head: NONE,
         tail: NONE,
@@ -81,8 +81,8 @@ impl Fifo {
     }
 }
 
-/// The packets of many lines. A place that has become free is used again at once: nothing is
-/// allocated once the most that ever waited have been here.
+/// Packets of many FIFOs. Free places are reused first: no allocation takes place once the maximum
+/// backlog has been reached.
 #[derive(Debug)]
 pub(super) struct Store {
     places: Vec<(Item, u32)>,
@@ -100,7 +100,7 @@ impl Store {
             bytes: 0,
         }
     }
-    /// The item joins the end of the line.
+    /// Appends an item to a FIFO.
     ///
     /// # Panics
     /// If 2^32 - 1 packets wait.
@@ -127,7 +127,7 @@ impl Store {
         self.packets += 1;
         self.bytes += u64::from(item.size);
     }
-    /// The first of the line leaves.
+    /// Removes the first item of a FIFO.
     pub fn pop(&mut self, fifo: &mut Fifo) -> Option<Item> {
         let place = fifo.head;
         if place == NONE {
@@ -143,7 +143,7 @@ impl Store {
         self.bytes -= u64::from(item.size);
         Some(item)
     }
-    /// The first of the line.
+    /// First item of a FIFO.
     #[inline]
     pub fn first(&self, fifo: &Fifo) -> Option<&Item> {
         self.places
@@ -151,17 +151,17 @@ impl Store {
             .filter(|_| !fifo.is_empty())
             .map(|(item, _)| item)
     }
-    /// Packets in all lines.
+    /// Packets in all FIFOs.
     #[inline]
     pub fn packets(&self) -> usize {
         self.packets
     }
-    /// Their bytes.
+    /// Bytes in all FIFOs.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// Whether more wait than `limit` admits, with those held elsewhere.
+    /// Whether the backlog, with packets held elsewhere, exceeds `limit`.
     #[inline]
     pub fn exceeds(&self, limit: Limit, cx: &QueueContext<'_>) -> bool {
         let packets = self.packets as u64 + u64::from(cx.held_packets);
@@ -170,7 +170,7 @@ impl Store {
     }
 }
 
-/// A list of lines by their numbers. Each is in one list at most, so that all lists share the links.
+/// A list of FIFOs by number. Each FIFO is in at most one list, so all lists share the links.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List {
     head: u32,
@@ -182,7 +182,7 @@ impl List {
         head: NONE,
         tail: NONE,
     };
-    /// The number at the head.
+    /// First number.
     #[inline]
     pub fn first(self) -> Option<u32> {
         (self.head != NONE).then_some(self.head)

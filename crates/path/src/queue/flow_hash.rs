@@ -1,12 +1,12 @@
-//! Which line a connection's packets join.
+//! Mapping of connections to FIFOs.
 
 use anabranch_core::{packet::ConnectionId, rng::Stream};
 
-/// The index of a stream that belongs to no packet and no time slot.
+/// Stream index that belongs to no packet and no time slot.
 const PERTURBATION: u64 = u64::MAX;
 
-/// A hash of connections that nobody outside can foresee: two that share a line in one run are
-/// apart in another (RFC 8290 §4.1, after McKenney 1990).
+/// A keyed hash of connections: two connections that share a FIFO in one run are separate in
+/// another (RFC 8290 §4.1, after McKenney 1990).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Perturbed(u64);
 
@@ -15,12 +15,12 @@ impl Perturbed {
         let mut draw = stream.at(PERTURBATION);
         Self((u64::from(draw.bits()) << 32) | u64::from(draw.bits()))
     }
-    /// One of `lines` lines.
+    /// Number of the FIFO of `connection`, below `lines`.
     #[inline]
     pub fn line(self, connection: ConnectionId, lines: u32) -> u32 {
         self.line_of(u64::from(connection.0), lines)
     }
-    /// The same for any key.
+    /// Number of the FIFO of any key.
     #[inline]
     pub fn line_of(self, key: u64, lines: u32) -> u32 {
         let high = spread(key ^ self.0) >> 32;
@@ -28,8 +28,8 @@ impl Perturbed {
     }
 }
 
-/// A bijection in which each bit of the argument moves about half of the result's (a multiply and
-/// xor-shift finalizer).
+/// A bijection in which each bit of the argument changes about half of the result's bits (a
+/// multiply and xor-shift finalizer).
 #[inline]
 const fn spread(mut x: u64) -> u64 {
     x ^= x >> 32;
@@ -39,14 +39,14 @@ const fn spread(mut x: u64) -> u64 {
     x ^ (x >> 32)
 }
 
-/// No line.
+/// No FIFO.
 const FREE: u32 = u32::MAX;
 
-/// The line of each connection that has one. Open addressing with linear probing: no allocation once
-/// it has grown to the most connections that ever waited at a time, and nothing iterates over it.
+/// The FIFO of each connection that has one. Open addressing with linear probing: no allocation
+/// once it has reached the maximum number of concurrent connections, and no iteration.
 #[derive(Debug)]
 pub(super) struct Index {
-    /// (connection, line), or [`FREE`] for the line.
+    /// (connection, FIFO); [`FREE`] instead of the FIFO if the place is unused.
     places: Vec<(u32, u32)>,
     used: usize,
 }
@@ -58,13 +58,13 @@ impl Index {
             used: 0,
         }
     }
-    /// Where `connection` would stand if nobody were in the way.
+    /// Preferred place of `connection`.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "masked anyway")]
     fn home(&self, connection: u32) -> usize {
         spread(u64::from(connection)) as usize & (self.places.len() - 1)
     }
-    /// Where it stands, or the free place where it would.
+    /// Place of `connection`, or the free place where it would be inserted.
     #[inline]
     fn find(&self, connection: u32) -> usize {
         let mut at = self.home(connection);
@@ -78,7 +78,7 @@ impl Index {
         let (_, line) = self.places[self.find(connection.0)];
         (line != FREE).then_some(line)
     }
-    /// `connection`, which has none, gets this line.
+    /// Assigns a FIFO to `connection`, which has none.
     pub fn insert(&mut self, connection: ConnectionId, line: u32) {
         if (self.used + 1) * 2 > self.places.len() {
             let larger = vec![(0, FREE); self.places.len() * 2];
@@ -93,12 +93,12 @@ impl Index {
         self.places[at] = (connection.0, line);
         self.used += 1;
     }
-    /// `connection`, which has a line, has none any more.
+    /// Removes `connection`, which has a FIFO.
     pub fn remove(&mut self, connection: ConnectionId) {
         let last = self.places.len() - 1;
         let mut hole = self.find(connection.0);
         let mut at = hole;
-        // What was displaced moves back into the hole, so that probing never has to pass one.
+        // Displaced entries move back into the hole, so that a probe never crosses one.
         loop {
             at = (at + 1) & last;
             let (other, line) = self.places[at];
@@ -128,7 +128,7 @@ mod tests {
         let draws = Stream::new(1, "index");
         for step in 0..20_000 {
             let mut draw = draws.at(step);
-            // Few numbers, so that connections come back, and runs of neighbours.
+            // A small range, so that connections return, with runs of neighbours.
             let connection = (draw.bits() % 300).wrapping_mul(0x1000_0001);
             let id = ConnectionId(connection);
             assert_eq!(index.get(id), map.get(&connection).copied());
@@ -146,7 +146,8 @@ mod tests {
         }
     }
 
-    /// Neighbours spread evenly: chi squared with 63 degrees of freedom is below 103.4 in 999 of 1,000.
+    /// Adjacent numbers spread evenly: chi squared with 63 degrees of freedom is below 103.4 in 999
+    /// of 1,000 cases.
     #[test]
     fn neighbours_spread_over_the_lines() {
         let hash = Perturbed::new(Stream::new(1, "hash"));

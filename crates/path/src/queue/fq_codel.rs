@@ -1,19 +1,20 @@
 //! FQ-CoDel: flow queueing with CoDel on each queue (RFC 8290).
 //!
-//! Connections are hashed to `queues` queues, which take turns by deficit round robin over bytes. One that
-//! was idle joins the new ones, which come before the old ones for a quantum: a sparse flow hardly waits. Each
-//! queue has a CoDel of its own. Where the whole runs over, the queue that holds most bytes loses packets at its
-//! head, half of them and 64 at most.
+//! Connections are hashed to `queues` queues, which take turns by deficit round robin over bytes. A
+//! queue that was idle joins the new queues, which precede the old queues for one quantum: a sparse
+//! flow hardly waits. Each queue has its own CoDel. If the total exceeds the limit, the queue with
+//! most bytes loses half of its packets, at most 64, from its head.
 //!
 //! # Differs from Linux
-//! - `quantum` is 1,500 bytes by default where RFC 8290 §5.2.4 has 1,514: packets here are IP packets, without an
-//!   Ethernet header.
-//! - `memory_limit` (tc-fq_codel(8)) counts packets' own bytes, not those of buffers, and is off unless given.
-//! - Linux compares `mtu` with the backlog of all queues, takes half of the bytes of the fattest queue instead of half of its
-//!   packets, and adds packets dropped by an overload to `count` (measured: `docs/validation/kernel-queues.md`). So does
-//!   its CoDel differ.
-//! - A connection is told by its number, not by addresses and ports; which connections share a queue differs
-//!   from seed to seed, and stays within a run.
+//! - `quantum` is 1,500 bytes by default instead of the 1,514 of RFC 8290 §5.2.4: packets here are
+//!   IP packets, without an Ethernet header.
+//! - `memory_limit` (tc-fq_codel(8)) counts the bytes of packets, not of buffers, and is off by
+//!   default.
+//! - Linux compares `mtu` with the backlog of all queues, takes half of the bytes of the fattest
+//!   queue instead of half of its packets, and adds packets dropped at the limit to `count`
+//!   (measured: `docs/validation/kernel-queues.md`). Its CoDel also differs.
+//! - A connection is identified by its number, not by addresses and ports. The connections that
+//!   share a queue differ from seed to seed and stay the same within a run.
 //!
 //! # Not implemented
 //! - Other classifiers (§4.1.1), `drop_batch`, `ce_threshold_selector`.
@@ -51,33 +52,34 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// Packets that an overload drops at most at a time (RFC 8290 §4.1).
+/// Maximum number of packets dropped at once at the limit (RFC 8290 §4.1).
 const DROP_BATCH: u32 = 64;
 
 /// Parameters of FQ-CoDel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait in all queues, the packet being sent not counted: packets, bytes or bandwidth-delay products
-    /// (RFC 8290 §5.2.3: 10240 packets).
+    /// Limit of waiting packets in all queues, without the packet being sent: packets, bytes or
+    /// bandwidth-delay products (RFC 8290 §5.2.3: 10240 packets).
     pub limit: Limit,
-    /// What may wait in all queues besides: a size, or `"unlimited"` (tc-fq_codel(8) `memory_limit`).
+    /// Additional limit of all queues: a size, or `"unlimited"` (tc-fq_codel(8) `memory_limit`).
     pub memory_limit: MemoryLimit,
-    /// Among how many queues connections are spread (RFC 8290 §5.2.5: 1024).
+    /// Number of queues among which connections are spread (RFC 8290 §5.2.5: 1024).
     pub queues: QueueCount,
-    /// What a queue may send per round (RFC 8290 §5.2.4: the largest packet).
+    /// Bytes that a queue may send per round (RFC 8290 §5.2.4: the largest packet).
     pub quantum: Quantum,
-    /// The sojourn time that is acceptable when it stands (RFC 8290 §5.2.2: 5 ms).
+    /// Acceptable standing sojourn time (RFC 8290 §5.2.2: 5 ms).
     pub target: ControlTime,
-    /// How long it must have stood before anything is dropped (RFC 8290 §5.2.1: 100 ms). Not below `target`.
+    /// Time for which the sojourn time must have been at or above `target` before the first drop
+    /// (RFC 8290 §5.2.1: 100 ms). Not below `target`.
     pub interval: ControlTime,
-    /// While a queue holds no more than this, CoDel drops nothing from it (RFC 8289 §4.2, §5.3).
+    /// Backlog of a queue up to which CoDel drops nothing from it (RFC 8289 §4.2, §5.3).
     pub mtu: PacketSize,
-    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8290 §5.2.6: true). An overload drops
-    /// all the same.
+    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8290 §5.2.6: true).
+    /// Packets are still dropped at the limit.
     pub ecn: bool,
-    /// Marks every packet of an ECN-capable transport that has waited for longer, as DCTCP wants it, or `"off"`
-    /// (RFC 8290 §5.2.7: off).
+    /// Marks every packet of an ECN-capable transport that has waited for longer than this, as
+    /// DCTCP requires, or `"off"` (RFC 8290 §5.2.7: off).
     pub ce_threshold: MarkAbove,
 }
 
@@ -144,14 +146,14 @@ impl Params {
     }
 }
 
-/// One of the queues.
+/// Queue of a hash value.
 #[derive(Debug, Clone, Copy)]
 struct FlowQueue {
     fifo: Fifo,
     control: Control,
-    /// Bytes that it may still send; one packet may take it below zero.
+    /// Bytes that it may still send; a packet may take it below zero.
     credits: i64,
-    /// It is among the new or the old.
+    /// Whether it is in the new or the old list.
     listed: bool,
 }
 
@@ -170,7 +172,7 @@ pub struct FqCodel {
     old: List,
 }
 
-/// What the CoDel of one queue watches over.
+/// Packets of one queue, for its CoDel.
 struct Own<'a> {
     store: &'a mut Store,
     fifo: &'a mut Fifo,
@@ -188,7 +190,7 @@ impl Waiting for Own<'_> {
 }
 
 impl FqCodel {
-    /// Empty queues.
+    /// Creates empty queues.
     #[must_use]
     pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         let count = params.queues.get() as usize;
@@ -214,7 +216,7 @@ impl FqCodel {
 
     fn line_of(&mut self, item: &Item, cx: &QueueContext<'_>) -> u32 {
         let hash = *self.hash.get_or_insert_with(|| Perturbed::new(cx.stream));
-        // 65,536 at most.
+        // At most 65,536.
         hash.line(
             item.connection,
             u32::try_from(self.queues.len()).unwrap_or(u32::MAX),
@@ -225,8 +227,8 @@ impl FqCodel {
         self.store.exceeds(self.limit, cx) || self.store.exceeds(self.memory_limit, cx)
     }
 
-    /// The queue that holds most bytes loses half of its packets, from the head, 64 at most (RFC 8290 §4.1): looking for
-    /// it takes a while, so each time is made worth it.
+    /// Drops half of the packets of the queue with most bytes, at most 64, from its head (RFC 8290
+    /// §4.1). Dropping a batch amortizes the search.
     fn drop_from_fattest(&mut self, cx: &mut QueueContext<'_>) {
         let Some(fattest) = self.queues.iter_mut().reduce(|a, b| {
             if b.fifo.bytes() > a.fifo.bytes() {
@@ -284,7 +286,8 @@ impl QueueDiscipline for FqCodel {
             queue.control.idle();
             list.pop(&self.links);
             if is_new {
-                // Else it would be new again with its next packet, and go before the old ones for ever.
+                // Otherwise its next packet would make it new again, and it would precede the old
+                // queues for ever.
                 self.old.push(&mut self.links, line);
             } else {
                 queue.listed = false;
@@ -292,7 +295,7 @@ impl QueueDiscipline for FqCodel {
         }
     }
 
-    /// What looking for a packet in vain does to the lists (RFC 8290 §4.2): nobody is in them any more.
+    /// Empties the lists, as a dequeue that finds no packet does (RFC 8290 §4.2).
     fn ran_out(&mut self, _cx: &mut QueueContext<'_>) {
         for list in [&mut self.new, &mut self.old] {
             while let Some(line) = list.pop(&self.links) {

@@ -1,25 +1,30 @@
 //! PIE: proportional integral controller enhanced (RFC 8033).
 //!
-//! Arrivals are dropped at random. Every `update_interval` the probability moves by `alpha` times how far the
-//! queue's delay is from `target` and by `beta` times how far it has moved since the last update, scaled down while the
-//! probability is small (§4.2). It decays while there is no congestion. For `max_burst` after a time without any, nothing
-//! is dropped at random (§4.4).
+//! Arrivals are dropped at random. At every `update_interval` the probability changes by `alpha`
+//! times the difference of the queue's delay from `target`, plus `beta` times the change of the
+//! delay since the last update. The sum is scaled down while the probability is small (§4.2). The
+//! probability decays while there is no congestion. For `max_burst` after a period without
+//! congestion, no packet is dropped at random (§4.4).
 //!
 //! # Differs from the RFC
-//! - Nothing runs between calls: updates that have come due are made up for with the queue as it stood then, which is the
-//!   same, because it stands still between calls. They fall on multiples of `update_interval` from the start of the run.
-//! - With `delay = "timestamps"` an empty queue has no delay; the RFC keeps that of the last packet that left.
-//! - §4.2's decay while the delay is below half the target is that of appendix A, and so is the cap of §5.5.
+//! - No timer runs between calls: a call first makes up for the updates that are due, with the
+//!   queue as it was then. The result is the same, because the queue does not change between calls.
+//!   Updates fall on multiples of `update_interval` from the start of the run.
+//! - With `delay = "timestamps"` an empty queue has no delay; in the RFC it keeps the delay of the
+//!   last packet that left.
+//! - §4.2's decay while the delay is below half the target follows appendix A, and so does the cap
+//!   of §5.5.
 //!
 //! # Differs from Linux
-//! - `tc-pie(8)` has integers for `alpha` and `beta` and `bytemode`, and always spaces drops (§5.4), which is `derandomize`
-//!   here.
-//! - Linux updates by a timer of its clock's ticks: `tupdate` rounded up, and one tick more. 15 ms are 30 ms at 100 Hz and
-//!   20 ms at 250 Hz. Its first update comes half a second after it is set up (measured: `docs/validation/kernel-queues.md`).
-//! - Linux does not decay the probability while the delay is small and not 0 (measured).
+//! - `tc-pie(8)` has integers for `alpha` and `beta`, and `bytemode`. It always spaces drops
+//!   (§5.4), as `derandomize` does here.
+//! - Linux updates by a timer in clock ticks: `tupdate` rounded up, plus one tick. 15 ms become 30
+//!   ms at 100 Hz and 20 ms at 250 Hz. The first update comes half a second after setup (measured:
+//!   `docs/validation/kernel-queues.md`).
+//! - Linux does not decay the probability while the delay is small but not 0 (measured).
 //!
 //! # Not implemented
-//! - Setting PIE inactive while the queue is short (§5.3); probabilities by packet size.
+//! - PIE's inactive state while the queue is short (§5.3); probabilities by packet size.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -46,15 +51,15 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// How the queue's delay is estimated.
+/// Estimate of the queue's delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Delay {
-    /// By how long the packet that left last had waited (RFC 8033 §4.3, appendix A).
+    /// Sojourn time of the last packet that left (RFC 8033 §4.3, appendix A).
     #[default]
     Timestamps,
-    /// By what waits and the rate at which packets have left, measured while 16 KiB or more wait (RFC 8033 §5.2).
+    /// Backlog divided by the departure rate, measured while 16 KiB or more wait (RFC 8033 §5.2).
     Rate,
 }
 
@@ -62,28 +67,32 @@ pub enum Delay {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products
-    /// (tc-pie(8): 1000 packets).
+    /// Limit of waiting packets, without the packet in transmission: packets, bytes or
+    /// bandwidth-delay products (tc-pie(8): 1000 packets).
     pub limit: Limit,
-    /// The delay that is aimed at (`QDELAY_REF` of RFC 8033 §4.2: 15 ms).
+    /// Target delay (`QDELAY_REF` of RFC 8033 §4.2: 15 ms).
     pub target: ControlTime,
-    /// How often the probability moves (`T_UPDATE` of RFC 8033 §4.2: 15 ms).
+    /// Interval between updates of the probability (`T_UPDATE` of RFC 8033 §4.2: 15 ms).
     pub update_interval: ControlTime,
-    /// What a delay off the target weighs, in hertz (RFC 8033 §4.2: 0.125).
+    /// Weight of the difference between delay and target, in hertz (RFC 8033 §4.2: 0.125).
     pub alpha: Hertz,
-    /// What a change of the delay weighs, in hertz (RFC 8033 §4.2: 1.25).
+    /// Weight of a change of the delay, in hertz (RFC 8033 §4.2: 1.25).
     pub beta: Hertz,
-    /// How long after a time without congestion nothing is dropped at random (`MAX_BURST` of RFC 8033 §4.4: 150 ms).
+    /// Time after a period without congestion during which no packet is dropped at random
+    /// (`MAX_BURST` of RFC 8033 §4.4: 150 ms).
     pub max_burst: BurstTime,
-    /// While no more than two packets of this size wait, nothing is dropped at random (`MEAN_PKTSIZE` of RFC 8033 §4.1).
+    /// No packet is dropped at random while at most two packets of this size wait (`MEAN_PKTSIZE`
+    /// of RFC 8033 §4.1).
     pub mean_packet_size: PacketSize,
-    /// How the queue's delay is estimated: `"timestamps"` or `"rate"` (RFC 8033 §4.3, §5.2).
+    /// Estimate of the queue's delay: `"timestamps"` or `"rate"` (RFC 8033 §4.3, §5.2).
     pub delay: Delay,
-    /// Spaces drops: none until the probabilities add up to 0.85, one at the latest at 8.5 (RFC 8033 §5.4).
+    /// Spaces drops: none until the probabilities add up to 0.85, and one at 8.5 at the latest (RFC
+    /// 8033 §5.4).
     pub derandomize: bool,
-    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8033 §5.1; tc-pie(8): false).
+    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8033 §5.1; tc-pie(8):
+    /// false).
     pub ecn: bool,
-    /// The probability above which they are dropped all the same (RFC 8033 §5.1: 0.1).
+    /// Probability above which ECN-capable packets are dropped nevertheless (RFC 8033 §5.1: 0.1).
     pub mark_ecnth: Fraction,
 }
 
@@ -133,17 +142,18 @@ impl QueueParams for Params {
 const DQ_THRESHOLD: u64 = 1 << 14;
 /// The weight of a new measurement (RFC 8033 §5.2): `DQ_THRESHOLD` ÷ 2^16.
 const WEIGHT: f64 = 0.25;
-/// What the decay leaves (RFC 8033 §4.2).
+/// Factor of the decay (RFC 8033 §4.2).
 const DECAY: f64 = 0.98;
-/// The most that one update adds while the probability is `CAPPED_FROM` or more (RFC 8033 §5.5).
+/// Maximum increase of one update while the probability is at least `CAPPED_FROM` (RFC 8033 §5.5).
 const CAP: f64 = 0.02;
 const CAPPED_FROM: f64 = 0.1;
-/// Below this probability nothing is dropped while the delay is below half the target (RFC 8033 §4.1).
+/// Probability below which no packet is dropped while the delay is below half the target (RFC 8033
+/// §4.1).
 const SAFE: f64 = 0.2;
 /// Bounds of the sum of probabilities since the last drop (RFC 8033 §5.4).
 const PROB_LOW: f64 = 0.85;
 const PROB_HIGH: f64 = 8.5;
-/// The scale of a change while the probability is below a bound (RFC 8033 §4.2).
+/// Divisors of a change while the probability is below a bound (RFC 8033 §4.2).
 const TUNING: [(f64, f64); 6] = [
     (0.000_001, 2_048.0),
     (0.000_01, 512.0),
@@ -153,17 +163,17 @@ const TUNING: [(f64, f64); 6] = [
     (0.1, 2.0),
 ];
 
-/// The rate at which packets leave, by the time that `DQ_THRESHOLD` bytes take (RFC 8033 §5.2).
+/// Departure rate, as the time that `DQ_THRESHOLD` bytes take (RFC 8033 §5.2).
 #[derive(Debug, Clone, Copy, Default)]
 struct DepartureRate {
     /// Seconds; 0 before the first measurement.
     avg_dq_time: f64,
-    /// The measurement under way: since when, and the bytes that have left since.
+    /// Current measurement: its start, and the bytes that have left since.
     under_way: Option<(Instant, u64)>,
 }
 
 impl DepartureRate {
-    /// A packet has left, and so many bytes still wait.
+    /// Counts a packet that has left; `waiting` bytes are still queued.
     fn departed(&mut self, now: Instant, size: u32, waiting: u64) {
         if let Some((since, count)) = &mut self.under_way {
             *count += u64::from(size);
@@ -199,20 +209,20 @@ pub struct Pie {
     ecn: bool,
     mark_ecnth: f64,
     line: Line,
-    /// Arrivals so far: which draw is whose.
+    /// Number of arrivals, the index of the random draws.
     arrivals: u64,
     next_update: Instant,
     drop_prob: f64,
     accu_prob: f64,
     qdelay_old: f64,
     burst_allowance: Duration,
-    /// How long the packet that left last had waited.
+    /// Sojourn time of the last packet that left.
     sojourn: f64,
     departures: DepartureRate,
 }
 
 impl Pie {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         let update_interval = params.update_interval.get();
@@ -240,13 +250,13 @@ impl Pie {
         }
     }
 
-    /// The probability that an arrival is dropped or marked, with the updates that were due when it was last called.
+    /// Probability that an arrival is dropped or marked, as of the last call of the queue.
     #[must_use]
     pub fn drop_prob(&self) -> f64 {
         self.drop_prob
     }
 
-    /// The delay of the queue as it stands, in seconds.
+    /// Current delay of the queue, in seconds.
     fn current_qdelay(&self) -> f64 {
         match self.delay {
             _ if self.line.len() == 0 => 0.0,
@@ -257,7 +267,7 @@ impl Pie {
         }
     }
 
-    /// Makes up for the updates that have come due.
+    /// Makes up for the updates that are due.
     #[inline]
     fn catch_up(&mut self, now: Instant) {
         if now >= self.next_update {
@@ -271,7 +281,7 @@ impl Pie {
             let before = (self.drop_prob, self.qdelay_old, self.burst_allowance);
             self.update(current_qdelay);
             self.next_update = self.next_update.saturating_add(self.update_interval);
-            // The queue stands still: once an update changes nothing, none after it does.
+            // The queue does not change: if an update has no effect, further updates have none.
             if before == (self.drop_prob, self.qdelay_old, self.burst_allowance) {
                 let interval = self.update_interval.as_picos();
                 let left = now.saturating_since(self.next_update).as_picos() / interval;
@@ -303,7 +313,7 @@ impl Pie {
         self.qdelay_old = current_qdelay;
     }
 
-    /// Whether chance is against an arrival (RFC 8033 §4.1, §5.4).
+    /// Whether an arrival is dropped or marked at random (RFC 8033 §4.1, §5.4).
     fn drop_early(&mut self, index: u64, cx: &QueueContext<'_>) -> bool {
         let is_low = self.qdelay_old < self.target / 2.0 && self.drop_prob < SAFE;
         if is_low || self.line.bytes() <= self.short {
@@ -327,7 +337,7 @@ impl Pie {
         drops
     }
 
-    /// Whether an arrival joins the queue, marked or not. If not it has been dropped.
+    /// Returns whether an arrival joins the queue, possibly marked; otherwise it has been dropped.
     #[inline]
     fn admits(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
         self.catch_up(cx.now);

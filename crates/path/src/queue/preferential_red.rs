@@ -1,18 +1,18 @@
-//! Preferential RED (Akiyama, Kozu and Yamaguchi, §4): RED in which the flows that use most drop `multiplier` times as
-//! many of their packets.
+//! Preferential RED (Akiyama, Kozu and Yamaguchi, §4): RED with a drop probability multiplied by
+//! `multiplier` for the flows with the highest rate.
 //!
-//! Who they are is either known (`select = { kind = "static", flows = [...] }`, §4.1) or found out from what
-//! arrives (`kind = "dynamic"`, §4.2, the study's history; `kind = "space-saving"` in constant
-//! memory): see [`crate::heavy`]. A connection that is chosen is so until others are counted
-//! more often.
+//! The heavy flows are either named (`select = { kind = "static", flows = [...] }`, §4.1) or
+//! detected from the arrivals (`kind = "dynamic"`, §4.2, the study's history;
+//! `kind = "space-saving"` in constant memory); see [`crate::heavy`]. A connection remains selected
+//! until another is counted more often.
 //!
-//! The probability that the average gives is multiplied, at most to 1, and then spread over the packets as in RED
-//! (`multiply = "plain"`). Whether the study's emulator did that or multiplied after the spreading it
-//! does not say; `multiply = "spaced"` is the other reading. Below `min_threshold` and above
-//! `max_threshold` all flows are alike.
+//! The probability given by the average is multiplied, up to 1, and then spread over the packets as
+//! in RED (`multiply = "plain"`). The study does not state whether its emulator multiplied before
+//! or after the spreading; `multiply = "spaced"` multiplies after it. Below `min_threshold` and
+//! above `max_threshold` all flows are treated alike.
 //!
 //! # Differs from the source
-//! - As RED does, see [`super::red`].
+//! - The same as for RED, see [`super::red`].
 //!
 //! # Differs from Linux
 //! - Linux has no such queue.
@@ -53,13 +53,13 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// By what a heavy flow's probability is multiplied.
+/// Factor of a heavy flow's probability.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Multiplier(f64);
 
 impl Multiplier {
-    /// The largest that can be written: whatever probability matters is 1 then.
+    /// Maximum; any relevant probability becomes 1.
     pub const MAX: f64 = 1e6;
 
     /// # Panics
@@ -69,7 +69,7 @@ impl Multiplier {
         assert!(value > 0.0 && value <= Self::MAX, "above 0");
         Self(value)
     }
-    /// The number.
+    /// Value.
     #[must_use]
     pub const fn get(self) -> f64 {
         self.0
@@ -108,28 +108,29 @@ impl JsonSchema for Multiplier {
     }
 }
 
-/// Which probability is multiplied.
+/// Probability to which the multiplier applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Multiply {
-    /// The one that the average gives, before it is spread.
+    /// The probability given by the average, before spreading.
     #[default]
     Plain,
-    /// The one after spreading.
+    /// The probability after spreading.
     Spaced,
 }
 
 red_params! {
-    /// Parameters of preferential RED: those of RED, and its own.
+    /// Parameters of preferential RED: the parameters of RED, and the following.
     pub struct Params {
-        /// By what the probability of a heavy flow's packets is multiplied (`n` of the study): above 0,
-        /// and 1,000,000 at most.
+        /// Factor of the probability of a heavy flow's packets (`n` in the study): above 0, at most
+        /// 1,000,000.
         pub multiplier: Multiplier = Multiplier::new(10.0),
-        /// Which probability is multiplied; open in the study.
+        /// Probability to which it applies; the study leaves this open.
         pub multiply: Multiply = Multiply::Plain,
-        /// Whose: `static` with `flows`, `dynamic` with `record_interval`, `statistics_interval` and
-        /// `history_length`, or `space-saving` with `counters`, `half_life` and the two intervals.
+        /// Selection of the heavy flows: `static` with `flows`, `dynamic` with `record_interval`,
+        /// `statistics_interval` and `history_length`, or `space-saving` with `counters`,
+        /// `half_life` and the two intervals.
         pub select: Select = Select::default(),
     }
 }
@@ -146,7 +147,7 @@ impl RedParams for Params {
     }
 }
 
-/// Weighs those that are heavy.
+/// Weighs the packets of heavy flows.
 #[derive(Debug)]
 pub struct Preferring {
     selector: Selector,
@@ -168,7 +169,7 @@ impl Weigh for Preferring {
 pub type PreferentialRed = Weighed<Preferring>;
 
 impl PreferentialRed {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let multiplier = params.multiplier.get();

@@ -1,13 +1,12 @@
 //! Reordering inside a queue.
 //!
 //! *Interval* reordering is the element of the reordering study (Fukuda, KAKENHI 16K00129, §3 (1),
-//! figure 2): when more than `interval` packets wait, the one at the head has never been moved,
-//! and no moved packet still waits, the head moves back by `interval` places. As long as the
-//! queue is long enough, one packet in every `interval` + 1 leaves `interval` places late.
+//! figure 2). If more than `interval` packets wait, the packet at the head has never been moved and
+//! no moved packet still waits, then the head moves back by `interval` places. While the queue is
+//! long enough, one packet in every `interval` + 1 leaves `interval` places late.
 //!
-//! The condition is looked at when the link takes its next packet. The paper leaves the moment
-//! open; any other would have to act on arrivals, and its example (figure 2) acts when a packet
-//! leaves.
+//! The condition is checked when the link takes its next packet. The paper leaves the time open;
+//! any other would have to act on arrivals, and its example (figure 2) acts when a packet leaves.
 
 use std::num::NonZeroU32;
 
@@ -31,11 +30,11 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// How a queue reorders, beside whatever discipline it follows.
+/// Reordering of a queue, with any discipline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reorder {
-    /// See the module.
+    /// Interval reordering (see the module).
     Interval(Interval),
 }
 
@@ -43,19 +42,18 @@ pub enum Reorder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// Places that a moved packet goes back, in packets, and how many must wait at least (one
-    /// more than this).
+    /// Number of packets by which a moved packet goes back. At least one packet more must wait.
     pub interval: NonZeroU32,
 }
 
-/// The packet that was moved and how many are still to leave before it.
+/// The moved packet, and the number of packets that leave before it.
 #[derive(Debug, Clone, Copy)]
 struct Moved {
     item: Item,
     before: u32,
 }
 
-/// A discipline with or without reordering: what a link's queue is.
+/// Queue of a link: a discipline with or without reordering.
 #[derive(Debug)]
 pub struct Queue {
     discipline: Discipline,
@@ -64,7 +62,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(discipline: Discipline, reorder: Option<Reorder>) -> Self {
         let interval = reorder.map(|Reorder::Interval(params)| params.interval.get());
@@ -74,7 +72,7 @@ impl Queue {
             moved: None,
         }
     }
-    /// A packet arrives.
+    /// Enqueues a packet that arrives.
     #[inline]
     pub fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
         if let Some(moved) = self.moved {
@@ -83,17 +81,17 @@ impl Queue {
         }
         self.discipline.enqueue(item, cx);
     }
-    /// A packet arrives where the link is free and nothing waits: whether it is sent at once.
+    /// Returns whether a packet that finds a free link and an empty queue is sent at once.
     #[inline]
     pub fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
         self.discipline.pass(item, cx)
     }
-    /// The link has sent the last packet.
+    /// Handles the end of the last transmission.
     #[inline]
     pub fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
         self.discipline.ran_out(cx);
     }
-    /// The packet to send, if any.
+    /// Returns the packet to send, if there is one.
     #[inline]
     pub fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
         match self.interval {
@@ -105,7 +103,7 @@ impl Queue {
         if self.moved.is_none() && self.discipline.len() > interval {
             let head = self.discipline.dequeue(cx)?;
             cx.outcomes.push(Outcome::Moved(head));
-            // `interval` came from a u32.
+            // `interval` fits a u32.
             self.moved = Some(Moved {
                 item: head,
                 before: u32::try_from(interval).unwrap_or(u32::MAX),
@@ -119,7 +117,8 @@ impl Queue {
             }
             Some(moved) => {
                 moved.before -= 1;
-                // A discipline that drops at the head may run empty before the moved packet's turn.
+                // A discipline that drops at the head may become empty before the moved packet's
+                // turn.
                 self.discipline
                     .dequeue(cx)
                     .or_else(|| self.moved.take().map(|m| m.item))
@@ -127,7 +126,7 @@ impl Queue {
             None => self.discipline.dequeue(cx),
         }
     }
-    /// See [`QueueDiscipline::held_until`].
+    /// Time until which the queue releases no packet ([`QueueDiscipline::held_until`]).
     #[must_use]
     pub fn held_until(&self) -> Instant {
         self.discipline.held_until()
@@ -149,15 +148,15 @@ impl Queue {
     pub fn bytes(&self) -> u64 {
         self.discipline.bytes() + self.moved.map_or(0, |m| u64::from(m.item.size))
     }
-    /// Changes the limit in mid-run; `false` if the discipline has none.
+    /// Changes the limit in mid-run; returns `false` if the discipline has none.
     pub fn set_limit(&mut self, limit: Limit) -> bool {
         self.discipline.set_limit(limit)
     }
-    /// Takes other parameters in mid-run, of the same kind.
+    /// Changes the parameters in mid-run; `to` is of the same kind.
     pub fn change(&mut self, to: &super::Config) {
         self.discipline.change(to);
     }
-    /// The link sends at another rate from now on.
+    /// Changes the link's rate.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.discipline.set_rate(rate);
     }

@@ -1,10 +1,11 @@
-//! Share-weighted RED: every connection's drop probability grows with its share of what arrives.
+//! Share-weighted RED: a connection's drop probability grows with its share of the arrivals.
 //!
-//! A variant of our own of the dynamic preferential dropping of Akiyama, Kozu and Yamaguchi. Theirs chooses one connection
-//! at a time and multiplies its probability by a constant; with two connections that are nearly equal, or with many, most of
-//! those that have too much go free. Here the history of arrivals weighs every connection. With
-//! `part = share · n`, where `share` is the connection's part of the newest records and `n` the number of connections that
-//! take part, RED's probability `p` is multiplied by
+//! A variant, specific to this project, of the dynamic preferential dropping of Akiyama, Kozu and
+//! Yamaguchi. Their algorithm chooses one connection at a time and multiplies its probability by a
+//! constant. With two nearly equal connections, or with many, most connections above their share
+//! are then not limited. Here the history of arrivals weighs every connection. Let
+//! `part = share · n`, where `share` is the connection's part of the newest records and `n` the
+//! number of active connections. RED's probability `p` is multiplied by
 //!
 //! ```text
 //! part^e · load^load_exponent
@@ -13,25 +14,29 @@
 //! e = exponent + (steep_exponent - exponent) · min(1, p / steep_at)          elsewhere
 //! ```
 //!
-//! and `load` is what arrives as a share of what the link can send, 1 at most.
+//! and `load` is the arrival rate divided by the link's rate, at most 1.
 //!
 //! # Why
-//! In the steady state of senders whose rate goes with `p^-a`, rates that plain RED lets differ by a factor x
-//! differ by `x^(1/(1 + a·e))`, so a large `e` makes them equal. But it should not be large for all:
-//! - A loss costs a sender whose window grows slowly (many seconds at 100 ms) more than one that grows fast. Who has
-//!   less than an equal part should have none: `sparing_exponent` is large.
-//! - Who has a little more is to slow down once, not to be stopped: over a queue that is hardly there `exponent` is small, and
-//!   the link stays as full as under RED.
-//! - Who does not answer to loss fills the queue, and with it `p`: the exponent rises to `steep_exponent`, until most of
-//!   what is above the equal part is dropped.
-//! - Where senders fill the link in part only, bursts make the average, and dropping for them helps nobody: `load`.
-//! - Chance alone makes two senders unequal where each is dropped once in several seconds. With `spacing = "summed"`, the
-//!   default here, each packet adds its own probability and drops come at nearly equal sums; and the sum starts
-//!   anew whenever the average falls below `min_threshold`.
+//! In the steady state of senders whose rate is proportional to `p^-a`, rates that differ by a
+//! factor x under plain RED differ by `x^(1/(1 + a·e))`, so a large `e` makes them equal. But it
+//! should not be large for all connections:
+//! - A loss costs a sender whose window grows slowly (many seconds at 100 ms) more than a sender
+//!   whose window grows fast. A connection below its equal part should have no loss:
+//!   `sparing_exponent` is large.
+//! - A connection slightly above its equal part should slow down once, not stop. While the queue is
+//!   short, `exponent` is small, and utilization stays as high as under RED.
+//! - A connection that does not respond to loss fills the queue and thus raises `p`. The exponent
+//!   then rises to `steep_exponent`, until most of its traffic above the equal part is dropped.
+//! - If senders fill the link only in part, bursts determine the average, and drops help no
+//!   connection: hence `load`.
+//! - If two senders each lose a packet once in several seconds, chance alone makes them unequal.
+//!   With `spacing = "summed"`, the default here, each packet adds its own probability and drops
+//!   come at nearly equal sums. The sum restarts whenever the average falls below `min_threshold`.
 //!
-//! It takes no table of connections: memory and time go with the length of the history. A new connection, with few
-//! records yet, is spared. Who takes part: connections with a sixteenth of the heaviest's records at least, so that many
-//! short transfers do not make a long one look heavy.
+//! No table of connections is needed: memory and time depend on the length of the history. A new
+//! connection has few records yet and is spared. A connection is active if it has at least a
+//! sixteenth of the records of the heaviest, so that many short transfers do not make a long one
+//! look heavy.
 //!
 //! # Differs from Linux
 //! - Linux has no such queue.
@@ -71,27 +76,28 @@ pub const META: Meta = Meta {
 };
 
 red_params! {
-    /// Parameters of share-weighted RED: those of RED, and its own.
+    /// Parameters of share-weighted RED: the parameters of RED, and the following.
     pub struct Params {
-        /// How steeply the probability rises with the share of a connection that has more than an equal one, on a queue
-        /// that is hardly there; 0 treats it as RED does.
+        /// Steepness with which the probability rises with the share of a connection above its
+        /// equal share, on a short queue; 0 treats it as RED does.
         pub exponent: Exponent = Exponent::new(1.0),
-        /// The same once RED's own probability has come to `steep_at`; in between the exponent rises in a line.
+        /// The exponent when RED's own probability has reached `steep_at`; in between the exponent
+        /// rises linearly.
         pub steep_exponent: Exponent = Exponent::new(8.0),
-        /// RED's own probability from which on `steep_exponent` holds: above 0, and 1 at most.
+        /// RED's own probability from which on `steep_exponent` applies: above 0, at most 1.
         pub steep_at: Probability = Probability::new(0.002),
-        /// How steeply the probability falls with the share of a connection that has less than an equal one; 0 treats
-        /// it as RED does.
+        /// Steepness with which the probability falls with the share of a connection below its
+        /// equal share; 0 treats it as RED does.
         pub sparing_exponent: Exponent = Exponent::new(16.0),
-        /// How steeply the probability falls where less arrives than the link can send.
+        /// Steepness with which the probability falls if less arrives than the link can send.
         pub load_exponent: Exponent = Exponent::new(2.0),
-        /// Every so many arriving packets one is recorded, in packets.
+        /// One packet in this number of arriving packets is recorded.
         pub record_interval: Count<1_000_000> = Count::new(3),
-        /// Every so many arriving packets the shares are worked out anew, in packets.
+        /// Number of arriving packets between two computations of the shares.
         pub statistics_interval: Count<1_000_000> = Count::new(100),
-        /// How many records are kept.
+        /// Number of records.
         pub history_length: Count<1_000_000> = Count::new(4_000),
-        /// Over how many arriving packets the load is averaged, in packets.
+        /// Number of arriving packets over which the load is averaged.
         pub load_memory: Count<1_000_000> = Count::new(8_000),
     }
     spacing: Summed
@@ -99,7 +105,7 @@ red_params! {
 
 impl RedParams for Params {}
 
-/// What arrives, as a share of what the link can send.
+/// Arrival rate as a share of the link's rate.
 #[derive(Debug)]
 struct Load {
     rate: Option<Rate>,
@@ -131,7 +137,7 @@ impl Load {
     }
 }
 
-/// Weighs by the share.
+/// Weighs packets by their connection's share.
 #[derive(Debug)]
 pub struct ByShare {
     history: history::History,
@@ -144,7 +150,8 @@ pub struct ByShare {
 }
 
 impl ByShare {
-    /// The exponent for a connection with `part` times an equal share, where RED's own probability is `plain`.
+    /// Exponent for a connection with `part` times an equal share, if RED's own probability is
+    /// `plain`.
     fn exponent(&self, part: f64, plain: f64) -> f64 {
         if part < 1.0 {
             return self.sparing_exponent;
@@ -159,7 +166,7 @@ impl Weigh for ByShare {
     fn factor(&mut self, item: &Item, plain: f64, now: Instant) -> Factor {
         self.history.on_packet(item.connection, item.size);
         self.load.on_packet(now, item.size);
-        // Nobody is dropped.
+        // No packet is dropped.
         if plain <= 0.0 {
             return Factor::NONE;
         }
@@ -179,7 +186,7 @@ impl Weigh for ByShare {
 pub type ShareRed = Weighed<ByShare>;
 
 impl ShareRed {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let weigh = ByShare {

@@ -1,19 +1,22 @@
-//! Threshold marking: first in, first out; every ECN-capable packet that finds more than a threshold waiting is marked.
+//! Threshold marking: first in, first out. An ECN-capable packet is marked if it finds a backlog
+//! above a threshold.
 //!
-//! It is the switch of DCTCP: the mark follows the queue at this moment, not its average, so that the share of marked
-//! packets tells how far the queue is above the threshold `K`. The packet being sent does not count, nor does the one
-//! that arrives. Packets that are not ECN-capable are never marked and never dropped early; a packet of either kind is
-//! dropped where the limit leaves no room.
+//! This is the switch of DCTCP: marks follow the instantaneous queue, not its average, so the share
+//! of marked packets indicates how far the queue exceeds the threshold `K`. The backlog excludes
+//! the packet in transmission and the arriving packet. Packets that are not ECN-capable are never
+//! marked and never dropped early; a packet of either kind is dropped if the limit leaves no room.
 //!
 //! # Differs from the source
-//! - Switches that imitate this with RED (both thresholds at `K`, weight 1) drop packets that are not ECN-capable above
-//!   `K` (RFC 8257 §3.5). `red` with these parameters and `ecn = true` does so too.
+//! - Switches that emulate this with RED (both thresholds at `K`, weight 1) drop packets that are
+//!   not ECN-capable above `K` (RFC 8257 §3.5). `red` with these parameters and `ecn = true` does
+//!   so too.
 //!
 //! # Differs from Linux
-//! - Linux has no queue of this name; `ce_threshold` of `codel` and `fq-codel` marks above a sojourn time instead.
+//! - Linux has no queue of this name; `ce_threshold` of `codel` and `fq-codel` marks above a
+//!   sojourn time instead.
 //!
 //! # Not implemented
-//! - A threshold on a buffer that several ports share.
+//! - A threshold on a buffer shared by several ports.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -48,12 +51,13 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay
-    /// products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`); by default without limit.
+    /// Limit of waiting packets, without the packet in transmission: packets, bytes or
+    /// bandwidth-delay products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`). By default there is no
+    /// limit.
     pub limit: Limit,
-    /// `K`: an ECN-capable packet is marked if more than this waits when it arrives. Packets, bytes or bandwidth-delay
-    /// products. Alizadeh et al. §3.4 take 20 packets at 1 Gbit/s and 65 at 10 Gbit/s; above a seventh of the
-    /// bandwidth-delay product (§3.3) the link stays busy.
+    /// `K`: an ECN-capable packet is marked if the backlog at its arrival exceeds this. Packets,
+    /// bytes or bandwidth-delay products. Alizadeh et al. §3.4 use 20 packets at 1 Gbit/s and 65 at
+    /// 10 Gbit/s; above a seventh of the bandwidth-delay product (§3.3) the link stays busy.
     pub threshold: Limit,
 }
 
@@ -100,7 +104,7 @@ impl QueueParams for Params {
                     "a number of packets or bytes, for example \"20 packets\", or `drop-tail`",
                 );
             }
-            // The packet that finds more waiting must still have room.
+            // A packet that finds a larger backlog must still have room.
             (Limit::Packets(threshold), Limit::Packets(limit)) => {
                 threshold.saturating_add(1) >= limit
             }
@@ -129,7 +133,7 @@ pub struct ThresholdMark {
 }
 
 impl ThresholdMark {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         Self {
@@ -139,7 +143,7 @@ impl ThresholdMark {
         }
     }
 
-    /// Whether more than the threshold waits.
+    /// Whether the backlog is above the threshold.
     fn is_above(&self, cx: &QueueContext<'_>) -> bool {
         match self.threshold {
             Limit::Packets(threshold) => {
@@ -150,7 +154,7 @@ impl ThresholdMark {
         }
     }
 
-    /// Marks or drops a packet that arrives. Whether it may join.
+    /// Marks or drops a packet that arrives; returns whether it may join.
     fn admit(&self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
         let admits = self.line.has_room(self.limit, item, cx);
         if !admits {

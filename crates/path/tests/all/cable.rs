@@ -1,4 +1,5 @@
-//! The upstream of a cable modem, against the arithmetic of requests and MAPs and the delays that CableLabs publishes.
+//! The upstream of a cable modem, against the arithmetic of requests and MAPs and the delays that
+//! CableLabs publishes.
 
 use anabranch_core::{
     rng::Stream,
@@ -12,7 +13,7 @@ use anabranch_path::link::service::{
 const RATE: Rate = Rate::from_mbit_per_s(50);
 const BITS: u64 = 100 * 8;
 
-/// Milliseconds from arrival to the end of transmission of packets that meet an idle modem.
+/// Milliseconds from arrival to the end of transmission, for packets that find an idle modem.
 fn idle_delays(params: &Params, seed: u64, packets: u64) -> Vec<f64> {
     let mut modem = Cable::new(params, RATE, Stream::new(seed, "cable"));
     let mut draw = Stream::new(seed, "arrivals").at(0);
@@ -62,13 +63,14 @@ fn an_idle_modem_waits_for_request_and_grant() {
     }
 }
 
-/// White, Sundaresan and Briscoe 2019: the media acquisition of DOCSIS 3.1 takes 2 to 8 ms (not confirmed: docs/design/039-media.md).
+/// White, Sundaresan and Briscoe 2019: the media acquisition of DOCSIS 3.1 takes 2 to 8 ms (not
+/// confirmed: docs/design/039-media.md).
 #[test]
 fn media_acquisition_takes_two_to_eight_milliseconds() {
     for seed in 0..20 {
         let mut delays = idle_delays(&Params::default(), seed, 2_000);
         delays.sort_by(f64::total_cmp);
-        // Nine tenths of the packets.
+        // The middle nine tenths of the packets.
         let (low, high) = (delays[100], delays[1_899]);
         assert!(low > 2.0 && high < 8.0, "seed {seed}: {low} to {high}");
     }
@@ -79,20 +81,21 @@ fn media_acquisition_takes_two_to_eight_milliseconds() {
 fn a_collision_costs_another_round() {
     let params = |collision| Params {
         collision: Fraction::new(collision),
-        // Windows that hardly grow, so that a round is as long as the one before.
+        // The windows hardly grow, so that all rounds take equally long.
         backoff: RequestTime::from_micros(1),
         ..Params::default()
     };
     let without = mean(&idle_delays(&params(0.0), 3, 20_000));
     for collision in [0.1, 0.5] {
         let with = mean(&idle_delays(&params(collision), 3, 40_000));
-        // A lead of 1.2 ms and a request of 0.45 ms end 0.35 ms before the next MAP: a round is a MAP interval.
+        // A retry is sent 1.2 ms after a MAP (the lead) and arrives 0.45 ms later, 0.35 ms before
+        // the next MAP: a round takes one MAP interval.
         let expected = without + collision / (1.0 - collision) * 2.0;
         assert_near(with, expected, 0.02);
     }
 }
 
-/// Requests overlap: the modem sends at its rate for as long as packets wait.
+/// Requests overlap: the modem sends at its rate while packets wait.
 #[test]
 fn a_busy_modem_sends_without_gaps() {
     let mut modem = Cable::new(&Params::default(), RATE, Stream::new(5, "cable"));
@@ -108,7 +111,8 @@ fn a_busy_modem_sends_without_gaps() {
         longest = longest.max(now.saturating_since(arrived).as_millis_f64());
         count += 1;
     }
-    // A request waits for the next segment or its backoff, the MAP and its lead, and the line for what came meanwhile.
+    // A request waits for the next segment or its backoff, the MAP and its lead, and the backlog
+    // that built up meanwhile.
     assert!(longest < 8.0, "{longest}");
 
     let mut modem = Cable::new(&Params::default(), RATE, Stream::new(5, "cable"));
@@ -120,9 +124,9 @@ fn a_busy_modem_sends_without_gaps() {
     assert_near(10_000.0 * size as f64 / now.as_secs_f64(), 50e6, 0.003);
 }
 
-/// What arrives before a request is sent goes with it.
+/// A request covers all packets that arrive before it is sent.
 #[test]
-fn a_request_holds_for_all_that_waits() {
+fn a_request_covers_all_waiting_packets() {
     let mut modem = Cable::new(&Params::default(), RATE, Stream::new(9, "cable"));
     let at = Instant::from_millis(100);
     modem.arrived(at);

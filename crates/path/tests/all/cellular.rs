@@ -53,7 +53,8 @@ fn assert_near(measured: f64, expected: f64, share: f64) {
     );
 }
 
-/// TR 36.881 table 5.2.1-1: 17 ms with a period of 10 ms, 12.5 ms with one of 1 ms (not confirmed: docs/design/039-media.md).
+/// TR 36.881 table 5.2.1-1: 17 ms with a period of 10 ms, 12.5 ms with a period of 1 ms (not
+/// confirmed: docs/design/039-media.md).
 #[test]
 fn uplink_delays_are_the_sum_of_their_components() {
     for (period_us, expected) in [(10_000, 17.0), (1_000, 12.5)] {
@@ -64,16 +65,17 @@ fn uplink_delays_are_the_sum_of_their_components() {
     }
 }
 
-/// The same for downlink: processing 3 ms, alignment 0.5 ms, transmission 1 ms, decoding 3 ms.
+/// Downlink: processing 3 ms, alignment 0.5 ms, transmission 1 ms, decoding 3 ms.
 #[test]
 fn downlink_delays_are_the_sum_of_their_components() {
     let delays = idle_delays(&without_errors(0), 1, 20_000);
     assert_near(mean(&delays), 7.5, 0.01);
 }
 
-/// With an error rate of 10 % a block is transmitted 1/0.9 times, each retransmission 8 ms later.
+/// With an error rate of 10 % a block is transmitted 1/0.9 times on average, each retransmission 8
+/// ms later.
 #[test]
-fn a_failed_block_comes_a_round_trip_later() {
+fn a_failed_block_arrives_a_round_trip_later() {
     for error_rate in [0.1, 0.3] {
         let params = Params {
             error_rate: ErrorRate::new(error_rate),
@@ -87,7 +89,7 @@ fn a_failed_block_comes_a_round_trip_later() {
     }
 }
 
-/// Retransmissions take what they need from the rate, and other processes go on meanwhile.
+/// Retransmissions consume part of the rate, while other processes continue.
 #[test]
 fn a_busy_link_loses_the_share_of_its_errors() {
     for (error_rate, share) in [(0.0, 1.0), (0.1, 0.9), (0.5, 0.5)] {
@@ -109,7 +111,8 @@ fn a_busy_link_loses_the_share_of_its_errors() {
     }
 }
 
-/// A phone that sends all the time reports all the time: uplink takes the loop of report and grant more than downlink, whatever the load.
+/// A phone that sends all the time reports all the time: the uplink delay exceeds the downlink
+/// delay by the loop of report and grant, whatever the load.
 #[test]
 fn a_busy_phone_waits_for_one_loop() {
     let delay = |sr_period_us: u64, mbit: u64| {
@@ -130,7 +133,8 @@ fn a_busy_phone_waits_for_one_loop() {
     };
     for mbit in [12, 16, 18] {
         let loops = delay(10_000, mbit) - delay(0, mbit);
-        // 8 ms for the grant and 0.5 ms for the next block, in the place of 3 ms of processing; more where retransmissions take that block.
+        // 8 ms for the grant and 0.5 ms for the next block replace 3 ms of processing; more if
+        // retransmissions take that block.
         assert!((4.0..7.5).contains(&loops), "{mbit} Mbit/s: {loops}");
     }
 }
@@ -154,12 +158,12 @@ fn deliveries_keep_their_order() {
     }
 }
 
-/// Packets that wait together leave in one block, and are delivered at its end.
+/// Packets that wait together leave in one block and are delivered at its end.
 #[test]
 fn packets_share_a_block() {
     let mut cell = cell(&without_errors(0), 1);
     let at = Instant::from_millis(50);
-    // 24,000 bits to a block.
+    // 24,000 bits per block.
     let mut now = at;
     let delivered = [8_000, 8_000, 8_000, 8_000].map(|bits| {
         cell.arrived(at);
@@ -205,6 +209,6 @@ fn a_trace_gives_the_rate_of_each_block() {
         now = end;
         packets += 1;
     }
-    // Half a second of 12 Mbit/s but for the first 3 ms, a second of 24 Mbit/s.
+    // Half a second at 12 Mbit/s except the first 3 ms, then a second at 24 Mbit/s.
     assert_eq!(packets, 497 + 2_000);
 }

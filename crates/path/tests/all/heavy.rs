@@ -1,4 +1,4 @@
-//! Detection of heavy flows against what can be counted by hand, or by something slower and simpler.
+//! Detection of heavy flows, compared with hand calculation and with a slower, simpler detector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,25 +45,26 @@ fn every_detector_describes_itself() {
     assert_eq!(names, BTreeSet::from(["history", "space-saving"]));
 }
 
-/// Every second packet is recorded, four records are kept, and each sixth packet they are counted.
+/// Every second packet is recorded, four records are kept, and the statistics are taken at each
+/// sixth packet.
 #[test]
 fn a_history_by_hand() {
     let params = json!({ "record_interval": 2, "statistics_interval": 6, "history_length": 4 });
     let mut history = detector("history", &params);
     hear(&mut history, &[9, 1, 9, 2, 9]);
     assert_eq!(heaviest(&history), None);
-    // Records 1, 2, 1: what was not recorded does not count.
+    // Records 1, 2, 1: packets that were not recorded do not count.
     hear(&mut history, &[1]);
     assert_eq!(heaviest(&history), Some(1));
     assert_eq!(history.active(), 2);
     assert!((history.share(ConnectionId(1)) - 2.0 / 3.0).abs() < 1e-12);
     assert!(history.share(ConnectionId(9)) < 1e-12);
-    // Records 1, 2, 2, 3 are left of 1, 2, 1, 2, 2, 3.
+    // The last four of the records 1, 2, 1, 2, 2, 3 are left.
     hear(&mut history, &[9, 2, 9, 2, 9]);
     assert_eq!(heaviest(&history), Some(1), "until the next statistics");
     hear(&mut history, &[3]);
     assert_eq!(heaviest(&history), Some(2));
-    // 3, 4, 2 and 5 occur once each: the one recorded last has it.
+    // 3, 4, 2 and 5 occur once each: the most recently recorded wins.
     hear(&mut history, &[9, 4, 9, 2, 9, 5]);
     assert_eq!(heaviest(&history), Some(5));
 }
@@ -96,7 +97,7 @@ impl Plain {
 
 proptest! {
     #[test]
-    fn a_history_is_the_study_s(
+    fn a_history_matches_the_study(
         connections in proptest::collection::vec(0..6_u32, 0..400),
         intervals in [1..5_u32, 1..20_u32, 1..30_u32],
     ) {
@@ -114,8 +115,8 @@ proptest! {
         }
     }
 
-    /// Metwally et al.: no share is too large, none short of the truth by more than 1/k; and whoever has
-    /// more than the rest together is the heaviest.
+    /// Metwally et al.: no share is too large, none is below the true share by more than 1/k, and a
+    /// connection with more than all others together is the heaviest.
     #[test]
     fn space_saving_keeps_its_bounds(
         packets in proptest::collection::vec((0..40_u32, 40..1500_u32), 1..800),
@@ -142,7 +143,8 @@ proptest! {
                 }
             }
             let faded = if statistics_now { total * fade } else { total };
-            // A counter below one byte is given up: less than a fortieth of what filled it.
+            // A counter below one byte is removed: less than a fortieth of the bytes that filled
+            // it.
             let slack = 1e-9 + 1.0 / 39.0 + 1.0 / faded;
             for (&connection, &bytes) in &exact {
                 let told = detector.share(ConnectionId(connection));
@@ -156,7 +158,7 @@ proptest! {
             prop_assert!(detector.active() <= counters as usize);
             if statistics_now && counters >= 4 {
                 let most = exact.iter().max_by(|a, b| a.1.total_cmp(b.1)).expect("one");
-                // What it has beyond anybody's error cannot be another's.
+                // Its count beyond the maximum error cannot belong to others.
                 if *most.1 / faded > 0.5 + 1.0 / f64::from(counters) + slack {
                     prop_assert_eq!(heaviest(&detector), Some(*most.0));
                 }
@@ -165,7 +167,7 @@ proptest! {
     }
 }
 
-/// While there are counters for all, it counts exactly.
+/// The count is exact while all connections have counters.
 #[test]
 fn space_saving_is_exact_while_all_have_a_counter() {
     let mut detector = detector(
@@ -183,7 +185,8 @@ fn space_saving_is_exact_while_all_have_a_counter() {
     assert_eq!(heaviest(&detector), None, "before the first statistics");
 }
 
-/// The smallest counter is taken over, with what it had as the error: the source's §3.
+/// A new connection takes over the smallest counter, whose count becomes the error (§3 of the
+/// source).
 #[test]
 fn space_saving_by_hand() {
     let mut detector = detector(
@@ -196,17 +199,17 @@ fn space_saving_by_hand() {
     assert!(detector.share(ConnectionId(2)) < 1e-12, "it has no counter");
     assert!((detector.share(ConnectionId(3)) - 1.0 / 5.0).abs() < 1e-12);
     hear(&mut detector, &[3, 3]);
-    // Both are known to have sent three: of equals the older counter's.
+    // Both have a guaranteed count of three packets: the older counter wins.
     assert_eq!(heaviest(&detector), Some(1));
 }
 
 #[test]
-fn the_past_fades_by_half_in_a_half_life() {
+fn weights_halve_in_a_half_life() {
     let params = json!({ "half_life": 500, "statistics_interval": 100 });
     let mut detector = detector("space-saving", &params);
     hear(&mut detector, &vec![1; 10_000]);
     hear(&mut detector, &[2; 500]);
-    // All before is worth half, and what came since is nearly the other half.
+    // All earlier packets have half their weight, and the later ones are nearly the other half.
     assert!((detector.share(ConnectionId(1)) - 0.5).abs() < 1e-3);
     hear(&mut detector, &[2; 100]);
     assert_eq!(heaviest(&detector), Some(2));
@@ -214,7 +217,8 @@ fn the_past_fades_by_half_in_a_half_life() {
     assert_eq!(detector.active(), 1, "who has stopped is forgotten");
 }
 
-/// A million connections take no more memory than the parameters say, and the heavy one is found among them.
+/// A million connections do not exceed the memory bound, and the heavy connection is found among
+/// them.
 #[test]
 fn memory_does_not_grow_with_the_connections() {
     for (name, most) in [("history", 2_500), ("space-saving", 600)] {

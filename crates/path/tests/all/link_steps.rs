@@ -1,4 +1,5 @@
-//! Tables of rate and delay over time: what they deliver and when, beside arithmetic step by step.
+//! Tables of rate and delay over time: deliveries and their times, compared with arithmetic step by
+//! step.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -52,14 +53,14 @@ fn the_last_line_holds_as_long_as_the_one_before() {
 }
 
 #[test]
-fn behind_the_last_round_nothing_is_sent() {
+fn nothing_is_sent_after_the_last_round() {
     for (repeat, end) in [(Repeat::Times(1), 20), (Repeat::Times(3), 60)] {
         let mut link = capacity("0,12\n0.01,12", repeat);
         assert_eq!(link.finish(ms(end - 1), 12_000), ms(end));
         assert_eq!(link.finish(ms(end - 1), 12_001), Instant::NEVER);
         assert_eq!(link.finish(ms(end), 8), Instant::NEVER);
         assert!(link.capacity(ms(end), ms(end + 100)) < 1e-9);
-        // Opportunities likewise.
+        // The same for opportunities.
         let mut link = capacity("10\n20", repeat);
         assert_eq!(link.finish(ms(end - 5), 12_000), ms(end));
         assert_eq!(link.finish(ms(end), 12_001), Instant::NEVER);
@@ -88,7 +89,7 @@ fn a_table_of_one_rate_is_that_rate() {
     }
 }
 
-/// When a packet is through, going through each step in picoseconds.
+/// Reference model: end of transmission of a packet, walking through each step in picoseconds.
 fn one_by_one(steps: &[(u64, u64)], now: u64, bits: u64) -> u64 {
     let round: u64 = steps.iter().map(|(length, _)| length).sum();
     let mut left = u128::from(bits) * 1_000_000_000_000;
@@ -111,7 +112,7 @@ fn one_by_one(steps: &[(u64, u64)], now: u64, bits: u64) -> u64 {
 }
 
 #[test]
-fn random_tables_carry_what_their_steps_carry() {
+fn random_tables_agree_with_the_reference_model() {
     for seed in 0..400 {
         let mut d = Stream::new(seed, "steps").at(0);
         let count = 2 + d.bits() % 6;
@@ -158,7 +159,7 @@ fn random_tables_carry_what_their_steps_carry() {
 }
 
 #[test]
-fn a_delay_holds_for_what_leaves_from_its_time_on() {
+fn a_delay_applies_to_departures_from_its_time_on() {
     let mut path = delays("time_s,delay_ms\n0,30\n1.5,20.5\n2,40\n", Repeat::Always);
     let at = |path: &mut Propagation, at| path.at(ms(at)).as_millis_f64();
     for (now, expected) in [
@@ -174,7 +175,7 @@ fn a_delay_holds_for_what_leaves_from_its_time_on() {
     ] {
         assert!((at(&mut path, now) - expected).abs() < 1e-9, "{now}");
     }
-    // Behind its end the last stays.
+    // After the end the last delay stays.
     let mut once = delays("0 30\n1.5 20.5\n2 40", Repeat::Times(1));
     assert!((at(&mut once, 2_600) - 40.0).abs() < 1e-9);
 }
@@ -194,7 +195,7 @@ fn the_mean_is_weighted_by_time() {
 }
 
 #[test]
-fn what_is_no_table_has_a_place() {
+fn an_invalid_table_is_reported_with_its_place() {
     for (text, place, message) in [
         ("0,\n", "", "\"\" is no rate"),
         ("0,1,2,3\n", "0,1,2,3", "this line has 4 fields"),

@@ -1,4 +1,5 @@
-//! Capacity traces: what they deliver and when, beside a model that goes through the opportunities one by one.
+//! Capacity traces: deliveries and their times, compared with a model that walks through the
+//! opportunities individually.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ fn traced(text: &str) -> Traced {
     Traced::new(Arc::new(Trace::parse(text).expect("a trace")))
 }
 
-/// When packets of so many bytes are through that all wait from the start on.
+/// Departure times of packets of the given sizes that all wait from the start on.
 fn departures(text: &str, sizes: &[u64]) -> Vec<u64> {
     let mut service = traced(text);
     let mut now = Instant::START;
@@ -32,7 +33,7 @@ fn departures(text: &str, sizes: &[u64]) -> Vec<u64> {
 #[test]
 fn an_opportunity_is_1500_bytes() {
     assert_eq!(departures("1", &[1_500; 4]), [1, 2, 3, 4]);
-    // Small ones share it, and what does not fit goes on in the next.
+    // Small packets share it, and a packet that does not fit continues in the next.
     assert_eq!(departures("1", &[500, 500, 500, 500]), [1, 1, 1, 2]);
     assert_eq!(departures("1", &[1_000, 1_000, 1_000, 1]), [1, 2, 2, 3]);
     assert_eq!(departures("1", &[4_000, 500, 1]), [3, 3, 4]);
@@ -42,26 +43,27 @@ fn an_opportunity_is_1500_bytes() {
 }
 
 #[test]
-fn behind_its_last_line_the_trace_begins_again() {
+fn the_trace_repeats_after_its_last_line() {
     assert_eq!(departures("2\n3\n7", &[1_500; 7]), [2, 3, 7, 9, 10, 14, 16]);
-    // From 0 on: the last and the first of the next round fall together.
+    // With an opportunity at 0, the last of a round and the first of the next coincide.
     assert_eq!(departures("0\n1\n2", &[1_500; 7]), [0, 1, 2, 2, 3, 4, 4]);
 }
 
 #[test]
-fn what_nobody_waits_for_is_wasted() {
+fn unused_opportunities_are_lost() {
     let mut service = traced("1");
     assert_eq!(service.finish(ms(0), 500 * 8), ms(1));
-    // What was left of the first is gone, and so are the second to the fifth.
+    // The remainder of the first is lost, and so are the second to the fifth.
     let late = ms(5) + Duration::from_micros(500);
     assert_eq!(service.finish(late, 1_500 * 8), ms(6));
-    // At the very instant of one.
+    // At the very instant of an opportunity.
     assert_eq!(service.finish(ms(9), 100 * 8), ms(9));
     assert_eq!(service.finish(ms(9), 1_400 * 8), ms(9));
     assert_eq!(service.finish(ms(9), 100 * 8), ms(10));
 }
 
-/// Every opportunity in turn gives its 1,500 bytes to what has come by then.
+/// Reference model: each opportunity in turn gives its 1,500 bytes to packets that have arrived by
+/// then.
 fn one_by_one(times_ms: &[u64], packets: &[(Instant, u64)]) -> Vec<Instant> {
     let period = *times_ms.last().expect("one");
     let mut left: Vec<u64> = packets.iter().map(|(_, size)| *size).collect();
@@ -88,7 +90,7 @@ fn one_by_one(times_ms: &[u64], packets: &[(Instant, u64)]) -> Vec<Instant> {
 }
 
 #[test]
-fn random_traffic_leaves_as_one_by_one() {
+fn random_traffic_leaves_as_in_the_reference_model() {
     for seed in 0..500 {
         let mut d = Stream::new(seed, "trace").at(0);
         let mut time = u64::from(d.bits() % 3);
@@ -140,7 +142,7 @@ fn random_traffic_leaves_as_one_by_one() {
 }
 
 #[test]
-fn capacity_and_mean_rate_are_what_the_lines_say() {
+fn capacity_and_mean_rate_follow_the_lines() {
     let service = traced("2\n3\n7");
     let opportunities = |from, to| service.capacity(ms(from), ms(to)) / 12_000.0;
     for (from, to, count) in [
@@ -161,26 +163,26 @@ fn capacity_and_mean_rate_are_what_the_lines_say() {
     assert_eq!(mean("1"), Rate::from_mbit_per_s(12));
     assert_eq!(mean("1000"), Rate::new(12_000).expect("above zero"));
     assert_eq!(mean("2\n4"), Rate::from_mbit_per_s(6));
-    // Once in 49 days.
+    // One opportunity in 49 days.
     assert_eq!(mean("4294967295"), Rate::new(1).expect("above zero"));
 }
 
 #[test]
-fn what_a_stopped_link_has_sent_stays_sent() {
+fn bits_sent_before_an_interruption_stay_sent() {
     let mut service = traced("10");
     assert_eq!(service.finish(ms(0), 4_000 * 8), ms(30));
-    // Two of three opportunities have come.
+    // Two of three opportunities have passed.
     assert_eq!(service.interrupt(ms(0), ms(25)), 3_000 * 8);
     assert_eq!(service.finish(ms(42), 1_000 * 8), ms(50));
     assert_eq!(service.finish(ms(50), 500 * 8), ms(50));
-    // Stopped before its first.
+    // Interrupted before its first opportunity.
     assert_eq!(service.finish(ms(50), 100 * 8), ms(60));
     assert_eq!(service.interrupt(ms(50), ms(55)), 0);
     assert_eq!(service.finish(ms(58), 1_500 * 8), ms(60));
 }
 
 #[test]
-fn what_is_no_trace_has_a_place() {
+fn an_invalid_trace_is_reported_with_its_place() {
     for (text, place, message) in [
         ("", "", "the trace has no opportunity to send"),
         ("# nothing\n\n", "", "the trace has no opportunity to send"),

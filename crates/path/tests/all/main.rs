@@ -1,5 +1,5 @@
-//! Laws, examples and golden traces of paths, a folder for each part. They are one program because linking one for each takes
-//! longer than running them.
+//! Laws, examples and golden traces of paths, with a folder for each part. They are a single
+//! program because linking a program for each takes longer than running them.
 
 mod cable;
 mod cellular;

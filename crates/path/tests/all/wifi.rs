@@ -54,9 +54,9 @@ fn assert_near(measured: f64, expected: f64, share: f64) {
     );
 }
 
-/// One station: DIFS, a mean backoff of 7.5 slots, and as many frames as an A-MPDU holds.
+/// A single station: DIFS, a mean backoff of 7.5 slots, and a full A-MPDU.
 #[test]
-fn alone_the_throughput_is_that_of_its_overheads() {
+fn a_single_station_reaches_the_throughput_of_its_overheads() {
     for frames in [1_u32, 2, 8, 32, 64] {
         let n = f64::from(frames);
         let expected = n * 12_000.0 / (DIFS + 7.5 * SLOT + OVERHEAD + n * FRAME);
@@ -84,13 +84,13 @@ fn contention_is_the_fixed_point() {
         let quiet = (1..stations).fold(1.0, |product, _| product * (1.0 - sends));
         assert!((collides - (1.0 - quiet)).abs() < 1e-12);
     }
-    // One station never collides, and sends once per W + 1 slots' half.
+    // A single station never collides, and sends in 2 of W + 1 slots.
     let alone = Contention::of(1, 16, 6);
     assert!(alone.collides.abs() < 1e-12);
     assert_near(alone.sends, 2.0 / 17.0, 1e-9);
 }
 
-/// Bianchi 2000, equation 13: the saturation throughput of all stations; each has an equal part.
+/// Bianchi 2000, equation 13: the saturation throughput of all stations, shared equally.
 fn saturation(stations: u32, frames: u32) -> f64 {
     let Contention { sends, .. } = Contention::of(stations, 16, 6);
     let n = f64::from(stations);
@@ -137,7 +137,7 @@ fn an_idle_link_sends_single_frames() {
 }
 
 #[test]
-fn an_a_mpdu_is_never_longer_than_it_may_be() {
+fn an_a_mpdu_respects_the_maximum_airtime() {
     let params = Params {
         longest: AccessTime::from_micros(1_000),
         aggregate: Count::new(64),

@@ -2,7 +2,7 @@
 //!
 //! Most stacks here let it fill what becomes free at once. A stack that keeps what is written in pieces
 //! ([`Segmentation`](crate::policy::Segmentation)) lets it wait while the buffer is full, until a third is free
-//! (`tests/live/test_write_space.py`). Then it fills the buffer again, and more: where bursts are shorter than a piece, the rest of the
+//! (`tests/guest/test_write_space.py`). Then it fills the buffer again, and more: where bursts are shorter than a piece, the rest of the
 //! piece that is being sent takes in what is written without a look at the buffer, until the congestion window or the receive
 //! window is full and one piece waits. Without Nagle (`TCP_NODELAY`) all leaves at the end of a write, and the next one looks:
 //! so the buffer is passed by a part of one write at most. Writing takes time, in which the buffer takes in what is acknowledged.

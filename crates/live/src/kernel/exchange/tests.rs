@@ -1,4 +1,4 @@
-//! On this machine, in real time: a host whose kernel answers echo requests (RFC 792).
+//! Tests on this machine in real time, with a host whose kernel answers echo requests (RFC 792).
 
 use std::{collections::BTreeSet, io, sync::Arc, time::Duration as Pause};
 
@@ -17,7 +17,7 @@ use crate::kernel::{
 };
 
 const LARGEST: usize = 2048;
-/// The host's number, and that of the end from which requests come.
+/// The numbers of the host and of the end that sends requests.
 const HOST: usize = 1;
 const ASKING: usize = 2;
 const OF: Place = (FlowId(7), Direction::Reverse);
@@ -25,7 +25,7 @@ const REQUEST: u8 = 8;
 const ANSWER: u8 = 0;
 /// Longer than any answer takes on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
-/// After which no more answers are expected.
+/// Time after which no more answers are expected.
 const QUIET: Duration = Duration::from_millis(200);
 
 /// One host, and the ring that moves its packets.
@@ -41,7 +41,7 @@ struct Setup {
 impl Setup {
     fn new(is_lasting: bool) -> io::Result<Self> {
         let namespace = Namespace::new()?;
-        // Without IPv6 a host sends nothing that nobody has asked for.
+        // Without IPv6 the host sends nothing unsolicited.
         namespace.set(&[("net/ipv6/conf/all/disable_ipv6", "1".to_owned())])?;
         let tun = namespace.device(DEVICE, HOST, 1500)?;
         let exchange = Exchange::default();
@@ -72,7 +72,7 @@ impl Setup {
         self.ring.turn(then).expect("the ring works")
     }
 
-    /// Takes all that comes, and what is left in the device after the end.
+    /// Drops the ring, and returns the answers that remain in the device.
     fn end(self) -> Vec<u16> {
         let Self { device, ring, .. } = self;
         drop(ring);
@@ -85,8 +85,8 @@ impl Setup {
     }
 }
 
-/// Runs a test with one request that reads packet after packet, where the kernel has that, and with a request for each.
-/// A machine that has no io_uring for us, or no namespaces, says so.
+/// Runs a test with multishot reads, if the kernel has them, and with one request per packet.
+/// Reports a machine without io_uring or namespaces.
 fn both(test: impl Fn(Setup)) {
     for is_lasting in [true, false] {
         if let Err(why) = crate::prepare() {
@@ -101,7 +101,7 @@ fn both(test: impl Fn(Setup)) {
         }
         match Setup::new(is_lasting) {
             Ok(setup) => test(setup),
-            // A container forbids it, or `kernel.io_uring_disabled` does.
+            // A container or `kernel.io_uring_disabled` forbids io_uring.
             Err(error)
                 if [libc::ENOSYS, libc::EPERM, libc::EACCES]
                     .contains(&error.raw_os_error().unwrap_or_default()) =>
@@ -160,7 +160,7 @@ fn numbers(come: &[Come]) -> Vec<u16> {
 }
 
 #[test]
-fn a_packet_and_its_answer_come_in_one_turn() {
+fn a_packet_and_its_answer_take_one_turn() {
     both(|mut setup| {
         for number in 0..3 {
             setup.ask(number);
@@ -178,7 +178,7 @@ fn a_packet_and_its_answer_come_in_one_turn() {
 #[test]
 fn the_timer_ends_a_turn_at_its_time() {
     both(|mut setup| {
-        // Set by the first turn, later than the second's.
+        // The first turn sets the timer to a later time than the second.
         setup.ask(0);
         assert_eq!(numbers(&setup.turn(LONG).come), [0]);
         for _ in 0..2 {
@@ -193,7 +193,7 @@ fn the_timer_ends_a_turn_at_its_time() {
 }
 
 #[test]
-fn a_time_that_is_past_ends_a_turn_at_once() {
+fn a_deadline_in_the_past_ends_a_turn_at_once() {
     both(|mut setup| {
         assert!(
             setup
@@ -204,9 +204,10 @@ fn a_time_that_is_past_ends_a_turn_at_once() {
     });
 }
 
-/// Reports each refused packet with its place. The turn goes on to its end.
+/// Each refused packet is reported with its flow and direction. The turn continues until its
+/// deadline.
 #[test]
-fn a_device_that_is_down_refuses() {
+fn a_device_that_is_down_refuses_packets() {
     both(|mut setup| {
         let down = setup.namespace.inside(|| Interface::new(DEVICE)?.down());
         down.expect("root of a namespace may");
@@ -224,9 +225,10 @@ fn a_device_that_is_down_refuses() {
     });
 }
 
-/// Whether a read had taken it before the end or not, in the order in which the host sent it.
+/// Holds for packets that a read had taken before the end and for others, in the order in which the
+/// host sent them.
 #[test]
-fn packets_after_the_last_turn_are_left_in_the_device() {
+fn packets_after_the_last_turn_remain_in_the_device() {
     both(|mut setup| {
         assert!(setup.turn(Duration::from_millis(1)).is_then);
         for number in 0..20 {
@@ -254,9 +256,9 @@ fn a_device_does_not_block_after_the_end() {
     });
 }
 
-/// More packets than rooms, and more requests than one call takes.
+/// Sends more packets than there are buffers, and more requests than one call takes.
 #[test]
-fn a_burst_larger_than_the_rooms_loses_nothing() {
+fn a_burst_larger_than_the_buffers_loses_nothing() {
     const BURST: u16 = 3 * ROOMS + 7;
     both(|mut setup| {
         for number in 0..BURST {
@@ -280,9 +282,9 @@ fn a_burst_larger_than_the_rooms_loses_nothing() {
     });
 }
 
-/// Every packet is of the device at which it came.
+/// Each packet is reported with the device at which it arrived.
 #[test]
-fn devices_are_told_apart() {
+fn packets_are_attributed_to_their_devices() {
     both(|setup| {
         let Setup {
             exchange,
@@ -309,9 +311,10 @@ fn devices_are_told_apart() {
     });
 }
 
-/// A run starts programs while it has one: `dc` says that a mapping is not copied (proc_pid_smaps(5)).
+/// A run starts programs while it has a ring. The flag `dc` marks a mapping that is not copied by
+/// fork (proc_pid_smaps(5)).
 #[test]
-fn a_child_has_no_part_of_the_ring() {
+fn a_child_process_does_not_inherit_the_ring() {
     both(|setup| {
         let maps = std::fs::read_to_string("/proc/self/smaps").expect("it can be read");
         let mut lines = maps.lines();

@@ -1,5 +1,6 @@
-//! Processes that must not outlive us: programs of the user's in a PID namespace of their own (pid_namespaces(7)), whose
-//! first process is ours; the kernel kills all others when that one ends.
+//! Programs of the user that must not outlive this process. Each runs in a PID namespace
+//! (pid_namespaces(7)) whose first process is ours; the kernel kills all others when that process
+//! ends.
 
 use std::{
     io,
@@ -20,23 +21,30 @@ use rustix::{
 use super::names;
 use crate::kernel::descriptors;
 
-/// A program, and all that it starts.
+/// A program and its descendants.
 #[derive(Debug)]
 pub struct Contained {
     pub child: Child,
-    /// Whether the program has the table of names that it was to have.
+    /// Whether the program has its table of host names.
     pub has_names: bool,
-    /// How it ended, from the first process of its namespace; none without one.
+    /// A pipe from the first process of the namespace, which writes the exit status to it; `None`
+    /// without a namespace.
     status: Option<OwnedFd>,
 }
 
-/// Starts a program. It is killed when the calling thread ends, and so is what it has started: even if we are killed
-/// (PR_SET_PDEATHSIG(2)), and even if these have put themselves into a session of their own. A thread can start one.
-/// Where the kernel permits no PID namespace, what has put itself into a session of its own lives on: [`Contained::is_apart`].
-/// `names` is the table that it reads in place of `/etc/hosts`, if the kernel lets it have one. With `passes_on` the first
-/// process of the namespace passes SIGTERM on to the program, which then needs no process group of its own.
+/// Starts a program.
+///
+/// The program and its descendants are killed when the calling thread ends, even if this process is
+/// killed (PR_SET_PDEATHSIG(2)) and even if they are in another session. A thread can start one
+/// program. If the kernel permits no PID namespace, descendants in another session survive: see
+/// [`Contained::is_apart`].
+///
+/// `names` replaces `/etc/hosts` for the program, if the kernel permits it. With `passes_on`, the
+/// first process of the namespace passes SIGTERM on to the program, which then needs no separate
+/// process group.
 pub fn start(command: &mut Command, names: String, passes_on: bool) -> io::Result<Contained> {
-    // SAFETY: a new PID namespace for the children of this thread touches no descriptor and no memory.
+    // SAFETY: a new PID namespace for the children of this thread touches no descriptor and no
+    // memory.
     let is_apart = unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.is_ok();
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let report = writer.as_raw_fd();
@@ -60,19 +68,19 @@ pub fn start(command: &mut Command, names: String, passes_on: bool) -> io::Resul
     let child = command.spawn()?;
     Ok(Contained {
         child,
-        // It has started, so that nothing more will be said.
+        // The program has been executed, so nothing more will be written.
         has_names: rustix::io::read(&heard, &mut [0; 1]) == Ok(1),
         status: is_apart.then_some(reader),
     })
 }
 
 impl Contained {
-    /// Whether it has a PID namespace of its own, so that nothing of it can stay behind.
+    /// Whether it has a separate PID namespace, so that no descendant survives.
     pub const fn is_apart(&self) -> bool {
         self.status.is_some()
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if it has ended.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);
@@ -82,7 +90,7 @@ impl Contained {
             .status
             .as_ref()
             .map(|from| rustix::io::read(from, &mut octets));
-        // The first process was killed, and the program with it, where it says nothing.
+        // Without a report, the first process was killed, and the program with it.
         Ok(Some(match told {
             Some(Ok(4)) => ExitStatus::from_raw(i32::from_ne_bytes(octets)),
             _ => status,
@@ -90,7 +98,7 @@ impl Contained {
     }
 }
 
-/// The first process of the namespace becomes two: the one that stays, and the program.
+/// Forks the first process of the namespace: the parent stays, the child becomes the program.
 fn divide(report: RawFd, passes_on: bool) -> io::Result<()> {
     // SAFETY: the process has one thread.
     match unsafe { libc::fork() } {
@@ -100,7 +108,7 @@ fn divide(report: RawFd, passes_on: bool) -> io::Result<()> {
     }
 }
 
-/// The program, for [`pass_on`].
+/// The program's process identifier, for [`pass_on`].
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn pass_on(signal: libc::c_int) {
@@ -108,12 +116,12 @@ extern "C" fn pass_on(signal: libc::c_int) {
     unsafe { libc::kill(PROGRAM.load(Ordering::Relaxed), signal) };
 }
 
-/// Waits for the program and whatever loses its parent, says how the program ended, and ends.
+/// Waits for the program and for orphans, reports the program's status, and exits.
 fn stay(program: libc::pid_t, report: RawFd, passes_on: bool) -> ! {
     PROGRAM.store(program, Ordering::Relaxed);
     // SAFETY: system calls on numbers and on locals.
     unsafe {
-        // They are the program's.
+        // These signals are meant for the program.
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
             libc::signal(signal, libc::SIG_IGN);
         }
@@ -121,7 +129,8 @@ fn stay(program: libc::pid_t, report: RawFd, passes_on: bool) -> ! {
             let handler: extern "C" fn(libc::c_int) = pass_on;
             libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
         }
-        // Of what was open nothing may be held: whoever reads the other end waits for it to be closed.
+        // No inherited descriptor may stay open: readers of the other ends wait until they are
+        // closed.
         libc::dup2(report, 3);
         libc::syscall(libc::SYS_close_range, 4, libc::c_uint::MAX, 0);
         loop {
@@ -138,19 +147,20 @@ fn stay(program: libc::pid_t, report: RawFd, passes_on: bool) -> ! {
     }
 }
 
-/// Whether a call succeeds in a process of its own, which then ends. The calling process must have one thread.
+/// Whether a call succeeds in a child process. The calling process must have one thread.
 pub fn succeeds_elsewhere(call: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
-    // SAFETY: the process has one thread, as the caller says, so that nothing is held by another.
+    // SAFETY: the process has one thread (condition of the caller), so no other thread holds a
+    // lock.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             let failed = call().is_err();
-            // SAFETY: nothing of ours is to be cleaned up twice.
+            // SAFETY: exits without running destructors, which belong to the parent.
             unsafe { libc::_exit(failed.into()) }
         }
         child => {
             let mut status = 0;
-            // SAFETY: it waits for our own child, and writes its status to a local.
+            // SAFETY: waits for our child, and writes its status to a local.
             while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {

@@ -1,5 +1,5 @@
-//! Network interfaces: TUN devices (Linux `Documentation/networking/tuntap.rst`) and what an
-//! interface is told (netdevice(7)).
+//! Network interfaces: TUN devices (Linux `Documentation/networking/tuntap.rst`), and configuration
+//! of interfaces (netdevice(7)).
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,7 +14,7 @@ use serde::Serialize;
 /// Ethtool commands (`linux/ethtool.h`): scatter-gather, and segmentation in software.
 const ETHTOOL_SSG: u32 = 0x19;
 const ETHTOOL_SGSO: u32 = 0x24;
-/// The same file's: what is on.
+/// Queries of the same file.
 const ETHTOOL_GRXCSUM: u32 = 0x14;
 const ETHTOOL_GTXCSUM: u32 = 0x16;
 const ETHTOOL_GSG: u32 = 0x18;
@@ -25,7 +25,7 @@ const ETHTOOL_GGRO: u32 = 0x2b;
 /// `ETH_FLAG_LRO` in the answer to `ETHTOOL_GFLAGS`.
 const FLAG_LRO: u32 = 1 << 15;
 
-/// The number of an ioctl as the C library takes it, which differs between C libraries.
+/// The type of an ioctl number, which differs between C libraries.
 type Request = libc::Ioctl;
 
 /// `struct in6_ifreq` (`linux/ipv6.h`).
@@ -43,27 +43,28 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// What an interface leaves to its driver or to the hardware, by the names of ethtool(8); `None` where it does not tell.
+/// Offloads of an interface to its driver or hardware, by the names of ethtool(8); `None` if the
+/// interface does not report one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Offloads {
-    /// Checksums of what comes are verified there.
+    /// Verification of received checksums.
     pub rx_checksum: Option<bool>,
-    /// Checksums of what leaves are computed there.
+    /// Computation of transmitted checksums.
     pub tx_checksum: Option<bool>,
-    /// Packets may be in several pieces.
+    /// Packets in several fragments of memory.
     pub scatter_gather: Option<bool>,
-    /// It cuts up what TCP has handed over as one.
+    /// TCP segmentation by the interface.
     pub tso: Option<bool>,
-    /// The kernel does so, before the driver.
+    /// Segmentation by the kernel, before the driver.
     pub gso: Option<bool>,
-    /// The kernel merges segments that come.
+    /// Merging of received segments by the kernel.
     pub gro: Option<bool>,
-    /// The hardware does so.
+    /// Merging of received segments by the hardware.
     pub lro: Option<bool>,
 }
 
-/// A TUN device of the calling thread's namespace: IP packets without a header of its own. It vanishes
-/// with the descriptor.
+/// Opens a TUN device of the calling thread's namespace: IP packets without a packet information
+/// header. The device vanishes with the descriptor.
 pub fn open_tun(name: &str) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -78,14 +79,14 @@ pub fn open_tun(name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Which interface it is: it may have several names.
+/// Identity of an interface, which may have several names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     pub index: i32,
     pub is_loopback: bool,
 }
 
-/// What an interface of the calling thread's namespace is told.
+/// An interface of the calling thread's namespace, for configuration.
 pub struct Interface {
     name: String,
     v4: OwnedFd,
@@ -107,7 +108,7 @@ impl Interface {
         Ok(request)
     }
 
-    /// An IPv4 address with its network of `prefix` bits.
+    /// Sets an IPv4 address and its prefix length.
     pub fn address_v4(&self, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
         let mask = Ipv4Addr::from_bits(u32::MAX << (32 - prefix));
         for (what, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
@@ -118,7 +119,7 @@ impl Interface {
         Ok(())
     }
 
-    /// An IPv6 address with its network of `prefix` bits.
+    /// Adds an IPv6 address with its prefix length.
     pub fn address_v6(&self, address: Ipv6Addr, prefix: u32) -> io::Result<()> {
         let mut request = In6Ifreq {
             address: address.octets(),
@@ -130,7 +131,7 @@ impl Interface {
         unsafe { ioctl(&socket, libc::SIOCSIFADDR as Request, &mut request) }
     }
 
-    /// The largest packet, in bytes.
+    /// Sets the largest packet, in bytes.
     pub fn mtu(&self, bytes: i32) -> io::Result<()> {
         self.tell(libc::SIOCSIFMTU as Request, |request| {
             request.ifr_ifru.ifru_mtu = bytes;
@@ -138,13 +139,14 @@ impl Interface {
         .map(drop)
     }
 
-    /// How many packets may wait in the device. By rtnetlink(7), since the ioctl is not for root of a user namespace.
+    /// Sets the length of the device's queue. Uses rtnetlink(7), since root of a user namespace may
+    /// not use the ioctl.
     pub fn queue_length(&self, packets: u32) -> io::Result<()> {
         const IFLA_TXQLEN: u16 = 13;
         self.set_link(IFLA_TXQLEN, packets)
     }
 
-    /// How many segments the kernel's TCP may hand over as one packet, which is cut up before it leaves.
+    /// Sets how many segments the kernel's TCP may pass down as one packet (TSO burst).
     pub fn merged_segments(&self, segments: u32) -> io::Result<()> {
         const IFLA_GSO_MAX_SEGS: u16 = 40;
         self.set_link(IFLA_GSO_MAX_SEGS, segments)
@@ -161,7 +163,7 @@ impl Interface {
         ask(RTM_SETLINK, REQUEST_AND_ACK, &body)
     }
 
-    /// Which interface it is.
+    /// The identity of the interface.
     pub fn identity(&self) -> io::Result<Identity> {
         Ok(Identity {
             index: self.index()?,
@@ -181,8 +183,9 @@ impl Interface {
         Ok(unsafe { found.ifr_ifru.ifru_ifindex })
     }
 
-    /// Makes a congestion control a property of the route to the network of `address` (`linux/rtnetlink.h`, `RTAX_CC_ALGO`): of every
-    /// connection over it. The route is the one that the kernel has made with the address.
+    /// Sets the congestion control of the route to the network of `address` (`linux/rtnetlink.h`,
+    /// `RTAX_CC_ALGO`), and so of all connections over it. The kernel created this route with the
+    /// address.
     pub fn route_control(&self, address: &[u8], prefix: u32, control: &str) -> io::Result<()> {
         const RTM_NEWROUTE: u16 = 24;
         /// Request, acknowledge, replace, create.
@@ -202,7 +205,7 @@ impl Interface {
         body.extend(attribute_of(destination, &network));
         body.extend(attribute_of(device, &self.index()?.to_ne_bytes()));
         if is_v6 {
-            // What the kernel gives the routes that come with an address.
+            // The priority that the kernel gives to routes created with an address.
             body.extend(attribute_of(priority, &256_u32.to_ne_bytes()));
         } else {
             body.extend(attribute_of(preferred, address));
@@ -212,7 +215,7 @@ impl Interface {
         ask(RTM_NEWROUTE, REPLACE, &body)
     }
 
-    /// An address besides those that it has, of itself alone.
+    /// Adds an address, with a prefix of its full length.
     pub fn further_address(&self, address: IpAddr) -> io::Result<()> {
         const RTM_NEWADDR: u16 = 20;
         /// Request, acknowledge, create.
@@ -229,13 +232,14 @@ impl Interface {
         ask(RTM_NEWADDR, CREATE, &body)
     }
 
-    /// A route over it: to one address, or to every one, in a table of that number or in `main`. Packets leave with `source`.
+    /// Adds a route over the interface, to one address or to all, in table number `table` or in
+    /// `main`. `source` is the preferred source address.
     pub fn route(&self, to: Option<IpAddr>, source: IpAddr, table: Option<u32>) -> io::Result<()> {
         const RTM_NEWROUTE: u16 = 24;
         /// Request, acknowledge, replace, create.
         const REPLACE: u16 = 0x505;
         const MAIN: u32 = 254;
-        /// `RT_TABLE_COMPAT`: the attribute says which.
+        /// `RT_TABLE_COMPAT`: the table number is in the attribute.
         const ATTRIBUTE: u8 = 252;
         let [destination, device, preferred, table_number] = [1, 4, 7, 15];
         let [by_administrator, of_link, global, unicast] = [4, 253, 0, 1];
@@ -267,7 +271,8 @@ impl Interface {
         ask(RTM_NEWROUTE, REPLACE, &body)
     }
 
-    /// Every packet is one that a wire would carry.
+    /// Disables segmentation offload and scatter-gather, so that packets have the size that a wire
+    /// would carry.
     pub fn offloads_off(&self) -> io::Result<()> {
         for command in [ETHTOOL_SGSO, ETHTOOL_SSG] {
             let mut value = EthtoolValue { command, data: 0 };
@@ -278,7 +283,7 @@ impl Interface {
         Ok(())
     }
 
-    /// What of that is on.
+    /// Which offloads are on.
     pub fn offloads(&self) -> Offloads {
         let get = |command: u32| {
             let mut value = EthtoolValue { command, data: 0 };
@@ -308,7 +313,7 @@ impl Interface {
         .map(drop)
     }
 
-    /// Takes it down.
+    /// Takes the interface down.
     #[cfg(test)]
     pub fn down(&self) -> io::Result<()> {
         let flags = self.flags()?;
@@ -320,17 +325,17 @@ impl Interface {
     }
 }
 
-/// Which packets a rule is for.
+/// Packets that a routing rule matches.
 #[derive(Debug)]
 pub enum Selector {
-    /// Those with this source.
+    /// Packets with this source address.
     From(IpAddr),
-    /// Those to this address whose port there, or here, is in a range.
+    /// Packets to this address whose destination or source port lies in a range.
     PortThere([u16; 2], IpAddr),
     PortHere([u16; 2], IpAddr),
 }
 
-/// Makes the routing table of that number the one for some packets (ip-rule(8), `linux/fib_rules.h`).
+/// Adds a rule: table number `table` routes the matching packets (ip-rule(8), `linux/fib_rules.h`).
 pub fn rule(is_v6: bool, priority: u32, table: u32, packets: &Selector) -> io::Result<()> {
     const RTM_NEWRULE: u16 = 32;
     /// Request, acknowledge, create.
@@ -384,7 +389,7 @@ fn attribute_of(kind: u16, value: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Asks the kernel by rtnetlink(7), and waits for its answer.
+/// Sends a request by rtnetlink(7), and waits for the answer.
 fn ask(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
     // `struct nlmsghdr`.
     let len = u32::try_from(16 + body.len()).expect("messages here are short");
@@ -402,7 +407,7 @@ fn ask(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
     rustix::io::write(&socket, &message)?;
     let mut answer = [0; 256];
     rustix::io::read(&socket, &mut answer)?;
-    // `struct nlmsgerr` behind the header: 0, or an error number below it.
+    // `struct nlmsgerr` follows the header: 0, or a negative error number.
     match i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]) {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(-error)),
@@ -430,7 +435,7 @@ fn named(name: &str) -> libc::ifreq {
 
 fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
     let mut data = [0; 14];
-    // Behind two octets of the port.
+    // The port takes two octets.
     for (to, from) in data[2..6].iter_mut().zip(address.octets()) {
         *to = libc::c_char::from_ne_bytes([from]);
     }
@@ -441,10 +446,10 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
 }
 
 /// # Safety
-/// `argument` must be what `request` reads and writes.
+/// `argument` must have the type that `request` reads and writes.
 unsafe fn ioctl<T>(fd: &impl AsFd, request: Request, argument: &mut T) -> io::Result<()> {
     let fd = fd.as_fd().as_raw_fd();
-    // SAFETY: the descriptor is open, and the caller answers for the argument.
+    // SAFETY: the descriptor is open, and the caller guarantees the type of the argument.
     let answer = unsafe { libc::ioctl(fd, request, std::ptr::from_mut(argument)) };
     if answer < 0 {
         return Err(io::Error::last_os_error());

@@ -1,20 +1,23 @@
-//! A table of names for a program of its own: mounted over `/etc/hosts` in its mount namespace (mount_namespaces(7)), so that nobody
-//! else sees it and nothing of it stays.
+//! A table of host names for one program: mounted over `/etc/hosts` in the program's mount
+//! namespace (mount_namespaces(7)), so that no other process sees it and it vanishes with the
+//! program.
 
 use std::{ffi::CStr, io, ptr};
 
 const TABLE: &CStr = c"/etc/hosts";
-/// Where the table's file system stands while the table is put in its place. What is below it there is visible again afterwards.
+/// Temporary mount point of the table's file system. Its former content is visible again
+/// afterwards.
 const ASIDE: &CStr = c"/proc";
 const WRITTEN: &CStr = c"/proc/hosts";
 
-/// Gives the calling process the table. Between fork and exec it may be called.
+/// Gives the table to the calling process. Safe between fork and exec.
 pub fn give(table: &[u8]) -> io::Result<()> {
-    // SAFETY: system calls on constant names that end with zero; a process of one thread gets mounts of its own.
+    // SAFETY: system calls on constant, zero-terminated names; a process of one thread gets a mount
+    // namespace.
     unsafe {
         done(libc::access(TABLE.as_ptr(), libc::F_OK))?;
         done(libc::unshare(libc::CLONE_NEWNS))?;
-        // Mounts made here are not seen outside; those made outside still are here.
+        // Mounts made here do not propagate outside; mounts made outside still appear here.
         mount(None, c"/", None, libc::MS_REC | libc::MS_SLAVE)?;
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         mount(Some(c"tmpfs"), ASIDE, Some(c"tmpfs"), flags)?;
@@ -40,11 +43,11 @@ fn mount(
 
 fn write(table: &[u8]) -> io::Result<()> {
     let mode = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC;
-    // SAFETY: system calls on a constant name, on a descriptor that is open, and on octets that are there.
+    // SAFETY: system calls on a constant name, an open descriptor and valid memory.
     unsafe {
         let file = libc::open(WRITTEN.as_ptr(), mode, 0o644);
         done(file)?;
-        // Whatever the mask is, any user's program reads it.
+        // Any user's program can read the table, whatever the umask is.
         let readable = done(libc::fchmod(file, 0o644));
         let written = libc::write(file, table.as_ptr().cast(), table.len());
         libc::close(file);

@@ -6,11 +6,11 @@ use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
 };
 
-/// Octets that stand before every frame here: `struct virtio_net_hdr` (`linux/virtio_net.h`), by which the kernel
-/// tells of checksums not computed yet, and is told.
+/// Octets of `struct virtio_net_hdr` (`linux/virtio_net.h`) before every frame here. It marks
+/// checksums that are not computed yet, in both directions.
 pub const OFFLOAD_HEADER: usize = 10;
 
-/// What a socket has not been able to hold since it was last asked.
+/// `struct tpacket_stats`.
 #[repr(C)]
 #[derive(Default)]
 struct Statistics {
@@ -18,19 +18,20 @@ struct Statistics {
     drops: u32,
 }
 
-/// A socket that hears all that arrives at an interface of the calling thread's namespace, and none of what leaves it.
+/// Opens a socket that receives all frames arriving at an interface of the calling thread's
+/// namespace, and none that leave it.
 pub fn open(interface: &str) -> io::Result<OwnedFd> {
     let all = u16::try_from(libc::ETH_P_ALL)
         .expect("a number of 16 bits")
         .to_be();
-    // Of no protocol yet, so that nothing is heard before it is bound.
+    // Protocol 0, so that nothing is received before the socket is bound.
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: `socket` takes numbers and returns a new descriptor.
     let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let name = CString::new(interface)?;
     // SAFETY: the name ends with a zero.
@@ -71,7 +72,7 @@ pub fn open(interface: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Frames that the socket could not hold since it was last asked.
+/// Frames dropped by the socket since the last call.
 pub fn drops(socket: &impl AsFd) -> io::Result<u64> {
     let mut statistics = Statistics::default();
     let mut len = size_of_in_socklen(&statistics);
@@ -96,7 +97,8 @@ fn size_of_in_socklen<T>(_: &T) -> libc::socklen_t {
 }
 
 fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the options of this module read what is passed with them: an int, or a `struct packet_mreq`.
+    // SAFETY: the options of this module read the type passed with them: an int, or a `struct
+    // packet_mreq`.
     let answer = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

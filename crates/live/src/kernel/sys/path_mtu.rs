@@ -1,11 +1,12 @@
-//! Whether a socket of UDP fragments what it sends.
+//! Fragmentation of the datagrams of a UDP socket.
 
 use std::{io, os::fd::AsFd};
 
 use super::tcp_info::set;
 
-/// Every datagram leaves whole, with "don't fragment", whatever is known of the path, as in the simulator: the kernel would
-/// fragment those that a router has reported.
+/// Sends every datagram unfragmented, with "don't fragment", whatever path MTU is known, as in the
+/// simulator: the kernel would fragment datagrams to a destination for which a router has reported
+/// a smaller MTU.
 pub fn ignore(socket: &impl AsFd, is_v6: bool) -> io::Result<()> {
     if is_v6 {
         set(

@@ -1,4 +1,4 @@
-//! How soon a thread runs once it has something to do.
+//! Scheduling latency of threads.
 
 use std::{io, num::NonZeroU64};
 
@@ -18,18 +18,20 @@ struct Attributes {
 #[expect(clippy::cast_possible_truncation, reason = "a small number")]
 const SIZE: u32 = size_of::<Attributes>() as u32;
 
-/// The shortest slice that the kernel takes, in nanoseconds (Linux 6.12: 0.1 ms).
+/// The shortest slice that the kernel accepts, in nanoseconds (Linux 6.12: 0.1 ms).
 const SLICE: u64 = 100_000;
 
-/// The calling thread goes by the clock: it is woken as soon as it can be, without the right to a priority as far as
-/// that goes. What is late for all that is written down by whoever calls this.
+/// Makes the calling thread wake as early as possible, with the smallest timer slack and a high
+/// priority. Continues without the priority if it is not permitted; the caller records the
+/// remaining lateness.
 pub fn be_prompt() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let _ = prefer(-19);
 }
 
-/// The calling thread gets `nice`, and a short turn at a time: the fair scheduler then lets it run before threads with longer
-/// ones. Kernels before 6.12 take the first alone. Who may not have `nice` gets the short turn with the one that it has.
+/// Gives the calling thread nice value `nice` and a short slice: the fair scheduler runs it before
+/// threads with longer slices. Kernels before 6.12 ignore the slice. A thread without the right to
+/// `nice` gets the short slice with its present nice value.
 ///
 /// # Errors
 /// If the calling thread may not have `nice`.
@@ -38,13 +40,13 @@ pub fn prefer(nice: i32) -> io::Result<()> {
     if let Err(error) = &told
         && error.raw_os_error() == Some(libc::EPERM)
     {
-        // Before, nothing of it was set. A right to it is not needed for what stays as it is.
+        // The kernel refused both values. The present nice value needs no right.
         set(present()?)?;
     }
     told
 }
 
-/// What the calling thread has.
+/// The present nice value.
 fn present() -> io::Result<i32> {
     rustix::process::getpriority_process(None).map_err(Into::into)
 }
@@ -91,7 +93,7 @@ mod tests {
             deadline: 0,
             period: 0,
         };
-        // SAFETY: the system call writes the structure, whose size it is told.
+        // SAFETY: the system call writes the structure, whose size is passed.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_sched_getattr,
@@ -105,14 +107,15 @@ mod tests {
         (attributes.nice, attributes.runtime)
     }
 
-    /// Fails where a thread without the right to a priority does not get the short turn either. A kernel that knows no
-    /// slices tells of none, before and after.
+    /// Detects a thread that gets no short slice because it has no right to a priority. A kernel
+    /// without slices reports none, before and after.
     #[test]
-    fn who_may_have_no_priority_has_short_turns() {
-        /// Anybody without rights.
+    fn a_thread_without_rights_gets_a_short_slice() {
+        /// A user identifier without rights.
         const NOBODY: libc::c_long = 65_534;
         let thread = std::thread::spawn(|| {
-            // SAFETY: of this thread alone; the library's function is for all of them.
+            // SAFETY: the system call affects this thread alone; the library's function affects all
+            // threads.
             unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
             let (nice, _) = of_this_thread();
             if prefer(nice - 10).is_ok() {

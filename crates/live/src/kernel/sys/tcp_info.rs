@@ -1,4 +1,4 @@
-//! What the kernel says of a TCP connection: `TCP_INFO` (tcp(7), `struct tcp_info` of `linux/tcp.h`).
+//! The kernel's state of a TCP connection: `TCP_INFO` (tcp(7), `struct tcp_info` of `linux/tcp.h`).
 
 use std::{
     io,
@@ -7,44 +7,44 @@ use std::{
 
 use anabranch_tcp::CongestionState;
 
-/// As much of the structure as is looked at; a kernel that knows less writes less, and what it does not
-/// know is 0.
+/// The part of the structure that is read. An older kernel writes less; the rest is 0.
 const SIZE: usize = 248;
 
-/// A connection as the kernel sees it.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpInfo {
     /// `TCP_ESTABLISHED` is 1.
     pub state: u8,
     /// `TCP_CA_…`: 0 open, 1 disorder, 2 congestion window reduced, 3 recovery, 4 loss.
     pub ca_state: u8,
-    /// What both ends agreed on: [`Self::TIMESTAMPS`], [`Self::SACK`], [`Self::WINDOW_SCALING`], [`Self::ECN`].
+    /// Options that both ends agreed on: [`Self::TIMESTAMPS`], [`Self::SACK`],
+    /// [`Self::WINDOW_SCALING`], [`Self::ECN`].
     pub options: u8,
     /// Payload of a full segment, in bytes.
     pub snd_mss: u32,
-    /// Segments out and not acknowledged, SACKed ones included.
+    /// Outstanding segments, SACKed ones included.
     pub unacked: u32,
-    /// Those of them that are reported, or, without SACK, duplicates that were counted.
+    /// Outstanding segments that are SACKed or, without SACK, the number of duplicate ACKs.
     pub sacked: u32,
-    /// Those of them that are marked lost.
+    /// Outstanding segments that are marked lost.
     pub lost: u32,
-    /// Those of them that have left again and are under way.
+    /// Retransmissions in flight.
     pub retrans: u32,
     /// Smoothed round-trip time in microseconds.
     pub rtt_us: u32,
-    /// Its variation in microseconds.
+    /// Round-trip time variation in microseconds.
     pub rttvar_us: u32,
     /// Retransmission timeout in microseconds.
     pub rto_us: u32,
-    /// Segments; above 2^30 before the first reduction.
+    /// Slow-start threshold in segments; above 2^30 before the first reduction.
     pub snd_ssthresh: u32,
-    /// Segments.
+    /// Congestion window in segments.
     pub snd_cwnd: u32,
     /// Retransmitted segments.
     pub total_retrans: u32,
-    /// Bytes per second; all ones without a rate.
+    /// Bytes per second; all ones without a pacing rate.
     pub pacing_rate: u64,
-    /// Bytes in order, once, that this end received.
+    /// Bytes received in order, each counted once.
     pub bytes_received: u64,
     /// Octets written and not yet sent.
     pub notsent_bytes: u32,
@@ -54,19 +54,20 @@ pub struct TcpInfo {
     pub data_segs_out: u32,
     /// Bytes per second.
     pub delivery_rate: u64,
-    /// Microseconds in which something was outstanding or waited to be sent.
+    /// Microseconds in which data was outstanding or waited to be sent.
     pub busy_us: u64,
-    /// Those of them in which the receive window held data back.
+    /// Busy time limited by the receive window.
     pub rwnd_limited_us: u64,
-    /// Those of them in which the send buffer did, as far as the kernel notices (`docs/concepts/tcp.md`).
+    /// Busy time limited by the send buffer, as far as the kernel notices (`docs/concepts/tcp.md`).
     pub sndbuf_limited_us: u64,
-    /// The send buffer takes nothing more: less than a third of it is free. Not from `TCP_INFO`.
+    /// Whether less than a third of the send buffer is free, so that it accepts nothing more. Not
+    /// from `TCP_INFO`.
     pub is_send_buffer_full: bool,
-    /// Duplicates that the peer reported (RFC 2883).
+    /// Duplicates reported by the peer (DSACK, RFC 2883).
     pub dsack_dups: u32,
     /// Timeouts (Linux 6.7 and later).
     pub total_rto: u16,
-    /// Whether the kernel says so.
+    /// Whether the kernel reports `total_rto`.
     pub knows_total_rto: bool,
 }
 
@@ -80,17 +81,17 @@ impl TcpInfo {
     /// Marks (RFC 3168).
     pub const ECN: u8 = 8;
 
-    /// Asks the kernel about a socket.
+    /// Queries the kernel about a socket.
     ///
     /// # Errors
-    /// If it is none of TCP.
+    /// If the socket is not a TCP socket.
     ///
     /// # Panics
-    /// Never: the offsets lie inside.
+    /// Never: the offsets lie inside the structure.
     pub fn of(socket: impl AsFd) -> io::Result<Self> {
         let mut octets = [0_u8; SIZE];
         let mut len = libc::socklen_t::try_from(SIZE).expect("a small number");
-        // SAFETY: the kernel writes at most `len` octets there, and says how many.
+        // SAFETY: the kernel writes at most `len` octets, and sets `len` to their number.
         let answer = unsafe {
             libc::getsockopt(
                 socket.as_fd().as_raw_fd(),
@@ -138,7 +139,7 @@ impl TcpInfo {
         })
     }
 
-    /// Segments that a recovery takes to be in the network (RFC 6675 §4, `SetPipe`).
+    /// Segments in the network, as recovery estimates them (RFC 6675 §4, `SetPipe`).
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         let gone = self.sacked.saturating_add(self.lost);
@@ -147,7 +148,8 @@ impl TcpInfo {
             .saturating_add(self.retrans)
     }
 
-    /// Bytes of data received in order: the kernel counts the end of the stream as one more (RFC 9293 §3.4).
+    /// Bytes of data received in order: the kernel counts the end of the stream as one more (RFC
+    /// 9293 §3.4).
     #[must_use]
     pub const fn data_received(&self) -> u64 {
         self.bytes_received
@@ -161,18 +163,19 @@ impl TcpInfo {
         matches!(state, 6 | 8 | 9 | 11)
     }
 
-    /// What congestion control is about.
+    /// The state of congestion control.
     #[must_use]
     pub const fn congestion_state(&self) -> CongestionState {
         CongestionState::of_tcp_info(self.ca_state, self.snd_cwnd < self.snd_ssthresh)
     }
 }
 
-/// Whether a writer that waits for room would go on waiting: `poll` calls a socket writable once less than two thirds of its send
-/// buffer are taken, by memory. Asked by `SO_MEMINFO` (`linux/sock_diag.h`), because `poll` itself would change what the
-/// kernel does. A kernel that says nothing has room.
+/// Whether a writer that waits for room would go on waiting: `poll` reports a socket as writable
+/// when less than two thirds of its send buffer, by memory, are used. Reads `SO_MEMINFO`
+/// (`linux/sock_diag.h`), because `poll` itself would change the kernel's behaviour. If the kernel
+/// does not answer, there is room.
 fn is_send_buffer_full(socket: &impl AsFd) -> bool {
-    /// `SK_MEMINFO_SNDBUF`, `SK_MEMINFO_WMEM_QUEUED`, and how many there are.
+    /// `SK_MEMINFO_SNDBUF`, `SK_MEMINFO_WMEM_QUEUED`, and the number of entries.
     const SNDBUF: usize = 3;
     const QUEUED: usize = 5;
     const COUNT: usize = 9;
@@ -197,10 +200,11 @@ pub fn set_max_segment(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)
 }
 
-/// Bounds the window that a socket offers (`TCP_WINDOW_CLAMP`, tcp(7)), and ends the tuning of its buffer, which would move
-/// the bound.
+/// Bounds the receive window of a socket (`TCP_WINDOW_CLAMP`, tcp(7)), and ends the tuning of its
+/// buffer, which would move the bound.
 pub fn set_window(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
-    // The kernel counts what packets take in memory, up to several times their payload, and doubles what it is given.
+    // The kernel counts the memory of packets, up to several times their payload, and doubles the
+    // value that it is given.
     let memory = bytes.saturating_mul(2);
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, memory).map_err(|error| {
         let what = "a `receive_window` of its own for a socket needs CAP_NET_ADMIN outside of user namespaces";
@@ -209,18 +213,20 @@ pub fn set_window(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
     bound_window(socket, bytes)
 }
 
-/// Bounds the window alone.
+/// Bounds the window without changing the buffer.
 pub fn bound_window(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
 }
 
-/// Lets a BPF program see what a socket receives (`SO_ATTACH_BPF`, socket(7)).
+/// Attaches a BPF program, which sees the packets that a socket receives (`SO_ATTACH_BPF`,
+/// socket(7)).
 pub fn attach_filter(socket: &impl AsFd, program: &impl AsFd) -> io::Result<()> {
     let program = program.as_fd().as_raw_fd();
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, program)
 }
 
-/// The cookie of the network namespace that a socket is in (`SO_NETNS_COOKIE`, Linux 5.14 and later).
+/// The cookie of the network namespace that a socket is in (`SO_NETNS_COOKIE`, Linux 5.14 and
+/// later).
 pub fn namespace_cookie(socket: &impl AsFd) -> io::Result<u64> {
     let mut cookie = 0_u64;
     let mut len = libc::socklen_t::try_from(size_of::<u64>()).expect("a small number");
@@ -261,9 +267,9 @@ pub(super) fn set(socket: &impl AsFd, level: i32, option: i32, value: i32) -> io
 mod tests {
     use super::*;
 
-    /// Fails for all that is not acknowledged.
+    /// Detects a count of all unacknowledged segments.
     #[test]
-    fn what_was_reported_or_lost_is_not_in_flight() {
+    fn sacked_and_lost_segments_are_not_in_flight() {
         let info = TcpInfo {
             unacked: 30,
             sacked: 9,

@@ -1,4 +1,5 @@
-//! Keys of flows whose packets others make: each is obeyed, or refused at its line.
+//! Keys of flows whose packets come from programs or interfaces: each key is applied, or refused at
+//! its line.
 
 use anabranch_scenario::{Resolved, ResolvedFlow};
 
@@ -8,7 +9,7 @@ use crate::plan::{
     settings::{self, has_interface},
 };
 
-/// Whether a flow that others' packets take says nothing that they do not obey.
+/// Checks that a flow of programs' or interfaces' packets has no key that would not be applied.
 pub fn check(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
     if has_interface(flow, resolved) {
         check_inline(flow)
@@ -17,14 +18,14 @@ pub fn check(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
     }
 }
 
-/// A flow between interfaces is a way alone: those who send are behind them.
+/// A flow between interfaces is only a path: the senders are beyond the interfaces.
 fn check_inline(flow: &ResolvedFlow) -> Result<(), Refusal> {
     const WAY: [&str; 8] = [
         "from",
         "to",
         "route",
         "return_route",
-        // As long as they are what they are without.
+        // Permitted at their default values.
         "count",
         "start",
         "start_spread",
@@ -57,7 +58,7 @@ fn check_programs(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusa
     check_fec(flow)?;
     check_stack(flow, resolved)?;
     let kernel = settings::kernel_stack();
-    // One that is chosen is for a socket, and a kernel that chooses has nothing to obey.
+    // A window of fixed size belongs to a socket; with autotuning there is nothing to apply.
     if flow.stack.receive_autotuning != kernel.receive_autotuning {
         return refused(
             &["transport", "receive_window"],
@@ -89,7 +90,7 @@ fn check_programs(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusa
     Ok(())
 }
 
-/// Who sends decides when.
+/// Start and stop are determined by the sender.
 fn check_times(flow: &ResolvedFlow, why: &str) -> Result<(), Refusal> {
     let is_late = flow.start > anabranch_core::units::Instant::START;
     let given = [

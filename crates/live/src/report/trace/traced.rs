@@ -1,5 +1,5 @@
-//! What was told of a run, in order of time, and what follows from it: recoveries, windows, what was retransmitted and why, and what
-//! each segment acknowledged.
+//! The records of a run, ordered by time, and derived data: recoveries, windows, retransmissions
+//! with their causes, and the acknowledgments of each segment.
 
 use std::{collections::HashMap, fs};
 
@@ -23,42 +23,42 @@ use crate::{
     report::summary,
 };
 
-/// What was told of a run.
+/// The records of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Traced {
     pub(super) detail: Option<Detail>,
     pub(super) why_not: Option<String>,
-    /// The flows that were traced, in order.
+    /// The traced flows, in order.
     pub(super) flows: Vec<u32>,
-    /// In order of time.
+    /// Ordered by time.
     pub(super) records: Vec<Record>,
-    /// Where those of each flow are.
+    /// Indices of each flow's records.
     pub(super) places: HashMap<u32, Vec<usize>>,
     pub(super) lost: u64,
     pub(super) start_ns: u64,
 }
 
-/// A sender when a segment came to it, before it was handled. Windows are in segments.
+/// The state of a sender when a segment arrived, before it was processed. Windows are in segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// When.
+    /// The time of arrival.
     pub at: Instant,
     /// Index into the scenario's flows.
     pub flow: usize,
-    /// Which of the flow's connections, from 0.
+    /// The number of the connection in its flow, from 0.
     pub connection: u32,
     /// Octets of the stream that the segment acknowledges.
     pub acknowledged_bytes: u64,
-    /// Fast recoveries of the connection so far.
+    /// Fast recoveries of the connection before this segment.
     pub fast_recoveries: u32,
-    /// Expiries of its retransmission timer so far.
+    /// Retransmission timeouts of the connection before this segment.
     pub timeouts: u32,
-    /// How it was.
+    /// The record.
     pub record: Record,
 }
 
 impl Traced {
-    /// Whether all that happened to a flow was told.
+    /// Whether all events of a flow were recorded.
     #[must_use]
     pub fn tells_of(&self, flow: usize) -> bool {
         let number = u32::try_from(flow).unwrap_or(u32::MAX);
@@ -75,14 +75,14 @@ impl Traced {
         places.map(|place| &self.records[*place])
     }
 
-    /// When each fast recovery of a flow began.
+    /// The start of each fast recovery of a flow.
     pub fn recoveries(&self, flow: usize) -> impl Iterator<Item = Instant> {
         self.of_flow(flow)
             .filter(|record| begins_recovery(record))
             .map(|record| self.at(record))
     }
 
-    /// Writes into the flows' figures what only the trace tells: `fast_recoveries`.
+    /// Writes the figure that only the trace provides: `fast_recoveries`.
     pub fn fill_in(
         &self,
         flows: &mut Map<String, Value>,
@@ -103,7 +103,7 @@ impl Traced {
         }
     }
 
-    /// Puts what it tells into the log of packets, if one is kept.
+    /// Adds the traced data to the packet log, if there is one.
     pub fn note(&self, network: &mut Network<Frame>, resolved: &Resolved) {
         if let Some(log) = network.log_mut() {
             self.mark(log, resolved);
@@ -118,7 +118,8 @@ impl Traced {
         }
     }
 
-    /// For the summary: what was traced or why it was not, and how much was told of each flow.
+    /// Description for the summary: the extent of tracing or the reason why there was none, and
+    /// counts for each flow.
     #[must_use]
     pub fn described(&self, resolved: &Resolved, hosts: &[Option<LiveHost>]) -> Value {
         let of = |index: usize| {
@@ -155,7 +156,7 @@ impl Traced {
         })
     }
 
-    /// Every segment that a sender received, in order of time. Empty if segments were not traced.
+    /// Every segment that a sender received, ordered by time. Empty if segments were not traced.
     #[must_use]
     pub fn acknowledged(&self) -> Vec<Acknowledged> {
         if self.detail != Some(Detail::Segments) {
@@ -186,7 +187,7 @@ impl Traced {
         all
     }
 
-    /// What happened to the windows, as the simulator's log of them has it.
+    /// The changes of the windows, in the form of the simulator's log.
     fn windows(&self, resolved: &Resolved) -> Vec<WindowRow> {
         let mut rows = Vec::new();
         let mut open: HashMap<u64, Window> = HashMap::new();
@@ -194,7 +195,7 @@ impl Traced {
             let flow = &resolved.flows[record.flow as usize];
             let window = open.entry(record.socket).or_default();
             match record.kind {
-                // The first segment after a change finds what that has made of the window.
+                // The first segment after a change shows the resulting window.
                 Kind::Segment { .. } => {
                     for place in window.to_be_seen.drain(..) {
                         let row: &mut WindowRow = &mut rows[place];
@@ -206,7 +207,8 @@ impl Traced {
                 }
                 Kind::State { next } => {
                     for change in window.changes(record, next, flow) {
-                        // What it was before the reduction is noted where no other one is under way.
+                        // The kernel records the window before the reduction only if no other
+                        // reduction is in progress.
                         let is_first = change != WindowChange::Timeout || probes(record);
                         let before = match change {
                             WindowChange::Recovered | WindowChange::Undone => record.cwnd_before,
@@ -228,7 +230,8 @@ impl Traced {
         rows
     }
 
-    /// Says in the log of packets which were retransmitted, and why as far as the congestion state tells.
+    /// Marks retransmitted packets in the packet log, with the cause as far as the congestion state
+    /// determines it.
     fn mark(&self, log: &mut PacketLog, resolved: &Resolved) {
         for (index, flow) in resolved.flows.iter().enumerate() {
             let id = FlowId(u32::try_from(index).unwrap_or(u32::MAX));
@@ -237,7 +240,7 @@ impl Traced {
             });
             let mut by_number: HashMap<u32, Vec<&mut PacketRow>> = HashMap::new();
             for row in rows {
-                // A kernel's packets carry the numbers of TCP, which have 32 bits.
+                // Packets of a kernel carry TCP sequence numbers of 32 bits.
                 #[expect(clippy::cast_possible_truncation, reason = "sequence numbers")]
                 by_number.entry(row.sequence as u32).or_default().push(row);
             }
@@ -246,7 +249,7 @@ impl Traced {
                     continue;
                 };
                 let at = self.at(record);
-                // One record for what leaves as one; the packets of it are numbered one behind the other.
+                // One record covers a TSO burst, whose packets have consecutive numbers.
                 let mut number = first;
                 while end.wrapping_sub(number).cast_signed() > 0 {
                     let sent = by_number.get_mut(&number);
@@ -263,8 +266,9 @@ impl Traced {
     }
 }
 
-/// Of the packets with one number, in order of sending, the one that left again at `at`: the nearest of those that are not taken. The
-/// engine may have noted it sooner than the program did, or later. The first is no retransmitting.
+/// The packet that was retransmitted at `at`, among packets with one sequence number in order of
+/// sending: the nearest that is not assigned yet. The engine may have recorded it before or after
+/// the BPF program did. The first packet is the original.
 fn sent_again_at<'a>(at: Instant, rows: &'a mut [&mut PacketRow]) -> Option<&'a mut PacketRow> {
     let far = |row: &PacketRow| {
         at.saturating_since(row.sent)
@@ -275,14 +279,14 @@ fn sent_again_at<'a>(at: Instant, rows: &'a mut [&mut PacketRow]) -> Option<&'a 
     free.min_by_key(|row| far(row)).map(|row| &mut **row)
 }
 
-/// Marks retransmissions by their sequence numbers. Their cause is known from the trace alone.
+/// Marks retransmissions by their sequence numbers. Only the trace provides their causes.
 fn find_resent<'a>(rows: impl Iterator<Item = &'a mut PacketRow>, is_tcp: impl Fn(FlowId) -> bool) {
     let mut ends: HashMap<(ConnectionId, Direction), u32> = HashMap::new();
     for row in rows.filter(|row| is_tcp(row.flow)) {
         #[expect(clippy::cast_possible_truncation, reason = "sequence numbers")]
         let number = row.sequence as u32;
         let Some(end) = ends.get_mut(&(row.connection, row.direction)) else {
-            // The SYN, which has a number of its own.
+            // The SYN, which takes one sequence number.
             ends.insert((row.connection, row.direction), number.wrapping_add(1));
             continue;
         };
@@ -296,11 +300,12 @@ fn find_resent<'a>(rows: impl Iterator<Item = &'a mut PacketRow>, is_tcp: impl F
     }
 }
 
-/// Numbers of octets in the log of packets, where a flow is one connection: from the SYN on, so that the first of the stream is 1.
+/// Replaces sequence numbers in the packet log by stream offsets, for flows of one connection.
+/// Offsets count from the SYN, so the first octet of the stream is 1.
 fn number(log: &mut PacketLog, resolved: &Resolved) {
     let mut streams: HashMap<(FlowId, Direction), Numbers> = HashMap::new();
     for row in log.rows_mut() {
-        // Hidden flows have numbers behind those of the scenario.
+        // Hidden flows have higher numbers than the flows of the scenario.
         let Some(flow) = resolved.flows.get(row.flow.0 as usize) else {
             continue;
         };
@@ -316,21 +321,21 @@ fn number(log: &mut PacketLog, resolved: &Resolved) {
     }
 }
 
-/// The numbers of a stream, which have 32 bits.
+/// The sequence numbers of a stream, which have 32 bits.
 #[derive(Debug, Clone, Copy)]
 struct Numbers {
-    /// The highest so far, and where in the stream that is.
+    /// The highest number, and its offset in the stream.
     highest: (u32, u64),
 }
 
 impl Numbers {
-    /// With that of the SYN.
+    /// Starts with the number of the SYN.
     const fn from(first: u32) -> Self {
         Self {
             highest: (first, 0),
         }
     }
-    /// Where in the stream a number is; what is before its beginning is there.
+    /// The stream offset of a sequence number. A number before the start has offset 0.
     fn offset(&mut self, number: u32) -> u64 {
         let (highest, offset) = self.highest;
         let ahead = number.wrapping_sub(highest).cast_signed();
@@ -351,7 +356,8 @@ fn begins_recovery(record: &Record) -> bool {
     record.kind == Kind::State { next } && record.ca_state != next
 }
 
-/// How many packets a record says have left again. A FIN behind data has a number and no packet of its own.
+/// The number of retransmitted packets of a record. A FIN after data has a sequence number and no
+/// separate packet.
 fn sent_again(record: &Record) -> u32 {
     match record.kind {
         Kind::Again { first, end } => {
@@ -367,12 +373,13 @@ fn begins_loss(record: &Record) -> bool {
     record.kind == Kind::State { next }
 }
 
-/// Whether what is retransmitted probes the tail: no loss is being repaired.
+/// Whether a retransmission is a tail loss probe, because no loss recovery is in progress.
 fn probes(record: &Record) -> bool {
     !matches!(record.ca_state, CaState::Recovery | CaState::Loss)
 }
 
-/// Why a segment was retransmitted, as far as the state tells: in a recovery by what finds losses in it.
+/// The cause of a retransmission, as far as the state determines it: in a recovery, the flow's loss
+/// detection.
 fn cause(record: &Record, flow: &ResolvedFlow) -> RetransmitCause {
     let finds_by_time = flow.stack.sack && flow.stack.recovery == Recovery::Rack;
     match record.ca_state {
@@ -383,8 +390,8 @@ fn cause(record: &Record, flow: &ResolvedFlow) -> RetransmitCause {
     }
 }
 
-/// Segments that a host's kernel has merged before TCP looked at them: of these only one is told
-/// (`TCPBacklogCoalesce` of proc_net(5)).
+/// Segments that a host's kernel merged before TCP processed them; only one of several merged
+/// segments is recorded (`TCPBacklogCoalesce` of proc_net(5)).
 fn merged(host: Option<&LiveHost>) -> Option<Value> {
     let namespace = host?.namespace.as_ref()?;
     let table = namespace.inside(|| fs::read_to_string("/proc/thread-self/net/netstat"));
@@ -398,19 +405,19 @@ fn merged(host: Option<&LiveHost>) -> Option<Value> {
     Some(count.into())
 }
 
-/// The window of one connection, as far as it has been told.
+/// The window of one connection, as far as it was recorded.
 #[derive(Debug, Default)]
 struct Window {
     /// Rows whose window after the change is not known yet.
     to_be_seen: Vec<usize>,
-    /// ssthresh when the last reduction began.
+    /// ssthresh at the start of the last reduction.
     reduced_to: Option<u32>,
-    /// A probe of the tail has left since the state last changed.
+    /// Whether a tail loss probe was sent since the last change of state.
     has_probed: bool,
 }
 
 impl Window {
-    /// What a change of state means for the window.
+    /// The changes of the window that a change of state implies.
     fn changes(
         &mut self,
         record: &Record,
@@ -432,12 +439,13 @@ impl Window {
             CaState::Cwr if flow.stack.ecn != EcnMode::Off => changes.push(WindowChange::Mark),
             CaState::Open | CaState::Disorder if is_repairing => {
                 changes.push(WindowChange::Recovered);
-                // Nothing but an undo raises it before the next reduction.
+                // Only an undo raises it before the next reduction.
                 if record.ssthresh > self.reduced_to.unwrap_or(u32::MAX) {
                     changes.push(WindowChange::Undone);
                 }
             }
-            // In CWR without marks or a probe it is a queue of the host itself, which nothing here names.
+            // CWR without marks or a probe has its cause in a queue of the host, for which there is
+            // no name here.
             CaState::Open | CaState::Disorder | CaState::Cwr => {}
         }
         if matches!(next, CaState::Recovery | CaState::Loss | CaState::Cwr) {
@@ -452,7 +460,7 @@ impl Window {
 #[derive(Debug, Default)]
 struct Connections {
     all: HashMap<u64, Connection>,
-    /// Of each flow.
+    /// The number of connections of each flow.
     begun: HashMap<u32, u32>,
 }
 
@@ -471,7 +479,8 @@ impl Connections {
             let next = begun.entry(record.flow).or_default();
             let number = *next;
             *next += 1;
-            // Nothing is acknowledged before the first record but the SYN, and that only once its answer is there.
+            // Before the first record only the SYN can be acknowledged, and only after the SYN-ACK
+            // has arrived.
             let first = record
                 .snd_una
                 .wrapping_add(u32::from(record.state == SYN_SENT));
@@ -515,10 +524,10 @@ mod tests {
         }
     }
 
-    /// Fails for one that compares numbers that have wrapped, takes an acknowledgment for a SYN, or the same number of another
-    /// connection for a copy.
+    /// Detects a comparison that does not wrap, an ACK that is taken for a SYN, and an equal number
+    /// of another connection that is taken for a copy.
     #[test]
-    fn octets_that_were_sent_before_are_a_retransmission() {
+    fn octets_sent_before_are_a_retransmission() {
         let last = u64::from(u32::MAX);
         let mut rows = [
             (last - 1, 0, false),
@@ -547,16 +556,16 @@ mod tests {
         assert!(!other.retransmission);
     }
 
-    /// Fails where the earliest is taken: an original, or the last retransmitting but one.
+    /// Detects a search that takes the earliest packet: an original, or an earlier retransmission.
     #[test]
-    fn what_was_sent_again_is_the_nearest() {
+    fn a_retransmission_is_the_nearest_packet() {
         let micros = |micros| Instant::START + Duration::from_micros(micros);
         let mut rows = [0, 2000, 4000].map(|sent| PacketRow {
             sent: micros(sent),
             ..row(77, 1000)
         });
         let mut rows: Vec<&mut PacketRow> = rows.iter_mut().collect();
-        // The engine took it before the program told of it; then after that.
+        // The engine recorded the packet before the program did, then after it.
         for (at, sent) in [(4020, Some(4000)), (1950, Some(2000)), (4100, None)] {
             let found = sent_again_at(micros(at), &mut rows);
             let found = found.map(|row| {

@@ -1,7 +1,7 @@
-//! Shared by the tests of live runs.
+//! Shared parts of the tests of live runs.
 //!
-//! Ignored tests run in a Linux kernel in virtual time: `tests/guest/test_crates.py` starts them there. Packets leave on time, so
-//! that no run is tainted or repeated.
+//! Ignored tests run in a Linux kernel in virtual time: `tests/guest/test_crates.py` starts them
+//! there. Packets leave on time, so that no run is tainted or repeated.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use anabranch_live::{Error, Finished, Frame, Limits, Live};
 use anabranch_path::host::{Arrived, Departing, Host};
 use anabranch_scenario::{Extensions, Resolved, Scenario};
 
-/// Whether the machine lets us run live. Where it does not the test says why, and may pass unless `ANABRANCH_LIVE=required`.
+/// Whether the machine permits live runs. If not, reports the reason; the test may pass unless
+/// `ANABRANCH_LIVE=required`.
 pub fn may_run() -> bool {
     let Err(why) = anabranch_live::prepare() else {
         return true;
@@ -37,27 +38,27 @@ pub fn exact(done: Result<Finished, Error>) -> Result<Finished, Error> {
     done
 }
 
-/// A scenario for a live run, as if it stood in `file`.
+/// A scenario for a live run, as if read from `file`.
 pub fn resolve(text: &str, file: &Path, extensions: Extensions) -> Resolved {
     Scenario::parse(text, &file.to_string_lossy(), &extensions.live(true))
         .and_then(|scenario| scenario.resolve(None))
         .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Nothing taints a run.
+/// Limits that no run exceeds.
 pub const NO_LIMITS: Limits = Limits {
     p99_lateness_ms: 1e6,
     max_lateness_ms: 1e6,
     io_drops: u64::MAX,
 };
 
-/// What a wrong system does otherwise than the right one.
+/// The deviation of a wrong system from the right one.
 pub trait Fault: std::fmt::Debug + Send {
-    /// A packet comes.
+    /// Handles an arriving packet.
     fn on_packet(&mut self, right: &mut dyn Host<Frame>, now: Instant, packet: Arrived<'_, Frame>) {
         right.on_packet(now, packet);
     }
-    /// One is to leave.
+    /// Returns the next packet to be sent.
     fn poll_transmit(
         &mut self,
         right: &mut dyn Host<Frame>,
@@ -67,7 +68,7 @@ pub trait Fault: std::fmt::Debug + Send {
     }
 }
 
-/// The right system, but for its fault.
+/// The right system with a fault.
 #[derive(Debug)]
 pub struct Wrong<F> {
     pub right: Box<dyn Host<Frame>>,

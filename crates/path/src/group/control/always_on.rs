@@ -1,5 +1,5 @@
-//! All members stay on: what there is to compare with. Nothing is measured and nothing is told, as in
-//! static aggregation (IEEE 802.1AX-2014 §6.3.1: links that are aggregated without LACP).
+//! All members stay on, as a reference. Nothing is measured and no LACPDU is sent, as in static
+//! aggregation (IEEE 802.1AX-2014 §6.3.1: links that are aggregated without LACP).
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -21,21 +21,21 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// There is nothing to set.
+/// No parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {}
 
 impl ControlParams for Params {}
 
-/// It does nothing.
+/// Controller that keeps all members on.
 #[derive(Debug)]
 pub struct AlwaysOn {
     members: u32,
 }
 
 impl AlwaysOn {
-    /// With all members.
+    /// Creates the controller for all members.
     #[must_use]
     pub fn new(_params: &Params, init: &Init<'_>) -> Self {
         Self {

@@ -1,14 +1,15 @@
-//! An exponentially weighted mean of the rate, and two thresholds.
+//! Exponentially weighted mean of the rate, and two thresholds.
 //!
-//! The mean r moves by `weight` of the way to what the last interval measured. Above `high` times the
-//! capacity of the members that are on, as many are taken in as bring it down to that; below `low` times
-//! the capacity of one member less, one is taken out. Between the two nothing changes, so a rate at an edge
-//! does not switch members to and fro.
+//! The mean r moves by `weight` towards the rate of the last interval. Above `high` times the
+//! capacity of the members that are on, members are added until it is at or below that threshold.
+//! Below `low` times the capacity of one member less, one member is removed. Between the thresholds
+//! nothing changes, so a rate near a threshold does not switch members repeatedly.
 //!
-//! Sources: S. Nedevschi et al., "Reducing Network Energy Consumption via Sleeping and Rate-Adaptation",
-//! NSDI 2008 (rate adaptation by what has arrived); C. Gunaratne et al., "Reducing the Energy Consumption
-//! of Ethernet with Adaptive Link Rate (ALR)", IEEE Transactions on Computers 57(4), 2008 (two thresholds;
-//! theirs are of the queue's length). The rule that takes members in and out is ours.
+//! Sources: S. Nedevschi et al., "Reducing Network Energy Consumption via Sleeping and
+//! Rate-Adaptation", NSDI 2008 (rate adaptation by measured arrivals); C. Gunaratne et al.,
+//! "Reducing the Energy Consumption of Ethernet with Adaptive Link Rate (ALR)", IEEE Transactions
+//! on Computers 57(4), 2008 (two thresholds, there of the queue length). The rule that adds and
+//! removes members is specific to this project.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -44,13 +45,13 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// From one decision to the next.
+    /// Time between decisions.
     pub interval: Span,
-    /// The weight of the last interval in the mean, 0.001 to 1.
+    /// Weight of the last interval in the mean, 0.001 to 1.
     pub weight: Weight,
-    /// The share of the capacity above which members are taken in, 0.01 to 1.
+    /// Share of the capacity above which members are added, 0.01 to 1.
     pub high: Utilization,
-    /// The share of what would be left below which one is taken out, below `high`.
+    /// Share of the capacity without one member below which one is removed, below `high`.
     pub low: Utilization,
 }
 
@@ -85,14 +86,14 @@ impl ControlParams for Params {
     }
 }
 
-/// The controller at work.
+/// State of the controller.
 #[derive(Debug)]
 pub struct EwmaHysteresis {
     counter: Counter,
     weight: f64,
-    /// What one member may carry in an interval before others are taken in, in bytes.
+    /// Bytes that one member may carry in an interval before members are added.
     high: f64,
-    /// The same, before one is taken out.
+    /// Bytes per member in an interval below which one is removed.
     low: f64,
     members: u32,
     on: u32,
@@ -101,7 +102,7 @@ pub struct EwmaHysteresis {
 }
 
 impl EwmaHysteresis {
-    /// With nothing counted.
+    /// Creates the controller without measurements.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let interval = params.interval.get();

@@ -1,16 +1,17 @@
 //! Low-power idle: every member rests whenever it has nothing to send.
 //!
-//! All members distribute all the time. One that has sent its last packet takes `sleep_time` to become
-//! quiet and rests from then on. A packet that is given to it wakes it up, which takes `wake_time` once it
-//! is quiet, and is sent then. Each direction of a member does so by itself.
+//! All members always distribute. A member that has sent its last packet takes `sleep_time` to
+//! become quiet and rests from then on. A packet wakes it up, which takes `wake_time` once it is
+//! quiet, and is then sent. Each direction of a member does so separately.
 //!
-//! Sources: IEEE 802.3az-2010 (IEEE 802.3-2018 §78); P. Reviriego et al., "Performance Evaluation of Energy
-//! Efficient Ethernet", IEEE Communications Letters 13(9), 2009, table I (the least times of
-//! 100BASE-TX, which are the defaults here; 1000BASE-T has 182 and 16.5 µs, 10GBASE-T 2.88 and 4.48 µs).
+//! Sources: IEEE 802.3az-2010 (IEEE 802.3-2018 §78); P. Reviriego et al., "Performance Evaluation
+//! of Energy Efficient Ethernet", IEEE Communications Letters 13(9), 2009, table I (the minimum
+//! times of 100BASE-TX, which are the defaults here; 1000BASE-T has 182 and 16.5 µs, 10GBASE-T 2.88
+//! and 4.48 µs).
 //!
 //! # Not implemented
-//! - Refreshing: a port that rests is woken about every 20 ms for 0.2 ms and less to keep in tune.
-//! - 1000BASE-T rests only if both directions do.
+//! - Refresh: a resting port wakes about every 20 ms for up to 0.2 ms to keep its receiver trained.
+//! - 1000BASE-T rests only if both directions rest.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -43,10 +44,10 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// From the end of the last packet until the port rests (T_s; 100BASE-TX has 200 µs).
+    /// Time from the end of the last packet until the port rests (T_s; 100BASE-TX has 200 µs).
     pub sleep_time: Transition,
-    /// From waking to the first bit of a packet (T_w; 100BASE-TX has 30.5 µs). The group's own
-    /// `wake_time` is that of members that were switched off, and not used.
+    /// Time from waking to the first bit of a packet (T_w; 100BASE-TX has 30.5 µs). The group's
+    /// `wake_time` applies to members that were switched off, and is not used.
     pub wake_time: Transition,
 }
 
@@ -61,7 +62,7 @@ impl Default for Params {
 
 impl ControlParams for Params {}
 
-/// Low-power idle: the members do it themselves.
+/// Low-power idle, which the members carry out.
 #[derive(Debug)]
 pub struct Lpi {
     idle: LowPowerIdle,
@@ -69,7 +70,7 @@ pub struct Lpi {
 }
 
 impl Lpi {
-    /// On all members.
+    /// Creates the controller for all members.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         Self {

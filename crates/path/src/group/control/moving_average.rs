@@ -1,9 +1,9 @@
-//! A moving average of the rate: members enough that the mean of the last intervals would keep each
-//! of them at a set utilization.
+//! Moving average of the rate: the number of members is chosen so that the mean rate of the last
+//! intervals would load each at a set utilization.
 //!
-//! Source: monitoring of utilization, after C. Gunaratne et al., "Reducing the Energy Consumption of Ethernet
-//! with Adaptive Link Rate (ALR)", IEEE Transactions on Computers 57(4), 2008; the window and the headroom
-//! are ours.
+//! Source: monitoring of utilization, after C. Gunaratne et al., "Reducing the Energy Consumption
+//! of Ethernet with Adaptive Link Rate (ALR)", IEEE Transactions on Computers 57(4), 2008. The
+//! window and the headroom are specific to this project.
 
 use std::collections::VecDeque;
 
@@ -32,11 +32,11 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// From one decision to the next.
+    /// Time between decisions.
     pub interval: Span,
-    /// How many intervals the mean is over; at the start of a run there are fewer.
+    /// Number of intervals in the mean; fewer at the start of a run.
     pub window: Count<100_000>,
-    /// The share of the members' capacity that the mean rate is to take, 0.01 to 1.
+    /// Share of the members' capacity that the mean rate should use, 0.01 to 1.
     pub utilization: Utilization,
 }
 
@@ -56,19 +56,19 @@ impl ControlParams for Params {
     }
 }
 
-/// The controller at work.
+/// State of the controller.
 #[derive(Debug)]
 pub struct MovingAverage {
     counter: Counter,
     window: usize,
-    /// What one member is to carry in an interval, in bytes.
+    /// Bytes that one member should carry in an interval.
     share: f64,
     members: u32,
     last: VecDeque<u64>,
     sum: u64,
 }
 
-/// What `rate` carries in a time, in bytes.
+/// Bytes that `rate` carries in `time`.
 pub(super) fn bytes_in(rate: Rate, time: Duration) -> f64 {
     rate.bits_per_s() as f64 / 8.0 * time.as_secs_f64()
 }
@@ -84,7 +84,7 @@ pub(super) fn whole(x: f64, members: u32) -> u32 {
 }
 
 impl MovingAverage {
-    /// With nothing counted.
+    /// Creates the controller without measurements.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let interval = params.interval.get();

@@ -1,23 +1,26 @@
-//! The offline optimum: a schedule made from what will arrive.
+//! Offline optimum: a schedule computed from the arrivals of the whole run.
 //!
-//! The arrivals of the whole run are recorded first, with all members on, in bins. A bin *needs* as many
-//! members as carry what arrives in it and what all members together could not carry before; it is
-//! *overloaded* if fewer are on. The schedule is that with the least time awake, added up over members and
-//! the time that they wake up in included, of all schedules that overload at most the share `overloaded` of the
-//! bins, rounded down. Bins are counted from the start of the run to the last in which something arrives.
-//! A member is woken so much earlier (waking up and the exchange of LACPDUs) that it carries packets from the
-//! start of the bin, and it stays on through gaps that are too short to sleep and wake up again in. How the
-//! schedule is found: [`optimum`], exactly for runs of up to two minutes with 0.1 % of eight members' bins.
+//! The arrivals of the whole run are first recorded in bins, with all members on. A bin *needs* the
+//! number of members that carry its arrivals and the backlog that all members together could not
+//! carry before; it is *overloaded* if fewer are on. The schedule has the least time awake, summed
+//! over members and including wake-up times, of all schedules that overload at most the share
+//! `overloaded` of the bins, rounded down. Bins are counted from the start of the run to the last
+//! bin with arrivals. A member is woken early enough (waking up and the exchange of LACPDUs) to
+//! carry packets from the start of the bin, and stays on through gaps too short to sleep and wake
+//! up again. [`optimum`] describes the search, which is exact for runs of up to two minutes with
+//! 0.1 % of eight members' bins.
 //!
-//! With `bin` 1 ms, no warm-up, and all members together never overloaded, an overloaded bin is what
-//! `overloaded_ms_share` counts, and `overloaded = 0.001` makes this the least that any controller can keep
-//! awake with 0.1 % overloaded milliseconds: fewest member-milliseconds, changes at whole milliseconds.
+//! With `bin` 1 ms, no warm-up, and all members together never overloaded, overloaded bins are
+//! those counted by `overloaded_ms_share`. With `overloaded = 0.001` this is then the minimum time
+//! awake of any controller with 0.1 % overloaded milliseconds: fewest member-milliseconds, changes
+//! at whole milliseconds.
 //!
-//! Arrivals must not depend on what the group does: with TCP they would, so the scenario is refused.
+//! Arrivals must not depend on the group's actions. With TCP they would, so such a scenario is
+//! rejected.
 //!
-//! Source: the bound that S. Nedevschi et al., "Reducing Network Energy Consumption via Sleeping and
-//! Rate-Adaptation", NSDI 2008, measure their algorithms by, what any algorithm could save; the bins are
-//! ours.
+//! Source: the upper bound on savings with which S. Nedevschi et al., "Reducing Network Energy
+//! Consumption via Sleeping and Rate-Adaptation", NSDI 2008, compare their algorithms. The bins are
+//! specific to this project.
 
 use std::collections::VecDeque;
 
@@ -48,9 +51,9 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The time over which arriving bytes are counted, and from one possible change to the next.
+    /// Time over which bytes are counted, and between possible changes.
     pub bin: Span,
-    /// The share of bins that may have fewer members than they need, 0 to 1.
+    /// Share of bins that may have fewer members than they need, 0 to 1.
     pub overloaded: Share,
 }
 
@@ -65,19 +68,20 @@ impl Default for Params {
 
 impl ControlParams for Params {}
 
-/// The oracle: recording where it knows nothing yet, replaying where it does.
+/// The oracle: it records in the first run and replays in the second.
 #[derive(Debug)]
 pub struct Oracle {
     bin: Duration,
     members: u32,
-    /// (from when, how many).
+    /// Changes: (time, number of members).
     schedule: VecDeque<(Instant, u32)>,
     /// Bytes by bin, if it records.
     recorded: Option<Vec<u64>>,
 }
 
 impl Oracle {
-    /// With the schedule for [`Init::arrivals`]; without them it records.
+    /// Creates the controller with the schedule for [`Init::arrivals`]; without arrivals it
+    /// records.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let bin = params.bin.get();
@@ -94,7 +98,7 @@ impl Oracle {
     }
 }
 
-/// How many members each bin needs.
+/// Number of members that each bin needs.
 #[must_use]
 pub fn needs(arrivals: &[u64], bin: Duration, init: &Init<'_>) -> Vec<u32> {
     let one = u128::from(init.rate.bits_per_s()) * u128::from(bin.as_picos());
@@ -111,7 +115,7 @@ pub fn needs(arrivals: &[u64], bin: Duration, init: &Init<'_>) -> Vec<u32> {
         .collect()
 }
 
-/// When how many members are to be on, told early enough. Only changes are listed.
+/// Times of changes, early enough to wake up, and the number of members from then on.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,
@@ -130,7 +134,8 @@ pub fn schedule(arrivals: &[u64], params: &Params, init: &Init<'_>) -> Vec<(Inst
     let most = (params.overloaded.get() * needs.len() as f64).floor() as u64;
     let needs = problem.solve(most).on;
     let start = |k: usize| Instant::START + bin * (k as u64);
-    // By member: the times at which it goes on (early) and off. Member m is on where more than m are needed.
+    // By member: the times at which it is switched on (early) and off. Member m is on if more than
+    // m are needed.
     let mut steps: Vec<(Instant, i64)> = Vec::new();
     for member in 1..init.members {
         // All are on at the start of the run.

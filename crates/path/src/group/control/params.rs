@@ -1,15 +1,16 @@
-//! Types of controllers' parameters: what is outside its bounds cannot be built, from a file or from code.
+//! Types of controller parameters. Values outside their bounds cannot be built, from a file or from
+//! code.
 
 use anabranch_core::{bounded, quantity, units::Duration};
 
 use super::Contradiction;
 
 quantity! {
-    /// A span of time over which traffic is measured.
+    /// A time over which traffic is measured.
     Span, Duration, Duration::from_micros(1), Duration::from_secs(86_400)
 }
 quantity! {
-    /// The time that a port takes from one state to another.
+    /// Transition time of a port between two states.
     Transition, Duration, Duration::ZERO, Duration::from_secs(1)
 }
 bounded! {
@@ -21,11 +22,11 @@ bounded! {
     Utilization, 0.01..=1.0, "a share of the capacity"
 }
 bounded! {
-    /// A share of something that is counted.
+    /// A share of counted items.
     Share, 0.0..=1.0, "a share"
 }
 bounded! {
-    /// The weight of what was measured last.
+    /// Weight of the last measurement.
     Weight, 0.001..=1.0, "the weight of the last interval"
 }
 
@@ -48,7 +49,7 @@ impl Transition {
     }
 }
 
-/// What stands at `whole` must be a multiple of what stands at `part`.
+/// Checks that the value of `whole` is a multiple of the value of `part`.
 pub(super) fn check_spans(
     (part_key, part): (&'static str, Span),
     (whole_key, whole): (&'static [&'static str], Span),

@@ -1,31 +1,37 @@
-//! A forecast of the next peak: the recent load, and by how much peaks have exceeded it.
+//! Forecast of the next peak from the recent load and the distribution of the peaks' excess over
+//! it.
 //!
-//! Bytes are counted in bins. At the end of each, the *base* is the mean of the last few bins. What a member that
-//! is woken now must be awake for is the *peak*, the largest of the bins until it is: those within the lead, and
-//! one more. By how much peaks exceeded their bases is remembered for some time, an empirical distribution. The
-//! group gets the fewest members that carry the base and an excess that is exceeded with a probability of
-//! `risk` at most; it loses one at a time. Until an eighth of the memory is filled all members stay on.
+//! Bytes are counted in bins. At the end of each bin, the *base* is the mean of the last few bins.
+//! The *peak* is the load that a member woken now must be awake for: the maximum of the bins within
+//! the lead, and one more. The excess of peaks over their bases is stored for some time, as an
+//! empirical distribution. The group gets the fewest members that carry the base plus an excess
+//! that is exceeded with a probability of at most `risk`; it loses one member at a time. All
+//! members stay on until an eighth of the memory is filled.
 //!
-//! The risk is not a parameter. Consecutive peaks overlap, members come in whole numbers, and distributions
-//! change, so how often bins are overloaded does not follow from it. It is found by feedback: the
-//! controller knows when its members come and how much arrived, and so which bins were overloaded. Each of these
-//! divides the risk by a constant, and every other bin multiplies it by as much as keeps the balance if the share
-//! `overloaded` of bins is. It stays between 1/10,000 and 1/10.
+//! The risk is not a parameter. Consecutive peaks overlap, members are integral, and distributions
+//! change, so the share of overloaded bins does not follow from it. The risk is set by feedback.
+//! The controller knows when its members become active and how much arrived, and so which bins were
+//! overloaded. Each overloaded bin divides the risk by a constant; every other bin multiplies it by
+//! the factor that keeps the balance at a share `overloaded` of bins. The risk stays between
+//! 1/10,000 and 1/10.
 //!
-//! *Scales.* Senders behind a link that is faster than the group, above all TCP in bursts of a window, fill bins
-//! that not even all members carry. Bins are then too short to say how many members are needed: the queue has to
-//! take the bursts anyway. So the same is done with bins of twice the length, of four times, and so on up to
-//! [`SCALES`] of them, and the shortest counts whose bins are carried by all members but for the share
-//! `overloaded`. With longer bins the risk stays at its first value, and a member leaves at most every `release`: bursts
-//! that came out of more members need some round trips to spread out, and until then the queue holds them.
+//! *Scales.* Senders on a link faster than the group, above all TCP with bursts of a window, fill
+//! bins that not even all members carry. Such bins are too short to determine the number of
+//! members, because the queue has to take the bursts anyway. The same is therefore done with bins
+//! of twice the length, four times, and so on, [`SCALES`] lengths in all. The shortest length
+//! decides whose bins are carried by all members, except for the share `overloaded`. With longer
+//! bins the risk stays at its initial value, and members leave at intervals of at least `release`:
+//! bursts that came out of more members need some round trips to spread out, and until then the
+//! queue holds them.
 //!
-//! It needs to see nothing but arrivals and time: neither the queue nor the network.
+//! The controller sees only arrivals and time: neither the queue nor the network.
 //!
-//! Source: ours. The empirical distribution of short peaks is after Y. Fukuda, KAKENHI 24700071 final report, 2014,
-//! §3; there it is of absolute peaks over a control interval, here of what is above the recent mean.
+//! Source: specific to this project. The empirical distribution of short peaks is after Y. Fukuda,
+//! KAKENHI 24700071 final report, 2014, §3, where it contains absolute peaks over a control
+//! interval; here it contains the excess over the recent mean.
 //!
 //! # Not implemented
-//! Seasons: that a load was high at the same time yesterday is not remembered.
+//! Seasonality: a high load at the same time of the previous day is not stored.
 
 use std::collections::VecDeque;
 
@@ -56,16 +62,16 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The shortest time over which arriving bytes are counted, and from one decision to the next.
+    /// Length of the shortest bins over which bytes are counted, and time between decisions.
     pub bin: Span,
-    /// How many bins the recent load is the mean of.
+    /// Number of bins in the mean that is the recent load.
     pub window: Count<100_000>,
-    /// How long it is remembered by how much peaks exceeded the load: 100 bins or more, a multiple of `bin`.
+    /// Time for which excesses are stored: 100 bins or more, a multiple of `bin`.
     pub memory: Span,
-    /// The share of bins that may be overloaded in the long run, 0 to 1.
+    /// Share of bins that may be overloaded in the long run, 0 to 1.
     pub overloaded: Share,
-    /// From one member's leaving to the next one's where longer bins decide: several round trips, so that bursts
-    /// can spread out.
+    /// Minimum time between members that leave, if longer bins decide: several round trips, so that
+    /// bursts can spread out.
     pub release: Span,
 }
 
@@ -81,7 +87,7 @@ impl Default for Params {
     }
 }
 
-/// The least and the largest memory, in bins.
+/// Range of the memory, in bins.
 const MEMORY: std::ops::RangeInclusive<u64> = 100..=10_000_000;
 
 impl ControlParams for Params {
@@ -103,34 +109,34 @@ impl ControlParams for Params {
     }
 }
 
-/// Excesses are counted in this share of what a member carries in a bin.
+/// Classes of excesses per member's capacity in a bin.
 const PARTS: i64 = 64;
-/// What an overloaded bin divides the risk by.
+/// Divisor of the risk after an overloaded bin.
 const BACK_OFF: f64 = 1.5;
 const FIRST_RISK: f64 = 0.01;
 const LEAST_RISK: f64 = 0.000_1;
 const MOST_RISK: f64 = 0.1;
 
-/// How many lengths of bins there are, each twice the one before.
+/// Number of bin lengths, each twice the previous.
 pub const SCALES: u32 = 7;
 
-/// The controller at work.
+/// State of the controller.
 #[derive(Debug)]
 pub struct PeakForecast {
     bin: Duration,
     bin_end: Instant,
-    /// Bins that have ended.
+    /// Number of bins that have ended.
     bins: u64,
     members: u32,
-    /// What one member carries in a bin, in bytes.
+    /// Bytes that one member carries in a bin.
     share: f64,
     bytes: u64,
     scales: Vec<Scale>,
-    /// Of the shortest bins.
+    /// Risk of the shortest bins.
     risk: f64,
-    /// What a bin that is not overloaded multiplies the risk by.
+    /// Factor of the risk after a bin that is not overloaded.
     growth: f64,
-    /// The share of bins that may be overloaded.
+    /// Share of bins that may be overloaded.
     overloaded: f64,
     active: Active,
     release: Duration,
@@ -138,34 +144,35 @@ pub struct PeakForecast {
     released: Instant,
 }
 
-/// What is known of bins of one length.
+/// Statistics of bins of one length.
 #[derive(Debug)]
 struct Scale {
     /// In shortest bins.
     length: u32,
-    /// Of the bin that has not ended, in members times shortest bins.
+    /// Load of the current bin, in members times shortest bins.
     sum: f64,
     window: usize,
-    /// Bins that a peak is the largest of.
+    /// Number of bins over which a peak is the maximum.
     horizon: usize,
-    /// In members; the newest last, as many as window and horizon need.
+    /// Loads in members, newest last, covering window and horizon.
     loads: VecDeque<f64>,
-    /// The bases of the last bins, the newest last.
+    /// Bases of the last bins, newest last.
     bases: VecDeque<f64>,
     excesses: Excesses,
-    /// Of the bins in memory, which not even all members carried, and how many.
+    /// For each bin in memory, whether its load exceeded all members. `beyond_count` is their
+    /// number.
     beyond: VecDeque<bool>,
     beyond_count: u32,
 }
 
-/// By how much peaks exceeded their bases, lately.
+/// Recent excesses of peaks over their bases.
 #[derive(Debug)]
 struct Excesses {
     memory: usize,
-    /// Of the distribution's classes, in the order of time.
+    /// Classes of the distribution, in the order of time.
     recent: VecDeque<usize>,
     counts: Vec<u32>,
-    /// The class of no excess.
+    /// Class of zero excess.
     zero: i64,
 }
 
@@ -180,7 +187,7 @@ impl Excesses {
             zero,
         }
     }
-    /// An excess, in members, rounded up to its class.
+    /// Adds an excess, in members, rounded up to its class.
     #[expect(clippy::cast_possible_truncation, reason = "clamped to the classes")]
     fn add(&mut self, excess: f64) {
         let class = (excess * PARTS as f64).ceil() as i64 + self.zero;
@@ -195,7 +202,7 @@ impl Excesses {
             self.counts[old] -= 1;
         }
     }
-    /// The smallest excess that at most this share of all exceed; `None` as long as there are too few.
+    /// Smallest excess that at most a share `risk` of all exceed; `None` if there are too few.
     fn quantile(&self, risk: f64) -> Option<f64> {
         if self.recent.len() < self.memory / 8 {
             return None;
@@ -215,14 +222,16 @@ impl Excesses {
     }
 }
 
-/// Which members are active, as the controller may expect: those that it wants less those that wake up.
+/// Active members as the controller expects them: the requested members without those still waking
+/// up.
 #[derive(Debug)]
 struct Active {
-    /// How many are wanted.
+    /// Number of requested members.
     wanted: u32,
-    /// (from when they are active, up to which number), both ascending.
+    /// Members that are waking up: (time at which they become active, up to which number), both
+    /// ascending.
     waking: VecDeque<(Instant, u32)>,
-    /// Those below this number are.
+    /// Number of active members.
     count: u32,
     lead: Duration,
 }
@@ -232,7 +241,7 @@ impl Active {
         if members > self.wanted {
             self.waking.push_back((now + self.lead, members));
         }
-        // Of those that wake up only as many stay as are wanted; they keep their times.
+        // Waking members above the requested number are removed; the others keep their times.
         while let Some(&(at, up_to)) = self.waking.back()
             && up_to > members
         {
@@ -244,7 +253,7 @@ impl Active {
         self.count = self.count.min(members);
         self.wanted = members;
     }
-    /// Member-seconds from `from` to `to`, over its length.
+    /// Mean number of active members from `from` to `to`.
     fn mean(&mut self, from: Instant, to: Instant) -> f64 {
         let mut sum = u64::from(self.count) * (to - from).as_picos();
         while let Some(&(at, up_to)) = self.waking.front() {
@@ -261,7 +270,7 @@ impl Active {
 }
 
 impl Scale {
-    /// A bin has ended: what it says of the past.
+    /// Updates the statistics with a bin that has ended.
     fn learn(&mut self, load: f64, members: u32) {
         let beyond = load > f64::from(members);
         self.beyond.push_back(beyond);
@@ -275,7 +284,7 @@ impl Scale {
         if self.loads.len() > self.window.max(self.horizon) {
             self.loads.pop_front();
         }
-        // The base of `horizon` bins ago has seen its peak.
+        // The peak of the base of `horizon` bins ago is now known.
         if self.bases.len() == self.horizon
             && let Some(base) = self.bases.pop_front()
         {
@@ -288,14 +297,14 @@ impl Scale {
         let recent = self.loads.iter().rev().take(self.window);
         recent.sum::<f64>() / self.loads.len().clamp(1, self.window) as f64
     }
-    /// Whether all members carry its bins, but for this share.
+    /// Whether all members carry its bins, except for this share.
     fn is_carried(&self, but_for: f64) -> bool {
         f64::from(self.beyond_count) <= but_for * self.beyond.len() as f64
     }
 }
 
 impl PeakForecast {
-    /// With nothing counted and all members on.
+    /// Creates the controller without measurements and with all members on.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -342,7 +351,8 @@ impl PeakForecast {
         }
     }
 
-    /// The shortest bins' risk, by whether the last was overloaded without need.
+    /// Updates the risk of the shortest bins, depending on whether the last bin was overloaded
+    /// although all members could have carried it.
     fn adapt(&mut self, load: f64) {
         let begin = Instant::from_picos(self.bin_end.as_picos() - self.bin.as_picos());
         let carried = self.active.mean(begin, self.bin_end);

@@ -1,14 +1,14 @@
 //! The study's controller: a percentile of short peaks.
 //!
-//! Bytes are counted in very short bins. The largest bin of each section is its peak. The peaks of one
-//! control interval are an empirical distribution, and its percentile, a rate over one bin, is the
+//! Bytes are counted in very short bins. The peak of a section is its largest bin. The peaks of one
+//! control interval are an empirical distribution. Its percentile, as a rate over one bin, is the
 //! capacity for the next interval.
 //!
-//! The percentile is a value that occurred: of n peaks in ascending order the one at place ⌈p ÷ 100 × n⌉,
-//! the first for 0 (no interpolation). Percentile 100 is the largest peak.
+//! The percentile is an observed value without interpolation: of n peaks in ascending order, the
+//! peak at position ⌈p ÷ 100 × n⌉, and the first for p = 0. Percentile 100 is the largest peak.
 //!
-//! Source: Y. Fukuda, KAKENHI 24700071 final report, 2014, §3; the lengths and the percentile are left
-//! open there.
+//! Source: Y. Fukuda, KAKENHI 24700071 final report, 2014, §3, which leaves the lengths and the
+//! percentile open.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -33,17 +33,17 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// Parameters. The source gives none; the defaults are ours.
+/// Parameters. The source gives no values; the defaults are specific to this project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The time over which arriving bytes are counted (about 1 ms in the source).
+    /// Time over which bytes are counted (about 1 ms in the source).
     pub bin: Span,
-    /// The time of which the largest bin is kept; a multiple of `bin`.
+    /// Time over which the largest bin is taken; a multiple of `bin`.
     pub section: Span,
-    /// The control interval: from one decision to the next; a multiple of `section`.
+    /// Control interval: time between decisions; a multiple of `section`.
     pub interval: Span,
-    /// Which percentile of the peaks of an interval is the capacity, 0 to 100.
+    /// Percentile of the peaks of an interval that is the capacity, 0 to 100.
     pub percentile: Percentile,
 }
 
@@ -68,14 +68,14 @@ impl ControlParams for Params {
     }
 }
 
-/// The controller at work.
+/// State of the controller.
 #[derive(Debug)]
 pub struct PeakPercentile {
     bin: Duration,
     section: Duration,
     interval: Duration,
     percentile: f64,
-    /// The rate of one member, and how many there are.
+    /// Rate of one member, and number of members.
     member: (Rate, u32),
     bin_end: Instant,
     section_end: Instant,
@@ -86,7 +86,7 @@ pub struct PeakPercentile {
 }
 
 impl PeakPercentile {
-    /// With nothing counted.
+    /// Creates the controller without measurements.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let [bin, section, interval] = [params.bin, params.section, params.interval].map(Span::get);
@@ -105,7 +105,7 @@ impl PeakPercentile {
         }
     }
 
-    /// Closes the bins, and with them the sections, that have ended by `now`.
+    /// Closes the bins and sections that have ended by `now`.
     #[inline(never)]
     fn close_bins(&mut self, now: Instant) {
         while self.bin_end <= now {
@@ -118,7 +118,7 @@ impl PeakPercentile {
         }
     }
 
-    /// The percentile of the peaks.
+    /// Returns the percentile of the peaks.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,51 +1,51 @@
 //! LACPDUs as octets (IEEE 802.1AX-2014 §6.4.2.3).
 //!
 //! A PDU has 110 octets: subtype, version, and four TLVs in a fixed order: actor, partner,
-//! collector, terminator. In an Ethernet frame there are 14 more before it, and the checksum after it.
+//! collector, terminator. An Ethernet frame adds 14 octets before it, and the checksum after it.
 //!
-//! Reading believes nothing: what is too short, or has another subtype, type or length than the standard
-//! gives, is refused. What is reserved is sent as zero and not looked at (§6.4.2.3 a), and what comes
-//! after the PDU is padding.
+//! Decoding validates its input: a PDU that is too short, or has another subtype, type or length
+//! than the standard specifies, is rejected. Reserved octets are sent as zero and ignored on
+//! receipt (§6.4.2.3 a). Octets after the PDU are padding.
 
-/// The octets of a PDU.
+/// Octets of a PDU.
 pub const OCTETS: usize = 110;
-/// The same, as links count packets: without what Ethernet adds.
+/// Size as links count packets: without Ethernet's overhead.
 pub const SIZE: u32 = 110;
-/// The octets of the frame around it, without the checksum.
+/// Octets of the frame around it, without the checksum.
 pub const FRAME_OCTETS: usize = 14 + OCTETS;
-/// Where frames of slow protocols go (§6.4.2.1, IEEE 802.3 annex 57A).
+/// Destination address of slow protocols (§6.4.2.1, IEEE 802.3 annex 57A).
 pub const SLOW_PROTOCOLS_ADDRESS: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x02];
-/// The `EtherType` of slow protocols.
+/// `EtherType` of slow protocols.
 pub const SLOW_PROTOCOLS_TYPE: u16 = 0x8809;
 
 const SUBTYPE: u8 = 1;
 const VERSION: u8 = 1;
-/// Where the TLVs begin, and what stands there: type, length.
+/// Offsets of the TLVs, and their first octets: type and length.
 const ACTOR: (usize, [u8; 2]) = (2, [1, 20]);
 const PARTNER: (usize, [u8; 2]) = (22, [2, 20]);
 const COLLECTOR: (usize, [u8; 2]) = (42, [3, 16]);
 const TERMINATOR: (usize, [u8; 2]) = (58, [0, 0]);
 
-/// The state of a port as it tells it (§6.4.2.3 m).
+/// State of a port as its PDUs carry it (§6.4.2.3 m).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct State(pub u8);
 
 impl State {
-    /// `LACP_Activity`: it speaks without being asked.
+    /// `LACP_Activity`: it sends PDUs without being asked.
     pub const ACTIVITY: Self = Self(1);
-    /// `LACP_Timeout`: it wants to hear every second.
+    /// `LACP_Timeout`: it requests a PDU every second.
     pub const TIMEOUT: Self = Self(1 << 1);
     /// `Aggregation`: it may be a member.
     pub const AGGREGATION: Self = Self(1 << 2);
-    /// `Synchronization`: it is meant to be a member now.
+    /// `Synchronization`: it is selected as a member.
     pub const SYNCHRONIZATION: Self = Self(1 << 3);
-    /// `Collecting`: it takes what comes.
+    /// `Collecting`: it accepts received packets.
     pub const COLLECTING: Self = Self(1 << 4);
     /// `Distributing`: it may send.
     pub const DISTRIBUTING: Self = Self(1 << 5);
-    /// `Defaulted`: what it believes of its partner was configured, not heard.
+    /// `Defaulted`: its information on the partner is configured, not received.
     pub const DEFAULTED: Self = Self(1 << 6);
-    /// `Expired`: it has not heard from its partner for too long.
+    /// `Expired`: no PDU of the partner has arrived for too long.
     pub const EXPIRED: Self = Self(1 << 7);
 
     /// Whether all bits of `other` are set.
@@ -53,7 +53,7 @@ impl State {
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// With these bits set, or cleared.
+    /// Returns the state with these bits set or cleared.
     #[must_use]
     pub const fn with(self, other: Self, on: bool) -> Self {
         if on {
@@ -64,14 +64,14 @@ impl State {
     }
 }
 
-/// What an actor or a partner TLV says of a port.
+/// Contents of an actor or partner TLV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Information {
     /// `System_Priority`.
     pub system_priority: u16,
     /// `System`: a MAC address.
     pub system: [u8; 6],
-    /// `Key`: ports of one key may be in one group.
+    /// `Key`: ports with the same key may form a group.
     pub key: u16,
     /// `Port_Priority`.
     pub port_priority: u16,
@@ -84,41 +84,41 @@ pub struct Information {
 /// A PDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lacpdu {
-    /// Of the port that sends it.
+    /// Information on the sending port.
     pub actor: Information,
-    /// Of the port at the other end, as far as the sender knows.
+    /// Information on the port at the other end, as known to the sender.
     pub partner: Information,
     /// `CollectorMaxDelay`, in tens of microseconds.
     pub collector_max_delay: u16,
 }
 
-/// Why octets are no LACPDU.
+/// Reasons why octets are not an LACPDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There are too few.
+    /// There are too few octets.
     #[error("an LACPDU has {OCTETS} octets, not {0}")]
     TooShort(usize),
-    /// Another protocol's.
+    /// The subtype is another protocol's.
     #[error("the subtype of LACP is {SUBTYPE}, not {0}")]
     Subtype(u8),
-    /// No version has this number.
+    /// There is no such version.
     #[error("there is no version {0} of LACP")]
     Version(u8),
-    /// A TLV begins otherwise.
+    /// A TLV has an unexpected type or length.
     #[error("a TLV of type {} and length {} is due at octet {at}, not type {} and length {}",
         .expected[0], .expected[1], .found[0], .found[1])]
     Tlv {
-        /// Where.
+        /// Offset.
         at: usize,
-        /// Type and length that belong there.
+        /// Expected type and length.
         expected: [u8; 2],
-        /// Type and length that stand there.
+        /// Type and length found.
         found: [u8; 2],
     },
 }
 
 impl Lacpdu {
-    /// As octets.
+    /// Encodes the PDU.
     #[must_use]
     pub fn encode(&self) -> [u8; OCTETS] {
         let mut octets = [0; OCTETS];
@@ -133,7 +133,7 @@ impl Lacpdu {
         octets
     }
 
-    /// In an Ethernet frame from `source`, without the checksum.
+    /// Encodes the PDU in an Ethernet frame from `source`, without the checksum.
     #[must_use]
     pub fn frame(&self, source: [u8; 6]) -> [u8; FRAME_OCTETS] {
         let mut octets = [0; FRAME_OCTETS];
@@ -144,7 +144,7 @@ impl Lacpdu {
         octets
     }
 
-    /// From octets.
+    /// Decodes a PDU.
     ///
     /// # Errors
     /// [`DecodeError`].
@@ -214,7 +214,7 @@ impl Information {
     }
 }
 
-/// The two octets that `from` begins with.
+/// The first two octets of `from` as a number.
 fn number(from: &[u8]) -> u16 {
     u16::from_be_bytes([from[0], from[1]])
 }

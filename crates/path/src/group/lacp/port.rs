@@ -1,20 +1,21 @@
-//! The state machine of one port.
+//! State machine of a port.
 //!
-//! Of the standard's machines there are receiving (current, expired, defaulted, §6.4.12), periodic
-//! transmission (§6.4.13) and the mux with independent control of collecting and distributing
-//! (§6.4.15), the last as rules of level instead of transitions: whatever has been heard last decides.
-//! So PDUs that are lost, doubled or cross each other delay what both ends come to and change nothing of
-//! it.
+//! The standard's machines that are implemented are receiving (current, expired, defaulted,
+//! §6.4.12), periodic transmission (§6.4.13) and the mux with independent control of collecting and
+//! distributing (§6.4.15). The mux is level-triggered instead of edge-triggered: the last received
+//! state decides. PDUs that are lost, duplicated or cross each other thus delay the agreement of
+//! both ends and do not change it.
 //!
-//! One end *leads*: it selects ports and deselects them. The other follows what it hears. An end
-//! distributes on a port only once it has heard that the other collects, and collects until it has heard
-//! that the other no longer distributes.
+//! One end *leads*: it selects and deselects ports. The other follows the received state. An end
+//! distributes on a port only after it has received that the other collects, and collects until it
+//! has received that the other no longer distributes.
 //!
-//! LACPDUs have no numbers, so an answer to a port that was deselected might be an old one, from the time
-//! before it was selected again. Therefore the end that leads turns its synchronization bit only when the
-//! other has told that it heard of the last turn, as an alternating bit (Bartlett, Scantlebury and Wilkinson,
-//! Communications of the ACM 12(5), 1969); the other tells that at once. What was decided in between is done
-//! then. It stops distributing at once in any case. Over a link that reorders packets this does not hold.
+//! LACPDUs have no sequence numbers, so an answer to a port that was deselected might be an old
+//! one, from before it was selected again. Therefore the leading end changes its synchronization
+//! bit only after the other has confirmed the last change, as an alternating bit (Bartlett,
+//! Scantlebury and Wilkinson, Communications of the ACM 12(5), 1969); the other confirms at once.
+//! Decisions made meanwhile are applied then. The leading end stops distributing at once in any
+//! case. Over a link that reorders packets this protection fails.
 //!
 //! # Not implemented
 //! - Selection of an aggregator among several (§6.4.14): a port has one.
@@ -26,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pdu::{Information, Lacpdu, State};
 
-/// How often an end wants to hear from the other (`LACP_Timeout`, IEEE 802.1AX-2014 §6.4.13).
+/// Interval at which an end requests LACPDUs (`LACP_Timeout`, IEEE 802.1AX-2014 §6.4.13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LacpRate {
@@ -38,7 +39,7 @@ pub enum LacpRate {
 }
 
 impl LacpRate {
-    /// The time from one PDU to the next.
+    /// Time between PDUs.
     #[must_use]
     pub const fn period(self) -> Duration {
         match self {
@@ -46,32 +47,32 @@ impl LacpRate {
             Self::Slow => Duration::from_secs(30),
         }
     }
-    /// How long a port believes what it heard.
+    /// Time for which received information is valid.
     #[must_use]
     pub fn timeout(self) -> Duration {
         self.period() * 3
     }
 }
 
-/// Which end of a group a port is at.
+/// Role of a port's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The end that measures: it selects ports.
+    /// The measuring end: it selects ports.
     Leads,
-    /// The other: it is ready whenever it hears that its partner is.
+    /// The other end: it is ready whenever its partner is ready.
     Follows,
 }
 
-/// What a port goes by.
+/// Source of a port's information on its partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Receive {
-    /// `PORT_DISABLED`: it sleeps.
+    /// `PORT_DISABLED`: the port sleeps.
     Disabled,
-    /// `CURRENT`: what it heard.
+    /// `CURRENT`: a received PDU.
     Current,
-    /// `EXPIRED`: nothing was heard for long.
+    /// `EXPIRED`: no PDU has been received for too long.
     Expired,
-    /// `DEFAULTED`: what is configured, a partner that works.
+    /// `DEFAULTED`: the configuration, a working partner.
     Defaulted,
 }
 
@@ -83,28 +84,28 @@ pub struct Port {
     role: Role,
     actor: Information,
     partner: Information,
-    /// What the end that leads has decided, and what it has told.
+    /// Decision of the leading end; `selected` is the announced one.
     wanted: bool,
     selected: bool,
-    /// The partner has heard of the last turn of the synchronization bit.
+    /// Whether the partner has confirmed the last change of the synchronization bit.
     acknowledged: bool,
     receive: Receive,
     /// `current_while_timer`.
     current_while: Instant,
     periodic: Instant,
-    /// `NTT`: there is something to tell.
+    /// `NTT`: a PDU needs to be transmitted.
     ntt: bool,
 }
 
-/// What both ends of a group are called: locally administered addresses.
+/// System identifiers of both ends of a group: locally administered addresses.
 const SYSTEMS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
-/// The default priority of systems and ports.
+/// Default priority of systems and ports.
 const PRIORITY: u16 = 0x8000;
-/// The bits of a member that works both ways.
+/// State bits of a member that works in both directions.
 const WORKING: State = State(
     State::SYNCHRONIZATION.0 | State::COLLECTING.0 | State::DISTRIBUTING.0 | State::AGGREGATION.0,
 );
-/// The bits that say who takes part.
+/// State bits of participation.
 const PART: State = State(State::SYNCHRONIZATION.0 | State::COLLECTING.0 | State::DISTRIBUTING.0);
 
 fn information(role: Role, number: u16, key: u16, rate: LacpRate) -> Information {
@@ -125,7 +126,8 @@ fn information(role: Role, number: u16, key: u16, rate: LacpRate) -> Information
 }
 
 impl Port {
-    /// Port `number` (from 1) of a group that works at `now`: both ends have heard of each other.
+    /// Creates port `number` (from 1) of a group that works at `now`: both ends have received each
+    /// other's state.
     #[must_use]
     pub fn working(now: Instant, role: Role, number: u16, rate: LacpRate) -> Self {
         let other = match role {
@@ -147,19 +149,20 @@ impl Port {
         }
     }
 
-    /// The end that leads takes it in, or takes it out.
+    /// Selects or deselects the port at the leading end.
     pub fn select(&mut self, on: bool) {
         debug_assert!(self.role == Role::Leads, "the other end follows");
         self.wanted = on;
         self.update();
     }
-    /// Whether it is meant to be taken in.
+    /// Whether the port is to be a member.
     #[must_use]
     pub fn is_selected(&self) -> bool {
         self.wanted
     }
 
-    /// It goes to sleep, or its partner does: it hears and says nothing.
+    /// Disables the port, because it or its partner goes to sleep: it neither receives nor sends
+    /// PDUs.
     pub fn disable(&mut self) {
         self.receive = Receive::Disabled;
         self.current_while = Instant::NEVER;
@@ -170,7 +173,7 @@ impl Port {
         self.update();
         self.ntt = false;
     }
-    /// It has woken up (§6.4.12: `EXPIRED` until something is heard).
+    /// Enables the port after it has woken up (§6.4.12: `EXPIRED` until a PDU is received).
     pub fn enable(&mut self, now: Instant) {
         self.expire(now);
         self.periodic = now + LacpRate::Fast.period();
@@ -179,7 +182,7 @@ impl Port {
         self.ntt = true;
     }
 
-    /// A PDU arrived.
+    /// Handles a received PDU.
     pub fn on_pdu(&mut self, now: Instant, pdu: &Lacpdu) {
         if self.receive == Receive::Disabled {
             return;
@@ -187,10 +190,10 @@ impl Port {
         let sync = State::SYNCHRONIZATION;
         let same = pdu.partner.is_same_port(&self.actor);
         self.acknowledged = same && pdu.partner.state.has(sync) == self.actor.state.has(sync);
-        // What has been heard is told at once.
+        // A change of the partner's bit is confirmed at once.
         self.ntt |=
             self.role == Role::Follows && pdu.actor.state.has(sync) != self.partner.state.has(sync);
-        // recordPDU: a partner that takes us for somebody else is in sync with somebody else.
+        // recordPDU: a partner whose PDU names another port is not in sync with this port.
         self.partner = pdu.actor;
         if !same {
             self.partner.state = self.partner.state.with(sync, false);
@@ -198,7 +201,7 @@ impl Port {
         self.receive = Receive::Current;
         self.current_while = now + self.rate.timeout();
         self.update();
-        // update_NTT: the partner has not heard what we are.
+        // update_NTT: the partner does not know the current state.
         let compared =
             State::ACTIVITY.0 | State::TIMEOUT.0 | State::AGGREGATION.0 | State::SYNCHRONIZATION.0;
         self.ntt |= !same || (pdu.partner.state.0 ^ self.actor.state.0) & compared != 0;
@@ -210,7 +213,7 @@ impl Port {
         self.current_while.min(self.periodic)
     }
 
-    /// A timer may have run out.
+    /// Handles timers that have expired.
     pub fn on_deadline(&mut self, now: Instant) {
         if self.current_while <= now {
             match self.receive {
@@ -235,7 +238,7 @@ impl Port {
         }
     }
 
-    /// §6.4.12: out of sync, and asking fast for three seconds.
+    /// §6.4.12: out of sync, requesting fast PDUs for three seconds.
     fn expire(&mut self, now: Instant) {
         self.receive = Receive::Expired;
         self.partner.state = self
@@ -247,7 +250,7 @@ impl Port {
         self.periodic = self.periodic.min(now + LacpRate::Fast.period());
     }
 
-    /// The mux: what follows from what is selected and what was heard.
+    /// The mux: derives the state from the selection and the received state.
     fn update(&mut self) {
         let enabled = self.receive != Receive::Disabled;
         if enabled && self.acknowledged && self.wanted != self.selected {
@@ -275,7 +278,7 @@ impl Port {
         self.actor.state = state;
     }
 
-    /// What there is to tell, once.
+    /// Returns a PDU if one needs to be transmitted.
     pub fn take_pdu(&mut self) -> Option<Lacpdu> {
         if !std::mem::take(&mut self.ntt) || self.receive == Receive::Disabled {
             return None;
@@ -287,18 +290,18 @@ impl Port {
         })
     }
 
-    /// Its own state.
+    /// State of this port.
     #[must_use]
     pub fn state(&self) -> State {
         self.actor.state
     }
-    /// Whether packets may be sent here.
+    /// Whether packets may be sent over this port.
     #[must_use]
     pub fn distributes(&self) -> bool {
         self.actor.state.has(State::DISTRIBUTING)
     }
-    /// Whether nothing keeps it awake: not selected, nothing to tell, and the partner has said that it
-    /// has heard that and no longer distributes.
+    /// Whether the port may sleep: it is not selected, has no PDU to send, and the partner has
+    /// confirmed the deselection and no longer distributes.
     #[must_use]
     pub fn may_sleep(&self) -> bool {
         self.role == Role::Leads

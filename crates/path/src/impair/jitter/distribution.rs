@@ -1,4 +1,4 @@
-//! How jitter's delays are distributed.
+//! Distributions of jitter's delays.
 
 use anabranch_core::{
     bounded, math,
@@ -27,7 +27,7 @@ pub enum Distribution {
 }
 
 bounded! {
-    /// The exponent of a Pareto distribution's tail; at 1 and below there is no mean.
+    /// Exponent of a Pareto distribution's tail; at 1 and below there is no mean.
     Shape, 1.01..=100.0, "the exponent of the tail"
 }
 
@@ -37,7 +37,7 @@ impl Default for Shape {
     }
 }
 
-/// Standard deviations from the mean of a normal distribution to 0 s: at least, and where none is given.
+/// Distance of a normal distribution's mean from 0 s in standard deviations: minimum and default.
 const LEAST_DEVIATIONS: u64 = 3;
 const DEVIATIONS: u64 = 4;
 
@@ -156,13 +156,13 @@ impl Sampler {
         }
     }
 
-    /// A delay; none is longer than what a scenario file can say.
+    /// Draws a delay, at most the maximum duration of a scenario file.
     pub(super) fn sample(&self, draw: &mut Draw) -> Duration {
         let seconds = match self {
             Self::Exponential { mean } => draw.exponential(*mean),
             Self::Normal { mean, deviation } => mean + deviation * draw.standard_normal(),
             Self::Pareto { least, shape } => {
-                // 1 - u is in (0, 1], so that the power is finite.
+                // 1 - u is in (0, 1], so the power is finite.
                 least * math::powf(1.0 - draw.uniform(), -1.0 / shape)
             }
             Self::Table(delays) => {

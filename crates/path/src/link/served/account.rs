@@ -1,4 +1,4 @@
-//! What a served link counts: drops, the time that packets wait, what it could have sent.
+//! Counters of a served link: drops, waiting time, capacity.
 
 use anabranch_core::units::Instant;
 
@@ -9,12 +9,13 @@ use super::{
 use crate::queue::{Item, Outcome};
 
 impl ServedLink {
-    /// What it has counted so far, without the waiting that still goes on.
+    /// Counters without the time of packets that still wait.
     #[must_use]
     pub fn counters(&self) -> &Statistics {
         &self.statistics
     }
-    /// Packets sent by `now`, without one whose fate is told but whose transmission still goes on.
+    /// Packets sent by `now`, without a packet whose outcome is reported but whose transmission has
+    /// not ended.
     #[must_use]
     pub fn sent_by(&self, now: Instant) -> u64 {
         let end = if self.shaped {
@@ -25,12 +26,13 @@ impl ServedLink {
         let under_way = self.ahead && end > now && self.window.contains(end);
         self.statistics.sent_packets - u64::from(under_way)
     }
-    /// What it counted up to `now`, the time of what still waits included.
+    /// Counters up to `now`, including the time of packets that still wait.
     pub fn statistics(&mut self, now: Instant) -> &Statistics {
         self.account_waiting(now, self.waiting());
         &self.statistics
     }
-    /// Bits that it could have sent from the start of the window to `now`; 0 where packets take no time.
+    /// Bits that the link could have sent from the start of the window to `now`; 0 if transmission
+    /// takes no time.
     pub fn capacity_bits(&mut self, now: Instant) -> f64 {
         self.account_capacity(now);
         self.capacity_bits
@@ -45,7 +47,7 @@ impl ServedLink {
         self.capacity_since = self.capacity_since.max(to);
     }
 
-    /// Brings the integral of the queue length up to `now`; called after each change.
+    /// Updates the integral of the queue length up to `now`; called after each change.
     #[inline]
     pub(super) fn account_queue(&mut self, now: Instant) {
         self.account_waiting(now, self.queue.len());
@@ -62,14 +64,14 @@ impl ServedLink {
         self.queue_since = now;
     }
 
-    /// Packets that wait, whether in the queue or in line for one member of a group.
+    /// Packets that wait in the queue or in line for one member of a group.
     #[inline]
     pub(super) fn waiting(&self) -> usize {
         let staged = self.group.as_ref().map_or(0, |group| group.staged().0);
         self.queue.len() + staged as usize
     }
 
-    /// A packet begins to be sent at `started`.
+    /// Records the wait of a packet whose transmission begins at `started`.
     #[inline]
     pub(super) fn count_wait(&mut self, item: &Item, started: Instant) {
         if started == item.arrived {

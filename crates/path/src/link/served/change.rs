@@ -9,19 +9,19 @@ use super::{
 use crate::{impair, queue};
 
 impl ServedLink {
-    /// Changes the rate under the packet being sent, and tells the queue.
+    /// Changes the rate during a transmission and notifies the queue.
     pub fn set_rate(&mut self, now: Instant, rate: Option<Rate>) {
         self.set_service(now, AnyService::Fixed(Fixed::new(rate)));
         self.queue.set_rate(rate);
     }
-    /// Changes the service under the packet being sent: what has been sent of it stays sent.
+    /// Changes the service during a transmission; bits already sent stay sent.
     pub fn set_service(&mut self, now: Instant, mut service: AnyService) {
         debug_assert!(!self.ahead, "a link that changes is built as one");
         self.account_capacity(now);
         if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
             if self.up {
                 let sent = self.service.interrupt(served.since, now);
-                // Without a rate the packet is already through.
+                // Without a rate the packet has already been sent.
                 served.remaining_bits = served.remaining_bits.saturating_sub(sent);
             }
             served.since = now;
@@ -34,9 +34,8 @@ impl ServedLink {
         self.service = service;
     }
 
-    /// Switches the link off or on. While it is off it sends nothing, keeps what waits, and loses
-    /// what arrives; the packet being sent goes on from where it was. Packets already propagating
-    /// are not touched.
+    /// Takes the link down or up. While it is down it sends nothing, keeps its queue and drops
+    /// arrivals; the current transmission resumes afterwards. Propagating packets are not affected.
     pub fn set_up(&mut self, now: Instant, up: bool) {
         debug_assert!(!self.ahead, "a link that changes is built as one");
         if up == self.up {
@@ -71,11 +70,11 @@ impl ServedLink {
         debug_assert!(!self.ahead, "a link that changes is built as one");
         self.propagation = delay.into();
     }
-    /// Changes the queue's parameters, of the same kind.
+    /// Changes the parameters of the queue discipline.
     pub fn set_queue(&mut self, to: &queue::Config) {
         self.queue.change(to);
     }
-    /// Changes the parameters of the impairment at this place in the list, of the same kind.
+    /// Changes the parameters of the impairment at index `place`.
     ///
     /// # Panics
     /// If there is none, or if it reorders now and did not before.
@@ -83,7 +82,7 @@ impl ServedLink {
         debug_assert!(!self.ahead, "a link that changes is built as one");
         self.impairments[place].impairment.change(to);
     }
-    /// Changes the queue's limit; `false` if its discipline has none.
+    /// Changes the queue's limit; returns `false` if its discipline has none.
     pub fn set_limit(&mut self, limit: Limit) -> bool {
         self.queue.set_limit(limit)
     }

@@ -1,4 +1,4 @@
-//! The end of a transmission: what impairments and the propagation delay make of the packet.
+//! The end of a transmission: impairments and propagation delay.
 
 use anabranch_core::{
     packet::{Ecn, PacketId},
@@ -24,7 +24,7 @@ pub struct Impaired {
 }
 
 impl Impaired {
-    /// An impairment whose fates are drawn from `stream`.
+    /// Creates an impairment whose verdicts are drawn from `stream`.
     #[must_use]
     pub fn new(element: ElementId, impairment: AnyImpairment, stream: Stream) -> Self {
         Self {
@@ -36,12 +36,12 @@ impl Impaired {
     }
 }
 
-/// What becomes of a packet whose transmission has ended.
+/// Exit of a packet whose transmission has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
     /// The packet.
     pub packet: PacketId,
-    /// Its number among the arrivals here.
+    /// Its number among the arrivals at this link.
     pub order: u32,
     /// When it arrives at the far end.
     pub at: Instant,
@@ -49,36 +49,36 @@ pub struct Exit {
     pub duplicate: bool,
 }
 
-/// Something an impairment did, for the observers.
+/// Verdict of an impairment, for observers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Impairing {
-    /// Which element.
+    /// The element.
     pub element: ElementId,
-    /// When.
+    /// Time of the verdict.
     pub at: Instant,
-    /// What.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What a completed transmission led to.
+/// Result of a completed transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completed {
     /// The packet goes on.
     Exit(Exit),
-    /// An impairment loses or damages it.
+    /// An impairment lost or damaged the packet.
     Lost {
         /// The packet.
         packet: PacketId,
-        /// When, in flight.
+        /// Time of the loss during propagation.
         at: Instant,
     },
-    /// The link sends it again by itself.
+    /// The link retransmits the packet.
     Resending(PacketId),
     /// A pause ended; the packet is being retransmitted.
     Resumed(PacketId),
 }
 
-/// What impairments made of something in flight.
+/// Result of propagation and impairments.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Travel {
     /// It arrives at this time, twice if `duplicate`.
@@ -88,7 +88,7 @@ pub(super) enum Travel {
 }
 
 impl ServedLink {
-    /// What the propagation delay and the impairments make of something that leaves now.
+    /// Applies the propagation delay and the impairments to a packet that leaves now.
     #[expect(
         clippy::inline_always,
         reason = "every packet that leaves a served link comes this way"
@@ -129,7 +129,7 @@ impl ServedLink {
             }
         }
         if in_order && !self.reorders {
-            // A route that stays FIFO: those behind a late packet wait for it.
+            // The route stays FIFO: later packets wait for a late packet.
             at = at.max(self.latest_exit);
         }
         self.latest_exit = self.latest_exit.max(at);
@@ -170,14 +170,14 @@ impl ServedLink {
         }
     }
 
-    /// RFC 4737 §3.3 by arrival at this link: the packet that came as number `order` has got
-    /// through at `at`, and is reordered if one that came later did so before. Where packets may
-    /// overtake each other the owner calls this as they arrive at the far end.
+    /// Counts reordering (RFC 4737 §3.3) by arrival at this link. Packet number `order`, which got
+    /// through at `at`, is reordered if a packet that arrived later got through earlier. On a link
+    /// where packets may overtake each other, the owner calls this as they arrive at the far end.
     pub fn count_order(&mut self, order: u32, at: Instant) {
         if order.wrapping_sub(self.next_order).cast_signed() >= 0 {
             self.next_order = order.wrapping_add(1);
         } else if order != self.last_order && self.window.contains(at) {
-            // Of a doubled packet only the first to arrive counts; the copy comes right behind it.
+            // Only the first arrival of a duplicated packet counts; its copy follows directly.
             self.statistics.reordered_packets += 1;
         }
         self.last_order = order;

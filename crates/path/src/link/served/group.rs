@@ -1,5 +1,5 @@
-//! A link whose members send in the place of one transmitter. Fates are told when a transmission ends:
-//! members that send at once end in another order than they began.
+//! A link whose members replace the single transmitter. Outcomes are reported at the end of a
+//! transmission, because concurrent members finish in another order than they started.
 
 use anabranch_core::{packet::Ecn, units::Instant};
 
@@ -17,16 +17,16 @@ use crate::{
 };
 
 impl ServedLink {
-    /// The members, if this is an aggregated link.
+    /// Members, if this is an aggregated link.
     #[must_use]
     pub fn members(&self) -> Option<&Members> {
         self.group.as_deref()
     }
-    /// The members, to be switched.
+    /// Members, for switching.
     pub fn members_mut(&mut self) -> Option<&mut Members> {
         self.group.as_deref_mut()
     }
-    /// How long something travels once it is sent.
+    /// Latest propagation delay.
     #[must_use]
     pub fn delay(&self) -> anabranch_core::units::Duration {
         self.propagation.latest()
@@ -36,7 +36,8 @@ impl ServedLink {
         self.group.as_mut().expect("the caller looked")
     }
 
-    /// As [`ServedLink::with_queue`]; what is in line for one member counts as waiting.
+    /// Calls `f` with the queue, as [`ServedLink::with_queue`] does. Packets in line for one member
+    /// count as waiting.
     fn with_shared_queue<T>(
         &mut self,
         now: Instant,
@@ -78,7 +79,7 @@ impl ServedLink {
         self.count_drops(now, before);
     }
 
-    /// Idle members take what they may send.
+    /// Gives waiting packets to idle members.
     fn feed(&mut self, now: Instant) {
         if self.group().spread() == Spread::PerFlow {
             self.feed_by_flow(now);
@@ -123,7 +124,7 @@ impl ServedLink {
         self.group().start(member, load, begin, done);
     }
 
-    /// A member's transmission has ended.
+    /// Ends a member's transmission.
     #[inline(never)]
     pub(super) fn complete_member(
         &mut self,
@@ -155,7 +156,7 @@ impl ServedLink {
         completed
     }
 
-    /// An LACPDU leaves: what befalls packets in flight befalls it.
+    /// Sends an LACPDU into propagation, with the impairments that packets meet.
     fn send_off(&mut self, now: Instant, port: usize, frame: Frame) {
         let size = Load::Frame(frame).size();
         let notice = match self.travel(now, (size, Ecn::NotEct, false), &mut Vec::new()) {
@@ -170,7 +171,7 @@ impl ServedLink {
         self.group().notify(notice);
     }
 
-    /// An LACPDU is to be sent over its port, before all packets.
+    /// Sends an LACPDU over its port, ahead of all packets.
     ///
     /// # Panics
     /// If this is no aggregated link.
@@ -184,7 +185,7 @@ impl ServedLink {
         }
     }
 
-    /// From now on packets are given to these members (by bit).
+    /// Sets the members that distribute packets, as a bit mask.
     ///
     /// # Panics
     /// If this is no aggregated link.

@@ -1,11 +1,11 @@
-//! A bound on all that a link holds: packets that wait, are being sent and propagate.
+//! Bound on all packets that a link holds: waiting, in transmission and propagating.
 //!
-//! `tc-netem(8)` has such a bound: its one queue holds delayed packets and packets that wait for its rate or for a qdisc
-//! below it, and `limit` counts all of them. A link that delays by 100 ms and holds 1000 packets passes at most 1000 packets
-//! each 100 ms, whatever its rate.
+//! `tc-netem(8)` has such a bound: its single queue holds delayed packets and packets that wait for
+//! its rate or for a qdisc below it, and `limit` counts all of them. A link with a delay of 100 ms
+//! and a bound of 1000 packets passes at most 1000 packets each 100 ms, whatever its rate.
 //!
-//! The link drops a packet that arrives and finds no room, before the queue discipline sees it. A packet that an impairment
-//! loses counts until it has been sent; a duplicated one counts twice.
+//! The link drops a packet that finds no room, before the queue discipline sees it. A packet that
+//! an impairment loses counts until it has been sent; a duplicated packet counts twice.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -14,11 +14,11 @@ use anabranch_core::units::{Instant, text::Limit};
 use super::ServedLink;
 use crate::{group::members::Load, queue::Item};
 
-/// The bound, and the packets that propagate.
+/// The bound, and the propagating packets.
 #[derive(Debug)]
 pub(super) struct Held {
     limit: Limit,
-    /// When each arrives at the far end, and its bytes; the earliest first.
+    /// Arrival times at the far end and sizes, earliest first.
     propagating: BinaryHeap<Reverse<(Instant, u32)>>,
     bytes: u64,
 }
@@ -35,7 +35,7 @@ impl Held {
         })
     }
 
-    /// A packet has been sent and arrives at `at`, as often as `copies` says.
+    /// Adds a sent packet that arrives at `at`, `copies` times.
     pub(super) fn add(&mut self, at: Instant, size: u32, copies: u8) {
         for _ in 0..copies {
             self.propagating.push(Reverse((at, size)));
@@ -43,7 +43,8 @@ impl Held {
         }
     }
 
-    /// Removes the packets that have arrived. One that arrives at `now` makes room for one that comes at `now`.
+    /// Removes packets that have arrived. A packet that arrives at the far end at `now` makes room
+    /// for a new packet at `now`.
     fn release(&mut self, now: Instant) {
         while let Some(Reverse((at, size))) = self.propagating.peek()
             && *at <= now
@@ -68,8 +69,8 @@ impl ServedLink {
             .admits(packets, bytes + held.bytes + u64::from(item.size))
     }
 
-    /// Packets and bytes that wait or are being sent. If fates are told ahead, a packet propagates from the start of its
-    /// transmission.
+    /// Packets and bytes that wait or are in transmission. With `ahead`, a packet propagates from
+    /// the start of its transmission.
     fn near_end(&self) -> (u64, u64) {
         let mut sending = self
             .in_service

@@ -1,18 +1,19 @@
-//! The upstream of a cable modem (DOCSIS): a packet waits until its bytes are requested and granted.
+//! Upstream of a cable modem (DOCSIS): a packet waits until its bytes are requested and granted.
 //!
-//! The CMTS builds a MAP every `map_interval`, which grants time in an interval that begins `map_lead` later. A modem requests
-//! all bytes that wait. It puts the request into a contention slot, or on a segment that it sends anyway (piggyback).
-//! Packets that arrive while a request is under way are requested by the next one, so that requests overlap and a busy modem
-//! sends at `rate` without gaps.
+//! The CMTS builds a MAP every `map_interval`. It grants time in an interval that begins `map_lead`
+//! later. A modem requests all bytes that wait, in a contention slot or with a segment that it
+//! sends anyway (piggyback). Packets that arrive while a request is outstanding are covered by the
+//! next request. Requests thus overlap, and a busy modem sends at `rate` without gaps.
 //!
 //! # Differs from the source
-//! - That media acquisition takes 2 to 8 ms is not confirmed (docs/design/039-media.md).
-//! - A grant begins with the interval of its MAP; a CMTS places it anywhere in there.
+//! - The media acquisition delay of 2 to 8 ms is not confirmed (docs/design/039-media.md).
+//! - A grant begins with the interval of its MAP; a CMTS places it anywhere in the interval.
 //! - Contention slots are dense: the modem picks a time from its backoff window, not a slot.
-//! - Whether a request collides is a probability, not the work of other modems.
+//! - Collisions are drawn with a probability; other modems are not modelled.
 //!
 //! # Not implemented
-//! - Unsolicited and proactive grants, token buckets, MAC headers (`rate` is that of IP packets), channel bonding.
+//! - Unsolicited and proactive grants, token buckets, MAC headers (`rate` counts IP packets),
+//!   channel bonding.
 
 use std::collections::VecDeque;
 
@@ -51,7 +52,7 @@ quantity! {
 }
 
 quantity! {
-    /// How long a MAP holds.
+    /// Length of a MAP interval.
     MapInterval, Duration, Duration::from_micros(100), Duration::from_millis(100)
 }
 
@@ -75,22 +76,23 @@ impl MapInterval {
     }
 }
 
-/// Parameters of a modem's upstream. Defaults are those of an OFDMA channel of DOCSIS 3.1.
+/// Parameters of a modem's upstream. Defaults describe an OFDMA channel of DOCSIS 3.1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// How often the CMTS builds a MAP, and how long each holds (2 ms).
+    /// Interval between MAPs, and the length of the interval that each describes (2 ms).
     pub map_interval: MapInterval,
-    /// From the time at which a MAP is built until its interval begins: scheduling (200 µs), the way downstream, and the modem's
-    /// processing (757 µs with frames of 135 µs).
+    /// Time from the building of a MAP to the start of its interval: scheduling (200 µs), the
+    /// downstream path, and the modem's processing (757 µs with frames of 135 µs).
     pub map_lead: RequestTime,
-    /// From the time at which a request is sent until the CMTS knows it: three frames of OFDMA, and propagation.
+    /// Time from the sending of a request to its receipt by the CMTS: three OFDMA frames and
+    /// propagation.
     pub request_delay: RequestTime,
-    /// The window from which the modem picks the time of a request in contention.
+    /// Window from which the modem picks the time of a request in contention.
     pub backoff: RequestTime,
     /// Probability that a request in contention collides.
     pub collision: Fraction,
-    /// The window doubles so often at most, once after each collision.
+    /// Maximum number of doublings of the window, one after each collision.
     pub doublings: Count<16>,
 }
 
@@ -107,10 +109,11 @@ impl Default for Params {
     }
 }
 
-/// A request collides so often at most: a collision is a probability, and 1 would be for ever.
+/// Maximum number of collisions of a request. Without it, a collision probability of 1 would never
+/// end.
 const MOST_COLLISIONS: u32 = 16;
 
-/// A modem's upstream at work.
+/// State of a modem's upstream.
 #[derive(Debug)]
 pub struct Cable {
     sender: Fixed,
@@ -119,24 +122,25 @@ pub struct Cable {
     doublings: u32,
     request_delay: Duration,
     map_lead: Duration,
-    /// When MAPs are built, and when their intervals begin.
+    /// Times at which MAPs are built, and the starts of their intervals.
     maps: Recurring,
     intervals: Recurring,
     stream: Stream,
-    /// Requests in contention so far.
+    /// Number of requests in contention.
     requests: u64,
-    /// When the packet whose transmission begins joined the queue.
+    /// When the packet to be sent joined the queue.
     arrived: Instant,
-    /// The last request, which holds for all that arrived before it.
+    /// Time of the last request, which covers all earlier arrivals.
     requested: Option<Instant>,
-    /// Transmissions without a gap, from and to, that end after the last packet to be requested arrived.
+    /// Starts and ends of transmissions without a gap that end after the arrival of the last
+    /// requested packet.
     bursts: VecDeque<(Instant, Instant)>,
-    /// When the bits of the packet in transmission begin to leave.
+    /// When the packet in transmission begins to leave.
     begun: Instant,
 }
 
 impl Cable {
-    /// The upstream of a modem that is granted `rate`.
+    /// Creates the upstream of a modem that is granted `rate`.
     #[must_use]
     pub fn new(params: &Params, rate: Rate, stream: Stream) -> Self {
         let map_interval = params.map_interval.get();
@@ -160,13 +164,13 @@ impl Cable {
         }
     }
 
-    /// When the interval begins whose MAP answers a request sent at `sent`.
+    /// Start of the interval whose MAP answers a request sent at `sent`.
     fn granted(&self, sent: Instant) -> Instant {
         let known = sent.saturating_add(self.request_delay);
         self.maps.at_or_after(known).saturating_add(self.map_lead)
     }
 
-    /// When a request in contention gets through for bytes that wait from `from` on.
+    /// When a contention request gets through for bytes that wait from `from` on.
     fn contend(&mut self, from: Instant) -> Instant {
         self.requests += 1;
         let mut draw = self.stream.at(self.requests);
@@ -178,18 +182,18 @@ impl Cable {
             if self.collision <= 0.0 || !draw.chance(self.collision) {
                 return sent;
             }
-            // The MAP that should have granted it says nothing.
+            // The modem retries after the MAP that should have contained the grant.
             from = self.granted(sent);
         }
         from
     }
 
-    /// When the next segment begins at or after `from`, if the modem sends one anyway.
+    /// Start of the next segment at or after `from`, if the modem sends one anyway.
     fn piggyback(&mut self, from: Instant) -> Option<Instant> {
         while self.bursts.front().is_some_and(|(_, end)| *end <= from) {
             self.bursts.pop_front();
         }
-        // A grant does not reach beyond its interval: a burst is a segment for each.
+        // A grant does not extend beyond its interval: a burst has one segment in each interval.
         let next = self.intervals.at_or_after(from);
         let segment = |&(start, end): &(Instant, Instant)| {
             if from <= start {
@@ -200,7 +204,7 @@ impl Cable {
         self.bursts.iter().find_map(segment)
     }
 
-    /// When a packet may leave that joined the queue at `arrived`.
+    /// When a packet that joined the queue at `arrived` may leave.
     fn grant(&mut self, arrived: Instant) -> Instant {
         let requested = match self.requested {
             Some(requested) if arrived <= requested => requested,

@@ -1,25 +1,29 @@
 //! A cell's link to one phone (LTE, 5G): scheduling requests, grants, transport blocks, HARQ.
 //!
-//! Time is cut into transmission time intervals. Bits that may be sent at the start of one go into its transport block. A block that
-//! fails is retransmitted one HARQ round trip later by the same HARQ process, which carries nothing new meanwhile; the other processes go on.
-//! RLC delivers in order, so that a block that succeeds waits for those before it: an error is delay, for what follows as well.
+//! Time is divided into transmission time intervals. Bits ready at the start of an interval go into
+//! its transport block. A failed block is retransmitted one HARQ round trip later by the same HARQ
+//! process, which carries no new data meanwhile; the other processes continue. RLC delivers in
+//! order: a successful block waits for earlier blocks, so an error also delays the following
+//! packets.
 //!
-//! Downlink, the scheduler sees what waits, and a packet can be sent after `processing`. Uplink (`sr_period` above 0), a phone
-//! with nothing to send asks by a scheduling request, and one that sends adds a report of what waits to its next block. Either is answered by a
-//! grant, and the block leaves `grant_delay` after the request.
+//! On the downlink the scheduler sees the backlog, and a packet can be sent after `processing`. On
+//! the uplink (`sr_period` above 0) a phone that has nothing to send first sends a scheduling
+//! request; a phone that is sending adds a buffer status report to its next block. A grant answers
+//! either, and the granted block leaves `grant_delay` after the request.
 //!
-//! The rate is `rate` of the link, or that of a trace (`file`); what retransmissions take goes from it.
+//! The rate is the link's `rate`, or that of a trace (`file`). Retransmissions consume part of it.
 //!
 //! # Differs from the source
-//! - Defaults are components of LTE's delay. The totals of the report's table (17, 12.5 and 7.5 ms) are not confirmed
-//!   (docs/design/039-media.md).
-//! - Retransmissions fail as often as first transmissions: there is no gain from combining them. A block is retransmitted until it
-//!   succeeds, and RLC never has to.
-//! - A grant holds for all that was reported, at the full rate.
-//! - A block that is cut off by a link that goes down is sent anew.
+//! - Defaults are components of LTE's delay. The totals of the report's table (17, 12.5 and 7.5 ms)
+//!   are not confirmed (docs/design/039-media.md).
+//! - Retransmissions fail as often as first transmissions: soft combining gains nothing. A block is
+//!   retransmitted until it succeeds, so RLC never retransmits.
+//! - A grant covers all reported data, at the full rate.
+//! - A block interrupted by a link that goes down is sent again from the start.
 //!
 //! # Not implemented
-//! - Frames of TDD, discontinuous reception, random access, other phones of the cell, link adaptation, handover.
+//! - TDD frames, discontinuous reception, random access, other phones of the cell, link adaptation,
+//!   handover.
 
 use std::collections::VecDeque;
 
@@ -57,12 +61,12 @@ quantity! {
 }
 
 quantity! {
-    /// How long a transmission time interval is.
+    /// Length of a transmission time interval.
     Tti, Duration, Duration::from_nanos(62_500), Duration::from_millis(10)
 }
 
 bounded! {
-    /// A share of blocks that fail.
+    /// Share of blocks that fail.
     ErrorRate, 0.0..=0.9, "a share of blocks"
 }
 
@@ -86,28 +90,31 @@ impl Tti {
     }
 }
 
-/// Parameters of a cell's link. Defaults are those of LTE's downlink; uplink needs an `sr_period`.
+/// Parameters of a cell's link. Defaults describe LTE's downlink; an uplink needs an `sr_period`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// A trace that takes the place of `rate`, as in the service `trace`.
+    /// Trace that replaces `rate`, as in the service `trace`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Whether that trace begins again at its end, or how often it is played in all.
+    /// Whether the trace repeats, or how often it is played in all.
     #[serde(skip_serializing_if = "Repeat::is_always")]
     pub repeat: Repeat,
-    /// How long a transmission time interval is: 1 ms in LTE, in 5G 0.5 ms with 30 kHz between subcarriers.
+    /// Length of a transmission time interval: 1 ms in LTE, 0.5 ms in 5G with 30 kHz subcarrier
+    /// spacing.
     pub tti: Tti,
-    /// How often the phone can send a scheduling request; 0 where the scheduler sees what waits, as it does downlink.
+    /// Period of the phone's scheduling request opportunities; 0 if the scheduler sees the backlog,
+    /// as on the downlink.
     pub sr_period: GrantTime,
-    /// From the time at which a request or a report is sent until the block that it is granted: its transmission (1 ms), the scheduler (3 ms),
-    /// the grant (1 ms), the phone (3 ms). Uplink only.
+    /// Time from the sending of a request or report to the granted block: its transmission (1 ms),
+    /// the scheduler (3 ms), the grant (1 ms), the phone (3 ms). Uplink only.
     pub grant_delay: GrantTime,
-    /// How long a packet is processed before it can go into a block. Downlink only; `grant_delay` has it uplink.
+    /// Processing time before a packet can go into a block. Downlink only; on the uplink
+    /// `grant_delay` includes it.
     pub processing: GrantTime,
-    /// How long a block is decoded.
+    /// Decoding time of a block.
     pub decoding: GrantTime,
-    /// From a transmission that failed to the next.
+    /// Time from a failed transmission to the next one.
     pub harq_round_trip: GrantTime,
     /// Share of transmissions that fail.
     pub error_rate: ErrorRate,
@@ -129,7 +136,7 @@ impl Default for Params {
     }
 }
 
-/// How a packet comes to be scheduled.
+/// How a packet is scheduled.
 #[derive(Debug)]
 enum Access {
     /// The scheduler sees it.
@@ -138,9 +145,9 @@ enum Access {
     Requested {
         requests: Recurring,
         grant_delay: Duration,
-        /// The last request or report, which holds for all that arrived before it.
+        /// Time of the last request or report, which covers all earlier arrivals.
         last: Option<Instant>,
-        /// Blocks that carry a report, from the arrival of the last packet to be scheduled on.
+        /// Blocks that carry a report, from the arrival of the last scheduled packet on.
         blocks: VecDeque<u64>,
     },
 }
@@ -149,22 +156,22 @@ enum Access {
 #[derive(Debug, Clone, Copy)]
 struct Block {
     number: u64,
-    /// Its bits, and those that are taken.
+    /// Its size in bits, and the bits used.
     size: f64,
     taken: f64,
-    /// When it is through.
+    /// When its reception succeeds.
     through: Instant,
 }
 
-/// A packet has so many blocks at most; what is left of it then goes at the link's rate. That bounds the time for a packet on a
-/// link that nearly stands still.
+/// Maximum number of blocks of a packet. The rest of the packet then goes at the link's rate. This
+/// bounds the computing time for a packet on a very slow link.
 const MOST_BLOCKS: u32 = 65_536;
 
 fn start_of(block: u64, tti: Duration) -> Instant {
     Instant::from_picos(block.saturating_mul(tti.as_picos()))
 }
 
-/// A cell's link at work.
+/// State of a cell's link.
 #[derive(Debug)]
 pub struct Cellular {
     capacity: AnyService,
@@ -172,18 +179,18 @@ pub struct Cellular {
     access: Access,
     decoding: Duration,
     error_rate: f64,
-    /// For each HARQ process, the first block that it is free for.
+    /// For each HARQ process, the first block for which it is free.
     free: Vec<u64>,
     stream: Stream,
     arrived: Instant,
     block: Option<Block>,
-    /// The end of the last transmission, and when its packet is delivered.
+    /// End of the last transmission, and delivery time of its packet.
     end: Instant,
     delivered: Instant,
 }
 
 impl Cellular {
-    /// A link over which a cell can send what `capacity` says.
+    /// Creates a link over which a cell can send at `capacity`.
     #[must_use]
     pub fn new(params: &Params, capacity: AnyService, stream: Stream) -> Self {
         let tti = params.tti.get();
@@ -223,7 +230,7 @@ impl Cellular {
         start_of(block, self.tti)
     }
 
-    /// The first block that begins at or after `at`.
+    /// First block that begins at or after `at`.
     fn block_from(&self, at: Instant) -> u64 {
         at.as_picos().div_ceil(self.tti.as_picos())
     }
@@ -258,8 +265,8 @@ impl Cellular {
         }
     }
 
-    /// Block `number` goes on the air for the first time, or the next for which a process is free and there is capacity; `None`
-    /// if there never is.
+    /// Opens block `number`, or the next block with a free process and capacity; `None` if there is
+    /// none.
     fn open(&mut self, number: u64) -> Option<Block> {
         let processes = self.free.len() as u64;
         let process = |number: u64| usize::try_from(number % processes).unwrap_or(0);
@@ -300,7 +307,7 @@ impl Cellular {
         })
     }
 
-    /// The time at which the last bit taken from `block` is on the air.
+    /// When the last bit taken from `block` is on the air.
     fn position(&self, block: Block) -> Instant {
         self.start_of(block.number) + self.tti.mul_f64((block.taken / block.size).min(1.0))
     }
@@ -314,7 +321,7 @@ impl Service for Cellular {
     fn finish(&mut self, now: Instant, bits: u64) -> Instant {
         let ready = self.ready(self.arrived);
         let mut left = bits as f64;
-        // What was ready when the last block was filled shares it.
+        // Packets that were ready when the last block was filled share it.
         let shared = self.block.filter(|block| {
             now == self.end && ready <= self.start_of(block.number) && block.taken < block.size
         });
@@ -349,7 +356,7 @@ impl Service for Cellular {
         self.capacity.capacity(from, to)
     }
 
-    /// A block that is cut off is worth nothing.
+    /// An interrupted block is lost.
     fn interrupt(&mut self, _since: Instant, _now: Instant) -> u64 {
         self.block = None;
         if let Access::Requested { blocks, .. } = &mut self.access {

@@ -1,4 +1,4 @@
-//! Recurring times: a time that comes again after each period, from an offset on.
+//! Recurring times: an offset plus multiples of a period.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub(super) struct Recurring {
 }
 
 impl Recurring {
-    /// A `period` of no time recurs at once.
+    /// A `period` of zero recurs at every instant.
     pub(super) fn new(period: Duration, offset: Duration) -> Self {
         let period = period.as_picos();
         Self {
@@ -19,7 +19,7 @@ impl Recurring {
         }
     }
 
-    /// The first at or after `at`.
+    /// First recurrence at or after `at`.
     pub(super) fn at_or_after(self, at: Instant) -> Instant {
         let at = at.as_picos();
         if self.period == 0 {

@@ -1,7 +1,8 @@
-//! A rate that follows a table of time and rate.
+//! A rate that follows a table over time.
 //!
-//! A packet occupies the link until the rates from its start on have carried its bits: where the rate changes under it,
-//! what is left goes on at the new rate. At a rate of 0 it waits. Behind the last round of a table that ends nothing is sent any more.
+//! A packet occupies the link until the rates from its start on have carried its bits. If the rate
+//! changes during the transmission, the remaining bits continue at the new rate; at a rate of 0 the
+//! packet waits. After the last round of a finite table nothing is sent.
 
 use std::sync::Arc;
 
@@ -12,17 +13,17 @@ use super::{super::steps::Steps, Service};
 /// Capacity is counted in bits × picoseconds per second, so that sums over steps are exact.
 const PER_BIT: u128 = 1_000_000_000_000;
 
-/// The rates of a table, one above 0 at least.
+/// Rates of a table; at least one is above 0.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rates {
     steps: Steps,
     bits_per_s: Box<[u64]>,
-    /// What a round has carried by the end of each step.
+    /// Capacity of a round up to the end of each step.
     carried: Box<[u128]>,
 }
 
 impl Rates {
-    /// With so many bits per second in each step.
+    /// Creates a table of bits per second in each step.
     #[must_use]
     pub(super) fn new(steps: Steps, bits_per_s: Box<[u64]>) -> Self {
         let mut sum = 0;
@@ -37,12 +38,12 @@ impl Rates {
         }
     }
 
-    /// What a round carries.
+    /// Capacity of a round.
     fn total(&self) -> u128 {
         self.carried.last().copied().unwrap_or_default().max(1)
     }
 
-    /// What it delivers per time in the long run, in whole bits per second and one at least.
+    /// Mean rate in whole bits per second, at least 1.
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
         let rate = self.total() / u128::from(self.steps.round().as_picos());
@@ -50,7 +51,7 @@ impl Rates {
             .unwrap_or(Rate::from_mbit_per_s(1))
     }
 
-    /// What it carries from the start to `now`.
+    /// Capacity from the start to `now`.
     fn carried_by(&self, now: Instant) -> u128 {
         let place = self.steps.at(now);
         if place.is_over {
@@ -64,7 +65,7 @@ impl Rates {
         whole + before + carries(self.bits_per_s[place.step], place.since)
     }
 
-    /// When it has carried `sum`, more than 0.
+    /// When the capacity since the start reaches `sum`, which is above 0.
     fn when(&self, sum: u128) -> Instant {
         let (round, rest) = ((sum - 1) / self.total(), (sum - 1) % self.total() + 1);
         let Ok(round) = u64::try_from(round) else {
@@ -85,7 +86,7 @@ fn carries(bits_per_s: u64, time: Duration) -> u128 {
     u128::from(bits_per_s) * u128::from(time.as_picos())
 }
 
-/// Rates at work.
+/// Service that follows a table of rates.
 #[derive(Debug, Clone)]
 pub struct Stepped(pub Arc<Rates>);
 

@@ -1,15 +1,17 @@
-//! A capacity trace: the instants at which a link can deliver, as mahimahi records and replays them.
+//! Capacity traces: the instants at which a link can deliver, as mahimahi records and replays them.
 //!
-//! Each line of the file is a time in whole milliseconds from the start, and an opportunity to deliver 1,500
-//! bytes. Accounting is by the byte: a packet that is larger than what is left of an opportunity takes the rest from
-//! the next, and what is left of it behind a packet goes to those that wait at that instant. What nobody waits for is
-//! wasted. Behind its last line the trace begins again, counted from the time on that line, or ends.
+//! Each line of the file is a time in whole milliseconds from the start, and an opportunity to
+//! deliver 1,500 bytes. Accounting is by the byte. A packet larger than the remainder of an
+//! opportunity continues in the next one. The remainder after a packet goes to packets that wait at
+//! that instant. Unused capacity is lost. After its last line the trace begins again, counted from
+//! the time on that line, or ends.
 //!
 //! # Differs from mahimahi
-//! - An opportunity at the very instant of a packet's arrival is the packet's; mahimahi sees arrivals as its process
-//!   gets to them.
+//! - An opportunity at the very instant of a packet's arrival serves that packet; in mahimahi this
+//!   depends on when the process sees the arrival.
 //! - `#` begins a comment.
-//! - Behind the end of a trace that is not repeated (`mm-link --once`) nothing is sent and the run goes on; mahimahi ends.
+//! - After the end of a trace that is not repeated (`mm-link --once`) nothing is sent and the run
+//!   continues; mahimahi exits.
 
 use std::sync::Arc;
 
@@ -22,14 +24,14 @@ use super::{super::steps::Repeat, Service};
 
 /// Bits of one opportunity.
 const OPPORTUNITY: u64 = 1_500 * 8;
-/// The unit of a trace's times.
+/// Picoseconds per unit of a trace's times.
 const MS: u64 = 1_000_000_000;
-/// What a line should have been.
+/// Expected content of a line.
 const A_TIME: &str = "a time in whole milliseconds from the start of the trace, for example 15";
-/// The latest time that a trace can give: about 49 days.
+/// Latest time in a trace: about 49 days.
 const LATEST_MS: u64 = u32::MAX as u64;
 
-/// The times of a trace: in order, at least one, and the last above 0.
+/// Times of a trace: in order, at least one, and the last above 0.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace {
     times_ms: Box<[u32]>,
@@ -40,7 +42,8 @@ impl Trace {
     /// Reads a file's text.
     ///
     /// # Errors
-    /// With the first line that is no time, that is earlier than the one before it, or with the lack of any.
+    /// Names the first line that is not a time or is earlier than the line before it, or an empty
+    /// trace.
     pub fn parse(text: &str) -> Result<Self, Misread> {
         let mut times: Vec<u32> = Vec::new();
         let mut last = 0..0;
@@ -82,23 +85,23 @@ impl Trace {
         }
     }
 
-    /// The same, played so often.
+    /// Returns the trace with another number of repetitions.
     #[must_use]
     pub fn repeated(mut self, repeat: Repeat) -> Self {
         self.repeat = repeat;
         self
     }
 
-    /// How long it takes until it begins again.
+    /// Time until the trace begins again.
     #[must_use]
     pub fn period(&self) -> Duration {
         Duration::from_picos(u64::from(self.last_ms()) * MS)
     }
 
-    /// What it delivers per time in the long run, in whole bits per second and one at least.
+    /// Mean rate in whole bits per second, at least 1.
     ///
     /// # Panics
-    /// Never: the largest trace in the least time is below what a [`Rate`] holds.
+    /// Never: the largest trace in the shortest time is within the range of a [`Rate`].
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
         let bits = u128::from(self.len()) * u128::from(OPPORTUNITY) * 1_000;
@@ -115,7 +118,7 @@ impl Trace {
         *self.times_ms.last().expect("a trace is not empty")
     }
 
-    /// When opportunity `number` comes, counted on through all repetitions.
+    /// Time of opportunity `number`, counted through all repetitions.
     fn time(&self, number: u64) -> Instant {
         let (round, place) = (number / self.len(), number % self.len());
         if !self.repeat.plays(round) {
@@ -127,12 +130,12 @@ impl Trace {
         Instant::START.saturating_add(Duration::from_picos(ps))
     }
 
-    /// How many opportunities come before `now`, or with `too` up to it.
+    /// Number of opportunities before `now`, or up to and including `now` with `too`.
     fn count(&self, now: Instant, too: bool) -> u64 {
         let period = self.period().as_picos();
         let now = (now - Instant::START).as_picos();
-        // A round's last opportunities come with the start of the next, so the round before `now`'s counts in full
-        // only when its end does.
+        // A round's last opportunities coincide with the start of the next round, so the round
+        // before `now` counts in full only if its end counts.
         let (mut round, mut rest) = (now / period, now % period);
         if rest == 0 && round > 0 {
             (round, rest) = (round - 1, period);
@@ -143,7 +146,7 @@ impl Trace {
         });
         let mut count = round * self.len() + before as u64;
         if too && rest == period {
-            // The next round's, too, if it begins with one at 0.
+            // The next round also counts if it begins with opportunities at 0.
             count += self.times_ms.partition_point(|ms| *ms == 0) as u64;
         }
         match self.repeat {
@@ -153,13 +156,13 @@ impl Trace {
     }
 }
 
-/// A trace at work.
+/// Position in a trace during a run.
 #[derive(Debug, Clone)]
 pub struct Traced {
     trace: Arc<Trace>,
-    /// The opportunity used last, and the bits that are left of it.
+    /// Opportunity used last, and its remaining bits.
     current: Use,
-    /// The same before the transmission under way.
+    /// Position before the current transmission.
     before: Use,
 }
 
@@ -170,7 +173,7 @@ struct Use {
 }
 
 impl Traced {
-    /// At the start of a run.
+    /// Starts at the beginning of a trace.
     #[must_use]
     pub fn new(trace: Arc<Trace>) -> Self {
         let start = Use {
@@ -187,7 +190,7 @@ impl Traced {
 
 impl Service for Traced {
     fn finish(&mut self, now: Instant, bits: u64) -> Instant {
-        // What has gone by is wasted; what is left of an opportunity of this very instant is not.
+        // Past opportunities are lost; the remainder of an opportunity at this very instant is not.
         let next = self.trace.count(now, false);
         if next > self.current.number {
             self.current = Use {
@@ -207,7 +210,8 @@ impl Service for Traced {
     }
 
     fn capacity(&self, from: Instant, to: Instant) -> f64 {
-        // An opportunity belongs to the span that it ends; one at the start of the run to the first.
+        // An opportunity belongs to the interval that it ends; an opportunity at the start of the
+        // run belongs to the first interval.
         let before = self.trace.count(from, from > Instant::START);
         let count = self.trace.count(to, true).saturating_sub(before);
         (count * OPPORTUNITY) as f64

@@ -1,22 +1,24 @@
-//! A station of an 802.11n network that sends by the distributed coordination function (DCF), with aggregation.
+//! A station of an 802.11n network that sends by the distributed coordination function (DCF), with
+//! aggregation.
 //!
-//! `rate` of the link is that of the physical layer. To send, the station waits for DIFS and a backoff drawn from its
-//! contention window, and sends up to `aggregate` frames in one A-MPDU, which a block acknowledgment answers. Other stations
-//! that always have something to send take slots of the backoff; where two begin in one slot both fail and double their
-//! windows. The probability of that is Bianchi's fixed point. A damaged frame is retransmitted.
+//! The link's `rate` is the physical-layer rate. To send, the station waits for DIFS and a backoff
+//! drawn from its contention window. It then sends up to `aggregate` frames in one A-MPDU, which a
+//! block acknowledgment answers. Other saturated stations take slots of the backoff. If two
+//! stations start in one slot, both fail and double their windows; the probability is Bianchi's
+//! fixed point. A damaged frame is retransmitted.
 //!
-//! Packets that wait when a frame ends join its A-MPDU, so that it is as long as the backlog allows; an idle link sends single
-//! frames.
+//! Packets that wait at the end of a frame join its A-MPDU, so its length follows the backlog. An
+//! idle link sends single frames.
 //!
 //! # Differs from the source
-//! - The frames of an A-MPDU arrive singly, in the order of the queue, and not together with its end. Its acknowledgment
-//!   is counted before its first frame.
-//! - A frame is retransmitted right away, in the same A-MPDU if there is room, until it gets through.
+//! - The frames of an A-MPDU arrive individually, in the order of the queue, not together at its
+//!   end. The time of its acknowledgment is counted before its first frame.
+//! - A frame is retransmitted at once, in the same A-MPDU if there is room, until it gets through.
 //! - After a collision a station waits for DIFS instead of EIFS, as in Bianchi's model.
 //!
 //! # Not implemented
-//! - Rate control, RTS/CTS, the classes of 802.11e, hidden stations, capture; what the other end sends on the same channel, unless
-//!   it counts among `stations`.
+//! - Rate control, RTS/CTS, the access classes of 802.11e, hidden stations, capture. Traffic of the
+//!   other end on the same channel, unless it counts among `stations`.
 
 use anabranch_core::{
     parameters::Count,
@@ -48,7 +50,7 @@ pub const META: Meta = Meta {
 };
 
 quantity! {
-    /// A time of the medium access.
+    /// A medium access time.
     AccessTime, Duration, Duration::ZERO, Duration::from_millis(100)
 }
 
@@ -62,31 +64,31 @@ impl AccessTime {
     }
 }
 
-/// Parameters of a Wi-Fi station. Times are those of 802.11n at 5 GHz.
+/// Parameters of a Wi-Fi station. Default times are the 802.11n values at 5 GHz.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Stations that always have something to send, this one included.
+    /// Saturated stations, including this one.
     pub stations: Count<256>,
-    /// Frames of an A-MPDU at most (64; 1 for none).
+    /// Maximum number of frames in an A-MPDU (up to 64; 1 disables aggregation).
     pub aggregate: Count<64>,
-    /// The longest that an A-MPDU takes.
+    /// Maximum airtime of the frames of an A-MPDU.
     pub longest: AccessTime,
     /// Probability that a frame is damaged.
     pub frame_error: Fraction,
     /// A slot of the backoff (9 µs).
     pub slot: AccessTime,
-    /// SIFS (16 µs). DIFS is two slots more.
+    /// SIFS (16 µs). DIFS is SIFS plus two slots.
     pub sifs: AccessTime,
-    /// What comes before each A-MPDU on the air (HT-mixed preamble of one stream: 36 µs).
+    /// Preamble before each A-MPDU (HT-mixed preamble of one stream: 36 µs).
     pub preamble: AccessTime,
-    /// How long a block acknowledgment takes (32 bytes at 24 Mbit/s after 20 µs).
+    /// Duration of a block acknowledgment (32 bytes at 24 Mbit/s after 20 µs).
     pub acknowledgment: AccessTime,
-    /// `W`: the contention window at first is from 0 to `W` - 1 (16).
+    /// `W`: the initial contention window is from 0 to `W` - 1 (16).
     pub window: Count<1024>,
-    /// `m`: it doubles so often at most (6).
+    /// `m`: maximum number of doublings of the window (6).
     pub doublings: Count<16>,
-    /// Bytes of each frame around its IP packet: MAC header, LLC, FCS and delimiter.
+    /// Bytes of each frame in addition to its IP packet: MAC header, LLC, FCS and delimiter.
     pub header: Count<1000>,
 }
 
@@ -108,27 +110,29 @@ impl Default for Params {
     }
 }
 
-/// What a saturated station does in a slot (Bianchi 2000 §IV.A).
+/// Behaviour of a saturated station in a slot (Bianchi 2000 §IV.A).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contention {
-    /// `τ`: the probability that it sends.
+    /// `τ`: probability that a station sends.
     pub sends: f64,
-    /// `p`: the probability that one that sends collides.
+    /// `p`: probability that a transmission collides.
     pub collides: f64,
 }
 
 impl Contention {
-    /// The fixed point of so many stations whose window is `window` at first and doubles `doublings` times.
+    /// Solves for the fixed point of `stations` stations whose initial window is `window` and
+    /// doubles up to `doublings` times.
     #[must_use]
     pub fn of(stations: u32, window: u32, doublings: u32) -> Self {
         let others = stations.saturating_sub(1);
-        // Equation 9: p; and equation 7: τ of p, whose numerator and denominator are divided by 1 - 2 p.
+        // Equation 9 gives p. Equation 7 gives τ of p; numerator and denominator are divided by 1 -
+        // 2 p.
         let collides = |sends: f64| 1.0 - power(1.0 - sends, others);
         let sends = |p: f64| {
             let growth: f64 = (0..doublings).map(|k| power(2.0 * p, k)).sum();
             2.0 / (1.0 + f64::from(window) + p * f64::from(window) * growth)
         };
-        // The one falls while the other rises.
+        // τ of p falls while p of τ rises, so bisection finds the crossing.
         let (mut low, mut high) = (0.0_f64, 1.0_f64);
         for _ in 0..60 {
             let middle = f64::midpoint(low, high);
@@ -150,10 +154,10 @@ fn power(base: f64, exponent: u32) -> f64 {
     (0..exponent).fold(1.0, |product, _| product * base)
 }
 
-/// A packet of another station.
+/// Bytes of a packet of another station.
 const OTHERS_PACKET: u32 = 1_500;
 
-/// A Wi-Fi station at work. Times are in seconds.
+/// State of a Wi-Fi station. Times are in seconds.
 #[derive(Debug)]
 pub struct Wifi {
     rate: f64,
@@ -163,26 +167,27 @@ pub struct Wifi {
     frame_error: f64,
     slot: f64,
     difs: f64,
-    /// What an A-MPDU of our own takes beside DIFS, backoff and frames.
+    /// Time of the station's own A-MPDU except DIFS, backoff and frames.
     overhead: f64,
     window: u32,
     doublings: u32,
-    /// In a slot of our backoff: that another station sends, and that it is alone if so.
+    /// Probabilities in a slot of the station's backoff: that another station sends, and that it
+    /// sends alone if one does.
     busy: f64,
     alone: f64,
-    /// How long a transmission of another station takes that succeeds, and a collision.
+    /// Durations of another station's successful transmission and of a collision.
     success: f64,
     collision: f64,
     stream: Stream,
     accesses: u64,
-    /// The end of the last frame; frames of its A-MPDU, and their time.
+    /// End of the last frame; number and airtime of the frames of its A-MPDU.
     end: Instant,
     frames: u32,
     airtime: f64,
 }
 
 impl Wifi {
-    /// A station whose physical layer has this rate.
+    /// Creates a station whose physical layer has this rate.
     #[must_use]
     pub fn new(params: &Params, rate: Rate, stream: Stream) -> Self {
         let seconds = |time: AccessTime| time.get().as_secs_f64();
@@ -219,7 +224,7 @@ impl Wifi {
             airtime: 0.0,
         };
         let frame = wifi.airtime_of(u64::from(OTHERS_PACKET) * 8);
-        // As many as are full before the longest is reached, one at least.
+        // The number of full frames that fit the maximum airtime, at least one.
         let mut frames = f64::from(wifi.aggregate);
         while frames > 1.0 && frames * frame > wifi.longest {
             frames -= 1.0;
@@ -229,14 +234,15 @@ impl Wifi {
         wifi
     }
 
-    /// How long the frame of a packet is on the air.
+    /// Airtime of a packet's frame.
     fn airtime_of(&self, bits: u64) -> f64 {
         let bytes = bits.div_ceil(8) + u64::from(self.header);
         // Frames of an A-MPDU begin at multiples of four bytes.
         (bytes.next_multiple_of(4) * 8) as f64 / self.rate
     }
 
-    /// From the end of what was on the air until our frames are: DIFS and backoff, and again after each collision.
+    /// Time from the end of the last transmission on the air to the start of the station's frames:
+    /// DIFS and backoff, repeated after each collision.
     fn access(&mut self) -> f64 {
         let mut draw = self.stream.at(self.accesses);
         self.accesses += 1;
@@ -258,7 +264,7 @@ impl Wifi {
             if self.busy <= 0.0 || !draw.chance(self.busy) {
                 return time;
             }
-            // DIFS is part of it, and begins the next attempt.
+            // The next attempt begins with DIFS, which `collision` includes.
             time += self.collision - self.difs;
             stage = (stage + 1).min(self.doublings);
         }
@@ -296,7 +302,7 @@ impl Service for Wifi {
     fn capacity(&self, from: Instant, to: Instant) -> f64 {
         self.rate * to.saturating_since(from).as_secs_f64()
     }
-    /// A frame that is cut off is worth nothing.
+    /// An interrupted frame is lost.
     fn interrupt(&mut self, _since: Instant, _now: Instant) -> u64 {
         self.frames = 0;
         0

@@ -1,20 +1,21 @@
-//! BLUE: a drop probability that rises when a queue overflows and falls when it is empty (Feng et al. 2002).
+//! BLUE: a drop probability that rises when a queue overflows and falls when it is empty (Feng et
+//! al. 2002).
 //!
-//! In COBALT it takes over where CoDel's drops change nothing, because a flow does not respond (Høiland-Jørgensen et al. 2018
-//! §3.3).
+//! In COBALT it takes over if CoDel's drops have no effect because a flow does not respond
+//! (Høiland-Jørgensen et al. 2018 §3.3).
 
 use anabranch_core::units::{Duration, Instant};
 
-/// What an overflow adds.
+/// Increase at an overflow.
 const INCREMENT: f64 = 1.0 / 256.0;
-/// What an empty queue takes away.
+/// Decrease when the queue is empty.
 const DECREMENT: f64 = 1.0 / 4096.0;
 
 /// BLUE of one queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blue {
     probability: f64,
-    /// The last time that it moved.
+    /// Time of the last change.
     moved: Instant,
 }
 
@@ -27,11 +28,11 @@ impl Blue {
     pub fn probability(&self) -> f64 {
         self.probability
     }
-    /// A packet was dropped because there was no room.
+    /// Raises the probability after a packet was dropped because there was no room.
     pub fn overflows(&mut self, now: Instant, at_most_every: Duration) {
         self.moves(now, at_most_every, INCREMENT);
     }
-    /// The queue was found empty.
+    /// Lowers the probability when the queue is empty.
     #[inline]
     pub fn is_empty(&mut self, now: Instant, at_most_every: Duration) {
         if self.probability > 0.0 {

@@ -1,9 +1,9 @@
-//! COBALT: the AQM of one flow, a variant of CoDel with BLUE beside it.
+//! COBALT: the AQM of one flow, a variant of CoDel combined with BLUE.
 //!
-//! CoDel's schedule runs in both directions: it counts up with each signal while the delay is above the target, and down
-//! without signals while it is below, at the same pace, until the count is 0 (Morton, 24 May 2016 and 24 October 2018). A state
-//! that waits for the delay to stand for an interval does not exist: the first signal is scheduled as the delay rises above
-//! the target.
+//! CoDel's schedule runs in both directions. The count rises with each signal while the delay is
+//! above the target, and falls without signals while the delay is below it, at the same pace, until
+//! it is 0 (Morton, 24 May 2016 and 24 October 2018). There is no state that waits for an interval
+//! of standing delay: the first signal is scheduled when the delay rises above the target.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -13,20 +13,20 @@ use super::blue::Blue;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub interval: Duration,
-    /// The delay above which signals are sent.
+    /// Delay above which signals are sent.
     pub target: Duration,
-    /// The least time between two steps of BLUE.
+    /// Minimum time between two steps of BLUE.
     pub blue_spacing: Duration,
 }
 
 /// The AQM of one flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cobalt {
-    /// Signals, less those that the time below the target has taken back.
+    /// Signals, minus the signals taken back while the delay is below the target.
     count: u32,
     dropping: bool,
     next: Instant,
-    /// What the next signal is from the last: the interval over the square root of the count.
+    /// Time between signals as a fraction of the interval: 1 / √count.
     spacing: f64,
     pub blue: Blue,
 }
@@ -72,12 +72,13 @@ impl Cobalt {
         false
     }
 
-    /// A packet was marked. A mark leaves no signals to catch up with, a drop does (measured with Linux 6.12).
+    /// Notes a mark. Overdue signals are skipped after a mark, but not after a drop (measured with
+    /// Linux 6.12).
     pub fn marked(&mut self, now: Instant) {
         self.next = self.next.max(now);
     }
 
-    /// Schedules the next step at the present count.
+    /// Schedules the next step for the current count.
     fn advance(&mut self, settings: &Settings) {
         self.spacing = 1.0 / f64::from(self.count.max(1)).sqrt();
         let step = settings.interval.mul_f64(self.spacing);

@@ -1,15 +1,16 @@
-//! The shaper: what a packet takes on the link below, and when the next may leave (Høiland-Jørgensen et al. 2018 §3.1).
+//! Shaper: size of a packet on the link below, and departure time of the next packet
+//! (Høiland-Jørgensen et al. 2018 §3.1).
 
 use anabranch_core::units::{Bytes, Duration, Instant, Rate};
 
 use super::{Framing, Params};
 
-/// A time in seconds.
+/// Converts seconds to a bounded duration.
 pub(super) fn seconds(s: f64) -> Duration {
     Duration::from_secs_f64(s.clamp(0.0, 1_000.0))
 }
 
-/// A count, cut to a whole one.
+/// Truncates a count to an integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -19,7 +20,7 @@ pub(super) const fn whole(count: f64) -> u64 {
     count as u64
 }
 
-/// How long packets are on the link below.
+/// Size of packets on the link below.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Length {
     overhead: i32,
@@ -28,7 +29,7 @@ pub(super) struct Length {
 }
 
 impl Length {
-    /// Of an IP packet of this size.
+    /// Size on the link of an IP packet of `size` bytes.
     pub fn of(self, size: u32) -> u32 {
         let size = size.saturating_add_signed(self.overhead).max(self.mpu);
         match self.framing {
@@ -39,7 +40,8 @@ impl Length {
     }
 }
 
-/// A shaper without bursts: a packet may leave once those before it would have been sent at the rate.
+/// A shaper without bursts: a packet may leave when the earlier packets would have been sent at the
+/// rate.
 #[derive(Debug)]
 pub(super) struct Shaper {
     rate: Option<Rate>,
@@ -68,7 +70,7 @@ impl Shaper {
     pub fn held_until(&self) -> Instant {
         self.held_until
     }
-    /// A packet of this length leaves.
+    /// Charges a packet of this length that leaves.
     pub fn sent(&mut self, now: Instant, length: u32) {
         if let Some(rate) = self.rate {
             let takes = Bytes::new(u64::from(length)) / rate;

@@ -1,4 +1,5 @@
-//! One tin: flows in queues of an 8-way set-associative hash, which take turns (Høiland-Jørgensen et al. 2018 §3.2).
+//! A tin: flows in queues of an 8-way set-associative hash, which take turns (Høiland-Jørgensen et
+//! al. 2018 §3.2).
 
 use anabranch_core::units::Instant;
 
@@ -14,10 +15,11 @@ use crate::queue::{
 
 /// Queues of one set of the hash.
 const WAYS: usize = 8;
-/// A byte, in the unit of deficits: a turn is divided by the number of a host's flows.
+/// One byte in the unit of deficits. A turn is divided by the number of a host's flows, so it needs
+/// fractions.
 const BYTE: i64 = 1 << 16;
 
-/// What distinguishes a packet.
+/// Flow and host keys of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     flow: u64,
@@ -26,7 +28,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A flow, and the hosts among which it shares.
+    /// Key of a flow, and of the hosts whose quantum it shares.
     pub const fn of(flow: u64, source: Option<u32>, destination: Option<u32>) -> Self {
         Self {
             flow,
@@ -36,12 +38,12 @@ impl Key {
     }
 }
 
-/// What a tin is made from.
+/// Parameters of a tin.
 #[derive(Debug)]
 pub(super) struct TinSettings {
-    /// Of the bandwidth, up to which it has priority; its weight where there is no bandwidth.
+    /// Share of the bandwidth up to which it has priority; its weight if there is no bandwidth.
     pub share: f64,
-    /// The same in bits per second.
+    /// Share in bits per second.
     pub rate: Option<f64>,
     /// A flow's turn in bytes.
     pub quantum: u64,
@@ -49,22 +51,22 @@ pub(super) struct TinSettings {
     pub cobalt: Settings,
 }
 
-/// One of the queues.
+/// Queue of a flow.
 #[derive(Debug, Clone, Copy)]
 struct FlowQueue {
     fifo: Fifo,
     cobalt: Cobalt,
-    /// Whose it was last; `None` if nobody's yet.
+    /// Key of its last flow; `None` before the first.
     key: Option<Key>,
-    /// In parts of a byte; one packet may take it below zero.
+    /// In fractions of a byte; a packet may take it below zero.
     deficit: i64,
-    /// It is among the new or the old.
+    /// Whether it is in the new or the old list.
     listed: bool,
-    /// It counts as one of its hosts' flows.
+    /// Whether it counts among its hosts' flows.
     counted: bool,
 }
 
-/// Flows with a backlog, by host.
+/// Number of flows with a backlog, by host.
 #[derive(Debug, Default)]
 struct Hosts(Vec<u32>);
 
@@ -87,7 +89,7 @@ impl Hosts {
 pub(super) struct Tin {
     share: f64,
     rate: Option<f64>,
-    /// In parts of a byte.
+    /// In fractions of a byte.
     quantum: i64,
     cobalt: Settings,
     hash: Option<Perturbed>,
@@ -98,9 +100,9 @@ pub(super) struct Tin {
     sources: Hosts,
     destinations: Hosts,
     packets: usize,
-    /// When it is within its share again.
+    /// When the tin is within its share again.
     due: Instant,
-    /// Bytes sent by its weight.
+    /// Bytes sent relative to its weight.
     had: f64,
 }
 
@@ -138,17 +140,17 @@ impl Tin {
     pub fn packets(&self) -> usize {
         self.packets
     }
-    /// When it is within its share again.
+    /// When the tin is within its share again.
     pub fn due(&self) -> Instant {
         self.due
     }
-    /// Bytes sent by its weight.
+    /// Bytes sent relative to its weight.
     pub fn had(&self) -> f64 {
         self.had
     }
 
-    /// A packet is about to join: time that an empty tin did not use earns nothing. `least` is what the tin with a backlog
-    /// has had that has had least.
+    /// Prepares for a packet that joins: an empty tin earns no credit for unused time. `least` is
+    /// the minimum of [`Tin::had`] over the tins with a backlog.
     pub fn wake(&mut self, now: Instant, least: Option<f64>) {
         if self.packets == 0 {
             self.due = self.due.max(now);
@@ -156,7 +158,7 @@ impl Tin {
         }
     }
 
-    /// A packet of this length has left.
+    /// Charges a packet of this length that has left.
     pub fn sent(&mut self, length: u32) {
         if let Some(rate) = self.rate {
             let takes = super::shaper::seconds(8.0 * f64::from(length) / rate);
@@ -165,14 +167,15 @@ impl Tin {
         self.had += f64::from(length) / self.share;
     }
 
-    /// The queue of a flow: its own if there is one in its set, else one of the set that nobody uses, else one that it shares.
+    /// Queue of a flow: the flow's queue in its set if there is one, else an unused queue of the
+    /// set, else a shared one.
     fn line_of(&mut self, key: Key, cx: &QueueContext<'_>) -> u32 {
         let hash = *self.hash.get_or_insert_with(|| Perturbed::new(cx.stream));
         let count = u32::try_from(self.queues.len()).unwrap_or(u32::MAX);
         let home = hash.line_of(key.flow, count);
         let first = home as usize / WAYS * WAYS;
         let ways = WAYS.min(self.queues.len() - first);
-        // From its own place round the set.
+        // The search starts at the flow's own place and wraps around the set.
         let set = || (0..ways).map(|k| first + (home as usize - first + k) % ways);
         let own = set().find(|&at| self.queues[at].key == Some(key));
         let place = own.or_else(|| set().find(|&at| !self.queues[at].listed));
@@ -195,7 +198,7 @@ impl Tin {
         }
     }
 
-    /// The flow counts as one of its hosts' or does not.
+    /// Adds the flow to its hosts' flows, or removes it.
     fn count(&mut self, line: u32, counts: bool) {
         let queue = &mut self.queues[line as usize];
         if queue.counted == counts {
@@ -218,7 +221,7 @@ impl Tin {
         }
     }
 
-    /// What a flow's turn is: a host's, divided among the flows of the end that has more.
+    /// A flow's turn: the quantum divided by the number of flows of the end that has more.
     fn turn(&self, line: u32) -> i64 {
         let key = self.queues[line as usize].key;
         let source = self.sources.flows(key.and_then(|key| key.source));
@@ -226,7 +229,7 @@ impl Tin {
         (self.quantum / i64::from(source.max(destination).max(1))).max(1)
     }
 
-    /// The next packet, unless the AQM drops what waits.
+    /// Takes the next packet, unless the AQM drops all waiting packets.
     pub fn dequeue(
         &mut self,
         store: &mut Store,
@@ -257,7 +260,7 @@ impl Tin {
             let list = if is_new { &mut self.new } else { &mut self.old };
             list.pop(&self.links);
             if is_new {
-                // As in FQ-CoDel: else it would go before the old ones for ever.
+                // As in FQ-CoDel: otherwise it would precede the old queues for ever.
                 self.old.push(&mut self.links, line);
             } else {
                 self.queues[line as usize].listed = false;
@@ -266,8 +269,8 @@ impl Tin {
         }
     }
 
-    /// The next packet of a queue that the AQM does not drop. The last one of a queue it never drops: its loss would be
-    /// noticed by a timeout only (Morton, 24 October 2018).
+    /// Takes the next packet of a queue that the AQM does not drop. It never drops the last packet
+    /// of a queue, because only a timeout would detect that loss (Morton, 24 October 2018).
     fn take(
         &mut self,
         line: u32,
@@ -298,13 +301,13 @@ impl Tin {
         None
     }
 
-    /// The bytes of its longest queue.
+    /// Bytes of its longest queue.
     pub fn longest(&self) -> u64 {
         let bytes = self.queues.iter().map(|queue| queue.fifo.bytes());
         bytes.max().unwrap_or(0)
     }
 
-    /// There is no room: the longest queue loses the packet at its head.
+    /// Drops the packet at the head of the longest queue, because there is no room.
     pub fn overflow(&mut self, store: &mut Store, cx: &mut QueueContext<'_>) {
         let longest = self.queues.iter_mut().reduce(|a, b| {
             if b.fifo.bytes() > a.fifo.bytes() {
@@ -326,7 +329,7 @@ impl Tin {
         }
     }
 
-    /// Nothing waits in any tin: nobody is in the lists any more.
+    /// Empties the lists when no tin has a backlog.
     pub fn ran_out(&mut self, now: Instant) {
         loop {
             let line = self.new.pop(&self.links);

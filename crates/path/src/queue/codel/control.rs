@@ -1,24 +1,24 @@
-//! CoDel's control law, for one queue or for each of many (RFC 8289 §5.5, §5.6).
+//! CoDel's control law, for a single queue or each of many (RFC 8289 §5.5, §5.6).
 
 use anabranch_core::units::{Duration, Instant};
 
 use crate::queue::{Item, QueueContext};
 
-/// What the control law goes by.
+/// Parameters of the control law.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::queue) struct Settings {
     pub target: Duration,
     pub interval: Duration,
-    /// Bytes that are not worth a drop: a queue that holds no more than a packet.
+    /// Backlog in bytes up to which nothing is dropped: one packet.
     pub mtu: u64,
     /// Marks instead of dropping.
     pub ecn: bool,
     pub ce_threshold: Option<Duration>,
 }
 
-/// The packets that one control law watches over.
+/// Packets under one control law.
 pub(in crate::queue) trait Waiting {
-    /// Takes the first.
+    /// Takes the first packet.
     fn take(&mut self) -> Option<Item>;
     /// Bytes that wait.
     fn bytes(&self) -> u64;
@@ -27,7 +27,8 @@ pub(in crate::queue) trait Waiting {
 /// The state of one control law, named as in RFC 8289 §5.2.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::queue) struct Control {
-    /// When the sojourn time will have been above the target for an interval; never while it is below.
+    /// When the sojourn time will have been above the target for an interval; [`Instant::NEVER`]
+    /// while it is below.
     first_above_time: Instant,
     drop_next: Instant,
     count: u32,
@@ -35,7 +36,7 @@ pub(in crate::queue) struct Control {
     dropping: bool,
 }
 
-/// The packet at the head, taken out.
+/// Packet taken from the head.
 struct Head {
     item: Item,
     ok_to_drop: bool,
@@ -50,14 +51,14 @@ impl Control {
         dropping: false,
     };
 
-    /// The queue was found empty, or with a packet that has not waited.
+    /// Notes that the queue is empty, or that its packet has not waited.
     #[inline]
     pub fn idle(&mut self) {
         self.first_above_time = Instant::NEVER;
         self.dropping = false;
     }
 
-    /// The packet to send, if any waits (RFC 8289 §5.5).
+    /// Returns the packet to send, if one waits (RFC 8289 §5.5).
     #[inline]
     pub fn dequeue(
         &mut self,
@@ -80,7 +81,8 @@ impl Control {
         Some(item)
     }
 
-    /// The sojourn time is above the target, or was a moment ago.
+    /// Drops or marks packets while the sojourn time is above the target, or leaves the dropping
+    /// state.
     fn act(
         &mut self,
         settings: &Settings,
@@ -92,7 +94,7 @@ impl Control {
         if !self.dropping {
             self.signal(settings, waiting, cx, head);
             self.dropping = true;
-            // Close to the last time, the rate that was enough then is where to begin.
+            // If the last dropping period is recent, start at the rate that sufficed then.
             let delta = self.count - self.lastcount;
             let since = cx.now.saturating_since(self.drop_next);
             let recent = since < settings.interval.saturating_mul(16);
@@ -115,7 +117,7 @@ impl Control {
         }
     }
 
-    /// Marks the packet, or drops it and takes the next. Says whether it was marked.
+    /// Marks the packet, or drops it and takes the next. Returns whether it was marked.
     fn signal(
         &mut self,
         settings: &Settings,
@@ -134,7 +136,7 @@ impl Control {
         false
     }
 
-    /// Takes the first packet and sees how long it has waited (RFC 8289 §5.6).
+    /// Takes the first packet and checks its sojourn time (RFC 8289 §5.6).
     #[inline]
     fn look(
         &mut self,

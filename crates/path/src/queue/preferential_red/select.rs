@@ -1,7 +1,7 @@
-//! Whose packets are dropped preferentially: flows that are named, or what a detector finds.
+//! Selection of heavy flows: named flows, or the connection that a detector finds.
 //!
-//! Every detector of [`heavy`] is a `kind` by its name; the study's history is called `dynamic`, as the
-//! study does, or `history`.
+//! Every detector of [`heavy`] is a `kind` of the same name. The study's history is called
+//! `dynamic`, as in the study, or `history`.
 
 use std::{borrow::Cow, fmt, sync::LazyLock};
 
@@ -16,28 +16,28 @@ use serde_json::{Map, Value, json};
 use super::super::{Contradiction, Init, Item};
 use crate::{heavy, heavy::HeavyFlows};
 
-/// Whose packets.
+/// Selection of heavy flows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Select {
-    /// Those of flows that are known.
+    /// Named flows.
     Static(Static),
-    /// Those of the connection that a detector finds to be the heaviest.
+    /// The connection that a detector finds to be the heaviest.
     Found(heavy::Config),
 }
 
-/// Flows that are known.
+/// Named flows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Static {
-    /// Names of `[flow.NAME]` tables, for all their copies, or of copies (`"cubic/3"`).
+    /// Names of `[flow.NAME]` tables, with all their copies, or of single copies (`"cubic/3"`).
     pub flows: Vec<String>,
 }
 
-/// What the study calls its history.
+/// The study's name for its history.
 const DYNAMIC: &str = "dynamic";
 const STATIC: &str = "static";
 
-/// Every kind, the study's names first.
+/// All kinds, the study's names first.
 static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let detectors = heavy::registry().into_iter().map(|(meta, ..)| meta.name);
     [STATIC, DYNAMIC].into_iter().chain(detectors).collect()
@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for Select {
     }
 }
 
-/// One of the kinds.
+/// Name of a kind.
 struct Name(&'static str);
 
 impl<'de> Deserialize<'de> for Name {
@@ -177,10 +177,10 @@ fn table(kinds: &[&str], description: &str, own: &Schema, required: &[&str]) -> 
     })
 }
 
-/// A choice at work.
+/// State of a selection.
 #[derive(Debug)]
 pub(super) enum Selector {
-    /// By the flow's number.
+    /// Indexed by flow number.
     Static(Vec<bool>),
     Found(heavy::Detector),
 }
@@ -200,7 +200,7 @@ impl Selector {
             Select::Found(detector) => Self::Found(detector.build()),
         }
     }
-    /// An arriving packet counts; says whether it is one of the heavy.
+    /// Counts an arriving packet; returns whether it belongs to a heavy flow.
     #[inline]
     pub(super) fn selects(&mut self, item: &Item) -> bool {
         match self {

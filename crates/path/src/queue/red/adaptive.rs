@@ -1,8 +1,9 @@
-//! The maximum probability of Adaptive RED (Floyd, Gummadi and Shenker 2001, §4): up by a little while the
-//! average is above the middle between the thresholds, down by a factor while it is below.
+//! Maximum probability of Adaptive RED (Floyd, Gummadi and Shenker 2001, §4). It rises by a small
+//! step while the average is above the target range between the thresholds, and falls by a factor
+//! while the average is below it.
 //!
-//! Looked at when a packet arrives, once however many intervals have passed: nothing is learned while
-//! nothing comes.
+//! The probability is adapted when a packet arrives, once for any number of elapsed intervals,
+//! because nothing changes without arrivals.
 
 use anabranch_core::units::{Duration, Fraction, Instant};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -16,29 +17,29 @@ use super::{super::Contradiction, params::Probability};
 /// Whether `max_probability` follows the average: `false`, `true`, or a table.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Adaptive {
-    /// It stays as it is.
+    /// It is constant.
     #[default]
     Off,
-    /// It follows.
+    /// It follows the average.
     On(AdaptiveTable),
 }
 
-/// How `max_probability` follows the average.
+/// Adaptation of `max_probability` to the average.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdaptiveTable {
-    /// Where the average is wanted: from the first to the second share of the way from `min_threshold`
-    /// to `max_threshold`; 0.4 and 0.6 in the source.
+    /// Target range of the average, as two shares of the distance from `min_threshold` to
+    /// `max_threshold`; 0.4 and 0.6 in the source.
     pub target: [Fraction; 2],
-    /// How often it moves; 0.5 s in the source.
+    /// Interval between adaptations; 0.5 s in the source.
     pub interval: Duration,
-    /// What is added at most, and never more than a quarter of `max_probability`; 0.01 in the source.
+    /// Maximum increase, in addition limited to a quarter of `max_probability`; 0.01 in the source.
     pub alpha: Probability,
-    /// What is left when it goes down; 0.9 in the source.
+    /// Factor of a decrease; 0.9 in the source.
     pub beta: Probability,
-    /// It never falls below this; 0.01 in the source.
+    /// Minimum of `max_probability`; 0.01 in the source.
     pub floor: Probability,
-    /// It never rises above this; 0.5 in the source.
+    /// Maximum of `max_probability`; 0.5 in the source.
     pub ceiling: Probability,
 }
 
@@ -56,7 +57,7 @@ impl Default for AdaptiveTable {
 }
 
 impl Adaptive {
-    /// Whether the table goes together with the probability at the start.
+    /// Checks the table against the initial probability.
     pub(super) fn check(&self, max_probability: Probability) -> Result<(), Contradiction> {
         let Self::On(table) = self else {
             return Ok(());
@@ -103,11 +104,11 @@ impl Adaptive {
     }
 }
 
-/// The probability in flight.
+/// State of the adaptation.
 #[derive(Debug)]
 pub(super) struct Adapting {
     table: AdaptiveTable,
-    /// The target, in the unit of the average.
+    /// Target range, in the unit of the average.
     target: [f64; 2],
     next: Instant,
 }
@@ -124,7 +125,7 @@ impl Adapting {
         let share = |share: Fraction| min + share.get() * (max - min);
         self.target = self.table.target.map(share);
     }
-    /// The probability from now on.
+    /// Returns the probability from now on.
     pub(super) fn adapt(&mut self, now: Instant, average: f64, max_probability: f64) -> f64 {
         if now < self.next {
             return max_probability;

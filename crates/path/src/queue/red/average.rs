@@ -1,26 +1,27 @@
-//! RED's average: exponentially weighted over arrivals, and over what an idle link could have sent.
+//! RED's average: exponentially weighted over arrivals, and over the packets that an idle link
+//! could have sent.
 
 use anabranch_core::{
     math,
     units::{Bytes, Duration, Instant, Rate},
 };
 
-/// The average length of a queue (Floyd and Jacobson §4).
+/// Average length of a queue (Floyd and Jacobson §4).
 #[derive(Debug)]
 pub(super) struct Average {
     value: f64,
     weight: f64,
     /// `ln(1 - weight)`.
     log_rest: f64,
-    /// Since when the link has had nothing to do.
+    /// Start of the link's idle period.
     idle_since: Option<Instant>,
     idle_packet: Bytes,
-    /// How long the link takes for a small packet.
+    /// Transmission time of a small packet.
     packet_time: Duration,
 }
 
 impl Average {
-    /// Of an empty queue on an idle link.
+    /// Average of an empty queue on an idle link.
     pub(super) fn new(weight: f64, idle_packet: Bytes, rate: Option<Rate>) -> Self {
         let mut average = Self {
             value: 0.0,
@@ -42,11 +43,12 @@ impl Average {
     pub(super) fn set_rate(&mut self, rate: Option<Rate>) {
         self.packet_time = rate.map_or(Duration::ZERO, |rate| self.idle_packet / rate);
     }
-    /// The link has nothing to do from now on.
+    /// Notes that the link is idle from `now` on.
     pub(super) fn ran_out(&mut self, now: Instant) {
         self.idle_since.get_or_insert(now);
     }
-    /// A packet arrives where so much waits; says whether the link was idle.
+    /// Updates the average for a packet that finds a backlog of `waiting`; returns whether the link
+    /// was idle.
     #[inline]
     pub(super) fn update(&mut self, now: Instant, waiting: f64) -> bool {
         if let Some(since) = self.idle_since.take() {
@@ -56,7 +58,8 @@ impl Average {
         self.value += self.weight * (waiting - self.value);
         false
     }
-    /// The link was idle for so long: `(1 - weight)^m`, where m small packets could have been sent.
+    /// Decays the average over an idle period by `(1 - weight)^m`, where m is the number of small
+    /// packets that could have been sent.
     fn decay(&mut self, idle: Duration) {
         if self.value <= 0.0 || idle == Duration::ZERO {
             return;
@@ -67,7 +70,8 @@ impl Average {
         }
         let m = idle.as_picos() as f64 / self.packet_time.as_picos() as f64;
         self.value *= math::exp(m * self.log_rest);
-        // Nothing that a threshold could tell from nothing, and slow to reckon with.
+        // Flushes subnormal values to 0: no threshold distinguishes them, and they are slow to
+        // compute with.
         if self.value < f64::MIN_POSITIVE {
             self.value = 0.0;
         }

@@ -1,4 +1,4 @@
-//! The decision at an arrival: average, probability, spacing, and what is done.
+//! Decision at an arrival: average, probability, spacing, and drop or mark.
 
 use anabranch_core::{
     rng::Draw,
@@ -12,51 +12,51 @@ use super::{
     params::{Common, Spacing},
 };
 
-/// By what a packet's probability differs from that of others.
+/// Factors of a packet's probability.
 #[derive(Debug, Clone, Copy)]
 pub struct Factor {
-    /// Of the probability that the average gives.
+    /// Factor of the probability given by the average.
     pub plain: f64,
-    /// Of the probability after spacing.
+    /// Factor of the probability after spacing.
     pub spaced: f64,
 }
 
 impl Factor {
-    /// By nothing.
+    /// No change.
     pub const NONE: Self = Self {
         plain: 1.0,
         spaced: 1.0,
     };
 }
 
-/// What the average says of an arriving packet.
+/// Decision for an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Verdict {
     Pass,
     /// Drop or mark.
     Signal,
-    /// The average is where every packet is dropped.
+    /// The average is in the range in which every packet is dropped.
     Certain,
 }
 
-/// RED without the store.
+/// RED without the packet store.
 #[derive(Debug)]
 pub(in crate::queue) struct Early {
     average: Average,
     in_bytes: bool,
     min: f64,
     max: f64,
-    /// From here on the probability is 1: `max`, or twice that.
+    /// Average from which on the probability is 1: `max`, or twice that.
     certain: f64,
     max_probability: f64,
     spacing: Spacing,
-    /// Packets that have got through since the last that did not.
+    /// Packets admitted since the last drop.
     count: u64,
-    /// The random number of this gap, where the spacing draws one for each.
+    /// Random number of this gap, if the spacing draws one for each gap.
     drawn: Option<f64>,
-    /// For [`Spacing::Summed`].
+    /// State of [`Spacing::Summed`].
     sum: Sum,
-    /// What a byte adds to a probability, where sizes matter.
+    /// Probability per byte, if it depends on sizes.
     per_byte: Option<f64>,
     ecn: bool,
     hard_drop: bool,
@@ -91,7 +91,8 @@ impl Early {
         }
     }
 
-    /// Takes the parameters that can change in mid-run ([`super::CHANGEABLE`]). Where the thresholds' unit would change they stay.
+    /// Applies the parameters that can change in mid-run ([`super::CHANGEABLE`]). Thresholds in
+    /// another unit are ignored.
     pub(super) fn change(&mut self, common: &Common) {
         if common.in_bytes() == self.in_bytes {
             (self.min, self.max) = (common.min(), common.max());
@@ -112,7 +113,7 @@ impl Early {
     pub(in crate::queue) fn average(&self) -> f64 {
         self.average.get()
     }
-    /// The probability that belongs to the average as it is.
+    /// Probability for the current average.
     #[inline]
     pub(super) fn plain(&self) -> f64 {
         let average = self.average.get();
@@ -131,8 +132,8 @@ impl Early {
         self.average.ran_out(now);
     }
 
-    /// Whether an arriving packet may join those in `store`; if not it has been dropped. It may have been
-    /// marked.
+    /// Returns whether an arriving packet may join the packets in `store`, possibly marked;
+    /// otherwise it has been dropped.
     #[inline]
     pub(in crate::queue) fn admit(
         &mut self,
@@ -203,12 +204,12 @@ impl Early {
         Verdict::Pass
     }
 
-    /// Nothing has got through since a packet that did not, or since the average was too low.
+    /// Starts a gap, after a drop or while the average is below the minimum threshold.
     fn begin_gap(&mut self) {
         (self.count, self.drawn) = (0, None);
     }
 
-    /// The random number that a packet's probability is held against.
+    /// Random number that is compared with a packet's probability.
     #[inline]
     fn number(&mut self, index: u64, cx: &QueueContext<'_>) -> f64 {
         let fresh = || cx.draw(index).uniform();
@@ -218,7 +219,7 @@ impl Early {
         }
     }
 
-    /// The probability that belongs to an average between `min` and `certain`.
+    /// Probability for an average between `min` and `certain`.
     #[inline]
     fn curve(&self, average: f64) -> f64 {
         if average < self.max {
@@ -230,8 +231,8 @@ impl Early {
 }
 
 impl Spacing {
-    /// The probability for a packet that `count` have got through before since the last that did not, where
-    /// the average gives `plain`.
+    /// Probability for a packet after `count` admitted packets since the last drop, if the average
+    /// gives `plain`.
     #[inline]
     fn probability(self, plain: f64, count: u64) -> f64 {
         let passed = count as f64 * plain;
@@ -246,7 +247,7 @@ impl Spacing {
     }
 }
 
-/// What the probabilities of the packets since the last drop add up to, and how far they may.
+/// Sum of the packets' probabilities since the last drop, and its limit.
 #[derive(Debug)]
 struct Sum {
     reached: f64,
@@ -254,13 +255,14 @@ struct Sum {
 }
 
 impl Sum {
-    /// The limit is 1 at first, as it is on average.
+    /// The first limit is 1, which is also the mean.
     const NEW: Self = Self {
         reached: 0.0,
         limit: 1.0,
     };
 
-    /// Whether a packet of this probability takes the sum to the limit. What is beyond counts for the next.
+    /// Adds a packet's probability; returns whether the sum reaches the limit. The excess counts
+    /// for the next sum.
     #[inline]
     fn passes(&mut self, probability: f64, draw: impl FnOnce() -> Draw) -> bool {
         self.reached += probability;

@@ -1,5 +1,5 @@
-//! RED's parameters. `preferential-red` has them too and adds its own, so they are written as a macro:
-//! flattening would cost the check for unknown keys.
+//! RED's parameters. `preferential-red` and `share-red` share them and add their own, so a macro
+//! defines them: serde's `flatten` would disable the check for unknown keys.
 
 use anabranch_core::units::{Bytes, text::Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,7 +10,7 @@ use super::{
     adaptive::Adaptive,
 };
 
-/// A probability or a weight that is not 0.
+/// A probability or a weight above 0.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Probability(f64);
@@ -23,7 +23,7 @@ impl Probability {
         assert!(value > 0.0 && value <= 1.0, "above 0 and at most 1");
         Self(value)
     }
-    /// The number.
+    /// Value.
     #[must_use]
     pub const fn get(self) -> f64 {
         self.0
@@ -67,7 +67,7 @@ impl JsonSchema for Probability {
 pub struct PacketSize(u32);
 
 impl PacketSize {
-    /// The largest, and the most that an IP header can say.
+    /// Maximum, the largest value of an IP header.
     pub const MAX: u32 = 65_535;
 
     /// # Panics
@@ -77,7 +77,7 @@ impl PacketSize {
         assert!(bytes >= 1 && bytes <= Self::MAX, "1..65535 bytes");
         Self(bytes)
     }
-    /// As a size.
+    /// Size as bytes.
     #[must_use]
     pub fn bytes(self) -> Bytes {
         Bytes::new(u64::from(self.0))
@@ -119,25 +119,26 @@ impl JsonSchema for PacketSize {
     }
 }
 
-/// How the probability is spread over the packets, at an average that stays.
+/// Distribution of drops over the packets, at a constant average.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Spacing {
-    /// The gap from one drop to the next is uniform in 1..1/p packets (Floyd and Jacobson §7, method
-    /// 2).
+    /// The gap between drops is uniform in 1..1/p packets (Floyd and Jacobson §7, method 2).
     #[default]
     Uniform,
-    /// Uniform as well, but the random number is drawn once for each gap: the packet is dropped at which count × p
-    /// exceeds it (Floyd and Jacobson §11; FreeBSD's dummynet). With one p for all it is the same; where packets'
-    /// probabilities differ, the largest gets nearly every drop.
+    /// Also uniform, but the random number is drawn once for each gap: the packet is dropped at
+    /// which count × p exceeds it (Floyd and Jacobson §11; FreeBSD's dummynet). With the same p for
+    /// all packets the result is the same; if probabilities differ, the packets with the largest
+    /// get nearly every drop.
     Drawn,
-    /// Each packet has the probability as it is (method 1).
+    /// Each packet has the probability p, independently (method 1).
     Geometric,
     /// The gap is uniform in 1/p..2/p packets (the ns-2 manual's `wait_`).
     Waiting,
-    /// The packets' probabilities are added up; the one that takes the sum to a number uniform in 1/2..3/2 is
-    /// dropped. The gap is uniform in 1/(2p)..3/(2p), and packets of different probabilities are dropped in proportion to them.
+    /// The packets' probabilities are added, and the packet is dropped that takes the sum to a
+    /// number uniform in 1/2..3/2. The gap is uniform in 1/(2p)..3/(2p), and packets of different
+    /// probabilities are dropped in proportion to them.
     Summed,
 }
 
@@ -155,46 +156,50 @@ macro_rules! red_params {
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct $Name {
-            /// What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay
-            /// products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`); by default without limit.
+            /// Limit of waiting packets, without the packet in transmission: packets, bytes or
+            /// bandwidth-delay products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`). By default there
+            /// is no limit.
             pub limit: anabranch_core::units::text::Limit,
-            /// Average below which nothing is dropped (`min_th`). In packets, or in bytes: then the queue
-            /// is measured in bytes. 5 packets as Floyd recommends (1997).
+            /// Average below which no packet is dropped (`min_th`), in packets or in bytes; the
+            /// queue is measured in the same unit. 5 packets, as Floyd recommends (1997).
             pub min_threshold: anabranch_core::units::text::Limit,
-            /// Average at which the probability reaches `max_probability` (`max_th`), in the unit of
-            /// `min_threshold`. Three times that as Floyd recommends (1997).
+            /// Average at which the probability reaches `max_probability` (`max_th`), in the unit
+            /// of `min_threshold`. Three times `min_threshold`, as Floyd recommends (1997).
             pub max_threshold: anabranch_core::units::text::Limit,
-            /// Probability at `max_threshold` (`max_p`): above 0, and 1 at most. 0.1 as Floyd recommends
-            /// (1997); 0.02 in the paper.
+            /// Probability at `max_threshold` (`max_p`): above 0, at most 1. 0.1, as Floyd
+            /// recommends (1997); 0.02 in the paper.
             pub max_probability: $crate::queue::red::Probability,
-            /// What an arrival counts in the average (`w_q`): above 0, and 1 at most (Floyd and Jacobson §6).
+            /// Weight of an arrival in the average (`w_q`): above 0, at most 1 (Floyd and Jacobson
+            /// §6).
             pub weight: $crate::queue::red::Probability,
-            /// From `max_threshold` to twice that the probability rises to 1 instead of jumping
-            /// there (Floyd 2000).
+            /// From `max_threshold` to twice that, the probability rises to 1 instead of jumping to
+            /// it (Floyd 2000).
             pub gentle: bool,
-            /// How drops are spread over the packets, at a probability p: `uniform` makes the gap from one to
-            /// the next uniform in 1..1/p (Floyd and Jacobson §7, method 2), `drawn` as well, but with one random
-            /// number for each gap (§11, dummynet), `geometric` tries each packet by itself (method 1),
-            /// `waiting` makes it uniform in 1/p..2/p, as ns-2 does by default, `summed` in 1/(2p)..3/(2p), so
-            /// that probabilities that differ from packet to packet add up.
+            /// Distribution of drops over the packets at a probability p. `uniform`: the gap
+            /// between drops is uniform in 1..1/p (Floyd and Jacobson §7, method 2). `drawn`: the
+            /// same with one random number for each gap (§11, dummynet). `geometric`: each packet
+            /// is tried independently (method 1). `waiting`: the gap is uniform in 1/p..2/p, as in
+            /// ns-2 by default. `summed`: the gap is uniform in 1/(2p)..3/(2p), and probabilities
+            /// that differ from packet to packet add up.
             pub spacing: $crate::queue::red::Spacing,
-            /// Marks packets of ECN-capable transports instead of dropping them, unless the queue is full
-            /// (RFC 3168 §5).
+            /// Marks packets of ECN-capable transports instead of dropping them, unless the queue
+            /// is full (RFC 3168 §5).
             pub ecn: bool,
-            /// With `ecn`: drops where the average is so high that every packet would be marked (RFC 3168 §7);
-            /// off, it marks there as well.
+            /// With `ecn`: drops packets if the average is so high that every packet would be
+            /// marked (RFC 3168 §7). If off, it marks them.
             pub hard_drop: bool,
-            /// With thresholds in bytes: the probability is proportional to the packet's size (Floyd and
-            /// Jacobson §8). RFC 7141 §2.2 advises against it.
+            /// With thresholds in bytes: makes the probability proportional to the packet's size
+            /// (Floyd and Jacobson §8). RFC 7141 §2.2 advises against it.
             pub scale_by_size: bool,
-            /// The size to which that probability belongs: the largest packet's in Floyd and Jacobson
-            /// §8.
+            /// Packet size at which the probability is unscaled: the largest packet in Floyd and
+            /// Jacobson §8.
             pub reference_packet: $crate::queue::red::PacketSize,
-            /// For an idle time the average falls as if packets of this size had passed an empty queue; 500
-            /// bytes in ns-2 (`mean_pktsize_`), small packets in Floyd and Jacobson §4.
+            /// An idle period lowers the average as if packets of this size had passed an empty
+            /// queue; 500 bytes in ns-2 (`mean_pktsize_`), small packets in Floyd and Jacobson §4.
             pub idle_packet: $crate::queue::red::PacketSize,
-            /// `max_probability` follows the average so that it stays between the thresholds (Adaptive
-            /// RED): `true`, or a table with `target`, `interval`, `alpha`, `beta`, `floor` and `ceiling`.
+            /// Adapts `max_probability` so that the average stays between the thresholds (Adaptive
+            /// RED): `true`, or a table with `target`, `interval`, `alpha`, `beta`, `floor` and
+            /// `ceiling`.
             pub adaptive: $crate::queue::red::Adaptive,
             $($(#[$extra_meta])* pub $extra: $Extra,)*
         }
@@ -223,7 +228,7 @@ macro_rules! red_params {
         }
 
         impl $Name {
-            /// RED's own.
+            /// Parameters common to all variants of RED.
             #[must_use]
             pub fn common(&self) -> $crate::queue::red::Common {
                 $crate::queue::red::Common {
@@ -272,7 +277,7 @@ macro_rules! red_params {
 }
 pub(in crate::queue) use red_params;
 
-/// What can change in mid-run: the average, which is in the unit of the thresholds, stays.
+/// Keys that can change in mid-run. The average is kept, so its unit cannot change.
 pub(in crate::queue) const CHANGEABLE: &[&str] = &[
     "limit",
     "min_threshold",
@@ -284,22 +289,22 @@ pub(in crate::queue) const CHANGEABLE: &[&str] = &[
     "hard_drop",
 ];
 
-/// What a member of the family's own parameters can say.
+/// Properties of a variant's own parameters.
 pub trait RedParams {
-    /// See [`crate::queue::QueueParams::flows`].
+    /// Flow names in the parameters ([`crate::queue::QueueParams::flows`]).
     fn named(&self) -> Option<(&'static [&'static str], &[String])> {
         None
     }
-    /// Whether its own parameters go together.
+    /// Checks that the variant's own parameters are consistent.
     ///
     /// # Errors
-    /// With the first that do not.
+    /// Names the first contradiction.
     fn check_own(&self) -> Result<(), Contradiction> {
         Ok(())
     }
 }
 
-/// The parameters that every RED has; each is described at [`super::Params`].
+/// Parameters common to all variants of RED, described at [`super::Params`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "each is documented at `Params`")]
 #[expect(clippy::struct_excessive_bools, reason = "switches of their own")]
@@ -320,7 +325,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// The first key with a multiple of the bandwidth-delay product.
+    /// First key with a multiple of the bandwidth-delay product.
     pub(in crate::queue) fn in_bdp(&self) -> Option<&'static [&'static str]> {
         const KEYS: [&[&str]; 3] = [&["limit"], &["min_threshold"], &["max_threshold"]];
         let limits = [self.limit, self.min_threshold, self.max_threshold];
@@ -330,7 +335,8 @@ impl Common {
             .map(|(key, _)| key)
     }
 
-    /// Whether they go together, once there is no multiple of the bandwidth-delay product any more.
+    /// Checks that the parameters are consistent, when no multiple of the bandwidth-delay product
+    /// is left.
     pub(in crate::queue) fn check(&self) -> Result<(), Contradiction> {
         let wrong = |key, message: String, expected: String| {
             Err(Contradiction {
@@ -387,7 +393,7 @@ impl Common {
     pub(super) fn max(&self) -> f64 {
         amount(self.max_threshold)
     }
-    /// An empty store.
+    /// Creates an empty store.
     pub(in crate::queue) fn store(&self, init: &Init<'_>) -> drop_tail::DropTail {
         drop_tail::DropTail::new(&drop_tail::Params { limit: self.limit }, init)
     }

@@ -1,4 +1,4 @@
-//! RED in which a rule of its own weighs each packet's probability: what the members of the family share.
+//! RED with a rule that weighs each packet's probability: the common part of the variants.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use super::{
     params::Common,
 };
 
-/// By what an arriving packet's probability is multiplied.
+/// Rule that weighs packets' probabilities.
 pub trait Weigh: fmt::Debug + Send {
-    /// Of this packet, which arrives now, where the average gave those before it the probability `plain`. Asked once
-    /// for each, in order.
+    /// Returns the factors for this packet, which arrives now. `plain` is the probability that the
+    /// average gave before it. Called once for each packet, in order.
     fn factor(&mut self, item: &Item, plain: f64, now: Instant) -> Factor;
-    /// The link sends at another rate from now on.
+    /// Sets the link's rate.
     fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
 
-/// A RED queue that weighs packets.
+/// A RED queue that weighs packets' probabilities.
 #[derive(Debug)]
 pub struct Weighed<W> {
     early: Early,
@@ -35,7 +35,7 @@ impl<W> Weighed<W> {
             weigh,
         }
     }
-    /// The average length, in packets or in bytes as the thresholds are.
+    /// Average length, in the unit of the thresholds.
     #[must_use]
     pub fn average(&self) -> f64 {
         self.early.average()

@@ -25,7 +25,7 @@ fn init() -> Init<'static> {
     }
 }
 
-/// (microseconds, bytes), in order of time, some of them on the edges of milliseconds.
+/// (microseconds, bytes), in order of time, some on the edges of milliseconds.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![4 => 0..400_u64, 1 => 0..30_000_u64];
     prop::collection::vec((gap, 40..=1_500_u32, prop::bool::weighted(0.1)), 0..1_500).prop_map(
@@ -43,7 +43,8 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     )
 }
 
-/// What a controller decides, and when, as the engine asks it: at one instant before what arrives then.
+/// Decisions of a controller and their times, called as by the engine: before the arrivals of the
+/// same instant.
 fn decisions(config: &Config, arrivals: &[(u64, u32)], end: u64) -> Vec<(u64, u32)> {
     let mut control = config.build(&init());
     let mut decided = Vec::new();
@@ -61,18 +62,18 @@ fn decisions(config: &Config, arrivals: &[(u64, u32)], end: u64) -> Vec<(u64, u3
     decided
 }
 
-/// Bytes that arrive from `from` (with) to `to` (without).
+/// Bytes that arrive from `from` (inclusive) to `to` (exclusive).
 fn bytes(arrivals: &[(u64, u32)], from: u64, to: u64) -> u64 {
     let inside = arrivals.iter().filter(|(at, _)| (from..to).contains(at));
     inside.map(|(_, bytes)| u64::from(*bytes)).sum()
 }
 
-/// As a length.
+/// Converts to a length.
 fn count(number: u64) -> usize {
     usize::try_from(number).expect("a small number")
 }
 
-/// ⌈x⌉.
+/// Returns ⌈x⌉.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -87,8 +88,8 @@ fn clamp(members: u64) -> u32 {
 }
 
 proptest! {
-    /// Fails for a bin that is too long, a section that begins late, an arrival at an edge that counts
-    /// before it, and a percentile that is interpolated.
+    /// Detects a bin that is too long, a section that begins late, an arrival at an edge that
+    /// counts before it, and an interpolated percentile.
     #[test]
     fn peak_percentile(
         arrivals in arrivals(),
@@ -116,7 +117,7 @@ proptest! {
                 let start = (k - 1) * interval;
                 let peaks: Vec<u64> =
                     (start..start + interval).step_by(count(section)).map(peak).collect();
-                // The least peak that at least so many percent of the peaks do not exceed.
+                // The smallest peak that at least `percentile` percent of the peaks do not exceed.
                 let enough = |value: &&u64| {
                     let below = peaks.iter().filter(|peak| peak <= value).count();
                     below as f64 * 100.0 >= percentile * peaks.len() as f64 - 1e-9
@@ -167,7 +168,7 @@ proptest! {
             let rate = bytes(&arrivals, at - interval, at) as f64 / interval as f64;
             let now = mean.map_or(rate, |mean: f64| (1.0 - weight) * mean + weight * rate);
             mean = Some(now);
-            // The threshold that each side stands at, and whether it is too close to call.
+            // Distances to the two thresholds, and whether they are too close to decide.
             let edges = [now - high * f64::from(on), now - low * f64::from(on - 1)];
             let close = edges.iter().any(|edge| edge.abs() < 1e-9)
                 || (now / high - (now / high).round()).abs() < 1e-9;
@@ -183,10 +184,10 @@ proptest! {
         }
     }
 
-    /// The schedule carries everything that eight members could carry, no later than they would have by the
-    /// end of each bin, and no bin has a member more than that takes.
+    /// The schedule carries everything that eight members could carry, in the same bin, and no bin
+    /// has a member too many.
     #[test]
-    fn the_oracle_has_as_many_as_are_needed(bins in prop::collection::vec(0..12_000_u64, 1..300)) {
+    fn the_oracle_has_exactly_the_needed_members(bins in prop::collection::vec(0..12_000_u64, 1..300)) {
         let bin = Duration::from_micros(1_000);
         let needs = oracle::needs(&bins, bin, &init());
         let (mut backlog, mut of_all) = (0_u64, 0_u64);
@@ -201,8 +202,8 @@ proptest! {
         }
     }
 
-    /// With time to wake up, as many are on as are needed whenever they are, and none is told to sleep for
-    /// less than that time.
+    /// With a wake-up time, the needed members are on in time, and no member sleeps for less than
+    /// that time.
     #[test]
     fn the_oracle_wakes_members_in_time(
         bins in prop::collection::vec(0..12_000_u64, 1..300),
@@ -222,7 +223,8 @@ proptest! {
             let told = Instant::from_picos(start.as_picos().saturating_sub(lead.as_picos()));
             prop_assert!(at(told) >= *need, "bin {k}");
             prop_assert!(at(start) >= *need, "bin {k}");
-            // Nobody is on for nothing: what is on is needed now, or before it could have slept and woken.
+            // No member is on without need: it is needed now, or before it could have slept and
+            // woken.
             let bins = count(lead.as_picos().div_ceil(bin.as_picos())) + 1;
             let most = needs[k..].iter().take(bins).max().copied().unwrap_or(1);
             prop_assert!(at(start) <= most, "bin {k}: {} of {most}", at(start));
@@ -234,9 +236,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// No schedule at all that overloads as few bins as may be has less time awake; none that overloads as few as
-    /// the one found by price does. Fails for a search that is greedy by bins, forgets the lead or takes
-    /// more than its share.
+    /// No schedule with at most the allowed overloaded bins has less time awake, and none with as
+    /// few as the solution by price. Detects a search that is greedy by bins, ignores the lead or
+    /// exceeds its share.
     #[test]
     fn the_oracle_is_the_optimum(
         needs in prop::collection::vec(1..=3_u32, 1..8),
@@ -269,8 +271,8 @@ proptest! {
     }
 }
 
-/// A steady load of two and a half members, then one of five and a half in one step. Fails for a forecast that stays with all
-/// members, gives them up below the load, or comes late: by the lead and two bins at most.
+/// A steady load of two and a half members, then a step to five and a half. Detects a forecast that
+/// keeps all members on, goes below the load, or reacts later than the lead and two bins.
 #[test]
 fn peak_forecast_follows_the_load() {
     let lead = Duration::from_micros(2_000);
@@ -290,13 +292,13 @@ fn peak_forecast_follows_the_load() {
         "it learns first"
     );
     assert!(wanted[3_000..9_990].iter().all(|members| *members == 3));
-    // What arrives from 10,000 ms on is decided by from 10,001 ms on.
+    // The decision at 10,001 ms is the first to include arrivals from 10,000 ms on.
     assert!(wanted[10_004..].iter().all(|members| *members >= 6));
     assert!(wanted[19_000..].iter().all(|members| *members == 6));
 }
 
-/// Bursts of ten members' load for 4 ms of every 8: five in the mean. With bins of 1 ms all members would stay on
-/// for ever.
+/// Bursts of ten members' load for 4 ms of every 8: five on average. With bins of 1 ms all members
+/// would always stay on.
 #[test]
 fn peak_forecast_takes_longer_bins_for_bursts() {
     let config = Config::PeakForecast(peak_forecast::Params::default());
@@ -312,9 +314,9 @@ fn peak_forecast_takes_longer_bins_for_bursts() {
     assert_eq!(last, 5);
 }
 
-/// Ten bins of which two need more. One may be given up: that in which two more are needed.
+/// Ten bins, two of which need more members. One may be overloaded: the bin that needs two more.
 #[test]
-fn the_oracle_gives_up_what_costs_most() {
+fn the_oracle_overloads_the_most_expensive_bin() {
     let bytes = [500, 500, 2_500, 500, 500, 500, 500, 1_500, 500, 500];
     let init = Init {
         lead: Duration::from_micros(2_000),
@@ -328,14 +330,15 @@ fn the_oracle_gives_up_what_costs_most() {
         oracle::schedule(&bytes, &params, &init)
     };
     let ms = Instant::from_millis;
-    // The second and the third member stay on from the start: sleeping at 0 they would have to wake at 0.
+    // The second and third members stay on from the start: if they slept at 0 they would have to
+    // wake at 0.
     assert_eq!(at(0.09), [(ms(0), 3), (ms(3), 1), (ms(5), 2), (ms(8), 1)]);
     assert_eq!(at(0.1), [(ms(0), 1), (ms(5), 2), (ms(8), 1)]);
     assert_eq!(at(0.2), [(ms(0), 1)]);
 }
 
 #[test]
-fn contradictions_are_told() {
+fn contradictory_parameters_are_rejected() {
     let span = Span::from_micros;
     let peak = |bin, section, interval| {
         let params = peak_percentile::Params {
@@ -365,7 +368,7 @@ fn contradictions_are_told() {
     assert_eq!(ewma.check().expect_err("equal").key, ["low"]);
 }
 
-/// Every entry with its defaults starts with all members and never asks for more.
+/// Every controller with its defaults starts with all members and never requests more.
 #[test]
 fn every_controller_stays_within_the_group() {
     for (meta, config, _) in control::registry() {

@@ -1,5 +1,5 @@
-//! LACP: PDUs as octets, and two ports that tell each other what they are over a link that loses, doubles
-//! and delays.
+//! LACP: PDUs as octets, and two ports that exchange them over a link that loses, duplicates and
+//! delays.
 
 use std::{
     collections::BTreeMap,
@@ -30,39 +30,39 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(pdu in pdu(), padding in prop::collection::vec(any::<u8>(), 0..30)) {
+    fn encoded_pdus_decode_to_the_same(pdu in pdu(), padding in prop::collection::vec(any::<u8>(), 0..30)) {
         let mut octets = pdu.encode().to_vec();
         octets.extend(padding);
         prop_assert_eq!(Lacpdu::decode(&octets), Ok(pdu));
     }
 
-    /// Reserved octets are nobody's business; all others are the message's.
+    /// Reserved octets are ignored; all others belong to the message.
     #[test]
     fn every_octet_counts_or_is_reserved(pdu in pdu(), at in 0..OCTETS, flip in 1..=255_u8) {
         let mut octets = pdu.encode();
         octets[at] ^= flip;
         let reserved = matches!(at, 19..=21 | 39..=41 | 46..=57 | 60..=109);
-        // Version 1 and later ones.
+        // Version 1 and later.
         let version = at == 1 && octets[1] != 0;
         prop_assert_eq!(Lacpdu::decode(&octets) == Ok(pdu), reserved || version, "octet {}", at);
     }
 
     #[test]
-    fn any_octets_are_read_or_refused(octets in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_octets_are_decoded_or_rejected(octets in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(pdu) = Lacpdu::decode(&octets) {
             prop_assert_eq!(Lacpdu::decode(&pdu.encode()), Ok(pdu));
         }
     }
 
     #[test]
-    fn what_is_cut_short_is_refused(pdu in pdu(), length in 0..OCTETS) {
+    fn truncated_pdus_are_rejected(pdu in pdu(), length in 0..OCTETS) {
         let cut = &pdu.encode()[..length];
         prop_assert_eq!(Lacpdu::decode(cut), Err(DecodeError::TooShort(length)));
     }
 }
 
 #[test]
-fn refusals_say_what_is_wrong() {
+fn errors_name_the_fault() {
     let good = Lacpdu::default().encode();
     let with = |at: usize, octet: u8| {
         let mut octets = good;
@@ -83,11 +83,11 @@ fn refusals_say_what_is_wrong() {
     );
 }
 
-/// A port's first words after it has woken up, and what tshark makes of them: one octet out of place and
-/// it reads something else.
+/// Decodes a port's first PDUs after it has woken up with tshark, which would read other values if
+/// one octet were misplaced.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "tshark reads files")]
-fn tshark_reads_what_was_written() {
+fn tshark_decodes_the_encoded_pdus() {
     let tshark = Command::new("tshark")
         .arg("--version")
         .stdout(Stdio::null())
@@ -137,7 +137,8 @@ fn tshark_reads_what_was_written() {
     assert_eq!(
         lines,
         [
-            // Collecting still, no longer in sync and distributing; then in sync, expired and nothing else.
+            // First still collecting, no longer in sync and distributing; then in sync and expired
+            // only.
             "0x01|0x01,0x02,0x03,0x00|0x14,0x14,0x10,0x00|02:00:00:00:00:01|7|0x17|02:00:00:00:00:02|7|0x3f|0|",
             "0x01|0x01,0x02,0x03,0x00|0x14,0x14,0x10,0x00|02:00:00:00:00:01|7|0x8f|02:00:00:00:00:02|7|0x07|0|",
         ],
@@ -168,7 +169,7 @@ fn pcap(frames: &[[u8; FRAME_OCTETS]]) -> Vec<u8> {
     file
 }
 
-/// What befalls PDUs on the way.
+/// Outcome of a PDU in transit.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Arrives,
@@ -180,7 +181,7 @@ fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![Just(Fate::Arrives), Just(Fate::Lost), Just(Fate::Doubled)]
 }
 
-/// Two ports, and what is under way between them: first in, first out.
+/// Two ports, and the PDUs in transit between them: first in, first out.
 struct Pair {
     ports: [Port; 2],
     way: BTreeMap<(Instant, u32), (usize, Lacpdu)>,
@@ -203,8 +204,7 @@ impl Pair {
         }
     }
 
-    /// Goes on to `until`; what is sent meets the fates one after the other, and arrives when they are used
-    /// up.
+    /// Continues to `until`. PDUs meet the fates in turn, and arrive when the fates are used up.
     fn run(&mut self, until: Instant, fates: &mut impl Iterator<Item = Fate>) {
         loop {
             for end in 0..2 {
@@ -252,9 +252,9 @@ impl Pair {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Whatever happened to what was told, both ends agree soon after the link works again: one period for
-    /// the next PDU, and two exchanges. Fails for an end that waits for something that was lost, and for one
-    /// that goes by what it heard first.
+    /// Whatever happened to the PDUs, both ends agree soon after the link works again: one period
+    /// for the next PDU, and two exchanges. Detects an end that waits for a lost PDU, or keeps the
+    /// state received first.
     #[test]
     fn both_ends_converge(
         turns in prop::collection::vec((0..1_500_u64, any::<bool>()), 1..40),
@@ -274,7 +274,7 @@ proptest! {
                 prop_assert!(!pair.ports[0].distributes(), "it stops at once");
             }
         }
-        // What is left of the fates must be used up before the link works again.
+        // The remaining fates must be used up before the link works again.
         while fates.len() > 0 {
             at = at + Duration::from_secs(1);
             pair.run(at, &mut fates);
@@ -284,9 +284,9 @@ proptest! {
         prop_assert_eq!(pair.ports[0].may_sleep(), !wanted);
     }
 
-    /// Nothing to tell, nothing told but the periodic PDUs: the ports do not talk each other into a storm.
+    /// Without changes only periodic PDUs are sent: the ports do not trigger each other.
     #[test]
-    fn peace_is_quiet(
+    fn stable_ports_send_only_periodic_pdus(
         turns in prop::collection::vec((0..1_500_u64, any::<bool>()), 1..40),
         delay in 0..400_u64,
     ) {
@@ -304,9 +304,10 @@ proptest! {
     }
 }
 
-/// The end that leads turns twice while its first word is still under way, and the other's crosses it.
+/// The leading end changes its mind twice while its first PDU is in transit, and the other's PDU
+/// crosses it.
 #[test]
-fn announcements_that_cross() {
+fn crossing_announcements_converge() {
     let delay = Duration::from_millis(100);
     let mut pair = Pair::new(LacpRate::Fast, delay);
     let none = &mut std::iter::empty();
@@ -317,7 +318,7 @@ fn announcements_that_cross() {
     pair.ports[0].select(true);
     pair.run(Instant::from_millis(1_050), none);
     pair.ports[0].select(false);
-    // At 1.1 s the other's periodic PDU arrives, which has not heard of anything.
+    // At 1.1 s the other's periodic PDU arrives, sent before any announcement arrived.
     pair.run(Instant::from_millis(1_180), none);
     assert_eq!(pair.distributing(), [false, false]);
     assert!(!pair.ports[0].may_sleep(), "the answer is under way");
@@ -329,10 +330,10 @@ fn announcements_that_cross() {
     assert_eq!(pair.distributing(), [true, true]);
 }
 
-/// §6.4.12: three periods without a word and a port is expired, three fast ones more and it goes by what is
-/// configured: a partner that works.
+/// §6.4.12: a port expires after three periods without a PDU. After three more fast periods it uses
+/// its configuration: a working partner.
 #[test]
-fn silence_is_noticed() {
+fn silence_expires_the_partner() {
     for (rate, timeout) in [(LacpRate::Fast, 3_000), (LacpRate::Slow, 90_000)] {
         let mut pair = Pair::new(rate, Duration::ZERO);
         let mut silence = std::iter::repeat(Fate::Lost);

@@ -1,5 +1,5 @@
-//! Laws of link groups: whatever is switched, nothing is lost by it, flows keep their order, both ends
-//! come to the same members, and the states of the ports add up.
+//! Laws of link groups: switching loses no packets, flows keep their order, both ends agree on the
+//! members, and the states of the ports add up.
 
 use crate::group::support;
 
@@ -29,7 +29,8 @@ fn micros(us: u64) -> Instant {
     Instant::START + Duration::from_micros(us)
 }
 
-/// Decisions over 1.2 s, from several in a millisecond to one in a while; then two seconds of peace and more.
+/// Decisions over 1.2 s, from several per millisecond to rare ones, then more than two seconds
+/// without decisions.
 fn setup() -> impl Strategy<Value = Setup> {
     let decision = (prop_oneof![1..800_u64, 1..80_000_u64], 1..=6_u32);
     (
@@ -73,7 +74,7 @@ fn traffic() -> impl Strategy<Value = Vec<Sent>> {
         let mut at = 0;
         let mut sent = Vec::new();
         for (gap, end, connection, size) in packets {
-            // Mostly closer together than one member sends.
+            // Mostly closer together than one member's transmission time.
             at += if gap > 2_900 { 10 * gap } else { gap / 4 };
             sent.push(Sent {
                 at: micros(at),
@@ -96,10 +97,10 @@ fn losses(rate: f64) -> Vec<impair::Config> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Fails for a group that puts a port to sleep with a packet to send, or lets packets go to one that
-    /// sleeps; for one that forgets what was in line for a member; and for one that sends twice.
+    /// Detects a group that puts a port to sleep with a packet to send, sends packets to a sleeping
+    /// port, discards packets in line for a member, or sends twice.
     #[test]
-    fn nothing_is_lost_by_switching(setup in setup(), sent in traffic()) {
+    fn switching_loses_no_packets(setup in setup(), sent in traffic()) {
         let mut rig = Rig::new(&setup);
         rig.run(&sent);
         let accounted = rig.arrived.len() as u64 + rig.dropped + rig.in_flight();
@@ -114,7 +115,7 @@ proptest! {
         prop_assert_eq!(numbers.len(), rig.arrived.len(), "each arrives once");
     }
 
-    /// Fails for a group that moves a flow while its old member still sends.
+    /// Detects a group that moves a flow while its old member still sends.
     #[test]
     fn per_flow_keeps_the_order_of_each_flow(setup in setup(), sent in traffic()) {
         let setup = Setup { spread: Spread::PerFlow, ..setup };
@@ -127,26 +128,27 @@ proptest! {
         }
     }
 
-    /// A second of peace after the last decision, and both directions have the members that it asked for,
-    /// the others sleep at both ends. Fails for an end that misses what was told.
+    /// A second after the last decision, both directions have the requested members, and the others
+    /// sleep at both ends. Detects an end that misses an announcement.
     #[test]
-    fn both_directions_come_to_the_same_number(setup in setup(), sent in traffic()) {
+    fn both_directions_reach_the_same_number(setup in setup(), sent in traffic()) {
         let mut rig = Rig::new(&setup);
         rig.run(&sent);
         let wanted = setup.decisions.last().expect("one at least").1.clamp(1, setup.members);
         check_converged(&rig, &setup, wanted)?;
     }
 
-    /// The same where a third of all packets and LACPDUs is lost: after a few times the period.
+    /// If a third of all packets and LACPDUs is lost, neither end distributes to more members than
+    /// requested after several periods.
     #[test]
-    fn lost_announcements_are_made_up_for(setup in setup(), seed in any::<u64>()) {
+    fn lost_announcements_are_repeated(setup in setup(), seed in any::<u64>()) {
         let end = setup.end + Duration::from_secs(60);
         let setup = Setup { impair: losses(0.3), seed, end, ..setup };
         let mut rig = Rig::new(&setup);
         rig.run(&[]);
         prop_assert!(rig.group.counters().lacpdus_sent > 0);
-        // Ports that have heard nothing for three periods are out of sync until they hear again, so only
-        // what must hold at any time is asked of the number.
+        // Ports that have received nothing for three periods are out of sync until they receive a
+        // PDU. The check is therefore limited to a bound that always holds.
         for end in 0..2 {
             let wanted = setup.decisions.last().expect("one at least").1.clamp(1, setup.members);
             let set = rig.members(end).distributing();
@@ -154,7 +156,7 @@ proptest! {
         }
     }
 
-    /// Fails for ports whose states overlap or leave gaps, and for energy that is not their sum.
+    /// Detects ports whose states overlap or leave gaps, and energy that is not their sum.
     #[test]
     fn states_add_up_and_energy_is_their_sum(setup in setup(), sent in traffic()) {
         let mut rig = Rig::new(&setup);
@@ -165,7 +167,7 @@ proptest! {
             prop_assert_eq!(times.len(), setup.members as usize);
             for (port, times) in times.iter().enumerate() {
                 prop_assert_eq!(times.total(), length);
-                // Sleeping and waking once more, from the record of what was switched.
+                // Sleeping and waking times, computed again from the recorded power changes.
                 let mut in_state = BTreeMap::new();
                 let mut since = (Instant::START, PortPower::Awake);
                 let own = rig.powers.iter().filter(|(_, e, p, _)| (*e, *p) == (end, port));
@@ -185,11 +187,11 @@ proptest! {
         }
     }
 
-    /// The invariant behind all of it, at every event, whatever LACPDUs are lost: no end gives packets to a
-    /// port whose partner sleeps. Fails for an end that takes an old answer for the answer to what it said
-    /// last.
+    /// The underlying invariant, at every event, whatever LACPDUs are lost: no end distributes to a
+    /// port whose partner sleeps. Detects an end that takes an old answer for the answer to its
+    /// last announcement.
     #[test]
-    fn no_end_distributes_where_the_other_sleeps(
+    fn no_end_distributes_while_the_other_sleeps(
         setup in setup(),
         sent in traffic(),
         loss in prop_oneof![Just(0.0), 0.01..0.6],
@@ -238,7 +240,7 @@ fn check_converged(rig: &Rig, setup: &Setup, wanted: u32) -> Result<(), TestCase
     Ok(())
 }
 
-/// The exchange, step by step: out with one round trip, in with one and a half.
+/// The exchange step by step: out takes one round trip, in takes one and a half.
 #[test]
 fn a_member_leaves_and_comes_back() {
     let setup = Setup {
@@ -255,7 +257,7 @@ fn a_member_leaves_and_comes_back() {
             seen.push((rig.now, now));
         }
     });
-    // 110 octets at 10 Mbit/s take 88 µs, and 700 µs to travel: 788 µs.
+    // 110 octets at 10 Mbit/s take 88 µs, plus 700 µs of propagation: 788 µs.
     let one_way = 788;
     let at = |ms: u64, us: u64| Instant::from_millis(ms) + Duration::from_micros(us);
     assert_eq!(
@@ -263,8 +265,8 @@ fn a_member_leaves_and_comes_back() {
         [
             (at(10, 0), [0b01, 0b11]),
             (at(10, one_way), [0b01, 0b01]),
-            // 3 ms to wake up; the other end wakes 0.7 ms later, says that it is ready and then, behind
-            // that, that it collects.
+            // 3 ms to wake up; the other end wakes 0.7 ms later, announces that it is ready, and
+            // then that it collects.
             (at(50, 3_000 + 700 + 2 * 88 + 700), [0b11, 0b01]),
             (at(50, 3_000 + 700 + 88 + 700 + one_way), [0b11, 0b11]),
         ]
@@ -277,7 +279,7 @@ fn a_member_leaves_and_comes_back() {
     assert_eq!(
         powers,
         [
-            // It has heard the answer, and its own last word has left.
+            // The answer has arrived, and the port's own last PDU has left.
             (at(10, 2 * one_way + 88), 0, PortPower::Sleeping),
             (at(10, 2 * one_way + 88 + 700), 1, PortPower::Sleeping),
             (at(50, 0), 0, PortPower::Waking),
@@ -288,7 +290,7 @@ fn a_member_leaves_and_comes_back() {
     );
 }
 
-/// A packet that is being sent is sent to its end before the port sleeps.
+/// The current transmission ends before the port sleeps.
 #[test]
 fn a_member_drains() {
     let setup = Setup {
@@ -316,9 +318,9 @@ fn a_member_drains() {
     assert!(slept.0 > micros(1_600), "{slept:?}");
 }
 
-/// Rests after 200 µs, wakes up in 30 µs: by the definition.
+/// By definition: rests after 200 µs, wakes up in 30 µs.
 #[test]
-fn low_power_idle_delays_the_packet_that_finds_it_at_rest() {
+fn low_power_idle_delays_a_packet_at_rest() {
     let setup = Setup {
         members: 1,
         delay: Duration::ZERO,
@@ -336,7 +338,7 @@ fn low_power_idle_delays_the_packet_that_finds_it_at_rest() {
         connection: 0,
         size: 125,
     };
-    // 125 octets take 100 µs. At rest; becoming quiet (until 630); back to back.
+    // 125 octets take 100 µs. Cases: at rest; becoming quiet (until 630); back to back.
     rig.run(&[packet(300), packet(500), packet(760), packet(5_000)]);
     let times: Vec<_> = rig.arrived.iter().map(|a| a.at).collect();
     assert_eq!(
@@ -359,9 +361,9 @@ fn low_power_idle_delays_the_packet_that_finds_it_at_rest() {
     assert_eq!(times.total(), us(10_000));
 }
 
-/// Two packets of nearly 4 GiB in line: their bytes are more than 32 bits hold.
+/// Two packets of nearly 4 GiB in line: their bytes exceed 32 bits.
 #[test]
-fn what_is_in_line_may_be_more_than_four_gibibytes() {
+fn staged_bytes_may_exceed_four_gibibytes() {
     let window = Window::new(Instant::START, micros(1));
     let mut members = Members::new(2, Spread::PerFlow, None, window);
     for number in 0..2 {

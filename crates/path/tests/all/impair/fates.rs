@@ -1,5 +1,5 @@
-//! Losses by chance, by chain and by list, copies and damage: rates and patterns, each beside a wrong system that the
-//! same check refuses.
+//! Random, chain and list losses, copies and damage: rates and patterns, each compared with a wrong
+//! system that the same check rejects.
 
 use crate::impair::support;
 
@@ -11,7 +11,7 @@ use support::{Bench, are_geometric, config, fits, losses, runs, verdicts};
 const PACKETS: usize = 200_000;
 const MS: Duration = Duration::from_millis(1);
 
-/// What happens at `rate`, packet by packet.
+/// Whether each packet has `verdict` at `rate`.
 fn chosen(kind: &str, rate: f64, verdict: Verdict) -> Vec<bool> {
     let all = verdicts(&config(kind, json!({ "rate": rate })), 1, PACKETS);
     assert!(
@@ -22,7 +22,7 @@ fn chosen(kind: &str, rate: f64, verdict: Verdict) -> Vec<bool> {
 }
 
 #[test]
-fn loss_copies_and_damage_are_independent_of_packet_to_packet() {
+fn losses_copies_and_damage_are_independent() {
     for (kind, verdict) in [
         ("bernoulli-loss", Verdict::Lose),
         ("duplicate", Verdict::Duplicate),
@@ -37,7 +37,7 @@ fn loss_copies_and_damage_are_independent_of_packet_to_packet() {
                     && are_geometric(&missed, rate)
             };
             assert!(is_right(&chosen(kind, rate, verdict)), "{kind} at {rate}");
-            // A fifth too often; as often, but in bursts.
+            // A rate a fifth too high; the right rate in bursts.
             assert!(!is_right(&chosen(kind, rate * 1.2, verdict)));
             let bursts = json!({ "loss_rate": rate, "mean_burst": 2.0 });
             assert!(!is_right(&losses(
@@ -52,7 +52,7 @@ fn loss_copies_and_damage_are_independent_of_packet_to_packet() {
 }
 
 #[test]
-fn long_packets_have_more_wrong_bits() {
+fn long_packets_are_damaged_more_often() {
     let damaged = |ber: f64, size: u32| {
         let mut bench = Bench::new(&config("corrupt", json!({ "bit_error_rate": ber })), 2);
         let verdicts = (0..PACKETS).map(|_| bench.sized(Instant::START, size));
@@ -67,13 +67,14 @@ fn long_packets_have_more_wrong_bits() {
     for (ber, size) in [(1e-5, 1_500), (1e-5, 40), (1e-4, 1_500)] {
         assert!(is_right(damaged(ber, size), ber, size), "{ber} {size}");
     }
-    // One that takes each packet for 1,500 bytes.
+    // An impairment that treats each packet as 1,500 bytes.
     assert!(!is_right(damaged(1e-5, 1_500), 1e-5, 40));
     assert_eq!(damaged(1.0, 40), PACKETS);
     assert_eq!(damaged(0.0, 1_500), 0);
 }
 
-/// The chain as the paper draws it: gap, passing within a burst, loss within a burst, single loss.
+/// Transition matrix in the paper's order: gap, pass within a burst, loss within a burst, single
+/// loss.
 fn transitions(p13: f64, p31: f64, p32: f64, p23: f64, p14: f64) -> [[f64; 4]; 4] {
     [
         [1.0 - p13 - p14, 0.0, p13, p14],
@@ -93,7 +94,8 @@ fn step(from: [f64; 4], rows: &[[f64; 4]; 4]) -> [f64; 4] {
     to
 }
 
-/// Probabilities of each pattern of losses among the first three packets, the first of them in `start`.
+/// Probabilities of each loss pattern of the first three packets, if the first state has the
+/// distribution `start`.
 fn patterns(start: [f64; 4], rows: &[[f64; 4]; 4]) -> [f64; 8] {
     let keep = |of: [f64; 4], lost: bool| -> [f64; 4] {
         std::array::from_fn(|state| if (state >= 2) == lost { of[state] } else { 0.0 })
@@ -109,7 +111,7 @@ fn patterns(start: [f64; 4], rows: &[[f64; 4]; 4]) -> [f64; 8] {
 }
 
 #[test]
-fn the_four_states_are_those_of_the_paper() {
+fn the_four_states_follow_the_paper() {
     let chain = |p13: f64, p31: f64, p32: f64, p23: f64, p14: f64| {
         config(
             "four-state-loss",
@@ -127,12 +129,13 @@ fn the_four_states_are_those_of_the_paper() {
         cells
     };
     let rows = transitions(0.1, 0.25, 0.35, 0.6, 0.05);
-    // Iterated until it stands still; the chain is aperiodic.
+    // Iterated until it converges; the chain is aperiodic.
     let stationary = (0..2_000).fold([1.0, 0.0, 0.0, 0.0], |at, _| step(at, &rows));
     let expected = patterns(stationary, &rows);
     let right = seen(&chain(0.1, 0.25, 0.35, 0.6, 0.05));
     assert!(fits(&right, &expected), "{right:?}");
-    // Not what a chain shows that was in a gap before the first packet; and no other chain shows this.
+    // A chain that was in a gap before the first packet has another distribution, and so do other
+    // parameters.
     assert!(!fits(&right, &patterns(rows[0], &rows)));
     for wrong in [
         chain(0.1, 0.35, 0.25, 0.6, 0.05),
@@ -144,7 +147,7 @@ fn the_four_states_are_those_of_the_paper() {
 }
 
 #[test]
-fn of_four_states_the_simple_cases_are_the_simple_models() {
+fn four_state_loss_reduces_to_the_simpler_models() {
     // One probability: independent loss (tc-netem(8)).
     let bernoulli = losses(
         &config("four-state-loss", json!({ "p13": 0.1 })),
@@ -159,14 +162,14 @@ fn of_four_states_the_simple_cases_are_the_simple_models() {
     let [lost, passed] = runs(&losses(&config("four-state-loss", gilbert), 1, PACKETS));
     assert!(are_geometric(&lost, 0.4) && are_geometric(&passed, 0.05));
     assert!(!are_geometric(&lost, 0.45) && !are_geometric(&passed, 0.055));
-    // Single losses alone.
+    // Only single losses.
     let single = json!({ "p14": 0.1 });
     let [lost, passed] = runs(&losses(&config("four-state-loss", single), 1, PACKETS));
     assert!(lost.iter().all(|run| *run == 1) && are_geometric(&passed, 0.1));
 }
 
 #[test]
-fn a_list_loses_what_it_names() {
+fn a_list_loses_the_listed_packets() {
     let lost = |params: Value, times_ms: &[u64]| -> Vec<usize> {
         let mut bench = Bench::new(&config("loss-list", params), 1);
         let verdicts: Vec<_> = times_ms
@@ -192,12 +195,12 @@ fn a_list_loses_what_it_names() {
         lost(json!({ "times": ["0 s", "0 s"] }), &every_10_ms),
         [0, 1]
     );
-    // A packet that both name is lost once; the time takes the next.
+    // A packet that matches a number and a time is lost once; the time applies to the next.
     assert_eq!(
         lost(json!({ "packets": [5], "times": ["50 ms"] }), &every_10_ms),
         [5, 6]
     );
-    // A silence: all of them are made up for, packet by packet.
+    // After a silence all overdue times apply, packet by packet.
     assert_eq!(
         lost(
             json!({ "times": ["1 ms", "2 ms", "3 ms"] }),
@@ -207,9 +210,9 @@ fn a_list_loses_what_it_names() {
     );
 }
 
-/// Pure acknowledgments and SYNs do not move the count of packets with data.
+/// Pure acknowledgments and SYNs do not change the count of packets with data.
 #[test]
-fn a_list_counts_packets_with_data_apart() {
+fn a_list_counts_packets_with_data_separately() {
     let lost = |params: Value, has_data: &[bool]| -> Vec<usize> {
         let mut bench = Bench::new(&config("loss-list", params), 1);
         let verdicts: Vec<_> = has_data
@@ -228,7 +231,7 @@ fn a_list_counts_packets_with_data_apart() {
     assert_eq!(lost(json!({ "data_packets": [0, 2] }), linux), [2, 4]);
     assert_eq!(lost(json!({ "data_packets": [0, 2] }), rfc), [1, 3]);
     assert_eq!(lost(json!({ "packets": [1] }), linux), [1]);
-    // Both counts go on where a packet has both names.
+    // Both counts continue if a packet matches both.
     assert_eq!(
         lost(json!({ "packets": [2, 3], "data_packets": [0, 2] }), linux),
         [2, 3, 4]
@@ -271,7 +274,7 @@ fn lists_are_read_from_files() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn contradictory_parameters_are_rejected() {
     for (kind, params, key) in [
         ("loss-list", json!({}), ""),
         ("loss-list", json!({ "packets": [3, 1, 3] }), "packets"),

@@ -1,5 +1,5 @@
-//! Gilbert-Elliott loss: burst lengths, gaps, rates and the state it starts in, each beside a wrong channel
-//! that the same check refuses.
+//! Gilbert-Elliott loss: burst lengths, gaps, rates and initial state, each compared with a wrong
+//! channel that the same check rejects.
 
 use crate::impair::support;
 
@@ -25,7 +25,7 @@ fn bursts_and_gaps_are_geometric() {
         assert!(are_geometric(&lost, r), "bursts at {loss_rate}");
         assert!(are_geometric(&passed, p), "gaps at {loss_rate}");
 
-        // As many losses, each by itself.
+        // The same number of losses, independent of each other.
         let bernoulli = config("bernoulli-loss", json!({ "rate": loss_rate }));
         let [lost, passed] = runs(&losses(&bernoulli, seed, PACKETS));
         assert!(!are_geometric(&lost, r) && !are_geometric(&passed, p));
@@ -33,14 +33,14 @@ fn bursts_and_gaps_are_geometric() {
 }
 
 #[test]
-fn the_share_that_is_lost_is_the_loss_rate() {
+fn the_loss_share_equals_the_loss_rate() {
     let share_is = |config: &Config, seed, rate: f64, correlation: f64| {
         let lost = losses(config, seed, PACKETS)
             .iter()
             .filter(|lost| **lost)
             .count();
         let n = PACKETS as f64;
-        // The variance of a two-state chain's mean: neighbours are correlated by 1 - p - r.
+        // The variance of a two-state chain's mean: consecutive states are correlated by 1 - p - r.
         let variance = n * rate * (1.0 - rate) * (1.0 + correlation) / (1.0 - correlation);
         is_near(lost as f64, n * rate, variance)
     };
@@ -48,13 +48,13 @@ fn the_share_that_is_lost_is_the_loss_rate() {
         let r = 1.0 / mean_burst;
         let correlation = 1.0 - r - r * rate / (1.0 - rate);
         assert!(share_is(&bursts(rate, mean_burst), seed, rate, correlation));
-        // A channel that took `loss_rate` for `p`.
+        // A channel that uses `loss_rate` as `p`.
         let mistaken = config("gilbert-elliott", json!({ "p": rate, "r": r }));
         assert!(!share_is(&mistaken, seed, rate, correlation));
     }
 }
 
-/// The first two packets of many runs, of which the first is drawn from the stationary distribution.
+/// The first two packets of many runs; the first is drawn from the stationary distribution.
 fn first_two(config: &Config, runs: u64) -> [usize; 4] {
     let mut cells = [0; 4];
     for seed in 0..runs {
@@ -69,7 +69,7 @@ fn the_general_form_from_the_first_packet_on() {
     let (p, r, h, k) = (0.1, 0.3, 0.25, 0.95);
     let general = |p, r, h, k| config("gilbert-elliott", json!({ "p": p, "r": r, "h": h, "k": k }));
     let bad = p / (p + r);
-    // P(lost) in either state, and of two in a row, summed over the states at both.
+    // P(lost) in either state, and for two packets in a row, summed over the states of both.
     let lost = [1.0 - k, 1.0 - h];
     let next = [[1.0 - p, p], [r, 1.0 - r]];
     let of = |state: usize, is_lost: bool| {
@@ -90,7 +90,7 @@ fn the_general_form_from_the_first_packet_on() {
     });
     let runs = 60_000;
     assert!(fits(&first_two(&general(p, r, h, k), runs), &expected));
-    // `h` and `k` taken for probabilities of loss; `p` and `r` the other way round; no loss in the good state.
+    // `h` and `k` as probabilities of loss; `p` and `r` exchanged; no loss in the good state.
     for wrong in [
         general(p, r, 1.0 - h, 1.0 - k),
         general(r, p, h, k),
@@ -114,7 +114,7 @@ fn no_loss_and_all_that_bursts_allow() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn contradictory_parameters_are_rejected() {
     for (params, key) in [
         (json!({}), ""),
         (json!({ "loss_rate": 0.1 }), "loss_rate"),

@@ -1,5 +1,5 @@
-//! Jitter: the distributions of its delays, slots, and order, each beside a wrong system that the same check
-//! refuses.
+//! Jitter: distributions of its delays, slots, and order, each compared with a wrong system that
+//! the same check rejects.
 
 use crate::impair::support;
 
@@ -14,7 +14,7 @@ use support::{Bench, config, delays, fits, follow, late};
 const PACKETS: usize = 100_000;
 const MS: Duration = Duration::from_millis(1);
 
-/// Jitter that lets packets overtake, so that each is late by what was drawn.
+/// Jitter that lets packets overtake, so that each is delayed by its drawn value.
 fn jitter(params: Value) -> Config {
     let Value::Object(mut params) = params else {
         panic!("a table")
@@ -23,7 +23,7 @@ fn jitter(params: Value) -> Config {
     config("jitter", params.into())
 }
 
-/// The standard normal distribution's quantile, by bisection on its integral (Simpson's rule).
+/// Quantile of the standard normal distribution, by bisection on its integral (Simpson's rule).
 fn normal_quantile(p: f64) -> f64 {
     let density = |x: f64| math::exp(-x * x / 2.0) / std::f64::consts::TAU.sqrt();
     let below = |x: f64| {
@@ -92,7 +92,7 @@ fn delays_follow_their_distribution() {
 }
 
 #[test]
-fn of_a_table_each_delay_is_drawn_as_often() {
+fn table_delays_are_drawn_equally_often() {
     let table =
         jitter(json!({ "distribution": "table", "table": ["0 s", "5 ms", "5 ms", "40 ms"] }));
     let count = |config: &Config| {
@@ -101,12 +101,13 @@ fn of_a_table_each_delay_is_drawn_as_often() {
     };
     assert_eq!(count(&table).iter().sum::<usize>(), PACKETS);
     assert!(fits(&count(&table), &[0.25, 0.5, 0.25]));
-    // A table in which what stands there twice counts once.
+    // A table in which a value given twice counts once.
     let once = jitter(json!({ "distribution": "table", "table": ["0 s", "5 ms", "40 ms"] }));
     assert!(!fits(&count(&once), &[0.25, 0.5, 0.25]));
 }
 
-/// How often a delay of each quarter of the exponential distribution is followed by one of each quarter.
+/// Counts of successions: how often a delay of each quarter of the exponential distribution follows
+/// a delay of each quarter.
 fn successions(delays: &[Duration], mean: f64) -> [usize; 16] {
     let edges = [0.25, 0.5, 0.75].map(|p: f64| -mean * math::log1p(-p));
     let quarter = |delay: Duration| {
@@ -123,12 +124,12 @@ fn successions(delays: &[Duration], mean: f64) -> [usize; 16] {
 }
 
 #[test]
-fn packets_are_late_independently_and_slots_hold_together() {
+fn delays_are_independent_by_packet_and_constant_within_a_slot() {
     let each = jitter(json!({ "mean": "5 ms" }));
     let slots = jitter(json!({ "mean": "5 ms", "every": "10 ms" }));
     let even = [1.0 / 16.0; 16];
     assert!(fits(&successions(&delays(&each, 1, PACKETS), 0.005), &even));
-    // Packets come every millisecond: ten to a slot.
+    // Packets arrive every millisecond: ten per slot.
     let slotted = delays(&slots, 1, PACKETS);
     assert!(!fits(&successions(&slotted, 0.005), &even));
     for slot in slotted.chunks(10) {
@@ -139,7 +140,7 @@ fn packets_are_late_independently_and_slots_hold_together() {
     assert!(follow(&of_slots, |p| -0.005 * math::log1p(-p)));
 }
 
-/// What is drawn for a slot depends on the slot alone; what is drawn for a packet on its number alone.
+/// The draw of a slot depends only on the slot; the draw of a packet depends only on its number.
 #[test]
 fn draws_belong_to_slots_and_to_packets() {
     let at = |config: &Config, times_ms: &[u64]| -> Vec<Duration> {
@@ -160,7 +161,7 @@ fn draws_belong_to_slots_and_to_packets() {
 }
 
 #[test]
-fn a_fifo_route_keeps_order_and_delays_no_more_than_that_takes() {
+fn a_fifo_route_keeps_order_with_minimal_delay() {
     let arrivals = |params: Value, fifo: bool| -> Vec<Duration> {
         let mut params = params.as_object().expect("a table").clone();
         params.insert("reorder".to_owned(), (!fifo).into());
@@ -191,7 +192,7 @@ fn a_fifo_route_keeps_order_and_delays_no_more_than_that_takes() {
             "a route where nothing overtakes tells nothing"
         );
         let fifo = arrivals(params.clone(), true);
-        // The latest of what the packets up to here would have been by themselves.
+        // The running maximum of the arrival times without the FIFO.
         let expected: Vec<Duration> = free
             .iter()
             .scan(Duration::ZERO, |latest, &own| {
@@ -203,17 +204,18 @@ fn a_fifo_route_keeps_order_and_delays_no_more_than_that_takes() {
     }
 }
 
-/// Fails for jitter that delays every packet, for one that takes a little less for a pause, and for one that lets
-/// those behind the first overtake it.
+/// Detects jitter that delays every packet, accepts a slightly shorter pause, or lets later packets
+/// overtake the first.
 #[test]
-fn what_comes_after_a_pause_wakes_up_and_the_rest_closes_up() {
+fn packets_after_a_pause_are_delayed_and_bursts_compressed() {
     let us = Duration::from_micros;
     let waking = |reorder: bool| {
         let params = json!({
             "distribution": "table", "table": ["100 us"], "after_pause": "5 ms", "reorder": reorder,
         });
         let mut bench = Bench::new(&config("jitter", params), 1);
-        // The first of all, four behind it, a pause that is just too short, and one that is not.
+        // The first packet, four after it, a pause that is slightly too short, and a sufficient
+        // one.
         [0, 30, 60, 99, 150, 5_149, 10_149, 10_150]
             .map(|at| late(bench.packet(Instant::START + us(at))))
     };
@@ -221,7 +223,8 @@ fn what_comes_after_a_pause_wakes_up_and_the_rest_closes_up() {
     assert_eq!(waking(true), [100, 0, 0, 0, 0, 0, 100, 0].map(us));
 }
 
-/// Fails for jitter that delays every packet, counts from 1, takes a list for a range, or lets what follows overtake.
+/// Detects jitter that delays every packet, counts from 1, reads a list as a range, or lets later
+/// packets overtake.
 #[test]
 fn only_the_packets_of_a_list_are_late() {
     let us = Duration::from_micros;
@@ -237,7 +240,7 @@ fn only_the_packets_of_a_list_are_late() {
 }
 
 #[test]
-fn no_jitter_is_none() {
+fn zero_jitter_delays_nothing() {
     for params in [
         json!({ "mean": "0 s" }),
         json!({ "distribution": "normal", "mean": "0 s" }),
@@ -250,7 +253,7 @@ fn no_jitter_is_none() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn contradictory_parameters_are_rejected() {
     for (params, key) in [
         (json!({}), ""),
         (json!({ "distribution": "normal" }), ""),

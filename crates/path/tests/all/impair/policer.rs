@@ -22,7 +22,7 @@ fn params(mbit: u64, burst: u64, excess: u64) -> Params {
     }
 }
 
-/// Bytes and times of what passes.
+/// Times and sizes of the packets that pass.
 fn passing(params: &Params, packets: &[(Instant, u32)]) -> Vec<(Instant, u32)> {
     let mut policer = Policer::new(params);
     let stream = Stream::new(1, "policer");
@@ -48,7 +48,7 @@ fn bytes(of: &[(Instant, u32)]) -> u64 {
     of.iter().map(|(_, size)| u64::from(*size)).sum()
 }
 
-/// Both buckets are full at first: their bytes pass, and what the rate brings.
+/// Both buckets are full at first: their bytes pass, and then the bytes of the rate.
 #[test]
 fn full_buckets_pass_and_then_the_rate() {
     for (burst, excess) in [(15_000, 0), (15_000, 30_000), (1_500, 0)] {
@@ -61,12 +61,12 @@ fn full_buckets_pass_and_then_the_rate() {
 }
 
 #[test]
-fn what_stays_within_the_rate_passes() {
+fn traffic_within_the_rate_passes() {
     let packets = every(Duration::from_micros(1_500), 1500, 5_000);
     assert_eq!(passing(&params(8, 1_500, 0), &packets).len(), 5_000);
 }
 
-/// RFC 2697 §3: the committed bucket fills first, the excess bucket from what does not fit there.
+/// RFC 2697 §3: the committed bucket fills first, the excess bucket from its overflow.
 #[test]
 fn a_pause_fills_both_buckets() {
     let burst = |pause: Duration| {
@@ -76,7 +76,7 @@ fn a_pause_fills_both_buckets() {
         let passed = passing(&params(12, 15_000, 15_000), &packets);
         passed.iter().filter(|(at, _)| *at == again).count()
     };
-    // A packet's tokens come in a millisecond; ten packets fill each bucket.
+    // A packet's tokens arrive in a millisecond; ten packets fill each bucket.
     let ms = Duration::from_millis;
     assert_eq!(
         [ms(5), ms(10), ms(15), ms(20), ms(1000)].map(burst),
@@ -99,7 +99,8 @@ fn without_a_rate_everything_passes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// RFC 2697 §1: in any span no more passes than the buckets hold and the rate brings.
+    /// RFC 2697 §1: in any interval the passing bytes are at most the buckets' capacity and the
+    /// rate's bytes.
     #[test]
     fn no_span_passes_more_than_buckets_and_rate(
         gaps in prop::collection::vec((0..5_000_u64, 40..1_500_u32), 1..300),

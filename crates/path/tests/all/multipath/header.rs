@@ -1,4 +1,4 @@
-//! The tunnel's header as octets: golden bytes, there and back, and nothing believed.
+//! The tunnel's header as octets: golden bytes, round trips, and validation.
 
 use anabranch_core::tunnel::{Content, Header, Report};
 use anabranch_path::multipath::header::{DecodeError, OCTETS, SIZE, decode, encode};
@@ -28,7 +28,7 @@ fn golden_bytes() {
         0x11, 3, 1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 7, 8, 5, 0, 13, 14, 15, 16, 17, 18, 19, 20,
     ];
     assert_eq!(encode(&HEADER), with_report);
-    // Asking for packets, and for being asked.
+    // Requests packets, and allows requests.
     let asking = Header {
         kept: true,
         report: HEADER.report.map(|report| Report {
@@ -52,7 +52,7 @@ fn golden_bytes() {
 }
 
 #[test]
-fn what_is_no_header_is_refused() {
+fn invalid_headers_are_rejected() {
     let good = encode(&HEADER);
     let with = |octet: u8| {
         let mut octets = good;
@@ -108,14 +108,14 @@ fn any_header() -> impl Strategy<Value = Header> {
 
 proptest! {
     #[test]
-    fn there_and_back(header in any_header(), packet in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn headers_round_trip(header in any_header(), packet in prop::collection::vec(any::<u8>(), 0..100)) {
         let mut octets = encode(&header).to_vec();
         octets.extend(&packet);
         prop_assert_eq!(decode(&octets), Ok((header, &packet[..])));
     }
 
     #[test]
-    fn any_octets_are_read_or_refused(octets in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_octets_are_decoded_or_rejected(octets in prop::collection::vec(any::<u8>(), 0..64)) {
         if let Ok((header, rest)) = decode(&octets) {
             prop_assert_eq!(rest.len(), octets.len() - OCTETS);
             let again = encode(&header);

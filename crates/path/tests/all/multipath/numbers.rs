@@ -1,5 +1,5 @@
-//! The tunnel's numbers and clock wrap, and may have gone far while nothing arrived: restorers and the window of duplicates
-//! go on.
+//! The tunnel's numbers and clock wrap, and may advance far while nothing arrives: restorers and
+//! the duplicate window continue.
 
 use anabranch_core::{
     packet::{ConnectionId, PacketId},
@@ -10,7 +10,7 @@ use anabranch_path::multipath::restore::{
     AnyRestore, Arrived, Config, Init, Restore, adaptive, timed,
 };
 
-/// A packet: its flow's number, its route and its number there, when it left in microseconds.
+/// A packet: number in its flow, route, number on the route, and departure time in microseconds.
 fn packet(number: u32, route: u8, route_number: u16, sent: u64) -> Arrived {
     Arrived {
         packet: PacketId(number),
@@ -43,7 +43,7 @@ impl Bench {
             released: Vec::new(),
         }
     }
-    /// A packet arrives so many microseconds after the start; what has gone on so far.
+    /// Delivers a packet `at` microseconds after the start; returns all packets released up to now.
     fn arrive(&mut self, at: u64, packet: Arrived) -> Vec<u32> {
         let now = Instant::from_nanos(at * 1_000);
         self.restore.on_timer(now, &mut self.released);
@@ -56,8 +56,9 @@ fn adaptive() -> Config {
     Config::Adaptive(adaptive::Params::default())
 }
 
-/// The clock of departures wraps after 71 minutes. Fails for restorers that extend it by the last departure alone: after a
-/// pause of more than half of that everything seems to have left before, and every gap is given up at once.
+/// The departure clock wraps after 71 minutes. Detects restorers that extend it from the last
+/// departure alone: after a pause of more than half of that period, all packets would seem to have
+/// left earlier, and every gap would be abandoned at once.
 #[test]
 fn order_is_restored_after_a_long_pause() {
     for minutes in [1, 30, 40, 50, 71, 72, 100, 107, 143, 1_000] {
@@ -72,8 +73,9 @@ fn order_is_restored_after_a_long_pause() {
     }
 }
 
-/// A route loses more than half of its 16-bit numbers at once. Fails for restorers that take what comes then for packets
-/// that come late: the route seems to keep no order, and what it loses next is waited for.
+/// A route loses more than half of its 16-bit numbers at once. Detects restorers that take the
+/// following packets for late ones: the route would seem unordered, and its next losses would be
+/// waited for.
 #[test]
 fn a_route_may_lose_more_than_half_of_its_numbers_at_once() {
     for skipped in [10, 32_766, 32_767, 32_768, 40_000, 65_000] {
@@ -91,7 +93,8 @@ fn a_route_may_lose_more_than_half_of_its_numbers_at_once() {
     }
 }
 
-/// The flow's numbers come near 2^32 in two strides, since one of more than 2^31 would lead backwards.
+/// The flow's numbers approach 2^32 in two steps, because a step of more than 2^31 would go
+/// backwards.
 #[test]
 fn numbers_of_flows_and_routes_wrap() {
     let mut bench = Bench::new(&Config::Timed(timed::Params::default()));
@@ -100,7 +103,7 @@ fn numbers_of_flows_and_routes_wrap() {
     bench.arrive(1_000_000, packet(first, 0, u16::MAX - 20, 1_000_000));
     for step in 0..100_u32 {
         let at = 2_000_000 + u64::from(step) * 1_000;
-        // Every two packets change places.
+        // Each two packets are swapped.
         let n = step ^ 1;
         let own = (u16::MAX - 19).wrapping_add(u16::try_from(n).expect("small"));
         bench.arrive(at, packet(first.wrapping_add(1 + n), 0, own, at));

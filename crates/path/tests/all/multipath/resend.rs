@@ -1,4 +1,5 @@
-//! What a route loses comes again: two entrances and two exits, data one way and acknowledgments the other.
+//! Retransmission of a route's losses: two entrances and two exits, with data one way and
+//! acknowledgments the other.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ use anabranch_path::{
 use anabranch_tcp::{Flags, Segment};
 
 const ROUTES: usize = 2;
-/// One way, in steps of a quarter of a millisecond; acknowledgments take the same.
+/// One-way delays in steps of a quarter of a millisecond; acknowledgments have the same.
 const DELAYS: [u64; ROUTES] = [40, 60];
 const DATA: u32 = 400;
 const MEASURED: Window = Window::new(Instant::START, Instant::from_millis(1_000_000));
@@ -45,7 +46,7 @@ fn build(config: &split::Config) -> AnySplit {
     })
 }
 
-/// One box of the pair: where packets of one direction come in and those of the other go out.
+/// One end of the pair: packets of one direction enter, and packets of the other leave.
 struct End {
     entrance: Entrance<Octets>,
     exit: Exit<Octets>,
@@ -77,7 +78,7 @@ impl End {
     }
 }
 
-/// A segment with so many octets.
+/// A segment with `len` octets.
 fn packet(index: u32, len: u32) -> Held<Octets> {
     let body = Octets::filler(len);
     Packet {
@@ -101,15 +102,15 @@ fn packet(index: u32, len: u32) -> Held<Octets> {
     }
 }
 
-/// What became of the data: the order in which it went on, and what the exit counted.
+/// Result for the data: the order of release, and the exit's counters.
 struct Outcome {
     order: Vec<u32>,
     report: RestoreReport,
-    /// How many packets the forward routes lost.
+    /// Number of packets lost on the forward routes.
     lost: u32,
 }
 
-/// Sends data, of which the routes lose what `loses` says of the how-manieth.
+/// Sends data; the routes lose the forward packets for whose number `loses` returns true.
 fn run(keep: u16, loses: impl Fn(u32) -> bool) -> Outcome {
     let [mut near, mut far] = [keep, keep].map(End::new);
     let mut on_way: BTreeMap<(u64, u32), (bool, Held<Octets>)> = BTreeMap::new();
@@ -130,7 +131,7 @@ fn run(keep: u16, loses: impl Fn(u32) -> bool) -> Outcome {
         if far.exit.timer().is_some_and(|due| due <= now) {
             far.exit.on_timer(now, &mut delivered);
         }
-        // An acknowledgment for each packet that goes on, and only then.
+        // An acknowledgment for each packet when it is released.
         for (_, packet, _) in delivered.drain() {
             order.push(packet.index);
             far.entrance
@@ -169,12 +170,13 @@ fn run(keep: u16, loses: impl Fn(u32) -> bool) -> Outcome {
     }
 }
 
-/// One packet in fifty is lost, copies too: all arrive, once and in order. An entrance that keeps nothing is found out.
+/// One packet in fifty is lost, including copies: all arrive, once and in order. An entrance
+/// without stored packets is detected.
 #[test]
-fn what_is_lost_comes_again_in_order() {
+fn lost_packets_are_retransmitted_in_order() {
     for seed in 0..20 {
         let draws = Stream::new(seed, "losses");
-        // The last packets have none behind them by which their loss could be noticed.
+        // Losses of the last packets cannot be detected, because no packet follows them.
         let loses = |sent: u32| sent < DATA && draws.at(u64::from(sent)).uniform() < 0.02;
         let all: Vec<u32> = (0..DATA).collect();
         let outcome = run(1_024, loses);
@@ -186,7 +188,7 @@ fn what_is_lost_comes_again_in_order() {
     }
 }
 
-/// A packet ahead of a gap comes a round trip and a look later, not after the limit.
+/// A packet after a gap is released a round trip and a check later, not after the limit.
 #[test]
 fn a_loss_costs_a_round_trip() {
     let outcome = run(1_024, |sent| sent == 150);
@@ -203,7 +205,7 @@ fn view(index: u32) -> View {
     }
 }
 
-/// A splitter of which both routes are known to take so long there and back.
+/// A splitter for which both routes have a known round trip time.
 fn known(round_trip_ms: u64) -> AnySplit {
     let mut split = build(&splitter(1_024));
     let mut chosen = Vec::new();
@@ -222,7 +224,7 @@ fn known(round_trip_ms: u64) -> AnySplit {
     split
 }
 
-/// As much as a round trip carries may wait: 50 ms of 2 times 20 Mbit/s are 200 packets of 1,250 bytes.
+/// A round trip's capacity may wait: 50 ms of 2 times 20 Mbit/s are 200 packets of 1,250 bytes.
 #[test]
 fn losses_of_full_routes_are_left_to_the_sender() {
     let mut split = known(50);
@@ -236,9 +238,9 @@ fn losses_of_full_routes_are_left_to_the_sender() {
     assert!((200..=202).contains(&kept), "{kept}");
 }
 
-/// A route that loses more than a twentieth loses more than chance would.
+/// A route that loses more than a twentieth has more than random losses.
 #[test]
-fn no_more_than_a_twentieth_is_sent_again() {
+fn at_most_a_twentieth_is_retransmitted() {
     let mut split = known(50);
     let (mut sent, mut again) = (0.0, 0.0);
     let mut chosen = Vec::new();
@@ -261,7 +263,7 @@ fn no_more_than_a_twentieth_is_sent_again() {
     );
 }
 
-/// Pure acknowledgments go on as they come; data waits for what is missing before it, and not for them.
+/// Pure acknowledgments are released as they arrive; data waits for missing data, and not for them.
 #[test]
 fn acknowledgments_do_not_wait() {
     let config = restore::Config::Adaptive(adaptive::Params::default());
@@ -296,7 +298,7 @@ fn acknowledgments_do_not_wait() {
 }
 
 #[test]
-fn no_more_is_kept_than_can_be_asked_for() {
+fn the_number_of_kept_packets_is_bounded() {
     assert_eq!(Keep::try_from(Keep::MAX).map(Keep::get), Ok(Keep::MAX));
     let refused = Keep::try_from(Keep::MAX + 1);
     assert_eq!(

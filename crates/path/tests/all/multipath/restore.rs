@@ -1,4 +1,5 @@
-//! Restorers: every packet goes on once, in order unless a gap was given up, and neither waits long nor in large numbers.
+//! Restorers: every packet is released once, in order unless a gap was abandoned, and waiting time
+//! and memory are bounded.
 
 use crate::multipath::support;
 
@@ -58,7 +59,7 @@ fn in_order(memory: u64, release: Release) -> Config {
     })
 }
 
-/// One whose timer does not act in a trial.
+/// A restorer whose timer does not expire in a trial.
 fn patient(release: Release) -> Config {
     Config::InOrder(in_order::Params {
         release,
@@ -95,7 +96,7 @@ proptest! {
     }
 }
 
-/// Runs until a trial shows that this restorer is wrong; `None` if none does.
+/// Runs until a trial detects this wrong restorer; `None` if none does.
 fn found_out(fault: Fault) -> Option<String> {
     let mut runner = TestRunner::deterministic();
     let result = runner.run(&trials(), |trial| {
@@ -115,7 +116,7 @@ fn found_out(fault: Fault) -> Option<String> {
 }
 
 #[test]
-fn wrong_restorers_are_found_out() {
+fn wrong_restorers_are_detected() {
     assert_eq!(found_out(Fault::None), None);
     for (fault, why) in [
         (Fault::Hasty, "overtakes"),
@@ -135,7 +136,8 @@ fn wrong_restorers_are_found_out() {
     }
 }
 
-/// Packets of one flow over two routes in turn; `lost` are lost, and the second route takes longer.
+/// Packets of one flow over two routes in turn. Packets in `lost` are lost, and the second route's
+/// delay is longer by `skew`.
 fn trial(count: u64, lost: &[u64], skew: u64) -> Trial {
     let step = |k: u64| Step {
         flow: 0,
@@ -153,14 +155,15 @@ fn trial(count: u64, lost: &[u64], skew: u64) -> Trial {
     }
 }
 
-/// The study's second rule: both routes have delivered something sent later, so it is lost. The wait is far below the timer.
+/// The study's second rule: both routes have delivered later packets, so the packet is lost. The
+/// wait is far below the timer.
 #[test]
 fn in_order_gives_up_when_every_route_has_passed_the_gap() {
     let trial = trial(40, &[20], 0);
     let long = patient(Release::Either);
     let promise = Promise {
         memory: 100,
-        // What follows the lost one waits one pause, for the next on the same route.
+        // The packet after the lost one waits one pause, for the next on the same route.
         ..promise(Order::Tcp, 1)
     };
     let outcome = run(&trial, build(&long, &trial), promise).expect("kept");
@@ -173,7 +176,7 @@ fn in_order_gives_up_when_every_route_has_passed_the_gap() {
 
 #[test]
 fn in_order_waits_for_the_retransmission_with_release_both() {
-    // Packet 20 is lost and nothing retransmits it: everything behind it waits for the timer.
+    // Packet 20 is lost and not retransmitted: all later packets wait for the timer.
     let trial = trial(40, &[20], 0);
     let promise = Promise {
         memory: 100,
@@ -185,11 +188,11 @@ fn in_order_waits_for_the_retransmission_with_release_both() {
     assert!(outcome.report.released_by_timer >= 19);
 }
 
-/// What was missing fills the gap, and what waited goes on behind it.
+/// The missing packet fills the gap, and the waiting packets follow it.
 #[test]
-fn in_order_goes_on_when_what_was_missing_arrives() {
+fn in_order_continues_when_the_missing_packet_arrives() {
     let mut trial = trial(6, &[], 0);
-    // Every other packet comes long after those between.
+    // Every other packet arrives long after its neighbours.
     trial.delays = vec![5_000, 400_000, 0, 0];
     let long = patient(Release::Either);
     let promise = promise(Order::Tcp, 395);
@@ -200,7 +203,8 @@ fn in_order_goes_on_when_what_was_missing_arrives() {
     assert_eq!(order, [0, 1, 2, 3, 4, 5, 6]);
 }
 
-/// On routes of unequal delay that lose nothing, adaptive restores all order and gives up nothing once it has measured.
+/// On lossless routes of unequal delay, adaptive restores the order completely and abandons nothing
+/// after it has measured.
 #[test]
 fn adaptive_waits_out_the_skew() {
     let trial = trial(400, &[], 12_000);
@@ -217,9 +221,10 @@ fn adaptive_waits_out_the_skew() {
     assert!(outcome.out.is_sorted_by_key(|out| out.2));
 }
 
-/// On routes of equal delay all gaps are losses: both routes pass them within a packet or two, and after a while nothing waits.
+/// On routes of equal delay all gaps are losses: both routes pass them within one or two packets,
+/// and after a while nothing waits.
 #[test]
-fn adaptive_does_not_wait_for_what_is_lost() {
+fn adaptive_does_not_wait_for_lost_packets() {
     let lost: Vec<u64> = (0..2_000).filter(|k| k % 20 == 7).collect();
     let trial = trial(2_000, &lost, 0);
     let outcome = run(
@@ -236,7 +241,7 @@ fn adaptive_does_not_wait_for_what_is_lost() {
     assert!(waited < lost.len() as u64, "{waited}");
 }
 
-/// What the wait is for: the same skew without it is too much for a short limit.
+/// Without adaptation the same skew is too much for a short limit.
 #[test]
 fn timed_gives_up_at_its_limit() {
     let trial = trial(100, &[], 40_000);
@@ -254,10 +259,10 @@ fn timed_gives_up_at_its_limit() {
     assert!(longest >= Duration::from_millis(WAIT - 1), "{longest}");
 }
 
-/// A route is dead, and the other end says that it has given it up: nobody waits any longer for what was on it. Fails for a
-/// restorer that passes the notice over.
+/// A route is dead, and the other end has announced that it abandoned the route: the restorer stops
+/// waiting for its packets. Detects a restorer that ignores the notice.
 #[test]
-fn adaptive_gives_up_what_was_on_a_route_that_was_given_up() {
+fn adaptive_abandons_packets_of_an_abandoned_route() {
     let config = Config::Adaptive(adaptive::Params {
         limit: Wait::from_millis(500),
         ..adaptive::Params::default()
@@ -292,16 +297,17 @@ fn adaptive_gives_up_what_was_on_a_route_that_was_given_up() {
     restore.pass_over(ms(320), &notice, &mut released);
     assert_eq!(released, [PacketId(0), PacketId(1)]);
     assert_eq!(restore.gaps_given_up(), 1);
-    // A route that is none, as a damaged notice would name it.
+    // A route that does not exist, as in a damaged notice.
     let nowhere = Header { flow: 9, ..notice };
     restore.pass_over(ms(330), &nowhere, &mut released);
     assert_eq!(released.len(), 2);
 }
 
-/// Late packets that one other overtakes: the first two behind a gap go on at once, the third waits. None passes where the other end
-/// retransmits what is lost, nor where many overtake a late packet.
+/// Late packets are overtaken by one other: the first two packets after a gap are released at once,
+/// the third waits. None passes if the other end retransmits losses, or if many packets overtake a
+/// late one.
 #[test]
-fn two_packets_of_tcp_pass_a_gap_where_few_overtake() {
+fn two_tcp_packets_pass_a_gap_if_few_overtake() {
     let passing = |overtaking: u32, kept: bool| {
         let mut restore = adaptive(100).build(&Init { routes: 1 });
         let mut released = Vec::new();

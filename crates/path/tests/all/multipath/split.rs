@@ -29,7 +29,7 @@ fn round_robin(rates: &[u64]) -> WeightedRoundRobin {
     WeightedRoundRobin::new(&Params::default(), &routes(rates))
 }
 
-/// Those whose shares follow the line rates when there is always something to send.
+/// Splitters whose shares follow the line rates under a permanent backlog.
 fn following() -> [Config; 3] {
     [
         Config::WeightedRoundRobin(Params::default()),
@@ -38,7 +38,7 @@ fn following() -> [Config; 3] {
     ]
 }
 
-/// The routes of packets of these sizes, copies included.
+/// Routes of packets of these sizes, including copies.
 fn taken(split: &mut impl Split, sizes: impl IntoIterator<Item = u32>) -> Vec<(usize, u32)> {
     let mut taken = Vec::new();
     let mut chosen = Vec::new();
@@ -55,7 +55,7 @@ fn taken(split: &mut impl Split, sizes: impl IntoIterator<Item = u32>) -> Vec<(u
     taken
 }
 
-/// The largest distance of a route from its share, relative to the share.
+/// Largest deviation of a route from its share, relative to the share.
 fn worst_share(rates: &[u64], taken: &[(usize, u32)]) -> f64 {
     let mut bytes = vec![0.0; rates.len()];
     for (route, size) in taken {
@@ -66,12 +66,12 @@ fn worst_share(rates: &[u64], taken: &[(usize, u32)]) -> f64 {
     bytes.iter().zip(rates).map(off).fold(0.0, f64::max)
 }
 
-/// Sizes in a pattern that repeats, which is what a splitter that counts packets falls for.
+/// Sizes in a repeating pattern, which a splitter that counts packets handles wrongly.
 fn pattern() -> impl Strategy<Value = Vec<u32>> {
     prop::collection::vec(40..=LARGEST, 1..=6)
 }
 
-/// Sizes in no pattern.
+/// Random sizes.
 fn mix(seed: u64) -> impl Iterator<Item = u32> {
     let stream = anabranch_core::rng::Stream::new(seed, "sizes");
     (0..).map(move |k| 40 + stream.at(k).bits() % (LARGEST - 39))
@@ -80,7 +80,7 @@ fn mix(seed: u64) -> impl Iterator<Item = u32> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// At every moment each route is within (routes × largest packet) of its share.
+    /// At any time each route is within (routes × largest packet) of its share.
     #[test]
     fn no_route_is_far_from_its_share(
         rates in prop::collection::vec(64_000_u64..10_000_000_000, 2..=8),
@@ -108,7 +108,7 @@ proptest! {
         pattern in pattern(),
         seed in any::<u64>(),
     ) {
-        // By the bound above: 4 routes × largest packet are 1 % of the least share, 1/31.
+        // By the bound above: 4 routes × largest packet are 1 % of the smallest share, 1/31.
         let enough = 100 * 4 * u64::from(LARGEST) * 31;
         for sizes in [
             Box::new(pattern.iter().copied().cycle()) as Box<dyn Iterator<Item = u32>>,
@@ -140,7 +140,7 @@ impl Split for Counting {
 }
 
 #[test]
-fn counting_packets_would_be_found_out() {
+fn counting_packets_is_detected() {
     let rates = [5_000_000, 5_000_000];
     let sizes = || [1_500, 40].into_iter().cycle().take(10_000);
     assert!(worst_share(&rates, &taken(&mut Counting(round_robin(&rates)), sizes())) > 0.9);
@@ -154,7 +154,7 @@ fn equal_routes_and_sizes_take_turns() {
         .map(|(route, _)| route)
         .collect();
     assert_eq!(order, [0, 1, 2, 0, 1, 2, 0]);
-    // A route three times as fast has three packets of four, spread out.
+    // A route three times as fast gets three of four packets, spread out.
     let order: Vec<usize> = taken(&mut round_robin(&[1_000_000, 3_000_000]), [1_500; 8])
         .into_iter()
         .map(|(route, _)| route)
@@ -163,7 +163,8 @@ fn equal_routes_and_sizes_take_turns() {
     assert!(order.windows(2).all(|pair| pair != [0, 0]), "{order:?}");
 }
 
-/// What the other end says of a packet that took so long, in milliseconds, by clocks that differ by `offset`.
+/// The other end's report of a packet with a delay of `delay_ms`, by clocks that differ by
+/// `offset`.
 fn report(route: u8, route_number: u16, delay_ms: u32, offset: u32) -> Report {
     Report {
         route,
@@ -174,7 +175,8 @@ fn report(route: u8, route_number: u16, delay_ms: u32, offset: u32) -> Report {
     }
 }
 
-/// Sends one packet of 1,250 bytes: 10 ms at 1 Mbit/s. The route that it takes; copies do not count.
+/// Sends one packet of 1,250 bytes, which takes 10 ms at 1 Mbit/s. Returns its route, without
+/// copies.
 fn send(split: &mut AnySplit, at: Instant) -> u16 {
     send_with_copies(split, at)[0]
 }
@@ -190,16 +192,17 @@ fn send_with_copies(split: &mut AnySplit, at: Instant) -> Vec<u16> {
     chosen
 }
 
-/// The route with the longer way waits until the other has as much in front of it; the clocks of the two ends do not matter.
+/// The route with the longer delay is used only when the other's backlog makes up for the
+/// difference; the clock offset of the two ends does not matter.
 #[test]
 fn earliest_arrival_goes_by_delay_and_backlog() {
     for offset in [0, 123_456_789, u32::MAX - 20_000] {
         let config = Config::EarliestArrival(earliest_arrival::Params::default());
         let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
         let now = Instant::START;
-        // The first packet is copied, so that something becomes known of each route.
+        // The first packet is copied, so that each route is measured.
         assert_eq!(send_with_copies(&mut split, now), [0, 1]);
-        // Sending took 10 ms each; the second way takes 35 ms longer than the first.
+        // Transmission took 10 ms each; the second route's delay is 35 ms longer.
         split.hear(now, &report(0, 0, 15, offset));
         split.hear(now, &report(1, 0, 50, offset));
         let later = Instant::from_millis(20);
@@ -208,7 +211,7 @@ fn earliest_arrival_goes_by_delay_and_backlog() {
     }
 }
 
-/// Those that notice which routes deliver, with these times in milliseconds.
+/// Splitters that track the delivery of routes, with these times in milliseconds.
 fn noticing(silence: u64, probe: u64) -> [Config; 3] {
     let (silence, probe) = (Silence::from_millis(silence), Silence::from_millis(probe));
     [
@@ -230,11 +233,11 @@ fn noticing(silence: u64, probe: u64) -> [Config; 3] {
     ]
 }
 
-/// What a splitter sent: when in milliseconds, by which route, and whether as a probe.
+/// Transmissions of a splitter: time in milliseconds, route, and whether it is a probe.
 type Sent = Vec<(u64, u16, bool)>;
 
-/// Lets a splitter send a packet every `pause` ms for so long over routes that take 10 ms and more, and reports each packet
-/// that `delivers` lets through after as long again.
+/// Lets a splitter send a packet every `pause` ms until `until`, over routes with delays of 10 ms
+/// and 15 ms. Each packet that `delivers` lets through is reported after another such delay.
 fn play(
     split: &mut AnySplit,
     (pause, until): (u64, u64),
@@ -274,7 +277,7 @@ fn play(
     sent
 }
 
-/// Packets, not probes, by this route from a time on and before another.
+/// Number of packets, without probes, on this route from `from` and before `to`.
 fn packets(sent: &Sent, route: u16, [from, to]: [u64; 2]) -> usize {
     let counts = |(at, taken, is_probe): &&(u64, u16, bool)| {
         (from..to).contains(at) && *taken == route && !is_probe
@@ -283,7 +286,7 @@ fn packets(sent: &Sent, route: u16, [from, to]: [u64; 2]) -> usize {
 }
 
 #[test]
-fn a_route_that_dies_is_left_and_used_again() {
+fn a_dead_route_is_left_and_reused() {
     for config in noticing(200, 500) {
         for pause in [1, 20, 70, 300] {
             let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
@@ -302,7 +305,7 @@ fn a_route_that_dies_is_left_and_used_again() {
                 (3_000..4_000).contains(at) && *route == 0 && *is_probe
             });
             assert_eq!(probes.count(), 2, "{name} {pause}: one per `probe`");
-            // A probe, its round trip, the time it is watched, and a step or two.
+            // A probe, its round trip, the hold time, and one or two steps.
             let hold = if name == "standby" { 1_000 } else { 200 };
             let back = 4_000 + 500 + 20 + hold + 100 + pause;
             assert!(
@@ -313,7 +316,8 @@ fn a_route_that_dies_is_left_and_used_again() {
     }
 }
 
-/// A header alone, of which a probe is one, never a copy of a packet: those are for times when no route is alive.
+/// A probe is only a header and never a copy of a packet; copies are sent only if no route is
+/// alive.
 #[test]
 fn an_idle_route_gets_a_probe() {
     for config in noticing(200, 500) {
@@ -328,7 +332,7 @@ fn an_idle_route_gets_a_probe() {
     }
 }
 
-/// Each packet takes all routes with room, and the first route that is heard of takes over.
+/// Each packet takes all routes with room, and the first route with a report takes over.
 #[test]
 fn without_a_live_route_packets_are_copied() {
     for config in noticing(200, 500) {
@@ -347,9 +351,9 @@ fn without_a_live_route_packets_are_copied() {
     }
 }
 
-/// One packet in five is lost on the way, and as many reports.
+/// One packet in five is lost, and one report in five.
 #[test]
-fn losses_are_no_silence() {
+fn losses_do_not_count_as_silence() {
     for config in noticing(200, 500) {
         let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
         let draws = anabranch_core::rng::Stream::new(5, "losses");
@@ -357,18 +361,20 @@ fn losses_are_no_silence() {
         let sent = play(&mut split, (20, 20_000), delivers);
         let name = config.name();
         let [best, other] = [0, 1].map(|route| packets(&sent, route, [1_000, 20_000]));
-        // While nothing is heard for a while the other route has copies; the original stays on the best one.
+        // During short periods without reports the other route gets copies; the original stays on
+        // the best route.
         assert!(best >= 945, "{name}: {best} of 950");
         assert!(other <= 950 / 5, "{name}: {other}");
     }
 }
 
-/// Route 0 is dead both ways from 2 s on. What it delivered just before is reported by the other route once it has fallen silent.
-/// Fails for a splitter that takes any report of an earlier packet for a sign of life.
+/// Route 0 is dead in both directions from 2 s on. The other route reports its last delivery after
+/// it has become silent. Detects a splitter that accepts any report of an earlier packet as a sign
+/// of life.
 #[test]
-fn a_late_report_of_a_packet_that_was_not_delayed_is_no_sign_of_life() {
+fn late_reports_of_earlier_packets_are_no_sign_of_life() {
     for config in noticing(200, 500) {
-        // The delay of the packet that is reported late, and whether the route was slow.
+        // Delay of the packet that is reported late, and whether the route was slow.
         for (delay, was_slow) in [(10, false), (300, true)] {
             let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
             let sent = play(&mut split, (20, 2_400), |at, route| {
@@ -386,9 +392,10 @@ fn a_late_report_of_a_packet_that_was_not_delayed_is_no_sign_of_life() {
     }
 }
 
-/// The report of long ago is repeated while 65,536 probes and more are lost: it is no news when its number comes round.
+/// An old report is repeated while more than 65,536 probes are lost: it must be ignored when its
+/// number recurs.
 #[test]
-fn a_repeated_report_is_no_news() {
+fn a_repeated_report_is_ignored() {
     for config in noticing(40, 5) {
         let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
         let mut due = Due::default();
@@ -418,9 +425,9 @@ fn a_repeated_report_is_no_news() {
     }
 }
 
-/// More packets are in flight than are remembered at first.
+/// More packets are in flight than the initial memory holds.
 #[test]
-fn a_long_fat_route_is_heard_of() {
+fn a_long_fat_route_stays_live() {
     for config in noticing(200, 500) {
         let mut split = config.build(&routes(&[10_000_000_000, 10_000_000_000]));
         let mut silent = 0;
@@ -434,7 +441,7 @@ fn a_long_fat_route_is_heard_of() {
                     numbers[usize::from(route)] += 1;
                 }
             }
-            // What was sent 100 ms ago is reported: 20,000 packets are in flight.
+            // Packets sent 100 ms ago are reported: 20,000 packets are in flight.
             for route in [0_u16, 1] {
                 let behind = numbers[usize::from(route)].saturating_sub(20_000);
                 if behind > told[usize::from(route)] {
@@ -507,8 +514,8 @@ fn lowest_delay_fills_the_quickest_route_first() {
     let config = Config::LowestDelay(lowest_delay::Params::default());
     let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
     let now = Instant::START;
-    // Nothing is known: the first while no more than 20 ms wait, then the other, which has had a copy of the first packet, then
-    // the emptier one.
+    // Without measurements: the first route while at most 20 ms wait, then the other, which has had
+    // a copy of the first packet, then the emptier one.
     let order: Vec<u16> = (0..8).map(|_| send(&mut split, now)).collect();
     assert_eq!(order, [0, 0, 0, 1, 1, 0, 1, 0]);
     split.hear(now, &report(0, 0, 60, 0));

@@ -1,4 +1,4 @@
-//! CAKE on scripted arrivals, against what its paper and manual page say.
+//! CAKE on scripted arrivals, compared with its paper and manual page.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::queue::{
     support::{Bench, arrive},
 };
 
-/// A packet that arrives: when, whose, how large, with which DSCP.
+/// A packet that arrives: time, flow, size, DSCP.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     at: Instant,
@@ -27,14 +27,14 @@ struct Arrival {
     dscp: u8,
 }
 
-/// What left: when, whose, how large.
+/// A departure: time, flow, size.
 type Sent = (Instant, u32, u32);
 
 fn us(us: u64) -> Duration {
     Duration::from_micros(us)
 }
 
-/// Carries arrivals through a queue before a link of this rate until `end`. Flow `n` is connection `n`.
+/// Runs arrivals through a queue and a link of this rate until `end`. Flow `n` is connection `n`.
 fn carry(
     params: &Params,
     hosts: &[[u32; 2]],
@@ -78,7 +78,7 @@ fn carry(
                 flow: FlowId(arrival.flow),
                 connection: ConnectionId(arrival.flow),
                 arrived: now,
-                // CoDel marks and drops nothing, so that what is left are turns.
+                // CoDel marks instead of dropping, so only turns matter.
                 ecn: Ecn::Ect0,
                 dscp: arrival.dscp,
                 has_data: true,
@@ -99,7 +99,7 @@ fn carry(
     }
 }
 
-/// So many flows that each send a packet of 1,500 bytes at this distance.
+/// Arrivals of `flows` flows that each send a packet of 1,500 bytes at this interval.
 fn flood(flows: u32, every: Duration, end: Instant, dscp: impl Fn(u32) -> u8) -> Vec<Arrival> {
     let mut all = Vec::new();
     let mut at = Instant::START;
@@ -127,7 +127,7 @@ fn by_flow(sent: &[Sent], from: Instant) -> BTreeMap<u32, f64> {
 fn shaped(mbit: u64) -> Params {
     Params {
         rate: Bandwidth(Some(Rate::from_mbit_per_s(mbit))),
-        // Nothing overflows, so that BLUE has no say.
+        // Nothing overflows, so BLUE has no effect.
         limit: Limit::Unlimited,
         ..Params::default()
     }
@@ -137,7 +137,7 @@ const LINK: Rate = Rate::from_mbit_per_s(1000);
 const END: Instant = Instant::from_millis(4_000);
 const WARM: Instant = Instant::from_millis(1_000);
 
-/// tc-cake(8): what the link below adds counts, in cells or in blocks if it works in them.
+/// tc-cake(8): the link's overhead counts, in cells or blocks if the link uses them.
 #[test]
 fn the_shaper_sends_at_its_rate_with_overhead() {
     for (overhead, mpu, framing, size, length) in [
@@ -145,7 +145,8 @@ fn the_shaper_sends_at_its_rate_with_overhead() {
         (38, 0, Framing::Noatm, 1500, 1538.0),
         (-20, 0, Framing::Noatm, 1500, 1480.0),
         (38, 84, Framing::Noatm, 40, 84.0),
-        // 1,500 and 44 bytes fill 33 cells (ADSL, RFC 2684 with LLC and FCS); 40 and 8 bytes fill one.
+        // 1,500 and 44 bytes fill 33 cells (ADSL, RFC 2684 with LLC and FCS); 40 and 8 bytes fill
+        // one.
         (44, 0, Framing::Atm, 1500, 33.0 * 53.0),
         (8, 0, Framing::Atm, 40, 53.0),
         // 1,522 and 24 blocks.
@@ -199,7 +200,7 @@ fn an_idle_shaper_lets_no_burst_through() {
 
 #[test]
 fn flows_share_alike_whatever_they_offer() {
-    // Flow 0 offers ten times as much as each of the others, which offer twice their share.
+    // Flow 0 offers ten times the rate of each other flow, and the others offer twice their share.
     let mut load = flood(5, us(3000), END, |_| 0);
     load.extend(flood(1, us(300), END, |_| 0));
     load.sort_by_key(|arrival| arrival.at);
@@ -214,7 +215,8 @@ fn flows_share_alike_whatever_they_offer() {
     }
 }
 
-/// Five flows of host 1 and one of host 2, all to one destination each.
+/// Shares of the first and the last flow: five flows of host 1 and one of host 2, as `hosts`
+/// assigns them.
 fn shares_of_hosts(isolation: Isolation, hosts: &[[u32; 2]]) -> (f64, f64) {
     let params = Params {
         isolation,
@@ -264,7 +266,8 @@ fn hosts_share_alike_whatever_their_numbers_of_flows() {
     }
 }
 
-/// Latency under load (§4.2 of the paper): a sparse flow waits for no more than what is being sent and a turn of each other.
+/// Latency under load (§4.2 of the paper): a sparse flow waits only for the packet in transmission
+/// and a turn of each other flow.
 #[test]
 fn a_sparse_flow_hardly_waits_under_load() {
     let mut load = flood(8, us(1000), END, |_| 0);
@@ -284,7 +287,7 @@ fn a_sparse_flow_hardly_waits_under_load() {
     let mut waits = Vec::new();
     for (at, ..) in sent.iter().filter(|(_, flow, _)| *flow == 100) {
         let arrived = came.next().expect("it arrived").at;
-        // At first all are new.
+        // At first all flows are new.
         if arrived >= Instant::from_millis(100) {
             waits.push(at.saturating_since(arrived));
         }
@@ -295,7 +298,8 @@ fn a_sparse_flow_hardly_waits_under_load() {
     assert!(*longest <= us(1_200), "{longest}");
 }
 
-/// tc-cake(8): a tin has priority up to its threshold, and gets no more while those below have work.
+/// tc-cake(8): a tin has priority up to its threshold, and gets no more while lower tins have a
+/// backlog.
 #[test]
 fn tins_have_priority_up_to_their_thresholds() {
     let shares = |diffserv: Diffserv, dscps: &'static [u8]| -> Vec<f64> {
@@ -323,17 +327,18 @@ fn tins_have_priority_up_to_their_thresholds() {
     // Best effort, EF.
     near(shares(Diffserv::Besteffort, &[0, 46]), &[0.5, 0.5]);
     near(shares(Diffserv::Diffserv3, &[0, 46]), &[0.75, 0.25]);
-    // CS5 is voice among four tins only, and 2 is no class at all (measured with Linux 6.12).
+    // CS5 is voice only with four tins, and 2 is not a class (measured with Linux 6.12).
     near(shares(Diffserv::Diffserv3, &[0, 40]), &[0.5, 0.5]);
     near(shares(Diffserv::Diffserv4, &[0, 40]), &[0.75, 0.25]);
     near(shares(Diffserv::Diffserv4, &[0, 2]), &[0.5, 0.5]);
     near(shares(Diffserv::Diffserv4, &[0, 46]), &[0.75, 0.25]);
-    // And AF41: a half.
+    // AF41 has a half.
     near(
         shares(Diffserv::Diffserv4, &[0, 46, 34]),
         &[0.25, 0.25, 0.5],
     );
-    // CS1 and LE have a sixteenth, and no more while best effort has work (measured with Linux 6.12).
+    // CS1 and LE have a sixteenth, and no more while best effort has a backlog (measured with Linux
+    // 6.12).
     near(
         shares(Diffserv::Diffserv4, &[0, 8, 1]),
         &[0.9375, 0.031, 0.031],
@@ -342,7 +347,7 @@ fn tins_have_priority_up_to_their_thresholds() {
         shares(Diffserv::Diffserv4, &[0, 8, 34, 46]),
         &[0.1875, 0.0625, 0.5, 0.25],
     );
-    // Alone, each has it all.
+    // Each tin alone gets the whole bandwidth.
     for dscp in [&[0_u8][..], &[8], &[34], &[46]] {
         near(shares(Diffserv::Diffserv4, dscp), &[1.0]);
     }
@@ -365,8 +370,8 @@ fn without_a_bandwidth_tins_share_by_weight() {
     }
 }
 
-/// The 8-way set-associative hash: as many flows as there are queues rarely share one, where a plain hash puts a third of
-/// them with another (Høiland-Jørgensen et al. 2018 §3.2).
+/// The 8-way set-associative hash: 512 flows in 1,024 queues rarely share one, while a plain hash
+/// puts more than a third of them with another (Høiland-Jørgensen et al. 2018 §3.2).
 #[test]
 fn flows_rarely_share_a_queue() {
     let params = Params {
@@ -387,7 +392,7 @@ fn flows_rarely_share_a_queue() {
     assert_eq!(bytes.len(), flows as usize);
 }
 
-/// Of 16 sets of 8, each flow stays in its set: a set of one way would put many together.
+/// A single set of 8 queues: 8 flows get separate queues, and 20 flows share them.
 #[test]
 fn an_overfull_set_shares_its_queues() {
     let params = Params {
@@ -411,7 +416,7 @@ fn an_overfull_set_shares_its_queues() {
     assert_eq!(by_flow(&sent, WARM).len(), 20);
 }
 
-/// When packets that are not ECN-capable are dropped, in milliseconds.
+/// Times in milliseconds at which packets that are not ECN-capable are dropped.
 fn drops(params: &Params, arrivals: impl IntoIterator<Item = (u64, u32)>) -> Vec<f64> {
     let arrivals = arrivals
         .into_iter()
@@ -433,13 +438,14 @@ fn drops(params: &Params, arrivals: impl IntoIterator<Item = (u64, u32)>) -> Vec
     drops
 }
 
-/// One flow at 1.33 times a rate of 12 Mbit/s, from one millisecond to another.
+/// One flow at 1.33 times a rate of 12 Mbit/s, from `from_ms` to `to_ms`.
 fn overload(from_ms: u64, to_ms: u64) -> impl Iterator<Item = (u64, u32)> {
     let packets = (to_ms - from_ms) * 4 / 3;
     (0..packets).map(move |k| (from_ms * 1_000 + k * 750 + 100, 0))
 }
 
-/// COBALT: the first signal follows the first delay above the target. CoDel would wait for an interval of 100 ms.
+/// COBALT: the first signal follows the first delay above the target. CoDel would wait for an
+/// interval of 100 ms.
 #[test]
 fn the_first_signal_does_not_wait_for_an_interval() {
     let drops = drops(&shaped(12), overload(0, 400));
@@ -451,8 +457,9 @@ fn the_first_signal_does_not_wait_for_an_interval() {
     );
 }
 
-/// COBALT: the count falls as fast as it rose. After a short pause signals are frequent at once; after a long one the first of
-/// them waits for an interval. CoDel would begin anew after both, or go on after both.
+/// COBALT: the count falls at the pace at which it rose. After a short pause signals are frequent
+/// at once; after a long pause the first signal waits for an interval. CoDel would restart after
+/// both, or continue after both.
 #[test]
 fn the_signal_schedule_runs_back_below_the_target() {
     let first = |pause: u32| {
@@ -469,7 +476,8 @@ fn the_signal_schedule_runs_back_below_the_target() {
     assert!(wait > 100.0 && gap > 65.0, "{wait}, {gap}");
 }
 
-/// COBALT never drops the last packet of a queue: twenty flows with one packet each wait for 20 ms and lose nothing.
+/// COBALT never drops the last packet of a queue: twenty flows with one packet each wait for 20 ms
+/// and lose nothing.
 #[test]
 fn the_last_packet_of_a_queue_is_not_dropped() {
     let load = |packets: u32| {
@@ -482,7 +490,7 @@ fn the_last_packet_of_a_queue_is_not_dropped() {
     assert!(load(2) > 20, "{}", load(2));
 }
 
-/// Linux signals nothing below the time that four of the largest packets take: 48 ms at 1 Mbit/s.
+/// Linux signals nothing below the time of four of the largest packets: 48 ms at 1 Mbit/s.
 #[test]
 fn a_slow_link_may_hold_four_packets() {
     let standing = |packets: u64| {
@@ -494,9 +502,9 @@ fn a_slow_link_may_hold_four_packets() {
     assert!(standing(6) > 0);
 }
 
-/// BLUE: a flow that does not respond loses at random before the queue is full, once it has overflowed.
+/// BLUE: after an overflow an unresponsive flow loses packets at random before the queue is full.
 #[test]
-fn a_flow_that_does_not_respond_is_held_down() {
+fn an_unresponsive_flow_is_limited() {
     let params = Params {
         limit: Limit::Packets(50),
         ..shaped(10)
@@ -509,7 +517,7 @@ fn a_flow_that_does_not_respond_is_held_down() {
 }
 
 #[test]
-fn the_ledger_holds_behind_a_shaper() {
+fn the_ledger_holds_with_a_shaper() {
     let config = Config::Cake(shaped(5));
     let mut script = Vec::new();
     for k in 0..2_000_u32 {

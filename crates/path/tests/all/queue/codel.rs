@@ -24,19 +24,19 @@ fn roomy() -> Params {
     }
 }
 
-/// So many packets at once: the n-th waits n ms, as long as nothing is dropped.
+/// A burst of `packets`: packet n waits n ms if none is dropped.
 fn burst(at: Instant, packets: usize) -> impl Iterator<Item = Arrival> {
     std::iter::repeat_n(packet(at), packets)
 }
 
-/// When drops fall due after the first at `first`: every `interval` ÷ √count, count from `count` on
-/// (RFC 8289 §5.5, §5.6); each happens when the next packet leaves, on a grid of a millisecond.
+/// Times of drops after the first at `first`: at intervals of `interval` ÷ √count, from `count` on
+/// (RFC 8289 §5.5, §5.6). Each happens at the next departure, on a grid of a millisecond.
 fn due(first: u64, count: u32, drops: usize) -> Vec<Instant> {
     let mut exact = first as f64;
     let mut count = f64::from(count);
     let (mut times, mut slot) = (Vec::new(), first);
     for _ in 0..drops {
-        // A picosecond of rounding must not cost a slot.
+        // A rounding error of a picosecond must not cost a slot.
         while (slot as f64) < exact - 1e-6 {
             slot += 1;
         }
@@ -47,7 +47,8 @@ fn due(first: u64, count: u32, drops: usize) -> Vec<Instant> {
     times
 }
 
-/// The queue's delay grows from 0: it is at 5 ms at 5 ms, and has been above for 100 ms at 105 ms.
+/// The queue's delay grows from 0: it reaches 5 ms at 5 ms, and has been above for 100 ms at 105
+/// ms.
 #[test]
 fn drops_follow_the_control_law_under_a_standing_queue() {
     let mut link = codel(roomy());
@@ -56,13 +57,13 @@ fn drops_follow_the_control_law_under_a_standing_queue() {
     let expected = due(105, 1, 100);
     assert!(drops.len() >= 100, "{}", drops.len());
     assert_eq!(drops[..100], expected);
-    // A constant interval, and one that shrinks with 1 / count, fall out of step at once.
+    // A constant interval, and an interval proportional to 1 / count, differ at once.
     assert_ne!(expected[3], ms(405));
     assert_ne!(expected[3], ms(105 + 100 + 50 + 33));
 }
 
-/// It is the head that is dropped, when it leaves, and the next packet is sent in its place. A CoDel that drops
-/// what arrives has nothing to drop here after time 0.
+/// The head is dropped at dequeue, and the next packet is sent instead. A CoDel that drops arrivals
+/// has nothing to drop here after time 0.
 #[test]
 fn the_head_is_dropped_when_it_leaves() {
     let mut link = codel(roomy());
@@ -82,11 +83,11 @@ fn the_head_is_dropped_when_it_leaves() {
     assert_eq!(sent, (0..=300).map(ms).collect::<Vec<_>>());
 }
 
-/// A queue of so many packets for good: `waiting` at once, and from then on one for each that leaves.
+/// A permanent queue of `waiting` packets: `waiting` at once, then one for each departure.
 fn standing(params: Params, rate: Rate, waiting: usize, end: Instant) -> Link<Discipline> {
     let mut link = Link::new(build(&Config::Codel(params)), rate, 1);
     let one = Bytes::new(1_500) / rate;
-    // One goes at once, and so one more is needed.
+    // The first packet leaves at once, so one more is needed.
     let arrivals = burst(ms(0), waiting + 1).chain((1_u64..).map(move |n| {
         let half = Duration::from_picos(one.as_picos() / 2);
         packet(ms(0) + Duration::from_picos(one.as_picos() * n) + half)
@@ -95,9 +96,9 @@ fn standing(params: Params, rate: Rate, waiting: usize, end: Instant) -> Link<Di
     link
 }
 
-/// The n-th of a standing queue waits for n transmissions, less the half by which it comes late.
+/// Packet n of a standing queue waits for n transmissions, minus the half by which it arrives late.
 #[test]
-fn nothing_is_dropped_below_the_target_and_something_at_it() {
+fn packets_are_dropped_at_the_target_but_not_below() {
     let below = standing(roomy(), a_packet_per_ms(), 5, ms(5_000));
     assert_eq!(below.times(Fate::Dropped), []);
     let longest = below.with(Fate::Sent).map(|event| event.sojourn).max();
@@ -106,10 +107,10 @@ fn nothing_is_dropped_below_the_target_and_something_at_it() {
     assert_eq!(above.times(Fate::Dropped)[0], ms(105));
 }
 
-/// A packet takes 12 ms: two or three that wait are late by far, and the last one is never dropped, nor is one while no
-/// more than one would be left behind it.
+/// A packet takes 12 ms: two or three waiting packets are far above the target. The last packet is
+/// never dropped, nor is a packet if at most one would remain after it.
 #[test]
-fn the_last_packets_worth_is_never_dropped() {
+fn the_last_packet_is_never_dropped() {
     let slow = Rate::from_mbit_per_s(1);
     let two = standing(roomy(), slow, 2, ms(20_000));
     assert_eq!(two.times(Fate::Dropped), []);
@@ -127,10 +128,10 @@ fn the_last_packets_worth_is_never_dropped() {
     );
 }
 
-/// Three bursts. The second comes soon after the first, so its drops begin with the count by which the first's grew
-/// (RFC 8289 §5.5); the third comes more than 16 intervals later, and begins with one.
+/// Three bursts. The second follows soon, so its drops begin with the count increase of the first
+/// (RFC 8289 §5.5). The third follows more than 16 intervals later, and begins with a count of one.
 #[test]
-fn a_count_is_taken_up_again_soon_and_not_late() {
+fn the_count_resumes_soon_after_a_period_but_not_late() {
     let mut link = codel(roomy());
     let (second, third) = (1_000, 4_000);
     let script = burst(ms(0), 600)
@@ -173,7 +174,7 @@ fn ecn_marks_where_it_would_have_dropped() {
     assert!(marks.len() > 20);
     let carried = link.with(Fate::Sent).filter(|event| event.ecn == Ecn::Ce);
     assert_eq!(carried.count(), marks.len());
-    // Switched off, or where the transport knows no ECN, packets are dropped.
+    // If ECN is off or the transport is not ECN-capable, packets are dropped.
     for (ecn, transport) in [(false, Ecn::Ect0), (true, Ecn::NotEct)] {
         let mut link = codel(Params { ecn, ..roomy() });
         let script = burst(ms(0), 3_000).map(|arrival| Arrival {
@@ -187,7 +188,7 @@ fn ecn_marks_where_it_would_have_dropped() {
 }
 
 #[test]
-fn the_ce_threshold_marks_whoever_waited_longer() {
+fn the_ce_threshold_marks_packets_that_waited_longer() {
     let threshold = MarkAbove(Some(Duration::from_millis(3)));
     let mut link = codel(Params {
         ce_threshold: threshold,
@@ -203,7 +204,7 @@ fn the_ce_threshold_marks_whoever_waited_longer() {
     assert_eq!(link.times(Fate::Dropped), []);
 }
 
-/// The limit is that of what waits.
+/// The limit counts waiting packets.
 #[test]
 fn the_limit_holds() {
     let mut link = codel(Params {
@@ -215,7 +216,7 @@ fn the_limit_holds() {
     assert_eq!(dropped, [11, 12, 13, 14]);
 }
 
-/// Target and interval are what they are called.
+/// Target and interval scale the control law.
 #[test]
 fn target_and_interval_scale_the_law() {
     let time = ControlTime::from_millis;
@@ -225,7 +226,7 @@ fn target_and_interval_scale_the_law() {
         ..roomy()
     });
     link.run(burst(ms(0), 3_000), ms(1_200));
-    // 420 ms, then 400 ms and 400 / √2 ms more.
+    // 420 ms, then 400 ms, then 400 / √2 ms.
     assert_eq!(
         link.times(Fate::Dropped)[..3],
         [ms(420), ms(820), ms(1_103)]

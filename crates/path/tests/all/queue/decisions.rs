@@ -1,6 +1,7 @@
-//! Decisions of a queue over recorded arrivals: which packets leave and when, which are dropped, which are marked.
+//! Decisions of a queue over recorded arrivals: departures, drops and marks.
 //!
-//! The queue is that of a link as the engine runs it. `examples/decisions.rs` is the same for the comparison with the kernel's queues.
+//! The queue belongs to a link as the engine runs it. `examples/decisions.rs` uses the same code
+//! for the comparison with the kernel's queues.
 
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
@@ -18,16 +19,16 @@ use anabranch_path::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A queue, the rate of its link, and the packets that arrive.
+/// A queue, the rate of its link, and its arrivals.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Case {
-    /// As in a scenario's `queue`.
+    /// Same format as a scenario's `queue`.
     pub queue: Config,
-    /// As in a scenario's `rate`; `None` if the queue shapes.
+    /// Same format as a scenario's `rate`; `None` if the queue shapes.
     pub rate: Option<Rate>,
     pub seed: u64,
     pub arrivals: Vec<Arrival>,
-    /// The source and the destination of each flow; its own ones if empty.
+    /// Source and destination of each flow; distinct hosts per flow if empty.
     #[serde(default)]
     pub hosts: Vec<[u32; 2]>,
 }
@@ -39,9 +40,9 @@ pub struct Arrival(pub u64, pub u32, pub u32, pub u8, #[serde(default)] pub u8);
 /// The outcome of one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Decision {
-    /// Nanoseconds at which its transmission begins.
+    /// Start of transmission in nanoseconds.
     pub left: Option<u64>,
-    /// Nanoseconds at which it is dropped.
+    /// Time of the drop in nanoseconds.
     pub dropped: Option<u64>,
     pub marked: bool,
 }
@@ -56,7 +57,7 @@ fn nanoseconds(at: Instant) -> u64 {
     at.saturating_since(Instant::START).as_picos() / 1_000
 }
 
-/// Runs the arrivals through the queue until nothing waits.
+/// Runs the arrivals through the queue until it is empty.
 pub fn decide(case: &Case) -> Vec<Decision> {
     let flows = case.arrivals.iter().map(|a| a.2).max().unwrap_or(0) + 1;
     let names: Vec<String> = (0..flows).map(|flow| format!("flow/{flow}")).collect();

@@ -34,17 +34,18 @@ fn arrival(at: Instant, connection: u32, size: u32) -> Arrival {
     }
 }
 
-/// Figure 2 of the paper: a quantum of 500. The first queue has packets of 200, 750, 20; another 500, 500 and a third
-/// 200 and 400. 200 go in its first turn and 300 are left; with 500 more 750 fit; then 20.
+/// Figure 2 of the paper: a quantum of 500. The first queue has packets of 200, 750 and 20, the
+/// second 500 and 500, the third 200 and 400. The first sends 200 in its first turn and keeps 300;
+/// with 500 more, 750 fit, then 20.
 #[test]
-fn what_does_not_fit_waits_and_what_is_left_is_kept() {
+fn a_large_packet_waits_and_the_deficit_is_kept() {
     let params = Params {
         quantum: Quantum::new(500),
         ..roomy()
     };
     let mut link = drr(params);
     let sizes: [&[u32]; 3] = [&[200, 750, 20], &[500, 500], &[200, 400]];
-    // One of another connection is being sent when they come.
+    // A packet of another connection is in transmission when they arrive.
     let script = std::iter::once(arrival(ms(0), 9, 1_500)).chain((0..).zip(sizes).flat_map(
         |(connection, sizes)| {
             sizes
@@ -72,9 +73,9 @@ fn what_does_not_fit_waits_and_what_is_left_is_kept() {
     );
 }
 
-/// Lemma 2: a queue that always has something waiting has, after m turns, sent m quanta but for less than the largest
-/// packet. So two such queues never differ by more than a quantum and two largest packets, whatever sizes they
-/// draw. A round robin over packets differs by 14 to 1 here.
+/// Lemma 2: a queue with a permanent backlog has sent m quanta after m turns, minus less than the
+/// largest packet. Two such queues thus never differ by more than a quantum and two largest
+/// packets, whatever their sizes. A round robin over packets differs by 14 to 1 here.
 #[test]
 fn shares_are_by_bytes_whatever_the_sizes() {
     for quantum in [100, 700, 1_500, 9_000] {
@@ -84,7 +85,7 @@ fn shares_are_by_bytes_whatever_the_sizes() {
         };
         let mut link = drr(params);
         let sizes = Stream::new(1, "sizes");
-        // Always the largest, always the smallest, and any.
+        // Always the largest, always the smallest, and random.
         let size = |connection: u32, n: u64| match connection {
             0 => 1_500,
             1 => 100,
@@ -94,7 +95,7 @@ fn shares_are_by_bytes_whatever_the_sizes() {
             (0..3).map(move |connection| arrival(us(1), connection, size(connection, n)))
         });
         let mut sent = [0_u64; 3];
-        // So long that no queue runs empty: 100-byte packets are 2,000,000 bytes.
+        // Short enough that no queue becomes empty: the 100-byte packets are 2,000,000 bytes.
         link.run(script, ms(3_500));
         for event in link.with(Fate::Sent) {
             sent[event.connection as usize] += u64::from(event.size);
@@ -106,12 +107,12 @@ fn shares_are_by_bytes_whatever_the_sizes() {
     }
 }
 
-/// A queue that runs empty keeps nothing for later (the paper's `DC_i = 0`): it cannot save up.
+/// A queue that becomes empty keeps no deficit (the paper's `DC_i = 0`).
 #[test]
-fn an_idle_queue_saves_nothing_up() {
+fn an_idle_queue_keeps_no_deficit() {
     let mut link = drr(roomy());
-    // Connection 1 sends 100 bytes now and then and so leaves 1,400 of its quantum each time; connection 0 has
-    // always something. At the end connection 1 has much at once.
+    // Connection 1 sends 100 bytes at intervals and so leaves 1,400 of its quantum each time;
+    // connection 0 has a permanent backlog. At the end connection 1 sends much at once.
     let mut script = vec![arrival(ms(0), 0, 1_500); 300];
     script.extend((0..20).map(|n| {
         arrival(
@@ -132,7 +133,8 @@ fn an_idle_queue_saves_nothing_up() {
     assert_eq!(first.len(), 15, "a quantum of 1,500 and no more");
 }
 
-/// Who sends more than fits loses, and a flow that sends its share loses nothing, whoever's packet finds the queue full.
+/// A connection above its share loses packets, and a connection at its share loses none, whichever
+/// packet finds the queue full.
 #[test]
 fn the_longest_queue_loses() {
     let params = Params {
@@ -152,12 +154,12 @@ fn the_longest_queue_loses() {
     };
     assert_eq!(lost(1), 0);
     assert!(lost(0) > 2_000, "{}", lost(0));
-    // 400 packets of the 1,000 that can be sent are connection 1's, all but those that still wait.
+    // 400 of the 1,000 packets that can be sent are connection 1's, except packets that still wait.
     let share = link.bytes_sent(1, ms(0), ms(1_000));
     assert!(share >= 399 * 1_500, "{share}");
 }
 
-/// A limit in bytes is one too, and what is dropped stands at the head.
+/// A limit in bytes holds, and packets are dropped from the head.
 #[test]
 fn a_limit_in_bytes_holds() {
     let params = Params {
@@ -171,13 +173,13 @@ fn a_limit_in_bytes_holds() {
     assert_eq!(link.queue.bytes(), 6_000);
 }
 
-/// Each connection has a queue, even where there are more of them than any hash would tell apart, and queues of connections
-/// that are gone are used again.
+/// Each connection has a queue, even with more connections than a hash would distinguish, and
+/// queues of former connections are reused.
 #[test]
 fn each_connection_has_its_own_queue() {
     let mut link = drr(roomy());
     let once = |from: u32, at| (from..from + 3_000).map(move |n| arrival(at, n, 100));
-    // One of another connection is being sent when they come.
+    // A packet of another connection is in transmission when they arrive.
     let other = |at| std::iter::once(arrival(at, u32::MAX, 1_500));
     let script = (other(ms(0)).chain(once(0, us(1))).chain(once(0, us(2))))
         .chain(other(ms(1_000)))
@@ -188,7 +190,7 @@ fn each_connection_has_its_own_queue() {
         .map(|event| event.connection)
         .filter(|&connection| connection != u32::MAX)
         .collect();
-    // Two of a connection fit its quantum, so they are sent together, each connection in its turn.
+    // Two packets of a connection fit its quantum, so they are sent together in its turn.
     let pairs: Vec<_> = sent.chunks(2).map(|pair| (pair[0], pair[1])).collect();
     let expected: Vec<_> = (0..3_000)
         .chain(1_000_000..1_003_000)

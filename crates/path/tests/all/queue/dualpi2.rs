@@ -51,7 +51,7 @@ fn us(us: u64) -> Duration {
 }
 
 #[test]
-fn classic_packets_wait_behind_l4s_packets() {
+fn l4s_packets_overtake_classic_packets() {
     for (ecn, first) in [
         (Ecn::Ect1, true),
         (Ecn::Ce, true),
@@ -63,17 +63,18 @@ fn classic_packets_wait_behind_l4s_packets() {
             .collect();
         script.push(packet(Duration::ZERO, 1, ecn));
         let fates = bench(roomy()).run(&script).expect("the laws hold");
-        // The first is being sent when the last comes.
+        // The first is in transmission when the last arrives.
         let behind = fates[..5].iter().filter(|other| other.sent > fates[5].sent);
         assert_eq!(behind.count(), if first { 4 } else { 0 }, "{ecn:?}");
     }
 }
 
-/// RFC 9332 appendix A.1 with the constants as printed there, from the arrivals of a queue that nothing leaves.
+/// RFC 9332 appendix A.1 with the constants as printed there, for the arrivals of a queue without
+/// departures.
 #[test]
 fn the_base_probability_follows_the_pi_controller() {
     let mut bench = Bench::of(&Config::Dualpi2(roomy()), Rate::new(1));
-    // The first is sent for ever; the second is the head.
+    // The first is in transmission for ever; the second is the head.
     bench
         .step(packet(Duration::ZERO, 0, Ecn::NotEct))
         .expect("a law");
@@ -90,12 +91,12 @@ fn the_base_probability_follows_the_pi_controller() {
     assert!(expected > 0.4, "{expected}");
 }
 
-/// A steady load of both kinds, from which the shares that are marked or dropped are read.
+/// A steady load of both kinds, to measure the shares marked or dropped.
 fn steady(params: Params, seconds: u64) -> (Vec<Fate>, Vec<(Instant, f64)>) {
     let mut bench = bench(params);
     let mut log = Vec::new();
     let mut at = Instant::START;
-    // 5 % more than fits, half of it of each kind.
+    // 5 % above the capacity, half of each kind.
     for k in 0.. {
         let gap = us(1_143);
         at = at + gap;
@@ -111,11 +112,11 @@ fn steady(params: Params, seconds: u64) -> (Vec<Fate>, Vec<(Instant, f64)>) {
 
 /// RFC 9332 §2.1: p_C = p'² and p_CL = k p', over windows in which p' moves little.
 #[test]
-fn classic_is_dropped_with_the_square_of_what_couples() {
+fn classic_drops_follow_the_square_of_the_base_probability() {
     for derandomize in [true, false] {
         let params = Params {
             derandomize,
-            // The ramp has no say.
+            // Disables the ramp.
             l4s_threshold: anabranch_path::queue::bounded::ControlTime::from_millis(10_000),
             ..roomy()
         };
@@ -161,11 +162,12 @@ fn classic_is_dropped_with_the_square_of_what_couples() {
     }
 }
 
-/// The ramp of RFC 9332 appendix A.1: nothing below 800 µs, everything above 1.2 ms, half in the middle; with a range of
-/// nothing a step.
+/// The ramp of RFC 9332 appendix A.1: no mark below 800 µs, all packets above 1.2 ms, half in the
+/// middle; with a range of zero it is a step.
 #[test]
 fn the_l_queue_marks_by_its_own_delay() {
-    // Three at once: the first passes, the second leaves after one packet time with another behind it.
+    // Three at once: the first passes; the second leaves after one packet time, with another still
+    // waiting.
     let marked = |packet_us: u64, range: BurstTime| -> bool {
         let size = u32::try_from(packet_us * 10 / 8).expect("small");
         let arrival = Op::Arrive {
@@ -180,7 +182,7 @@ fn the_l_queue_marks_by_its_own_delay() {
         };
         let script = vec![arrival; 3];
         let fates = bench(params).run(&script).expect("the laws hold");
-        // The last has nobody behind it, however long it waited.
+        // The last packet has none after it, so it is not marked, whatever its delay.
         assert!(!fates[2].marked);
         fates[1].marked
     };
@@ -191,9 +193,9 @@ fn the_l_queue_marks_by_its_own_delay() {
     assert!(marked(808, BurstTime::from_micros(0)));
 }
 
-/// Where p_CL has reached 1, ECN-capable packets of both queues are dropped (RFC 9332 appendix A.2).
+/// If p_CL has reached 1, ECN-capable packets of both queues are dropped (RFC 9332 appendix A.2).
 #[test]
-fn overload_drops_what_could_be_marked() {
+fn overload_drops_ecn_capable_packets() {
     let mut bench = bench(roomy());
     for k in 0..6_000_u32 {
         // Unresponsive, twice the rate.
@@ -212,7 +214,7 @@ fn overload_drops_what_could_be_marked() {
     }
 }
 
-/// Shares of the bytes sent while both queues are backlogged.
+/// Share of the bytes sent by the C queue while both queues are backlogged.
 fn classic_share_of(scheduler: Scheduler, share: f64) -> f64 {
     let mut bench = bench(Params {
         scheduler,
@@ -243,8 +245,9 @@ fn the_weighted_scheduler_keeps_a_share_for_classic() {
     }
 }
 
-/// Each kind comes every 200 µs. In 400 ms 333 packets leave: those of the L queue that arrived in the first `a`, and those of
-/// the C queue that did 30 ms less; so 2 `a` is 333 · 200 µs + 30 ms.
+/// Each kind arrives every 200 µs. In 400 ms 333 packets leave: the packets of the L queue that
+/// arrived up to a time `a`, and the packets of the C queue that arrived up to 30 ms earlier. So 2
+/// `a` is 333 · 200 µs + 30 ms.
 #[test]
 fn the_time_shifted_scheduler_favours_by_a_delay() {
     let measured = classic_share_of(Scheduler::TimeShifted, 0.1);
@@ -254,7 +257,7 @@ fn the_time_shifted_scheduler_favours_by_a_delay() {
 }
 
 #[test]
-fn a_long_pause_forgets_the_base_probability() {
+fn a_long_pause_resets_the_base_probability() {
     let mut bench = bench(roomy());
     for _ in 0..600 {
         bench.step(packet(us(600), 0, Ecn::NotEct)).expect("a law");

@@ -18,7 +18,7 @@ fn fq(params: Params, seed: u64) -> Link<Discipline> {
     Link::new(build(&Config::FqCodel(params)), a_packet_per_ms(), seed)
 }
 
-/// Arrivals of one connection at a constant distance.
+/// Arrivals of one connection at a constant interval.
 fn flow(
     connection: u32,
     size: u32,
@@ -40,7 +40,7 @@ fn in_order(mut script: Vec<Arrival>) -> Vec<Arrival> {
     script
 }
 
-/// Connection 0 sends twice as much as fits; connection 1 sends a small packet every 50 ms.
+/// Connection 0 sends twice the capacity; connection 1 sends a small packet every 50 ms.
 fn sparse_beside_bulk() -> Vec<Arrival> {
     let whole = (ms(0), ms(3_000));
     let bulk = flow(0, 1_500, whole, Duration::from_micros(500));
@@ -48,8 +48,8 @@ fn sparse_beside_bulk() -> Vec<Arrival> {
     in_order(bulk.chain(sparse).collect())
 }
 
-/// A packet of the sparse flow waits for the one being sent and for what its quantum entitles the other to before: less
-/// than one round. Under CoDel alone it waits as long as all others do.
+/// A packet of the sparse flow waits for the packet in transmission and for the rest of the other's
+/// quantum: less than one round. With CoDel alone it waits like all others.
 #[test]
 fn a_sparse_flow_waits_less_than_a_round() {
     let run = |config: &Config| {
@@ -61,7 +61,7 @@ fn a_sparse_flow_waits_less_than_a_round() {
         let sparse = link.with(Fate::Sent).filter(|e| e.connection == 1);
         sparse.map(|event| event.sojourn).max().expect("some")
     };
-    // A quantum of each of the two takes 2 ms.
+    // A quantum of both takes 2 ms.
     let apart = run(&Config::FqCodel(Params::default()));
     assert!(longest(&apart) < Duration::from_millis(2));
     let sent = apart.with(Fate::Sent).filter(|e| e.connection == 1);
@@ -76,8 +76,7 @@ fn a_sparse_flow_waits_less_than_a_round() {
     assert!(longest(&together) > Duration::from_millis(20));
 }
 
-/// Whatever the size of their packets and however much they send, flows that always have something waiting get equal
-/// bytes.
+/// Flows that always have a backlog get equal bytes, whatever their packet sizes and rates.
 #[test]
 fn backlogged_flows_have_equal_shares() {
     let whole = (ms(0), ms(10_000));
@@ -88,7 +87,7 @@ fn backlogged_flows_have_equal_shares() {
             flow(connection, size, whole, Duration::from_micros(every))
         })
         .collect();
-    // Without CoDel's drops, so that each always has something waiting.
+    // Without CoDel's drops, so that each always has a backlog.
     let params = Params {
         limit: Limit::Unlimited,
         target: anabranch_path::queue::bounded::ControlTime::from_millis(100_000),
@@ -104,14 +103,16 @@ fn backlogged_flows_have_equal_shares() {
     }
 }
 
-/// The queue with most bytes loses the packets at its head, half of them and 64 at most, and nobody else does.
+/// The queue with most bytes loses half of its packets, at most 64, from its head, and no other
+/// queue loses any.
 #[test]
 fn the_fattest_queue_loses() {
     let params = Params {
         limit: Limit::Packets(100),
         ..Params::default()
     };
-    // The first packet is being sent. 300 small ones do not make the fattest queue; 50 large ones do.
+    // The first packet is in transmission. 51 small packets are not the fattest queue; 50 large
+    // packets are.
     let all_at_once = |connection: u32, size, n| {
         std::iter::repeat_n(
             Arrival {
@@ -135,7 +136,7 @@ fn the_fattest_queue_loses() {
         "half of 50, from the head"
     );
     assert_eq!(link.queue.len(), 76);
-    // 64 at most: 200 wait in one queue where there is room for 199.
+    // At most 64: 200 packets wait in one queue with room for 199.
     let mut link = fq(
         Params {
             limit: Limit::Packets(199),
@@ -149,7 +150,7 @@ fn the_fattest_queue_loses() {
 }
 
 #[test]
-fn the_memory_limit_holds_besides() {
+fn the_memory_limit_also_holds() {
     let params = Params {
         memory_limit: MemoryLimit(Some(Bytes::new(15_000))),
         ..Params::default()
@@ -162,9 +163,9 @@ fn the_memory_limit_holds_besides() {
     assert!(link.with(Fate::Dropped).count() > 100);
 }
 
-/// Each queue has its own CoDel: that of a flow below its share never acts.
+/// Each queue has its own CoDel: the CoDel of a flow below its share never acts.
 #[test]
-fn codel_acts_on_the_queue_that_stands() {
+fn codel_acts_only_on_the_standing_queue() {
     let whole = (ms(0), ms(3_000));
     let bulk = flow(0, 1_500, whole, Duration::from_micros(500));
     let modest = flow(1, 1_500, (us(130), ms(3_000)), Duration::from_micros(2_900));
@@ -178,7 +179,7 @@ fn codel_acts_on_the_queue_that_stands() {
     assert_eq!(drops(1), 0);
 }
 
-/// With ECN (the default) CoDel marks; an overload drops all the same.
+/// With ECN (the default) CoDel marks; packets are still dropped at the limit.
 #[test]
 fn ecn_marks() {
     let run = |ecn, limit| {
@@ -205,9 +206,9 @@ fn ecn_marks() {
     assert!(matches!(run(true, Limit::Packets(10)), [_, (1..)]));
 }
 
-/// With two queues, whether two connections share one is a matter of luck, and of nothing but the seed.
+/// With two queues, sharing is random and depends only on the seed.
 #[test]
-fn who_shares_a_queue_depends_on_the_seed() {
+fn queue_sharing_depends_on_the_seed() {
     let shares = |seed| {
         let params = Params {
             queues: QueueCount::new(2),
@@ -219,14 +220,14 @@ fn who_shares_a_queue_depends_on_the_seed() {
         late.map(|event| event.sojourn).max() > Some(Duration::from_millis(4))
     };
     let together: Vec<_> = (0..40).filter(|&seed| shares(seed)).collect();
-    // Half of them, within four standard deviations.
+    // Half of the seeds, within four standard deviations.
     assert!((8..=32).contains(&together.len()), "{together:?}");
     assert!(together.iter().all(|&seed| shares(seed)));
 }
 
-/// A larger quantum lets a queue send more at a time.
+/// A larger quantum lets a queue send more per turn.
 #[test]
-fn a_quantum_is_what_a_turn_sends() {
+fn a_turn_sends_a_quantum() {
     let params = Params {
         quantum: Quantum::new(6_000),
         ..Params::default()
@@ -248,9 +249,10 @@ fn a_quantum_is_what_a_turn_sends() {
     );
 }
 
-/// Forty flows that each send a packet now and then fill the link together. Each was idle a moment before, and so is new; but a
-/// queue that has just been emptied goes among the old ones (RFC 8290 §4.2), so that one that always has something
-/// has its turn among the 41. If it were forgotten instead, the new ones would always go first.
+/// Forty flows that each send a packet at intervals fill the link together. Each has just been
+/// idle, and so is new. But a queue that has just become empty joins the old queues (RFC 8290
+/// §4.2), so a flow with a permanent backlog has its turn among the 41. If the empty queue were
+/// removed instead, the new queues would always precede the old ones.
 #[test]
 fn sparse_flows_do_not_starve_the_others() {
     let whole = (ms(0), ms(10_000));
@@ -267,6 +269,6 @@ fn sparse_flows_do_not_starve_the_others() {
     let mut link = fq(Params::default(), 1);
     link.run(in_order(bulk.chain(sparse).collect()), ms(10_000));
     let share = link.bytes_sent(0, ms(1_000), ms(10_000)) as f64 / (9_000.0 * 1_500.0);
-    // A 41st of the turns, and a part of each whole one at the edges.
+    // A 41st of the turns, minus the partial turns at the edges.
     assert!(share > 0.024, "{share}");
 }

@@ -1,9 +1,10 @@
-//! What holds for every registered queue discipline, in its default form and with every switch turned.
+//! Laws of every registered queue discipline, in its default form and with every switch inverted.
 //!
-//! The laws themselves are in [`Bench`], which keeps a ledger of every packet: it is sent or dropped
-//! exactly once; nothing leaves that did not arrive, or changed on the way other than by a mark that its
-//! transport allows; the order is kept, of all packets or at least within each connection; no
-//! more waits than the limit; lengths are told right; the link is never idle while something waits.
+//! The laws are in [`Bench`], which keeps a ledger of every packet. A packet is sent or dropped
+//! exactly once. No packet leaves that did not arrive, and a packet changes only by a mark that its
+//! transport allows. The order is kept, of all packets or at least within each connection. The
+//! backlog never exceeds the limit. Reported lengths are right. The link is never idle while
+//! packets wait.
 
 use crate::queue::support;
 
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 use support::{Bench, Calls, Fate, Op, arrive, arrive_capable, flow_names};
 
 const RATE: Rate = Rate::from_mbit_per_s(10);
-/// How long 1,500 bytes take at [`RATE`].
+/// Transmission time of 1,500 bytes at [`RATE`].
 const PACKET_TIME: Duration = Duration::from_micros(1200);
 
 /// The parameters of a schema, by name.
@@ -42,8 +43,8 @@ fn read(meta: &Meta, params: &Value) -> Config {
     serde_json::from_value(json!({ meta.name: params })).expect("these parameters can be read")
 }
 
-/// Every discipline by default and with each switch that its schema has turned, alone and all of them,
-/// without and with limits; as far as such parameters go together.
+/// Every discipline by default and with each switch of its schema inverted, individually and all of
+/// them, without and with limits, if such parameters are consistent.
 fn variants() -> Vec<(String, Config)> {
     let mut variants = Vec::new();
     for (meta, default, schema) in registry() {
@@ -77,7 +78,7 @@ fn variants() -> Vec<(String, Config)> {
     variants
 }
 
-/// Twice what the link can carry for a while, then a burst, a pause and a trickle.
+/// Twice the capacity for a while, then a burst, a pause and light load.
 fn overload() -> Vec<Op> {
     let mut script = Vec::new();
     let connection = |k: u32| (k * k) % 7;
@@ -139,7 +140,7 @@ fn run(config: &Config, calls: Calls, script: &[Op]) -> Result<Vec<Fate>, String
     Bench::new(config.build(&init), calls).run(script)
 }
 
-/// Every way in which the laws call a queue.
+/// All conventions by which the laws call a queue.
 fn every_way(config: &Config) -> Vec<Calls> {
     let usual = Calls::of(config, Some(RATE));
     vec![
@@ -188,8 +189,8 @@ fn every_queue_describes_itself() {
     assert!(names.contains("drop-tail"));
 }
 
-/// The same with every `{ kind = "name", … }` as `{ name: { … } }`, which is how it is read where nobody
-/// knows of `kind`.
+/// Converts every `{ kind = "name", … }` to `{ name: { … } }`, the form that is read without
+/// `kind`.
 fn named_outside(value: Value) -> Value {
     let Value::Object(table) = value else {
         return value;
@@ -241,7 +242,7 @@ fn the_laws_hold_in_overload() {
 fn a_limited_queue_in_overload_drops() {
     let script = overload();
     for (name, config) in variants() {
-        // A limit so short that the script overruns it by far.
+        // A limit so short that the script far exceeds it.
         let bounded = config
             .limit()
             .is_some_and(|limit| !limit.admits(100, 150_000));
@@ -254,7 +255,7 @@ fn a_limited_queue_in_overload_drops() {
     }
 }
 
-/// Where nothing ever waits, no discipline has anything to do.
+/// If nothing ever waits, no discipline acts.
 #[test]
 fn nothing_is_dropped_or_marked_where_nothing_waits() {
     let script: Vec<Op> = (0..500)
@@ -270,7 +271,7 @@ fn nothing_is_dropped_or_marked_where_nothing_waits() {
 }
 
 #[test]
-fn passing_is_joining_and_leaving() {
+fn passing_equals_enqueue_and_dequeue() {
     let script = overload();
     for (name, config) in variants() {
         let [passing, joining] = [true, false].map(|passes| {
@@ -285,7 +286,7 @@ fn passing_is_joining_and_leaving() {
 }
 
 #[test]
-fn the_same_arrivals_have_the_same_fate() {
+fn the_same_arrivals_have_the_same_outcomes() {
     let script = overload();
     for (name, config) in variants() {
         let calls = Calls::of(&config, Some(RATE));
@@ -313,7 +314,7 @@ proptest! {
     }
 }
 
-// The laws find wrong queues out.
+// The laws detect wrong queues.
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wrong {
@@ -337,7 +338,7 @@ struct Mistaken {
     wrong: Wrong,
     items: VecDeque<Item>,
     calls: u32,
-    /// Of arrivals, which decide who is dropped.
+    /// Number of arrivals, which determines the drops.
     arrivals: u32,
 }
 
@@ -420,7 +421,7 @@ fn mistaken(wrong: Wrong) -> (Config, Calls) {
 }
 
 #[test]
-fn wrong_queues_are_found_out() {
+fn wrong_queues_are_detected() {
     let script = overload();
     for (wrong, complaint) in [
         (Wrong::LosesPackets, "the queue says"),
@@ -447,7 +448,7 @@ fn wrong_queues_are_found_out() {
 }
 
 #[test]
-fn a_wrong_pass_is_found_out() {
+fn a_wrong_pass_is_detected() {
     let script = overload();
     let fates = |wrong, passes| {
         let (config, calls) = mistaken(wrong);

@@ -1,4 +1,4 @@
-//! PIE on scripted arrivals, against RFC 8033's equations reckoned anew.
+//! PIE on scripted arrivals, compared with an independent computation of RFC 8033's equations.
 
 use crate::queue::aqm;
 
@@ -29,7 +29,7 @@ fn roomy() -> Params {
     }
 }
 
-/// Arrivals at a constant distance, off the grid of updates and departures.
+/// Arrivals at a constant interval, off the grid of updates and departures.
 fn steady(from: Instant, to: Instant, every: Duration) -> impl Iterator<Item = Arrival> + Clone {
     let first = from + Duration::from_nanos(70_300);
     (0_u64..)
@@ -37,7 +37,7 @@ fn steady(from: Instant, to: Instant, every: Duration) -> impl Iterator<Item = A
         .take_while(move |arrival| arrival.at < to)
 }
 
-/// Light, twice as much as fits, half as much, light again, and nothing for a while.
+/// Light load, twice the capacity, half the capacity, light load again, and a pause.
 fn load() -> impl Iterator<Item = Arrival> {
     steady(ms(0), ms(300), Duration::from_micros(1_300))
         .chain(steady(ms(300), ms(1_500), Duration::from_micros(480)))
@@ -45,7 +45,7 @@ fn load() -> impl Iterator<Item = Arrival> {
         .chain(steady(ms(4_000), ms(5_000), Duration::from_micros(800)))
 }
 
-/// What a test knows after each call of the queue.
+/// State observed after each call of the queue.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     at: Instant,
@@ -66,7 +66,7 @@ fn watch(params: &Params, seed: u64) -> (Link<Pie>, Vec<Seen>) {
     (link, log)
 }
 
-/// Ways of getting it wrong.
+/// Deviations from the RFC.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wrong {
     Nothing,
@@ -77,7 +77,7 @@ enum Wrong {
     TwiceTheInterval,
 }
 
-/// RFC 8033 §4.2 with the queue's delay at each update, from the defaults' values as the RFC prints them.
+/// RFC 8033 §4.2 with the queue's delay at each update, and the default values printed in the RFC.
 fn reckon(delay_at: impl Fn(Instant) -> f64, until: Instant, wrong: Wrong) -> Vec<(Instant, f64)> {
     let (mut prob, mut old, mut out) = (0.0_f64, 0.0, Vec::new());
     let step = if wrong == Wrong::TwiceTheInterval {
@@ -120,7 +120,7 @@ fn reckon(delay_at: impl Fn(Instant) -> f64, until: Instant, wrong: Wrong) -> Ve
     unreachable!("it returns")
 }
 
-/// The largest difference between what the queue had after each update and what is reckoned.
+/// Largest difference between the queue's probability after each update and the computed one.
 fn difference(seen: &[Seen], reckoned: &[(Instant, f64)]) -> (f64, usize) {
     let (mut largest, mut points, mut k) = (0.0_f64, 0, None::<usize>);
     for now in seen {
@@ -174,7 +174,7 @@ fn the_probability_follows_the_equations_with_timestamps() {
     );
 }
 
-/// At a constant rate 16 KiB, eleven packets, take 11 ms; and the delay is that of what waits.
+/// At a constant rate 16 KiB, eleven packets, take 11 ms; the delay is the delay of the backlog.
 #[test]
 fn the_probability_follows_the_equations_with_the_departure_rate() {
     let params = Params {
@@ -208,9 +208,10 @@ fn the_probability_follows_the_equations_with_the_departure_rate() {
     );
 }
 
-/// As many arrivals are dropped as the probabilities that they met add up to, within four standard deviations.
+/// The number of drops matches the sum of the arrivals' probabilities within four standard
+/// deviations.
 #[test]
-fn drops_are_as_frequent_as_the_probability_says() {
+fn drops_match_the_probability() {
     let params = Params {
         max_burst: BurstTime::from_millis(0),
         ..roomy()
@@ -244,8 +245,8 @@ fn drops_are_as_frequent_as_the_probability_says() {
     );
 }
 
-/// Ten times what fits, from the first packet on: nothing is dropped for 150 ms (RFC 8033 §4.4), though the probability is
-/// above 0.2 long before.
+/// Ten times the capacity from the first packet on: nothing is dropped for 150 ms (RFC 8033 §4.4),
+/// although the probability exceeds 0.2 long before.
 #[test]
 fn a_burst_gets_through() {
     let script = || steady(ms(0), ms(400), Duration::from_micros(100));
@@ -270,10 +271,10 @@ fn a_burst_gets_through() {
     assert!(first_drop(&long).is_some_and(|at| at >= ms(300)));
 }
 
-/// While no more than two packets wait none is dropped, whatever the probability (RFC 8033 §4.1): each packet here takes 12
-/// ms, and two wait.
+/// No packet is dropped while at most two wait, whatever the probability (RFC 8033 §4.1). Each
+/// packet takes 12 ms here, and two wait.
 #[test]
-fn a_short_queue_is_left_alone() {
+fn a_short_queue_has_no_random_drops() {
     let params = Params {
         max_burst: BurstTime::from_millis(0),
         target: anabranch_path::queue::bounded::ControlTime::from_millis(1),
@@ -286,7 +287,7 @@ fn a_short_queue_is_left_alone() {
     };
     let slow = anabranch_core::units::Rate::from_mbit_per_s(1);
     let mut link = Link::new(Pie::new(&params, &init), slow, 1);
-    // Three at once, and from then on one for each that leaves: two wait, and three for a moment at most.
+    // Three at once, then one for each departure: two wait, and briefly three at most.
     let script = std::iter::repeat_n(packet(us(100)), 3)
         .chain((1_u64..).map(|n| packet(us(12_000 * n + 200))))
         .take_while(|arrival| arrival.at < ms(20_000));
@@ -295,7 +296,8 @@ fn a_short_queue_is_left_alone() {
     assert_eq!(link.times(Fate::Dropped), []);
 }
 
-/// With ECN packets are marked while the probability is 0.1 at most, and dropped above (RFC 8033 §5.1).
+/// With ECN, packets are marked while the probability is at most 0.1, and dropped above (RFC 8033
+/// §5.1).
 #[test]
 fn ecn_marks_up_to_a_probability() {
     let run = |mark_ecnth: f64, ecn: bool| {
@@ -331,7 +333,8 @@ fn ecn_marks_up_to_a_probability() {
     assert!(link.with(Fate::Dropped).count() > 10);
 }
 
-/// Between two drops the probabilities add up to 0.85 at least and to little more than 8.5 at most (RFC 8033 §5.4).
+/// Between two drops the probabilities add up to at least 0.85 and to little more than 8.5 (RFC
+/// 8033 §5.4).
 #[test]
 fn derandomized_drops_keep_their_distance() {
     let gaps = |derandomize: bool| {
@@ -371,9 +374,9 @@ fn derandomized_drops_keep_their_distance() {
     assert!(gaps(false).iter().any(|&gap| gap < 0.5));
 }
 
-/// Updates that came due in a long pause are made up for, and cost no more than the first few of them.
+/// Updates that became due in a long pause are made up for, at the cost of only the first few.
 #[test]
-fn a_long_pause_is_made_up_for() {
+fn a_long_pause_is_caught_up_quickly() {
     let mut link = pie(&roomy(), 1);
     let congested = steady(ms(0), ms(1_000), Duration::from_micros(480));
     link.run(congested, ms(3_000));
@@ -382,7 +385,7 @@ fn a_long_pause_is_made_up_for() {
     let later = ms(0) + Duration::from_secs(100 * 86_400);
     link.run([packet(later)], later);
     assert!(link.queue.drop_prob() < f64::MIN_POSITIVE);
-    // And they go on from there.
+    // Updates continue from there.
     let script = steady(
         later,
         later + Duration::from_secs(1),

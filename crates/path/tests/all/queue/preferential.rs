@@ -1,4 +1,4 @@
-//! Preferential RED: whose packets are dropped how much more often.
+//! Preferential RED: drop rates of heavy and other flows.
 
 use crate::queue::support;
 
@@ -7,7 +7,7 @@ use support::scripted::{Arrival, Fate, Scripted, binomial, chi_square, config};
 
 const N: u32 = 40_000;
 
-/// From 100 to 300 packets, and a fifth at the top; `select` as it is read without `kind`.
+/// A line from 100 to 300 packets with 0.2 at the top; `select` as it is read without `kind`.
 fn queue(mut select: Value, mut more: Value) -> Scripted {
     let mut params = json!({
         "min_threshold": "100 packets",
@@ -25,7 +25,7 @@ fn named(flows: &[&str]) -> Value {
     json!({ "static": { "flows": flows } })
 }
 
-/// Drops of each of the four flows, which take turns.
+/// Drops of the four flows, which take turns.
 fn drops_in_turn(queue: &mut Scripted, length: u32) -> [u32; 4] {
     let mut dropped = [0; 4];
     for _ in 0..N {
@@ -37,7 +37,7 @@ fn drops_in_turn(queue: &mut Scripted, length: u32) -> [u32; 4] {
     dropped
 }
 
-/// Each flow's drops against what they must be.
+/// Checks each flow's drops against its probability.
 fn check(dropped: [u32; 4], p: [f64; 4]) -> Result<(), String> {
     dropped
         .into_iter()
@@ -45,15 +45,16 @@ fn check(dropped: [u32; 4], p: [f64; 4]) -> Result<(), String> {
         .try_for_each(|(dropped, p)| binomial(dropped, N, p))
 }
 
-/// §4.1: the probability of the named flows is multiplied, at most to 1. `cubic` stands for both copies.
+/// §4.1: the probability of the named flows is multiplied, up to 1. `cubic` names both copies.
 #[test]
-fn named_flows_drop_so_many_times_as_many() {
+fn named_flows_drop_by_the_multiplier() {
     let four = json!({ "multiplier": 4 });
     for (length, heavy, other) in [(120, 0.08, 0.02), (200, 0.4, 0.1), (280, 0.72, 0.18)] {
         let p = [heavy, heavy, other, other];
         let dropped = drops_in_turn(&mut queue(named(&["cubic"]), four.clone()), length);
         assert_eq!(check(dropped, p), Ok(()), "at {length}");
-        // A queue that forgets the multiplier is found out, and so is one that prefers everybody.
+        // A queue that ignores the multiplier is detected, and so is a queue that prefers all
+        // flows.
         let forgets = json!({ "multiplier": 1 });
         let dropped = drops_in_turn(&mut queue(named(&["cubic"]), forgets), length);
         assert!(check(dropped, p).is_err(), "at {length}");
@@ -92,7 +93,7 @@ fn outside_the_thresholds_all_are_alike() {
     }
 }
 
-/// What the gaps of a flow alone are, by their hazards: the probability at the n-th packet.
+/// Distribution of the gaps of a single flow, from its hazard: the probability at the n-th packet.
 fn gaps(hazard: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut rest = 1.0;
     let mut shares = Vec::new();
@@ -109,9 +110,9 @@ fn gaps(hazard: impl Fn(f64) -> f64) -> Vec<f64> {
     shares
 }
 
-/// What is multiplied is the plain probability, before spacing, or the spaced one.
+/// The multiplier applies to the plain probability, before spacing, or to the spaced one.
 #[test]
-fn spacing_follows_the_multiplication_or_comes_before_it() {
+fn the_multiplication_precedes_or_follows_the_spacing() {
     // p = 0.02, times ten.
     let plain = gaps(|passed| 0.2 / (1.0 - passed * 0.2).max(0.2));
     let spaced = gaps(|passed| 0.2 / (1.0 - passed * 0.02));
@@ -130,12 +131,12 @@ fn spacing_follows_the_multiplication_or_comes_before_it() {
     }
 }
 
-/// Two flows take turns, p = 0.02 and ten times that. Where the n-th packet of a gap is dropped if n p exceeds the
-/// number drawn for it, the light flow's can be dropped only as the first of a gap, with 0.02, after a drop of the
-/// heavy one; the gap after that begins with the heavy one's. So 0.02 drops in 1.02 are the light one's, where
-/// numbers for each packet make it one in eleven.
+/// Two flows take turns, with p = 0.02 and ten times that. If the n-th packet of a gap is dropped
+/// when n p exceeds the gap's random number, a light packet can be dropped only as the first of a
+/// gap, with 0.02, after a drop of the heavy flow; the gap after that begins with a heavy packet.
+/// So 0.02 of 1.02 drops belong to the light flow; random numbers per packet make it one in eleven.
 #[test]
-fn a_number_drawn_for_each_gap_spares_the_others() {
+fn one_random_number_per_gap_spares_light_flows() {
     let lights = |spacing: &str| {
         let more = json!({ "multiplier": 10, "spacing": spacing });
         let mut queue = queue(named(&["cubic/0"]), more);
@@ -157,10 +158,10 @@ fn a_number_drawn_for_each_gap_spares_the_others() {
     assert_eq!(binomial(light, all, 1.0 / 11.0), Ok(()));
 }
 
-/// Flow 1 sends three packets of four; from the tenth statistics on flow 3 does. Each detector finds
-/// out, and drops the one's packets ten times as often.
+/// Flow 1 sends three of four packets, later flow 3 does. Each detector finds the heavy flow, and
+/// its packets are dropped with ten times the probability.
 #[test]
-fn the_flow_that_sends_most_is_found_and_found_anew() {
+fn the_heaviest_flow_is_detected_and_updated() {
     for select in [
         json!({ "history": { "record_interval": 3, "history_length": 50 } }),
         json!({ "space-saving": { "half_life": 200 } }),
@@ -172,7 +173,7 @@ fn the_flow_that_sends_most_is_found_and_found_anew() {
             for k in 0..N {
                 let flow = if k % 4 == 0 { (k / 4) % 4 } else { heavy };
                 let fate = queue.offer(Arrival::at_length(120).of(flow));
-                // The detectors have seen enough after 1,000 packets.
+                // 1,000 packets are enough for the detectors.
                 if k >= 1_000 {
                     arrivals[flow as usize] += 1;
                     dropped[flow as usize] += u32::from(fate == Fate::Dropped);
@@ -187,7 +188,7 @@ fn the_flow_that_sends_most_is_found_and_found_anew() {
     }
 }
 
-/// Before the first statistics nobody is heavy.
+/// Before the first statistics no flow is heavy.
 #[test]
 fn before_the_first_statistics_it_is_red() {
     let select = json!({ "history": { "statistics_interval": 1_000_000 } });
@@ -196,7 +197,7 @@ fn before_the_first_statistics_it_is_red() {
     assert_eq!(binomial(dropped, N, 0.02), Ok(()));
 }
 
-/// With multiplier 1 nothing differs from RED, packet by packet.
+/// With multiplier 1 the result equals RED's, packet by packet.
 #[test]
 fn without_a_preference_it_is_red() {
     let params = json!({

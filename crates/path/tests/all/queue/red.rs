@@ -8,7 +8,7 @@ use support::scripted::{Arrival, Fate, Scripted, binomial, chi_square, config, r
 
 const N: u32 = 40_000;
 
-/// From 100 to 300 packets, and a fifth at the top.
+/// A line from 100 to 300 packets with 0.2 at the top.
 fn params(mut more: Value) -> Value {
     let mut params = json!({
         "min_threshold": "100 packets",
@@ -37,7 +37,7 @@ fn the_probability_rises_in_a_line_between_the_thresholds() {
         let dropped = queue.drops(N, Arrival::at_length(length));
         assert_eq!(binomial(dropped, N, p), Ok(()), "at {length}");
     }
-    // A line that starts at 0 instead of the threshold is found out.
+    // A line that starts at 0 instead of the threshold is detected.
     let mut wrong = red(params(json!({ "min_threshold": "0 packets" })));
     let dropped = wrong.drops(N, Arrival::at_length(120));
     assert!(binomial(dropped, N, 0.02).is_err());
@@ -72,11 +72,11 @@ fn gentle_has_a_second_line() {
     assert_eq!(queue.drops(1_000, Arrival::at_length(600)), 1_000);
 }
 
-/// The distribution of the gaps at p = 1/20, by kind of spacing.
+/// Distribution of the gaps at p = 1/20, by kind of spacing.
 fn spacings() -> [(&'static str, Vec<f64>); 4] {
     let uniform = vec![0.05; 20];
     let waiting = [vec![0.0; 20], vec![0.05; 20]].concat();
-    // From 10 to 30, of which whole packets cover the ends by half.
+    // From 10 to 30; the packets at both ends have half the probability.
     let summed = [vec![0.0; 9], vec![0.025], vec![0.05; 19], vec![0.025]].concat();
     // The tail beyond 100 is one cell.
     let mut rest = 1.0;
@@ -114,9 +114,9 @@ fn gaps_have_the_distribution_of_their_spacing() {
     }
 }
 
-/// Floyd and Jacobson §11: one random number for a gap gives the gaps of method 2.
+/// Floyd and Jacobson §11: one random number per gap gives the gaps of method 2.
 #[test]
-fn a_number_drawn_for_each_gap_makes_them_uniform_as_well() {
+fn one_random_number_per_gap_makes_gaps_uniform() {
     let mut queue = red(params(json!({ "spacing": "drawn" })));
     let gaps = queue.gaps(20_000, Arrival::at_length(150));
     for (other, shares) in spacings() {
@@ -125,9 +125,9 @@ fn a_number_drawn_for_each_gap_makes_them_uniform_as_well() {
     }
 }
 
-/// A time below the threshold ends the spacing, and so does a drop for want of room.
+/// A period below the threshold ends the spacing, and so does a drop at the limit.
 #[test]
-fn spacing_begins_anew_after_a_pause_and_after_an_overflow() {
+fn spacing_restarts_after_a_pause_or_an_overflow() {
     let longest = |interrupt: Option<Arrival>| {
         let mut queue = red(params(
             json!({ "spacing": "uniform", "limit": "400 packets" }),
@@ -154,9 +154,9 @@ fn spacing_begins_anew_after_a_pause_and_after_an_overflow() {
     assert!(longest(Some(Arrival::at_length(400))) > 19);
 }
 
-/// A packet finds so many waiting and moves the average by the weight.
+/// Each arrival moves the average towards the backlog by the weight.
 #[test]
-fn the_average_is_the_weighted_one() {
+fn the_average_is_exponentially_weighted() {
     let lengths = (0..2_000_u32).map(|k| (k * k) % 91);
     let (mut expected, mut frozen) = (0.0, 0.0);
     let mut queue = red(params(json!({ "weight": 0.002 })));
@@ -169,10 +169,10 @@ fn the_average_is_the_weighted_one() {
     assert!(frozen > 20.0, "the average never moved: {frozen}");
 }
 
-/// Floyd and Jacobson §6: what a burst into an empty queue makes of the average; here the n-th packet
-/// finds n - 1.
+/// Floyd and Jacobson §6: effect of a burst into an empty queue on the average; here the n-th
+/// packet finds n - 1.
 #[test]
-fn a_burst_moves_the_average_as_the_closed_form_says() {
+fn a_burst_moves_the_average_by_the_closed_form() {
     let (w, burst) = (0.002_f64, 50_u32);
     let mut queue = red(params(json!({ "weight": w })));
     for k in 1..burst {
@@ -182,9 +182,9 @@ fn a_burst_moves_the_average_as_the_closed_form_says() {
     near(queue.average(), expected);
 }
 
-/// §4: while the link is idle, as if m small packets had found nothing.
+/// §4: an idle period counts as m small packets that find an empty queue.
 #[test]
-fn an_idle_time_counts_as_so_many_small_packets() {
+fn an_idle_period_counts_as_small_packets() {
     let config = config(
         "red",
         params(json!({ "weight": 0.25, "idle_packet": "500 bytes" })),
@@ -199,14 +199,14 @@ fn an_idle_time_counts_as_so_many_small_packets() {
     // 500 bytes take 0.4 ms at 10 Mbit/s: 2 ms are five of them.
     queue.offer(Arrival::at_length(0).at(at(102)));
     near(queue.average(), before * power(0.75, 5));
-    // No idle time, no decay; and what the link is busy for is no idle time.
+    // Without an idle period there is no decay, and a busy period is not idle.
     let before = queue.average();
     queue.ran_out(at(110));
     queue.offer(Arrival::at_length(0).at(at(110)));
     near(queue.average(), before);
     queue.offer(Arrival::at_length(0).at(at(500)));
     near(queue.average(), before * 0.75);
-    // At a tenth of the rate a tenth of the packets.
+    // A tenth of the rate gives a tenth of the packets.
     queue.queue_rate(Rate::from_mbit_per_s(1));
     let before = queue.average();
     queue.ran_out(at(600));
@@ -215,7 +215,7 @@ fn an_idle_time_counts_as_so_many_small_packets() {
 }
 
 #[test]
-fn a_link_without_a_rate_forgets_at_once() {
+fn a_link_without_a_rate_resets_the_average() {
     let mut queue = Scripted::behind(&config("red", params(json!({ "weight": 0.25 }))), None);
     for _ in 0..10 {
         queue.offer(Arrival::at_length(80));
@@ -226,9 +226,9 @@ fn a_link_without_a_rate_forgets_at_once() {
     near(queue.average(), 0.0);
 }
 
-/// A packet that is dropped where the link is idle leaves it idle.
+/// A packet dropped on an idle link leaves it idle.
 #[test]
-fn the_idle_time_goes_on_behind_a_dropped_packet() {
+fn the_idle_period_continues_after_a_dropped_packet() {
     let more = json!({ "weight": 0.25, "idle_packet": "500 bytes", "limit": "400 packets" });
     let mut queue = Scripted::new(&config("red", params(more)));
     let at = |ms: u64| Instant::from_millis(ms);
@@ -246,9 +246,9 @@ fn the_idle_time_goes_on_behind_a_dropped_packet() {
     near(queue.average(), before * power(0.75, 5));
 }
 
-/// §8: in bytes the probability is proportional to the size; RFC 7141 §2.2 wants it the same.
+/// §8: in bytes the probability is proportional to the size; RFC 7141 §2.2 advises against it.
 #[test]
-fn in_bytes_sizes_count() {
+fn in_bytes_the_probability_scales_with_size() {
     let bytes = |mut more: Value| {
         let mut all = json!({ "min_threshold": "150 kB", "max_threshold": "450 kB" });
         let table = all.as_object_mut().expect("it is one");
@@ -263,11 +263,12 @@ fn in_bytes_sizes_count() {
         assert_eq!(binomial(dropped, N, 0.1), Ok(()), "{size} bytes");
         let dropped = bytes(json!({ "reference_packet": "3000 bytes" })).drops(N, arrival);
         assert_eq!(binomial(dropped, N, 0.05 * share), Ok(()), "{size} bytes");
-        // In packets they do not.
+        // In packets it does not depend on the size.
         let dropped = red(params(json!({}))).drops(N, arrival);
         assert_eq!(binomial(dropped, N, 0.1), Ok(()), "{size} bytes");
     }
-    // It is the bytes that are averaged: as many packets of a tenth of the size are below the minimum.
+    // The average counts bytes: the same number of packets of a tenth of the size is below the
+    // minimum.
     let small = Arrival {
         held_bytes: 30_000,
         ..Arrival::at_length(200)
@@ -292,7 +293,7 @@ fn capable_packets_are_marked_instead() {
     let [_, marked, dropped] = fates(Arrival::at_length(200));
     assert_eq!(marked, 0);
     assert_eq!(binomial(dropped, N, 0.1), Ok(()));
-    // Beyond the maximum, and where there is no room.
+    // Above the maximum, and without room.
     assert_eq!(fates(Arrival::at_length(300).capable()), [0, 0, N]);
     assert_eq!(fates(Arrival::at_length(400).capable()), [0, 0, N]);
     let mut soft = red(params(
@@ -310,8 +311,8 @@ fn capable_packets_are_marked_instead() {
     assert_eq!(marked, 0, "ECN is off");
 }
 
-/// Adaptive RED §4: up by min(0.01, max_p ÷ 4) above the target, to 0.9 of it below, every half second,
-/// within 0.01..0.5.
+/// Adaptive RED §4: up by min(0.01, max_p ÷ 4) above the target, down to 0.9 of it below, every
+/// half second, within 0.01..0.5.
 #[test]
 fn the_maximum_probability_follows_the_average() {
     let interval = Duration::from_millis(500);
@@ -321,11 +322,12 @@ fn the_maximum_probability_follows_the_average() {
         let mut now = Instant::START;
         for _ in 0..intervals {
             now = now + interval;
-            // Twice, and only the first counts.
+            // Twice per interval; only the first has an effect.
             queue.offer(Arrival::at_length(length).at(now));
             queue.offer(Arrival::at_length(length).at(now + Duration::from_millis(499)));
         }
-        // Looked at in the middle, which is the target, half a probability.
+        // Measured at the middle of the line, where the probability is half of max_p; the middle is
+        // in the target range.
         queue.drops(
             N,
             Arrival::at_length(200).at(now + Duration::from_millis(499)),
@@ -352,12 +354,12 @@ fn the_maximum_probability_follows_the_average() {
             "{length}, {intervals}"
         );
     }
-    // One that does not adapt is found out.
+    // A queue that does not adapt is detected.
     assert!(binomial(ratio(200, 9, 0.2), N, 0.25).is_err());
 }
 
 #[test]
-fn luck_depends_on_the_seed_and_the_number_of_the_packet_alone() {
+fn outcomes_depend_only_on_seed_and_packet_number() {
     let fates = |name: &str| {
         let mut queue = red(params(json!({})));
         queue.stream = anabranch_core::rng::Stream::new(1, name);

@@ -1,4 +1,4 @@
-//! Share-weighted RED: the equation of its module, and what would be wrong.
+//! Share-weighted RED: the equation of its module, and wrong variants.
 
 use crate::queue::support;
 
@@ -6,7 +6,7 @@ use anabranch_core::units::{Duration, Instant};
 use serde_json::{Value, json};
 use support::scripted::{Arrival, Fate, Scripted, binomial, config};
 
-/// From 100 to 300 packets, and a fifth at the top: a tenth at 200.
+/// A line from 100 to 300 packets with 0.2 at the top: 0.1 at 200.
 fn queue(mut more: Value) -> Scripted {
     let mut params = json!({
         "min_threshold": "100 packets",
@@ -23,8 +23,8 @@ fn queue(mut more: Value) -> Scripted {
     Scripted::new(&config("share-red", params))
 }
 
-/// Drops of each of three connections, the first of which sends twice as much as each other; `pause` between packets.
-/// The first turns are not counted.
+/// Drops of three connections, of which the first sends twice as much as each other, with `pause`
+/// between packets. The first turns are not counted.
 fn drops(queue: &mut Scripted, turns: u32, pause: Duration) -> [u32; 3] {
     let mut dropped = [0; 3];
     let mut now = Instant::START;
@@ -45,7 +45,7 @@ fn check(dropped: [u32; 3], turns: u32, [heavy, light]: [f64; 2]) -> Result<(), 
     binomial(dropped[2], turns, light)
 }
 
-/// One exponent for whoever has more and whoever has less, on any queue.
+/// One exponent for connections above and below their share, at any queue length.
 fn one_exponent(exponent: f64) -> Value {
     json!({ "exponent": exponent, "steep_exponent": exponent, "sparing_exponent": exponent })
 }
@@ -54,9 +54,9 @@ const TURNS: u32 = 20_000;
 /// 1,500 bytes at 10 Mbit/s.
 const FULL: Duration = Duration::from_micros(1_200);
 
-/// A full link: parts of 1/2 and 1/4 of it among three are 1.5 and 0.75 of an equal one.
+/// A full link: parts of 1/2 and 1/4 among three connections are 1.5 and 0.75 times an equal share.
 #[test]
-fn the_probability_goes_with_a_power_of_the_part() {
+fn the_probability_follows_a_power_of_the_part() {
     for exponent in [0.5, 1.0, 2.0, 3.0, 4.0, 5.0] {
         let expected = [1.5_f64, 0.75].map(|part| {
             let weight = anabranch_core::math::powf(part, exponent);
@@ -68,7 +68,7 @@ fn the_probability_goes_with_a_power_of_the_part() {
             Ok(()),
             "{exponent}"
         );
-        // Plain RED is found out.
+        // Plain RED is detected.
         let mut plain = queue(one_exponent(0.0));
         let dropped = drops(&mut plain, TURNS, FULL);
         assert!(check(dropped, TURNS, expected).is_err(), "{exponent}");
@@ -76,7 +76,8 @@ fn the_probability_goes_with_a_power_of_the_part() {
     }
 }
 
-/// RED's own probability is 0.1 here; the exponent is on its way to the steep one, or there.
+/// RED's own probability is 0.1 here; the exponent is between the plain and the steep one, or
+/// steep.
 #[test]
 fn the_exponent_rises_with_reds_own_probability() {
     let expected = |rises: f64, spares: f64| {
@@ -94,7 +95,7 @@ fn the_exponent_rises_with_reds_own_probability() {
             Ok(()),
             "{steep_at}"
         );
-        // One that never gets steep, one that always is, and one that spares nobody.
+        // Wrong variants: never steep, always steep, no sparing.
         for wrong in [[1.0, 6.0], [5.0, 6.0], [rises, rises]] {
             let expected = expected(wrong[0], wrong[1]);
             assert!(
@@ -105,7 +106,7 @@ fn the_exponent_rises_with_reds_own_probability() {
     }
 }
 
-/// By default each packet's own probability counts; one spacing for all makes it twice that.
+/// By default each packet's own probability counts; a common spacing doubles it.
 #[test]
 fn probabilities_of_different_packets_add_up() {
     let expected = [0.15, 0.075];
@@ -137,17 +138,17 @@ fn a_link_with_room_drops_less() {
     }
 }
 
-/// Who has just begun has few records, and many who come once do not make one look heavy.
+/// A new connection has few records, and many single packets do not make a connection look heavy.
 #[test]
-fn the_young_are_spared_and_do_not_count() {
+fn new_connections_are_spared_and_do_not_count() {
     let young = |sparing: u32| {
         let params =
             json!({ "history_length": 4000, "load_exponent": 0, "sparing_exponent": sparing });
         queue(params).drops(300, Arrival::at_length(200))
     };
-    // Of 400 records that make a share there are 300: 3/4 at most.
+    // 300 of the 400 records of a share exist: at most 3/4.
     assert!(young(16) <= 1, "{} of the first 300", young(16));
-    // Where the sparing is off, that is 30 ± 5.
+    // Without sparing that is 30 ± 5.
     assert!(young(0) >= 5, "{} of the first 300", young(0));
 
     let mut crowded = queue(json!({ "sparing_exponent": 4 }));
@@ -155,11 +156,12 @@ fn the_young_are_spared_and_do_not_count() {
     let mut now = Instant::START;
     for turn in 0..turns + 1_000 {
         now = now + FULL + FULL;
-        // Half of all packets are the long one's, the rest from someone else each time.
+        // Half of all packets belong to the long connection, the rest to a new connection each
+        // time.
         crowded.offer(Arrival::at_length(200).of(1_000 + turn).at(now - FULL));
         let fate = crowded.offer(Arrival::at_length(200).at(now));
         dropped += u32::from(fate == Fate::Dropped && turn >= 1_000);
     }
-    // Alone it takes part, with half: (1/2)^4 of a tenth.
+    // It is the only active connection, with half of the arrivals: (1/2)^4 of 0.1.
     assert_eq!(binomial(dropped, turns, 0.1 / 16.0), Ok(()));
 }

@@ -47,7 +47,8 @@ fn a_threshold_in_bytes_counts_bytes() {
     assert_eq!(marked(&fates), [4, 5]);
 }
 
-/// Fails for an average: the queue has been long when the last packets come, and is short again.
+/// Detects marking by an average: the queue was long before the last packets arrive, and is short
+/// again.
 #[test]
 fn marking_follows_the_queue_at_this_moment() {
     let params = Params {
@@ -88,7 +89,7 @@ fn a_threshold_that_never_marks_is_a_contradiction() {
     assert!(!of(Limit::Packets(0), Limit::Unlimited));
 }
 
-/// The tightest threshold that the check admits does mark.
+/// The tightest threshold that the check admits marks packets.
 #[test]
 fn the_tightest_threshold_marks() {
     let params = Params {

@@ -1,55 +1,57 @@
-//! The fewest members that carry given needs, but for a share of the bins.
+//! Cheapest plan of members for given needs, with an allowance of overloaded bins.
 //!
-//! Given how many members each bin needs, a plan says how many are on in each. It costs the time that members are
-//! awake: a bin's length for each that is on, and the lead for each that wakes up, which it spends awake before
-//! its bin. A bin is *overloaded* if fewer are on than it needs. Wanted is the cheapest plan that
-//! overloads a given number of bins at most. All members are on before the first bin.
+//! Given the number of members that each bin needs, a plan sets the number that are on in each bin.
+//! Its cost is the time that members are awake: a bin's length for each member that is on, and the
+//! lead for each member that wakes up, which it spends awake before its bin. A bin is *overloaded*
+//! if fewer members are on than it needs. The solution is the cheapest plan that overloads at most
+//! a given number of bins. All members are on before the first bin.
 //!
-//! A plan that wakes a member after a gap shorter than the lead costs more than one that leaves it on, so that no
-//! cheapest plan asks for what cannot be done.
+//! A plan that wakes a member after a gap shorter than the lead costs more than a plan that leaves
+//! it on, so every cheapest plan is feasible.
 //!
-//! [`Problem::solve`] finds it exactly, bin by bin (dynamic programming over the number of members that are on
-//! and of bins overloaded so far), as long as the table that this takes has at most [`LARGEST`] entries: bins
-//! times members times overloaded bins, of which two minutes with 0.1 % and eight members have 115 million.
+//! [`Problem::solve`] is exact: dynamic programming over bins, members that are on and bins already
+//! overloaded, if the table has at most [`LARGEST`] entries (bins times members times overloaded
+//! bins). Two minutes with 0.1 % and eight members have 115 million entries.
 //!
-//! For what is longer [`Problem::solve_by_price`] gives an overloaded bin a price (a Lagrange multiplier) and
-//! finds the cheapest plan under it. No plan that overloads as few bins is cheaper than one that is
-//! cheapest under some price (H. Everett, "Generalized Lagrange Multiplier Method", Operations Research 11(3),
-//! 1963), but there may be none for the whole allowance: some of it may be left unused.
+//! For longer runs [`Problem::solve_by_price`] assigns a price to an overloaded bin (a Lagrange
+//! multiplier) and finds the cheapest plan under it. A plan that is cheapest under some price is
+//! also cheapest among the plans that overload no more bins (H. Everett, "Generalized Lagrange
+//! Multiplier Method", Operations Research 11(3), 1963). There may be no price that uses the whole
+//! allowance, so part of it may remain unused.
 
-/// What a plan is made for. Times are in any one unit.
+/// Input of the optimization. Times are in any one unit.
 #[derive(Debug, Clone, Copy)]
 pub struct Problem<'a> {
-    /// How many members each bin needs, 1 to `members`.
+    /// Number of members that each bin needs, 1 to `members`.
     pub needs: &'a [u32],
-    /// How many there are, 64 at most.
+    /// Number of members, at most 64.
     pub members: u32,
-    /// The length of a bin.
+    /// Length of a bin.
     pub bin: u64,
-    /// The time awake that waking up takes.
+    /// Time awake for each wake-up.
     pub lead: u64,
 }
 
-/// A plan and what it comes to.
+/// A plan and its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// How many members are on in each bin.
+    /// Number of members that are on in each bin.
     pub on: Vec<u32>,
-    /// Time awake of all members but that before the first bin.
+    /// Time awake of all members, without the time before the first bin.
     pub cost: u64,
-    /// Bins with fewer members than they need.
+    /// Number of bins with fewer members than they need.
     pub overloaded: u64,
 }
 
-/// The largest table that is made, in entries of an octet.
+/// Maximum size of the table, in entries of one octet.
 pub const LARGEST: u64 = 1 << 27;
 
-/// Cost so far, and overloaded bins for ties.
+/// Accumulated cost, and overloaded bins to break ties.
 type Total = (u128, u64);
 
 impl Problem<'_> {
-    /// The cheapest plan that overloads `most` bins or fewer; exact unless the table would be larger than
-    /// [`LARGEST`].
+    /// Finds the cheapest plan that overloads at most `most` bins; exact unless the table would be
+    /// larger than [`LARGEST`].
     #[must_use]
     pub fn solve(&self, most: u64) -> Plan {
         let entries = (self.needs.len() as u64)
@@ -61,7 +63,7 @@ impl Problem<'_> {
         }
     }
 
-    /// With a table of bins, overloaded bins so far and members that are on.
+    /// Solves with a table of bins, bins already overloaded and members that are on.
     fn solve_exactly(&self, most: usize) -> Plan {
         const NOWHERE: u64 = u64::MAX;
         let count = self.members as usize;
@@ -69,7 +71,7 @@ impl Problem<'_> {
         let mut best = vec![NOWHERE; row];
         best[count - 1] = 0;
         let mut next = vec![NOWHERE; row];
-        // Of each entry: members that are on in the bin before, less one.
+        // For each entry: the number of members that are on in the previous bin, minus one.
         let mut before = vec![0_u8; row * self.needs.len()];
         for (k, &need) in self.needs.iter().enumerate() {
             next.fill(NOWHERE);
@@ -77,7 +79,8 @@ impl Problem<'_> {
             for used in 0..=most {
                 let best = &best[used * count..][..count];
                 let (mut from, mut total) = (0, NOWHERE);
-                // From fewer, each that wakes up has its lead; from more, members go for nothing.
+                // From fewer members, each that wakes up costs the lead; from more, members leave
+                // at no cost.
                 let mut reached = [(NOWHERE, 0); 64];
                 for on in 0..count {
                     total = total.saturating_add(self.lead);
@@ -118,10 +121,10 @@ impl Problem<'_> {
         self.plan(on)
     }
 
-    /// The cheapest plan for a price that overloads `most` bins or fewer.
+    /// Finds the cheapest plan under a price that overloads at most `most` bins.
     #[must_use]
     pub fn solve_by_price(&self, most: u64) -> Plan {
-        // Above this no run of overloaded bins pays.
+        // Above this price no run of overloaded bins pays off.
         let enough = u64::from(self.members) * (self.bin + self.lead) + 1;
         let safe = self.priced(enough);
         if most == 0 {
@@ -144,7 +147,7 @@ impl Problem<'_> {
         best
     }
 
-    /// The cheapest plan if bins may be overloaded for this price.
+    /// Finds the cheapest plan if bins may be overloaded at this price.
     fn priced(&self, price: u64) -> Plan {
         let count = self.members as usize;
         let nowhere: Total = (u128::MAX, u64::MAX);
@@ -152,11 +155,11 @@ impl Problem<'_> {
         if let Some(all) = best.last_mut() {
             *all = (0, 0);
         }
-        // By bin and members that are on in it, less one: those in the bin before.
+        // By bin and members that are on in it, minus one: the number in the previous bin.
         let mut before: Vec<u8> = vec![0; count * self.needs.len()];
         for (k, &need) in self.needs.iter().enumerate() {
             let row = &mut before[k * count..(k + 1) * count];
-            // From more, members go for nothing; from fewer, each has its lead.
+            // From more members, members leave at no cost; from fewer, each costs the lead.
             let (mut from, mut total) = (count - 1, nowhere);
             let mut next = vec![nowhere; count];
             for on in (0..count).rev() {
@@ -196,7 +199,7 @@ impl Problem<'_> {
         self.plan(on)
     }
 
-    /// What a plan comes to.
+    /// Cost and overloaded bins of a plan.
     #[must_use]
     pub fn plan(&self, on: Vec<u32>) -> Plan {
         let mut previous = self.members;

@@ -1,4 +1,4 @@
-//! Two directions of a group and what switches its members, driven without a network.
+//! Two directions of a group and its switching, driven without a network.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -27,7 +27,7 @@ use anabranch_path::{
     queue::{Item, Outcome, reorder::Queue},
 };
 
-/// A controller that was told beforehand.
+/// A controller with predefined decisions.
 #[derive(Debug)]
 pub struct Scripted(pub VecDeque<(Instant, u32)>);
 
@@ -91,7 +91,7 @@ pub struct Arrived {
     pub connection: u32,
     /// Its number among all packets.
     pub number: u32,
-    /// The member that it came over.
+    /// The member that carried it.
     pub member: usize,
 }
 
@@ -103,9 +103,9 @@ pub struct Rig {
     pub arrived: Vec<Arrived>,
     pub dropped: u64,
     pub lost: u64,
-    /// Packets that came to a port that slept.
+    /// Packets that arrived at a sleeping port.
     pub missed: u64,
-    /// Power of each port, as often as it changed: (when, end, port, power).
+    /// Power changes of each port: (time, end, port, power).
     pub powers: Vec<(Instant, usize, usize, PortPower)>,
     coming: BTreeMap<(Instant, u32), Arrived>,
     end: Instant,
@@ -178,12 +178,12 @@ impl Rig {
         self.links[end].members().expect("it is a group")
     }
 
-    /// Sends these packets, in order of time, and goes on to the end.
+    /// Sends these packets, in order of time, and continues to the end.
     pub fn run(&mut self, sent: &[Sent]) {
         self.run_watched(sent, &mut |_| {});
     }
 
-    /// The same, with a look at the rig after every event.
+    /// Like [`Rig::run`]; calls `watch` after every event.
     pub fn run_watched(&mut self, sent: &[Sent], watch: &mut dyn FnMut(&Self)) {
         let mut sent = sent.iter().zip(0..).peekable();
         loop {
@@ -246,7 +246,7 @@ impl Rig {
     }
 
     fn complete(&mut self, end: usize) {
-        // Who sends what, before it is taken out.
+        // Current transmissions, before one is removed.
         let members = self.members(end);
         let sending: Vec<(PacketId, u32, usize)> = (0..members.len())
             .filter_map(|member| match members.load(member) {

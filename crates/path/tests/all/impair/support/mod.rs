@@ -1,4 +1,4 @@
-//! Impairments by themselves, and the statistics that judge them.
+//! Impairments without a link, and the statistics that judge them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use anabranch_core::{
@@ -9,8 +9,8 @@ use anabranch_core::{
 };
 use anabranch_path::impair::{AnyImpairment, Config, Impairment, Verdict, View};
 
-/// How often a right system may fail a test: 1 in 1,000. Seeds are fixed, so that a test that passes
-/// passes for ever.
+/// Standard normal quantile of the level: a right system fails a test with probability 1 in 1,000.
+/// Seeds are fixed, so a test that passes always passes.
 const NORMAL_QUANTILE: f64 = 3.0902;
 
 /// An impairment and its random stream.
@@ -29,14 +29,14 @@ impl Bench {
             index: 0,
         }
     }
-    /// The next packet comes, of 1,500 bytes.
+    /// Judges the next packet, of 1,500 bytes.
     pub fn packet(&mut self, now: Instant) -> Verdict {
         self.sized(now, 1_500)
     }
     pub fn sized(&mut self, now: Instant, size: u32) -> Verdict {
         self.judge(now, size, true)
     }
-    /// The next packet comes, of 1,500 bytes at the start of the run, with or without data.
+    /// Judges the next packet, of 1,500 bytes at the start of the run, with or without data.
     pub fn with_data(&mut self, has_data: bool) -> Verdict {
         self.judge(Instant::START, 1_500, has_data)
     }
@@ -53,13 +53,13 @@ impl Bench {
     }
 }
 
-/// From JSON, as a scenario file's table is read.
+/// Parses a configuration from JSON, as a scenario file's table.
 pub fn config(kind: &str, params: serde_json::Value) -> Config {
     let table = std::iter::once((kind.to_owned(), params)).collect();
     serde_json::from_value(serde_json::Value::Object(table)).expect("it is one")
 }
 
-/// What becomes of `n` packets that come 1 ms after each other.
+/// Verdicts for `n` packets at intervals of 1 ms.
 pub fn verdicts(config: &Config, seed: u64, n: usize) -> Vec<Verdict> {
     let mut bench = Bench::new(config, seed);
     (0..n)
@@ -67,7 +67,7 @@ pub fn verdicts(config: &Config, seed: u64, n: usize) -> Vec<Verdict> {
         .collect()
 }
 
-/// Which of `n` packets are lost.
+/// Whether each of `n` packets is lost.
 pub fn losses(config: &Config, seed: u64, n: usize) -> Vec<bool> {
     verdicts(config, seed, n)
         .into_iter()
@@ -80,7 +80,7 @@ pub fn delays(config: &Config, seed: u64, n: usize) -> Vec<Duration> {
     verdicts(config, seed, n).into_iter().map(late).collect()
 }
 
-/// By how much a verdict delays a packet.
+/// Delay of a verdict.
 pub fn late(verdict: Verdict) -> Duration {
     match verdict {
         Verdict::Pass => Duration::ZERO,
@@ -89,7 +89,7 @@ pub fn late(verdict: Verdict) -> Duration {
     }
 }
 
-/// Lengths of the runs of equal values that have both ends: of `true`, then of `false`.
+/// Lengths of the complete runs of equal values: of `true`, then of `false`.
 pub fn runs(values: &[bool]) -> [Vec<usize>; 2] {
     let mut runs = [Vec::new(), Vec::new()];
     let chunks: Vec<_> = values.chunk_by(|a, b| a == b).collect();
@@ -99,10 +99,10 @@ pub fn runs(values: &[bool]) -> [Vec<usize>; 2] {
     runs
 }
 
-/// Pearson's chi-square test: whether the counts fit the probabilities.
+/// Pearson's chi-square test: returns whether the counts fit the probabilities.
 ///
 /// # Panics
-/// If a cell's expectation is below 5, where the test does not hold.
+/// If a cell's expectation is below 5, because the test does not hold then.
 pub fn fits(observed: &[usize], probabilities: &[f64]) -> bool {
     assert_eq!(observed.len(), probabilities.len());
     let total: f64 = probabilities.iter().sum();
@@ -118,16 +118,17 @@ pub fn fits(observed: &[usize], probabilities: &[f64]) -> bool {
             off * off / expected
         })
         .sum();
-    // Wilson and Hilferty (1931): the cube root of chi-square over its degrees of freedom is normal.
+    // Wilson and Hilferty (1931): the cube root of chi-square over its degrees of freedom is
+    // normal.
     let freedom = (observed.len() - 1) as f64;
     let spread = 2.0 / (9.0 * freedom);
     statistic <= freedom * math::cube(1.0 - spread + NORMAL_QUANTILE * spread.sqrt())
 }
 
-/// Whether positive lengths are geometric, each length ended with probability `end`.
+/// Whether positive lengths are geometric: each length ends with probability `end`.
 pub fn are_geometric(lengths: &[usize], end: f64) -> bool {
     let n = lengths.len() as f64;
-    // As many cells as have ten expected; the last takes what is longer.
+    // Cells with at least ten expected values; the last takes all longer lengths.
     let mut probabilities = Vec::new();
     let mut rest = 1.0;
     while rest * end * n >= 10.0 && rest * (1.0 - end) * n >= 10.0 && probabilities.len() < 40 {
@@ -142,8 +143,8 @@ pub fn are_geometric(lengths: &[usize], end: f64) -> bool {
     fits(&observed, &probabilities)
 }
 
-/// Whether delays follow a distribution, given by its quantile function in seconds: 20 cells of the same
-/// probability.
+/// Whether delays follow a distribution, given by its quantile function in seconds: 20 cells of
+/// equal probability.
 pub fn follow(delays: &[Duration], quantile: impl Fn(f64) -> f64) -> bool {
     const CELLS: usize = 20;
     let mut observed = [0; CELLS];
@@ -156,8 +157,9 @@ pub fn follow(delays: &[Duration], quantile: impl Fn(f64) -> f64) -> bool {
     fits(&observed, &[1.0 / CELLS as f64; CELLS])
 }
 
-/// Whether a count is as many standard deviations from its expectation as a right system's at most.
+/// Whether a count is within the number of standard deviations of its expectation that a right
+/// system keeps.
 pub fn is_near(count: f64, expected: f64, variance: f64) -> bool {
-    // Both sides: the quantile of half the level is 3.2905.
+    // Two-sided: the quantile of half the level is 3.2905.
     (count - expected).abs() <= 3.2905 * variance.sqrt()
 }

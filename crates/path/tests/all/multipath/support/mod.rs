@@ -1,4 +1,4 @@
-//! A pair of gateways on bytes, the routes between them, and what must be true of every restorer.
+//! A pair of gateways on bytes, the routes between them, and the laws of every restorer.
 
 pub mod naive;
 
@@ -24,26 +24,26 @@ use anabranch_path::{
 use anabranch_tcp::{Flags, Segment};
 use proptest::prelude::*;
 
-/// A packet in flight, and what the network does to it. Times in microseconds.
+/// A packet in flight, and the network's effects on it. Times in microseconds.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub flow: u32,
     pub len: u32,
-    /// Since the packet before.
+    /// Time since the previous packet.
     pub pause: u64,
-    /// How long its route takes, besides what all of its packets take; `None` if it is lost.
+    /// Delay in addition to its route's delay; `None` if it is lost.
     pub delay: Option<u64>,
-    /// A copy follows so much later.
+    /// A copy follows after this time.
     pub copy: Option<u64>,
-    /// It carries what the flow's last packet did.
+    /// It repeats the contents of the flow's last packet.
     pub again: bool,
 }
 
-/// What is tried.
+/// A trial.
 #[derive(Debug, Clone)]
 pub struct Trial {
     pub routes: usize,
-    /// Each route's own delay, in microseconds.
+    /// Delay of each route, in microseconds.
     pub delays: Vec<u64>,
     /// Routes keep their order.
     pub fifo: bool,
@@ -89,45 +89,45 @@ pub fn trials() -> impl Strategy<Value = Trial> {
         })
 }
 
-/// By what packets are in order.
+/// Criterion of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// The tunnel's numbers, of datagrams.
+    /// The tunnel's numbers, for datagrams.
     Tunnel,
-    /// The tunnel's numbers, of TCP: packets may pass a gap.
+    /// The tunnel's numbers, for TCP: packets may pass a gap.
     TunnelOfTcp,
-    /// TCP's.
+    /// TCP sequence numbers.
     Tcp,
 }
 
-/// What a restorer promises.
+/// Guarantees of a restorer.
 #[derive(Debug, Clone, Copy)]
 pub struct Promise {
     pub order: Order,
-    /// Nothing waits longer.
+    /// Maximum waiting time.
     pub wait: Duration,
-    /// No more packets wait at once.
+    /// Maximum number of packets that wait at once.
     pub memory: u64,
 }
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Debug)]
 pub struct Outcome {
     pub report: RestoreReport,
-    /// Of each packet that went on: when, its flow, its number there.
+    /// Released packets: time, flow, and number in the flow.
     pub out: Vec<(Instant, u32, u32)>,
 }
 
 const NONE_YET: Window = Window::new(Instant::START, Instant::from_millis(1_000_000));
 
-/// Where a packet stands, and when what of it arrived.
+/// Position of a packet in its flow: start and end.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     at: u64,
     end: u64,
 }
 
-/// Sends everything through, and checks that the promise is kept.
+/// Sends all packets through and checks the guarantees.
 pub fn run(trial: &Trial, restore: AnyRestore, promise: Promise) -> Result<Outcome, String> {
     let header = promise.order != Order::Tcp;
     let peers = [(); 2].map(|()| header.then(|| Peer::new(trial.routes)));
@@ -161,7 +161,7 @@ pub fn run(trial: &Trial, restore: AnyRestore, promise: Promise) -> Result<Outco
 type Arrivals = Vec<(Instant, u32, Held<Octets>)>;
 type Places = BTreeMap<(u32, u32), (Known, Octets)>;
 
-/// A connection of TCP sends nothing until its SYN has arrived.
+/// Opening steps: a TCP connection sends nothing until its SYN has arrived.
 fn opening(trial: &Trial, order: Order) -> Vec<Step> {
     if order != Order::Tcp {
         return Vec::new();
@@ -176,12 +176,12 @@ fn opening(trial: &Trial, order: Order) -> Vec<Step> {
         again: false,
     };
     let mut all: Vec<Step> = flows.into_iter().map(syn).collect();
-    // Nobody's: it only lets time pass.
+    // A step of an unused flow, which only lets time pass.
     all.push(syn(u32::MAX));
     all
 }
 
-/// What arrives at the exit, in order, and what was sent.
+/// Arrivals at the exit in order, and the packets sent.
 fn send(trial: &Trial, entrance: &mut Entrance<Octets>, order: Order) -> (Arrivals, Places) {
     let mut now = Instant::from_millis(1);
     let mut known = Places::new();
@@ -236,7 +236,8 @@ fn send(trial: &Trial, entrance: &mut Entrance<Octets>, order: Order) -> (Arriva
         entrance.on_packet(now, packet, &mut out);
         for (port, mut packet, _) in out.drain() {
             let route = usize::from(port.expect("an entrance names a port"));
-            // Whether what is lost could be asked for, as it comes: nobody sends it again here.
+            // Sets arbitrarily whether lost packets can be requested; no packet is retransmitted
+            // here.
             packet.tunnel.kept = step.len % 2 == 1;
             let copies = [step.delay, step.delay.and(step.copy)];
             let mut at = now + Duration::from_micros(trial.delays[route]);
@@ -255,22 +256,22 @@ fn send(trial: &Trial, entrance: &mut Entrance<Octets>, order: Order) -> (Arriva
     (arrivals, known)
 }
 
-/// The laws, kept while packets go through.
+/// Laws, checked while packets pass.
 struct Ledger<'a> {
     promise: Promise,
     known: &'a Places,
-    /// When what is held arrived, by flow, place and number.
+    /// Arrival times of held packets, by flow, position and number.
     held: BTreeMap<(u32, u64, u32), Vec<Instant>>,
-    /// By flow: the place that is due.
+    /// Next position of each flow.
     next: BTreeMap<u32, u64>,
-    /// By packet: how often it arrived and went on.
+    /// Number of arrivals and releases of each packet.
     counts: BTreeMap<(u32, u32), (u64, u64)>,
     skipped: u64,
     out: Vec<(Instant, u32, u32)>,
 }
 
 impl Ledger<'_> {
-    /// Whether it is the first of its kind.
+    /// Records an arrival; returns whether it counts as new.
     fn arrives(&mut self, now: Instant, flow: u32, index: u32) -> bool {
         let (arrived, _) = self.counts.entry((flow, index)).or_default();
         *arrived += 1;
@@ -321,12 +322,12 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// The place with which a flow begins.
+    /// First position of a flow.
     fn first(&self, flow: u32) -> u64 {
         self.known[&(flow, 0)].0.at
     }
 
-    /// After every call: what is due is not held, and not too much is.
+    /// Checks after every call that no packet that is due is held, and that the memory is bounded.
     fn settled(&self) -> Result<(), String> {
         let in_order = self.promise.order != Order::TunnelOfTcp;
         for (flow, at, index) in self.held.keys().filter(|_| in_order) {
@@ -367,7 +368,7 @@ fn receive(
         match (next, due) {
             (None, None) => break,
             (next, Some(due)) if next.is_none_or(|next| due < next) => {
-                // A timer that never comes would be a stall.
+                // A timer that never expires would be a stall.
                 if due.saturating_since(now) > Duration::from_secs(100) {
                     return Err(format!("a timer stands at {due:?}"));
                 }
@@ -402,7 +403,7 @@ fn receive(
         copies
     };
     if promise.order == Order::TunnelOfTcp {
-        // What passes a gap looks like one that was given up.
+        // Packets that pass a gap look like an abandoned gap.
         ledger.skipped = report.gaps_given_up;
     }
     let checks = [

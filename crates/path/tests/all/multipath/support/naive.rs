@@ -1,4 +1,4 @@
-//! A restorer without care for speed, right or wrong in one respect.
+//! A restorer that is not optimized for speed, right or wrong in one respect.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use anabranch_core::{
 };
 use anabranch_path::multipath::restore::{Arrived, Restore};
 
-/// What it does wrong.
+/// Fault of the restorer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     None,
-    /// Releases what has waited in the order of arrival.
+    /// Releases waiting packets in the order of arrival.
     Hasty,
     /// Keeps all flows in one order.
     OneOrder,
     /// Has no timer.
     Stalls,
-    /// Waits twice as long as it may.
+    /// Waits twice as long as allowed.
     Slow,
-    /// Holds as much as comes.
+    /// Has unlimited memory.
     Greedy,
-    /// Forgets what comes late.
+    /// Drops late packets.
     Forgets,
-    /// Releases what comes late twice.
+    /// Releases late packets twice.
     Doubles,
-    /// Does not say that it gave up.
+    /// Does not report abandoned gaps.
     Silent,
 }
 
@@ -37,7 +37,7 @@ pub struct Naive {
     limit: Duration,
     memory: usize,
     next: BTreeMap<u32, u64>,
-    /// By flow and place; when it arrived.
+    /// Packets and arrival times, by flow and position.
     held: BTreeMap<(u32, u64), (PacketId, Instant)>,
     arrived: u64,
     gaps: u64,
@@ -68,7 +68,7 @@ impl Naive {
         }
     }
 
-    /// Everything of a flow up to this place goes.
+    /// Releases all packets of a flow up to this position.
     fn give_up(&mut self, flow: u32, at: u64, released: &mut Vec<PacketId>) {
         let from = released.len();
         while let Some((&(_, first), _)) = self.held.range((flow, 0)..=(flow, at)).next() {

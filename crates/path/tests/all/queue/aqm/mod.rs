@@ -17,7 +17,7 @@ pub struct Arrival {
     pub ecn: Ecn,
 }
 
-/// What became of a packet, by its number among the arrivals.
+/// Outcome of a packet, by its number among the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Sent,
@@ -32,7 +32,7 @@ pub struct Event {
     pub connection: u32,
     pub size: u32,
     pub fate: Fate,
-    /// How long it has been there.
+    /// Time since its arrival.
     pub sojourn: Duration,
     pub ecn: Ecn,
 }
@@ -45,7 +45,7 @@ pub fn us(us: u64) -> Instant {
     Instant::START + Duration::from_micros(us)
 }
 
-/// Packets of 1,500 bytes of connection 0, not ECN-capable.
+/// A packet of 1,500 bytes of connection 0, not ECN-capable.
 pub fn packet(at: Instant) -> Arrival {
     Arrival {
         at,
@@ -68,7 +68,7 @@ pub fn build(config: &Config) -> anabranch_path::queue::Discipline {
     })
 }
 
-/// One queue and the link behind it.
+/// A queue and its link.
 pub struct Link<Q> {
     pub queue: Q,
     rate: Rate,
@@ -123,14 +123,14 @@ impl<Q: QueueDiscipline> Link<Q> {
         });
     }
 
-    /// The packet's transmission begins.
+    /// Starts the transmission of a packet.
     fn send(&mut self, at: Instant, item: &Item) {
         self.log(at, item, Fate::Sent);
         let bytes = anabranch_core::units::Bytes::new(u64::from(item.size));
         self.busy_until = Some(at + bytes / self.rate);
     }
 
-    /// Sends what waits until `end`; what ends exactly then is done.
+    /// Sends waiting packets until `end`; transmissions that end exactly then are complete.
     pub fn run_until(&mut self, end: Instant, seen: &mut impl FnMut(Instant, &Q)) {
         while let Some(free) = self.busy_until
             && free <= end

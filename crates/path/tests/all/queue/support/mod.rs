@@ -1,4 +1,4 @@
-//! A queue alone behind a server of a constant rate, with every call checked against a ledger.
+//! A queue with a server of a constant rate; every call is checked against a ledger.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod scripted;
@@ -14,7 +14,7 @@ use anabranch_path::queue::{
     Config, Discipline, Init, Item, Outcome, QueueContext, QueueDiscipline,
 };
 
-/// The flows of the run: the connections of a script are theirs, number by number.
+/// Flows of the run: connection numbers of a script are mapped to them.
 pub const FLOWS: [&str; 4] = ["cubic/0", "cubic/1", "compound", "video"];
 
 pub fn flow_names() -> Vec<String> {
@@ -33,7 +33,7 @@ pub enum Op {
     },
     /// The limit changes.
     SetLimit(Limit),
-    /// The link's rate changes; the packet being sent is not touched.
+    /// The link's rate changes; the packet in transmission is not affected.
     SetRate(Option<Rate>),
 }
 
@@ -57,38 +57,39 @@ pub fn arrive_capable(gap: Duration, size: u32, connection: u32) -> Op {
     }
 }
 
-/// What became of a packet.
+/// Outcome of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fate {
     pub connection: u32,
     /// Its ECN field when it arrived.
     pub ecn: Ecn,
     pub arrived: Instant,
-    /// When it went into service; `None` if it was dropped or still waits.
+    /// Start of service; `None` if it was dropped or still waits.
     pub sent: Option<Instant>,
     pub dropped: Option<Instant>,
     pub marked: bool,
 }
 
-/// How the queue is called.
+/// Conventions for calls of the queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Calls {
     pub rate: Option<Rate>,
     pub seed: u64,
-    /// [`QueueDiscipline::pass`] on an idle link; otherwise what its default does.
+    /// Uses [`QueueDiscipline::pass`] on an idle link; otherwise enqueue and dequeue as its default
+    /// does.
     pub passes: bool,
-    /// A packet of this size is always held outside the discipline while it stores something.
+    /// Size of a packet held outside the discipline while the discipline is not empty.
     pub held_bytes: Option<u64>,
-    /// What the discipline may hold at the start.
+    /// Limit of the discipline at the start.
     pub limit: Option<Limit>,
-    /// Packets leave in the order in which they came, not only those of one connection.
+    /// All packets leave in order of arrival, not only packets of one connection.
     pub fifo: bool,
-    /// Packets of one connection whose ECN fields differ may overtake one another.
+    /// Packets of one connection with different ECN fields may overtake one another.
     pub separates_ecn: bool,
 }
 
 impl Calls {
-    /// As the link calls a queue of `config`.
+    /// Conventions of a link with a queue of `config`.
     pub fn of(config: &Config, rate: Option<Rate>) -> Self {
         Self {
             rate,
@@ -102,7 +103,7 @@ impl Calls {
     }
 }
 
-/// How much waits, and what is held beside it.
+/// Backlog of the queue, and packets held elsewhere.
 #[derive(Debug, Clone, Copy)]
 struct Weight {
     packets: u64,
@@ -111,7 +112,7 @@ struct Weight {
     held_bytes: u64,
 }
 
-/// More than anything that is: no limit is looked at.
+/// A backlog above any other: disables the check of the limit.
 const ANY: Weight = Weight {
     packets: u64::MAX,
     bytes: u64::MAX,
@@ -119,7 +120,7 @@ const ANY: Weight = Weight {
     held_bytes: 0,
 };
 
-/// A queue at work, its server, and the ledger.
+/// A queue, its server, and the ledger.
 #[derive(Debug)]
 pub struct Bench {
     pub queue: Discipline,
@@ -127,13 +128,13 @@ pub struct Bench {
     now: Instant,
     rate: Option<Rate>,
     busy_until: Instant,
-    /// Told since the link became idle.
+    /// Whether the queue has been notified since the link became idle.
     told: bool,
     limit: Option<Limit>,
-    /// What the ledger says is waiting, by number of arrival.
+    /// Waiting packets according to the ledger, by number of arrival.
     waiting: BTreeMap<u32, Item>,
     pub fates: Vec<Fate>,
-    /// The last of each connection, and of all, that were sent.
+    /// Last packets sent: of each connection, and of all.
     last_sent: BTreeMap<(u32, u8), u32>,
     last_of_all: Option<u32>,
 }
@@ -155,7 +156,7 @@ impl Bench {
         }
     }
 
-    /// A queue of these parameters behind a server of this rate.
+    /// Creates a queue of these parameters with a server of this rate.
     pub fn of(config: &Config, rate: Option<Rate>) -> Self {
         let flows = flow_names();
         let queue = config.build(&Init {
@@ -166,10 +167,10 @@ impl Bench {
         Self::new(queue, Calls::of(config, rate))
     }
 
-    /// Carries a script out and sends what is left.
+    /// Runs a script and sends the remaining packets.
     ///
     /// # Errors
-    /// With the first law that the queue broke.
+    /// Names the first law that the queue broke.
     pub fn run(mut self, script: &[Op]) -> Result<Vec<Fate>, String> {
         for &op in script {
             self.step(op)?;
@@ -182,7 +183,7 @@ impl Bench {
     }
 
     /// # Errors
-    /// With the first law that the queue broke.
+    /// Names the first law that the queue broke.
     pub fn step(&mut self, op: Op) -> Result<(), String> {
         match op {
             Op::Arrive {
@@ -210,7 +211,7 @@ impl Bench {
         }
     }
 
-    /// Packets that wait, by the ledger.
+    /// Number of waiting packets according to the ledger.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -259,7 +260,7 @@ impl Bench {
         self.check_store(before)
     }
 
-    /// Sends what can be sent before `end`.
+    /// Sends all packets that can be sent before `end`.
     fn serve_until(&mut self, end: Instant) -> Result<(), String> {
         while self.busy_until < end && !self.queue.is_empty() {
             self.now = self.now.max(self.busy_until);
@@ -275,7 +276,7 @@ impl Bench {
             self.told = true;
             let present = self.now;
             self.now = self.busy_until;
-            // What it decides then is none of a packet's business.
+            // Decisions of this call concern no packet.
             let _ = self.call(QueueDiscipline::ran_out);
             self.now = present;
         }
@@ -289,7 +290,7 @@ impl Bench {
         }
     }
 
-    /// A packet goes into service.
+    /// Starts the service of a packet.
     fn send(&mut self, item: Item) -> Result<(), String> {
         let number = item.order;
         let Some(known) = self.waiting.remove(&number) else {
@@ -392,7 +393,8 @@ impl Bench {
         }
     }
 
-    /// The discipline and the ledger agree, and the limit holds, unless as much waited `before`.
+    /// Checks that discipline and ledger agree and that the limit holds, unless the backlog was as
+    /// large `before`.
     fn check_store(&self, before: Weight) -> Result<(), String> {
         let Weight { packets, bytes, .. } = self.weight();
         let said = self.queue.len();

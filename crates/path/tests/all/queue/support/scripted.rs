@@ -1,7 +1,7 @@
-//! A queue whose average is under control, and what chance may do.
+//! A queue with a controlled average, and tests of random results.
 //!
-//! Every packet that gets in is taken out at once, and what waits is packets held elsewhere: with a weight
-//! of 1 the average is what is held, to the digit.
+//! Every accepted packet is dequeued at once, and the backlog consists of packets held elsewhere:
+//! with a weight of 1 the average equals the held packets exactly.
 
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
@@ -35,7 +35,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// A full packet of the first flow, where so many are held.
+    /// A full packet of the first flow, with `held_packets` packets held.
     pub fn at_length(held_packets: u32) -> Self {
         Self {
             at: Instant::START,
@@ -71,7 +71,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Behind a link of this rate.
+    /// Creates the queue for a link of this rate.
     pub fn behind(config: &Config, rate: Option<Rate>) -> Self {
         let flows = flow_names();
         let mut scripted = Self {
@@ -83,7 +83,7 @@ impl Scripted {
             stream: Stream::new(1, "link.test.forward"),
             arrivals: 0,
         };
-        // From here on the link is busy.
+        // The link is busy from here on.
         scripted.offer(Arrival::at_length(0));
         scripted
     }
@@ -146,7 +146,7 @@ impl Scripted {
         }
     }
 
-    /// How many of `n` such arrivals are dropped.
+    /// Number of drops among `n` such arrivals.
     pub fn drops(&mut self, n: u32, arrival: Arrival) -> u32 {
         let mut dropped = 0;
         for _ in 0..n {
@@ -155,7 +155,7 @@ impl Scripted {
         dropped
     }
 
-    /// How many arrivals there are from one drop to the next, `n` times.
+    /// Numbers of arrivals from one drop to the next, `n` times.
     pub fn gaps(&mut self, n: usize, arrival: Arrival) -> Vec<u32> {
         let mut gaps = Vec::with_capacity(n);
         let mut gap = 0;
@@ -170,7 +170,7 @@ impl Scripted {
     }
 }
 
-/// RED of these parameters, the average being the present length.
+/// RED with these parameters, whose average is the current length.
 pub fn config(name: &str, mut params: Value) -> Config {
     let mut all = json!({ "weight": 1.0 });
     let table = all.as_object_mut().expect("it is one");
@@ -184,8 +184,8 @@ pub fn red(params: Value) -> Scripted {
     Scripted::new(&config("red", params))
 }
 
-/// Whether `k` of `n` can have happened with probability `p` each: within five standard deviations, which
-/// one right system in 1.7 million exceeds.
+/// Whether `k` of `n` are plausible with probability `p` each: within five standard deviations,
+/// which one in 1.7 million right systems exceeds.
 pub fn binomial(k: u32, n: u32, p: f64) -> Result<(), String> {
     let mean = f64::from(n) * p;
     let deviation = (mean * (1.0 - p)).sqrt();
@@ -198,8 +198,8 @@ pub fn binomial(k: u32, n: u32, p: f64) -> Result<(), String> {
     }
 }
 
-/// Whether gaps can have this distribution, `shares[k]` being that of k + 1: Pearson's χ², which exceeds the bound in
-/// one right system of a million (Wilson and Hilferty's approximation).
+/// Whether gaps fit this distribution, where `shares[k]` is the probability of k + 1: Pearson's χ²,
+/// with a bound that one in a million right systems exceeds (Wilson and Hilferty's approximation).
 pub fn chi_square(gaps: &[u32], shares: &[f64]) -> Result<(), String> {
     let mut counts = vec![0_u32; shares.len()];
     for &gap in gaps {
