@@ -1,9 +1,10 @@
-"""Check what has changed: formatting, lints and unit tests of the crates and Python files concerned.
+"""Check the changed files: formatting, lints and unit tests of the crates and Python files concerned.
 
-    python tools/check_changed.py          what differs from the last commit; without changes, the last commit itself
-    python tools/check_changed.py REV      what differs from REV
+    python tools/check_changed.py          changes since the last commit; if there are none, the last commit itself
+    python tools/check_changed.py REV      changes since REV
 
-The whole of it is `make test` and `make lint`. A change of `Cargo.toml` or `pyproject.toml` is not narrowed down.
+`make test` and `make lint` check everything. A change of `Cargo.toml` or `pyproject.toml` selects
+no crate or file.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def changed(revision: str | None) -> list[Path]:
-    """The files that differ and still exist."""
+    """The changed files that still exist."""
     if revision is None:
         names = _git("diff", "--name-only", "HEAD") + _git("ls-files", "--others", "--exclude-standard")
         if not names:
@@ -27,13 +28,13 @@ def changed(revision: str | None) -> list[Path]:
 
 
 def crates(files: list[Path]) -> list[str]:
-    """The packages of the workspace that the files are of."""
+    """The workspace packages to which the files belong."""
     folders = dict.fromkeys(file.parts[1] for file in files if file.parts[0] == "crates" and len(file.parts) > 2)
     return [folder if folder == "anabranch" else f"anabranch-{folder}" for folder in folders]
 
 
 def commands(files: list[Path]) -> list[list[str]]:
-    """What is run, in this order; the first that fails ends it."""
+    """The commands to run, in order; the first failure ends the check."""
     rust = [str(file) for file in files if file.suffix == ".rs"]
     python = [str(file) for file in files if file.suffix == ".py"]
     tests = [name for name in python if Path(name).name.startswith("test_") and not name.startswith("tests/live")]
@@ -56,14 +57,14 @@ def commands(files: list[Path]) -> list[list[str]]:
         )
     if tests:
         if packages:
-            # The engine of the change.
+            # Rebuild the engine from the changed sources.
             steps.append(["tools/bootstrap", "dev"])
         steps.append(["python", "-m", "pytest", "-m", "not slow and not long", *tests])
     return steps
 
 
 def main() -> int:
-    """Run the checks; the exit status is that of the first that fails."""
+    """Run the checks; the exit status is that of the first failure."""
     files = changed(sys.argv[1] if len(sys.argv) > 1 else None)
     steps = commands(files)
     print(f"{len(files)} files changed, {len(steps)} checks")

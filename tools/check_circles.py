@@ -1,6 +1,7 @@
 """Check that no crate has import circles across its modules and folders.
 
-Inside a folder modules may know each other; two folders, or a folder and a module beside it, may not.
+Modules of one folder may import each other. Two folders, or a folder and a module at the same
+level, may not.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _items(text: str) -> Iterator[str]:
 
 
 def imports(source: Path) -> Mapping[str, set[str]]:
-    """By module or folder at the top of a crate's ``src``: those that it knows."""
+    """The imports of each module or folder at the top of a crate's ``src``."""
     tops = {path.stem for path in source.iterdir()} - {"lib", "main"}
     known: dict[str, set[str]] = {top: set() for top in tops}
     for file in source.rglob("*.rs"):
@@ -63,7 +64,7 @@ def imports(source: Path) -> Mapping[str, set[str]]:
 
 
 def circles(known: Mapping[str, set[str]]) -> list[list[str]]:
-    """The groups of modules that know each other round about."""
+    """The groups of modules that import each other directly or through others."""
 
     def reached(begin: str) -> set[str]:
         found: set[str] = set()

@@ -1,9 +1,9 @@
 """Check that the crates keep to their layers and the engine to its rules.
 
-A crate may depend only on the crates of the layers before it, the engine's crates forbid unsafe
-code, and their sources name no clock, no I/O, no thread, no hash map and none of the standard
-library's transcendental functions. Clippy holds the second half too; this check also sees code
-that is compiled out, and cannot be switched off by an attribute.
+A crate may depend only on the crates of lower layers. The engine's crates forbid unsafe code. Their
+sources use no clock, I/O, threads, hash maps or transcendental functions of the standard library.
+Clippy enforces the rules for sources too; this check also covers code that is compiled out, and no
+attribute can disable it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ _TCP = _CONGESTION | {"anabranch-congestion"}
 _FEC = _TCP | {"anabranch-tcp"}
 _PATH = _FEC | {"anabranch-fec"}
 _SCENARIO = _PATH | {"anabranch-path"}
-# Captures are read by workloads (replays) and by what analyses them.
+# Workloads (replays) and the analysis read captures.
 _ENGINE = _SCENARIO | {"anabranch-capture", "anabranch-document", "anabranch-scenario"}
-# The tunnel's core knows queues, codes and addresses; the simulator and the daemon are its two shells.
+# The tunnel's core depends on queues, codes and addresses; the simulator and the daemon are its two
+# shells.
 _GATEWAY = frozenset({"anabranch-core", "anabranch-fec", "anabranch-path"})
-# Files are opened outside the engine; their errors have the words of the core.
+# Files are opened outside the engine; their errors use the wording of the core.
 _SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}
 _DIAGNOSE = frozenset({"anabranch-core", "anabranch-capture"})
 
-# What each crate may know of the workspace. The live engine and the gateway do not know each other; the façade
-# gathers what there is.
+# The workspace crates on which each crate may depend. The live engine and the gateway do not depend
+# on each other; the façade combines all crates.
 ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-core": frozenset(),
     "anabranch-congestion": _CONGESTION,
@@ -51,9 +52,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-script": _SCENARIO,
     # Its tests run scenarios.
     "anabranch-bpf": _SHELL,
-    # `anabranch-bpf` opens it at run time.
+    # `anabranch-bpf` loads it at run time.
     "anabranch-loader": frozenset(),
-    # The behaviour scripts drive the kernel too.
+    # Behaviour scripts also drive the kernel.
     "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},
     "anabranch-gateway": _GATEWAY,
     "anabranch-gatewayd": frozenset({"anabranch-core", "anabranch-document", "anabranch-files", "anabranch-gateway"}),
@@ -62,7 +63,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-bench": _FACADE | {"anabranch"},
 }
 
-# The crates that the engine's rules hold for, by their folder.
+# The crates to which the engine's rules apply, by folder.
 ENGINE = ("core", "congestion", "tcp", "fec", "path", "document", "scenario", "engine", "gateway", "script")
 
 # The crates that may hold unsafe code.
@@ -83,8 +84,8 @@ _BANNED_PATHS = {
     "std::hash::RandomState": "differs from run to run",
 }
 
-# Types of other modules that may share a banned one's last name (the engine has an `Instant` of its
-# own) are told apart by their path; these names have no other meaning.
+# Other modules may have types with the last name of a banned one (the engine has its own
+# `Instant`), so those are distinguished by path. These names have no other meaning.
 _BANNED_WORDS = {
     "HashMap": "its iteration order is not part of the model",
     "HashSet": "its iteration order is not part of the model",
@@ -137,7 +138,7 @@ _TOKENS = re.compile(
 
 @dataclass(frozen=True)
 class Finding:
-    """One broken rule, where it is and why it is a rule."""
+    """A broken rule, its location and the reason for the rule."""
 
     where: str
     what: str
@@ -147,7 +148,7 @@ class Finding:
 
 
 def check_edges(metadata: Mapping[str, Any]) -> list[Finding]:
-    """Compare the workspace's own dependencies, of every kind, with the layers."""
+    """Compare the dependencies of each kind inside the workspace with the layers."""
     findings = []
     members = {package["name"] for package in metadata["packages"]}
     for package in metadata["packages"]:
@@ -164,7 +165,7 @@ def check_edges(metadata: Mapping[str, Any]) -> list[Finding]:
 
 
 def blank(source: str) -> str:
-    """Replace comments and literals by blanks, keeping every line where it is."""
+    """Replace comments and literals by blanks; lines keep their numbers."""
     out: list[str] = []
     position = 0
     while match := _TOKENS.search(source, position):
@@ -215,7 +216,7 @@ def _expand(tree: str) -> Iterator[str]:
 
 
 def check_source(source: str, where: str) -> list[Finding]:
-    """Look for what the engine's sources may not name."""
+    """Find names that the engine's sources may not use."""
     code = blank(source)
     findings = []
     for line, path in imports(code):
@@ -251,7 +252,7 @@ def check_forbid(metadata: Mapping[str, Any], root: Path) -> list[Finding]:
 
 
 def check_sources(root: Path, crates: Sequence[str] = ENGINE) -> tuple[int, list[Finding]]:
-    """Check every source file of the engine's crates; return how many there are, and the findings."""
+    """Check every source file of the engine's crates; return their number, and the findings."""
     files = [file for crate in crates for file in sorted((root / "crates" / crate / "src").rglob("*.rs"))]
     findings = []
     for file in files:

@@ -1,8 +1,8 @@
 """Check that no lock file holds a download address.
 
-A lock file names versions and hashes. An address in it would tie everyone to the index of whoever
-made it. The one exception is the fixed identifier by which Cargo.lock names the public registry:
-Cargo writes the same identifier whatever mirror is configured.
+A lock file names versions and hashes. An address in it would tie every user to the index of its
+author. The one exception is the fixed identifier by which Cargo.lock names the public registry:
+Cargo writes the same identifier for any configured mirror.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CARGO_IDENTIFIER = 'source = "registry+https://github.com/rust-lang/crates.io-i
 
 
 def is_lock(path: str) -> bool:
-    """Say whether a path names a lock file."""
+    """Whether a path names a lock file."""
     return _LOCK_NAME.search(path.rsplit("/", 1)[-1]) is not None
 
 
@@ -31,14 +31,14 @@ def addresses(path: str, text: str) -> list[str]:
     for number, line in enumerate(text.splitlines(), 1):
         if path.endswith("Cargo.lock") and line.strip() == _CARGO_IDENTIFIER:
             continue
-        # The host may be private: say where it is, not what it is.
+        # The host may be private, so the message gives the line and not the address.
         if _ADDRESS.search(line) or _INDEX_OPTION.match(line):
             found.append(f"{path}:{number}: holds a download address")
     return found
 
 
 def main() -> int:
-    """Check every lock file that Git tracks, or would on the next add."""
+    """Check every lock file that Git tracks or would add."""
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

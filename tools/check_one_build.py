@@ -2,8 +2,9 @@
 
     python tools/check_one_build.py
 
-A crate that the tests want with one feature more is compiled twice, with all that depends on it. Exit status 1 and a
-line for each such crate; `crates/py/Cargo.toml` lists the features that make them equal.
+If the tests need a crate with an additional feature, the crate and everything that depends on it
+are compiled twice. The check prints a line for each such crate and has exit status 1.
+`crates/py/Cargo.toml` lists the features that make both builds equal.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 
 Crate = tuple[str, str]
-"""Name and version, and the level of optimization, which differs between target and build scripts."""
+"""Name, version and level of optimization, which differs between target and build scripts."""
 
 
 def features(graph: Mapping[str, Any]) -> dict[Crate, set[tuple[str, ...]]]:
@@ -35,7 +36,7 @@ def features(graph: Mapping[str, Any]) -> dict[Crate, set[tuple[str, ...]]]:
 def differences(
     engine: Mapping[Crate, set[tuple[str, ...]]], tests: Mapping[Crate, set[tuple[str, ...]]]
 ) -> Iterable[str]:
-    """A line for each crate of both whose features differ."""
+    """A line for each crate that both graphs build with different features."""
     for crate in sorted(engine.keys() & tests.keys()):
         if engine[crate] != tests[crate]:
             ours, theirs = ({feature for each in side[crate] for feature in each} for side in (engine, tests))
@@ -43,7 +44,7 @@ def differences(
 
 
 def unit_graph(*arguments: str) -> Mapping[str, Any]:
-    """The unit graph of a command of cargo's, with the profile of `make demo`."""
+    """The unit graph of a cargo command, with the profile of `make demo`."""
     command = ["cargo", *arguments, "--profile", "release", "--locked", "--unit-graph", "-Z", "unstable-options"]
     environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
@@ -52,7 +53,7 @@ def unit_graph(*arguments: str) -> Mapping[str, Any]:
 
 
 def main() -> int:
-    """Print the differences; the exit status is 1 where there are any."""
+    """Print the differences; exit status 1 if there are any."""
     lines = list(
         differences(
             features(unit_graph("build", "-p", "anabranch-py")),

@@ -2,7 +2,7 @@
 
     python tools/count_structure.py [--root TREE] [--beside TREE]
 
-``--beside`` sets the counts of an older tree beside those of this one.
+``--beside`` adds a column with the counts of an older tree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TUPLE_WITH_BOOL = re.compile(r"^\s*\((?:[a-z_]+(?:, )?)+\): \([^)]*\bbool\b[^)]*
 
 
 def sources(root: Path, *patterns: str) -> dict[Path, str]:
-    """Text of the files that match."""
+    """Texts of the files that match."""
     return {path: path.read_text("utf-8") for pattern in patterns for path in sorted(root.glob(pattern))}
 
 
@@ -38,12 +38,12 @@ def python(root: Path) -> dict[Path, str]:
 
 
 def lines(files: dict[Path, str]) -> int:
-    """Lines of all."""
+    """Lines in all files."""
     return sum(text.count("\n") for text in files.values())
 
 
 def longer(files: dict[Path, str], most: int) -> int:
-    """Files with more lines."""
+    """Number of files with more than ``most`` lines."""
     return sum(text.count("\n") > most for text in files.values())
 
 
@@ -64,12 +64,12 @@ def methods(root: Path) -> int:
 
 
 def matches(files: dict[Path, str], pattern: str) -> int:
-    """Places where a pattern matches."""
+    """Number of matches of a pattern."""
     return sum(len(re.findall(pattern, text)) for text in files.values())
 
 
 def depends(root: Path, crate: str) -> str:
-    """Crates of ours that one depends on in its manifest, but for tests."""
+    """The workspace crates on which a crate depends, without its test dependencies."""
     text = (root / f"crates/{crate}/Cargo.toml").read_text("utf-8").split("[dev-dependencies]")[0]
     return ", ".join(name for name in re.findall(r"^anabranch-([a-z]+)\b", text, re.M)) or "none"
 
@@ -94,7 +94,7 @@ COUNTS: dict[str, Callable[[Path], int | str]] = {
 
 
 def main() -> int:
-    """Print a table."""
+    """Print the counts as a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--beside", type=Path, help="an older tree")

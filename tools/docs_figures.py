@@ -1,7 +1,8 @@
-"""A hook of the documentation's build: it runs scenarios and draws figures of them with the reports' component.
+"""MkDocs hook: runs scenarios and draws their figures with the component of the reports.
 
-A page names a figure in a comment, `<!-- figure: NAME -->`, and the gallery all of them, `<!-- gallery -->`.
-`docs/figures/figures.toml` says what each figure runs and shows. Nothing that is drawn is kept in the repository.
+A page names a figure in a comment, `<!-- figure: NAME -->`, and the gallery names all of them,
+`<!-- gallery -->`. `docs/figures/figures.toml` defines the runs and the content of each figure. No
+drawn figure is kept in the repository.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "docs" / "figures" / "figures.toml"
 FOLDER = "assets/anabranch"
-"""Where the site has the component."""
+"""The component's folder in the site."""
 SHIM = "https://unpkg.com/iframe-worker/shim"
-"""Where the theme's plugin `offline` has the worker."""
+"""The address of the worker that the theme's plugin `offline` uses."""
 _FIGURE = re.compile(r"<!-- figure: ([a-z0-9-]+) -->")
 _GALLERY = "<!-- gallery -->"
 _QUESTIONS = "questions"
@@ -47,7 +48,7 @@ _SAMPLES_MS = 20.0
 
 @dataclass(frozen=True)
 class FigureDefinition:
-    """A table of `figures.toml`; its keys are explained there."""
+    """A table of `figures.toml`, which explains its keys."""
 
     name: str
     title: str
@@ -71,7 +72,7 @@ class FigureDefinition:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as a page has it: its chart, or HTML that needs none."""
+    """A drawn figure of a page: a chart, or HTML without one."""
 
     definition: FigureDefinition
     chart: Chart | None
@@ -80,7 +81,7 @@ class Drawn:
 
 @functools.cache
 def definitions() -> dict[str, FigureDefinition]:
-    """Every figure by its name."""
+    """All figures, by name."""
     tables = _tables()
     return {name: FigureDefinition(name=name, **table) for name, table in tables.items() if name != _QUESTIONS}
 
@@ -126,7 +127,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
-    """Put each figure where the page names it."""
+    """Put each figure at its comment in the page."""
     charts: list[Chart] = []
 
     def put(name: str, is_headed: bool = False) -> str:
@@ -151,7 +152,7 @@ def on_page_content(html: str, *, page: Page, **_: object) -> str:
 
 
 def on_post_page(output: str, *, page: Page, **_: object) -> str:
-    """Take the worker of the search from the site: without it nothing is found from file://, and it has no network."""
+    """Load the search's worker from the site: the search works neither from file:// nor offline without it."""
     return _accessible(output).replace(SHIM, get_relative_url("vendor/iframe-worker.js", page.url))
 
 
@@ -161,13 +162,13 @@ def on_post_template(output_content: str, **_: object) -> str:
 
 
 def _accessible(html: str) -> str:
-    """Add the name of the search, which the theme leaves out."""
+    """Add the accessible name of the search, which the theme omits."""
     search = 'data-md-component="search" role="dialog"'
     return html.replace(search, f'{search} aria-label="Search"')
 
 
 def _gallery(put: Callable[[str, bool], str]) -> Iterator[str]:
-    """An index by question, then the figures of each question; links are of pages beside the gallery."""
+    """An index by question, then the figures of each question; links are relative to the gallery's folder."""
     by_page: dict[str, list[FigureDefinition]] = {}
     for definition in definitions().values():
         by_page.setdefault(definition.page, []).append(definition)
@@ -184,7 +185,7 @@ def _gallery(put: Callable[[str, bool], str]) -> Iterator[str]:
 
 
 def _html(one: Drawn, *, is_headed: bool) -> str:
-    """The figure with its title, unless a heading has it, and what is run. One block of HTML, without blank lines."""
+    """The figure with its source and, unless a heading gives it, its title. One block of HTML without blank lines."""
     definition = one.definition
     source = shown.html(f"Capture: {definition.capture}" if definition.capture else f"Run: {definition.scenario}")
     title = "" if is_headed else f"<strong>{shown.html(definition.title)}.</strong> "
@@ -228,7 +229,7 @@ def _over_time(definition: FigureDefinition) -> Chart:
 
 
 def _series(definition: FigureDefinition, result: RunResult, name: str) -> tuple[list[SeriesColumns], str]:
-    """What one run adds to a chart over time, and the label of the axis."""
+    """The lines that one run adds to a chart over time, and the label of the axis."""
     if definition.table:
         frame = result.table(definition.table)
         x, y = (frame.get_column(c).cast(pl.Float64).to_numpy() for c in ("time_s", definition.column))
@@ -242,7 +243,7 @@ def _series(definition: FigureDefinition, result: RunResult, name: str) -> tuple
 
 @functools.cache
 def _figures(name: str) -> dict[tuple[str, str], list[float]]:
-    """A measure of every line at every x, for each seed."""
+    """A measure of every line at every x, with one value per seed."""
     definition = definitions()[name]
     found: dict[tuple[str, str], list[float]] = {}
     for line, sets in definition.lines.items():

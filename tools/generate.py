@@ -1,14 +1,19 @@
-"""Write what can drift: the JSON Schema of scenario files and the reference pages.
+"""Write the files derived from the sources: the JSON Schema of scenario files and the reference pages.
 
     python tools/generate.py            writes them
     python tools/generate.py --check    compares instead; exit status 1 when a file is out of date
 
-Everything comes from the installed package: the schema and the registry from the engine, the
-commands and the manual page from the command line's own definitions, the builders from schema and registry,
-the Python page from signatures and docstrings, the list of decisions from their headings, the files shown in
-CONTRIBUTING.md from the files, the tables of claims and of what is beyond them from the studies' pages, the formats
-of conversions from their registry, the limits of diagnoses from theirs, the documents of diagnoses and of the gateway's
-status from their structs.
+Everything comes from the installed package:
+
+- schema and registry from the engine;
+- the commands and the manual page from the command line's definitions;
+- the builders from schema and registry;
+- the Python page from signatures and docstrings;
+- the list of decisions from their headings;
+- the files shown in CONTRIBUTING.md from the files;
+- the tables of claims, and of results beyond the papers, from the pages of the studies;
+- the formats of conversions and the limits of diagnoses from their registries;
+- the documents of diagnoses and of the gateway's status from their structs.
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def generated() -> dict[str, str]:
-    """Return every generated file's text, by its path in the checkout."""
+    """Return the text of each generated file, by its path in the checkout."""
     registry = json.loads(engine.registry())
     schema = json.loads(engine.schema())
     texts = {
@@ -76,7 +81,7 @@ def generated() -> dict[str, str]:
 
 
 def main() -> int:
-    """Write or compare."""
+    """Write the files, or compare them."""
     parser = argparse.ArgumentParser(description="Write the generated reference and schema.")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     arguments = parser.parse_args()

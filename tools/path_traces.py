@@ -3,9 +3,10 @@
     python tools/path_traces.py            writes them
     python tools/path_traces.py --check    compares instead; exit status 1 when a file is out of date
 
-Each trace is drawn from a process whose median or mean is the figure that the path's source gives. The path's file in
-`crates/scenario/paths/` names source and figure. What no source gives (how fast a rate changes, how long a gap is) is
-an assumption, which that file names too. The draws have fixed seeds.
+Each trace is drawn from a process whose median or mean is the figure in the path's source. The
+path's file in `crates/scenario/paths/` names source and figure. Quantities without a source (how
+fast a rate changes, how long a gap is) are assumptions, which that file also names. The seeds are
+fixed.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ class Step:
 
 
 def seeded(seed: int) -> random.Random:
-    """A stream of draws."""
+    """A seeded random generator."""
     return random.Random(seed)  # noqa: S311 - traces, not secrets
 
 
 def correlated(draw: random.Random, count: int, memory: float) -> list[float]:
-    """Normal values of mean 0 and deviation 1; `memory` is the correlation of each with the one before it."""
+    """Normal values of mean 0 and deviation 1; `memory` is the correlation of each value with the previous one."""
     values = [draw.gauss(0.0, 1.0)]
     fresh = math.sqrt(1.0 - memory * memory)
     while len(values) < count:
@@ -46,19 +47,19 @@ def correlated(draw: random.Random, count: int, memory: float) -> list[float]:
 
 
 def with_median(values: list[float], median: float) -> list[float]:
-    """The values, scaled so that their median is this."""
+    """The values, scaled to this median."""
     factor = median / statistics.median(values)
     return [value * factor for value in values]
 
 
 def with_mean(values: list[float], mean: float) -> list[float]:
-    """The values, scaled so that their mean is this."""
+    """The values, scaled to this mean."""
     factor = mean / statistics.fmean(values)
     return [value * factor for value in values]
 
 
 def memory(step_s: float, lasts_s: float) -> float:
-    """The coefficient from one step to the next, where it falls to 1/e within `lasts_s`."""
+    """The coefficient from one step to the next if the correlation falls to 1/e within `lasts_s`."""
     return math.exp(-step_s / lasts_s)
 
 
@@ -72,7 +73,7 @@ def drive(seed: int, scale: Callable[[list[float]], list[float]], spread: float,
     delays = [delay_ms * (1.0 + 0.1 * abs(value)) for value in waiting]
     at = draw.expovariate(1.0 / 40.0)
     while at < step_s * (count - 2):
-        # The cell is left, and what is sent meanwhile waits.
+        # The phone leaves the cell; packets wait until the gap ends.
         rates[int(at / step_s)] = 0.0
         at += 5.0 + draw.expovariate(1.0 / 35.0)
     return [Step(step_s * i, rates[i], delays[i]) for i in range(count)]
@@ -96,13 +97,14 @@ def fragmented(seed: int, mean: float, delay_ms: float) -> list[Step]:
 RECONFIGURED_EVERY = 75
 """Steps of 0.2 s in 15 s."""
 SPIKE_S = 0.04
-"""Within 30 to 50 ms (Huston 2024): what is held back at a reconfiguration."""
+"""The delay added at a reconfiguration, within 30 to 50 ms (Huston 2024)."""
 
 
 def flutter(draw: random.Random, count: int, step_s: float) -> list[float]:
     """Deviations of the delay each way, in ms: round trips a second apart differ by 6.7 ms on average (Huston 2024)."""
     last = memory(step_s, 1.0)
-    # Of normal values with this correlation the mean difference is 2 / sqrt(pi) deviations times sqrt(1 - correlation).
+    # For normal values with this correlation the mean difference is 2 / sqrt(pi) deviations times
+    # sqrt(1 - correlation).
     differs = 2.0 / math.sqrt(math.pi) * math.sqrt(1.0 - memory(1.0, 1.0))
     deviation = 6.7 / differs / 2.0
     return [deviation * value for value in correlated(draw, count, last)]
@@ -111,7 +113,7 @@ def flutter(draw: random.Random, count: int, step_s: float) -> list[float]:
 def satellite(seed: int, median: float, shared: int) -> list[Step]:
     """Five minutes of a constellation that is reconfigured every 15 s: another satellite, another delay, another rate.
 
-    The delays are drawn with the seed `shared`, alike in both directions.
+    The delays are drawn with the seed `shared`, so that both directions have the same.
     """
     draw, course = seeded(seed), seeded(shared)
     step_s, count = 0.2, 1500
@@ -123,7 +125,7 @@ def satellite(seed: int, median: float, shared: int) -> list[Step]:
     for i in range(count):
         if i % RECONFIGURED_EVERY == 0:
             level = math.exp(0.3 * draw.gauss(0.0, 1.0))
-            # Quartiles of 20 and 30 ms each way; 10 ms at least.
+            # Quartiles of 20 and 30 ms each way, with a minimum of 10 ms.
             base = max(10.0, course.gauss(25.0, 5.0 / 0.6745))
         rates.append(level * math.exp(0.2 * within[i]))
         delays.append(max(10.0, base + around[i]))
@@ -139,11 +141,11 @@ def satellite(seed: int, median: float, shared: int) -> list[Step]:
 
 
 ABOVE_LEAST = 1.0 + 0.1 * 0.6745
-"""The median of a drive's delay over its least: see `drive`."""
+"""The ratio of median to minimum of a drive's delay: see `drive`."""
 LTE_DELAY_MS = (70.0 - 7.5 - 17.0 - 2 * 8.0 / 9.0) / 2.0 / ABOVE_LEAST
-"""What the round trip of 70 ms leaves each way beside the radio: downlink, uplink, retransmissions (TR 36.881 §5.2)."""
+"""Minimum delay each way: 70 ms round trip minus downlink, uplink and retransmissions (TR 36.881 §5.2)."""
 NR_DELAY_MS = (40.0 - 2.75 - 10.5 - 2 * 4.0 / 9.0) / 2.0 / ABOVE_LEAST
-"""The same for 5G, whose figures are assumed."""
+"""The same for 5G, with assumed figures."""
 
 TRACES: dict[str, Callable[[], list[Step]]] = {
     "lte-drive-down.csv": lambda: drive(2, lambda rates: with_median(rates, 13.0), 0.8, LTE_DELAY_MS),
@@ -153,18 +155,18 @@ TRACES: dict[str, Callable[[], list[Step]]] = {
     "starlink-down.csv": lambda: satellite(6, 105.0, 8),
     "starlink-up.csv": lambda: satellite(7, 12.0, 8),
 }
-"""Each trace, by its file."""
+"""Each trace, by file name."""
 
 
 def text(name: str) -> str:
-    """What the file has."""
+    """The content of the file."""
     lines = [f"{step.time_s:.2f},{step.rate_mbit_s:.2f},{step.delay_ms:.2f}" for step in TRACES[name]()]
     head = ["# Written by tools/path_traces.py.", "time_s,rate_mbit_s,delay_ms"]
     return "\n".join([*head, *lines]) + "\n"
 
 
 def main() -> int:
-    """Write or compare."""
+    """Write the files, or compare them."""
     parser = argparse.ArgumentParser(description="Write the traces of the library of ready paths.")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check = parser.parse_args().check

@@ -1,8 +1,8 @@
 """Print pip's settings as shell lines that give uv the same index, certificates and proxy.
 
-Where only pip has been told about a mirror, uv would go elsewhere. The settings are read when
-they are needed and are never written to a file. What uv has been told itself stays in force.
-Uses the standard library only, and the Python that runs it must have pip.
+If a mirror is configured for pip only, uv would use another index. The settings are read at each
+run and never written to a file. uv's own settings take precedence. The script uses the standard
+library only, and its Python must have pip.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-# pip prefers the environment to the command's own section, and that to [global].
+# pip prefers the environment to the command's section, and that to [global].
 SECTIONS = (":env:", "install", "global")
 
-# uv's variables that say which index to use: any of them means that uv needs no telling.
+# uv's variables that select the index: if one is set, uv keeps its own settings.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 
 
@@ -36,7 +36,7 @@ def parse_config_list(text: str) -> dict[str, str]:
 
 
 def words(value: str) -> list[str]:
-    """Split a pip option that may hold several values, as lines or as words."""
+    """Split a pip option with several values, one per line or word."""
     return value.replace("\\n", " ").split()
 
 
@@ -48,7 +48,7 @@ def uv_environment(pip: Mapping[str, str], environment: Mapping[str, str]) -> di
             wanted["UV_DEFAULT_INDEX"] = url
         if extra := words(pip.get("extra-index-url", "")):
             wanted["UV_INDEX"] = " ".join(extra)
-            # pip looks for a version in all its indexes; the hashes make that safe here.
+            # pip searches all its indexes for a version; the hashes make that safe here.
             wanted["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     if pip.get("no-index", "").lower() in {"1", "true", "yes", "on"}:
         wanted["UV_NO_INDEX"] = "1"

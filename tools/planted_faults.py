@@ -1,10 +1,11 @@
-"""Plant faults in the Python sources, one at a time, and see whether the tests find them.
+"""Plant faults in the Python sources, one at a time, and check whether the tests detect them.
 
     python tools/planted_faults.py              every fault of planted_faults.toml: minutes
     python tools/planted_faults.py study/       the faults of files whose path has this text
 
-A reduction of the tests must find as many of them as before (docs/design/012-what-tests-run.md). Faults are planted in
-a copy of the checkout. The exit status is 1 if one is not found that the file does not call `missed`.
+A reduction of the tests must not reduce the number of detected faults
+(docs/design/012-what-tests-run.md). Faults are planted in a copy of the checkout. The exit status
+is 1 if a fault is not detected that the file does not call `missed`.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ NOT_COPIED = shutil.ignore_patterns("target", ".git", ".venv", ".tools", "out", 
 
 @dataclass(frozen=True)
 class Fault:
-    """A line that is replaced, and the tests that are concerned.
+    """A replaced line, and the tests that should detect it.
 
     Attributes:
         file: The source.
-        old: The line as it is, which the file has once.
-        new: The line that takes its place.
+        old: The original line, which occurs once in the file.
+        new: The line that replaces it.
         tests: Arguments of pytest.
-        missed: Why no test has to find it; empty if one has to.
+        missed: The reason why no test has to detect the fault; empty if one has to.
     """
 
     file: str
@@ -49,7 +50,7 @@ class Fault:
 
     @classmethod
     def of(cls, table: dict[str, Any]) -> Fault:
-        """The fault of a table of the file."""
+        """The fault in a table of the file."""
         return cls(**{**table, "tests": tuple(table["tests"])})
 
 
@@ -69,7 +70,7 @@ def planted(text: str, fault: Fault) -> str:
 
 
 def passes(copy: Path, tests: tuple[str, ...]) -> bool:
-    """Whether the tests pass in this copy; those that never end do not."""
+    """Whether the tests pass in this copy; a timeout is a failure."""
     environment = {**os.environ, "PYTHONPATH": str(copy / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not long"]
     try:
@@ -87,7 +88,7 @@ def passes(copy: Path, tests: tuple[str, ...]) -> bool:
 
 
 def is_found(copy: Path, fault: Fault) -> bool:
-    """Whether a test fails with the fault in this copy."""
+    """Whether a test detects the fault in this copy."""
     file = copy / fault.file
     before = file.read_text("utf-8")
     file.write_text(planted(before, fault), "utf-8")
@@ -98,7 +99,7 @@ def is_found(copy: Path, fault: Fault) -> bool:
 
 
 def main() -> int:
-    """Plant the faults; print those that are not found."""
+    """Plant the faults; print the undetected ones."""
     words = sys.argv[1:]
     chosen = [
         fault
@@ -109,7 +110,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "checkout"
         shutil.copytree(ROOT, copy, symlinks=True, ignore=NOT_COPIED)
-        # Tests that fail without a fault would find all of them.
+        # Tests that already fail would appear to detect every fault.
         for tests in dict.fromkeys(fault.tests for fault in chosen):
             if not passes(copy, tests):
                 raise SystemExit(f"without a fault these tests fail: pytest {' '.join(tests)}")

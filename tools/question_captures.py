@@ -1,10 +1,11 @@
-"""Make the captures of the guide's ten questions, and renew what the guide quotes.
+"""Make the captures of the guide's ten questions, and renew the answers that the guide quotes.
 
-    python tools/question_captures.py              # the guide's answers, from the captures that are there
+    python tools/question_captures.py              # the guide's answers, from the existing captures
     python tools/question_captures.py --captures   # the captures as well
 
-A scenario in `docs/captures` stands beside each capture. Two captures are edited: frames are taken out of one, and a
-RST is added to another, because the simulator has no capture that drops and no middlebox.
+Each capture has its scenario in `docs/captures`. Two captures are edited: frames are removed from
+one, and a RST is added to another, because the simulator has no capture that drops and no
+middlebox.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _BLOCK = re.compile(
     r"(^```sh\nanabranch diagnose (docs/captures/\S+)( --connection 1)?\n```\n\n```text\n)(.*?)(^```$)", re.M | re.S
 )
 _SNAP = 80
-"""Octets of each packet: its headers."""
+"""Bytes kept of each packet: its headers."""
 _ENHANCED_PACKET = 6
 _MOST_BYTES = 100_000
 
 
 @dataclass(frozen=True)
 class Question:
-    """A capture of the guide: where it is made, and what is done to it."""
+    """A capture of the guide: the link where it is made, and how it is edited."""
 
     link: str = "lan"
     edit: Callable[[bytes], bytes] | None = None
@@ -52,7 +53,7 @@ def blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def drop_frames(content: bytes) -> bytes:
-    """Leave out three runs of frames, as a capture does whose buffer is full."""
+    """Remove three runs of frames, as a capture with a full buffer would."""
     gone = {*range(400, 430), *range(900, 908), *range(1500, 1560)}
     kept, number = [], 0
     for kind, block in blocks(content):
@@ -70,7 +71,8 @@ def reset(content: bytes) -> bytes:
         if number > 600:
             break
         kept.append(block)
-        # The server's packets are those of the second interface: an acknowledgment is made into a RST.
+        # The second interface captures the server's packets. Its last acknowledgment is changed
+        # into a RST.
         if kind == _ENHANCED_PACKET and struct.unpack_from("<I", block, 8)[0] == 1:
             last = block
     changed = bytearray(last)
@@ -105,19 +107,19 @@ def made(name: str) -> bytes:
 
 
 def answer(file: str, *, in_detail: bool) -> str:
-    """What the command prints of a capture."""
+    """The command's output for a capture."""
     found = diagnose(file)
     lines = detail(found.connection(1)) if in_detail else overview(found)
     return "".join(f"{line}\n" for line in lines)
 
 
 def renewed(text: str) -> str:
-    """The guide with the answers of today."""
+    """The guide with current answers."""
     return _BLOCK.sub(lambda one: one[1] + answer(one[2], in_detail=bool(one[3])) + one[5], text)
 
 
 def main() -> None:
-    """Make what was asked for."""
+    """Renew the guide, and the captures if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--captures", action="store_true", help="make the captures, too")
     options = parser.parse_args()

@@ -3,8 +3,8 @@
     python tools/run_notebook.py            runs docs/notebooks/*.ipynb
     python tools/run_notebook.py FILE...    runs these
 
-Cells run in one name space, in order, in this process; Jupyter is not needed. `tests/tools/test_notebook.py` runs them
-again and compares the texts.
+Cells run in one namespace, in order, in this process; Jupyter is not needed.
+`tests/tools/test_notebook.py` runs them again and compares the texts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def texts(notebook: dict[str, Any]) -> list[str]:
-    """Return what every cell printed and returned as text; figures are no text."""
+    """Return the text that each cell printed and returned; figures have no text."""
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
     return ["".join(output.get("text", output.get("data", {}).get("text/plain", ""))) for output in outputs]
 
@@ -57,7 +57,7 @@ def _elsewhere() -> Iterator[None]:
     """Run in a new directory and without windows."""
     here, backend = Path.cwd(), mpl.get_backend()
     mpl.use("agg")
-    # Figures of the caller are no outputs of a cell.
+    # Figures of the caller are not outputs of a cell.
     pyplot.close("all")
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +79,7 @@ def _outputs(source: str, names: dict[str, Any], count: int) -> Iterator[dict[st
             value = eval(compile(ast.Expression(last.value), f"<cell {count}>", "eval"), names)  # noqa: S307 - likewise
     if printed.getvalue():
         yield {"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())}
-    # A semicolon keeps a value from being shown, as in Jupyter.
+    # A semicolon suppresses the value, as in Jupyter.
     if value is not None and not source.rstrip().endswith(";"):
         data = {"text/plain": _lines(repr(value))}
         if hasattr(value, "_repr_html_"):
@@ -102,7 +102,7 @@ def _lines(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Run the notebooks that are named, or all of them."""
+    """Run the named notebooks, or all of them."""
     parser = argparse.ArgumentParser(description="Run notebooks and write their outputs.")
     parser.add_argument("files", nargs="*", type=Path, help="notebooks; those of the documentation when left out")
     for file in parser.parse_args().files or sorted(NOTEBOOKS.glob("*.ipynb")):

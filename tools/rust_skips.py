@@ -1,9 +1,9 @@
-"""Print which Rust tests of the last run were skipped, and why.
+"""Print the Rust tests that the last run skipped, with reasons.
 
     python tools/rust_skips.py [JUNIT]
 
-Rust's test harness has no skipped tests. A test that the machine cannot run prints ``SKIPPED: why`` and passes; nextest
-keeps the output (.config/nextest.toml).
+Rust's test harness has no skipped tests. A test that cannot run on the machine prints ``SKIPPED:
+why`` and passes; nextest keeps the output (.config/nextest.toml).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MARK = "SKIPPED: "
 
 
 def skipped(report: Path) -> dict[str, list[str]]:
-    """Reasons, and the tests that gave them."""
+    """Reasons, each with its skipped tests."""
     found: dict[str, list[str]] = defaultdict(list)
     for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 (cargo wrote it)
         for stream in ("system-out", "system-err"):

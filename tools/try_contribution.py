@@ -1,7 +1,7 @@
-"""Do what CONTRIBUTING.md tells a newcomer to do, in a copy of the sources, and run the tests.
+"""Follow the instructions of CONTRIBUTING.md in a copy of the sources, and run the tests.
 
-The file shown for the inside of the project is written and its line is added to the registry; then
-the crate is linted and its congestion-control tests, which go over everything registered, must pass.
+The script writes the file shown for the inside of the project and adds its line to the registry.
+Then it lints the crate and runs its congestion-control tests, which cover every registered control.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def register(source: str, line: str) -> str:
 
 
 def copy_sources() -> None:
-    """Copy what the workspace is built from."""
+    """Copy the sources of the workspace."""
     shutil.rmtree(COPY, ignore_errors=True)
     COPY.mkdir(parents=True)
     for name in ("Cargo.toml", "Cargo.lock", "clippy.toml"):

@@ -1,11 +1,12 @@
-"""Put the engine of a wheel into this checkout instead of compiling it, if the wheel was built from the same sources.
+"""Install the engine of a wheel in this checkout instead of compiling it, if both have the same sources.
 
     python tools/use_wheel.py             exit status 0: the engine is in place; 1: it has to be compiled
-    python tools/use_wheel.py --check     the same status, and nothing is changed or said
+    python tools/use_wheel.py --check     the same status, without changes or output
 
-The wheel is the one that ANABRANCH_WHEEL names, or the newest in dist/ that fits. A wheel of other sources, for another
-machine or that is damaged is refused in one line, and the caller compiles. Python sources stay those of the checkout:
-only the engine is taken, and the package is installed as editable.
+ANABRANCH_WHEEL names the wheel; without it the newest matching one in dist/ is used. A wheel that
+is damaged, has other sources or is for another machine is refused in one line, and the caller
+compiles. Only the engine is taken from the wheel: Python sources stay those of the checkout, and
+the package is installed as editable.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from wheel_sources import ENGINE, FORMAT, NAME, ROOT, source_hash
 VARIABLE = "ANABRANCH_WHEEL"
 LIBRARY = "anabranch/_engine.abi3.so"
 MOST_BYTES = 200_000_000
-"""Of an engine; a larger one is none of ours."""
+"""Largest accepted size of an engine."""
 
 _LOAD = """
 import importlib.util, sys
@@ -38,11 +39,11 @@ print(module.version())
 
 
 class RefusedError(Exception):
-    """A wheel cannot be used; the text says why."""
+    """A wheel cannot be used; the text gives the reason."""
 
 
 def candidates(root: Path, named: str | None) -> list[Path]:
-    """The wheels to look at: the named one, or those of ``dist`` for this machine, the newest first."""
+    """The candidate wheels: the named one, or those in ``dist`` for this machine, newest first."""
     if named:
         return [Path(named)]
     found = filter(is_for_this_machine, (root / "dist").glob("anabranch-*.whl"))
@@ -50,7 +51,7 @@ def candidates(root: Path, named: str | None) -> list[Path]:
 
 
 def is_for_this_machine(wheel: Path) -> bool:
-    """Whether the name of a wheel says this processor and this kind of libc."""
+    """Whether a wheel's name matches this processor and libc."""
     libc = "musllinux_" if platform.libc_ver()[0] != "glibc" else "manylinux"
     tags = wheel.stem.rpartition("-")[2].split(".")
     return any(tag.startswith((libc, "linux_")) and tag.endswith(f"_{platform.machine()}") for tag in tags)
@@ -101,7 +102,7 @@ def extract(content: zipfile.ZipFile, folder: Path) -> Path:
 
 
 def editable(content: zipfile.ZipFile, folder: Path, sources: Path) -> Path:
-    """A wheel of nothing but the metadata of ``content`` and a path to ``sources``."""
+    """A wheel with only the metadata of ``content`` and a path to ``sources``."""
     (record,) = (name for name in content.namelist() if name.endswith(".dist-info/RECORD"))
     info = record.rpartition("/")[0]
     files = {
@@ -125,7 +126,7 @@ def _digest(content: bytes) -> str:
 
 
 def install(wheel: Path, root: Path, engine_hash: str) -> None:
-    """Put the engine of a wheel into the checkout, and install the package as editable.
+    """Install the engine of a wheel in the checkout, and the package as editable.
 
     Raises:
         RefusedError: The wheel cannot be used.
@@ -150,12 +151,12 @@ def install(wheel: Path, root: Path, engine_hash: str) -> None:
         )
         if done.returncode != 0:
             raise RefusedError(f"it cannot be installed ({(done.stderr.strip().splitlines() or ['?'])[-1]})")
-        # In one step: a process that runs now keeps the engine that it has loaded.
+        # An atomic replacement: a running process keeps the engine that it has loaded.
         library.replace(package / library.name)
 
 
 def is_there_one() -> bool:
-    """Whether a wheel fits."""
+    """Whether a wheel matches."""
     for wheel in candidates(ROOT, os.environ.get(VARIABLE)):
         try:
             with check(wheel, source_hash(ROOT, ENGINE)) as content, tempfile.TemporaryDirectory() as name:
@@ -167,7 +168,7 @@ def is_there_one() -> bool:
 
 
 def main() -> int:
-    """Use the first wheel that fits; say why others were refused."""
+    """Use the first wheel that matches; print why others were refused."""
     if sys.argv[1:] == ["--check"]:
         return 0 if is_there_one() else 1
     engine_hash = None

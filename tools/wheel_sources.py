@@ -1,10 +1,10 @@
-"""Which sources an engine is built from: a hash of them, written into each wheel and compared by tools/use_wheel.py.
+"""Hash of an engine's sources, written into each wheel and compared by tools/use_wheel.py.
 
     python tools/wheel_sources.py                  print both hashes of this tree
     python tools/wheel_sources.py --stamp WHEEL…   write them into wheels that were just built from it
 
-Files are read from the folders, not from Git: a source archive has the same hash as a clone. The hash is over the path
-and the content of each file, in the order of the paths.
+Files are read from the folders, not from Git, so that a source archive has the same hash as a
+clone. The hash covers the path and content of each file, in the order of the paths.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 ENGINE = ("Cargo.lock", "Cargo.toml", "bpf", "crates", "pyproject.toml")
-"""What the engine is compiled from; tools/bootstrap builds it again if one of these is newer."""
+"""Sources of the engine; tools/bootstrap rebuilds it if one of them is newer."""
 TREE = (*ENGINE, "python")
-"""What a wheel is built from."""
+"""Sources of a wheel."""
 NAME = "anabranch-sources.json"
 """The file inside a wheel's ``.dist-info``."""
 FORMAT = 1
 
 _PASSED_OVER = ("__pycache__", "*.pyc", "*.so", "*.egg-info", "*.snap.new", ".*", "target")
-"""What work leaves behind. Links are read as links."""
+"""Files that builds and editors leave in the tree. Links are hashed as links."""
 
 
 def source_files(root: Path, names: tuple[str, ...]) -> Iterator[Path]:
@@ -65,12 +65,12 @@ def source_hash(root: Path, names: tuple[str, ...]) -> str:
 
 
 def document(root: Path) -> dict[str, object]:
-    """What is written into a wheel."""
+    """The document written into a wheel."""
     return {"format": FORMAT, "engine": source_hash(root, ENGINE), "tree": source_hash(root, TREE)}
 
 
 def stamp(wheel: Path, root: Path) -> None:
-    """Write the hashes into a wheel, and list them in its RECORD; the wheel is replaced whole."""
+    """Write the hashes into a wheel and list them in its RECORD; the wheel is replaced atomically."""
     content = (json.dumps(document(root), indent=1) + "\n").encode()
     made = wheel.with_suffix(".new")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:

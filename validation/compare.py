@@ -1,11 +1,12 @@
-"""Set the given figures beside ours, row by row.
+"""Compare the reference figures with ours, row by row.
 
     python validation/compare.py                    prints the tables and the verdicts
     python validation/compare.py --write            also writes the pages and figures of docs/validation
     python validation/compare.py --check            compares those instead; exit status 1 when one is out of date
     python validation/compare.py linux-two-flows    only that file of figures
 
-Exit status 1 also when a row is not as its page explains it. ``validation/tests`` runs the same comparisons.
+Exit status 1 also if a row differs from its page's explanation. ``validation/tests`` runs the same
+comparisons.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def main() -> int:
 
 
 def _print(done: Comparison) -> None:
-    """Print what was judged as a table."""
+    """Print the verdicts as a table."""
     if not done.verdicts:
         return
     table = Table(title=done.name, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)

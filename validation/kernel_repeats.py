@@ -1,11 +1,11 @@
-"""Measure the rows with SACK of ``linux-reordering.csv`` again, several times each, with the kernel that runs here.
+"""Repeat the rows with SACK of ``linux-reordering.csv`` several times each, with the running kernel.
 
     python validation/kernel_repeats.py --repeats 10 --out validation/data/linux-reordering-repeats.csv
 
-Needs Linux, root, ``/dev/net/tun``, ``ip`` and ``cc``. A run of 10 s per row and repeat. A run whose packets were
-handed over too late too often (the 99th percentile above 1 ms) is *tainted*: it is counted, and made again. Everything
-happens in network namespaces that are gone with their processes. What was measured before an interruption is in the
-file.
+Needs Linux, root, ``/dev/net/tun``, ``ip`` and ``cc``. A run takes 10 s per row and repeat. A run
+is *tainted* if the 99th percentile of the packets' lateness exceeds 1 ms; it is counted and
+repeated. Everything runs in network namespaces that end with their processes. Results before an
+interruption are in the file.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ RUN = ROOT / "validation/kernel/run.py"
 PROGRAM = ROOT / "validation/kernel/path.c"
 
 TAINTED_US = 1000
-"""Lateness in its 99th percentile above which a run is not reported; fixed before the first measurement."""
+"""Lateness (99th percentile) above which a run is not reported; fixed before the first measurement."""
 TRIES = 5
-"""Runs of one repeat before it is given up."""
+"""Attempts at one repeat."""
 LONGEST = 60.0
-"""Seconds after which a run hangs."""
+"""Seconds after which a run counts as hung."""
 
 COLUMNS = (
     "reorder_interval", "cc", "repeat", "goodput_mbit_s", "retransmitted_packets", "dropped_packets", "moved_packets",
@@ -55,7 +55,7 @@ class Job:
 
 
 def jobs(repeats: int) -> Iterator[Job]:
-    """Every row once, then every row again, so that a bad moment of the machine does not hit one row alone."""
+    """Every row once, then every row again, so that a disturbance of the machine does not hit one row alone."""
     with ORACLE.open(encoding="ascii", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["stack"] == "sack"]
     for repeat, row in itertools.product(range(1, repeats + 1), rows):
@@ -96,10 +96,10 @@ def _by_second(samples: Sequence[dict[str, Any]]) -> float:
 
 
 class Measurement:
-    """Runs that are under way, the file that they go to, and what became of them."""
+    """The running processes, their output file, and their results."""
 
     def __init__(self, program: Path, out: TextIO, traces: Path | None) -> None:
-        """Write to `out`, and every run's readings below `traces`."""
+        """Write to `out`, and every run's samples below `traces`."""
         self._program = program
         self._out = csv.DictWriter(out, COLUMNS, lineterminator="\n")
         self._file = out
@@ -110,14 +110,14 @@ class Measurement:
         self._out.writeheader()
 
     def measure(self, todo: Sequence[Job], at_once: int) -> None:
-        """Run everything, and again what was tainted; end what still runs when interrupted."""
+        """Run all jobs, and repeat tainted ones; end running processes on an interrupt."""
         waiting = list(todo)
         try:
             with tempfile.TemporaryDirectory() as folder:
                 while waiting or self._running:
                     while waiting and len(self._running) < at_once:
                         self._start(waiting.pop(0), Path(folder))
-                        # Runs that start together would disturb each other in slow start.
+                        # Staggered: simultaneous starts would disturb each other in slow start.
                         time.sleep(0.7)
                     waiting += self._finished()
                     time.sleep(0.05)
@@ -134,7 +134,7 @@ class Measurement:
         self._running[process] = (job, time.monotonic(), path)
 
     def _finished(self) -> list[Job]:
-        """Take what has ended; the jobs to be run again."""
+        """Collect finished runs; return the jobs to be repeated."""
         again = []
         for process, (job, started, path) in list(self._running.items()):
             if process.poll() is None:
@@ -150,7 +150,7 @@ class Measurement:
         return again
 
     def _take(self, job: Job, path: Path) -> bool:
-        """Write a run down; ``False`` where it is to be made again."""
+        """Record a run; ``False`` if it must be repeated."""
         run = json.loads(path.read_text(encoding="ascii"))
         late = run["path"]["lateness_p99_us"]
         if late > TAINTED_US:
@@ -172,7 +172,7 @@ class Measurement:
 
 
 def sort(path: Path) -> None:
-    """Bring the lines of a finished measurement into the order of the rows that were measured again."""
+    """Sort the lines of a finished measurement in the order of the reference rows."""
     order = [(job.interval, job.cc) for job in jobs(1)]
     with path.open(encoding="ascii", newline="") as file:
         lines = list(csv.DictReader(file))
@@ -193,7 +193,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("network namespaces and TUN devices need root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")
-    # Also where a shell has started this in the background, with the interrupt ignored.
+    # A shell that starts this in the background ignores the interrupt; enable it again.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,10 @@
-"""Run the behaviour scripts of ``tests/scripts`` on this machine's kernel, and say where it does something else.
+"""Run the behaviour scripts of ``tests/scripts`` on this machine's kernel, and report the differences.
 
-    python validation/kernel_scripts.py            # prints what is generated on docs/validation/scripts-kernel.md
+    python validation/kernel_scripts.py            # prints the generated part of docs/validation/scripts-kernel.md
     python validation/kernel_scripts.py --write    # brings the page up to date
 
-Needs Linux, root and ``/dev/net/tun``. Each script has a network namespace of its own, which is gone with it.
+Needs Linux, root and ``/dev/net/tun``. Each script runs in a separate network namespace, which ends
+with it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PART = "scripts"
 BEGIN, END = f"<!-- begin {PART} -->", f"<!-- end {PART} -->"
 BUILD = ("cargo", "build", "--quiet", "--locked", "-p", "anabranch-live", "--example", "scripts")
 LONGEST = 900.0
-"""Seconds after which the runner hangs."""
+"""Seconds after which the runner counts as hung."""
 
 Outcome = dict[str, Any]
 
@@ -39,10 +40,10 @@ def scripts() -> list[Path]:
 
 
 def run(files: Sequence[Path], settings: Mapping[str, int] | None = None) -> list[Outcome]:
-    """What the kernel does with each script, under other settings if need be.
+    """The kernel's outcome of each script, with other settings if given.
 
     Raises:
-        RuntimeError: A script could not be run at all.
+        RuntimeError: A script could not be run.
     """
     subprocess.run(BUILD, cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -63,7 +64,7 @@ def run(files: Sequence[Path], settings: Mapping[str, int] | None = None) -> lis
 
 
 def message(outcome: Outcome) -> str:
-    """Where the kernel is first different, for a cell of a table."""
+    """The kernel's first difference, for a cell of a table."""
     place = str(outcome["message"]).split(".pkt:", 1)
     text = re.sub(r"(\d+\.\d{3})\d+ s", r"\1 s", place[-1]).replace("|", "\\|").replace("\n", " ")
     where, _, what = text.partition(": ")
@@ -71,12 +72,12 @@ def message(outcome: Outcome) -> str:
 
 
 def name(outcome: Outcome) -> str:
-    """A script as the page names it."""
+    """A script's name on the page."""
     return str(outcome["script"]).removeprefix("tests/scripts/")
 
 
 def generated(outcomes: Sequence[Outcome]) -> str:
-    """What stands between the marks of the page."""
+    """The part between the page's markers."""
     kinds = ("agrees", "varies", "differs", "not-applicable", "late")
     lines = [
         f"Linux {platform.release().split('-')[0]}.",
@@ -111,12 +112,12 @@ def generated(outcomes: Sequence[Outcome]) -> str:
 
 
 def replaced(page: str, text: str) -> str:
-    """The page with this between its marks."""
+    """The page with this text between its markers."""
     return fill(page, {PART: text}, str(PAGE))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run them all."""
+    """Run all scripts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="bring docs/validation/scripts-kernel.md up to date")
     options = parser.parse_args(arguments)

@@ -1,19 +1,19 @@
-"""Run the studies that can in the live engine, keep what came out, and write it into their pages.
+"""Run the studies that have a live section in the live engine, keep the results, and write them into their pages.
 
     python validation/live_studies.py                   runs each that has a [live] section; about an hour
     python validation/live_studies.py fairness          only that
     python validation/live_studies.py --quick           the quick grids
-    python validation/live_studies.py --from DIR NAME   keeps what `anabranch study NAME --engine live --out DIR` wrote
+    python validation/live_studies.py --from DIR NAME   keeps the JSON of `anabranch study NAME --engine live --out DIR`
     python validation/live_studies.py --from DIR --figure FIGURE NAME   also keeps a figure of the runs, point by point
-    python validation/live_studies.py --simulator       runs the simulator alone; its answers stand beside what is kept
-    python validation/live_studies.py --pages           runs nothing: writes the pages from what is kept
+    python validation/live_studies.py --simulator       runs the simulator only and updates its answers in the result
+    python validation/live_studies.py --pages           runs nothing: writes the pages from the results
     python validation/live_studies.py --check           compares those instead; exit status 1 when one is out of date
 
-What is kept is ``studies/NAME/live.json``, the command's own JSON. Live runs differ from each other, so the page is
-held to that file and not to another run. A study of which nothing is kept has no such part in its page. A result
-is out of date, too, when its study runs live no longer, asks for other claims now, or makes other runs: their
-scenarios, what is set in them and their seeds are kept as a hash. The simulator's answers are out of date when
-a scenario resolves to something else than it did, as it does when a profile of TCP changes.
+The result is ``studies/NAME/live.json``, the command's JSON. Live runs differ from each other, so
+the page must match that file and not another run. A study without a result has no such part in its
+page. A result is also out of date if its study has no live section any more, has other claims, or
+makes other runs: a hash covers their scenarios, settings and seeds. The simulator's answers are out
+of date if a scenario resolves differently, for example after a change of a TCP profile.
 """
 
 from __future__ import annotations
@@ -36,52 +36,52 @@ from comparison.pages import fill
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "<!-- begin live -->"
 OWN = ("measured", "verdict", "control", "why", "measures")
-"""What a claim has of each engine."""
+"""Keys of a claim that each engine has."""
 
 
 def kept(name: str) -> Path:
-    """Where a study's result is."""
+    """The file of a study's result."""
     return ROOT / "studies" / name / "live.json"
 
 
 def page(name: str) -> Path:
-    """Where it is shown."""
+    """The page that shows it."""
     return ROOT / "docs" / "studies" / f"{name}.md"
 
 
 def able() -> list[str]:
-    """The studies that say what of them runs live."""
+    """The studies with a live section."""
     folders = sorted(path.parent for path in (ROOT / "studies").glob("*/study.toml"))
     return [folder.name for folder in folders if Study.load(folder).definition.live is not None]
 
 
 def shown() -> list[str]:
-    """The studies of which something is kept, or whose pages have a part for it."""
+    """The studies with a result, or with a part for it in their page."""
     names = {path.parent.name for path in (ROOT / "studies").glob("*/live.json")}
     pages = (ROOT / "docs" / "studies").glob("*.md")
     return sorted(names | {path.stem for path in pages if MARK in path.read_text("utf-8")})
 
 
 def sampled(job: Job) -> list[float]:
-    """How often links and groups are looked at, where they are."""
+    """The sampling interval of links and groups, if they are sampled."""
     return [] if job.samples_ms is None else [job.samples_ms]
 
 
 def runs_of(name: str, mode: str) -> str:
-    """A hash of every run that the study makes live: the file, what is set in it, the seed, how often it is sampled."""
+    """A hash of every run that the study makes live: file, settings, seed and sampling interval."""
     definition = Study.load(ROOT / "studies" / name).definition.live
     if definition is None:
         raise SystemExit(f"{name} has no [live] section")
     jobs = Study(definition)._everything(LivePool(definition), quick=mode == "quick")
     runs = sorted({(str(job.scenario), job.sets, job.seed, *sampled(job)) for job in jobs})
-    # A study's other files are read with it and decide nothing here.
+    # The study's other files are loaded too, but have no effect here.
     used = {job.scenario for job in jobs}
     texts = {str(path): text for path, text in sorted(definition.texts.items()) if path in used}
     return hashlib.sha256(json.dumps([runs, texts]).encode()).hexdigest()
 
 
 def resolved(name: str, mode: str) -> str:
-    """A hash of what the simulator runs: every switch of every stack."""
+    """A hash of the simulator's resolved scenarios: every switch of every stack."""
     definition = Study.load(ROOT / "studies" / name).definition.live
     if definition is None:
         raise SystemExit(f"{name} has no [live] section")
@@ -97,7 +97,7 @@ def resolved(name: str, mode: str) -> str:
 
 
 def simulated(name: str) -> LiveStudyJson:
-    """What is kept, with what the simulator says now."""
+    """The result with the simulator's current answers."""
     document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
     definition = Study.load(ROOT / "studies" / name).definition.live
     if definition is None:
@@ -119,7 +119,7 @@ def simulated(name: str) -> LiveStudyJson:
 
 
 def gaps(name: str) -> list[str]:
-    """What is wrong with what is kept of a study, beside its page."""
+    """Discrepancies between a study, its result and its page."""
     file = f"studies/{name}/live.json"
     if not kept(name).exists():
         return [f"docs/studies/{name}.md shows live runs, and there is no {file}"]
@@ -145,7 +145,7 @@ def gaps(name: str) -> list[str]:
 
 
 def run(name: str, *, quick: bool) -> LiveStudyJson:
-    """Run one; its JSON, also where too many runs were tainted, which the JSON says."""
+    """Run one study; return its JSON even if too many runs were tainted, which the JSON records."""
     command = [sys.executable, "-m", "anabranch", "study", f"studies/{name}", "--engine", "live", "--json"]
     done = subprocess.run(
         [*command, "--quick"] if quick else command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
@@ -157,7 +157,7 @@ def run(name: str, *, quick: bool) -> LiveStudyJson:
 
 
 def points(directory: Path, figure: str) -> list[list[str]]:
-    """A figure at every point that was run, as mean over seeds: heading, then rows; a dash where there is no result."""
+    """A figure at every point of the runs, as mean over seeds: heading, then rows; a dash for a missing result."""
     both = [pl.read_parquet(directory / f"{engine}-runs.parquet") for engine in ("simulator", "live")]
     if any(figure not in frame.columns for frame in both):
         raise SystemExit(f"the runs have no figure {figure}")
@@ -174,21 +174,21 @@ def points(directory: Path, figure: str) -> list[list[str]]:
 
 
 def means(frame: pl.DataFrame, figure: str) -> dict[tuple[str, ...], str]:
-    """The figure at every point, as mean over seeds, both as a table shows them."""
+    """The figure at every point, as mean over seeds; points and values as formatted cells."""
     axes = [name for name in frame.columns[2 : frame.columns.index("seed")] if frame[name].drop_nulls().len()]
     rows = frame.group_by(["experiment", "variant", *axes]).agg(pl.col(figure).mean()).rows()
     return {tuple(cell(v) for v in row[:-1]): cell(row[-1]) for row in rows}
 
 
 def cell(value: object) -> str:
-    """As a table has it."""
+    """A value formatted for a table."""
     if value is None:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def keep(name: str, document: LiveStudyJson) -> None:
-    """Write the result down."""
+    """Write the result to its file."""
     if document["study"] != name:
         raise SystemExit(f"expected a result of {name}, and this is one of {document['study']}")
     document["runs"] = runs_of(name, document["mode"])
@@ -197,13 +197,13 @@ def keep(name: str, document: LiveStudyJson) -> None:
 
 
 def written(name: str) -> str:
-    """The page as it should be."""
+    """The up-to-date text of the page."""
     document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
     return fill(page(name).read_text("utf-8"), {"live": "\n".join(section(document))}, str(page(name)))
 
 
 def main() -> int:
-    """See the module."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description="Live studies and their pages.")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--quick", action="store_true")

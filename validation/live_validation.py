@@ -1,9 +1,10 @@
-"""Put what a validation wrote into its page: table, verdict and figure.
+"""Insert a validation's results into its page: table, verdict and figure.
 
     anabranch validate --seeds 2 --out out/validation scenarios/live/*.toml
     python validation/live_validation.py out/validation
 
-`make validate` does both. Live runs do not repeat byte for byte, so the page is not checked against new ones.
+`make validate` does both. Live runs do not repeat byte for byte, so the page is not checked against
+new ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tests of Ray clusters. They are not skipped: `make test-cluster` runs them in an environment that has Ray."""
+"""Tests of Ray clusters. They are not skipped: `make test-cluster` runs them in an environment that has Ray."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def scenario(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sessions() -> Iterator[Path]:
-    """Ray's files. Short: the path of a socket has at most 107 octets."""
+    """The folder of Ray's files. It is short, because the path of a socket has at most 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
@@ -66,7 +66,7 @@ def python(environment: dict[str, str], tmp_path: Path) -> Python:
 
 @pytest.fixture
 def anabranch(python: Python) -> Python:
-    """The command."""
+    """Run ``anabranch`` with these arguments."""
 
     def run(*arguments: object, **more: str) -> Ended:
         return python("-m", "anabranch", *arguments, **more)

@@ -1,4 +1,4 @@
-"""Failures of a Ray cluster, provoked: one message that blames the cluster, its log, a remedy, and what is kept."""
+"""Provoked failures of a Ray cluster: one message that blames it, its log, a remedy, and the stored results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import Ended, Python
 
-# Congestion controls run in the workers: each of these harms the one that runs it.
+# Congestion controls run in the workers: each fault harms its worker.
 CONTROL = """\
 import os, sys
 from anabranch import CongestionControl, Scenario
@@ -39,7 +39,7 @@ if __name__ == "__main__":
 
 
 def check_cluster(done: Ended, says: str) -> None:
-    """One error: the cluster's, its log that exists, one line of advice."""
+    """Check for one error: it blames the cluster and names an existing log and one line of advice."""
     assert (done.returncode, done.stdout) == (1, ""), done.stderr[-3000:]
     errors = [line for line in done.stderr.splitlines() if line.startswith("error")]
     assert len(errors) == 1, done.stderr[-3000:]
@@ -63,19 +63,19 @@ def control(python: Python, tmp_path: Path, fault: str, **more: str) -> Ended:
     return python("faulty.py", **more)
 
 
-def test_a_worker_that_kills_itself_is_the_clusters(scenario: Path, python: Python, tmp_path: Path) -> None:
+def test_a_worker_that_dies_is_an_error_of_the_cluster(scenario: Path, python: Python, tmp_path: Path) -> None:
     done = control(python, tmp_path, "os.kill(os.getpid(), 9)")
     check_cluster(done, "a task lost its node or worker 5 times: ")
     check_log(done)
 
 
-def test_an_error_of_a_control_is_not_the_clusters(scenario: Path, python: Python, tmp_path: Path) -> None:
+def test_an_error_of_a_control_does_not_blame_the_cluster(scenario: Path, python: Python, tmp_path: Path) -> None:
     done = control(python, tmp_path, "raise ZeroDivisionError('in mid-run')")
     assert "cluster failed" not in done.stderr
     assert "ZeroDivisionError: in mid-run" in done.stderr
 
 
-def test_an_error_of_the_scenario_is_not_the_clusters(scenario: Path, anabranch: Python, tmp_path: Path) -> None:
+def test_an_error_of_the_scenario_does_not_blame_the_cluster(scenario: Path, anabranch: Python, tmp_path: Path) -> None:
     grid = ["--grid", 'link.a.rate=["10 Mbit/s", "0 Mbit/s"]']
     done, here = (
         anabranch("sweep", scenario, *grid, *place, "--json") for place in (["--ray", "local", "--jobs", 1], [])
@@ -85,7 +85,7 @@ def test_an_error_of_the_scenario_is_not_the_clusters(scenario: Path, anabranch:
 
 
 def test_a_node_without_memory(scenario: Path, anabranch: Python, tmp_path: Path) -> None:
-    # Ray ends workers from this use of the machine's memory on: any use at all.
+    # Ray ends workers above this use of the machine's memory: any use at all.
     limits = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "20"}
     done = anabranch("sweep", scenario, "--repeat", 2000, "--ray", "local", "--json", **limits)
     check_cluster(done, "a node ran out of memory: ")
@@ -152,7 +152,7 @@ sys.stdin.readline()
 def test_a_head_lost_during_a_sweep(
     scenario: Path, anabranch: Python, environment: dict[str, str], tmp_path: Path, part: str
 ) -> None:
-    """The finished runs are kept, and the same command goes on without the cluster."""
+    """The finished runs are stored, and the same command resumes without the cluster."""
     quick = environment | {"RAY_gcs_rpc_server_reconnect_timeout_s": "5"}
     with subprocess.Popen([sys.executable, "-c", HEAD, part], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                           env=quick, stderr=subprocess.DEVNULL) as head:  # fmt: skip
@@ -201,7 +201,7 @@ def heed() -> None:
 
 
 def kept_after(out: Path, process: subprocess.Popen[str]) -> None:
-    """Wait until runs are kept."""
+    """Wait until runs are stored."""
     until = time.monotonic() + 120
     while not any(file.stat().st_size > 1000 for file in out.glob("points/*")):
         assert process.poll() is None, process.communicate()
@@ -210,7 +210,7 @@ def kept_after(out: Path, process: subprocess.Popen[str]) -> None:
 
 
 def processes_of(sessions: Path) -> list[str]:
-    """Processes of the clusters whose files are there."""
+    """Processes of the clusters with files in ``sessions``."""
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -1,4 +1,4 @@
-"""Sweeps on a Ray cluster: the tables of one machine, whatever happens to the nodes."""
+"""Sweeps on a Ray cluster give the tables of one machine, even if nodes fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from .conftest import Python
 
-# A separate program: Ray takes the process over, and warns of its files when it leaves. Loopback addresses only.
+# A separate program: Ray takes over the process, and warns about its files at exit. Loopback
+# addresses only.
 TWO_NODES = """\
 import sys
 from ray.cluster_utils import Cluster

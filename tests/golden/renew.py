@@ -1,8 +1,8 @@
-"""Write the digests anew, from the installed package.
+"""Rewrite the digests from the installed package.
 
-With ``--robustness`` also what the studies' robustness was computed from, which the digests of their runs are part of.
-That is right only where the digest has changed and no result has: otherwise compute the robustness anew
-(``anabranch study NAME --robustness``).
+With ``--robustness`` also the inputs of the studies' robustness, which include the digests of their
+runs. This is right only if the digest has changed and no result has; otherwise recompute the
+robustness (``anabranch study NAME --robustness``).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def digest(file: str, sets: list[str]) -> str:
 
 
 def renew_robustness(file: Path) -> None:
-    """Write anew what a study's robustness was computed from."""
+    """Rewrite the inputs of a study's robustness."""
     definition = Study.load(file.parent).definition
     pool = Pool(definition)
     jobs = asked(definition, pool, Condition())

@@ -1,1 +1,1 @@
-"""Tests of behaviour with the TCP of a Linux kernel in virtual time: what they compare is exact."""
+"""Tests of behaviour with the TCP of a Linux kernel in virtual time: their comparisons are exact."""

@@ -1,8 +1,9 @@
-"""What tests in virtual time share, and how they come into a guest.
+"""Shared parts of the tests in virtual time, and their transfer into a guest.
 
-The tests of this folder run in one guest, where pytest, the live engine and applications have the guest's clock. The
-pytest that a user starts collects and chooses them as all others, and takes the guest's reports (`outside.py`,
-`inside.py`). Where no kernel is built they are skipped; with ``ANABRANCH_KERNEL_TESTS=required`` they fail.
+The tests of this folder run in one guest, where pytest, the live engine and applications have the
+guest's clock. The pytest on the host collects and selects them as all others, and takes over the
+guest's reports (`outside.py`, `inside.py`). If no kernel is built they are skipped; with
+``ANABRANCH_KERNEL_TESTS=required`` they fail.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ Told = Callable[[str], tuple[dict[str, Any], list[list[str]]]]
 
 
 def missing(what: str) -> NoReturn:
-    """Skip, or fail where nothing may be skipped."""
+    """Skip, or fail if skips are not allowed."""
     if os.environ.get(REQUIRED) == "required":
         pytest.fail(f"{REQUIRED}=required: {what}")
     pytest.skip(what)
 
 
 def kernel_run(scenario: Scenario | str, **options: Any) -> RunResult:
-    """A run with the guest's kernel. It is never repeated: in virtual time nothing taints it."""
+    """A run with the guest's kernel. It is never repeated: in virtual time no run is tainted."""
     scenario = scenario if isinstance(scenario, Scenario) else Scenario.from_text(scenario)
     run = run_audited(scenario, **{"trace": "off", **options}, virtual_time=True)
     assert not taint(run)
@@ -55,7 +56,7 @@ def kernel_run(scenario: Scenario | str, **options: Any) -> RunResult:
 
 
 def summary_of(scenario: Scenario | str, **options: Any) -> dict[str, Any]:
-    """The same, as its summary."""
+    """The summary of such a run."""
     return dict(kernel_run(scenario, **options).summary)
 
 
@@ -65,13 +66,13 @@ def simulation_of(text: str) -> dict[str, Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests of this folder run in a guest."""
+    """Register the plugin that runs the tests of this folder in a guest."""
     config.pluginmanager.register(Outside(config), "anabranch-outside")
 
 
 @pytest.fixture
 def told(capfd: pytest.CaptureFixture[str]) -> Told:
-    """Run a scenario with programs; the summary, and the words of each line that the programs wrote to their errors."""
+    """Run a scenario with programs; return the summary, and the words of each line of the programs' standard error."""
 
     def run(text: str) -> tuple[dict[str, Any], list[list[str]]]:
         capfd.readouterr()

@@ -1,6 +1,6 @@
-"""In a guest: run tests of pytest, and leave a report of each phase of each in the job's folder.
+"""In a guest: run tests of pytest, and write a report of each phase of each test into the job's folder.
 
-``python inside.py ID…`` with the ids of tests, as `conftest.py` starts it.
+``python inside.py ID…`` with the ids of tests; `conftest.py` starts it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from anabranch.kernel.machine import Job
 
 ROOT = Path(__file__).resolve().parents[2]
 INSIDE = "ANABRANCH_INSIDE"
-"""In the environment of pytest in a guest."""
+"""Set in the environment of pytest in a guest."""
 REPORTS = "reports"
 """The job's file of reports: a line of JSON for each."""
 
 
 class Reporter:
-    """Writes reports and, as the job's progress, how many tests are over."""
+    """Writes reports and, as the job's progress, the number of finished tests."""
 
     def __init__(self) -> None:
         """Begin with an empty file."""
@@ -30,11 +30,11 @@ class Reporter:
         self.over = 0
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Keep what makes reports text."""
+        """Keep the configuration, which serializes reports."""
         self.config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """One phase of a test: set-up, the test or tear-down."""
+        """Write the report of one phase of a test: set-up, the test or tear-down."""
         data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
         self.file.write(json.dumps(data) + "\n")
         self.file.flush()
@@ -44,8 +44,8 @@ class Reporter:
 
 
 def main(ids: list[str]) -> int:
-    """Run them; pytest's exit status."""
-    # Nothing of the checkout can be written here.
+    """Run the tests; return pytest's exit status."""
+    # The checkout is read-only here.
     options = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-p", "no:cacheprovider", "-m", ""]
     return int(pytest.main([*options, *ids], plugins=[Reporter()]))
 

@@ -1,4 +1,4 @@
-"""On the host: tests run in guests side by side, whose reports become those of this pytest."""
+"""On the host: tests run in guests side by side, and this pytest takes over their reports."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ MEMORY_MIB = 2048
 class Outside:
     """A plugin of pytest: the tests of this folder run in guests, one for each processor.
 
-    A worker of pytest-xdist starts one for each module: it receives its tests one at a time.
+    A worker of pytest-xdist starts a guest for each module, because it receives its tests one at a
+    time.
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        """Nothing has run yet."""
+        """Begin without reports."""
         self.config = config
         self.is_worker = hasattr(config, "workerinput")
         self.reports: dict[str, list[pytest.TestReport]] = {}
@@ -45,7 +46,7 @@ class Outside:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Reports of a test of this folder; others run as everywhere."""
+        """Report a test of this folder; other tests run as usual."""
         if INSIDE in os.environ or not item.path.is_relative_to(HERE):
             return None
         if item.nodeid not in self.reports:
@@ -83,18 +84,18 @@ class Outside:
                 raise
 
     def _share(self, image: Image, items: Sequence[pytest.Item]) -> None:
-        """Run tests in one guest after the other."""
+        """Run tests in successive guests."""
         left = list(items)
         while left and not self.is_ended:
             why = self._guest(image, left)
             left = [item for item in left if item.nodeid not in self.reports]
             if left:
-                # A guest that ends too early does so in the first test that it has not reported.
+                # If a guest ends too early, the first test without a report has failed.
                 self.reports[left[0].nodeid] = [_failed(left[0], why)]
                 left = left[1:]
 
     def _guest(self, image: Image, items: Iterable[pytest.Item]) -> str:
-        """Take the reports of one guest; how it ended."""
+        """Take over the reports of one guest; return how it ended."""
         by_id = {item.nodeid: item for item in items}
         since, read = time.monotonic(), 0
         under_way: list[pytest.TestReport] = []
@@ -114,7 +115,7 @@ class Outside:
                     data = json.loads(line)
                     under_way.append(self.config.hook.pytest_report_from_serializable(config=self.config, data=data))
                     if under_way[-1].when == "teardown":
-                        # The guest's own time stands still while a test computes.
+                        # The guest's clock does not advance while a test computes.
                         for report in under_way:
                             report.duration = 0.0
                         under_way[min(1, len(under_way) - 1)].duration = time.monotonic() - since

@@ -30,7 +30,7 @@ for _ in range(int(sys.argv[2])):
         pass
     peer.close()
 """
-"""Says which congestion control its connections have (TCP_CONGESTION), and who calls."""
+"""Prints the congestion control of each connection (TCP_CONGESTION), and the client's address."""
 
 CLIENT = """
 import socket, sys, time
@@ -48,7 +48,7 @@ peer.recv(1)
 
 
 def host(name: str, *words: str) -> str:
-    """A host that runs a program of Python's."""
+    """A host that runs a Python program."""
     return f"\n[host.{name}]\nexec = {json.dumps([sys.executable, '-c', *words])}\n"
 
 
@@ -56,7 +56,7 @@ PAIR = host("A", CLIENT, "B", "1000000") + host("B", SERVER, "{B}", "1")
 
 
 def controls() -> tuple[list[str], list[str]]:
-    """What a namespace may have as its default, and what the kernel restricts."""
+    """Congestion controls that any namespace may use as its default, and the other available ones."""
     setting = "/proc/sys/net/ipv4/tcp_{}_congestion_control"
     allowed, there = (Path(setting.format(name)).read_text().split() for name in ("allowed", "available"))
     return allowed, [name for name in there if name not in allowed]

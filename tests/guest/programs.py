@@ -10,21 +10,22 @@ from anabranch.kernel.machine import Job
 from .inside import ROOT
 
 FILE = "programs"
-"""The job's file: paths by package and target, as JSON."""
+"""The job's file with the paths by package and target, as JSON."""
 TESTS = "test_crates.py"
-"""The module whose tests need them."""
+"""The module whose tests need the programs."""
 
 TARGETS = (("test", "--no-run", "--test", "all"), ("build", "--example", "scripts"))
-# With some packages of the workspace cargo chooses other features, and would compile again what `make test` has built.
+# With a subset of the workspace's packages cargo selects other features, and would recompile the
+# results of `make test`.
 OPTIONS = ("--profile", "release", "--locked", "--workspace", "--message-format", "json-render-diagnostics")
 
 
 class BuildError(Exception):
-    """What cargo said."""
+    """The output of cargo."""
 
 
 def built() -> str:
-    """The file's text, once all programs are up to date.
+    """The file's text, after all programs are up to date.
 
     Raises:
         BuildError: They do not compile.
@@ -41,10 +42,10 @@ def built() -> str:
 
 
 def _package(identity: str) -> str:
-    """The folder of a package: ``path+file:///checkout/crates/live#anabranch-live@0.1.0`` has ``live``."""
+    """The folder of a package: `live` in ``path+file:///checkout/crates/live#anabranch-live@0.1.0``."""
     return identity.partition("#")[0].rpartition("/")[2]
 
 
 def path(name: str) -> str:
-    """In a guest: a program's path."""
+    """The path of a program in the guest."""
     return str(json.loads((Job.INSIDE / FILE).read_text("utf-8"))[name])

@@ -1,4 +1,4 @@
-"""Tests of the crates that need a kernel, which their test programs mark as ignored, and scripts of TCP's behaviour."""
+"""Tests of the crates that need a kernel, which are marked as ignored, and behaviour scripts."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ ABOUT = {
     "receiver/sack_blocks.pkt": "tcp_sack",
     "spurious/frto_sack.pkt": "tcp_frto",
 }
-"""Scripts, and the setting that each is about."""
+"""Scripts, each with its essential setting."""
 
 
-def test_scripts_agree_with_the_kernel_and_not_with_another() -> None:
-    """The wrong systems are the same kernel without the setting."""
+def test_scripts_agree_with_the_kernel_only_with_their_setting() -> None:
+    """The wrong system is the same kernel without the setting."""
     assert outcomes(list(ABOUT)) == dict.fromkeys(ABOUT, "agrees")
     for script, setting in ABOUT.items():
         assert outcomes([script], "--set", f"net.ipv4.{setting}=0") == {script: "differs"}

@@ -1,7 +1,7 @@
 """Our own TCP at one end of a live run, the kernel's at the other.
 
-What both say to each other, over every path and with every option, and on which wrong systems the checks fail, is in
-``crates/live/tests/all/own_end.rs``; here is what a user sees of it.
+``crates/live/tests/all/own_end.rs`` tests their exchange over every path and with every option,
+with the wrong systems that fail. These tests cover the results that a user sees.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def at(host: str) -> str:
 
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize(("own", "here", "there"), [("A", "from", "to"), ("B", "to", "from")])
-def test_a_file_arrives_whole(own: str, here: str, there: str, family: int) -> None:
-    """Detects a wrong checksum, an option that one end alone knows of, a reset, a segment in another's place."""
+def test_a_file_arrives_complete(own: str, here: str, there: str, family: int) -> None:
+    """Detects a wrong checksum, an option that only one end uses, a reset, a misplaced segment."""
     summary = summary_of(PATH + at(own) + FLOW + f"family = {family}\n")
     ends, flow = summary["live"]["ends"]["main"], summary["flows"]["main"]
     assert (ends[here]["tcp"], ends[there]["tcp"]) == ("own", "kernel")
@@ -47,15 +47,15 @@ def test_a_file_arrives_whole(own: str, here: str, there: str, family: int) -> N
     assert (endpoint["resets_sent"], endpoint["resets_received"], endpoint["discarded_packets"]) == (0, 0, {})
     [counters] = summary["live"]["tcp_counters"].values()
     assert (counters["InCsumErrors"], counters["InErrs"], counters["EstabResets"]) == (0, 0, 0)
-    # Its figures come from the endpoint as the kernel's come from TCP_INFO.
+    # The endpoint reports these figures, as TCP_INFO does for the kernel.
     assert flow["delivered_bytes"] == SIZE
     assert flow["retransmitted_packets"] >= 1
     assert flow["min_rtt_ms"] >= 20
     assert 0 < flow["flow_completion_time_s"] < 4
 
 
-def test_a_stack_that_no_kernel_is_runs_at_our_end() -> None:
-    """Detects an engine that takes the kernel's TCP whatever the file says."""
+def test_a_stack_without_a_kernel_runs_at_our_end() -> None:
+    """Detects an engine that always takes the kernel's TCP."""
     summary = summary_of(PATH + at("A") + FLOW + 'stack = "windows-7"\ncc = "compound"\n')
     ends = summary["live"]["ends"]["main"]
     assert ends["to"]["read_bytes"] == SIZE

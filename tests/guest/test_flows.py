@@ -1,4 +1,4 @@
-"""One scenario file, the kernel's packets: figures beside the simulator's, and arithmetic."""
+"""One scenario file with the kernel's packets: figures compared with the simulator's, and with arithmetic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .conftest import FLOW, PATH, kernel_run, simulation_of, summary_of
 
 
 def test_a_bulk_flow_fills_the_path() -> None:
-    """As in the simulator: at most the link's share of payload, and after slow start little less."""
+    """As in the simulator: at most the link's share of payload, and little less after slow start."""
     text = PATH + FLOW + 'cc = "cubic"\n'
     summary = summary_of(text)
     flow, expected = summary["flows"]["main"], simulation_of(text)["flows"]["main"]
@@ -28,7 +28,7 @@ def test_a_bulk_flow_fills_the_path() -> None:
 
 
 def test_the_same_packets_are_lost_in_both_engines() -> None:
-    """Detects an engine that draws fates by anything but the packet's number at the element."""
+    """Detects an engine that draws outcomes by anything other than the packet's number at the element."""
     text = (PATH + FLOW).replace(
         "forward.queue", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\nreverse.queue'
     )
@@ -40,19 +40,19 @@ def test_the_same_packets_are_lost_in_both_engines() -> None:
     scenario = Scenario.from_text(text)
     simulated, last_simulated = lost(scenario.run(packets=True).table("packets"))
     live, last_live = lost(kernel_run(scenario, packets=True).table("packets"))
-    # As far as both come: recovery takes the simulator a few packets more or less.
+    # Up to the last packet of both: recovery changes the simulator's number of packets a little.
     common = set(range(min(last_simulated, last_live)))
     assert len(common) > 1000
     assert live & common == simulated & common
     assert len(live & common) > 5
 
 
-def test_a_file_arrives_whole() -> None:
+def test_a_file_arrives_complete() -> None:
     text = PATH.replace("forward.queue", 'impair = [{ kind = "bernoulli-loss", rate = 0.01 }]\nforward.queue')
     text += FLOW + 'workload = { kind = "file", size = "1 MB" }\n'
     flow, expected = (run["flows"]["main"] for run in (summary_of(text), simulation_of(text)))
     assert flow["retransmitted_packets"] == expected["retransmitted_packets"]
-    # Recovery differs by a part of a round trip.
+    # The recoveries differ by a part of a round trip.
     assert flow["flow_completion_time_s"] == pytest.approx(expected["flow_completion_time_s"], rel=0.02)
     assert flow["delivered_bytes"] == 1_000_000
     # Handshake, then a megabyte and its headers at the line's rate.
@@ -73,21 +73,21 @@ def test_a_response_takes_a_round_trip_and_its_bytes() -> None:
 
 def test_ipv6() -> None:
     summary = summary_of(PATH + FLOW + "family = 6\n")
-    # 20 bytes of every packet more are headers: 1,428 are payload.
+    # Headers have 20 bytes more: 1,428 are payload.
     assert 0.9 * 20 * 1428 / 1500 < summary["flows"]["main"]["goodput_mbit_s"] < 20 * 1428 / 1500
 
 
 def test_marks_reach_the_kernel() -> None:
-    """RED marks instead of dropping. Fails if marked packets keep their old ECN field, or get a wrong checksum."""
+    """RED marks instead of dropping. Detects marked packets that keep their old ECN field, or have a wrong checksum."""
     thresholds = 'min_threshold = "10 packets", max_threshold = "40 packets"'
     red = f'{{ kind = "red", limit = "200 packets", {thresholds}, ecn = true }}'
     text = PATH.replace('{ kind = "drop-tail", limit = "1 bdp" }', red)
     summary = summary_of(text + FLOW + 'cc = "reno"\ntransport = { ecn = "rfc3168" }\n')
     link, flow = summary["links"]["path"]["forward"], summary["flows"]["main"]
     assert link["marked_packets"] > 0
-    # The sender heard: the queue stays below the point where it would drop.
+    # The sender reacts: the queue stays below the point where it would drop.
     assert link["max_queue_packets"] < 200
-    # Marked packets that the kernel refused would be losses, every one of them.
+    # If the kernel rejected marked packets, each would be a loss.
     assert flow["goodput_mbit_s"] > 10
 
 
@@ -123,7 +123,7 @@ def test_order_is_restored_on_real_packets() -> None:
     ordered = summary_of(TWO_ROUTES.replace("{restore}", "in-order"))
     loose = summary_of(TWO_ROUTES.replace("{restore}", "none"))
     assert loose["flows"]["main"]["reordered_ratio"] > 0.1
-    # What passes at once, as segments without data do, counts against what is held.
+    # Segments without data pass at once, which counts as reordering of the held packets.
     assert ordered["flows"]["main"]["reordered_ratio"] < 0.1 * loose["flows"]["main"]["reordered_ratio"]
     assert ordered["gateways"]["pair"]["forward"]["held_packets"] > 100
 
@@ -166,10 +166,10 @@ set = { "link.fibre.up" = false }
 
 
 def test_a_call_survives_the_failure_of_a_route() -> None:
-    """Both directions of the better route die: the gateway notices, whatever the packets carry."""
+    """Both directions of the better route fail: the gateway detects it by any kind of packet."""
     bond = summary_of(CALL)["gateways"]["bond"]
     for direction in ("forward", "reverse"):
-        # 50 packets a second for 4 s, of which those of 0.8 s may be lost.
+        # 50 packets a second for 4 s, of which 0.8 s may be lost.
         assert bond[direction]["silent_ms"] <= 800
         assert bond[direction]["released_packets"] >= 155
         assert bond[direction]["routes"]["lte"]["sent_packets"] >= 80
@@ -187,7 +187,7 @@ def program(host: str, *words: str) -> str:
     return f"\n[host.{host}]\nexec = [{', '.join(f'{chr(34)}{word}{chr(34)}' for word in words)}]\n"
 
 
-def test_a_program_of_ones_own() -> None:
+def test_a_users_program_runs() -> None:
     text = PATH + FLOW + program("B", sys.executable, "-c", SERVER) + program("A", sys.executable, "-c", CLIENT, "{B}")
     summary = summary_of(text)
     ended = {end["host"]: end["status"] for end in summary["live"]["programs"]}

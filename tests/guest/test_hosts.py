@@ -1,4 +1,4 @@
-"""Hosts with several devices and addresses: which device and which way a program's packets take."""
+"""Hosts with several devices and addresses: the device and path of a program's packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .conftest import Told, missing
 
 ROOT = Path(__file__).resolve().parents[2]
 BYTES = "20_000_000"
-"""What the scenarios transfer that ship."""
+"""Bytes that the shipped scenarios transfer."""
 
 TWO_LINKS = """
 duration = "20 s"
@@ -52,7 +52,7 @@ threads = [threading.Thread(target=serve, args=[int(port)]) for port in sys.argv
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 """
-"""Says of one connection at each port which address was called, who called, and how much came."""
+"""Prints for one connection at each port the called address, the caller, and the bytes received."""
 
 CALL = """
 import socket, sys, time
@@ -75,34 +75,34 @@ for to, port, source, octets in (word.split(",") for word in sys.argv[1:]):
     peer.shutdown(1)
     peer.recv(1)
 """
-"""For each argument, destination, port, address and %device that it binds to, and octets, a connection."""
+"""Opens a connection for each argument: destination, port, local address, %device to bind to, and bytes."""
 
 
 def host(name: str, *words: str, more: str = "") -> str:
-    """A host that runs a program of Python's."""
+    """A host that runs a Python program."""
     return f"\n[host.{name}]\n{more}\nexec = {json.dumps([sys.executable, '-c', *words])}\n"
 
 
 def words(lines: list[list[str]]) -> list[list[str]]:
-    """What programs have told: their lines begin with it, and may come in any order."""
+    """The words of lines that programs have printed with the prefix ``told``, sorted, because their order may vary."""
     return sorted(line[1:] for line in lines if line[:1] == ["told"])
 
 
 def carried(summary: dict[str, Any], flow: str) -> float:
-    """Megabytes of IP that a flow has carried to its receiver."""
+    """Megabytes of IP that a flow has delivered to its receiver."""
     rate: float = summary["flows"][flow]["throughput_mbit_s"]
     seconds: float = summary["duration_s"]
     return rate * seconds / 8
 
 
 def sent(summary: dict[str, Any], link: str) -> float:
-    """The packets that A has sent over a link, as megabytes of data in full segments; the others are few."""
+    """Packets that A has sent over a link, in megabytes of full segments; other packets are few."""
     packets: int = summary["links"][link]["forward"]["sent_packets"]
     return packets * 1448 / 1e6
 
 
-def test_a_connection_takes_the_device_whose_address_it_has(told: Told) -> None:
-    """Fails for one device that has all addresses."""
+def test_a_connection_takes_the_device_of_its_address(told: Told) -> None:
+    """Detects a single device with all addresses."""
     devices = 'devices = ["wifi", "lte"]'
     calls = ("{B.wifi},71,{A.wifi},300000", "{B.lte},72,{A.lte},600000", "{B},73,,100000")
     text = TWO_LINKS + host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "73", more=devices)
@@ -111,7 +111,7 @@ def test_a_connection_takes_the_device_whose_address_it_has(told: Told) -> None:
     (_, wifi_there, wifi, _), (_, lte_there, lte, _), (_, plain_there, plain, _) = lines
     assert [line[3] for line in lines] == ["300000", "600000", "100000"]
     assert len({wifi_there, wifi, lte_there, lte}) == 4
-    # What binds nothing has the addresses of the first flow.
+    # A socket without a binding has the addresses of the first flow.
     assert (plain_there, plain) == (wifi_there, wifi)
     assert 0.4 < sent(summary, "wifi") < 0.5
     assert 0.6 < sent(summary, "lte") < 0.7
@@ -120,7 +120,7 @@ def test_a_connection_takes_the_device_whose_address_it_has(told: Told) -> None:
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_the_kernel_sends_by_the_device_of_address_or_socket(told: Told, family: int) -> None:
-    """To one address of B. Detects a kernel that routes by destination alone."""
+    """Both connections go to one address of B. Detects a kernel that routes by destination alone."""
     calls = ("{B},71,{A.lte},300000", "{B},72,%lte,300000", "{B},73,,100000", "{B},74,{A.wifi}%wifi,100000")
     text = TWO_LINKS.replace("route =", f"family = {family}\nroute =")
     text += host("A", CALL, *calls, more='devices = ["wifi", "lte"]') + host("B", SERVE, "71", "72", "73", "74")
@@ -133,7 +133,7 @@ def test_the_kernel_sends_by_the_device_of_address_or_socket(told: Told, family:
 
 
 def test_a_packet_with_the_address_of_another_device_is_dropped(told: Told) -> None:
-    """As by a provider (RFC 2827). Detects an engine that looks at addresses alone."""
+    """A provider does so (RFC 2827). Detects an engine that checks the address alone."""
     send = (
         "import socket, sys\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind((sys.argv[1], 0))\n"
         "s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'lte')\n"
@@ -147,7 +147,7 @@ def test_a_packet_with_the_address_of_another_device_is_dropped(told: Told) -> N
 
 @pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
 def test_two_ports_of_one_pair_take_different_paths(told: Told, devices: str) -> None:
-    """Also where the two paths begin at different devices. Detects a ``match`` that nobody obeys."""
+    """Also if the two paths begin at different devices. Detects a ``match`` that is ignored."""
     text = TWO_LINKS + 'match = { port = [72, "80-90"] }\n'
     calls = ("{B},71,,100000", "{B},72,,400000", "{B},85,,300000")
     text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "85")
@@ -172,8 +172,8 @@ def test_addresses_of_a_prefix_take_their_path(told: Told, devices: str) -> None
     assert 0.6 < sent(summary, "lte") < 0.7
 
 
-def test_our_applications_have_the_devices_of_their_flow(told: Told) -> None:
-    """TCP and UDP, either end, both versions of IP. Fails for sockets that bind to nothing."""
+def test_our_applications_use_the_devices_of_their_flow(told: Told) -> None:
+    """TCP and UDP, either end, both versions of IP. Detects sockets without a binding."""
     text = TWO_LINKS.replace("20 s", "1 s").replace('"B"\nroute', '"B"\nworkload = "bulk"\nroute')
     text += """
     [flow.datagrams]
@@ -203,7 +203,7 @@ def test_our_applications_have_the_devices_of_their_flow(told: Told) -> None:
 
 
 def test_the_kernels_mptcp_uses_both_links(told: Told) -> None:
-    """5 MB need 2 s at 20 Mbit/s. Detects a second subflow that never comes about."""
+    """5 MB need 2 s at 20 Mbit/s. Detects a second subflow that is never established."""
     if not Path("/proc/sys/net/mptcp/enabled").exists():
         missing("this kernel has no MPTCP")
     if shutil.which("ip") is None:
@@ -269,26 +269,28 @@ for line, word in enumerate(sys.argv[2:]):
         print("told", f"{line:02}.{count:02}", *(answer or ["silence"]), file=sys.stderr)
         sys.stderr.flush()
 """
-"""Sends datagrams of these hop limits, and says of each answer where it is from, its type and code, the hop limit that
-it quotes, and the milliseconds until it came."""
+"""Sends datagrams with these hop limits, and prints each answer's source, type and code, the hop
+limit that it quotes, and its delay in milliseconds."""
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_each_router_answers_where_the_hop_limit_ends(told: Told, family: int) -> None:
-    """RFC 792 and RFC 4443: time exceeded from R and S, and B's own port unreachable. Fails for answers without the
-    delay of their way, and over IPv6 for a wrong checksum."""
+def test_each_router_answers_when_the_hop_limit_expires(told: Told, family: int) -> None:
+    """RFC 792 and RFC 4443: time exceeded from R and S, and port unreachable from B itself.
+
+    Detects answers without the delay of their path, and a wrong checksum over IPv6.
+    """
     exceeded, unreachable = (("11", "0"), ("3", "3")) if family == 4 else (("3", "0"), ("1", "4"))
     text = (
         CHAIN + f"family = {family}\n" + host("A", PROBE, str(family), *(f"{{B}},{hops}" for hops in ("1x2", 2, 3, 64)))
     )
     summary, lines = told(text)
     lines = words(lines)
-    # The first waits for the run's start.
+    # The first line waits for the start of the run.
     one, two, three, last = lines = lines[1:]
     assert [line[2:4] for line in lines] == [list(exceeded)] * 2 + [list(unreachable)] * 2
     assert len({one[1], two[1], three[1]}) == 3
     assert three[1] == last[1]
-    # What a router quotes is what came to it: one hop more was not left.
+    # A router quotes the packet as it arrived, with one hop left.
     assert [line[4] for line in (one, two)] == ["1", "1"]
     # At B, after two routers.
     assert [line[4] for line in (three, last)] == ["1", "62"]
@@ -314,12 +316,14 @@ for hops in (1, 2):
         pass
     print("told", hops, answers, file=sys.stderr)
 """
-"""Sends 20 datagrams at once to each of two routers, and says how many are answered."""
+"""Sends 20 datagrams at once to each of two routers, and prints the number of answers."""
 
 
 def test_routers_limit_their_errors(told: Told) -> None:
-    """Six at once, as Linux documents ``icmp_ratelimit``; each router has a limit of its own. Fails for routers that
-    answer every probe."""
+    """Each router answers six at once, as Linux documents ``icmp_ratelimit``.
+
+    Detects routers that answer every probe, and a limit that the routers share.
+    """
     lines = words(told(CHAIN + host("A", BURST, "{B}"))[1])
     assert [line[0] for line in lines] == ["1", "2"]
     assert [line[1] for line in lines] == ["6", "6"]
@@ -327,7 +331,7 @@ def test_routers_limit_their_errors(told: Told) -> None:
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_router_answers_a_ping(told: Told, family: int) -> None:
-    """RFC 1812 §4.3.3.6, RFC 4443 §4.2. By its name; fails for one that limits what is no error."""
+    """RFC 1812 §4.3.3.6, RFC 4443 §4.2. The host is called by name. Detects a router that limits echo replies."""
     if shutil.which("ping") is None:
         missing("ping(8)")
     program = '\n[host.A]\nexec = ["sh", "-c", "ping -c 8 -i 0.01 -q S >&2"]\n'
@@ -335,9 +339,11 @@ def test_a_router_answers_a_ping(told: Told, family: int) -> None:
     assert ["8", "packets", "transmitted,", "8", "received,"] in [line[:5] for line in told(text)[1]]
 
 
-def test_a_probe_waits_in_the_queues_of_its_way(told: Told) -> None:
-    """400 packets of 1000 bytes before it are 320 ms at 10 Mbit/s, less what passes meanwhile. Fails for an
-    answer after the propagation delay, 10 ms."""
+def test_a_probe_waits_in_the_queues_of_its_path(told: Told) -> None:
+    """The 400 packets of 1000 bytes before it take 320 ms at 10 Mbit/s, minus the time that has passed.
+
+    Detects an answer after the propagation delay, 10 ms.
+    """
     burst = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('B', 9))\n"
     burst += "for _ in range(400): s.send(bytes(972))\n"
     lines = words(told(CHAIN + host("A", burst + PROBE, "4", "{B},1"))[1])
@@ -345,7 +351,7 @@ def test_a_probe_waits_in_the_queues_of_its_way(told: Told) -> None:
 
 
 def gateway_folder() -> Path:
-    """Where the daemon is: on PATH, or in what a checkout's builds have left."""
+    """The daemon's folder: from PATH, or from a build of the checkout."""
     name = "anabranch-gateway"
     on_path = shutil.which(name)
     if on_path is not None:
@@ -357,8 +363,8 @@ def gateway_folder() -> Path:
     return built[0]
 
 
-def test_a_tunnel_of_our_own_uses_both_links(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """5 MB need 4 s over the faster link alone. Fails for paths that share a device."""
+def test_our_tunnel_uses_both_links(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5 MB need 4 s over the faster link alone. Detects paths that share a device."""
     monkeypatch.setenv("PATH", f"{gateway_folder()}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     summary, lines = told((ROOT / "scenarios" / "hosts" / "tunnel.toml").read_text().replace(BYTES, "5_000_000"))

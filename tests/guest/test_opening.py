@@ -1,4 +1,4 @@
-"""Lost SYNs, answers and first data segments: both engines complete a file at the same time, and count alike."""
+"""Lost SYNs, SYN-ACKs and first data segments: both engines complete a file at the same time, with equal counts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from .conftest import simulation_of, summary_of
 
 SHARE, SLACK_S = 0.08, 0.15
-"""So far apart completion times may be: a share of the simulator's, or so much."""
+"""Tolerances of completion times: relative to the simulator's, and absolute."""
 SEGMENT = 1448
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is lost first on a path of its own, and the file that is transferred over it."""
+    """The packets lost first on a separate path, and the file transferred over it."""
 
     what: str
     lost: int
@@ -25,16 +25,17 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Of its link and its flow."""
+        """The name of its link and its flow."""
         return f"{self.what}-{self.lost}-{self.rtt_ms}ms"
 
     def text(self) -> str:
-        """Its link and its flow. The handshake's own packets come before the data: a SYN and an acknowledgment."""
+        """Its link and its flow. Two packets of the handshake precede the data: a SYN and an acknowledgment."""
         way = "reverse" if self.what == "syn-acks" else "forward"
         first = 2 if self.what == "data" else 0
-        # A list names something; so many packets never come.
+        # The list must not be empty; the last number never occurs.
         lost = [*range(first, first + self.lost), 1_000_000]
-        # Two initial windows of data: the FIN, which leaves by itself live, tells nothing of the first.
+        # Two initial windows of data: with one, the FIN, which is a separate segment live, would
+        # affect the first window.
         segments = 20 if self.what == "data" else 10
         return f"""
 [link.{self.name}]
@@ -53,17 +54,18 @@ workload = {{ kind = "file", size = "{segments * SEGMENT} bytes" }}
 
 
 def also_possible(case: Case, simulated: Any) -> list[float]:
-    """Times of the simulator that are right, too.
+    """Other completion times of the simulator that are also right.
 
-    The kernel's timer of an answer ends with the arrival of the next SYN, give or take a tick of 32 ms: two answers
-    leave, one for each, or only the SYN's. In the second case the next one gets through a second later.
+    The kernel's SYN-ACK timer may expire up to a tick of 32 ms before or after the arrival of the
+    next SYN: either two SYN-ACKs are sent, one for each event, or only the SYN's. In the second
+    case the next SYN-ACK gets through a second later.
     """
     later = Case(case.what, case.lost + 1, case.rtt_ms).name
     return [simulated[later]["flow_completion_time_s"]] if case.what == "syn-acks" else []
 
 
 def compare(cases: Iterable[Case], duration_s: int) -> None:
-    """One live run of all cases at once, beside the simulator's."""
+    """Run all cases at once live, and compare with the simulator."""
     cases = list(cases)
     head = f'title = "openings"\nduration = "{duration_s} s"\n'
     later = [Case(case.what, case.lost + 1, case.rtt_ms) for case in cases if case.what == "syn-acks"]
@@ -86,7 +88,7 @@ def compare(cases: Iterable[Case], duration_s: int) -> None:
 
 
 def test_first_losses_cost_the_same_time() -> None:
-    """Detects a SYN that backs off at once, for a full initial window, for 3 s after a lost SYN."""
+    """Detects a SYN that backs off at once, a full initial window, and a timeout of 3 s after a lost SYN."""
     rtts = (1, 100, 600)
     few = [Case("syns", lost, rtt) for lost in range(6) for rtt in rtts]
     few += [Case("data", lost, rtt) for lost in (1, 2, 5, 7) for rtt in rtts]
@@ -95,8 +97,8 @@ def test_first_losses_cost_the_same_time() -> None:
 
 
 @pytest.mark.slow
-def test_first_losses_cost_the_same_time_all() -> None:
-    """0 to 7 of each lost, at round trips from 1 to 600 ms."""
+def test_all_first_losses_cost_the_same_time() -> None:
+    """0 to 7 losses of each kind, at round trips from 1 to 600 ms."""
     rtts = (1, 10, 40, 100, 250, 600)
     every = [Case(what, lost, rtt) for what in ("syns", "syn-acks", "data") for lost in range(8) for rtt in rtts]
     compare(every, 20)

@@ -1,4 +1,4 @@
-"""Packets of a run, as its table has them."""
+"""Packets of a run in its table."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from anabranch.convert import quantity
 from .conftest import FLOW, PATH, kernel_run
 
 
-def test_the_one_way_delay_of_a_packet_is_its_wait_and_the_path() -> None:
-    """A queue that is not plain, and the kernel's TCP."""
+def test_the_one_way_delay_is_queueing_and_propagation() -> None:
+    """FQ-CoDel instead of drop-tail, with the kernel's TCP."""
     text = PATH.replace('{ kind = "drop-tail", limit = "1 bdp" }', '"fq-codel"')
     scenario = Scenario.from_text(text + FLOW).set("duration", "1 s")
     link = scenario.resolve()["resolved_scenario"]["link"]["path"]["forward"]

@@ -1,4 +1,4 @@
-"""Programs of the user's: every key of their flows is obeyed or refused, and a run is theirs in time."""
+"""Programs of the user: every key of their flows is applied or refused, and they determine the duration of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .pairs import CLIENT, FLOW, PAIR, PATH, SERVER, controls, host
 
 @pytest.mark.parametrize("restricted", [False, True])
 def test_programs_have_the_control_of_their_flow(told: Told, restricted: bool) -> None:
-    """Fails for programs with the machine's default, at either end."""
+    """Detects programs with the machine's default, at either end."""
     default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     names = [name for name in controls()[restricted] if name != default]
     if not names:
@@ -22,7 +22,7 @@ def test_programs_have_the_control_of_their_flow(told: Told, restricted: bool) -
     assert summary["live"]["default_controls"] == {"A": names[0], "B": names[0]}
 
 
-def test_without_a_control_programs_have_the_machines(told: Told) -> None:
+def test_programs_have_the_machines_control_by_default(told: Told) -> None:
     default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     summary, lines = told(PATH + FLOW + PAIR)
     assert {line[1] for line in lines} == {default}
@@ -30,7 +30,7 @@ def test_without_a_control_programs_have_the_machines(told: Told) -> None:
 
 
 def test_a_run_ends_with_its_programs(told: Told) -> None:
-    """And its rates are those of the programs' own time. Fails for 20 s, and for 0.4 Mbit/s."""
+    """Its rates cover the programs' time. Detects a run of 20 s, and a rate of 0.4 Mbit/s."""
     summary, _ = told(PATH + FLOW + PAIR)
     flow = summary["flows"]["main"]
     # A megabyte takes 0.84 s.
@@ -40,18 +40,18 @@ def test_a_run_ends_with_its_programs(told: Told) -> None:
     assert {one["host"]: one["stopped"] for one in summary["live"]["programs"]} == {"A": False, "B": False}
 
 
-def test_a_server_that_goes_on_dilutes_no_rate(told: Told) -> None:
-    """The flow's own time ends with the client, and the run at its `duration`."""
+def test_a_running_server_dilutes_no_rate(told: Told) -> None:
+    """The flow's time ends with the client, and the run at its `duration`."""
     text = PATH.replace("20 s", "6 s") + FLOW + host("A", CLIENT, "B", "1000000") + host("B", SERVER, "{B}", "9")
     summary, _ = told(text)
     assert summary["duration_s"] == 6
     assert {one["host"]: one["stopped"] for one in summary["live"]["programs"]} == {"A": False, "B": True}
-    # Over six seconds it is 1.4.
+    # Over six seconds the rate would be 1.4.
     assert summary["flows"]["main"]["throughput_mbit_s"] > 2
 
 
-def test_what_is_still_to_come_keeps_a_run(told: Told) -> None:
-    """A flow of ours that begins later, and one whose file is not whole."""
+def test_pending_flows_keep_a_run_open(told: Told) -> None:
+    """A flow of ours that begins later, and one with an incomplete file."""
     text = PATH + FLOW + host("A", "pass") + "[link.other]\nbetween = ['C', 'D']\nrate = '10 Mbit/s'\ndelay = '5 ms'\n"
     late = '[flow.late]\nfrom = "C"\nto = "D"\nstart = "1 s"\nworkload = { kind = "file", size = "500 kB" }\n'
     summary, _ = told(text + late)
@@ -62,7 +62,7 @@ def test_what_is_still_to_come_keeps_a_run(told: Told) -> None:
 
 
 def test_names_and_addresses_follow_the_family(told: Told) -> None:
-    """Fails where names do not resolve, or `{B}` is the address of the other version of IP."""
+    """Detects names that do not resolve, and a `{B}` with the address of the other version of IP."""
     for family, address in (("4", "10.113.0.2"), ("6", "fd71:616e:6162::2")):
         summary, lines = told(PATH + FLOW + f"family = {family}\n" + PAIR)
         assert ["client", address] in [line[::2] for line in lines]
@@ -70,7 +70,7 @@ def test_names_and_addresses_follow_the_family(told: Told) -> None:
 
 
 def test_a_workload_beside_a_program_is_ours() -> None:
-    """Several flows between hosts with programs: the program's packets take the one without a workload."""
+    """Several flows between hosts with programs: the program's packets take the flow without a workload."""
     ours = (
         FLOW.replace("main", "ours") + 'cc = "reno"\nworkload = { kind = "file", size = "200 kB" }\nstart = "100 ms"\n'
     )
@@ -119,7 +119,7 @@ TWO_SERVERS = SERVER.replace(
 
 
 def test_connections_share_the_flows_between_two_hosts() -> None:
-    """Fails where a second flow between hosts with programs is refused, or gets no packets."""
+    """Detects a second flow between hosts with programs that is refused, or gets no packets."""
     clients = f"CLIENT = {CLIENT!r}{TWO_CLIENTS}"
     summary = summary_of(TWO_WAYS + host("A", clients, "B", "300000") + host("B", TWO_SERVERS, "{B}", "2"))
     for name in ("one", "two"):
@@ -127,15 +127,15 @@ def test_connections_share_the_flows_between_two_hosts() -> None:
         assert 300_000 / 1448 < sent < 1.2 * 300_000 / 1448
 
 
-def test_settings_of_the_namespace_are_obeyed() -> None:
-    """Fails where a program's flow loses its `transport`."""
+def test_settings_of_the_namespace_are_applied() -> None:
+    """Detects a program's flow that loses its `transport`."""
     summary = summary_of(PATH + FLOW + "transport = { sack = false, timestamps = false }\n" + PAIR)
     applied = summary["live"]["machine"]["applied_settings"]
     assert (applied["net/ipv4/tcp_sack"], applied["net/ipv4/tcp_timestamps"]) == ("0", "0")
 
 
 def test_throughput_covers_the_flows_own_time() -> None:
-    """A file of a second in a run of four: in both engines what the link carries."""
+    """With a file of a second in a run of four seconds both engines report the link's rate."""
     text = PATH.replace("20 s", "4 s") + FLOW + 'cc = "cubic"\nworkload = { kind = "file", size = "1 MB" }\n'
     simulated = simulation_of(text)
     rates = [run["flows"]["main"]["throughput_mbit_s"] for run in (summary_of(text), simulated)]

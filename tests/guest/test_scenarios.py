@@ -14,7 +14,7 @@ from .conftest import kernel_run
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "live"
 
 GOODPUT, SRTT = 0.03, 0.05
-"""Models differ so far at most."""
+"""Tolerances of goodput and smoothed round-trip time between the engines."""
 
 
 def figures(run: Any) -> list[dict[str, Any]]:
@@ -22,8 +22,8 @@ def figures(run: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("name", "other"), [("thin", "reno"), ("bbr-shallow", "cubic"), ("bbr-deep", "cubic")])
-def test_a_scenario_is_as_in_the_simulator(name: str, other: str) -> None:
-    """Detects another control in the simulator: its round-trip times or retransmissions are farther off."""
+def test_a_scenario_matches_the_simulator(name: str, other: str) -> None:
+    """Detects another control in the simulator: its round-trip times or retransmissions differ more."""
     scenario = Scenario.from_file(SCENARIOS / f"{name}.toml").set("duration", "6 s")
     [kernel], [ours] = figures(kernel_run(scenario)), figures(scenario.run())
     [wrong] = figures(scenario.set("flow.main.cc", other).run())
@@ -34,7 +34,7 @@ def test_a_scenario_is_as_in_the_simulator(name: str, other: str) -> None:
 
 
 def differing(one: Any, two: Any, name: str = "") -> list[str]:
-    """Figures that differ. Counts have to be equal; means are near: the second run begins nanoseconds later."""
+    """Figures that differ. Counts must be equal, means nearly so: the second run begins nanoseconds later."""
     if isinstance(one, dict):
         return [text for key in one | two for text in differing(one.get(key), two.get(key), f"{name}.{key}")]
     is_same = two == (pytest.approx(one, rel=1e-4, abs=1e-6) if isinstance(one, float) else one)
@@ -42,7 +42,7 @@ def differing(one: Any, two: Any, name: str = "") -> list[str]:
 
 
 def test_a_repeated_run_has_the_same_figures() -> None:
-    """Detects a clock that runs on while something computes."""
+    """Detects a clock that advances during computation."""
     scenario = Scenario.from_file(SCENARIOS / "lossy.toml").set("duration", "4 s")
     one, two, other = (kernel_run(scenario, seed=seed).summary for seed in (1, 1, 2))
     for part in ("flows", "links"):

@@ -1,4 +1,4 @@
-"""What limits a sender is the same in both engines: the share of time that each limit takes of a flow."""
+"""Both engines report the same limits of a sender: the share of a flow's time that each limit takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .conftest import simulation_of, summary_of
 SHARES = ("cwnd_limited_share", "rwnd_limited_share", "sndbuf_limited_share", "application_limited_share")
 
 TOLERANCE = 0.005
-"""Of a share. The kernel counts in ticks of 10 ms."""
+"""Tolerance of a share. The kernel counts in ticks of 10 ms."""
 
 
 def scenario(delay: str, rate: str, flow: str) -> str:
@@ -42,7 +42,7 @@ PATHS = {
                     "application_limited_share"),
     "pacing": (scenario("10 ms", "20 Mbit/s", 'cc = "bbr"'), None),
 }  # fmt: skip
-"""A path for each limit, and the share that is nearly all of the time there, if one is."""
+"""A path for each limit, and the share that takes nearly all of the time there, if one does."""
 
 
 def shares(flow: dict[str, Any]) -> dict[str, float]:

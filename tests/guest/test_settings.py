@@ -21,7 +21,7 @@ to = "B"
 
 
 def test_windows_and_switches_reach_the_kernel() -> None:
-    """Detects a kernel that was not told: it fills queue and path, and answers with SACK."""
+    """Detects settings that do not reach the kernel: it fills queue and path, and answers with SACK."""
     transport = '{ receive_window = "10 packets", receive_autotuning = false, sack = false, tlp = false, frto = false }'
     summary = summary_of(PATH + f"transport = {transport}\n")
     # Ten segments a round trip of 20 ms.

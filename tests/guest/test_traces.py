@@ -1,4 +1,4 @@
-"""Links that follow traces, in the live engine beside the simulator: the same datagrams get the same delays."""
+"""Links that follow traces, in the live engine and the simulator: the same datagrams have the same delays."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ UDP = FLOW + 'protocol = "udp"\nstop = "2 s"\nworkload = { kind = "paced", rate 
 
 
 DELAY_MS = 0.01
-"""Delays agree so far: the engine's lateness, a few microseconds."""
+"""Tolerance of delays: the engine's lateness, a few microseconds."""
 
 
 def both(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The summaries live and simulated, in that order."""
+    """The live and the simulated summary."""
     return summary_of(text), simulation_of(text)
 
 
@@ -35,15 +35,15 @@ def test_datagrams_get_the_delays_of_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_ready_path_is_the_same() -> None:
-    """Its delay jumps: a datagram that is late by microseconds may meet the next one."""
+    """Its delay jumps: a datagram that is late by microseconds may fall into the next step."""
     live, simulated = both(f'duration = "2.2 s"\n[link.path]\npath = "lte-drive"\nbetween = ["A", "B"]\n{UDP}')
     flow, expected = live["flows"]["main"], simulated["flows"]["main"]
     assert flow["delivered_bytes"] == expected["delivered_bytes"]
     assert flow["mean_one_way_delay_ms"] == pytest.approx(expected["mean_one_way_delay_ms"], abs=5 * DELAY_MS)
 
 
-def test_requests_and_grants_take_as_long() -> None:
-    """Uplink over a cell and a cable's upstream: the same code decides when a datagram leaves."""
+def test_requests_and_grants_take_the_same_time() -> None:
+    """Uplinks of a cell and of a cable: the same code computes a datagram's departure."""
     for service in ('{ kind = "cellular", sr_period = "10 ms" }', '"cable"'):
         link = f'between = ["A", "B"]\nrate = "20 Mbit/s"\nforward.service = {service}\n'
         live, simulated = both(f'duration = "2.2 s"\n[link.path]\n{link}{UDP}')
@@ -53,7 +53,7 @@ def test_requests_and_grants_take_as_long() -> None:
 
 
 def test_cake_sees_the_dscp() -> None:
-    """Voice has priority up to a quarter of the rate (tc-cake(8)); without marks both flows get a half."""
+    """Voice has priority up to a quarter of the rate (tc-cake(8)); without marks each flow gets half."""
     queue = 'queue = { kind = "cake", rate = "8 Mbit/s", diffserv = "diffserv4" }\n'
     flow = 'from = "A"\nto = "B"\nprotocol = "udp"\nworkload = { kind = "paced", rate = "10 Mbit/s" }\n'
     for dscp, share in (('dscp = "ef"\n', 0.25), ("", 0.5)):

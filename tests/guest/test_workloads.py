@@ -1,4 +1,4 @@
-"""What applications send live: workloads that go by the clock, UDP, many transfers; beside the simulator's figures."""
+"""Live applications compared with the simulator's figures: timed workloads, UDP, many transfers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ PATH = THREE_SECONDS.replace("3 s", "2 s")
 UDP = FLOW + 'protocol = "udp"\n'
 
 DELAY_MS = 0.01
-"""One-way delays agree so far: the engine's lateness, a few microseconds."""
+"""Tolerance of one-way delays: the engine's lateness, a few microseconds."""
 TIME_S = 1e-4
-"""Completion times agree so far: that of each of a transfer's turns."""
+"""Tolerance of completion times: the lateness of each round trip of a transfer."""
 
 
 def both(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The summaries live and simulated, in that order."""
+    """The live and the simulated summary."""
     return summary_of(text), simulation_of(text)
 
 
 def same_datagrams(live: dict[str, Any], simulated: dict[str, Any]) -> None:
-    """The same figures apply, and what is drawn is the same: how many leave, how many arrive."""
+    """Check that the same figures apply, and that the random draws agree: packets sent, packets delivered."""
     flow, expected = live["flows"]["main"], simulated["flows"]["main"]
     assert {name for name, value in flow.items() if value is not None} == {
         name for name, value in expected.items() if value is not None
@@ -51,7 +51,7 @@ def test_paced_datagrams() -> None:
 
 
 def test_a_queue_drops_datagrams_alike() -> None:
-    """More than the link carries: the queue is full and drops the rest, in both engines."""
+    """The load exceeds the link's rate: the queue is full and drops the rest, in both engines."""
     live, simulated = both(PATH + UDP + 'workload = { kind = "paced", rate = "30 Mbit/s" }\n')
     same_datagrams(live, simulated)
     dropped, expected = (run["links"]["path"]["forward"]["dropped_packets"] for run in (live, simulated))
@@ -59,14 +59,14 @@ def test_a_queue_drops_datagrams_alike() -> None:
 
 
 def test_poisson_datagrams() -> None:
-    """The same draws: fails for another stream, whose count differs by its square root, about 40."""
+    """The same random draws. Detects another stream, whose count differs by its square root, about 40."""
     sizes = 'sizes = { kind = "fixed", size = "500 bytes" }'
     live, simulated = both(PATH + UDP + f'workload = {{ kind = "poisson", rate = "4 Mbit/s", {sizes} }}\n')
     same_datagrams(live, simulated)
 
 
 def test_datagrams_on_and_off() -> None:
-    """Pareto times on and off, drawn alike; without them 2,038 datagrams would leave."""
+    """Pareto times on and off, from the same draws; without them 2,038 datagrams would be sent."""
     workload = (
         'workload = { kind = "on-off", rate = "12 Mbit/s", on = { kind = "pareto", mean = "50 ms", shape = 1.5 }, '
         'off = { kind = "exponential", mean = "50 ms" } }\n'
@@ -91,20 +91,20 @@ def recording(file: Path, packets: int) -> None:
 
 
 def test_a_replay(tmp_path: Path) -> None:
-    """Detects a replay that sends all packets at one size, or behind one another."""
+    """Detects a replay that sends all packets with one size, or back to back."""
     file = tmp_path / "recorded.pcap"
     recording(file, 600)
     live, simulated = both(PATH + UDP + f'workload = {{ kind = "replay", file = "{file}" }}\n')
     same_datagrams(live, simulated)
     assert live["flows"]["main"]["sent_packets"] == 600
     assert live["flows"]["main"]["delivered_bytes"] == sum(60 + 100 * (n % 15) - 28 for n in range(600))
-    # No queue: each takes its own time on the link.
+    # No queue: each packet takes its transmission time on the link.
     mean_ms = 10 + sum(60 + 100 * (n % 15) for n in range(15)) / 15 * 8 / 20e3
     assert live["flows"]["main"]["mean_one_way_delay_ms"] == pytest.approx(mean_ms, abs=DELAY_MS)
 
 
-def test_datagrams_that_are_lost_doubled_and_reordered() -> None:
-    """By impairments, which do the same to the n-th packet in both engines. A doubled datagram counts once."""
+def test_lost_duplicate_and_reordered_datagrams() -> None:
+    """The impairments act on the same packets in both engines. A duplicate datagram counts once."""
     impaired = PATH.replace(
         "forward.queue",
         'forward.impair = [{ kind = "bernoulli-loss", rate = 0.05 }, { kind = "duplicate", rate = 0.05 }, '
@@ -124,14 +124,14 @@ def test_datagrams_that_are_lost_doubled_and_reordered() -> None:
 
 @pytest.mark.parametrize(("family", "payload"), [(4, "1 bytes"), (4, "9000 bytes"), (6, "1000 bytes")])
 def test_sizes_and_families(family: int, payload: str) -> None:
-    """A datagram of one byte has no room for its number, one of 9,000 is a packet all the same."""
+    """A datagram of one byte has no room for its number; one of 9,000 bytes is still one packet."""
     octets = int(payload.split(maxsplit=1)[0])
     workload = f'workload = {{ kind = "paced", rate = "{octets * 8 * 200} bit/s", payload = "{payload}" }}\n'
     text = PATH + UDP + workload
     live = summary_of(text + f"family = {family}\n")
     flow = live["flows"]["main"]
     assert flow["sent_packets"] == 400
-    # Two or three are on their way at the end.
+    # Two or three are in flight at the end.
     assert flow["delivered_bytes"] == simulation_of(text)["flows"]["main"]["delivered_bytes"]
     headers = 28 if family == 4 else 48
     assert flow["mean_one_way_delay_ms"] == pytest.approx(10 + (octets + headers) * 8 / 20e3, abs=DELAY_MS)
@@ -139,7 +139,7 @@ def test_sizes_and_families(family: int, payload: str) -> None:
 
 
 def test_a_warm_up_and_a_stop() -> None:
-    """Only what is between them counts: 800 of 2,000 datagrams."""
+    """Only datagrams between them count: 800 of 2,000."""
     text = 'warmup = "500 ms"\n' + PATH + UDP
     workload = 'workload = { kind = "paced", rate = "8 Mbit/s", payload = "1000 bytes" }\nstop = "1300 ms"\n'
     live = summary_of(text + workload)
@@ -149,7 +149,7 @@ def test_a_warm_up_and_a_stop() -> None:
 
 
 def test_tcp_beside_udp() -> None:
-    """TCP has what UDP leaves, in both engines. Which of two packets finds the last place of the queue may differ."""
+    """TCP uses the capacity that UDP leaves, in both engines. Either of two packets may get the queue's last slot."""
     other = FLOW.replace("main", "call") + 'protocol = "udp"\nworkload = { kind = "paced", rate = "5 Mbit/s" }\n'
     live, simulated = both(PATH.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + other)
     for name in ("call", "main"):
@@ -159,22 +159,22 @@ def test_tcp_beside_udp() -> None:
 
 
 def test_a_call_over_tcp() -> None:
-    """Detects a writer that drifts. What the path does not take at once is sent later, and nothing is lost."""
+    """Detects a writer that drifts. Data that the path cannot take at once is sent later, and none is lost."""
     live, simulated = both(PATH + FLOW + 'workload = { kind = "paced", rate = "4 Mbit/s" }\n')
     flow, expected = live["flows"]["main"], simulated["flows"]["main"]
     assert flow["delivered_bytes"] == expected["delivered_bytes"]
     assert flow["goodput_mbit_s"] == expected["goodput_mbit_s"]
     assert flow["retransmitted_packets"] == 0
-    # It waits for nothing but the path.
+    # Only the path delays the data.
     assert flow["mean_srtt_ms"] == pytest.approx(20.6, abs=0.05)
 
 
-def test_a_flow_that_offers_more_than_the_path_carries_is_not_late() -> None:
-    """Detects an audit that counts the wait for the socket, which the path fills, as lateness: it taints each run."""
+def test_offering_more_than_the_path_carries_is_not_lateness() -> None:
+    """Detects an audit that counts the wait for a full socket as lateness: it taints each run."""
     live, simulated = both(
         PATH.replace("20 Mbit/s", "5 Mbit/s") + FLOW + 'workload = { kind = "paced", rate = "20 Mbit/s" }\n'
     )
-    # Slow start ends a round trip later in one of the two.
+    # In one engine slow start ends a round trip later.
     goodput, expected = (run["flows"]["main"]["goodput_mbit_s"] for run in (live, simulated))
     assert goodput == pytest.approx(expected, rel=0.015)
     assert live["live"]["audit"]["p50_write_lateness_ms"] is not None
@@ -184,9 +184,10 @@ POISSON = 'workload = { kind = "poisson", rate = "8 Mbit/s", sizes = { kind = "e
 
 
 def test_many_transfers() -> None:
-    """As many and as large as in the simulator, over the kernel's own connections.
+    """Number and sizes match the simulator, over the kernel's connections.
 
-    Detects another stream of draws: its bytes differ by a tenth (80 transfers of exponential sizes).
+    Detects another stream of draws: its bytes differ by a tenth (80 transfers of exponential
+    sizes).
     """
     live, simulated = both(PATH.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + POISSON)
     flow, expected = live["flows"]["main"], simulated["flows"]["main"]
@@ -194,7 +195,8 @@ def test_many_transfers() -> None:
     assert transfers["started"] == others["started"] > 50
     assert transfers["completed"] == others["completed"]
     assert flow["delivered_bytes"] == expected["delivered_bytes"]
-    # A transfer of 50 kB takes four round trips and its bytes. Models differ in few that lose packets.
+    # A transfer of 50 kB takes four round trips and its serialization. Engines differ in the few
+    # that lose packets.
     assert transfers["p50_completion_time_s"] == pytest.approx(others["p50_completion_time_s"], rel=0.005)
     assert transfers["mean_completion_time_s"] == pytest.approx(others["mean_completion_time_s"], rel=0.02)
     assert flow["sent_packets"] >= flow["delivered_bytes"] / 1448
@@ -202,20 +204,20 @@ def test_many_transfers() -> None:
 
 
 def test_a_thousand_transfers() -> None:
-    """Of one packet each: a connection's place is free again when it is over."""
+    """Transfers of one packet each: a connection's slot is free again after its end."""
     sizes = 'sizes = { kind = "fixed", size = "1 kB" }'
     live, simulated = both(PATH + FLOW + f'workload = {{ kind = "poisson", rate = "4 Mbit/s", {sizes} }}\n')
     transfers, others = (run["flows"]["main"]["transfers"] for run in (live, simulated))
     assert transfers["started"] == others["started"] > 900
     assert transfers["completed"] == others["completed"]
-    # Two trips there and one back, and some 1,200 bytes.
+    # Three one-way delays, and some 1,200 bytes.
     assert transfers["p50_completion_time_s"] == pytest.approx(others["p50_completion_time_s"], abs=TIME_S)
 
 
 def test_a_short_file() -> None:
-    """Its time is the receiver's own clock's at the last byte, and its counts are of that moment.
+    """Its completion time is the receiver's clock at the last byte, and its counts are taken at that moment.
 
-    Fails for counts of the next sample, up to 10 ms later, which a flow of 40 ms shows.
+    Detects counts of the next sample, up to 10 ms later, which a flow of 40 ms shows.
     """
     text = PATH + FLOW + 'cc = "cubic"\nworkload = { kind = "file", size = "14480 bytes" }\n'
     simulated = simulation_of(text)
@@ -227,12 +229,12 @@ def test_a_short_file() -> None:
 
 
 def test_a_flow_that_stops_leaves_the_path() -> None:
-    """Fails where what the socket holds is still sent: megabytes, for a second and more."""
+    """Detects a socket whose remaining data is still sent: megabytes, for a second or more."""
     first = FLOW.replace("main", "first") + 'cc = "cubic"\nstop = "1 s"\n'
     second = FLOW.replace("main", "second") + 'cc = "cubic"\nstart = "1200 ms"\n'
     text = PATH.replace("2 s", "2500 ms") + first + second
     live, simulated = both(text)
-    # What is on its way at the stop, and a little: the queue and the pipe hold 70 packets.
+    # Data in flight at the stop, and a little: the queue and the pipe hold 70 packets.
     sent = live["links"]["path"]["forward"]["sent_packets"] * 1500
     told = sum(flow["throughput_mbit_s"] * 1e6 / 8 * time for flow, time in zip(
         (live["flows"]["first"], live["flows"]["second"]), (1.0, 1.3), strict=True))  # fmt: skip
@@ -243,7 +245,7 @@ def test_a_flow_that_stops_leaves_the_path() -> None:
 
 
 def test_links_are_sampled() -> None:
-    """The same columns as the simulator's, at the same times; what waits is what the queue holds."""
+    """The same columns as the simulator's, at the same times; the queue's samples show its backlog."""
     scenario = Scenario.from_text(PATH + FLOW + 'cc = "cubic"\n')
     live: Any = kernel_run(scenario, samples_ms=10).table("link_samples")
     simulated: Any = scenario.run(samples_ms=10).table("link_samples")
@@ -270,7 +272,7 @@ control = { kind = "peak-percentile", bin = "1 ms", section = "50 ms", interval 
 
 
 def test_groups_are_sampled() -> None:
-    """Members that sleep are seen: a call of 5 Mbit/s needs one or two of four."""
+    """Idle members are visible: a call of 5 Mbit/s needs one or two of four."""
     text = GROUP + UDP + 'workload = { kind = "paced", rate = "5 Mbit/s" }\n'
     scenario = Scenario.from_text(text)
     live: Any = kernel_run(scenario, samples_ms=10).table("group_samples")
@@ -315,8 +317,10 @@ def checksum(octets: bytes) -> int:
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_run_is_captured(family: int) -> None:
-    """Every packet that enters a link, as the kernel made it, with its fate. Fails for headers made up anew: they have
-    neither these addresses nor the kernel's options, or a wrong checksum where a packet was marked.
+    """Every packet that enters a link is captured as the kernel made it, with its outcome.
+
+    Detects synthesized headers: they have neither these addresses nor the kernel's options, or a
+    wrong checksum after a mark.
     """
     loss = 'impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\nforward.queue'
     text = PATH.replace("forward.queue", f"forward.{loss}") + FLOW + f"family = {family}\n"
@@ -326,7 +330,7 @@ def test_a_run_is_captured(family: int) -> None:
     for interface, direction in enumerate(("forward", "reverse")):
         seen = [(packet, comment) for at, packet, comment in packets(octets) if at == interface]
         counts = link[direction]
-        # What waits at the end has entered too.
+        # Packets in the queue at the end have entered too.
         entered = counts["sent_packets"] + counts["dropped_packets"]
         assert entered <= len(seen) <= entered + 40
         assert sum(b"lost by" in comment for _, comment in seen) == counts["lost_packets"]

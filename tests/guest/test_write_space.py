@@ -1,6 +1,6 @@
-"""When the kernel lets a writer go on that a full send buffer has stopped: a third of it is free then.
+"""The kernel wakes a writer that a full send buffer has stopped when a third of the buffer is free.
 
-The simulator takes that for the time of the next write (`Endpoint::write_anew`, `Endpoint::note_write_after_block`).
+The simulator writes at this time (`Endpoint::write_anew`, `Endpoint::note_write_after_block`).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import time
 import pytest
 
 SIOCOUTQ = 0x5411
-"""Octets that are not acknowledged (tcp(7))."""
+"""Bytes that are not acknowledged (tcp(7))."""
 
 
 def outstanding(sender: socket.socket) -> int:
-    """What the kernel holds of it."""
+    """The unacknowledged bytes in the kernel."""
     return int(struct.unpack("i", fcntl.ioctl(sender, SIOCOUTQ, bytes(4)))[0])
 
 
 @pytest.fixture(scope="module", autouse=True)
 def loopback() -> None:
-    """It is down in a new guest: SIOCSIFFLAGS with IFF_UP (netdevice(7))."""
+    """Bring it up in a new guest: SIOCSIFFLAGS with IFF_UP (netdevice(7))."""
     with socket.socket() as any_socket:
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 1))
 
 
 @pytest.mark.parametrize("size", [1 << 18, 1 << 20, 1 << 22])
-def test_a_writer_goes_on_once_a_third_is_free(size: int) -> None:
+def test_a_writer_resumes_when_a_third_is_free(size: int) -> None:
     with socket.socket() as listener, socket.socket() as sender:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         listener.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Applications that always have more to send: how they wait for room shows nowhere in what TCP sends."""
+"""Applications with unlimited data: how they wait for buffer space does not affect the segments that TCP sends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ cc = "cubic"
 
 
 def until_sent_again(capture: bytes) -> list[int]:
-    """Numbers of the segments in the order in which they leave, up to the first that has left before."""
+    """Numbers of the segments in the order of sending, up to the first retransmission."""
     sent: list[int] = []
     data = [segment for segment in segments(capture) if segment.payload]
     for segment in data:
@@ -40,11 +40,12 @@ def until_sent_again(capture: bytes) -> list[int]:
     pytest.fail(f"nothing of {sent} is retransmitted")
 
 
-def test_a_buffer_that_grows_sends_nothing() -> None:
-    """The kernel lets a lone segment wait after the first report of a gap, and sends it with the next one.
+def test_growth_of_the_buffer_sends_no_segment() -> None:
+    """The kernel holds a lone segment back after the first SACK of a gap, and sends it with the next one.
 
-    Detects a buffer that begins with 16 KiB: it grows at that moment and wakes the application, whose write sends the
-    lone segment, so that the next one waits until recovery begins, and one segment less leaves before that.
+    Detects a buffer that begins with 16 KiB: it grows at that moment and wakes the application. The
+    application's write sends the lone segment, so that the next one waits until recovery begins,
+    and one segment less is sent before that.
     """
     scenario = Scenario.from_text(LOSES_ONE)
     simulated = until_sent_again(scenario.run(captures=["path.forward"]).pcapng("path.forward"))
@@ -56,17 +57,17 @@ def test_a_buffer_that_grows_sends_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "first"),
     [
-        # Four times a product of 125 kB and as much of a queue.
+        # Four times the sum of a bandwidth-delay product of 125 kB and an equal queue.
         ({}, 1_000_000),
-        # No more than every machine lets a buffer grow to: of a fast path.
+        # On a fast path, at most the usual maximum of a buffer.
         ({"link.path.rate": "1 Gbit/s"}, 4 << 20),
         # 128 connections share 256 MiB.
         ({"link.path.rate": "1 Gbit/s", "flow.main.count": 128}, 2 << 20),
-        # A user's program has what every machine gives it.
+        # A user's program has the machine's default.
         ({"host.A.exec": ["true"]}, 16_384),
     ],
 )
-def test_a_buffer_begins_with_what_the_path_needs(changes: dict[str, Any], first: int) -> None:
+def test_the_initial_buffer_matches_the_path(changes: dict[str, Any], first: int) -> None:
     scenario = Scenario.from_text(LOSES_ONE)
     for key, value in {
         "duration": "100 ms",

@@ -1,1 +1,1 @@
-"""Tests of the live engine: real packets between namespaces that each run makes for itself."""
+"""Tests of the live engine: real packets between namespaces that each run creates."""

@@ -1,7 +1,7 @@
-"""What the live tests share.
+"""Shared parts of the live tests.
 
-Where the machine does not let us run live they are skipped, with the reason; with ``ANABRANCH_LIVE=required`` in the
-environment, as in CI, they fail.
+On a machine without the live engine's privileges they are skipped, with the reason; with
+``ANABRANCH_LIVE=required`` in the environment, as in CI, they fail.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import Any, NoReturn
 import pytest
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell's background job ignores it, and so would all commands that the tests interrupt.
+    # A shell's background job ignores SIGINT, and all commands that the tests interrupt would
+    # inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# validation/ is no package: its folder is put where tests can import them.
+# validation/ is not a package: this adds its folder to the path.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "validation"))
 
 ATTEMPTS = 8
-"""A study or a measurement whose runs are tainted is repeated at most this often. Beside six busy processes one run in
-three was tainted: eight in a row are one in 6,000."""
+"""A study or a measurement with tainted runs is attempted at most this often. With six busy
+processes one run in three was tainted; eight in a row are one in 6,000."""
 
 TAINTED = "the live run is tainted"
 
@@ -51,20 +52,20 @@ Run = Callable[..., dict[str, Any]]
 
 
 def must_not_be_missing(what: str) -> None:
-    """Fail where nothing may be left out."""
+    """Fail if nothing may be left out."""
     if os.environ.get("ANABRANCH_LIVE") == "required":
         pytest.fail(f"ANABRANCH_LIVE=required: {what}")
 
 
 def missing(what: str) -> NoReturn:
-    """Skip, or fail where nothing may be skipped."""
+    """Skip, or fail if skips are not allowed."""
     must_not_be_missing(what)
     pytest.skip(what)
 
 
 @pytest.fixture(scope="session")
 def live_machine() -> None:
-    """Skip where there is no live engine."""
+    """Skip if there is no live engine."""
     probe = "from anabranch.live import prepare; prepare()"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -72,12 +73,12 @@ def live_machine() -> None:
 
 
 def command(*arguments: object) -> list[str]:
-    """A command line of ours."""
+    """A command line of ``anabranch``."""
     return [sys.executable, "-m", "anabranch", *map(str, arguments)]
 
 
 def hindrance(folder: Path) -> str | None:
-    """Why the kernel takes no eBPF controls from us."""
+    """The reason why the kernel does not accept our eBPF controls; ``None`` if it does."""
     file = folder / "probe.toml"
     file.write_text((PATH + FLOW).replace("3 s", "100 ms") + 'cc = "cubic-plus"\n')
     done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
@@ -86,19 +87,19 @@ def hindrance(folder: Path) -> str | None:
 
 @pytest.fixture(scope="session")
 def can_load(live_machine: None, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip where the kernel takes no eBPF controls from us."""
+    """Skip if the kernel does not accept our eBPF controls."""
     why = hindrance(tmp_path_factory.mktemp("probe"))
     if why is not None:
         missing(why)
 
 
 def available() -> list[str]:
-    """The controls that the kernel has: all namespaces see the same."""
+    """The kernel's congestion controls, which are the same in all namespaces."""
     return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
 
 
 def own_controls(process: int) -> list[str]:
-    """Those that a run has loaded: their names end in its number."""
+    """The controls that a run has loaded: their names end in its process number."""
     number, end = process, ""
     for _ in range(5):
         number, digit = divmod(number, 36)
@@ -108,7 +109,7 @@ def own_controls(process: int) -> list[str]:
 
 @pytest.fixture
 def late_run(live_machine: None, tmp_path: Path) -> Run:
-    """Run a scenario's text live, and return its summary. Lateness decides nothing here: a tainted run counts."""
+    """Run a scenario's text live, and return its summary. Lateness does not matter here: a tainted run counts."""
 
     def run(text: str, *options: str) -> dict[str, Any]:
         file = tmp_path / "scenario.toml"

@@ -1,7 +1,7 @@
-"""What the eBPF controls that ship do in the kernel: laws of their windows, which traces are held to.
+"""The shipped eBPF controls in the kernel: their traces obey the laws of their windows.
 
-In the simulator's engine they are compared with their twins in Rust (``cargo test -p anabranch-bpf --test twins``).
-Here the kernel calls them, and another control, or a spoilt trace, must fail each law.
+In the simulator ``cargo test -p anabranch-bpf --test twins`` compares them with their twins in
+Rust. Here the kernel calls them. Each law must reject another control or a spoilt trace.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ SHARES: dict[str, Callable[[float], float]] = {
     "vegas": lambda _: 0.5,
     "bic": lambda cwnd: 0.875 if cwnd >= 14 else 0.5,
 }
-"""What a loss leaves of a window: RFC 9438 §4.6; draft-sridharan-tcpm-ctcp-02 §3; Brakmo and Peterson 1995 (Reno's);
-Xu, Harfoush and Rhee, §III (below 14 packets Reno's).
-"""
+"""The window after a loss: RFC 9438 §4.6; draft-sridharan-tcpm-ctcp-02 §3; Brakmo and Peterson 1995
+(Reno's); Xu, Harfoush and Rhee, §III (below 14 packets Reno's)."""
 
 DEEP = """
 title = "a queue of twice what the path holds"
@@ -43,17 +42,17 @@ cc = "reno"
 """
 
 PIPE = 20e6 * 20e-3 / (8 * 1500)
-"""Packets that this path holds without its queue."""
+"""Packets in flight that fill this path without its queue."""
 
 
 @pytest.fixture(autouse=True)
 def needed(can_load: None) -> None:
-    """The kernel takes eBPF controls from us."""
+    """The kernel accepts our eBPF controls."""
 
 
 @cache
 def lossy(name: str) -> Seen:
-    """The control that ships as a file, whatever the kernel has of that name."""
+    """A run with the shipped file, even if the kernel has a control of that name."""
     return loaded(LOSSY, name)
 
 
@@ -75,13 +74,13 @@ def events(seen: Seen) -> pl.DataFrame:
 
 
 def begun(seen_events: pl.DataFrame) -> list[tuple[int, int]]:
-    """Windows before recoveries, and what they became."""
+    """Windows before and after each reduction of a recovery."""
     entered = seen_events.filter(event="recovery-entered")
     return list(entered.select("cwnd_before_packets", "ssthresh_packets").iter_rows())
 
 
 def test_reno_in_the_kernel() -> None:
-    """Held to the laws of the kernel's own, which CUBIC's and BIC's shares fail."""
+    """It obeys the laws of the kernel's Reno, which the reductions of CUBIC and BIC violate."""
     seen = lossy("reno")
     check_reno(rows_of(seen))
     check_reductions(events(seen))
@@ -91,7 +90,7 @@ def test_reno_in_the_kernel() -> None:
 
 
 def check_share(windows: list[tuple[int, int]], share: Callable[[float], float]) -> None:
-    """The share is of the window with its fraction, of which the kernel shows whole packets."""
+    """Check reductions. The share applies to the fractional window, of which the kernel reports whole packets."""
     assert len(windows) > 3
     for before, after in windows:
         least, most = floor(share(before) * before), floor(share(before) * (before + 1))
@@ -99,8 +98,8 @@ def check_share(windows: list[tuple[int, int]], share: Callable[[float], float])
 
 
 @pytest.mark.parametrize("name", SHARES)
-def test_what_a_loss_leaves(name: str) -> None:
-    """Fails for Reno's half where it is none, for a packet too few, and for a window that is not reduced."""
+def test_the_window_after_a_loss(name: str) -> None:
+    """Detects Reno's half for other controls, a packet too few, and a window that is not reduced."""
     windows = begun(events(lossy(name)))
     check_share(windows, SHARES[name])
     for spoilt in (
@@ -114,7 +113,7 @@ def test_what_a_loss_leaves(name: str) -> None:
 
 
 def test_compound_is_reno_below_its_low_window() -> None:
-    """Draft-sridharan-tcpm-ctcp-02 §6: below 38 packets there is no delay window. BIC searches from 14 on."""
+    """Below 38 packets there is no delay window (draft-sridharan-tcpm-ctcp-02 §6). BIC searches from 14 packets on."""
     rows = rows_of(lossy("compound"))
     low = [row for row in rows if row.cwnd < 38 or row.state != "open"]
     check_reno(low)
@@ -122,33 +121,33 @@ def test_compound_is_reno_below_its_low_window() -> None:
 
 
 def check_pipe(windows: list[tuple[int, int]]) -> None:
-    """A reduction leaves what the path carried, and not the queue (Grieco and Mascolo 2004, §2)."""
+    """Check that a reduction leaves the path's own packets without the queue (Grieco and Mascolo 2004, §2)."""
     assert windows
     for before, after in windows:
         assert before > 1.5 * PIPE, "the queue was not full"
         assert after <= 1.15 * PIPE + 2, f"{before} became {after}"
-    # At the end of slow start the estimate is still low: it is a mean of eight round trips.
+    # At the end of slow start the estimate is still low, because it is a mean of eight round trips.
     assert windows[-1][1] >= 0.5 * PIPE
 
 
 def test_westwood_empties_the_queue() -> None:
-    """Fails for Reno, whose half is of path and queue."""
+    """Detects Reno, which halves the sum of path and queue."""
     check_pipe(begun(events(deep("westwood-plus"))))
     assert fails(lambda: check_pipe(begun(events(deep("reno")))))
 
 
 def check_few_queued(seen: Seen) -> None:
-    """From one to three packets wait (Brakmo and Peterson 1995, §III-B), and the path is full all the same."""
+    """Check that one to three packets are queued (Brakmo and Peterson 1995, §III-B), and the path is still full."""
     rows = seen.result.table("ack_samples").filter(pl.col("time_s") > 2)
     assert rows.height > 500
-    # Round trips that the machine makes longer pass for packets that wait.
+    # Lateness of the machine looks like queued packets.
     assert (rows["cwnd_packets"].quantile(0.95) or 0) <= PIPE + 8
     assert seen.result.links["path"]["forward"]["dropped_packets"] == 0
     assert seen.flow["goodput_mbit_s"] > 0.75 * 20
 
 
 def test_vegas_keeps_few_packets_queued() -> None:
-    """Fails for Reno, which fills the queue until it drops. Vegas takes lateness of the machine for a queue."""
+    """Detects Reno, which fills the queue until it drops. Vegas takes lateness of the machine for a queue."""
     seen = deep("vegas")
     assert seen.result.live is not None
     late_ms = seen.result.live["audit"]["p99_lateness_ms"] or 0.0

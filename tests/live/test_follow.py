@@ -1,4 +1,4 @@
-"""`anabranch diagnose --follow` sees a connection between two namespaces, says what limits it, and saves it."""
+"""`anabranch diagnose --follow` detects a connection between two namespaces, names its limit, and saves it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def inside(name: str, *words: str) -> list[str]:
 
 
 @pytest.mark.brief
-def test_a_closed_window_is_said_saved_and_summed_up(pair: tuple[str, str], tmp_path: Path) -> None:
+def test_a_closed_window_is_reported_saved_and_summarized(pair: tuple[str, str], tmp_path: Path) -> None:
     follow = command("diagnose", "--follow", "ea", "--save-on", "zero-window", "--save-to", tmp_path)
     saved = tmp_path / "ea-zero-window-1.pcap"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -91,7 +91,7 @@ def follower_of(name: str, *more: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("change", [("link", "del", "ea"), ("link", "set", "ea", "down")])
-def test_an_interface_that_goes_ends_it_with_one_message(pair: tuple[str, str], change: tuple[str, ...]) -> None:
+def test_a_removed_interface_ends_it_with_one_message(pair: tuple[str, str], change: tuple[str, ...]) -> None:
     with follower_of(pair[0]) as follower:
         subprocess.run(["ip", "-n", pair[0], *change], check=True, capture_output=True)
         out, err = follower.communicate(timeout=60)
@@ -99,7 +99,7 @@ def test_an_interface_that_goes_ends_it_with_one_message(pair: tuple[str, str], 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_while_its_reader_takes_nothing(pair: tuple[str, str], number: int) -> None:
+def test_a_signal_ends_it_while_its_output_is_blocked(pair: tuple[str, str], number: int) -> None:
     """The pipe of its output is full: a line for each connection waits there."""
     program = (
         "import socket\nfor _ in range(3000):\n    s = socket.socket(); s.setblocking(False)\n"
@@ -111,10 +111,10 @@ def test_a_signal_ends_it_while_its_reader_takes_nothing(pair: tuple[str, str], 
             time.sleep(1)
         begin = time.monotonic()
         follower.send_signal(number)
-        # Nothing reads its output.
+        # Its output is not read.
         follower.wait(timeout=60)
         took = time.monotonic() - begin
         follower.communicate()
     assert follower.returncode in (0, 128 + number)
-    # 0.2 s, and what a busy machine adds.
+    # 0.2 s, and the lateness of a busy machine.
     assert took < 1.0

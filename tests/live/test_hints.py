@@ -1,4 +1,4 @@
-"""What a refusal advises is true where it is printed, and a tainted run says what to do."""
+"""A refusal's advice is right on the machine that prints it, and a tainted run names a remedy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def file(live_machine: None, tmp_path: Path) -> Path:
 
 
 def refused(words: list[str]) -> str:
-    """What a command says that is refused."""
+    """The message of a refused command."""
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2, done.stderr
@@ -32,7 +32,7 @@ def refused(words: list[str]) -> str:
 
 
 def without(*capabilities: str) -> list[str]:
-    """What makes a command root's without these."""
+    """The prefix that runs a command as root without these capabilities."""
     if shutil.which("setpriv") is None or os.geteuid() != 0:
         missing("taking capabilities away needs root, and setpriv (util-linux)")
     less = ",".join(f"-{name}" for name in capabilities)
@@ -44,11 +44,11 @@ CLOSED = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
 
 @pytest.mark.brief
 @pytest.mark.parametrize("words", [("run", "--engine", "live"), ("validate",), ("shell",)])
-def test_root_in_a_container_is_told_what_it_lacks(file: Path, words: tuple[str, ...]) -> None:
-    """Who is root is not told to run as root; only where there is `--engine` is it named."""
+def test_root_in_a_container_learns_the_missing_capabilities(file: Path, words: tuple[str, ...]) -> None:
+    """Root is not advised to run as root; `--engine` is named only by commands that have it."""
     name, *options = words
     line = command(name, file, *options, *(["A"] if name == "shell" else []))
-    # Where it may have user namespaces it needs no capability.
+    # With user namespaces it would need no capability.
     closed = ["unshare", "--user", "--map-root-user", "sh", "-c", CLOSED, "sh"]
     told = refused([*closed, *without("sys_admin", "net_admin"), *line])
     assert "this root lacks CAP_SYS_ADMIN and CAP_NET_ADMIN" in told
@@ -58,7 +58,7 @@ def test_root_in_a_container_is_told_what_it_lacks(file: Path, words: tuple[str,
 
 
 @pytest.mark.brief
-def test_a_machine_without_tun_is_told_of_it(file: Path) -> None:
+def test_a_missing_tun_device_is_reported(file: Path) -> None:
     if shutil.which("unshare") is None or os.geteuid() != 0:
         missing("hiding /dev/net needs root, and unshare (util-linux)")
     hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /dev/net && exec "$@"', "sh"]
@@ -68,7 +68,7 @@ def test_a_machine_without_tun_is_told_of_it(file: Path) -> None:
     assert "run as root" not in told
 
 
-def test_a_trace_that_root_may_not_make_names_the_capabilities(file: Path) -> None:
+def test_a_trace_without_privilege_names_the_capabilities(file: Path) -> None:
     if shutil.which("clang") is None:
         missing("there is no trace without clang")
     words = command("run", file, "--engine", "live", "--trace", "events")
@@ -79,8 +79,8 @@ def test_a_trace_that_root_may_not_make_names_the_capabilities(file: Path) -> No
 
 
 @pytest.mark.brief
-def test_root_that_moved_by_itself_is_told_of_capabilities(file: Path) -> None:
-    """It was in no user namespace when it was started. Fails for advice to leave one."""
+def test_root_outside_of_user_namespaces_is_advised_of_capabilities(file: Path) -> None:
+    """It was in no user namespace at its start. Detects advice to leave one."""
     if shutil.which("clang") is None:
         missing("there is no trace without clang")
     words = command("run", file, "--engine", "live", "--trace", "acks")
@@ -105,12 +105,12 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
         (("validate",), ""),
     ],
 )
-def test_a_closed_tun_device_is_not_the_traces_fault(file: Path, words: tuple[str, ...], otherwise: str) -> None:
-    """Only what would help is advised, and only options that the command has."""
+def test_a_closed_tun_device_does_not_blame_the_trace(file: Path, words: tuple[str, ...], otherwise: str) -> None:
+    """Advice names only effective remedies, and only options that the command has."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         missing("another user needs root, and setpriv (util-linux)")
     name, *options = words
-    # Others may read neither the tests' folder nor, perhaps, the checkout.
+    # Other users may read neither the tests' folder nor, perhaps, the checkout.
     text = "import sys; from anabranch.cli import main; main()"
     unreadable = subprocess.run(
         ["setpriv", "--reuid=65534", "--clear-groups", sys.executable, "-c", "import anabranch"],
@@ -120,7 +120,7 @@ def test_a_closed_tun_device_is_not_the_traces_fault(file: Path, words: tuple[st
     if unreadable.returncode != 0:
         missing("another user may not read this checkout")
     file.chmod(0o644)
-    # A worker of pytest has a folder more.
+    # A worker of pytest has one folder level more.
     for folder in file.parents[:4]:
         if folder.owner() == file.owner() and folder != Path("/tmp"):  # noqa: S108 - not written to
             folder.chmod(0o755)
@@ -142,7 +142,7 @@ live.run_audited = lambda scenario, **options: audited(
 )
 main()
 """
-"""The command with limits that every run is past."""
+"""The command with limits that every run exceeds."""
 
 
 def tainted(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -151,8 +151,8 @@ def tainted(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.brief
-def test_a_tainted_run_says_what_to_do(file: Path, tmp_path: Path) -> None:
-    """Without `--allow-tainted` it has no figure, and writes none."""
+def test_a_tainted_run_suggests_a_remedy(file: Path, tmp_path: Path) -> None:
+    """Without `--allow-tainted` it prints no figure, and writes none."""
     out = tmp_path / "out"
     done = tainted("run", file, "--engine", "live", "--out", out)
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
@@ -164,8 +164,8 @@ def test_a_tainted_run_says_what_to_do(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.brief
-def test_a_tainted_run_that_is_asked_for_is_marked(file: Path, tmp_path: Path) -> None:
-    """In the table, in JSON and in the report. Fails for figures without the mark."""
+def test_an_allowed_tainted_run_is_marked(file: Path, tmp_path: Path) -> None:
+    """In the table, in JSON and in the report. Detects figures without the mark."""
     out = tmp_path / "out"
     done = tainted("run", file, "--engine", "live", "--allow-tainted", "--out", out)
     assert done.returncode == 0, done.stderr
@@ -180,7 +180,7 @@ def test_a_tainted_run_that_is_asked_for_is_marked(file: Path, tmp_path: Path) -
     assert summary["flows"]["main"]["goodput_mbit_s"] > 0
 
 
-def test_a_run_that_is_not_tainted_is_not_marked(late_run: object, tmp_path: Path) -> None:
+def test_an_untainted_run_is_not_marked(late_run: object, tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SHORT)
     loose = STRICT.replace("p99_lateness_ms=0.0, max_lateness_ms=0.0", "1e6, 1e6, 10**9")

@@ -1,4 +1,4 @@
-"""Between two interfaces the engine is an inline emulator: tested on veth pairs in namespaces made for it."""
+"""The engine between two interfaces is an inline emulator: tests on veth pairs in new namespaces."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLIENT = (
 
 @pytest.fixture
 def namespaces(live_machine: None) -> Iterator[dict[str, str]]:
-    """Three: left and right, and between them the one where the engine runs."""
+    """Three namespaces: left and right, and the middle one for the engine."""
     if shutil.which("ip") is None:
         missing("making veth pairs needs the program ip (iproute2)")
     names = {name: f"anabranch-test-{os.getpid()}-{name}" for name in ("left", "middle", "right")}
@@ -58,10 +58,10 @@ def namespaces(live_machine: None) -> Iterator[dict[str, str]]:
         for name in names.values():
             ip("netns", "add", name)
         for side, inner, address in (("left", "el", "10.9.0.1/24"), ("right", "er", "10.9.0.2/24")):
-            # Made inside, so that nothing of it is ever seen outside.
+            # Created inside, so that the device is never visible outside.
             ip("-n", names["middle"], "link", "add", inner, "type", "veth", "peer", "name", "eth", "netns", names[side])
             ip("-n", names["middle"], "link", "set", inner, "up")
-            # A segment at a time: what the wire would carry.
+            # One segment at a time, as on the wire.
             ip("-n", names[side], "link", "set", "eth", "gso_max_segs", "1", "up")
             ip("-n", names[side], "addr", "add", address, "dev", "eth")
         yield names
@@ -96,7 +96,7 @@ def listens(middle: str, engine: subprocess.Popen[str]) -> bool:
 
 
 def cross(namespaces: dict[str, str], file: Path) -> tuple[subprocess.CompletedProcess[str], int, str]:
-    """A connection through the engine: how the engine ended, the bytes that arrived, and the client's output."""
+    """Make a connection through the engine; return the engine's end, the bytes received, and the client's output."""
     words = inside(namespaces["middle"], *command("run", file, "--engine", "live", "--json", "--allow-tainted"))
     engine = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     server = subprocess.Popen(
@@ -123,8 +123,10 @@ def cross(namespaces: dict[str, str], file: Path) -> tuple[subprocess.CompletedP
 
 
 def test_inline(namespaces: dict[str, str], tmp_path: Path) -> None:
-    """ARP, a handshake and two megabytes cross at the link's rate and delay. Checksums that the kernel leaves to the
-    hardware arrive right, or nothing would.
+    """ARP, a handshake and two megabytes pass at the link's rate and delay.
+
+    Checksums that the kernel leaves to the hardware are completed, otherwise no packet would
+    arrive.
     """
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO.replace("{duration}", "4 s"))
@@ -138,7 +140,7 @@ def test_inline(namespaces: dict[str, str], tmp_path: Path) -> None:
     summary = json.loads(engine.stdout)
     assert summary["links"]["path"]["forward"]["sent_packets"] >= SIZE / 1448
     assert summary["live"]["audit"]["merged_packets"] == 0
-    # Offloads of these devices are reported as they are: one of them was switched off here.
+    # The offloads of these devices are reported as they are: one of them was disabled here.
     offloads = summary["live"]["machine"]["offloads"]
     assert (offloads["left"]["gso"], offloads["right"]["gso"]) == (False, True)
     packets = summary["live"]["packets"]
@@ -146,7 +148,7 @@ def test_inline(namespaces: dict[str, str], tmp_path: Path) -> None:
     assert packets["taken"] == packets["sent_packets"] > SIZE / 1448
 
 
-def test_kill_leaves_the_interfaces_as_they_were(namespaces: dict[str, str], tmp_path: Path) -> None:
+def test_kill_leaves_the_interfaces_unchanged(namespaces: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO.replace("{duration}", "60 s"))
 
@@ -174,10 +176,10 @@ def test_kill_leaves_the_interfaces_as_they_were(namespaces: dict[str, str], tmp
         (("link", "set", "lo", "name", "other"), "`other` is a loopback interface"),
     ],
 )
-def test_other_names_of_an_interface(
+def test_alternative_names_of_an_interface(
     namespaces: dict[str, str], tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
-    """Fails where two names hide that they are one interface, or a name that it is a loopback."""
+    """Detects alternative names that hide that two interfaces are one, or that one is a loopback."""
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO.replace("{duration}", "1 s").replace("interface:er", "interface:other"))
     named = subprocess.run(["ip", "-n", namespaces["middle"], *words], check=False, capture_output=True, text=True)

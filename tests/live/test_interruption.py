@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM end a command that prepares a live run, and a shell, soon and whole."""
+"""SIGINT and SIGTERM end a command that prepares a live run, and a shell, quickly and cleanly."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ echo > "$STARTED"
 sleep 1000 &
 wait
 """
-"""Stands for a compiler that takes long: it has a child of its own."""
+"""A slow compiler with a child process."""
 
 PROGRAM = '\n[host.A]\nexec = ["sleep", "1000"]\n'
 
 
 class Started:
-    """A command under way whose processes and temporary files are known by a mark of its own."""
+    """A running command whose processes and temporary files carry a unique mark."""
 
     def __init__(self, folder: Path, words: list[str], slow: str | None = None) -> None:
-        """Start it; ``slow`` is the compiler that takes long."""
+        """Start it; ``slow`` is the name of the slow compiler."""
         self.mark = f"{os.getpid()}-{folder.name}"
         self.compiling = folder / "compiling"
         self.temporary = folder / "temporary"
@@ -58,7 +58,7 @@ class Started:
         )
 
     def end(self, number: signal.Signals) -> str:
-        """Send a signal, and check how the command ends and that nothing of it is left; what it says."""
+        """Send a signal, and check that the command ends without leftovers; return its message."""
         began = time.monotonic()
         self.process.send_signal(number)
         try:
@@ -90,7 +90,7 @@ class Started:
 def test_a_signal_ends_the_preparation_of_a_live_run(
     live_machine: None, tmp_path: Path, slow: str, words: tuple[str, ...], number: signal.Signals
 ) -> None:
-    """Detects an engine that hears of a signal only when the compiler has ended, or leaves it behind."""
+    """Detects an engine that handles a signal only after the compiler has ended, or leaves the compiler running."""
     if not Path("/sys/kernel/btf/vmlinux").exists():
         missing("this kernel takes no BPF program (CONFIG_DEBUG_INFO_BTF)")
     (tmp_path / "own.c").write_text("int x;\n")
@@ -107,7 +107,7 @@ def test_a_signal_ends_the_preparation_of_a_live_run(
     "program", ["exec sleep 1000", "trap 'exit 3' TERM; sleep 1000 & wait", "trap '' TERM; sleep 1000 & wait"]
 )
 def test_sigterm_ends_a_shell_and_its_program(live_machine: None, tmp_path: Path, program: str) -> None:
-    """Also one that does not listen, after a while."""
+    """Also a program that ignores the signal, after a while."""
     (tmp_path / "a.toml").write_text(PATH + FLOW)
     ready = tmp_path / "ready"
     words = command("shell", "a.toml", "A", "--", "sh", "-c", f"echo > {ready}; {program}")
@@ -144,7 +144,7 @@ except Enough:
 
 
 @pytest.mark.brief
-def test_what_a_progress_report_raises_ends_the_run(live_machine: None, tmp_path: Path) -> None:
+def test_an_exception_of_a_progress_report_ends_the_run(live_machine: None, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text((PATH + FLOW + PROGRAM).replace("3 s", "600 s"))
     began = time.monotonic()
     done = subprocess.run(

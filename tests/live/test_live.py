@@ -1,4 +1,4 @@
-"""One scenario file, real packets: what must hold in every live run."""
+"""One scenario file, real packets: invariants of every live run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LOOK_S = 0.02
 
 
 @pytest.mark.brief
-def test_packets_are_conserved_by_the_counts_of_links_too(late_run: Run) -> None:
-    """The engine's own account (`live.packets`) leaves these out. Nothing doubles packets, and there is no warm-up."""
+def test_link_counters_also_conserve_packets(late_run: Run) -> None:
+    """The engine's account (`live.packets`) does not use these counters. There are no duplicates and no warm-up."""
     lossy = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]\nforward.queue'
     summary = late_run(PATH.replace("forward.queue", lossy) + FLOW + 'workload = { kind = "file", size = "3 MB" }\n')
     packets, audit = summary["live"]["packets"], summary["live"]["audit"]
@@ -30,13 +30,13 @@ def test_packets_are_conserved_by_the_counts_of_links_too(late_run: Run) -> None
     assert lost > 10
     assert audit["taken_packets"] == audit["released_packets"] + dropped + lost + audit["in_flight_packets"]
     assert audit["foreign_packets"] == 0
-    # What the kernels count of their devices, what left after the last look included.
+    # The kernels' counters of their devices, which include packets sent after the last sample.
     assert packets["kernel_sent"] >= audit["taken_packets"] > 1000
     assert packets["kernel_received"] == audit["released_packets"]
 
 
-def test_the_machine_is_told(late_run: Run) -> None:
-    """What a packet would be merged by is off, and that is read from the devices."""
+def test_the_machine_is_described(late_run: Run) -> None:
+    """Offloads that merge packets are off, as read from the devices."""
     machine = late_run((PATH + FLOW).replace("3 s", "300 ms"))["live"]["machine"]
     assert set(machine["offloads"]) == {"A", "B"}
     for told in machine["offloads"].values():
@@ -51,7 +51,7 @@ def test_the_machine_is_told(late_run: Run) -> None:
 
 
 def holding(run: subprocess.Popen[bytes]) -> bool:
-    """Whether this run holds its wish that no processor sleeps: the file says what everybody wishes together."""
+    """Whether this run holds its request that no processor sleeps; the file combines the requests of all processes."""
     for descriptor in Path(f"/proc/{run.pid}/fd").iterdir():
         with suppress(OSError):
             if descriptor.readlink() == Path(WISHES):
@@ -60,7 +60,7 @@ def holding(run: subprocess.Popen[bytes]) -> bool:
 
 
 def held_s(file: Path) -> float:
-    """How long a run holds that wish, in seconds: from the first time to the last, without a gap."""
+    """Duration of that request in seconds, from the first sample to the last, without a gap."""
     words = command("run", file, "--engine", "live", "--allow-tainted")
     run = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     looks: list[tuple[float, bool]] = []
@@ -76,13 +76,13 @@ def held_s(file: Path) -> float:
 
 
 def test_processors_stay_awake(live_machine: None, tmp_path: Path) -> None:
-    """While hosts send, and for a second after. Detects an engine that asks once, or that has no end of it."""
+    """The request lasts while hosts send, and for a second after. Detects an engine that requests once, or for ever."""
     if not os.access(WISHES, os.W_OK):
         missing(f"{WISHES} cannot be written")
     file = tmp_path / "run.toml"
     long = PATH.replace("3 s", "4 s") + FLOW
     file.write_text(long)
-    # The run takes 4 s of real time, however busy the machine is.
+    # The run takes 4 s of real time on any machine.
     assert held_s(file) > 3
     file.write_text(long + 'workload = { kind = "file", size = "10 kB" }\n')
     assert 0.5 < held_s(file) < 3
@@ -91,7 +91,7 @@ def test_processors_stay_awake(live_machine: None, tmp_path: Path) -> None:
 def test_the_summary_has_the_simulators_form(late_run: Run) -> None:
     text = PATH + FLOW
     live, simulated = late_run(text), Scenario.from_text(text).run().summary
-    # A run that is tainted says so.
+    # A tainted run has an additional key.
     assert set(live) - {"tainted"} == set(simulated) | {"live"}
     assert set(live["flows"]["main"]) == set(simulated["flows"]["main"])
     assert live["resolved_scenario"] == simulated["resolved_scenario"]

@@ -1,4 +1,4 @@
-"""What a run needs of the process: files that may be open, and time that the path takes and not the machine."""
+"""Resources of the process during a run: the limit of open files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MANY = (
     + FLOW
     + 'workload = { kind = "poisson", rate = "50 Mbit/s", sizes = { kind = "fixed", size = "20 kB" } }\n'
 )
-"""Some six hundred transfers begin, and next to none ends."""
+"""Some six hundred transfers begin, and almost none ends."""
 
 
 def with_open_files(soft: int, hard: int, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """A run of :data:`MANY` by a process that may have so many files open, and make them so many."""
+    """Run :data:`MANY` in a process with these soft and hard limits of open files."""
     file = tmp_path / "many.toml"
     file.write_text(MANY)
 
@@ -39,15 +39,15 @@ def with_open_files(soft: int, hard: int, tmp_path: Path) -> subprocess.Complete
     )
 
 
-def test_as_many_transfers_as_the_hard_limit_of_files_allows(live_machine: None, tmp_path: Path) -> None:
-    """Detects a run that keeps to the soft limit, which is 1024 by custom."""
+def test_transfers_may_use_the_hard_limit_of_files(live_machine: None, tmp_path: Path) -> None:
+    """Detects a run that keeps the soft limit, which is usually 1024."""
     done = with_open_files(256, 8192, tmp_path)
-    # That the run came to its end is what is asked here; the next test shows that it needs more than 256.
+    # The test requires only that the run ends; the next test shows that it needs more than 256.
     assert done.returncode == 0 or TAINTED in done.stderr, done.stderr
 
 
-def test_more_transfers_than_files_may_be_open(live_machine: None, tmp_path: Path) -> None:
-    """Detects a run that says "too many open files" and no more."""
+def test_more_transfers_than_the_limit_of_open_files(live_machine: None, tmp_path: Path) -> None:
+    """Detects a run that prints only "too many open files"."""
     done = with_open_files(256, 256, tmp_path)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -58,8 +58,8 @@ def test_more_transfers_than_files_may_be_open(live_machine: None, tmp_path: Pat
     assert "this process may have 256 (`ulimit -Hn`)" in line
 
 
-def test_programs_have_the_limit_that_the_user_gave(live_machine: None, tmp_path: Path) -> None:
-    """Fails where a program inherits what we have raised for ourselves."""
+def test_programs_have_the_users_limit(live_machine: None, tmp_path: Path) -> None:
+    """Detects a program that inherits the engine's raised limit."""
     file = tmp_path / "scenario.toml"
     file.write_text(PATH + FLOW + f'[host.A]\nexec = ["sh", "-c", "ulimit -Sn > {tmp_path}/limit"]\n')
 

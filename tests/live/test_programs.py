@@ -1,4 +1,4 @@
-"""Programs of the user's: every key of their flows is obeyed or refused, and a run is theirs in time."""
+"""Programs of the user: every key of their flows is applied or refused, and they determine the duration of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .conftest import command
 
 @pytest.mark.brief
 def test_a_shell_starts_the_other_hosts_programs(live_machine: None, tmp_path: Path) -> None:
-    """Every host is told with its addresses, names resolve, and the shell's `cc` is the flow's."""
+    """Every host is listed with its addresses, names resolve, and the shell has the flow's `cc`."""
     file = tmp_path / "scenario.toml"
     restricted = next(iter([*controls()[1], "reno"]))
     looks = CLIENT.partition("print")[0] + "print(peer.getpeername()[0], peer.getsockopt(6, 13, 16).decode())"
@@ -30,15 +30,15 @@ def test_a_shell_starts_the_other_hosts_programs(live_machine: None, tmp_path: P
 
 
 def without_interpreter(folder: Path) -> Path:
-    """A program of which only its start tells that it cannot be started."""
+    """A program that fails only when it is started."""
     program = folder / "program"
     program.write_text("#!/no/such/interpreter\n")
     program.chmod(0o755)
     return program
 
 
-def test_a_program_beside_a_shell_that_cannot_start_is_told(live_machine: None, tmp_path: Path) -> None:
-    """Before the shell opens. One that fails later leaves the shell its own status."""
+def test_a_program_that_cannot_start_beside_a_shell_is_reported(live_machine: None, tmp_path: Path) -> None:
+    """The report comes before the shell opens. A program that fails later does not change the shell's status."""
     file = tmp_path / "scenario.toml"
     program = without_interpreter(tmp_path)
     file.write_text(PATH + FLOW + f'[host.B]\nexec = ["{program}"]\n')

@@ -1,4 +1,4 @@
-"""The reference runs that the design was measured with, in the ranges that it prints (`docs/concepts/live.md`).
+"""The reference runs of the design, within its published ranges (`docs/concepts/live.md`).
 
 A range is widened by 2 % on either side, that of a mean round-trip time by 5 %.
 """
@@ -48,8 +48,9 @@ LONG = Path(100, 100, "1 bdp")
 Range = tuple[float, float]
 
 OTHER_RTT_MS = 154.3
-"""The other outcome of CUBIC over the thin path: live in 10 of 33 runs, simulated in 23 of 64 that begin anywhere in a
-tick of the kernel's clock and whose hosts take the measured times (``validation/measure/two_outcomes.py``)."""
+"""The other outcome of CUBIC over the thin path. It occurs live in 10 of 33 runs. In the simulator
+it occurs in 23 of 64 runs that begin at a random point of a tick of the kernel's clock and whose
+hosts have the measured processing times (``validation/measure/two_outcomes.py``)."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""With ``ANABRANCH_LIVE=required`` nothing is skipped."""
+"""With ``ANABRANCH_LIVE=required`` no test is skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.brief
 SKIPS = re.compile(r"pytest\.(?:skip|importorskip|mark\.skip\w*)\b|\bunittest\.skip")
 
 
-def test_what_is_missing_is_skipped_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_requirement_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANABRANCH_LIVE", raising=False)
     with pytest.raises(pytest.skip.Exception, match="a kernel"):
         missing("a kernel")
@@ -24,8 +24,8 @@ def test_what_is_missing_is_skipped_or_fails(monkeypatch: pytest.MonkeyPatch) ->
         missing("a kernel")
 
 
-def test_no_test_skips_by_itself() -> None:
-    """Detects a test that passes over itself in CI: ``missing`` is there for that."""
+def test_skips_use_missing() -> None:
+    """Detects a test that is skipped in CI, because it does not use ``missing``."""
     found = [
         f"{file.name}: {line.strip()}"
         for file in sorted(HERE.glob("*.py"))

@@ -1,6 +1,7 @@
-"""Without root.
+"""Runs without root.
 
-Where everybody may have user namespaces a run needs no right at all, and elsewhere it says what is missing.
+If all users may create user namespaces, a run needs no privilege. Otherwise its message names the
+missing one.
 """
 
 from __future__ import annotations
@@ -51,25 +52,25 @@ if tun.st_mode & 0o666 != 0o666:
     os.chmod("/dev/net/tun", 0o666)
 os.execvp(words[0], words)
 """
-"""In mounts of its own, folders whose way is barred to others can be reached by them: where a folder above is closed,
-an empty one takes its place, and the folders are put into it. /dev/net/tun is everybody's there, as it is where udev
-makes it. Nobody else sees any of it."""
+"""Makes unreachable folders accessible in a new mount namespace: it mounts an empty folder over
+each closed parent, and binds the folders into it. /dev/net/tun is accessible to all users there,
+as udev configures it. The mounts are invisible to other processes."""
 
 NO_RIGHTS = ["--bounding-set=-all", "--inh-caps=-all"]
 
 
 @pytest.fixture
 def nobody(live_machine: None, tmp_path: Path) -> list[str]:
-    """What makes a command that of a user without any right, who can read our checkout and the test's folder."""
+    """The prefix that runs a command as a user without privileges, who can read our checkout and the test's folder."""
     for program in ("setpriv", "unshare"):
         if shutil.which(program) is None:
             missing(f"no {program} (util-linux)")
     if os.geteuid() != 0:
-        # We are nobody ourselves.
+        # The tests already run as an unprivileged user.
         return ["setpriv", *NO_RIGHTS[1:]]
     tmp_path.chmod(0o755)
     checkout = Path(__file__).resolve().parents[2]
-    # Where the environment's Python is a link to, by that name too.
+    # If the environment's Python is a link, also the folder that it names.
     link = Path(sys.executable)
     named = link.readlink().parents[1] if link.is_symlink() else link.parents[1]
     paths = dict.fromkeys(map(str, (sys.base_prefix, checkout / named, sys.prefix, checkout, tmp_path)))
@@ -94,8 +95,8 @@ def may_have_namespaces(nobody: list[str]) -> bool:
 
 
 @pytest.mark.brief
-def test_nobody_has_no_rights(nobody: list[str]) -> None:
-    """Otherwise the others would show nothing."""
+def test_the_unprivileged_user_has_no_rights(nobody: list[str]) -> None:
+    """Without this the other tests would show nothing."""
     seen = done([*nobody, "sh", "-c", "id -u; id -G; grep -E 'Cap(Eff|Prm|Bnd)' /proc/self/status"])
     assert seen.returncode == 0, seen.stderr
     user, groups, *capabilities = seen.stdout.splitlines()
@@ -107,7 +108,7 @@ def test_nobody_has_no_rights(nobody: list[str]) -> None:
 
 
 @pytest.mark.brief
-def test_a_run_needs_no_right(nobody: list[str], file: Path) -> None:
+def test_a_run_needs_no_privilege(nobody: list[str], file: Path) -> None:
     if not may_have_namespaces(nobody):
         missing("this kernel does not let everybody have user namespaces")
     run = done([*nobody, *command("run", file, "--engine", "live", "--json", "--allow-tainted")])
@@ -117,7 +118,7 @@ def test_a_run_needs_no_right(nobody: list[str], file: Path) -> None:
     assert summary["live"]["trace"]["why_not"]
 
 
-def test_programs_need_no_right(nobody: list[str], tmp_path: Path) -> None:
+def test_programs_need_no_privilege(nobody: list[str], tmp_path: Path) -> None:
     """Hosts have names for them, too."""
     if not may_have_namespaces(nobody):
         missing("this kernel does not let everybody have user namespaces")
@@ -136,8 +137,10 @@ exec setpriv {" ".join(NO_RIGHTS)} "$@"
 
 
 @pytest.mark.parametrize("words", [["run"], ["validate"]])
-def test_without_user_namespaces_it_says_what_is_missing(nobody: list[str], file: Path, words: list[str]) -> None:
-    """A machine that lets nobody have more of them, as one user namespace sees it.
+def test_without_user_namespaces_the_message_names_the_capability(
+    nobody: list[str], file: Path, words: list[str]
+) -> None:
+    """The user namespace permits no further ones, like a machine without them.
 
     Detects a run that is refused without the name of the capability, or that fails half-way.
     """

@@ -35,8 +35,8 @@ HALF = Path(__file__).parent / "half"
 STUDY = (HALF / "study.toml").read_text()
 
 
-def test_a_run_loads_a_control_and_takes_it_away(can_load: None, late_run: Run) -> None:
-    """Detects a run that sends with another control, or leaves its own behind."""
+def test_a_run_loads_and_unloads_a_control(can_load: None, late_run: Run) -> None:
+    """Detects a run that sends with another control, or leaves its control in the kernel."""
     summary = late_run(PATH + 'cc = "compound"\n')
     told = summary["live"]["controls"]["main"]
     assert told["name"].startswith("ab_compou")
@@ -47,7 +47,7 @@ def test_a_run_loads_a_control_and_takes_it_away(can_load: None, late_run: Run) 
 
 
 def test_a_file_beside_the_scenario_is_loaded(can_load: None, late_run: Run, tmp_path: Path) -> None:
-    """The name in the kernel says that the file, and nothing else, was what ran."""
+    """The name in the kernel shows that the file's control was used."""
     checkout = Path(__file__).resolve().parents[2]
     text = (checkout / "bpf" / "cc" / "reno.bpf.c").read_text()
     name = '"ab_reno"'
@@ -66,7 +66,7 @@ def start(file: Path) -> subprocess.Popen[str]:
 
 
 def loaded(process: subprocess.Popen[str]) -> str:
-    """The control that a run has loaded, once it has: its name ends in the number of the process."""
+    """The control that a run has loaded, after it has done so: its name ends in the number of the process."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         for name in own_controls(process.pid):
@@ -77,15 +77,15 @@ def loaded(process: subprocess.Popen[str]) -> str:
 
 
 def has_gone(name: str) -> bool:
-    """Whether a control leaves the kernel, which takes it down after the last that used it."""
+    """Whether a control leaves the kernel, which removes it after its last user."""
     deadline = time.monotonic() + 30
     while name in available() and time.monotonic() < deadline:
         time.sleep(0.05)
     return name not in available()
 
 
-def test_two_runs_at_once_have_a_copy_each_and_a_killed_one_leaves_none(can_load: None, tmp_path: Path) -> None:
-    """Fails where copies share a name, and where what is loaded outlives ``kill -9``."""
+def test_simultaneous_runs_have_separate_copies_and_kill_leaves_none(can_load: None, tmp_path: Path) -> None:
+    """Detects copies that share a name, and controls that outlive ``kill -9``."""
     file = tmp_path / "long.toml"
     file.write_text(PATH.replace("2 s", "30 s") + 'cc = "cubic-plus"\n')
     runs = [start(file)]
@@ -116,9 +116,7 @@ def test_two_runs_at_once_have_a_copy_each_and_a_killed_one_leaves_none(can_load
         ('transport = { min_rto = "1 s" }', ["scenario.toml:14:", "min_rto", "frto"]),
     ],
 )
-def test_what_cannot_be_loaded_or_set_is_refused(
-    live_machine: None, tmp_path: Path, line: str, told: list[str]
-) -> None:
+def test_unusable_controls_are_refused(live_machine: None, tmp_path: Path, line: str, told: list[str]) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(PATH + line + "\n")
     (tmp_path / "broken.bpf.c").write_text("this is no C\n")
@@ -130,8 +128,8 @@ def test_what_cannot_be_loaded_or_set_is_refused(
 
 
 @pytest.mark.brief
-def test_what_is_missing_is_named(live_machine: None, tmp_path: Path) -> None:
-    """Detects a run that says no more than that the kernel has no such control."""
+def test_a_missing_requirement_is_named(live_machine: None, tmp_path: Path) -> None:
+    """Detects a run whose message is only that the kernel has no such control."""
     file = tmp_path / "scenario.toml"
     file.write_text(PATH + 'cc = "cubic-plus"\n')
     no_compiler = {**os.environ, "PATH": str(tmp_path)}
@@ -141,7 +139,7 @@ def test_what_is_missing_is_named(live_machine: None, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "scenario.toml:14:6:" in done.stderr
     assert "cannot be given `cubic-plus.bpf.c`" in done.stderr
-    # What is looked for first depends on the machine and the build; each is said with what helps.
+    # The first requirement checked depends on machine and build; each message has a remedy.
     assert any(what in done.stderr for what in ("`clang`", "/sys/kernel/btf/vmlinux", "libelf-dev"))
 
 
@@ -152,7 +150,7 @@ def write(directory: Path, study: str) -> Path:
 
 
 def test_a_study_is_judged_by_both_engines(can_load: None, tmp_path: Path) -> None:
-    """Four short runs; on the wrong system, of one rate, the live check must fail as well."""
+    """Four short runs; on the wrong system, with a single rate, the live check must also fail."""
     directory = write(tmp_path / "half", STUDY)
     for attempt in range(ATTEMPTS):
         out = tmp_path / f"out-{attempt}"
@@ -181,8 +179,8 @@ def test_a_study_is_judged_by_both_engines(can_load: None, tmp_path: Path) -> No
     assert (out / "report.md").read_text().count("H1") == 1
 
 
-def test_what_the_last_study_lacks_is_told_before_the_first_runs(live_machine: None, tmp_path: Path) -> None:
-    """Fails for studies that are looked at one by one: the first would be run."""
+def test_requirements_of_all_studies_are_checked_before_the_first_run(live_machine: None, tmp_path: Path) -> None:
+    """Detects studies that are checked individually: the first would be run."""
     cubic = STUDY.replace("cubic-plus", "cubic")
     first = write(tmp_path / "first", cubic)
     second = write(tmp_path / "second", STUDY)

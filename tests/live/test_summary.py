@@ -1,4 +1,4 @@
-"""What a live run says has the form that the typed dictionaries and the reference give it."""
+"""The summary of a live run has the form of the typed dictionaries and of the reference."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def result(live_machine: None) -> RunResult:
 
 
 def differing(value: Any, hint: Any, place: str) -> Iterator[str]:
-    """Every table whose keys are not those of its typed dictionary."""
+    """Every table whose keys differ from its typed dictionary."""
     if typing.is_typeddict(hint):
         hints = typing.get_type_hints(hint)
-        # It is there only where it is true.
+        # The key exists only if it is true.
         if others := (set(value) ^ set(hints)) - {"tainted"}:
             yield f"{place}: {sorted(others)}"
         for key in set(value) & set(hints):
@@ -42,7 +42,7 @@ def test_the_summary_has_the_typed_keys(result: RunResult) -> None:
     assert [*differing(result.summary, LiveRunSummary, "summary")] == []
 
 
-def test_what_a_live_run_did_not_record_names_the_argument(result: RunResult) -> None:
+def test_a_table_without_records_names_the_argument(result: RunResult) -> None:
     assert not result.table("samples").is_empty()
     assert not result.table("packets").is_empty()
     with pytest.raises(NotRecordedError, match="link_samples was not recorded: pass samples_ms=10"):

@@ -1,4 +1,4 @@
-"""Nothing is left behind, however a run ends: no namespace, no device, no process."""
+"""A run leaves no namespace, device or process, however it ends."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MARK = "ANABRANCH_TEST_MARK"
 
 
 def processes(mark: str) -> set[int]:
-    """Those that were started with this mark in their environment."""
+    """The processes that were started with this mark in their environment."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -65,7 +65,7 @@ def processes(mark: str) -> set[int]:
 
 
 def sleeps(mark: str) -> bool:
-    """Whether the scenario's own program is there: before it a compiler may be."""
+    """Whether the scenario's program is running; a compiler may run before it."""
     return any(_name(process) == "sleep" for process in processes(mark))
 
 
@@ -77,10 +77,10 @@ def _name(process: int) -> str:
 
 
 DEVICE = "path"
-"""What the engine calls its devices. All of them are in namespaces of its own."""
+"""Name prefix of the engine's devices, which are all in separate namespaces."""
 
 MOST = 12
-"""Network namespaces that a user namespace of the test's own may have while they are counted; a run has four."""
+"""Network namespaces that the test's user namespace permits during a count; a run has four."""
 
 COUNT = """
 import ctypes, os
@@ -100,14 +100,15 @@ while libc.unshare(NEWNET) == 0:
 permit(1000)
 print(len(held))
 """.replace("MOST", str(MOST))
-"""How many more there may be: it makes them until the kernel permits no other. A run is to find room beside those that
-are going."""
+"""Prints the number of further namespaces: it creates them until the kernel permits no other. A
+later run must find room beside namespaces that are still being removed."""
 
 
 class Confined:
-    """A user namespace in which few network namespaces may exist, those that no process is in any more included.
+    """A user namespace in which few network namespaces may exist, including those without a process.
 
-    The kernel counts them for this user namespace alone, so that no other program of the machine has a say.
+    The kernel counts them for this user namespace alone, so that other programs of the machine have
+    no effect.
     """
 
     def __init__(self) -> None:
@@ -123,7 +124,7 @@ class Confined:
         return ["nsenter", "--user", "--preserve-credentials", "--target", str(self._holder.pid), *words]
 
     def free(self) -> int:
-        """How many more may exist; those of this count itself go afterwards, in the kernel's own time."""
+        """Number of further namespaces that may exist. The kernel removes the namespaces of this count later."""
         done = subprocess.run(self.words(sys.executable, "-c", COUNT), capture_output=True, text=True, check=True)
         return int(done.stdout)
 
@@ -134,7 +135,7 @@ class Confined:
 
 @pytest.fixture
 def confined(live_machine: None) -> Iterator[Confined]:
-    """Skip where there is no user namespace to count in."""
+    """Skip if there is no user namespace to count in."""
     for program in ("unshare", "nsenter"):
         if shutil.which(program) is None:
             missing(f"no {program} (util-linux)")
@@ -151,12 +152,12 @@ BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 """The number of bpf(2)."""
 
 BY_ID = {"prog_id": 13, "map_id": 14, "link_id": 30}
-"""Its commands `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID`, `BPF_LINK_GET_FD_BY_ID` (linux/bpf.h), by what proc(5)
-calls the numbers of what a process has open."""
+"""Its commands `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID`, `BPF_LINK_GET_FD_BY_ID`
+(linux/bpf.h), by the names of ids in ``/proc/PID/fdinfo`` (proc(5))."""
 
 
 def bpf_objects(process: int) -> set[tuple[str, int]]:
-    """Programs, maps and links of BPF that a process holds."""
+    """BPF programs, maps and links that a process holds."""
     found = set()
     for info in Path(f"/proc/{process}/fdinfo").iterdir():
         try:
@@ -169,7 +170,7 @@ def bpf_objects(process: int) -> set[tuple[str, int]]:
 
 
 def bpf_left(objects: set[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Those of them that are still in the kernel, which gives no number to another soon."""
+    """The objects that are still in the kernel, which does not reuse a number soon."""
     libc, number = ctypes.CDLL(None, use_errno=True), BPF_SYSCALL.get(platform.machine())
     left = set()
     for name, identity in objects if number is not None else ():
@@ -183,12 +184,12 @@ def bpf_left(objects: set[tuple[str, int]]) -> set[tuple[str, int]]:
 
 
 def devices() -> set[str]:
-    """Devices where we are that are called as the engine's."""
+    """Devices in the test's own namespace with a name like the engine's."""
     return {entry.name for entry in Path("/sys/class/net").iterdir() if entry.name.startswith(DEVICE)}
 
 
 def settle(is_clean: object, seconds: float = 20) -> bool:
-    """Wait until it is so: the kernel takes namespaces down in its own time."""
+    """Wait until the condition holds: the kernel removes namespaces asynchronously."""
     assert callable(is_clean)
     until = time.monotonic() + seconds
     while not is_clean():
@@ -200,7 +201,7 @@ def settle(is_clean: object, seconds: float = 20) -> bool:
 
 @contextmanager
 def running(file: Path, mark: str, confined: Confined | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """A run under way, which also ends where the test fails."""
+    """A running run, which ends even if the test fails."""
     words = command("run", file, "--engine", "live")
     run = subprocess.Popen(
         words if confined is None else confined.words(*words),
@@ -217,7 +218,7 @@ def running(file: Path, mark: str, confined: Confined | None = None) -> Iterator
 
 
 def can_trace(tmp_path: Path) -> bool:
-    """Whether a run here traces the kernel's TCP."""
+    """Whether a run on this machine traces the kernel's TCP."""
     file = tmp_path / "short.toml"
     file.write_text((PATH + FLOW).replace("3 s", "100 ms"))
     done = subprocess.run(
@@ -227,13 +228,13 @@ def can_trace(tmp_path: Path) -> bool:
 
 
 def last_words(run: subprocess.Popen[bytes], which: str) -> str:
-    """What a run that was told to end has said on standard error; fails with where its threads are if it goes on."""
+    """The standard error of a run that was ended; if it continues, fail with the positions of its threads."""
     try:
         return run.communicate(timeout=20)[1].decode()
     except subprocess.TimeoutExpired:
         found = []
         for thread in sorted(Path(f"/proc/{run.pid}/task").glob("*")):
-            # It may end meanwhile, and only root sees where one is.
+            # It may end in the meantime, and only root can read a thread's position.
             with suppress(OSError):
                 found.append(f"{(thread / 'comm').read_text().strip()}: {(thread / 'stack').read_text()}")
         pytest.fail("\n".join([f"{which} has not ended after 20 s; threads:", *found]))
@@ -252,7 +253,7 @@ def end(run: subprocess.Popen[bytes], which: signal.Signals, number: int) -> Non
 
 
 def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
-    """Start and end runs whose flow has a control of ours and is traced, as far as the kernel lets us."""
+    """Start and end runs whose flow has our control and a trace, if the kernel permits them."""
     file = tmp_path / "scenario.toml"
     why_not = hindrance(tmp_path)
     if why_not is not None:
@@ -265,12 +266,13 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
     devices_before = devices()
     for number, which in enumerate(ends):
         with running(file, mark) as run:
-            # Its program runs once the packets do.
+            # Its program starts with the packets.
             assert settle(lambda: sleeps(mark)), run.communicate(timeout=5)
-            # None of ours is where we were started, at any time: it would not go with a namespace.
+            # The engine never has a device in the test's namespace: it would remain after the run.
             assert devices() == devices_before
             objects = bpf_objects(run.pid)
-            # The trace has three of each; a control its operations in a map, and the link that registers it.
+            # A trace has three programs and maps; a control has a map with its operations, and the
+            # link that registers it.
             least = {"prog_id": 3 * traces, "map_id": 3 * traces + loads, "link_id": 2 * traces + loads}
             for name, count in least.items():
                 held = sum(one == name for one, _ in objects)
@@ -285,7 +287,7 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
 
 
 def confined_cycles(confined: Confined, tmp_path: Path, ends: list[signal.Signals]) -> None:
-    """Start and end runs where few namespaces may exist."""
+    """Start and end runs in a namespace that permits few network namespaces."""
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)
     mark = f"{os.getpid()}-{tmp_path.name}"
@@ -306,7 +308,7 @@ def test_start_and_kill(live_machine: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.brief
-def test_no_namespace_stays(confined: Confined, tmp_path: Path) -> None:
+def test_no_namespace_remains(confined: Confined, tmp_path: Path) -> None:
     confined_cycles(confined, tmp_path, [signal.SIGKILL, signal.SIGINT])
 
 
@@ -316,17 +318,17 @@ def test_a_hundred_times(live_machine: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_namespace_stays_after_fifty_runs(confined: Confined, tmp_path: Path) -> None:
+def test_no_namespace_remains_after_fifty_runs(confined: Confined, tmp_path: Path) -> None:
     confined_cycles(confined, tmp_path, [signal.SIGKILL, signal.SIGINT] * 25)
 
 
 STRAY = "setsid sleep 1001 & exec sleep 1002"
-"""A program whose child has a session of its own: no process group leads to it."""
+"""A program whose child has called setsid: it is in no process group of its parent."""
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_what_a_program_has_started_ends_too(live_machine: None, tmp_path: Path, end: signal.Signals) -> None:
-    """Fails for programs that are killed by themselves, or by their group (PR_SET_PDEATHSIG alone)."""
+def test_descendants_of_a_program_end_too(live_machine: None, tmp_path: Path, end: signal.Signals) -> None:
+    """Detects programs that are killed alone, or by their group (PR_SET_PDEATHSIG alone)."""
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO.replace('["sleep", "1000"]', f'["sh", "-c", "{STRAY}"]'))
     mark = f"{os.getpid()}-{tmp_path.name}"
@@ -346,8 +348,10 @@ def test_what_a_program_has_started_ends_too(live_machine: None, tmp_path: Path,
     ("program", "status", "told"),
     [("exit 7", 1, "`sh` ended with status 7"), ("kill -9 $$", 1, "`sh` ended with a signal"), ("exit 0", 0, "")],
 )
-def test_how_a_program_ended_is_known(live_machine: None, tmp_path: Path, program: str, status: int, told: str) -> None:
-    """Its first process is not the one that we start: fails where that one's status is told."""
+def test_the_exit_status_of_a_program_is_reported(
+    live_machine: None, tmp_path: Path, program: str, status: int, told: str
+) -> None:
+    """The engine starts another process first. Detects the report of that one's status."""
     file = tmp_path / "scenario.toml"
     text = SCENARIO.replace('["sleep", "1000"]', f'["sh", "-c", "{program}"]').replace("60 s", "1 s")
     file.write_text(text)
@@ -374,10 +378,10 @@ except UserError as error:
 
 
 @pytest.mark.brief
-def test_a_refusal_leaves_the_process_where_it_was() -> None:
-    """Without rights, in a user namespace that permits others but no network in them.
+def test_a_refusal_does_not_move_the_process() -> None:
+    """Without privileges, in a user namespace that permits others but no network in them.
 
-    Detects an engine that moves into a user namespace of its own and finds out there that it is of no use.
+    Detects an engine that moves into a new user namespace before it finds that this is useless.
     """
     outside = ["unshare", "--user", "--map-root-user", "sh", "-c", USELESS, sys.executable]
     done = subprocess.run(outside, capture_output=True, text=True, check=False)
@@ -387,8 +391,8 @@ def test_a_refusal_leaves_the_process_where_it_was() -> None:
 
 
 @pytest.mark.brief
-def test_a_run_that_fails(confined: Confined, tmp_path: Path) -> None:
-    """A program whose interpreter does not exist: status 1, its name, and nothing left."""
+def test_a_failing_run(confined: Confined, tmp_path: Path) -> None:
+    """A program whose interpreter does not exist: status 1, its name, and no leftovers."""
     program = tmp_path / "program"
     program.write_text("#!/no/such/interpreter\n")
     program.chmod(0o755)
@@ -407,7 +411,7 @@ def test_a_run_that_fails(confined: Confined, tmp_path: Path) -> None:
 
 
 def test_a_shell_in_a_host(live_machine: None, tmp_path: Path) -> None:
-    """It sees the host's device and its peer, and its status is told."""
+    """It has access to the host's device and its peer, and its status is passed on."""
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)
     look = "import socket, sys; s = socket.create_server(('10.113.0.1', 9)); print(s.getsockname()[0])"
@@ -430,8 +434,8 @@ exec "$@"
 """
 
 
-def test_programs_that_cannot_be_contained_are_told_of(live_machine: None, tmp_path: Path) -> None:
-    """Detects a run that says nothing, or says it of programs that were contained."""
+def test_uncontained_programs_are_reported(live_machine: None, tmp_path: Path) -> None:
+    """Detects a run without the warning, and a warning about programs that were contained."""
     file = tmp_path / "scenario.toml"
     file.write_text(
         'duration = "300 ms"\n[link.path]\nbetween = ["C", "D"]\ndelay = "1 ms"\n'

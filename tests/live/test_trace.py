@@ -1,6 +1,6 @@
-"""The trace of the kernel's TCP against the capture of the same run, and against what its sockets say themselves.
+"""The trace of the kernel's TCP against the capture of the same run, and against samples of its sockets.
 
-Each law is a function that a spoilt trace must fail.
+Each law is a function that must reject a spoilt trace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from anabranch.validate.segments import ACK, SYN, Segment, segments
 from .conftest import FLOW, PATH, command, missing
 
 LOOSE = Limits(p99_lateness_ms=1000.0, max_lateness_ms=10_000.0)
-"""The laws hold however late packets leave; that none is lost on the way to the kernel stays."""
+"""The laws do not depend on the lateness of packets. The limits on lost packets remain."""
 
 MSS = 1448
 
@@ -93,7 +93,7 @@ cc = "cubic"
 
 @dataclass(frozen=True)
 class Seen:
-    """A run: its result, what its sender sent and was sent, and its end."""
+    """A run: its result, the segments of its sender and receiver, and its end."""
 
     result: RunResult
     sent: list[Segment]
@@ -116,7 +116,7 @@ class Seen:
 
     @property
     def first(self) -> int:
-        """The number of the first octet: the SYN's and one more."""
+        """The sequence number of the first byte: the SYN's plus one."""
         return next(segment.seq for segment in self.sent if segment.flags & SYN) + 1
 
 
@@ -146,7 +146,7 @@ def file(live_machine: None) -> Seen:
 
 
 def fails(check: Callable[[], None]) -> bool:
-    """Whether a check finds out what it is given."""
+    """Whether a check rejects its input."""
     try:
         check()
     except AssertionError:
@@ -158,9 +158,10 @@ def fails(check: Callable[[], None]) -> bool:
 
 
 def acknowledgments(seen: Seen) -> tuple[list[int], list[int]]:
-    """Octets acknowledged, in order: what came for certain before the end, and all that entered the way back."""
+    """Acknowledged bytes in order: of ACKs that certainly arrived, and of all ACKs on the reverse path."""
     acks = [s for s in seen.received if s.flags & ACK and not s.flags & SYN]
-    # The way back takes 20 ms at most here; a tenth of a second lets the slowest machine hand over what has come.
+    # The reverse path takes at most 20 ms here; a tenth of a second covers the lateness of the
+    # slowest machine.
     return (
         [s.ack - seen.first for s in acks if s.time_s < seen.duration_s - 0.12],
         [s.ack - seen.first for s in acks],
@@ -168,7 +169,7 @@ def acknowledgments(seen: Seen) -> tuple[list[int], list[int]]:
 
 
 def check_each_once(told: Sequence[int], came: Sequence[int], entered: Sequence[int], merged: int) -> None:
-    """``told`` is ``entered`` without its end and without as many as the kernel says it has merged with the next."""
+    """``told`` must be ``entered`` without its end and without the ACKs that the kernel has merged with the next."""
     skipped, place = 0, 0
     for ack in told:
         while place < len(entered) and entered[place] != ack:
@@ -185,7 +186,7 @@ def told_of(seen: Seen) -> list[int]:
 
 @pytest.mark.parametrize("which", ["lossy", "file"])
 def test_every_acknowledgment_appears_once(which: str, request: pytest.FixtureRequest) -> None:
-    """Detects a trace that leaves out one, has one twice, or none once the sender has closed its side."""
+    """Detects a trace that omits an ACK, repeats one, or has none after the sender has closed its side."""
     seen: Seen = request.getfixturevalue(which)
     told, (came, entered) = told_of(seen), acknowledgments(seen)
     merged = seen.trace["merged_segments"]["A"]
@@ -207,7 +208,7 @@ def test_every_acknowledgment_appears_once(which: str, request: pytest.FixtureRe
 
 @dataclass(frozen=True)
 class Row:
-    """What of the trace a law of windows looks at."""
+    """Fields of the trace that a law of windows uses."""
 
     state: str
     cwnd: float
@@ -220,13 +221,14 @@ def rows_of(seen: Seen) -> list[Row]:
 
 
 def check_reno(rows: Sequence[Row]) -> None:
-    """In congestion avoidance the window rises by at most a packet while one window is acknowledged (RFC 5681 §3.1)."""
+    """In congestion avoidance the window rises by at most a packet per acknowledged window (RFC 5681 §3.1)."""
     begin, looked_at = 1, 0
     for end in range(2, len(rows)):
         if rows[end].state != "open":
             begin = end + 1
             continue
-        # What the acknowledgments from `begin` to the one before `end` acknowledge. Each row is before its own.
+        # The bytes acknowledged by the ACKs from `begin` to the one before `end`. Each row precedes
+        # its own ACK.
         while begin < end and rows[end - 1].acknowledged - rows[begin - 1].acknowledged > rows[begin].cwnd * MSS:
             begin += 1
         if begin < end:
@@ -237,7 +239,7 @@ def check_reno(rows: Sequence[Row]) -> None:
 
 
 def test_reno_rises_by_a_packet_in_a_round_trip(lossy: Seen) -> None:
-    """Fails for slow start under the name of congestion avoidance, and for a window told one row too often."""
+    """Detects slow start labelled as congestion avoidance, and a window repeated one row too often."""
     rows = rows_of(lossy)
     check_reno(rows)
     assert sum(row.state == "slow-start" for row in rows) > 50
@@ -246,12 +248,13 @@ def test_reno_rises_by_a_packet_in_a_round_trip(lossy: Seen) -> None:
 
 
 def check_samples(samples: pl.DataFrame, acks: pl.DataFrame, column: str, told: str) -> None:
-    """What a socket says of itself is what the acknowledgment before or after it found, in 99 of 100 samples."""
+    """In 99 of 100 samples the socket's value equals that of a neighbouring acknowledgment."""
     times, values = acks["time_s"].to_list(), acks[told].to_list()
     agreeing = total = 0
     for time_s, value in samples.select("time_s", column).iter_rows():
         after = bisect_right(times, time_s)
-        # A sample is taken a little before its time, and a thread may be put aside in between: five rows either way.
+        # A sample is taken a little before its time, and the thread may be preempted: five rows
+        # either way.
         near = values[max(0, after - 5) : after + 5]
         if 5 <= after < len(times) - 5:
             total += 1
@@ -260,8 +263,8 @@ def check_samples(samples: pl.DataFrame, acks: pl.DataFrame, column: str, told: 
     assert agreeing >= 0.99 * total, f"{column}: {agreeing} of {total}"
 
 
-def test_sockets_say_the_same(lossy: Seen) -> None:
-    """Detects a field that is read from somewhere else, and a clock that is off by 50 ms."""
+def test_sockets_report_the_same_values(lossy: Seen) -> None:
+    """Detects a field that is read from a wrong place, and a clock that is off by 50 ms."""
     samples, acks = lossy.result.table("samples"), lossy.result.table("ack_samples")
     for column in ("cwnd_packets", "ssthresh_packets", "fast_recoveries", "retransmitted_packets"):
         check_samples(samples, acks, column, column)
@@ -271,7 +274,7 @@ def test_sockets_say_the_same(lossy: Seen) -> None:
 
 
 def check_reductions(events: pl.DataFrame) -> None:
-    """A recovery of Reno leaves half of the window, two segments at least (RFC 5681 §3.1 equation 4)."""
+    """A recovery of Reno halves the window, to at least two segments (RFC 5681 §3.1 equation 4)."""
     begun = events.filter(event="recovery-entered")
     assert begun.height > 3
     for before, ssthresh in begun.select("cwnd_before_packets", "ssthresh_packets").iter_rows():
@@ -279,20 +282,21 @@ def check_reductions(events: pl.DataFrame) -> None:
 
 
 def test_reductions(lossy: Seen) -> None:
-    """Fails for the window of one acknowledgment later, and for CUBIC's share."""
+    """Detects the window of one acknowledgment later, and CUBIC's share."""
     events = lossy.result.table("window_events")
     check_reductions(events)
     assert fails(lambda: check_reductions(events.with_columns(pl.col("cwnd_before_packets") - 2)))
     assert fails(lambda: check_reductions(events.with_columns(pl.col("ssthresh_packets") * 7 // 5)))
 
 
-# Recoveries and what was retransmitted.
+# Recoveries and retransmissions.
 
 
 def sent_again(sent: Sequence[Segment]) -> list[tuple[Segment, bool]]:
-    """Segments of which something had been sent before, and whether each begins a recovery.
+    """Retransmitted segments, and whether each begins a recovery.
 
-    One does if it is behind all that had been sent when the last began: ``recover`` of RFC 6582 §3.2.
+    It does if it is beyond all data sent when the last recovery began: ``recover`` of RFC 6582
+    §3.2.
     """
     highest, recover, found = 0, 0, []
     for segment in sent:
@@ -322,12 +326,12 @@ def test_two_losses_of_one_window_are_one_recovery() -> None:
 
 
 def numbers_of(seen: Seen, segments: Sequence[tuple[Segment, bool]]) -> list[int]:
-    """Numbers of the first octets, as tables have them: that of the SYN is 0."""
+    """Sequence offsets of the first bytes as in the tables, where the SYN has 0."""
     return [segment.seq - seen.first + 1 for segment, _ in segments]
 
 
-def test_recoveries_are_those_of_the_capture(lossy: Seen) -> None:
-    """Detects retransmissions counted as recoveries, and a state that is missed."""
+def test_recoveries_match_the_capture(lossy: Seen) -> None:
+    """Detects retransmissions counted as recoveries, and a missed state."""
     again = sent_again(lossy.sent)
     begun = sum(begins for _, begins in again)
     assert lossy.flow["timeouts"] == 0, "with a timeout the capture alone does not tell"
@@ -337,14 +341,14 @@ def test_recoveries_are_those_of_the_capture(lossy: Seen) -> None:
     assert entered.height == begun
 
 
-def test_what_was_sent_again_is_what_the_capture_shows(lossy: Seen) -> None:
-    """Fails for marks on other packets: their first octets are compared, in order."""
+def test_retransmissions_match_the_capture(lossy: Seen) -> None:
+    """Detects marks on other packets: the first bytes are compared, in order."""
     again = numbers_of(lossy, sent_again(lossy.sent))
     packets = lossy.result.table("packets").filter(pl.col("retransmission"))
     assert packets["sequence_bytes"].to_list() == again
     assert len(again) == lossy.flow["retransmitted_packets"] == lossy.trace["flows"]["main"]["retransmissions"]
     assert set(packets["cause"]) <= {"rack", "tlp"}
-    # Nothing but losses, and nobody is retransmitted what has arrived.
+    # Only losses, and no spurious retransmission of data that has arrived.
     assert packets.filter(fate="lost").height + lossy.flow["fast_recoveries"] > 0
     why = lossy.result.why().flows[0]
     kinds = [episode.kind for episode in why.episodes]
@@ -353,8 +357,8 @@ def test_what_was_sent_again_is_what_the_capture_shows(lossy: Seen) -> None:
     assert sum(item.needed is True for item in why.retransmissions) >= len(again) - 2
 
 
-def test_what_is_sent_again_as_one_is_all_marked(live_machine: None) -> None:
-    """Detects marks on the first packet alone of a burst that the kernel hands over as one."""
+def test_all_packets_of_a_retransmitted_burst_are_marked(live_machine: None) -> None:
+    """Detects marks on only the first packet of a TSO burst."""
     seen = traced(OVERFLOW)
     again = numbers_of(seen, sent_again(seen.sent))
     packets = seen.result.table("packets").filter(pl.col("retransmission"))
@@ -364,7 +368,7 @@ def test_what_is_sent_again_as_one_is_all_marked(live_machine: None) -> None:
 
 
 def test_timeouts(live_machine: None) -> None:
-    """Detects a trace that hears of the first expiry of a timer alone: the link is down for three of them."""
+    """Detects a trace with only the first expiry of a timer: the link is down for three of them."""
     seen = traced(OUTAGE)
     assert seen.flow["timeouts"] >= 2
     assert seen.trace["flows"]["main"]["timeouts"] == seen.flow["timeouts"]
@@ -373,13 +377,13 @@ def test_timeouts(live_machine: None) -> None:
     assert expired.height == seen.flow["timeouts"]
     before, after = (expired[f"cwnd_{which}_packets"].to_list() for which in ("before", "after"))
     assert max(after) <= max(before) / 2
-    # Fails for the window before the first of them told at each: nothing is received in between.
+    # Detects the first window repeated for each expiry: no packet is received in between.
     assert before[1] == after[0] == 1
     assert "timeout" in {episode.kind for episode in seen.result.why().flows[0].episodes}
     assert "rto" in set(seen.result.table("packets")["cause"].drop_nulls())
 
 
-# Where there is no trace.
+# Runs without a trace.
 
 
 def run(
@@ -393,8 +397,8 @@ def run(
     )  # fmt: skip
 
 
-def test_without_a_compiler_the_run_goes_on_and_says_so(live_machine: None, tmp_path: Path) -> None:
-    """Detects a run that does not say so, and counts of 0 where nothing is counted."""
+def test_without_a_compiler_the_run_continues_with_a_note(live_machine: None, tmp_path: Path) -> None:
+    """Detects a run without the note, and counts of 0 that were not measured."""
     done = run(tmp_path, "--json", "--allow-tainted", PATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
@@ -405,7 +409,9 @@ def test_without_a_compiler_the_run_goes_on_and_says_so(live_machine: None, tmp_
 
 
 @pytest.mark.parametrize("options", [["--trace", "acks"], ["--trace", "events"], ["--why"]])
-def test_asked_for_it_is_refused_with_what_is_missing(live_machine: None, tmp_path: Path, options: list[str]) -> None:
+def test_a_requested_trace_is_refused_with_the_missing_requirement(
+    live_machine: None, tmp_path: Path, options: list[str]
+) -> None:
     done = run(tmp_path, *options, PATH=str(tmp_path))
     assert done.returncode == 2
     assert "the kernel's TCP cannot be traced: cannot run the compiler `clang`" in done.stderr
@@ -413,7 +419,7 @@ def test_asked_for_it_is_refused_with_what_is_missing(live_machine: None, tmp_pa
 
 
 @pytest.mark.brief
-def test_without_the_capability_it_is_named(live_machine: None, tmp_path: Path) -> None:
+def test_without_the_capability_the_message_names_it(live_machine: None, tmp_path: Path) -> None:
     """In a user namespace we are root, and may make networks, but not load programs into the kernel."""
     unshare = shutil.which("unshare")
     tried = [unshare or "unshare", "--user", "--map-root-user"]

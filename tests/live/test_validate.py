@@ -1,4 +1,4 @@
-"""`anabranch validate` with real runs. What it judges, and when it fails, is in `tests/python/test_validate.py`."""
+"""`anabranch validate` with real runs. `tests/python/test_validate.py` tests its judgements and failures."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from .conftest import ATTEMPTS, command
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = ROOT / "scenarios" / "live"
 TIMES = ROOT / "validation" / "data" / "host_times.json"
-"""What hosts took on one machine: measuring this one takes two minutes (:func:`test_hosts_are_measured`)."""
+"""Processing times of hosts on one machine: measuring this one takes two minutes (:func:`test_hosts_are_measured`)."""
 
 WITHIN = {"mean_srtt_ms": 18, "retransmitted_packets": 19, "shares": 10}
-"""In so many scenarios at least these agree: set when docs/validation/live.md had four seeds, and not lowered since."""
+"""Minimum number of scenarios in which these agree: set when docs/validation/live.md had four
+seeds, and not lowered since."""
 
 UNUSABLE = ("live runs are tainted", "no seed has all of its live runs untainted")
 
 
 def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
-    """Exit status, document and messages."""
+    """Exit status, document and messages of the command."""
     times = () if "--host-times" in arguments else ("--host-times", TIMES)
     done = subprocess.run(
         command("validate", "--json", *times, *arguments), capture_output=True, text=True, check=False
@@ -36,8 +37,8 @@ def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
 
 
 @pytest.mark.brief
-def test_a_file_that_never_ends(live_machine: None, tmp_path: Path) -> None:
-    """A figure that neither engine has is no difference between them."""
+def test_a_file_that_never_completes(live_machine: None, tmp_path: Path) -> None:
+    """A figure that is absent in both engines is not a difference."""
     file = tmp_path / "endless.toml"
     file.write_text(
         'duration = "1 s"\n[link.path]\nbetween = ["A", "B"]\nrate = "10 Mbit/s"\ndelay = "5 ms"\n'
@@ -49,8 +50,8 @@ def test_a_file_that_never_ends(live_machine: None, tmp_path: Path) -> None:
     assert "there in some runs alone" not in told
 
 
-def test_two_scenarios_and_what_is_written(live_machine: None, tmp_path: Path) -> None:
-    """Table and figure are there whether the engines agree or not."""
+def test_two_scenarios_and_the_written_files(live_machine: None, tmp_path: Path) -> None:
+    """Table and figure exist whether the engines agree or not."""
     out = tmp_path / "out"
     names = [SCENARIOS / "thin.toml", SCENARIOS / "lossy.toml"]
     _, document, _ = validate("--seeds", 1, *names, "--set", 'duration="3 s"', "--out", out)
@@ -61,9 +62,9 @@ def test_two_scenarios_and_what_is_written(live_machine: None, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_hosts_are_measured(live_machine: None) -> None:
-    """Every list has its quantiles, and no host answers within a microsecond or takes as long as ten milliseconds.
+    """Every list has its quantiles, and no host answers within a microsecond or takes ten milliseconds.
 
-    Two minutes, and on a busy machine many.
+    The test takes two minutes, on a busy machine many.
     """
     for _ in range(ATTEMPTS):
         try:
@@ -80,7 +81,7 @@ def test_hosts_are_measured(live_machine: None) -> None:
 
 @pytest.fixture(scope="module")
 def all_that_ship(live_machine: None) -> dict[str, Any]:
-    """Twenty minutes."""
+    """The validation of all shipped scenarios, which takes twenty minutes."""
     files = sorted(SCENARIOS.glob("*.toml"))
     assert len(files) == 24
     status, document, told = validate("--seeds", 2, *files)
@@ -89,8 +90,8 @@ def all_that_ship(live_machine: None) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_all_that_ship(all_that_ship: dict[str, Any]) -> None:
-    """Enough runs, goodput within its band, and half of the scenarios ask for the control."""
+def test_all_shipped_scenarios(all_that_ship: dict[str, Any]) -> None:
+    """Enough runs, goodput within its tolerance, and half of the scenarios distinguish the control."""
     assert not [problem for problem in all_that_ship["problems"] if any(reason in problem for reason in UNUSABLE)]
     assert all_that_ship["summary"]["goodput_mbit_s"]["median"] <= 0.03
     assert sum(scenario["blind_formula_fails"] for scenario in all_that_ship["scenarios"]) >= 12

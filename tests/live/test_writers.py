@@ -1,4 +1,4 @@
-"""Applications that always have more to send: how they wait for room shows nowhere in what TCP sends."""
+"""Applications with unlimited data: how they wait for buffer space does not affect the segments that TCP sends."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ cc = "cubic"
 """
 
 
-def test_who_fills_a_buffer_lets_others_write(live_machine: None) -> None:
-    """Of two flows that begin at one time both send first data within a millisecond of their connection.
+def test_a_writer_that_fills_a_buffer_lets_others_write(live_machine: None) -> None:
+    """Two flows that begin at one time both send first data within a millisecond of their connection.
 
-    Fails for writers that fill a buffer of 4 MiB in one go, which keeps one of two processors for 1 to 2 ms:
-    of 14 such runs of ``scenarios/live/two-controls.toml`` six had a flow that began late by 1.3 to 2.2 ms.
+    Detects writers that fill a buffer of 4 MiB in one call, which keeps one of two processors for 1
+    to 2 ms: of 14 such runs of ``scenarios/live/two-controls.toml`` six had a flow that began late
+    by 1.3 to 2.2 ms.
     """
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(allowed)[:2])
@@ -37,17 +38,18 @@ def test_who_fills_a_buffer_lets_others_write(live_machine: None) -> None:
         late = [_begins_late() for _ in range(20)]
         if sum(late) <= 1:
             return
-        # Others may hold up writers: then those that have no large buffer to fill are late as often.
+        # Other processes may delay writers; then writers without a large buffer are late equally
+        # often.
         both = [(_begins_late(), _begins_late(slow=True)) for _ in range(24)]
     finally:
         os.sched_setaffinity(0, allowed)
     large, small = (sum(side) for side in zip(*both, strict=True))
-    # Writers that fill a buffer in one go are late in ten more.
+    # Writers that fill a buffer in one call are late ten times more often.
     assert large - small <= 6, f"{large} and {small} of 24"
 
 
 def _begins_late(*, slow: bool = False) -> bool:
-    """Whether a flow sends first data late; over a ``slow`` path the buffers begin with 16 KiB."""
+    """Whether a flow sends its first data late; over a ``slow`` path the buffers begin with 16 KiB."""
     scenario = Scenario.from_text(LOSES_ONE)
     scenario = scenario.set("duration", "300 ms")
     scenario = scenario.set("link.path.forward.impair", [])
@@ -56,7 +58,7 @@ def _begins_late(*, slow: bool = False) -> bool:
         scenario = scenario.set("link.path.rate", "100 kbit/s")
         scenario = scenario.set("link.path.queue", {"kind": "drop-tail", "limit": "1 packet"})
         assert first_send_buffer(scenario) == 16_384
-    # Tainted or not: what holds up the machine holds up both kinds.
+    # Tainted runs count: a disturbance of the machine delays both kinds.
     run = run_audited(scenario, captures=["path.forward"])
     connected: dict[int, float] = {}
     began: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""A page in headless Chromium: what a script in it finds, and the page as a PDF."""
+"""Pages in headless Chromium: results of a script in the page, and the page as a PDF."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="ne
 
 
 def asked(page: str, expression: str, folder: Path, *options: str, name: str = "page") -> Any:
-    """What the JavaScript ``expression`` gives once every chart of ``page`` is drawn; it may wait for promises."""
+    """The value of the JavaScript ``expression`` after every chart of ``page`` is drawn; it may wait for promises."""
     probe = (
         "<script>{ const wait = setInterval(async () => { if (!document.documentElement.dataset.drawn) return;"
         "clearInterval(wait); let found; try { found = await (async () => {" + expression + "})(); }"
@@ -35,9 +35,10 @@ def asked(page: str, expression: str, folder: Path, *options: str, name: str = "
 
 
 WIDTHS = (1280, 400)
-"""Of a desktop and of a telephone, in pixels."""
+"""Widths of a desktop and of a telephone, in pixels."""
 
-# A frame may be narrower than Chromium's narrowest window, and sends its findings to the page that holds it.
+# A frame may be narrower than Chromium's narrowest window, and sends its findings to the enclosing
+# page.
 _FRAME = """<script src="axe.min.js"></script><script>addEventListener("load", async () => {
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
   await pause(1000);
@@ -80,7 +81,7 @@ class Violation:
 
 
 def violations(pages: Mapping[str, Path], folder: Path, *, dark: bool) -> list[Violation]:
-    """What axe-core finds in pages, at the widths of a desktop and of a telephone."""
+    """The violations that axe-core finds in pages, at the widths of a desktop and of a telephone."""
     axe = Path(str(files("axe_playwright_python") / "axe.min.js")).read_text(encoding="utf-8")
     framed, made = [], []
     try:
@@ -108,7 +109,7 @@ def violations(pages: Mapping[str, Path], folder: Path, *, dark: bool) -> list[V
 
 
 def printed(page: str, folder: Path) -> bytes:
-    """The page as Chromium prints it."""
+    """The page as printed by Chromium."""
     (folder / "printed.html").write_text(page, encoding="utf-8")
     _chromium(folder, f"--print-to-pdf={folder / 'printed.pdf'}", f"file://{folder / 'printed.html'}")
     return (folder / "printed.pdf").read_bytes()

@@ -1,4 +1,4 @@
-"""The command line, called as a user calls it."""
+"""The command line as a user calls it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import typer
 from anabranch.cli.app import app
 
 COMMAND = typer.main.get_command(app)
-"""Made once: typer makes it for every call of `app`."""
+"""Created once, because typer creates it for every call of `app`."""
 
 
 @dataclass
 class Done:
-    """What a command has left: its exit status and what it printed."""
+    """Result of a command: its exit status and output."""
 
     status: int
     out: str

@@ -1,4 +1,4 @@
-"""What the tests share. They need the compiled engine and say so if it is not there."""
+"""Shared parts of the tests. They need the compiled engine and report if it is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell's background job ignores it, and so would all commands that the tests interrupt.
+    # A shell's background job ignores SIGINT, and all commands that the tests interrupt would
+    # inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -40,5 +41,5 @@ def sample_study() -> Path:
 
 @pytest.fixture(scope="session")
 def small_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample study where its figures do not matter: 16 runs. Every test may read it, none writes."""
+    """The sample study for tests that do not depend on its figures: 16 runs. Tests may read it, but not write."""
     return copied(tmp_path_factory.mktemp("small") / "sample-study", (8, 70, 95))

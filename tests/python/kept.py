@@ -1,4 +1,4 @@
-"""What a directory has of finished points."""
+"""Finished points of a directory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from anabranch.segments import Block, read, scan, segments
 
 
 def kept_points(directory: Path) -> dict[bytes, bytes]:
-    """The content of every finished point in whole blocks, by key."""
+    """The content of every finished point in complete blocks, by key."""
     blocks = [b for path in segments(directory / "points") for b in scan(path) if isinstance(b, Block)]
     return {key: line for block in blocks for key, line in zip(block.keys, read(block), strict=True)}

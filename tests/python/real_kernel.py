@@ -1,4 +1,4 @@
-"""A kernel in virtual time that is built, for tests of whole commands."""
+"""A built kernel in virtual time, for tests of whole commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _kernel() -> Image | None:
 KERNEL = _kernel()
 IS_REQUIRED = os.environ.get("ANABRANCH_KERNEL_TESTS") == "required"
 needs_kernel = pytest.mark.skipif(KERNEL is None and not IS_REQUIRED, reason=MISSING)
-"""Skips tests where no kernel is built. With ``ANABRANCH_KERNEL_TESTS=required`` they fail there."""
+"""Skips tests if no kernel is built. With ``ANABRANCH_KERNEL_TESTS=required`` they fail instead."""
 
 
 def kernel() -> Image:

@@ -1,4 +1,4 @@
-"""Copies of the sample study with fewer runs: its jitter alone is 500 of 551."""
+"""Copies of the sample study with fewer runs: its jitter alone has 500 of 551."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JITTER = '[jitter]\nset = { "flow.main.start_spread" = "1.2 ms" }\nseeds = 20\n
 
 
 def copied(target: Path, intervals: Sequence[int] = (4, 15, 50, 70, 95), *, has_jitter: bool = False) -> Path:
-    """A copy to write into, with these reorder intervals in quick mode."""
+    """A writable copy with these reorder intervals in quick mode."""
     shutil.copytree(SAMPLE, target)
     path = target / "study.toml"
     text = path.read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
-"""A stand-in for a guest: it makes the run that is asked for in the simulator.
+"""A stand-in for a guest: it executes the requested run in the simulator.
 
-The first argument is the job's folder, the second the release, the third a file to which a line for each run is added.
+The first argument is the job's folder, the second the release, the third a file that receives a
+line for each run.
 """
 
 from __future__ import annotations

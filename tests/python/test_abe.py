@@ -24,8 +24,8 @@ transport = { ecn = "rfc3168" }
 
 
 @pytest.mark.parametrize(("control", "beta_ecn"), [("reno", 0.8), ("cubic", 0.85)])
-def test_abe_uses_more_of_a_path_that_marks(control: str, beta_ecn: float) -> None:
-    """RFC 8511 §3.1 recommends 0.8 for Reno and 0.85 for CUBIC: the link drains less after a mark."""
+def test_abe_uses_more_of_a_marking_path(control: str, beta_ecn: float) -> None:
+    """RFC 8511 §3.1 recommends 0.8 for Reno and 0.85 for CUBIC: the queue drains less after a mark."""
     scenario = Scenario.from_text(TEXT)
     without = scenario.set("flow.main.cc", control).run().flows["main"]
     with_abe = scenario.set("flow.main.cc", {"kind": control, "beta_ecn": beta_ecn}).run().flows["main"]

@@ -1,4 +1,4 @@
-"""axe-core finds no fault in the pages that commands write."""
+"""axe-core finds no violation in the pages that commands write."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_reports_break_no_rule(pages: dict[str, Path], compared: Path, tmp_path:
 
 
 @needs_chromium
-def test_faults_are_found(tmp_path: Path) -> None:
-    """The rules that reports broke: a label that differs from its text, pale text, a head without text."""
+def test_violations_are_found(tmp_path: Path) -> None:
+    """Rules that reports have violated: a label that differs from its text, pale text, a heading without text."""
     page = tmp_path / "faulty.html"
     page.write_text(
         "<!doctype html><html lang='en'><title>Faults</title><body><main><h1>Faults</h1>"

@@ -1,4 +1,4 @@
-"""Intervals of figures end where the figure cannot be, in every text and figure."""
+"""Intervals end at the bounds of their figure, in every text and figure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_interval_ends_at_the_bounds_of_its_figure(
     assert interval(Estimate(computed, deterministic=False), figure) == shown
 
 
-def test_a_share_is_cut_off_at_100_per_cent() -> None:
+def test_a_share_is_limited_to_100_per_cent() -> None:
     computed = Estimate(Interval(0.95, 0.85, 1.05, 5), deterministic=False)
     assert interval(computed, "utilization", 100.0) == "95 (85 to 100)"
 
@@ -47,7 +47,7 @@ def test_a_mean_alone_has_no_interval() -> None:
     assert interval(Estimate(Interval(5.0, None, None, 1), deterministic=True), "goodput_mbit_s") == "5"
 
 
-def test_digits_of_a_table_are_kept() -> None:
+def test_digits_of_a_table_are_preserved() -> None:
     assert spread_within(0.02, 0.05, 0.0, INF, 3) == "0.020 (0 to 0.070)"
     assert spread_within(0.02, 0.05, -INF, INF, 3) == "0.020 ± 0.050"
 

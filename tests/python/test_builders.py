@@ -1,4 +1,4 @@
-"""The generated builders: what they are called, what they make, and what they refuse."""
+"""The generated builders: their names, results and refusals."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_method_has_every_key_of_its_table(table: str) -> None:
     )
 
 
-def test_what_is_left_out_is_not_in_the_table() -> None:
+def test_omitted_arguments_are_not_in_the_table() -> None:
     assert cc.cubic(beta=0.8) == {"kind": "cubic", "beta": 0.8}
     assert cc.new_reno() == {"kind": "new-reno"}
     assert workload.poisson(rate="5 Mbit/s", sizes=sizes.fixed(size="20 kB")) == {
@@ -91,13 +91,13 @@ def test_what_is_left_out_is_not_in_the_table() -> None:
         (lambda: impair.jitter(mean="5 ms", distribution="normall"), r"^impair\.jitter\(distribution='normall'\): "),
     ],
 )
-def test_a_builder_refuses_what_is_out_of_bounds(call: Callable[[], Any], message: str) -> None:
+def test_a_builder_refuses_values_out_of_bounds(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(BadValueError, match=message) as caught:
         call()
     assert "component" not in str(caught.value)
 
 
-def test_a_scenario_of_builders_is_the_scenario_of_its_text() -> None:
+def test_builders_and_text_give_the_same_scenario() -> None:
     built = (
         Scenario("Built", duration="1 s")
         .link("a", between=("S", "R"), rate="5 Mbit/s", delay="10 ms", queue=queue.drop_tail(limit="20 packets"),
@@ -125,7 +125,7 @@ BASE: Any = Scenario("Two hosts", duration="1 s")
         (lambda: cc.cubic(betta=0.7), 'cc.cubic(betta=0.7): there is no argument "betta"\n  did you mean "beta"?'),  # type: ignore[call-arg]
     ],
 )  # fmt: skip
-def test_a_wrong_argument_is_reported_with_the_nearest(call: Callable[[], Any], message: str) -> None:
+def test_a_wrong_argument_suggests_the_nearest(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError) as refused:
         call()
     assert isinstance(refused.value, UserError)
@@ -154,13 +154,13 @@ def test_a_wrong_argument_is_reported_with_the_nearest(call: Callable[[], Any], 
         (lambda: BASE.link("a", between=("S", "R")).run(captures="a"), "captures='a': a list of links was expected"),
     ],
 )  # fmt: skip
-def test_a_wrong_value_is_refused_where_it_is_given(call: Callable[[], Any], message: str) -> None:
+def test_a_wrong_value_is_refused_at_its_call(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(UserError) as refused:
         call()
     assert message in str(refused.value)
 
 
-def test_only_the_arguments_that_are_wrong_are_named() -> None:
+def test_only_wrong_arguments_are_named() -> None:
     with pytest.raises(BadValueError, match=r"^link\('a', rate=5, mtu=9\): ") as refused:
         BASE.link("a", between=("S", "R"), rate=5, delay="5 ms", mtu=9)
     assert "between" not in str(refused.value)
@@ -170,7 +170,7 @@ def test_only_the_arguments_that_are_wrong_are_named() -> None:
     ("home", "name", "hint"),
     [(builders, "queues", 'did you mean "queue"?'), (anabranch, "Scenerio", 'did you mean "Scenario"?')],
 )
-def test_a_module_names_the_nearest_name(home: Any, name: str, hint: str) -> None:
+def test_a_module_suggests_the_nearest_name(home: Any, name: str, hint: str) -> None:
     with pytest.raises(AttributeError) as refused:
         getattr(home, name)
     assert str(refused.value).endswith(hint)

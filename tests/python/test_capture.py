@@ -1,13 +1,14 @@
-"""Captures: their form, their options, and what Wireshark's own analysis makes of them.
+"""Captures: their form, their options, and Wireshark's analysis of them.
 
-What a tap sees is not what an endpoint knows, so tshark may differ, and does so here only in these ways:
+A tap has less information than an endpoint, so tshark may differ, but only in these ways:
 
-- A segment below the highest number seen is *out of order* to tshark when it comes soon after (within the first
-  round-trip time it has measured) and a *retransmission* when it comes later. It cannot know which it is; all kinds
-  together are compared.
-- *Spurious* is what had been acknowledged when it passed the tap. A sender's needless sending of what had arrived
-  beyond a gap was not, and is a plain retransmission to tshark; we count both as needless.
-- Behind the place of a loss, the segment that was lost has never been seen: its second sending fills a gap.
+- To tshark a segment below the highest sequence number is *out of order* if it arrives soon after
+  (within the first measured round-trip time), and otherwise a *retransmission*. It cannot
+  distinguish them, so the tests compare all kinds together.
+- To tshark a retransmission is *spurious* only if its data had been acknowledged when it passed the
+  tap. Data beyond a gap that had arrived was not acknowledged, so tshark calls its retransmission
+  plain; we call both spurious.
+- Downstream of a loss, the tap has never seen the lost segment: its retransmission fills a gap.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from anabranch.errors import UserError
 from anabranch.result import RunResult
 
 TSHARK = shutil.which("tshark")
-# Where everything has to be checked nothing is passed over: there the tests fail without it.
+# In CI the tests must not be skipped: without tshark they fail.
 needs_tshark = pytest.mark.skipif(
     TSHARK is None and not os.environ.get("CI"), reason="tshark is not installed (Debian package tshark)"
 )
@@ -55,7 +56,7 @@ cc = "reno"
 workload = { kind = "file", size = "5 MB" }
 """
 
-# Without an end: what is needless after a file's last octet is not counted.
+# Without an end: spurious retransmissions after a file's last byte are not counted.
 REORDERING = LOSS.replace(
     'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]',
     'forward.queue = { kind = "drop-tail", limit = "60 packets", reorder = { kind = "interval", interval = 8 } }',
@@ -66,7 +67,7 @@ BELOW = ("retransmission", "fast_retransmission", "spurious_retransmission", "ou
 
 @dataclass(frozen=True)
 class Frame:
-    """A packet as tshark sees it: relative numbers; ``end`` counts SYN and FIN, ``length`` does not."""
+    """A packet as dissected by tshark, with relative numbers; ``end`` counts SYN and FIN, ``length`` does not."""
 
     comment: str
     forward: bool
@@ -114,7 +115,7 @@ class Captured:
 
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Captured]:
-    """Runs of a scenario with every link captured, each made once."""
+    """Runs of a scenario with every link captured, each executed once."""
     runs: dict[str, Captured] = {}
 
     def make(text: str) -> Captured:
@@ -142,7 +143,7 @@ def test_tshark_finds_nothing_malformed(captured: Callable[[str], Captured], tex
     file = captured(text).file(link)
     fields = ("tcp.checksum.status", "ip.checksum.status", "_ws.malformed", "_ws.short")
     lines = tshark(file, "-T", "fields", *[part for field in fields for part in ("-e", field)]).splitlines()
-    # Both sums are right, nothing is malformed or short.
+    # Both checksums are right, and no packet is malformed or truncated.
     assert set(lines) == {"1\t1\t\t"}
     assert len(lines) > 1000
 
@@ -163,7 +164,7 @@ def test_retransmissions_at_the_sender(captured: Callable[[str], Captured], text
 
 @needs_tshark
 @pytest.mark.parametrize("text", [LOSS, REORDERING], ids=["loss", "reordering"])
-def test_gaps_and_what_fills_them_behind_the_loss(captured: Callable[[str], Captured], text: str) -> None:
+def test_gaps_and_their_retransmissions_after_the_loss(captured: Callable[[str], Captured], text: str) -> None:
     forward = [frame for frame in frames(captured(text).file("last.forward")) if frame.forward]
     highest, gaps, late = 0, [], []
     for frame in forward:
@@ -176,7 +177,7 @@ def test_gaps_and_what_fills_them_behind_the_loss(captured: Callable[[str], Capt
 
 
 @needs_tshark
-def test_needless_sendings_at_the_receiver(captured: Callable[[str], Captured]) -> None:
+def test_spurious_retransmissions_at_the_receiver(captured: Callable[[str], Captured]) -> None:
     run = captured(REORDERING)
     arrived: set[int] = set()
     expected, needless, acknowledged = 1, 0, []
@@ -202,7 +203,7 @@ def test_needless_sendings_at_the_receiver(captured: Callable[[str], Captured]) 
 
 
 @needs_tshark
-def test_fates_are_told(captured: Callable[[str], Captured]) -> None:
+def test_outcomes_of_packets_are_in_the_comments(captured: Callable[[str], Captured]) -> None:
     run = captured(LOSS)
     comments = [frame.comment for frame in frames(run.file("bottleneck.forward"))]
     figures = run.result.links["bottleneck"]["forward"]
@@ -218,7 +219,7 @@ def test_captures_change_nothing() -> None:
     assert scenario.run().digest == scenario.run(captures=["bottleneck", "last.reverse"]).digest
 
 
-def test_what_was_not_captured() -> None:
+def test_a_link_without_a_capture_is_refused() -> None:
     result = Scenario.from_text(LOSS).set("duration", "0.1 s").run(captures=["access.forward"])
     assert result.pcapng("access.forward") == result.pcapng("access")
     for name in ("access.reverse", "last"):

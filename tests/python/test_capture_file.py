@@ -1,4 +1,4 @@
-"""Where captures go: what --pcap writes, and what it leaves alone."""
+"""Targets of --pcap: written files, and files that stay unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_scenario_is_not_replaced(anabranch: Call, tmp_path: Path, scenario:
         assert scenario.read_bytes() == before
 
 
-def test_nor_what_the_scenario_names(anabranch: Call, tmp_path: Path) -> None:
+def test_a_file_that_the_scenario_names_is_not_replaced(anabranch: Call, tmp_path: Path) -> None:
     recording = tmp_path / "recording.pcapng"
     text = """
         duration = "1 s"
@@ -58,7 +58,7 @@ def test_nor_what_the_scenario_names(anabranch: Call, tmp_path: Path) -> None:
     assert recording.read_bytes() == before
 
 
-def test_nor_anything_foreign(anabranch: Call, tmp_path: Path, scenario: Path) -> None:
+def test_a_foreign_file_is_not_replaced(anabranch: Call, tmp_path: Path, scenario: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years")
     (tmp_path / "directory").mkdir()
     for name, problem in (
@@ -94,7 +94,7 @@ def test_a_symbolic_link_is_followed(anabranch: Call, tmp_path: Path, scenario: 
     assert (tmp_path / "there" / "real.pcapng").read_bytes().startswith(PCAPNG)
 
 
-def test_a_fifo_is_written_as_it_is(anabranch: Call, tmp_path: Path, scenario: Path) -> None:
+def test_a_fifo_is_written_in_place(anabranch: Call, tmp_path: Path, scenario: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     read: list[bytes] = []
@@ -108,7 +108,7 @@ def test_a_fifo_is_written_as_it_is(anabranch: Call, tmp_path: Path, scenario: P
     assert read == [(tmp_path / "tap.pcapng").read_bytes()]
 
 
-def test_a_reader_may_go_away(anabranch: Call, tmp_path: Path, scenario: Path) -> None:
+def test_a_reader_may_close_its_pipe(anabranch: Call, tmp_path: Path, scenario: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
 
@@ -118,7 +118,7 @@ def test_a_reader_may_go_away(anabranch: Call, tmp_path: Path, scenario: Path) -
 
     reader = threading.Thread(target=look)
     reader.start()
-    # More than a pipe holds, so that the writer notices.
+    # The content exceeds the capacity of a pipe, so that the writer notices.
     done = anabranch("run", scenario, "--pcap", f"bottleneck={fifo}")
     reader.join()
     assert done.status == 0
@@ -126,13 +126,13 @@ def test_a_reader_may_go_away(anabranch: Call, tmp_path: Path, scenario: Path) -
     assert "goodput" in done.out
 
 
-def test_the_null_device_stays_one(anabranch: Call, scenario: Path) -> None:
+def test_the_null_device_remains(anabranch: Call, scenario: Path) -> None:
     assert anabranch("run", scenario, *ONE_SECOND, "--pcap", f"bottleneck={os.devnull}").status == 0
     assert Path(os.devnull).is_char_device()
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system has no /proc")
-def test_standard_output_is_the_captures_own(scenario: Path) -> None:
+def test_standard_output_has_only_the_capture(scenario: Path) -> None:
     command = [sys.executable, "-m", "anabranch", "run", str(scenario), *ONE_SECOND]
     command += ["--pcap", "bottleneck=/proc/self/fd/1"]
     done = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - our own command
@@ -157,7 +157,7 @@ def test_no_two_captures_in_one_file(anabranch: Call, tmp_path: Path, scenario: 
         assert not one.exists()
 
 
-def test_a_capture_is_kept_with_its_run(anabranch: Call, tmp_path: Path, scenario: Path) -> None:
+def test_a_capture_is_stored_with_its_run(anabranch: Call, tmp_path: Path, scenario: Path) -> None:
     out = tmp_path / "out"
     arguments = ("run", scenario, *ONE_SECOND, "--out", out, "--pcap", f"bottleneck={out / 'taps' / 'tap.pcapng'}")
     for _ in range(2):
@@ -167,7 +167,7 @@ def test_a_capture_is_kept_with_its_run(anabranch: Call, tmp_path: Path, scenari
 
 
 @pytest.mark.parametrize("name", ["summary.json", "packets.parquet", "figures/tap.pcapng", ""])
-def test_but_not_in_place_of_its_results(anabranch: Call, tmp_path: Path, scenario: Path, name: str) -> None:
+def test_a_capture_does_not_replace_results(anabranch: Call, tmp_path: Path, scenario: Path, name: str) -> None:
     done = anabranch(
         "run", scenario, *ONE_SECOND, "--out", tmp_path / "out", "--pcap", f"bottleneck={tmp_path / 'out' / name}"
     )
@@ -175,7 +175,7 @@ def test_but_not_in_place_of_its_results(anabranch: Call, tmp_path: Path, scenar
     assert not (tmp_path / "out").exists()
 
 
-def test_what_cannot_be_written_is_named(tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_targets_are_named(tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "/somewhere/.tap.pcapng.123")
 

@@ -1,4 +1,4 @@
-"""What our reader lists of a capture, beside what tshark says of the innermost IP packet of each frame."""
+"""Our reader's list of conversations, compared with tshark's dissection of each frame's innermost IP packet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TCP, UDP = 6, 17
 
 @dataclass(frozen=True)
 class Way:
-    """A conversation: what is sent, and what a selection has."""
+    """A conversation: fields of the sent packets, and of a selection."""
 
     source: str
     target: str
@@ -148,7 +148,7 @@ FORMS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
 
 
 def listed(file: Path) -> Counter[Way]:
-    """What the refusal of a capture with two directions offers, by conversation."""
+    """The conversations that the refusal of a capture with two directions lists."""
     text = (
         'duration = "1 s"\n[link.a]\nbetween = ["A", "B"]\ndelay = "1 ms"\nrate = "1 Mbit/s"\n'
         f'[flow.f]\nfrom = "A"\nto = "B"\nprotocol = "udp"\nworkload = {{ kind = "replay", file = "{file.name}" }}\n'
@@ -170,7 +170,7 @@ def listed(file: Path) -> Counter[Way]:
 
 
 def dissected(file: Path) -> Counter[Way]:
-    """What tshark says of the innermost IP packet of each frame."""
+    """The conversations of the innermost IP packets by tshark."""
     fields = ["frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport"]
     fields += ["udp.srcport", "udp.dstport"]
     options = shlex.split("-T fields -E separator=| -E occurrence=l") + [part for f in fields for part in ("-e", f)]
@@ -188,14 +188,14 @@ def dissected(file: Path) -> Counter[Way]:
 
 
 def times(ways: list[Way]) -> list[Way]:
-    """Each a different number of times."""
+    """Repeat each one a different number of times."""
     return [way for k, way in enumerate(ways, 1) for _ in range(k)]
 
 
 @needs_tshark
 @pytest.mark.parametrize("ways", [TRAFFIC, TRAFFIC_V6], ids=["IPv4", "IPv6"])
 @pytest.mark.parametrize("form", FORMS)
-def test_tshark_sees_the_same_conversations(tmp_path: Path, form: str, ways: list[Way]) -> None:
+def test_tshark_finds_the_same_conversations(tmp_path: Path, form: str, ways: list[Way]) -> None:
     link_type, wrap = FORMS[form]
     file = tmp_path / "x.pcap"
     file.write_bytes(pcap(link_type, [wrap(packet(way)) for way in times(ways)]))
@@ -205,7 +205,7 @@ def test_tshark_sees_the_same_conversations(tmp_path: Path, form: str, ways: lis
 
 
 @needs_tshark
-def test_tshark_sees_the_same_on_two_interfaces(tmp_path: Path) -> None:
+def test_tshark_finds_the_same_on_two_interfaces(tmp_path: Path) -> None:
     file = tmp_path / "x.pcapng"
     ways = times(TRAFFIC + TRAFFIC_V6)
     frames = [(k % 2, (ethernet_ip, raw)[k % 2](packet(way))) for k, way in enumerate(ways)]

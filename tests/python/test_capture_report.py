@@ -1,4 +1,4 @@
-"""What `anabranch diagnose` writes: the report, tables that join with a run's, the capture with comments."""
+"""Output of `anabranch diagnose`: the report, tables that join with a run's, the capture with comments."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_every_segment_and_acknowledgment_is_drawn(run: RunResult, found: Diagno
     assert least == pytest.approx(found["connections"][0]["directions"]["a_to_b"]["rtt_ms"]["min"], abs=0.01)
 
 
-def test_a_long_connection_is_thinned_and_the_page_says_so(tmp_path: Path) -> None:
+def test_a_long_connection_is_thinned_with_a_note(tmp_path: Path) -> None:
     text = SCENARIO.replace("10 Mbit/s", "200 Mbit/s").replace("forward.impair", "# ")
     found = Scenario.from_text(text, file="x.toml").run(captures=["path"]).diagnose("path", tmp_path / "x.pcapng")
     sent = points(found, found["connections"])[1]["a_to_b"]["sent"]
@@ -114,7 +114,7 @@ def test_a_long_connection_is_thinned_and_the_page_says_so(tmp_path: Path) -> No
     assert re.search(r"of [\d,]+ segments are drawn, evenly chosen", html_report(found))
 
 
-def test_a_ladder_has_the_frames_that_it_names(found: Diagnosis, traced: dict[int, Any]) -> None:
+def test_a_ladder_has_the_frames_it_names(found: Diagnosis, traced: dict[int, Any]) -> None:
     connection = found["connections"][0]
     chosen = moments(connection)
     data = moment_data(connection, traced[1], chosen, connection["start_s"])
@@ -125,7 +125,7 @@ def test_a_ladder_has_the_frames_that_it_names(found: Diagnosis, traced: dict[in
         assert [row[0] for row in rows] == sorted(row[0] for row in rows)
 
 
-def test_verdicts_have_series_of_their_own(found: Diagnosis, traced: dict[int, Any]) -> None:
+def test_verdicts_have_separate_series(found: Diagnosis, traced: dict[int, Any]) -> None:
     connection = found["connections"][0]
     chart = CaptureColumns(connection, traced[1], "a_to_b", 0.0).sequence()
     sizes = {series.label: len(series.x) for series in chart.series}
@@ -158,7 +158,7 @@ def test_empty_tables_keep_their_columns(tmp_path: Path) -> None:
     assert dict(frame.schema) == {name: getattr(pl, kind) for name, kind in COLUMNS["retransmissions"].items()}
 
 
-def test_names_of_a_capture_do_not_reach_the_page_as_markup(found: Diagnosis, tmp_path: Path) -> None:
+def test_names_of_a_capture_are_escaped_in_the_page(found: Diagnosis, tmp_path: Path) -> None:
     evil = tmp_path / "<img src=x onerror=alert(1)>.pcapng"
     evil.write_bytes(Path(found["file"]).read_bytes())
     page = html_report(diagnose(evil), command=f"anabranch diagnose {evil}")
@@ -193,7 +193,7 @@ def test_a_click_draws_the_packets_around_a_retransmission(found: Diagnosis, tmp
     assert got["wide"]
 
 
-def test_comments_stand_at_the_frames_of_the_findings(found: Diagnosis) -> None:
+def test_comments_are_at_the_frames_of_the_findings(found: Diagnosis) -> None:
     told = comments(found)
     for connection in found["connections"]:
         for finding in connection["findings"]:
@@ -215,7 +215,7 @@ def test_tshark_reads_the_comments_and_the_same_frames(anabranch: Call, found: D
     assert "retransmission (" in read[str(frame)]
 
 
-def test_an_annotated_capture_is_diagnosed_alike(found: Diagnosis, tmp_path: Path) -> None:
+def test_an_annotated_capture_has_the_same_diagnosis(found: Diagnosis, tmp_path: Path) -> None:
     found.annotate(tmp_path / "annotated.pcapng")
     assert (
         diagnose(tmp_path / "annotated.pcapng")
@@ -224,7 +224,7 @@ def test_an_annotated_capture_is_diagnosed_alike(found: Diagnosis, tmp_path: Pat
     )
 
 
-def test_a_place_that_cannot_be_written_is_refused(anabranch: Call, found: Diagnosis, tmp_path: Path) -> None:
+def test_an_unwritable_target_is_refused(anabranch: Call, found: Diagnosis, tmp_path: Path) -> None:
     for target in (tmp_path / "missing" / "x.pcapng", tmp_path, Path(found["file"])):
         done = anabranch("diagnose", found["file"], "--annotate", target)
         assert done.status == 2

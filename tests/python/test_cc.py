@@ -20,7 +20,7 @@ KERNEL = json.loads(_engine.cc_list())["loaded"] is not None
 
 
 def hindrance() -> str | None:
-    """Why controls cannot be loaded into this kernel."""
+    """The reason why controls cannot be loaded into this kernel; ``None`` if they can."""
     if not KERNEL:
         return "the engine is built without loading controls into the kernel"
     if os.geteuid() != 0:
@@ -36,7 +36,7 @@ def hindrance() -> str | None:
 
 @pytest.fixture
 def kernel() -> None:
-    """Skip where controls cannot be loaded; with ``ANABRANCH_LIVE=required``, as in CI, fail."""
+    """Skip if controls cannot be loaded; with ``ANABRANCH_LIVE=required``, as in CI, fail."""
     why = hindrance()
     if why is not None and os.environ.get("ANABRANCH_LIVE") == "required":
         pytest.fail(f"ANABRANCH_LIVE=required: {why}")
@@ -45,14 +45,14 @@ def kernel() -> None:
 
 
 def script(*lines: str) -> subprocess.CompletedProcess[str]:
-    """Run commands in mounts of their own: a BPF file system goes when the last of them ends, and its controls too."""
+    """Run commands in a new mount namespace: its BPF file system and controls end with the last of them."""
     command = "\n".join(line.replace("anabranch", f"{sys.executable} -m anabranch") for line in lines)
     arguments = ["unshare", "--mount", "sh", "-ec", command]
     return subprocess.run(arguments, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def test_a_control_stays_until_it_is_unloaded(kernel: None, tmp_path: Path) -> None:
-    # A name that nobody else's has, so that the tests of two checkouts can run at the same time.
+    # A unique name, so that the tests of two checkouts can run at the same time.
     name = f"ab_t{os.getpid() % 100000}"
     mine = tmp_path / "mine.bpf.c"
     mine.write_text((CONTROLS / "vegas.bpf.c").read_text("utf-8").replace('"ab_vegas"', f'"{name}"'), "utf-8")
@@ -68,7 +68,7 @@ def test_a_control_stays_until_it_is_unloaded(kernel: None, tmp_path: Path) -> N
     assert name not in after["available"]
 
 
-def test_what_the_kernel_refuses(kernel: None, tmp_path: Path) -> None:
+def test_a_control_that_the_kernel_refuses(kernel: None, tmp_path: Path) -> None:
     text = (CONTROLS / "reno.bpf.c").read_text("utf-8").replace('"ab_reno"', '"ab_refused"')
     wrong = tmp_path / "wrong.bpf.c"
     wrong.write_text(text.replace("tp->snd_cwnd_cnt = reno->count_before;", "tp->snd_nxt = 0;"), "utf-8")
@@ -95,7 +95,7 @@ def test_bad_input(anabranch: Call, arguments: list[str], message: str) -> None:
     assert done.err.startswith(message)
 
 
-def test_what_ships_is_listed(anabranch: Call) -> None:
+def test_shipped_controls_are_listed(anabranch: Call) -> None:
     done = anabranch("cc", "list", "--json")
     assert done.status == 0
     names = [one["name"] for one in json.loads(done.out)["shipped"]]
@@ -106,7 +106,7 @@ def test_what_ships_is_listed(anabranch: Call) -> None:
     assert "westwood-plus" in done.out
 
 
-def test_a_file_runs_beside_its_scenario(anabranch: Call, tmp_path: Path) -> None:
+def test_a_file_next_to_its_scenario_runs(anabranch: Call, tmp_path: Path) -> None:
     shutil.copy(CONTROLS / "compound.bpf.c", tmp_path / "mine.bpf.c")
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(

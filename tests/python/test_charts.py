@@ -1,4 +1,4 @@
-"""The chart component: what it draws, how it is used without a mouse, on paper and in the dark."""
+"""The chart component: its drawings, use without a mouse, printing and dark mode."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_every_kind_of_series_is_drawn(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_an_interval_stays_inside_its_axis(tmp_path: Path) -> None:
+def test_an_interval_remains_inside_its_axis(tmp_path: Path) -> None:
     assert asked(whole_page(NAMED), "return anabranchCharts.plots[0].plot.scales.y.max;", tmp_path) >= 9
 
 
 @needs_chromium
-def test_keys_zoom_read_and_show_everything(tmp_path: Path) -> None:
+def test_keys_zoom_read_and_reset(tmp_path: Path) -> None:
     script = """
       const one = anabranchCharts.plots[0], other = anabranchCharts.plots[1], { area } = one;
       const press = (key) => area.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
@@ -108,7 +108,7 @@ def test_a_chart_has_a_name_and_a_table(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_the_colours_follow_the_scheme(tmp_path: Path) -> None:
+def test_the_colours_follow_the_colour_scheme(tmp_path: Path) -> None:
     script = (
         "return [matchMedia('(prefers-color-scheme: dark)').matches, anabranchCharts.plots[0].plot.series[1].stroke()];"
     )
@@ -120,7 +120,7 @@ def test_the_colours_follow_the_scheme(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_paper_gets_bright_charts_of_its_width(tmp_path: Path) -> None:
+def test_printed_charts_are_light_and_fit_the_paper(tmp_path: Path) -> None:
     script = """
       const { plot } = anabranchCharts.plots[0], before = plot.width;
       dispatchEvent(new Event("beforeprint"));
@@ -136,7 +136,7 @@ def test_paper_gets_bright_charts_of_its_width(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_a_point_is_chosen_by_click_and_by_key(tmp_path: Path) -> None:
+def test_a_point_is_selected_by_click_and_by_key(tmp_path: Path) -> None:
     script = """
       const told = [];
       anabranchCharts.pick("cloud", [[2, 2], [4, 4], [8, 8]], (index) => told.push(index));
@@ -152,7 +152,7 @@ def test_a_point_is_chosen_by_click_and_by_key(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_another_run_is_laid_over_this_one(tmp_path: Path) -> None:
+def test_another_run_is_overlaid(tmp_path: Path) -> None:
     other = base64.b64encode(whole_page(LINES, BAND).encode()).decode()
     script = f"""
       const added = await anabranchCharts.overlay(atob("{other}"), "B");
@@ -169,7 +169,7 @@ def test_no_chart_is_wider_than_a_telephone(tmp_path: Path) -> None:
     assert wide <= window
 
 
-def test_a_long_run_is_thinned_and_says_so() -> None:
+def test_a_long_run_is_thinned_with_a_note() -> None:
     count = 500_000
     x = np.arange(count) / 1e4
     y = np.sin(x)
@@ -195,7 +195,7 @@ def test_heat_colours_reach_from_dark_to_bright() -> None:
     assert (colour(-1), colour(0), colour(1), colour(2)) == ("#440154", "#440154", "#fde725", "#fde725")
 
 
-def test_paper_is_never_dark() -> None:
+def test_print_is_never_dark() -> None:
     style = re.search(r"<style>(.*?)</style>", whole_page(LINES), re.DOTALL)
     assert style
     conditions = re.findall(r"@media ([^{]*prefers-color-scheme: dark[^{]*)", style[1])

@@ -1,4 +1,4 @@
-"""The commands as a user meets them: output, messages, exit status."""
+"""The commands from a user's view: output, messages, exit status."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_every_option_of_the_contract(anabranch: Call, command: str, options: li
         assert option in done.out
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_slow_modules() -> None:
     code = (
         "import sys; sys.argv = ['anabranch', '--help']\n"
         "import anabranch.cli\n"
@@ -85,8 +85,8 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_run_imports_nothing_that_takes_longer_than_it(scenario_file: Path) -> None:
-    """Fails when typer's own reading of options, by pydantic, is back in place."""
+def test_a_run_imports_no_slow_modules(scenario_file: Path) -> None:
+    """Detects the return of typer's own parsing of options, which uses pydantic."""
     code = (
         f"import sys; sys.argv = ['anabranch', 'run', {str(scenario_file)!r}]\n"
         "import anabranch.cli\n"
@@ -122,7 +122,7 @@ def test_every_command_has_an_example(anabranch: Call) -> None:
             assert f"anabranch {command.path}" in out.partition("Example:")[2]
 
 
-def test_no_shown_command_or_option_comes_later(anabranch: Call) -> None:
+def test_no_shown_command_or_option_is_for_a_later_version(anabranch: Call) -> None:
     for command in commands():
         out = " ".join(anabranch(*command.path.split(), "--help").out.split())
         assert "later version" not in out
@@ -183,7 +183,7 @@ def test_times_of_a_study_are_text(anabranch: Call, sample_study: Path, tmp_path
          "error: --all runs every study that ships, and some are named\n  give one of them\n"),
     ],
 )  # fmt: skip
-def test_a_study_is_named_or_all_are_meant(anabranch: Call, arguments: list[str], message: str) -> None:
+def test_a_study_is_named_or_all_are_selected(anabranch: Call, arguments: list[str], message: str) -> None:
     done = anabranch("study", *arguments)
     assert (done.status, done.out, done.err) == (2, "", message)
 
@@ -202,7 +202,7 @@ def test_run_json_is_one_document(anabranch: Call, scenario_file: Path) -> None:
     assert set(document) >= {"scenario", "digest", "flows", "links", "fairness", "engine_stats", "resolved_scenario"}
 
 
-def test_run_for_people(anabranch: Call, scenario_file: Path) -> None:
+def test_run_prints_a_readable_table(anabranch: Call, scenario_file: Path) -> None:
     done = anabranch("run", scenario_file, "--no-digest")
     assert done.status == 0
     assert done.out.splitlines()[0].endswith("  seed 1, 10.2 s simulated")
@@ -308,14 +308,14 @@ def test_bad_input(anabranch: Call, scenario_file: Path, arguments: list[str], m
 
 
 @pytest.mark.parametrize("command", ["studio"])
-def test_commands_of_a_later_version(anabranch: Call, command: str) -> None:
+def test_commands_of_a_later_version_are_refused(anabranch: Call, command: str) -> None:
     for arguments in ([], ["x.toml", "--json"], ["--help"]):
         done = anabranch(command, *arguments)
         assert (done.status, done.out) == (2, "")
         assert done.err.startswith(f"error: anabranch {command} comes in a later version\n")
 
 
-def test_an_output_that_cannot_be_written_costs_no_run(
+def test_an_unwritable_output_costs_no_run(
     anabranch: Call, scenario_file: Path, sample_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*_: object, **__: object) -> None:
@@ -344,11 +344,11 @@ def test_a_number_the_engine_cannot_hold(anabranch: Call, scenario_file: Path, m
 @pytest.mark.parametrize(
     "command", [["run", "FILE"], ["run", "FILE", "--json"], ["list"], ["--help"], ["--version"], ["run", "--help"]]
 )
-def test_a_reader_who_goes_away(command: list[str], scenario_file: Path) -> None:
+def test_a_reader_that_closes_its_pipe(command: list[str], scenario_file: Path) -> None:
     arguments = [str(scenario_file) if a == "FILE" else a for a in command]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     reading, writing = os.pipe()
-    # Nobody reads from the start: the first write meets a closed pipe.
+    # The pipe is closed from the start: the first write fails.
     os.close(reading)
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "anabranch", *arguments],
@@ -359,7 +359,7 @@ def test_a_reader_who_goes_away(command: list[str], scenario_file: Path) -> None
 
 
 @pytest.mark.engine
-def test_what_a_stack_does_not_model(anabranch: Call, scenario_file: Path) -> None:
+def test_habits_that_a_stack_does_not_model(anabranch: Call, scenario_file: Path) -> None:
     arguments = ("run", scenario_file, "--set", "duration='1 s'", "--set", "flow.main.stack=linux")
     last = anabranch(*arguments, "--wide").out.splitlines()[-1]
     assert last.startswith("stack linux-6.18: not modelled in this version: what a host does below TCP")
@@ -392,7 +392,7 @@ def test_a_mistake_in_a_scenario(anabranch: Call, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_with_a_similar_name_is_offered(anabranch: Call, tmp_path: Path) -> None:
+def test_a_file_with_a_similar_name_is_suggested(anabranch: Call, tmp_path: Path) -> None:
     (tmp_path / "first.toml").write_text("")
     missing = tmp_path / "frist.toml"
     for command in (["run"], ["sweep"], ["convert"]):
@@ -401,7 +401,7 @@ def test_a_file_with_a_similar_name_is_offered(anabranch: Call, tmp_path: Path) 
     assert anabranch("run", tmp_path / "else.toml").err == f"error: {tmp_path / 'else.toml'}: no such file\n"
 
 
-def test_a_path_of_another_tool_is_not_run_but_converted(anabranch: Call, tmp_path: Path) -> None:
+def test_a_path_of_another_tool_is_refused_with_the_conversion(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "cell.sh"
     file.write_text("mm-delay 20 mm-loss uplink 0.01\n")
     done = anabranch("run", file)
@@ -549,7 +549,7 @@ def test_bench_needs_a_checkout(anabranch: Call, monkeypatch: pytest.MonkeyPatch
     )  # fmt: skip
 
 
-def test_a_seed_that_is_too_large_is_no_text(anabranch: Call, scenario_file: Path) -> None:
+def test_a_seed_that_is_too_large_is_reported_as_a_number(anabranch: Call, scenario_file: Path) -> None:
     done = anabranch("run", scenario_file, "--set", "seed=9223372036854775808")
     assert done.status == 2
     assert "9223372036854775808 is too large" in done.err
@@ -571,7 +571,7 @@ def test_ranges_of_counts_agree(anabranch: Call, scenario_file: Path) -> None:
         ('flow.b={ from = "S" }', "to"),
     ],
 )
-def test_a_table_given_as_a_whole_says_what_it_lacks(
+def test_a_table_given_as_a_whole_names_its_missing_key(
     anabranch: Call, scenario_file: Path, change: str, missing: str
 ) -> None:
     done = anabranch("run", scenario_file, "--set", change)
@@ -580,7 +580,7 @@ def test_a_table_given_as_a_whole_says_what_it_lacks(
     assert "there is no" not in done.err
 
 
-def test_many_copies_are_summarised(anabranch: Call, scenario_file: Path) -> None:
+def test_many_copies_are_summarized(anabranch: Call, scenario_file: Path) -> None:
     arguments = ("run", scenario_file, "--wide", "--set", "duration='1 s'", "--set", "flow.main.count=30")
     lines = [line.split() for line in anabranch(*arguments).out.splitlines()]
     assert ["main:", "mean", "of", "30"] in [line[:4] for line in lines]
@@ -593,7 +593,7 @@ def test_many_copies_are_summarised(anabranch: Call, scenario_file: Path) -> Non
     assert all(f"main/{copy} " in few for copy in range(20))
 
 
-def test_a_sweep_of_one_run_says_so(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
+def test_a_sweep_of_one_run_is_reported(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone.toml"
     alone.write_text(scenario_file.read_text().partition("[sweep]")[0])
     common = ("sweep", alone, "--set", "duration='1 s'")
@@ -604,7 +604,7 @@ def test_a_sweep_of_one_run_says_so(anabranch: Call, scenario_file: Path, tmp_pa
     assert (done.err, "±" in done.out) == ("", False)
 
 
-def test_explain_tells_all_that_a_parameter_takes(anabranch: Call) -> None:
+def test_explain_lists_all_values_of_a_parameter(anabranch: Call) -> None:
     told = json.loads(anabranch("explain", "cubic", "--json").out)
     types = {p["name"]: p["type"] for p in told["parameters"]}
     assert types["reno_friendly"] == '"stack" | "rfc9438" | "rfc8312"'
@@ -616,15 +616,13 @@ def test_explain_tells_all_that_a_parameter_takes(anabranch: Call) -> None:
 
 
 @pytest.mark.parametrize(("value", "told"), [("stak", 'did you mean "stack"'), ("x", "stack")])
-def test_a_word_that_was_possible_as_well_is_offered(
-    anabranch: Call, scenario_file: Path, value: str, told: str
-) -> None:
+def test_an_alternative_keyword_is_suggested(anabranch: Call, scenario_file: Path, value: str, told: str) -> None:
     change = f'flow.main.cc={{ kind = "cubic", reno_friendly = "{value}" }}'
     message = anabranch("run", scenario_file, "--set", change).err
     assert told.replace('"', "`") in message.replace('"', "`")
 
 
-def test_a_profile_has_its_reasons_beside_the_switches(anabranch: Call) -> None:
+def test_a_profile_has_its_reasons_with_the_switches(anabranch: Call) -> None:
     details = json.loads(anabranch("explain", "linux-6.18", "--json").out)["details"]
     lines = anabranch("explain", "linux").out.splitlines()
     names = {line[2:].split()[0]: at for at, line in enumerate(lines) if line[:2] == "  " and line[2:3].strip()}
@@ -636,7 +634,7 @@ def test_a_profile_has_its_reasons_beside_the_switches(anabranch: Call) -> None:
     assert all(f"- {lack}" in text for lack in details["not_modelled"])
 
 
-def test_explain_knows_what_the_format_knows(anabranch: Call) -> None:
+def test_explain_covers_the_format(anabranch: Call) -> None:
     assert "eBPF" in anabranch("explain", "bpf").out
     assert [item["kind"] for item in json.loads(anabranch("explain", "trace", "--json").out)] == ["service", "delay"]
     told = json.loads(anabranch("explain", "hystart", "--json").out)
@@ -655,11 +653,11 @@ def test_explain_knows_what_the_format_knows(anabranch: Call) -> None:
     )
 
 
-def test_list_says_what_things_are(anabranch: Call) -> None:
+def test_list_describes_components(anabranch: Call) -> None:
     assert "A cubic function of the time since the last loss" in anabranch("list", "cc").out
 
 
-def test_a_study_says_what_its_figures_count(anabranch: Call, small_study: Path) -> None:
+def test_a_study_describes_its_figures(anabranch: Call, small_study: Path) -> None:
     done = anabranch("study", small_study, "--quick")
     assert "S2   reproduced\n     NewReno loses up to about 50 %\n     accept if     minimum over RI" in done.out
     assert [line for line in done.out.splitlines() if len(line) > 80] == []

@@ -1,4 +1,4 @@
-"""Sweeps on a Ray cluster, without Ray: what is repeated, what is blamed, what is kept. See also tests/cluster."""
+"""Sweeps on a Ray cluster, without Ray: repeats, errors, stored results. See also tests/cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ repeat = 20
 """
 
 
-def test_without_ray_the_option_says_what_is_missing(
+def test_without_ray_the_option_names_the_missing_package(
     anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "path.toml").write_text(TEXT)
@@ -46,7 +46,7 @@ def test_without_ray_the_option_says_what_is_missing(
 
 
 class Immediate:
-    """A driver that makes tasks when they are submitted; some fail first, and answers can be changed."""
+    """A driver that executes tasks when they are submitted; some fail first, and answers can be changed."""
 
     def __init__(self, *failures: Failure) -> None:
         self.failures = deque(failures)
@@ -127,7 +127,7 @@ def test_a_node_of_another_build_is_refused() -> None:
     assert inside.cancelled > 0
 
 
-def test_a_run_that_is_refused_keeps_those_of_its_task() -> None:
+def test_a_refused_run_keeps_the_other_runs_of_its_task() -> None:
     ray, _ = immediate()
     durations = ["1 s", "2 s", "1 Mbit/s", "3 s", "4 s"]
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""Tables of 80 columns: headings wrap and are whole, figures stay on one line, columns without room go below."""
+"""Tables of 80 columns: headings wrap without loss, figures stay on one line, excess columns go below."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def printed(first: list[Column], others: list[Column]) -> list[str]:
 
 
 def columns_of(lines: list[str]) -> list[str]:
-    """What stands below each other above the rules, column by column."""
+    """The headings above the rules, joined column by column."""
     return " ".join(lines).split()
 
 
 @pytest.mark.parametrize("name", shipped_studies())
-def test_the_tables_of_a_study_have_whole_heads(name: str) -> None:
+def test_the_tables_of_a_study_have_complete_headings(name: str) -> None:
     definition = load(shipped_studies()[name])
     for table in definition.tables:
         heads = [column.title for column in table.columns]
@@ -40,19 +40,19 @@ def test_the_tables_of_a_study_have_whole_heads(name: str) -> None:
         assert all(word in words for head in heads for word in head.split())
 
 
-def test_a_table_that_fits_is_one() -> None:
+def test_a_table_that_fits_is_not_split() -> None:
     lines = printed([Column("flow", ["a"], is_text=True)], [Column("goodput\nMbit/s", ["1.5"])])
     assert [line.rstrip() for line in lines] == ["       goodput", "flow    Mbit/s", "──────────────", "a          1.5"]
 
 
-def test_heads_wrap_before_columns_go_below() -> None:
+def test_headings_wrap_before_columns_go_below() -> None:
     heads = ["share of the throughput in order"] * 4
     lines = printed([Column("", ["a"], is_text=True)], [Column(head, ["0.5"]) for head in heads])
     assert sum("─" in line for line in lines) == 1
     assert sum("0.5" in line for line in lines) == 1
 
 
-def test_columns_without_room_go_below_with_the_first() -> None:
+def test_excess_columns_go_below_with_the_first() -> None:
     lines = printed([Column("name", ["row"], is_text=True)], [Column("figure", ["1" * 30]) for _ in range(3)])
     assert sum(line.startswith("row ") for line in lines) == 2
     assert max(map(len, lines)) <= 80
@@ -65,5 +65,5 @@ def test_a_long_label_wraps_and_a_figure_does_not() -> None:
     assert " ".join(line.partition("1 ±")[0].strip() for line in lines[-4:]).split()[-3:] == label.split()[-3:]
 
 
-def test_a_table_without_rows_has_its_head() -> None:
+def test_a_table_without_rows_has_its_heading() -> None:
     assert printed([Column("flow", [], is_text=True)], [])[0].startswith("flow")

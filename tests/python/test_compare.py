@@ -1,4 +1,4 @@
-"""Runs and sweeps side by side: laws of differences, what is refused, what is written."""
+"""Comparison of runs and sweeps: laws of differences, refusals, written files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def inside(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of `made`, in which the test stands."""
+    """Changes to the directory of `made`."""
     monkeypatch.chdir(made)
     return made
 
@@ -84,7 +84,7 @@ def test_a_test_does_not_depend_on_the_order_of_its_sides(a: list[float], b: lis
         assert one.p == pytest.approx(other.p, abs=1e-9)
         assert 0 <= one.p <= 1
         assert one.lower == pytest.approx(-other.upper, abs=1e-6)
-        # The interval and the test say the same, but for rounding at the very edge.
+        # The interval and the test agree, apart from rounding at the very edge.
         if abs(one.p - 0.05) > 1e-6 and one.lower != one.upper:
             assert one.is_significant == (one.lower > 0 or one.upper < 0)
 
@@ -127,7 +127,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="."), min_size=1
 
 
 @given(NAMES, NAMES)
-def test_a_figures_name_is_taken_apart(flow: str, link: str) -> None:
+def test_the_name_of_a_figure_is_parsed(flow: str, link: str) -> None:
     columns = columns_of(
         [f"flow.{flow}.goodput_mbit_s", f"flow.{flow}.fec.releases.timeout", f"link.{link}.forward.utilization",
          f"group.{link}.port_seconds.up", f"gateway.{link}.reverse.routes.a.sent_bytes", "fairness.jain_index", "seed"]
@@ -143,20 +143,20 @@ def test_a_figures_name_is_taken_apart(flow: str, link: str) -> None:
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=6, unique=True), st.sampled_from(["", "ms", "Mbit/s"]))
-def test_an_axis_of_quantities_is_in_their_order(values: list[int], unit: str) -> None:
+def test_an_axis_of_quantities_is_ordered(values: list[int], unit: str) -> None:
     scale = scale_of([f"{value} {unit}" for value in values])
     assert scale.is_numeric
     assert scale.unit == unit
     assert list(scale.places.values()) == values
 
 
-def test_an_axis_of_several_units_of_one_dimension_is_in_their_order() -> None:
+def test_an_axis_with_several_units_is_ordered() -> None:
     scale = scale_of(["500 kbit/s", "2 Mbit/s", "0.01 Gbit/s"])
     assert (list(scale.places.values()), scale.unit) == ([0.5, 2.0, 10.0], "Mbit/s")
 
 
 @pytest.mark.parametrize("values", [["reno", "cubic"], ["1 ms", "1 bdp"], [True, False], ["1 ms", 2]])
-def test_an_axis_of_anything_else_is_counted(values: list[Any]) -> None:
+def test_any_other_axis_is_numbered(values: list[Any]) -> None:
     scale = scale_of(values)
     assert not scale.is_numeric
     assert list(scale.places.values()) == [0, 1]
@@ -245,7 +245,7 @@ def test_other_seeds_are_compared_by_welchs_test(inside: Path, anabranch: Call) 
     assert {d["test"] for row in rows for d in row["differences"][1:] if d} <= {"Welch t", None}
 
 
-def test_points_of_one_sweep_only_are_left_out(made: Path, tmp_path: Path) -> None:
+def test_points_of_only_one_sweep_are_left_out(made: Path, tmp_path: Path) -> None:
     scenario = Scenario.from_file(made / "cubic.toml")
     scenario.sweep({RATE: [0.01, 0.02]}, repeat=2, out=tmp_path / "more")
     comparison = compare(read_inputs([made / "grid-reno", tmp_path / "more"]), ["timeouts"])
@@ -353,7 +353,7 @@ def test_tables_fit_80_columns(inside: Path, anabranch: Call, inputs: list[str])
         (["run-reno", "run-cubic/anabranch.json"], "is JSON, but has no table \"flows\"; "),
     ],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_refused(inside: Path, anabranch: Call, arguments: list[str], says: str) -> None:
+def test_incomparable_inputs_are_refused(inside: Path, anabranch: Call, arguments: list[str], says: str) -> None:
     done = anabranch("compare", *arguments)
     assert (done.status, done.out) == (2, "")
     assert says in done.err
@@ -444,7 +444,7 @@ def test_out_of_sweeps_has_a_figure_for_each_measure(inside: Path, anabranch: Ca
     assert "p = " in page
 
 
-def test_goodput_over_time_adds_up_to_what_was_delivered(made: Path) -> None:
+def test_goodput_over_time_sums_up_to_the_delivered_bytes(made: Path) -> None:
     from anabranch.report.compare_columns import charts
 
     inputs = read_inputs([made / "run-reno", made / "run-cubic"])
@@ -458,13 +458,13 @@ def test_goodput_over_time_adds_up_to_what_was_delivered(made: Path) -> None:
         assert line.y.mean() * span / 8 * 1e6 == pytest.approx(delivered[-1] - delivered[0], rel=1e-6)
 
 
-def test_names_tell_inputs_apart(tmp_path: Path, made: Path) -> None:
+def test_names_distinguish_inputs(tmp_path: Path, made: Path) -> None:
     for name in ("a/x", "b/x"):
         shutil.copytree(made / "run-reno", tmp_path / name)
     assert [i.name for i in read_inputs([tmp_path / "a/x", tmp_path / "b/x"])] == ["a/x", "b/x"]
 
 
-def test_a_hostile_name_is_shown_and_not_obeyed(inside: Path, anabranch: Call, tmp_path: Path) -> None:
+def test_a_hostile_name_is_escaped(inside: Path, anabranch: Call, tmp_path: Path) -> None:
     summary = json.loads((inside / "json-reno.json").read_bytes())
     summary["flows"] = {"\x1b[31m<b>[red]\n": summary["flows"]["main"]}
     summary["scenario"] = "\x1b]0;title\x07"
@@ -488,12 +488,12 @@ def test_an_interrupt_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_unfinished_sweep_says_how_to_finish_it(made: Path, tmp_path: Path) -> None:
+def test_an_unfinished_sweep_names_the_command_that_finishes_it(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "grid-reno", tmp_path / "half")
     (tmp_path / "half" / "sweep.json").unlink()
     with pytest.raises(UserError, match="the sweep is not finished\n  call the same `anabranch sweep … --out` again"):
         read_inputs([made / "grid-cubic", tmp_path / "half"])
 
 
-def test_inputs_are_api(made: Path) -> None:
+def test_inputs_are_part_of_the_api(made: Path) -> None:
     assert isinstance(read_inputs([made / "run-reno", made / "run-cubic"])[0], Input)

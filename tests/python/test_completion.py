@@ -1,4 +1,4 @@
-"""``anabranch completion``: every command, option and name; bash completes as the script says."""
+"""``anabranch completion`` covers every command, option and name; bash completes by the script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ needs_bash = pytest.mark.skipif(BASH is None, reason="bash is not installed")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_and_option_is_there(anabranch: Call, shell: str) -> None:
+def test_every_command_and_option_is_offered(anabranch: Call, shell: str) -> None:
     done = anabranch("completion", shell)
     assert (done.status, done.err) == (0, "")
     for command in commands():
@@ -29,7 +29,7 @@ def test_every_command_and_option_is_there(anabranch: Call, shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_names_of_components_and_studies_are_there(shell: str) -> None:
+def test_names_of_components_and_studies_are_offered(shell: str) -> None:
     text = script(shell)
     assert [item["name"] for item in registry() if item["name"] not in text] == []
 
@@ -42,7 +42,7 @@ def test_an_unknown_shell(anabranch: Call) -> None:
 
 
 def completed(line: str, folder: Path) -> list[str]:
-    """What bash offers behind ``line``, whose last word is the one that is being typed."""
+    """The completions that bash offers for ``line``, whose last word is incomplete."""
     assert BASH is not None
     words = line.split(" ")
     quoted = " ".join(f"'{word}'" for word in words)

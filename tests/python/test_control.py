@@ -11,7 +11,7 @@ from anabranch.control import Ack, Congestion, Rto, Start
 
 
 class Fixed(CongestionControl):
-    """A window that nothing changes."""
+    """A constant window."""
 
     name = "fixed"
 
@@ -31,7 +31,7 @@ class Fixed(CongestionControl):
 
 
 class Reno(CongestionControl):
-    """RFC 5681, without slow start after the first reduction's window."""
+    """Reno (RFC 5681) that sets cwnd to ssthresh after a loss, and so has slow start only after a timeout."""
 
     name = "my-reno"
 
@@ -49,7 +49,7 @@ class Reno(CongestionControl):
 
 
 class Broken(Fixed):
-    """One that fails in mid-run."""
+    """A control that raises an exception during the run."""
 
     name = "broken"
 
@@ -59,7 +59,7 @@ class Broken(Fixed):
 
 
 class Endless(Fixed):
-    """A window that is no number."""
+    """A window that is not a number."""
 
     name = "endless"
 
@@ -75,15 +75,15 @@ PATH = (
 
 
 def test_throughput_is_window_over_round_trip_time() -> None:
-    """Below the path's rate twice the window gives twice the throughput (RFC 6349 §3.3.1)."""
+    """Below the path's rate, twice the window gives twice the throughput (RFC 6349 §3.3.1)."""
     mine = PATH.with_controls(Fixed)
     ten, twenty = (mine.set("flow.main.cc", {"kind": "fixed", "segments": n}).run().flows["main"] for n in (10, 20))
     assert (twenty["goodput_mbit_s"] or 0) == pytest.approx(2 * (ten["goodput_mbit_s"] or 0), rel=0.03)
-    # 10 segments of 1,448 octets in 40 ms, and what one segment takes to be sent.
+    # 10 segments of 1,448 bytes in 40 ms plus the serialization of one segment.
     assert (ten["goodput_mbit_s"] or 0) == pytest.approx(10 * 1448 * 8 / 0.0412 / 1e6, rel=0.05)
 
 
-def test_reno_in_python_is_near_the_built_in_one() -> None:
+def test_reno_in_python_resembles_the_built_in_one() -> None:
     mine = PATH.with_controls(Reno).set("flow.main.cc", "my-reno").run()
     theirs = PATH.set("flow.main.cc", "reno").run()
     ours, built_in = (run.flows["main"]["goodput_mbit_s"] or 0 for run in (mine, theirs))
@@ -91,7 +91,7 @@ def test_reno_in_python_is_near_the_built_in_one() -> None:
     assert mine.digest == PATH.with_controls(Reno).set("flow.main.cc", "my-reno").run().digest
 
 
-def test_what_a_control_raises_ends_the_run() -> None:
+def test_an_exception_of_a_control_ends_the_run() -> None:
     with pytest.raises(ZeroDivisionError, match="in mid-run"):
         PATH.with_controls(Broken).set("flow.main.cc", "broken").run()
     with pytest.raises(ValueError, match=r"Endless\.cwnd is NaN; expected a number above 0"):
@@ -100,7 +100,7 @@ def test_what_a_control_raises_ends_the_run() -> None:
         PATH.with_controls(Fixed).set("flow.main.cc", {"kind": "fixed", "segmets": 1}).run()
 
 
-def test_a_sweep_runs_it_and_keeps_nothing(tmp_path: object) -> None:
+def test_a_sweep_runs_it_and_stores_nothing(tmp_path: object) -> None:
     base = PATH.with_controls(Reno)
     swept = base.sweep({"flow.main.cc": ["my-reno", "reno"]})
     assert len(swept.frame) == 2

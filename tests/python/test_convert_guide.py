@@ -1,4 +1,4 @@
-"""The guide to conversions: its files and commands give what stands there."""
+"""The guide to conversions: its files and commands give the printed output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCK = re.compile(r"```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)```\n", re.DOTALL)
 
 
 def shell(command: str, directory: Path) -> str:
-    """What a command prints on both streams, with `anabranch` found first."""
+    """A command's output on both streams, with `anabranch` first in PATH."""
     programs = directory.parent / "programs"
     programs.mkdir(exist_ok=True)
     program = programs / "anabranch"
@@ -38,7 +38,7 @@ def shell(command: str, directory: Path) -> str:
 
 
 def printed_by(anabranch: Call, command: str, directory: Path) -> str:
-    """The same of a command; in this process if it is ours alone and prints on one stream."""
+    """A command's output; a single `anabranch` command with one stream runs in this process."""
     if command.startswith("anabranch ") and not set(command) & set("|<>&;$*"):
         done = anabranch(*shlex.split(command)[1:])
         if not (done.out and done.err):
@@ -46,7 +46,7 @@ def printed_by(anabranch: Call, command: str, directory: Path) -> str:
     return shell(command, directory)
 
 
-def test_each_example_prints_what_the_guide_shows(
+def test_each_example_prints_the_guides_output(
     anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = tmp_path / "work"

@@ -20,7 +20,7 @@ from anabranch.errors import UserError
 from .command import Call
 
 law = settings(deadline=None, max_examples=50)
-"""Machines are busy: a time limit would say nothing."""
+"""No deadline: a time limit on a busy machine is meaningless."""
 
 PACKET = 1500
 
@@ -92,7 +92,7 @@ def test_a_rate_holds_from_its_line_to_the_next() -> None:
 
 
 @pytest.mark.parametrize("text", ["time_s,rate_mbit_s\n0,5\n1,6\n", "0\t5\r\n1\t6\r\n", "# a\n0 5 # b\n\n1 6"])
-def test_columns_may_be_separated_in_each_usual_way(text: str) -> None:
+def test_columns_may_have_any_usual_separator(text: str) -> None:
     (content,) = convert(text, "time-rate", "scenario").files.values()
     assert len(trace_of(content)) == round(11e6 / 8 / PACKET)
 
@@ -121,7 +121,7 @@ def test_a_command_line_becomes_a_link(tmp_path: Path) -> None:
     assert (converted.notes, set(converted.files)) == ((), {"up.trace", "down.trace"})
 
 
-def test_two_traces_of_one_name_stay_apart(tmp_path: Path) -> None:
+def test_two_traces_of_one_name_remain_separate(tmp_path: Path) -> None:
     for name, line in (("a", "1"), ("b", "2")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "lte").write_text(f"{line}\n")
@@ -190,7 +190,7 @@ def test_a_link_of_traces_survives_a_command_line(
         ("up = false", "up"),
     ],
 )
-def test_what_mahimahi_does_not_have_is_noted(anabranch: Call, tmp_path: Path, keys: str, word: str) -> None:
+def test_features_that_mahimahi_lacks_are_noted(anabranch: Call, tmp_path: Path, keys: str, word: str) -> None:
     scenario, out = tmp_path / "link.toml", tmp_path / "link.mahimahi"
     usual = "" if "rate = " in keys and "loss" not in keys and "duplicate" not in keys else 'rate = "12 Mbit/s"\n'
     flow = '[flow.main]\nfrom = "A"\nto = "B"\n'
@@ -221,7 +221,7 @@ def test_what_mahimahi_does_not_have_is_noted(anabranch: Call, tmp_path: Path, k
         ("mm-link up.trace bad.trace", "bad.trace:2:1: the trace goes back in time: 3 ms after 5 ms"),
     ],
 )  # fmt: skip
-def test_bad_command_lines_have_a_place(anabranch: Call, tmp_path: Path, command: str, message: str) -> None:
+def test_bad_command_lines_have_a_location(anabranch: Call, tmp_path: Path, command: str, message: str) -> None:
     (tmp_path / "up.trace").write_text("1\n")
     (tmp_path / "down.trace").write_text("1\n")
     (tmp_path / "bad.trace").write_text("5\n3\n")
@@ -245,7 +245,7 @@ def test_bad_command_lines_have_a_place(anabranch: Call, tmp_path: Path, command
         ("0 1e9\n9 1e9\n", "given:1:1: a trace of"),
     ],
 )
-def test_bad_time_rate_traces_have_a_place(text: str, message: str) -> None:
+def test_bad_time_rate_traces_have_a_location(text: str, message: str) -> None:
     with pytest.raises(UserError, match="given") as caught:
         convert(text, "time-rate", "scenario")
     assert str(caught.value).startswith(message)
@@ -270,7 +270,7 @@ def test_any_command_line_gives_a_scenario_or_an_error(text: str) -> None:
 
 @law
 @given(st.text() | st.text("0123456789.e- \n\t,#"))
-def test_any_text_gives_a_trace_or_a_place(text: str) -> None:
+def test_any_text_gives_a_trace_or_a_location(text: str) -> None:
     for source in ("time-rate", "mahimahi-trace"):
         try:
             converted = convert(text, source, "scenario")

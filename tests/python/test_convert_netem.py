@@ -1,4 +1,4 @@
-"""Conversion of tc command lines: laws of the round trip, notes, bad input."""
+"""Conversion of tc command lines: round trips, notes, bad input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from anabranch.errors import UserError
 from .command import Call
 
 law = settings(deadline=None, max_examples=50)
-"""Machines are busy: a time limit would say nothing."""
+"""No deadline: a time limit on a busy machine is meaningless."""
 
 
 def read(script: str) -> tuple[Scenario, tuple[str, ...]]:
@@ -166,7 +166,7 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
             {"rate": "12 Mbit/s", "delay": "10 ms", "held_limit": "110 packets"},
         ),
         ("netem rate 1mbit delay 10ms", {"rate": "1 Mbit/s", "delay": "10 ms", "held_limit": "1000 packets"}),
-        # Without a delay all but the packet that is being sent wait.
+        # Without a delay all packets except the one in transmission are queued.
         ("netem rate 1mbit", {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "999 packets"}}),
         # `tc` reads the limit as a size: 10 × 1024, and a megabit of 8 bits each.
         ("netem delay 5ms limit 10k", {"delay": "5 ms", "held_limit": "10240 packets"}),
@@ -208,12 +208,12 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
                     "scale_by_size": False, "idle_packet": "1000 bytes"}}),
     ],
 )  # fmt: skip
-def test_each_parameter_has_its_key(arguments: str, forward: dict[str, Any]) -> None:
+def test_each_parameter_has_a_key(arguments: str, forward: dict[str, Any]) -> None:
     expected = path(forward, {"delay": "10 us"})
     assert direction(f"tc qdisc add dev eth0 root {arguments}\n") == link(expected)["forward"]
 
 
-def test_what_tc_shows_is_read_with_its_statistics() -> None:
+def test_the_output_of_tc_show_is_read_with_its_statistics() -> None:
     scenario, _ = read(
         "qdisc noqueue 0: dev lo root refcnt 2 \n"
         "qdisc netem 1: dev eth0 root refcnt 2 limit 1000 delay 20ms loss 1%\n"
@@ -236,8 +236,8 @@ def test_overhead_of_htb_is_noted() -> None:
     assert [word in note for word, note in zip(("overhead", "linklayer"), notes, strict=True)] == [True, True]
 
 
-def test_cake_shapes_in_place_of_the_link() -> None:
-    """A netem with a higher rate above it has a queue then, and one with a lower rate leaves it none."""
+def test_cake_shapes_instead_of_the_link() -> None:
+    """Below a netem with a higher rate CAKE is the queue; below one with a lower rate CAKE has no backlog."""
     netem = "tc qdisc add dev e root handle 1: netem delay 10ms rate {}\n"
     above = netem + "tc qdisc add dev e parent 1:1 cake bandwidth 5mbit\n"
     forward = link(read(above.format("10mbit"))[0])["forward"]
@@ -257,7 +257,7 @@ HTB = "tc qdisc add dev e {0} htb default 1\ntc class add dev e parent {1} class
     [
         # The limit counts the backlog of a qdisc below.
         (NETEM.format("root handle 1:") + TBF.format("parent 1:1"), "20 kB", "50 packets"),
-        # A netem below takes the place of the shaper's queue.
+        # A netem below replaces the shaper's queue.
         (TBF.format("root handle 1:") + NETEM.format("parent 1:1"), "unlimited", "50 packets"),
         (HTB.format("root handle 1:", "1:") + NETEM.format("parent 1:1"), "unlimited", "50 packets"),
         (HTB.format("root handle 1:", "1:"), "1000 packets", None),
@@ -271,12 +271,12 @@ HTB = "tc qdisc add dev e {0} htb default 1\ntc class add dev e parent {1} class
         ),
     ],
 )
-def test_a_limit_of_netem_counts_what_waits_for_the_shaper_beside_it(script: str, queue: str, held: str | None) -> None:
+def test_netems_limit_counts_the_shapers_backlog(script: str, queue: str, held: str | None) -> None:
     forward = direction(script)
     assert (forward["rate"], forward["queue"]["limit"], forward.get("held_limit")) == ("1 Mbit/s", queue, held)
 
 
-def test_a_qdisc_below_netems_rate_never_has_a_queue() -> None:
+def test_a_qdisc_below_netems_rate_has_no_queue() -> None:
     scenario, notes = read(
         "tc qdisc add dev e root handle 1: netem delay 9ms rate 1mbit limit 50\n"
         "tc qdisc add dev e parent 1:1 fq_codel\n"
@@ -299,7 +299,7 @@ def test_one_name_in_two_namespaces_is_two_interfaces() -> None:
     assert ([link(scenario)[side]["delay"] for side in ("forward", "reverse")], notes) == (["10 ms", "30 ms"], ())
 
 
-def test_the_rate_of_an_htb_class_is_the_links() -> None:
+def test_the_rate_of_an_htb_class_is_the_links_rate() -> None:
     scenario, _ = read(
         "tc qdisc del dev eth0 root\n"
         "tc qdisc add dev eth0 root handle 1: htb default 10\n"
@@ -327,7 +327,7 @@ def test_the_rate_of_an_htb_class_is_the_links() -> None:
         ("netem delay 10ms slot 20ms", "slots"),
     ],
 )
-def test_what_a_link_does_not_have_is_noted_and_strict_refuses(
+def test_features_that_a_link_lacks_are_noted_or_refused_by_strict(
     anabranch: Call, tmp_path: Path, arguments: str, word: str
 ) -> None:
     script, out = tmp_path / "link.sh", tmp_path / "out.toml"
@@ -361,7 +361,7 @@ def test_what_a_link_does_not_have_is_noted_and_strict_refuses(
         ('[[at]]\ntime = "1 s"\nset = { "link.path.rate" = "1 Mbit/s" }', "[[at]]"),
     ],
 )
-def test_what_netem_does_not_have_is_noted(anabranch: Call, tmp_path: Path, key: str, word: str) -> None:
+def test_features_that_netem_lacks_are_noted(anabranch: Call, tmp_path: Path, key: str, word: str) -> None:
     scenario = tmp_path / "link.toml"
     flow = '[flow.main]\nfrom = "A"\nto = "B"\n'
     base = 'duration = "2 s"\n[link.path]\nbetween = ["A", "B"]\nrate = "10 Mbit/s"\ndelay = "10 ms"\n'
@@ -397,7 +397,9 @@ def test_what_netem_does_not_have_is_noted(anabranch: Call, tmp_path: Path, key:
         ("tc qdisc add dev eth0 root codel limit 10k", "1:40: '10k' is not a whole number"),
     ],
 )  # fmt: skip
-def test_bad_input_has_a_place_and_the_nearest_name(anabranch: Call, tmp_path: Path, script: str, message: str) -> None:
+def test_bad_input_has_a_location_and_the_nearest_name(
+    anabranch: Call, tmp_path: Path, script: str, message: str
+) -> None:
     file = tmp_path / "link.sh"
     file.write_text(script)
     done = anabranch("convert", file, "--from", "netem")
@@ -415,13 +417,13 @@ def test_bad_input_has_a_place_and_the_nearest_name(anabranch: Call, tmp_path: P
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("digits", ["\u0661\u0662", "\u0967", "\uff15", "1_0"])
-def test_digits_that_are_not_ascii_are_refused(arguments: str, digits: str) -> None:
+def test_non_ascii_digits_are_refused(arguments: str, digits: str) -> None:
     with pytest.raises(UserError):
         read(f"tc qdisc add dev eth0 root {arguments.format(digits)}\n")
 
 
 def outcome(script: str) -> None:
-    """Either a scenario that the engine accepts, or an error with a place."""
+    """Check for either a scenario that the engine accepts, or an error with a location."""
     try:
         scenario, _ = read(script)
     except UserError as error:
@@ -432,7 +434,7 @@ def outcome(script: str) -> None:
 
 @law
 @given(st.text())
-def test_any_text_gives_a_scenario_or_a_place(text: str) -> None:
+def test_any_text_gives_a_scenario_or_a_location(text: str) -> None:
     outcome(text)
 
 
@@ -449,19 +451,19 @@ vocabulary = st.sampled_from(
 @given(
     st.lists(vocabulary | st.sampled_from(["tc", "qdisc", "class", "add", "del", "htb", "netem", "lo"]), max_size=14)
 )
-def test_any_words_of_tc_give_a_scenario_or_a_place(words: list[str]) -> None:
+def test_any_words_of_tc_give_a_scenario_or_a_location(words: list[str]) -> None:
     outcome(f"tc qdisc {' '.join(words)}")
     outcome(f"qdisc {' '.join(words)}")
 
 
 @law
 @given(st.sampled_from(["netem", *PARAMETERS]), st.lists(vocabulary, max_size=12))
-def test_any_command_gives_a_scenario_or_a_place(kind: str, words: list[str]) -> None:
+def test_any_command_gives_a_scenario_or_a_location(kind: str, words: list[str]) -> None:
     outcome(f"tc qdisc add dev eth0 root {kind} {' '.join(words)}")
 
 
 def in_namespace(script: str) -> subprocess.CompletedProcess[str]:
-    """The script's commands on two interfaces of a network namespace of its own; then what tc shows."""
+    """Run the script's commands on two interfaces in a new network namespace, then print tc's configuration."""
     links = "ip link add there type veth peer name back"
     shell = f"{links} && {{ set -- there back; {script.replace('set -eu', 'set -u')}\n}}; tc qdisc show"
     command = ["unshare", "-n", "sh", "-c", shell]
@@ -474,7 +476,7 @@ NO_NAMESPACE = (
     else ""
 )
 KERNEL_LACKS = ("Error: Specified qdisc kind is unknown.", "Error: Failed to find specified qdisc.")
-"""What the kernel answers where a module is not there, after tc has understood the command."""
+"""The kernel's errors for a missing module, after tc has accepted the command."""
 
 
 @pytest.mark.skipif(bool(NO_NAMESPACE), reason=NO_NAMESPACE)
@@ -496,7 +498,7 @@ KERNEL_LACKS = ("Error: Specified qdisc kind is unknown.", "Error: Failed to fin
                                         "max_threshold": "90 kB", "weight": 2.0**-5, "scale_by_size": False}},
     ],
 )  # fmt: skip
-def test_tc_understands_each_script(forward: dict[str, Any]) -> None:
+def test_tc_accepts_each_script(forward: dict[str, Any]) -> None:
     scenario = path(forward, {"delay": "30 ms"})
     script, _ = written(scenario)
     done = in_namespace(script)
@@ -525,10 +527,11 @@ def test_a_converted_scenario_runs(anabranch: Call, tmp_path: Path, arguments: s
         ("netem delay 100ms rate 100mbit", 88),
     ],
 )
-def test_a_flow_gets_what_it_gets_over_the_real_netem(arguments: str, kernel_mbit_s: float) -> None:
+def test_a_flow_matches_the_real_netem(arguments: str, kernel_mbit_s: float) -> None:
     """One CUBIC flow for 10 s, netem's own limit; Linux 6.12 in virtual time, a packet a segment.
 
-    3 %: the kernel's repeats differ by 2 %, and netem's rate counts 14 bytes of Ethernet headers (0.9 %).
+    The tolerance is 3 %: the kernel's repeats differ by 2 %, and netem's rate counts 14 bytes of
+    Ethernet headers (0.9 %).
     """
     scenario, _ = read(f"tc qdisc add dev eth0 root {arguments}\n")
     changes = ('duration = "10 s"', 'flow.main.cc = "cubic"', 'flow.main.stack = "linux"')

@@ -21,7 +21,7 @@ from anabranch.errors import UserError
 from .command import Call
 
 law = settings(deadline=None, max_examples=50)
-"""Machines are busy: a time limit would say nothing."""
+"""No deadline: a time limit on a busy machine is meaningless."""
 
 
 def stream(socket: int, second: int, **more: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def summary(text: str, source: str | None, name: str = "given") -> dict[str, Any
     return found
 
 
-def test_iperf3_becomes_samples_in_our_names() -> None:
+def test_iperf3_becomes_samples_with_our_names() -> None:
     frame = table(json.dumps(iperf3()), None)
     assert frame["time_s"].to_list() == [1, 2, 3]
     assert frame["delivered_bytes"].to_list() == [1_250_000, 2_500_000, 3_750_000]
@@ -70,7 +70,7 @@ def test_iperf3_becomes_samples_in_our_names() -> None:
     assert set(frame["srtt_ms"]) == {20.0}
 
 
-def test_iperf3_has_a_summary_in_our_names() -> None:
+def test_iperf3_has_a_summary_with_our_names() -> None:
     found = summary(json.dumps(iperf3()), None)
     (flow,) = found["flows"].values()
     assert set(FLOW_KEYS) == set(flow)
@@ -84,7 +84,7 @@ def test_streams_of_iperf3_are_named_as_copies_of_a_flow() -> None:
     assert found["fairness"]["jain_index"] == 1
 
 
-def test_what_iperf3_omitted_is_noted(anabranch: Call, tmp_path: Path) -> None:
+def test_intervals_that_iperf3_omitted_are_noted(anabranch: Call, tmp_path: Path) -> None:
     document = iperf3()
     document["intervals"].insert(0, {"streams": [stream(5, 0, omitted=True)]})
     (tmp_path / "x.json").write_text(json.dumps(document))
@@ -135,7 +135,7 @@ def flent(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_flent_becomes_samples_in_our_names() -> None:
+def test_flent_becomes_samples_with_our_names() -> None:
     frame = table(json.dumps(flent()), None)
     upload = frame.filter(pl.col("flow") == "TCP upload::1")
     assert upload["goodput_mbit_s"].to_list() == [1.0, 2.0, None]
@@ -185,7 +185,7 @@ def test_a_run_through_flent_keeps_its_bytes(anabranch: Call, tmp_path: Path) ->
     assert goodput == pytest.approx(flows["main"]["goodput_mbit_s"], rel=0.02)
 
 
-def test_the_directory_of_a_run_converts_as_its_scenario_does(anabranch: Call, tmp_path: Path) -> None:
+def test_the_directory_of_a_run_converts_like_its_scenario(anabranch: Call, tmp_path: Path) -> None:
     scenario, results = tmp_path / "s.toml", tmp_path / "results"
     scenario.write_text(SCENARIO)
     assert anabranch("run", scenario, "--out", results).status == 0
@@ -222,7 +222,7 @@ def test_the_directory_of_a_run_converts_as_its_scenario_does(anabranch: Call, t
         ("flent", '{"version": 9}', "given:1:13: version: version 9 of flent's files; at most 4 was expected"),
     ],
 )  # fmt: skip
-def test_bad_results_have_a_place(source: str, text: str, message: str) -> None:
+def test_bad_results_have_a_location(source: str, text: str, message: str) -> None:
     with pytest.raises(UserError, match="given") as caught:
         table(text, source)
     assert str(caught.value).startswith(message)
@@ -246,7 +246,7 @@ def test_bad_results_have_a_place(source: str, text: str, message: str) -> None:
         (["{missing}"], "no such file"),
     ],
 )
-def test_what_cannot_be_converted_is_an_error(
+def test_an_impossible_conversion_is_an_error(
     anabranch: Call, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     files = {"json": json.dumps(iperf3()), "scenario": SCENARIO, "unknown": "hello"}
@@ -261,7 +261,7 @@ def test_what_cannot_be_converted_is_an_error(
     assert message in done.err
 
 
-def test_a_run_becomes_the_scenario_that_it_ran(anabranch: Call, tmp_path: Path) -> None:
+def test_a_run_becomes_its_scenario(anabranch: Call, tmp_path: Path) -> None:
     scenario, run, again = (tmp_path / name for name in ("s.toml", "run.json", "again.toml"))
     scenario.write_text(SCENARIO)
     first = anabranch("run", scenario, "--set", "flow.main.cc=reno", "--json").out
@@ -277,7 +277,7 @@ def test_help_names_every_format(anabranch: Call) -> None:
     assert f"Written: {', '.join(f.name for f in writable())}." in words
 
 
-def test_a_file_with_another_content_is_left_alone(anabranch: Call, tmp_path: Path) -> None:
+def test_a_file_with_other_content_is_unchanged(anabranch: Call, tmp_path: Path) -> None:
     scenario, out = tmp_path / "s.toml", tmp_path / "s.sh"
     scenario.write_text(SCENARIO)
     out.write_text("mine")
@@ -299,7 +299,7 @@ json_values = st.recursive(
 
 @law
 @given(st.sampled_from(["iperf3", "flent", "flowmonitor"]), st.text() | json_values.map(json.dumps))
-def test_any_text_gives_a_table_or_a_place(source: str, text: str) -> None:
+def test_any_text_gives_a_table_or_a_location(source: str, text: str) -> None:
     try:
         table(text, source)
     except UserError as error:
@@ -308,7 +308,7 @@ def test_any_text_gives_a_table_or_a_place(source: str, text: str) -> None:
 
 @law
 @given(st.binary(max_size=80))
-def test_any_bytes_after_gzip_magic_give_a_place(content: bytes) -> None:
+def test_any_bytes_after_gzip_magic_give_a_location(content: bytes) -> None:
     with pytest.raises(UserError, match=r"x\.flent:1:1"):
         convert_bytes("x.flent", b"\x1f\x8b" + content, Path(), Options(target="csv"))
 
@@ -322,7 +322,7 @@ attributes = st.dictionaries(
 
 @law
 @given(st.lists(attributes, max_size=3))
-def test_any_flow_monitor_gives_a_table_or_a_place(flows: list[dict[str, str]]) -> None:
+def test_any_flow_monitor_gives_a_table_or_a_location(flows: list[dict[str, str]]) -> None:
     written = [" ".join(f'{name}="{value}"' for name, value in flow.items()) for flow in flows]
     elements = "".join(f"<Flow {words}/>\n" for words in written)
     try:
@@ -361,7 +361,7 @@ def test_qlog_has_each_packet_and_its_events_in_order(anabranch: Call, tmp_path:
         assert states.count("recovery") >= told["fast_recoveries"]
 
 
-def test_qlog_repeats_no_metric_that_did_not_change(anabranch: Call, tmp_path: Path) -> None:
+def test_qlog_repeats_no_unchanged_metric(anabranch: Call, tmp_path: Path) -> None:
     scenario = tmp_path / "s.toml"
     scenario.write_text(SCENARIO.split("[flow.other]", maxsplit=1)[0])
     _, *events = records(anabranch("convert", scenario, "--to", "qlog").out)

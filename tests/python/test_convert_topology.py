@@ -1,4 +1,4 @@
-"""Topologies as scenarios: what edges become, where flows go, and what is refused."""
+"""Topologies as scenarios: conversion of edges, paths of flows, and refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anabranch.convert import Converted, Options, convert_bytes
 from anabranch.errors import UserError
 
 law = settings(deadline=None, max_examples=50)
-"""Machines are busy: a time limit would say nothing."""
+"""No deadline: a time limit on a busy machine is meaningless."""
 
 SQUARE = {
     "directed": False, "multigraph": False,
@@ -29,7 +29,7 @@ SQUARE = {
         {"source": "A", "target": "C", "dist": 100.0, "weight": 5},
     ],
 }  # fmt: skip
-"""Two paths of two links between A and C cost less than the one link."""
+"""Two paths of two links between A and C cost less than the direct link."""
 
 GML = """
 # Topology Zoo
@@ -61,7 +61,7 @@ def converted(text: str, name: str = "given", routing: str | None = None) -> Con
 
 
 def document(text: str, name: str = "given", routing: str | None = None) -> dict[str, Any]:
-    """The scenario, which the engine accepts."""
+    """The scenario, after the engine has accepted it."""
     content = converted(text, name, routing).content.decode()
     Scenario.from_text(content).resolve()
     found: dict[str, Any] = toml_text.parse(content, "converted.toml")
@@ -77,7 +77,7 @@ def test_demands_take_the_fewest_hops() -> None:
     assert routes("hops") == {"A--C": ("40 Mbit/s", None), "A--B": ("10 Mbit/s", None)}
 
 
-def test_weights_choose_the_first_path_of_least_cost() -> None:
+def test_weights_choose_the_first_path_of_minimum_cost() -> None:
     expected = {"A--C": ("40 Mbit/s", ["A--B", "B--C"]), "A--B": ("10 Mbit/s", ["A--B"])}
     assert routes("weights") == expected
     assert routes(None) == expected
@@ -91,7 +91,7 @@ def test_ecmp_divides_a_demand_among_equal_costs() -> None:
     }
 
 
-def test_flows_return_the_way_they_came() -> None:
+def test_flows_return_on_the_same_path() -> None:
     flows = document(json.dumps(SQUARE), routing="ecmp")["flow"]
     for flow in flows.values():
         assert flow["return_route"] == flow["route"][::-1]
@@ -144,14 +144,14 @@ def test_without_a_traffic_matrix_one_bulk_flow_is_added() -> None:
          'graph.demands.1.3: there is no node "3"'),
     ],
 )  # fmt: skip
-def test_bad_input_names_its_place(text: str, name: str, message: str) -> None:
+def test_bad_input_has_a_location(text: str, name: str, message: str) -> None:
     source = "graphml" if "DOCTYPE" in text else None
     with pytest.raises(UserError) as refused:
         convert_bytes(name, text.encode(), Path(), Options(source=source))
     assert message in str(refused.value)
 
 
-def test_a_routing_is_refused_where_it_means_nothing() -> None:
+def test_a_routing_is_refused_if_it_has_no_meaning() -> None:
     with pytest.raises(UserError, match='there is no routing "weight"'):
         converted(GML, routing="weight")
     with pytest.raises(UserError, match="is of topologies"):
@@ -184,7 +184,7 @@ def test_every_connected_topology_is_a_scenario(
 
 @law
 @given(st.text(max_size=60))
-def test_no_text_is_a_fault(text: str) -> None:
+def test_no_text_causes_an_internal_error(text: str) -> None:
     for source in ("gml", "graphml", "topohub"):
         try:
             convert_bytes("given", text.encode(), Path(), Options(source=source))

@@ -1,4 +1,4 @@
-"""Large runs on the terminal: what is shown, what is left out, and which option shows it."""
+"""Large runs on the terminal: shown rows, omitted rows, and the options that show them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAVES = 120
 
 
 def star(leaves: int, flows: int) -> str:
-    """A hub with leaves, of which the first send to the last."""
+    """A hub with leaves; the first ``flows`` leaves send to the last."""
     links = (f'[link.l{i}]\nbetween = ["hub", "n{i}"]\nrate = "1 Mbit/s"\ndelay = "1 ms"\n' for i in range(leaves))
     sent = (f'[flow.f{i}]\nfrom = "n{i}"\nto = "n{leaves - 1}"\nstart = "0.1 s"\n' for i in range(flows))
     return '\nduration = "0.3 s"\n' + "".join(links) + "".join(sent)
@@ -35,7 +35,7 @@ def large(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("wide", [(), ("--wide",)])
-def test_many_flows_and_links_are_cut(anabranch: Call, large: Path, wide: tuple[str, ...]) -> None:
+def test_many_flows_and_links_are_shortened(anabranch: Call, large: Path, wide: tuple[str, ...]) -> None:
     done = anabranch("run", large, *wide)
     told = " ".join(done.out.split())
     assert done.status == 0
@@ -53,19 +53,19 @@ def test_options_print_all(anabranch: Call, large: Path) -> None:
         assert any(line.startswith(name) for line in done.out.splitlines()), name
 
 
-def test_all_links_is_of_the_printed_output(anabranch: Call, large: Path) -> None:
+def test_all_links_is_refused_with_json(anabranch: Call, large: Path) -> None:
     done = anabranch("run", large, "--all-links", "--json")
     assert (done.status, done.out) == (2, "")
     assert "--all-links is of the printed output" in done.err
 
 
-def test_figures_are_of_a_directory(anabranch: Call, large: Path) -> None:
+def test_figures_need_a_directory(anabranch: Call, large: Path) -> None:
     done = anabranch("run", large, "--figures")
     assert (done.status, done.out) == (2, "")
     assert "--figures says what --out writes" in done.err
 
 
-def test_remarks_of_one_kind_are_cut() -> None:
+def test_remarks_of_one_kind_are_shortened() -> None:
     told = [f"remark {i}" for i in range(MOST_REMARKS + 2)]
     assert few(told[: MOST_REMARKS + 1]) == told[: MOST_REMARKS + 1]
     assert few(told) == [*told[:MOST_REMARKS], "2 more remarks of this kind are left out"]
@@ -76,7 +76,7 @@ def test_many_idle_links_are_one_remark(large: Path) -> None:
     assert sum("no packet crossed" in remark for remark in told) == 1
 
 
-def test_packets_come_in_parts_that_make_the_table() -> None:
+def test_parts_of_packets_make_the_table() -> None:
     result = Scenario.from_text(star(4, 3)).run(packets=True)
     whole = result.table("packets")
     for rows in (1, 7, whole.height, 10 * whole.height):
@@ -93,7 +93,7 @@ def test_a_run_without_packets_has_one_empty_part() -> None:
     assert (part.height, part.columns) == (0, result.frame("packets").columns)
 
 
-def test_packets_that_are_left_out_are_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_omitted_packets_are_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
     result = Scenario.from_text(star(4, 3)).run(packets=True)
     assert result.left_out_packets == 0
     assert not any("left out" in remark for remark in surprises(result))
@@ -101,7 +101,7 @@ def test_packets_that_are_left_out_are_remarked(monkeypatch: pytest.MonkeyPatch)
     assert any("1,234 that were sent later are left out" in remark for remark in surprises(result))
 
 
-def test_a_cloud_keeps_few_points_and_every_place() -> None:
+def test_a_cloud_keeps_few_points_and_its_extent() -> None:
     cloud = Cloud()
     for k in range(10):
         x = np.arange(100_000) / 1e5 + k

@@ -41,7 +41,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_the_document_has_the_names_of_the_contract(anabranch: Call, capture: Path) -> None:
+def test_the_document_has_the_published_names(anabranch: Call, capture: Path) -> None:
     done = anabranch("diagnose", capture, "--json")
     assert done.status == 0
     document = json.loads(done.out)
@@ -94,12 +94,12 @@ def test_each_limit_has_a_next_step() -> None:
     assert {*FINDINGS, *FAILURES} <= {one["name"] for one in terms["findings"]}
 
 
-def test_losses_lead_to_the_place_of_the_loss(anabranch: Call, capture: Path) -> None:
+def test_losses_lead_to_the_location_of_the_loss(anabranch: Call, capture: Path) -> None:
     done = anabranch("diagnose", capture, "--connection", 1)
     assert "  next: find where the segments are lost: capture at 10.0.0.2:" in done.out
 
 
-def test_an_end_that_fell_silent_is_named(anabranch: Call, tmp_path: Path) -> None:
+def test_a_silent_end_is_named(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "silent.pcapng"
     lan = '[link.lan]\nbetween = ["M", "A"]\nrate = "1 Gbit/s"\n'
     down = '[[at]]\ntime = "1 s"\nset = { "link.path.up" = false }\n'
@@ -119,7 +119,7 @@ def test_the_overview_names_other_connections_that_failed(capture: Path) -> None
     assert f"Connection {first['id']}: " in text
 
 
-def test_of_connections_without_data_a_failed_one_is_summed_up(capture: Path) -> None:
+def test_a_failed_connection_without_data_is_summarized(capture: Path) -> None:
     found = diagnose(capture)
     for connection in found["connections"]:
         for direction in connection["directions"].values():
@@ -148,7 +148,9 @@ def test_segments_without_data_are_named_by_their_flag(seq: int, length: int, tr
         ("cut.gz", b"\x1f\x8b\x08", "it is cut off within the header of the file"),
     ],
 )
-def test_what_is_no_capture_is_refused(anabranch: Call, tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+def test_files_that_are_not_captures_are_refused(
+    anabranch: Call, tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     done = anabranch("diagnose", file)
@@ -156,7 +158,7 @@ def test_what_is_no_capture_is_refused(anabranch: Call, tmp_path: Path, name: st
     assert done.err.startswith(f"error: {file}: {reason}")
 
 
-def test_what_is_no_file_is_refused(anabranch: Call, tmp_path: Path) -> None:
+def test_paths_that_are_not_files_are_refused(anabranch: Call, tmp_path: Path) -> None:
     for file in (tmp_path, tmp_path / "missing.pcap", Path("/dev/zero")):
         done = anabranch("diagnose", file, "--json")
         assert (done.status, done.out) == (2, "")
@@ -199,7 +201,7 @@ def test_the_commands_of_the_guide_work(anabranch: Call, tmp_path: Path, monkeyp
     assert (made, answers) == (20, 10)
 
 
-def test_captures_that_ship_are_small_and_have_their_scenario() -> None:
+def test_shipped_captures_are_small_and_have_their_scenario() -> None:
     captures = sorted((DOCS / "captures").glob("*.pcapng.gz"))
     assert len(captures) == 10
     for capture in captures:

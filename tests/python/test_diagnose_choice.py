@@ -1,4 +1,4 @@
-"""`anabranch diagnose`: connections by host, port and time; the next step, whichever direction is slow."""
+"""`anabranch diagnose`: connections by host, port and time; the next step for either slow direction."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _chosen(document: Diagnosis, **choice: Any) -> list[int]:
     return [one["id"] for one in choose(document, Choice(**choice))["connections"]]
 
 
-def test_a_connection_is_chosen_by_each_of_its_ends(found: Diagnosis) -> None:
+def test_a_connection_is_selected_by_each_of_its_ends(found: Diagnosis) -> None:
     first = found["connections"][0]
     for end in (first["a"], first["b"]):
         host, _, port = end.rpartition(":")
@@ -78,7 +78,7 @@ def test_a_connection_is_chosen_by_each_of_its_ends(found: Diagnosis) -> None:
     assert 1 in _chosen(found, hosts=hosts[::-1])
 
 
-def test_a_time_is_of_the_clock_a_date_or_from_the_start(found: Diagnosis) -> None:
+def test_a_time_is_a_clock_time_a_date_or_relative(found: Diagnosis) -> None:
     moved = _at(found, 1_795_874_600.0)  # 2026-11-28 14:03:20 UTC
     for text in ("14:03:21.5", "2026-11-28T14:03:21.5", "2026-11-28 15:03:21.5+01:00", "1.5"):
         assert time_of(moved, text) == pytest.approx(moved["start_s"] + 1.5), text
@@ -103,7 +103,7 @@ def test_a_time_is_of_the_clock_a_date_or_from_the_start(found: Diagnosis) -> No
         (("--follow", "lo", "--port", "80"), "--follow goes with"),
     ],
 )
-def test_a_choice_that_fits_nothing_is_one_message(
+def test_a_selection_without_a_match_is_one_message(
     anabranch: Call, capture: Path, options: tuple[str, ...], message: str
 ) -> None:
     done = anabranch("diagnose", *(() if "--follow" in options else (capture,)), *options)
@@ -119,7 +119,7 @@ def test_a_clock_time_on_two_days_is_refused(found: Diagnosis) -> None:
         time_of(moved, "14:03:21")
 
 
-def test_the_screen_and_the_document_have_the_chosen_connections(anabranch: Call, capture: Path) -> None:
+def test_the_screen_and_the_document_have_the_selected_connections(anabranch: Call, capture: Path) -> None:
     one, other = ({end.rpartition(":")[2] for end in (c["a"], c["b"])} for c in diagnose(capture)["connections"])
     (port,) = other - one
     done = anabranch("diagnose", capture, "--port", port)
@@ -128,7 +128,7 @@ def test_the_screen_and_the_document_have_the_chosen_connections(anabranch: Call
     assert "Connection 1: " not in done.out
 
 
-def test_the_connection_that_fared_worst_is_summed_up_before_the_largest(found: Diagnosis) -> None:
+def test_the_worst_connection_is_summarized_before_the_largest(found: Diagnosis) -> None:
     bulk, chat = found["connections"]
     assert lost_s(bulk) < 1 < lost_s(chat)
     lines = [line for line in overview(found) if line.startswith(("Connection ", "  next: "))]
@@ -137,7 +137,7 @@ def test_the_connection_that_fared_worst_is_summed_up_before_the_largest(found: 
     assert "the path is full" in lines[3]
 
 
-def test_a_pause_near_the_time_decides_what_is_shown(found: Diagnosis) -> None:
+def test_a_pause_near_the_time_selects_the_summary(found: Diagnosis) -> None:
     bulk = found["connections"][0]
     stall = {
         "start_s": bulk["start_s"] + 3.0,

@@ -39,7 +39,7 @@ SECOND = 1_000_000_000
     st.integers(1, 20),
     st.integers(200, 5_000),
 )
-def test_the_ring_stays_within_its_time_and_octets(steps: list[tuple[int, int]], seconds: int, most: int) -> None:
+def test_the_ring_stays_within_its_time_and_size(steps: list[tuple[int, int]], seconds: int, most: int) -> None:
     ring = Ring(float(seconds), 101, most)
     now = 0
     for step, length in steps:
@@ -58,7 +58,7 @@ def test_the_ring_stays_within_its_time_and_octets(steps: list[tuple[int, int]],
     assert ring.seen == len(steps)
 
 
-def test_what_the_ring_has_is_diagnosed(tmp_path: Path) -> None:
+def test_packets_in_the_ring_are_diagnosed(tmp_path: Path) -> None:
     text = '[link.path]\nbetween = ["A", "B"]\nrate = "5 Mbit/s"\ndelay = "5 ms"\n[flow.main]\nfrom = "A"\nto = "B"\n'
     content = Scenario.from_text(f'duration = "2 s"\n{text}', file="x.toml").run(captures=["path"]).pcapng("path")
     file = tmp_path / "x.pcapng"
@@ -74,7 +74,7 @@ def test_what_the_ring_has_is_diagnosed(tmp_path: Path) -> None:
 
 
 def packets(content: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Time, length and captured octets of each packet of a pcapng file of ours."""
+    """Time, length and captured bytes of each packet of our pcapng file."""
     at = 0
     while at < len(content):
         kind, length = (int.from_bytes(content[at + k : at + k + 4], "little") for k in (0, 4))
@@ -87,7 +87,7 @@ def packets(content: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 @pytest.mark.parametrize("text", ["", "2", "0 s", "-1s", "25h", "two minutes", "1e9s"])
-def test_a_ring_of_no_time_is_refused(text: str) -> None:
+def test_a_ring_of_zero_time_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="expected a time from 1 s to 24 h"):
         ring_seconds(text)
 
@@ -108,7 +108,7 @@ def test_a_ring_has_units() -> None:
         ((), "expected a capture, or --follow INTERFACE"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(anabranch: Call, arguments: tuple[str, ...], told: str) -> None:
+def test_incompatible_options_are_refused(anabranch: Call, arguments: tuple[str, ...], told: str) -> None:
     done = anabranch("diagnose", *arguments)
     assert (done.status, done.out) == (2, "")
     assert told in done.err
@@ -123,7 +123,7 @@ def test_a_clock_that_is_set_back_keeps_the_ring(back_s: int) -> None:
     ring = Ring(20.0, 101)
     start = 1_800_000_000 * SECOND
     for k in range(100):
-        # Set back after half of the packets.
+        # The clock is set back after half of the packets.
         ring.add(start + k * SECOND // 10 - (back_s * SECOND if k >= 50 else 0), 60, bytes(60))
     assert ring.packets == 100
     times = [one for one, _, _ in records(b"".join(ring.capture()))]
@@ -131,12 +131,12 @@ def test_a_clock_that_is_set_back_keeps_the_ring(back_s: int) -> None:
     assert times[-1] - times[0] < 11 * SECOND
     for k in range(400):
         ring.add(start + 10 * SECOND - back_s * SECOND + k * SECOND // 10, 60, bytes(60))
-    # Packets still leave after their time.
+    # Packets still expire by their time.
     assert ring.packets < 230
 
 
 def records(content: bytes) -> Iterator[tuple[int, int, int]]:
-    """Time, captured and whole length of each record of the ring's capture."""
+    """Time, captured length and full length of each record of the ring's capture."""
     at = 24
     while at < len(content):
         seconds, fraction, captured, length = (
@@ -147,7 +147,7 @@ def records(content: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 class Clocks:
-    """The machine's two clocks, as a test sets them."""
+    """The machine's two clocks, set by a test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.since_boot, self.wall = 500 * SECOND, 1_800_000_000 * SECOND
@@ -169,7 +169,7 @@ def test_a_step_of_the_clock_moves_no_packet(monkeypatch: pytest.MonkeyPatch, st
     clocks.wall += step_s * SECOND
     after = clocks.wall
     clocks.advance(SECOND // 10)
-    # Both wait in the socket when it is read.
+    # Both are in the socket's buffer when it is read.
     clock.update()
     assert [clock.time(before) - start, clock.time(after) - start] == [SECOND, SECOND * 11 // 10]
     for _ in range(20):
@@ -180,7 +180,7 @@ def test_a_step_of_the_clock_moves_no_packet(monkeypatch: pytest.MonkeyPatch, st
 
 
 class Wire:
-    """An interface whose packets a test makes: it has one in every read, until it fails."""
+    """An interface with packets made by a test: each read has one, until it fails."""
 
     name = "wire"
 
@@ -215,7 +215,7 @@ def followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., F
 
 
 def stopped_after(follower: Follower, seconds: float, number: int = signal.SIGINT) -> tuple[Summary, float]:
-    """The summary after a signal, and the seconds until following ended."""
+    """The summary after a signal, and the seconds until the command ended."""
     at = [0.0]
 
     def stop() -> None:
@@ -249,7 +249,7 @@ def test_ctrl_c_waits_for_no_diagnosis(followed: Callable[..., Follower], number
     assert 0 < summary.behind_s < 1.2
 
 
-def test_ctrl_c_has_the_last_packets_where_they_are_few(followed: Callable[..., Follower]) -> None:
+def test_ctrl_c_includes_the_last_of_few_packets(followed: Callable[..., Follower]) -> None:
     summary, took = stopped_after(followed(lambda: EMPTY), 0.3)
     assert took < 0.2
     assert summary.behind_s == 0
@@ -267,7 +267,7 @@ def test_ctrl_c_before_the_first_diagnosis_interrupts(followed: Callable[..., Fo
 
 
 class Panic(BaseException):
-    """As the engine's."""
+    """Like the engine's panic."""
 
 
 @pytest.mark.parametrize(
@@ -282,9 +282,7 @@ class Panic(BaseException):
     ],
 )
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_diagnosis_that_fails_is_one_message(
-    followed: Callable[..., Follower], error: BaseException, told: str
-) -> None:
+def test_a_failing_diagnosis_is_one_message(followed: Callable[..., Follower], error: BaseException, told: str) -> None:
     def fail() -> Diagnosis:
         raise error
 
@@ -308,7 +306,7 @@ def test_a_thread_that_does_not_start_is_one_message(
     follower.close()
 
 
-def test_an_interface_that_goes_is_one_message(followed: Callable[..., Follower]) -> None:
+def test_a_removed_interface_is_one_message(followed: Callable[..., Follower]) -> None:
     gone = RunFailedError("--follow wire: the interface is gone or down")
     with pytest.raises(RunFailedError, match="gone or down"):
         stopped_after(followed(lambda: EMPTY, Wire(gone)), 5.0)
@@ -321,7 +319,7 @@ SHOWN = Diagnosis(
 )
 
 
-def test_a_capture_that_cannot_be_saved_is_one_message(
+def test_an_unwritable_capture_is_one_message(
     followed: Callable[..., Follower], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follower = followed(lambda: SHOWN, save_on="reset")
@@ -352,7 +350,7 @@ def test_ctrl_c_does_not_wait_for_a_capture(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_saved_capture_takes_the_place_of_nothing(followed: Callable[..., Follower], tmp_path: Path) -> None:
+def test_a_saved_capture_replaces_no_file(followed: Callable[..., Follower], tmp_path: Path) -> None:
     (tmp_path / "wire-reset-1.pcap").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(tmp_path / "wire-reset-2.pcap")
     stopped_after(followed(lambda: SHOWN, save_on="reset"), 0.5)
@@ -361,7 +359,7 @@ def test_a_saved_capture_takes_the_place_of_nothing(followed: Callable[..., Foll
 
 
 @pytest.mark.parametrize("number", [errno.ENODEV, errno.EMFILE, errno.EPERM, errno.ENETDOWN])
-def test_a_socket_that_is_refused_is_one_message(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_a_refused_socket_is_one_message(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 

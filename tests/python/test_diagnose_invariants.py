@@ -1,4 +1,4 @@
-"""Invariants of every diagnosis: they hold for shipped captures, however these are changed."""
+"""Invariants of every diagnosis hold for shipped captures, unchanged and edited."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def found() -> Diagnosis:
 
 
 def change(place: tuple[str | int, ...], value: Any) -> Any:
-    """An edit of a document: another value at a place."""
+    """An edit of a document: another value at a position."""
 
     def edit(document: dict[str, Any]) -> None:
         part: Any = document
@@ -70,9 +70,7 @@ WAY = ("connections", 0, "directions", "a_to_b")
         ((*WAY, "goodput_mbit_s"), float("nan"), "nan"),
     ],
 )
-def test_a_figure_that_cannot_be_is_found(
-    found: Diagnosis, place: tuple[str | int, ...], value: Any, words: str
-) -> None:
+def test_an_impossible_figure_is_found(found: Diagnosis, place: tuple[str | int, ...], value: Any, words: str) -> None:
     document = copy.deepcopy(dict(found))
     change(place, value)(document)
     assert any(words in line for line in violations(document)), list(violations(document))
@@ -88,9 +86,9 @@ def test_changed_captures_break_no_invariant(
 ) -> None:
     content = bytearray(gzip.decompress(file.read_bytes()))
     for at, value in edits:
-        # The beginning has the format, without which there is nothing to read.
+        # The beginning has the format, without which the file cannot be read.
         content[200 + at % (len(content) - 200)] = value
-    # A part of the file again, at another place.
+    # A part of the file again, at another position.
     content += content[200 : 200 + 4 * moved]
     changed = tmp_path / "changed.pcapng"
     changed.write_bytes(content[: len(content) - cut % 4096])
@@ -108,7 +106,7 @@ def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_a_capture_that_expands_without_end_is_refused_unless_permitted(anabranch: Call, bomb: Path) -> None:
+def test_an_oversized_expansion_is_refused_unless_permitted(anabranch: Call, bomb: Path) -> None:
     done = anabranch("diagnose", bomb)
     assert (done.status, done.out) == (2, "")
     assert "expands to more than 256 times its compressed size" in done.err
@@ -126,7 +124,7 @@ def test_reading_reports_its_progress(bomb: Path) -> None:
 
 
 def segments(port: int, start_s: int, count: int) -> list[tuple[int, bytes]]:
-    """Records of a sender that nobody answers: times in microseconds, and raw IP packets."""
+    """Records of a sender without answers: times in microseconds, and raw IP packets."""
     made = []
     for number in range(count):
         tcp = struct.pack(">HHIIBBHHH", port, 80, 1000 * number, 0, 5 << 4, 16, 1000, 0, 0)
@@ -143,7 +141,7 @@ def written(file: Path, records: list[tuple[int, bytes]]) -> Path:
     return file
 
 
-def test_joined_files_are_sorted_and_said_so(tmp_path: Path) -> None:
+def test_joined_files_are_sorted_with_a_note(tmp_path: Path) -> None:
     joined = segments(5001, 2, 900) + segments(5000, 1, 900)
     document = diagnose(written(tmp_path / "joined.pcap", joined))
     assert (document["order"], document["not_put_in_order"]) == ("sorted", 0)
@@ -155,7 +153,7 @@ def test_joined_files_are_sorted_and_said_so(tmp_path: Path) -> None:
     )
 
 
-def test_a_clock_that_was_set_back_is_said(tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_is_noted(tmp_path: Path) -> None:
     records = segments(5000, 100_000, 1800)
     records = records[:900] + [(time - 3600 * 10**6, octets) for time, octets in records[900:]]
     document = diagnose(written(tmp_path / "back.pcap", records))

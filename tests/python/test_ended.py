@@ -1,4 +1,4 @@
-"""How connections ended, in the table of a run, in its report and in `--why`."""
+"""Ends of connections in the table of a run, in its report and in `--why`."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ to = "B"
 
 @pytest.fixture
 def gives_up(tmp_path: Path) -> Path:
-    """A scenario in which nobody answers the SYN."""
+    """A scenario in which the SYN is never answered."""
     file = tmp_path / "gives-up.toml"
     file.write_text(GIVES_UP)
     return file
 
 
-def test_a_block_says_that_a_connection_gave_up(anabranch: Call, gives_up: Path) -> None:
+def test_a_block_reports_that_a_connection_gave_up(anabranch: Call, gives_up: Path) -> None:
     done = anabranch("run", gives_up)
     assert done.status == 0
     row = next(line for line in done.out.splitlines() if line.lstrip().startswith("main"))
@@ -89,7 +89,7 @@ def test_why_names_connections_that_ended_badly(anabranch: Call, gives_up: Path)
     assert "nothing was retransmitted" not in done.out
 
 
-def test_the_report_and_the_tables_say_how_flows_ended(anabranch: Call, gives_up: Path, tmp_path: Path) -> None:
+def test_the_report_and_the_tables_have_the_ends_of_flows(anabranch: Call, gives_up: Path, tmp_path: Path) -> None:
     assert anabranch("run", gives_up, "--out", tmp_path / "out").status == 0
     assert "gave-up 131 s" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     flows = pl.read_parquet(tmp_path / "out" / "flows.parquet").row(0, named=True)
@@ -115,7 +115,7 @@ workload = { kind = "file", size = "14480 bytes" }
 @pytest.mark.parametrize(
     ("direction", "heading"), [("forward", "main: 2 packets"), ("reverse", "main (reverse): 2 packets")]
 )
-def test_why_names_lost_syns_and_lost_answers(anabranch: Call, tmp_path: Path, direction: str, heading: str) -> None:
+def test_why_names_lost_syns_and_lost_syn_acks(anabranch: Call, tmp_path: Path, direction: str, heading: str) -> None:
     file = tmp_path / "lost.toml"
     file.write_text(SYNS_LOST.replace("DIRECTION", direction))
     done = anabranch("run", file, "--why=all")
@@ -126,8 +126,8 @@ def test_why_names_lost_syns_and_lost_answers(anabranch: Call, tmp_path: Path, d
     assert why[heading.partition(":")[0]]["episodes"][0]["kind"] == "opening"
 
 
-def test_packets_are_as_many_as_were_sent(anabranch: Call, tmp_path: Path) -> None:
-    """Fails for a table without the SYNs that ``sent_packets`` counts."""
+def test_the_packet_table_has_every_sent_packet(anabranch: Call, tmp_path: Path) -> None:
+    """Detects a table without the SYNs that ``sent_packets`` counts."""
     file = tmp_path / "lost.toml"
     file.write_text(SYNS_LOST.replace("DIRECTION", "forward"))
     assert anabranch("run", file, "--out", tmp_path / "out").status == 0
@@ -149,7 +149,7 @@ stop = "2.5 s"
 """
 
 
-def test_a_flow_that_stops_before_it_is_open_gave_up(anabranch: Call, tmp_path: Path) -> None:
+def test_a_flow_that_stops_while_opening_gave_up(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "stops.toml"
     file.write_text(STOPS)
     done = anabranch("run", file, "--why=all")
@@ -158,7 +158,7 @@ def test_a_flow_that_stops_before_it_is_open_gave_up(anabranch: Call, tmp_path: 
 
 
 def flow(figures: dict[str, object]) -> FlowSummary:
-    """A flow of which only these figures matter."""
+    """A flow with only these figures set."""
     return cast("FlowSummary", figures)
 
 

@@ -1,4 +1,4 @@
-"""Missing keys of results name the nearest one, and the types say which figures may be missing."""
+"""Missing keys of results suggest the nearest one, and the types declare the optional figures."""
 
 from __future__ import annotations
 
@@ -46,15 +46,13 @@ def run() -> RunResult:
         (lambda run: run.table("flows").select("flow", "goodput"), 'did you mean "goodput_mbit_s"?'),
     ],
 )
-def test_a_missing_name_is_reported_with_the_nearest(
-    run: RunResult, asked: Callable[[RunResult], Any], message: str
-) -> None:
+def test_a_missing_name_suggests_the_nearest(run: RunResult, asked: Callable[[RunResult], Any], message: str) -> None:
     with pytest.raises(UserError) as refused:
         asked(run)
     assert message in str(refused.value)
 
 
-def test_a_missing_name_is_what_python_and_polars_expect(run: RunResult) -> None:
+def test_a_missing_name_raises_the_usual_errors_of_python_and_polars(run: RunResult) -> None:
     with pytest.raises(KeyError):
         run.flows["mian"]
     assert run.flows.get("mian") is None
@@ -68,7 +66,7 @@ def test_a_missing_name_is_what_python_and_polars_expect(run: RunResult) -> None
     assert again.table("samples").equals(run.table("samples"))
 
 
-def test_the_columns_of_a_sweep_are_found_likewise() -> None:
+def test_columns_of_a_sweep_suggest_likewise() -> None:
     swept = BASE.sweep({"link.a.rate": ["5 Mbit/s", "10 Mbit/s"]})
     assert isinstance(swept, SweepResult)
     with pytest.raises(UserError, match=r'did you mean "link\.a\.rate"'):
@@ -77,7 +75,7 @@ def test_the_columns_of_a_sweep_are_found_likewise() -> None:
         swept.table(["goodput"])["goodput_mbit_s.mean"]
 
 
-def test_a_figure_of_a_run_goes_by_a_short_name(run: RunResult) -> None:
+def test_a_figure_of_a_run_has_a_short_name(run: RunResult) -> None:
     assert run["goodput"] == run["main.goodput"] == run.flows["main"]["goodput_mbit_s"] > 0
     assert run["forward.queue_delay"] == run.links["a"]["forward"]["p95_queue_delay_ms"]
     with pytest.raises(UserError, match="give one of dropped_packets, lost_packets"):
@@ -86,7 +84,7 @@ def test_a_figure_of_a_run_goes_by_a_short_name(run: RunResult) -> None:
         run["flow_completion_time"]
 
 
-def test_a_flow_that_was_over_before_anything_was_measured_says_so() -> None:
+def test_a_flow_too_short_to_measure_is_reported() -> None:
     file = {"kind": "file", "size": "1 kB"}
     early = BASE.set("warmup", "0.9 s").set("flow.main.workload", file).run()
     with pytest.raises(UserError, match="flow main has no goodput_mbit_s: it was over before the warm-up was"):
@@ -108,8 +106,8 @@ live: float = Scenario.from_file("s.toml").run_live().flows["main"]["goodput_mbi
 """
 
 
-def test_types_say_which_figures_may_be_missing(tmp_path: Path) -> None:
-    """Only the last two: of a simulated run the goodput is a number."""
+def test_types_declare_the_optional_figures(tmp_path: Path) -> None:
+    """The last two only: the goodput of a simulated run is always a number."""
     file = tmp_path / "snippet.py"
     file.write_text(SNIPPET, encoding="utf-8")
     done = subprocess.run(  # noqa: S603 - our own

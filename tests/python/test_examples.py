@@ -1,4 +1,4 @@
-"""Examples of docstrings and documents: they run and give what they say, and type checkers accept them."""
+"""Examples of docstrings and documents run, give their printed results, and pass type checkers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.engine
 MODULES = ("anabranch", "anabranch.builders", "anabranch.result", "anabranch.scenario", "anabranch.sweep")
 
 SIGNATURES = "docs/reference/python.md"
-"""Its blocks are signatures; its examples are those of the docstrings."""
+"""Its blocks are signatures; its examples are in the docstrings."""
 
 BLOCK = re.compile(r"^```python(?: title=\"[^\"]*\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -32,7 +32,7 @@ def docstrings() -> list[doctest.DocTest]:
 
 
 def snippets() -> dict[str, str]:
-    """Every Python example, by the file and number that it has among them."""
+    """Every Python example, by file and number."""
     pages = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     found = {
         f"{page.relative_to(ROOT)}:{i}": text
@@ -47,14 +47,16 @@ def snippets() -> dict[str, str]:
         found[file.relative_to(ROOT).as_posix()] = code
     for test in docstrings():
         code = "".join(example.source for example in test.examples)
-        # A docstring's example uses what its module has.
+        # A docstring's example uses the names of its module.
         home = next(name for name in sorted(MODULES, reverse=True) if test.name.startswith(name))
         found[test.name] = f"from {home} import *\n{code}"
     return found
 
 
 @pytest.mark.parametrize("test", docstrings(), ids=lambda test: test.name)
-def test_an_example_gives_what_it_says(test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_gives_its_printed_result(
+    test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copy(ROOT / "tests" / "python" / "data" / "reordering.toml", tmp_path)
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
@@ -67,7 +69,7 @@ def test_an_example_gives_what_it_says(test: doctest.DocTest, tmp_path: Path, mo
 WRONG = "from anabranch import Scenario\nScenario(duration=3).run().plott()\n"
 
 
-def test_type_checkers_accept_every_example_and_notice_a_wrong_type(tmp_path: Path) -> None:
+def test_type_checkers_accept_every_example_and_detect_a_wrong_type(tmp_path: Path) -> None:
     pytest.importorskip("mypy", reason="mypy is not installed")
     found = snippets()
     assert len(found) > len(docstrings()) > len(MODULES)

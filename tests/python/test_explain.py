@@ -21,7 +21,7 @@ ITEMS = registry()
 
 
 @pytest.mark.parametrize("synonym", sorted(synonyms()))
-def test_what_a_synonym_stands_for_exists(synonym: str) -> None:
+def test_targets_of_synonyms_exist(synonym: str) -> None:
     assert plain(synonym) == synonym
     assert lookup(synonym, ITEMS) == lookup(synonyms()[synonym], ITEMS)
 
@@ -45,7 +45,7 @@ def test_no_synonym_hides_a_name() -> None:
         ("New_Reno", "reno"),
     ],
 )
-def test_other_names_are_explained(anabranch: Call, written: str, target: str) -> None:
+def test_alternative_names_are_explained(anabranch: Call, written: str, target: str) -> None:
     done = anabranch("explain", *written.split())
     assert (done.status, done.err) == (0, "")
     assert done.out.endswith(anabranch("explain", target).out)
@@ -92,12 +92,12 @@ def test_a_path_may_name_a_component(anabranch: Call) -> None:
         ("link.a b.rate", "error: 'link.a b.rate' is no dotted TOML key\n  anabranch explain link.rate\n"),
     ],
 )  # fmt: skip
-def test_a_path_that_leads_nowhere(anabranch: Call, name: str, message: str) -> None:
+def test_an_unknown_path(anabranch: Call, name: str, message: str) -> None:
     done = anabranch("explain", name)
     assert (done.status, done.out, done.err) == (2, "", message)
 
 
-def test_suggestions_go_by_meaning() -> None:
+def test_suggestions_match_by_meaning() -> None:
     assert nearest("taildrop", ["red", "drop-tail", "tail"]) == 'did you mean "drop-tail"?'
     assert nearest("bandwidth", ["delay", "rate"]) == 'did you mean "rate"?'
     assert nearest("Drop_Tail", ["drop-tail"]) == 'did you mean "drop-tail"?'
@@ -119,7 +119,7 @@ def test_explanations_fit_80_columns(anabranch: Call, monkeypatch: pytest.Monkey
         assert [line for line in lines if len(line) > 80] == []
 
 
-def test_a_parameter_says_what_it_takes_and_its_default(anabranch: Call) -> None:
+def test_a_parameter_lists_its_values_and_default(anabranch: Call) -> None:
     lines = anabranch("explain", "codel").out.splitlines()
     at = lines.index("  target: duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s;")
     assert lines[at + 1] == "    default 5 ms"
@@ -158,7 +158,7 @@ def test_every_name_of_the_reference_is_explained() -> None:
         assert places()[name]
 
 
-def test_a_result_says_where_it_is_and_what_it_means(anabranch: Call) -> None:
+def test_a_result_has_its_location_and_meaning(anabranch: Call) -> None:
     out = anabranch("explain", "cause").out
     assert "  table packets\n      What triggered the retransmission (rto, dup-thresh, rack, tlp and others)" in out
     told = json.loads(anabranch("explain", "utilization", "--json").out)
@@ -168,7 +168,7 @@ def test_a_result_says_where_it_is_and_what_it_means(anabranch: Call) -> None:
     assert "Columns: flow, direction, packet_index" in anabranch("explain", "packets").out
 
 
-def test_a_word_for_several_results_names_them_beside_what_else_it_means(anabranch: Call) -> None:
+def test_a_word_for_several_results_names_them_and_other_meanings(anabranch: Call) -> None:
     out = anabranch("explain", "loss").out
     assert 'In results, "loss" is `dropped_packets` or\n`lost_packets`' in out
     assert "bernoulli-loss (impair)" in out
@@ -179,7 +179,7 @@ def test_a_word_for_several_results_names_them_beside_what_else_it_means(anabran
     ("name", "hint"),
     [("goodputt", "goodput"), ("jain_indx", "jain_index"), ("retransmited", "retransmitted"), ("cubik", "cubic")],
 )
-def test_an_unknown_word_names_the_nearest(anabranch: Call, name: str, hint: str) -> None:
+def test_an_unknown_word_suggests_the_nearest(anabranch: Call, name: str, hint: str) -> None:
     done = anabranch("explain", name)
     assert (done.status, done.out) == (2, "")
     assert done.err == f'error: there is nothing called "{name}"\n  did you mean "{hint}"?\n'

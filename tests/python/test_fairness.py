@@ -1,4 +1,4 @@
-"""Max-min fair shares and what flows got of them."""
+"""Max-min fair shares, and the measured shares relative to them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def test_known_shares(capacity: float, asked: list[float], shares: list[float]) 
 
 
 @given(st.floats(1, 1e3), demands)
-def test_nobody_could_have_more_without_one_who_has_less_losing(capacity: float, asked: list[float]) -> None:
+def test_no_share_can_grow_without_reducing_a_smaller_one(capacity: float, asked: list[float]) -> None:
     shares = max_min(capacity, asked)
     assert all(share <= demand for share, demand in zip(shares, asked, strict=True))
     assert math.fsum(shares) == pytest.approx(min(capacity, math.fsum(asked)))
-    # Whoever has less than it asks for has as much as anybody.
+    # A share below its demand equals the largest share.
     for share, demand in zip(shares, asked, strict=True):
         if share < demand:
             assert share == pytest.approx(max(shares))
 
 
-def test_who_asks_for_little_and_gets_it_is_not_badly_off() -> None:
+def test_a_satisfied_small_demand_is_fair() -> None:
     got = {"bulk": 90.0, "video": 4.0}
     assert of_max_min(got, 100, {"video": 4.0}) == pytest.approx([90 / 96, 1])
-    # As though it took whatever it gets, it would seem to be starved.
+    # If its demand counted as unlimited, it would appear starved.
     assert min(of_max_min(got, 100, {})) == pytest.approx(0.08)
 
 
-def test_a_load_that_is_random_is_taken_off_and_not_judged() -> None:
+def test_random_load_is_subtracted_and_not_judged() -> None:
     shares = of_max_min({"a": 40.0, "b": 20.0, "short": 20.0}, 100, {"short": math.nan})
     assert shares == pytest.approx([1, 0.5])
 
@@ -59,7 +59,7 @@ def test_jain_of_known_shares() -> None:
     assert jain([]) is None
 
 
-def test_what_flows_ask_for() -> None:
+def test_demands_of_flows() -> None:
     resolved = {
         "flow": {
             "main": {"workload": {"kind": "bulk"}},

@@ -1,4 +1,4 @@
-"""Files that a scenario or a command names: what is read, what is refused, and that reading ends."""
+"""Files named by a scenario or a command: accepted files, refusals, and termination of reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anabranch.files import NoSuchFileError, content_hash, read_bytes, read_head
 PCAP = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
 
 
-def test_a_regular_file_is_read_through_a_link(tmp_path: Path) -> None:
+def test_a_regular_file_is_read_through_a_symbolic_link(tmp_path: Path) -> None:
     content = bytes(range(256)) * 9_000
     (tmp_path / "x").write_bytes(content)
     (tmp_path / "link").symlink_to("x")
@@ -41,7 +41,7 @@ def test_a_file_is_read_within_its_bound(tmp_path: Path) -> None:
         read_bytes(path, most=files.MAX_TEXT_BYTES)
 
 
-def test_a_size_that_lies_does_not_lift_the_bound() -> None:
+def test_a_false_size_does_not_lift_the_bound() -> None:
     assert os.stat("/proc/self/pagemap").st_size == 0
     with pytest.raises(UserError, match="more than 100 bytes"):
         read_bytes("/proc/self/pagemap", most=100)
@@ -63,8 +63,8 @@ def test_pipes_and_sockets_are_refused(tmp_path: Path) -> None:
             read_bytes(tmp_path / "socket", most=10)
 
 
-def test_a_pipe_that_takes_the_place_of_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the first look and opening."""
+def test_a_pipe_that_replaces_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is replaced between the check and opening."""
     path = tmp_path / "x"
     path.write_bytes(b"1")
     real = os.open
@@ -81,12 +81,13 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_refused(tmp_path: Path, monkey
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may open it")
 def test_a_file_that_waits_for_events_is_refused() -> None:
-    # Opening it does not consume messages, and reading stops at the first that is not there yet.
+    # Opening the file does not consume messages, and reading stops at the first one not available
+    # yet.
     with pytest.raises(UserError, match=r"waits for events|more than|not permitted"):
         read_bytes("/proc/kmsg", most=1)
 
 
-def test_names_that_lead_nowhere(tmp_path: Path) -> None:
+def test_broken_names(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(UserError, match="circle"):
@@ -116,7 +117,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("content", "said", "hint"), CASES, ids=[said for _, said, _ in CASES])
-def test_what_is_no_scenario_is_named(tmp_path: Path, content: bytes, said: str, hint: str) -> None:
+def test_content_other_than_a_scenario_is_named(tmp_path: Path, content: bytes, said: str, hint: str) -> None:
     from anabranch import Scenario
 
     (tmp_path / "x").write_bytes(content)
@@ -126,7 +127,7 @@ def test_what_is_no_scenario_is_named(tmp_path: Path, content: bytes, said: str,
     assert hint in (refused.value.hint or "")
 
 
-def test_a_directory_says_which_command_takes_it(tmp_path: Path) -> None:
+def test_a_directory_names_the_command_for_it(tmp_path: Path) -> None:
     from anabranch import Scenario
     from anabranch.output import write_manifest
 
@@ -143,7 +144,7 @@ def test_a_directory_says_which_command_takes_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", ["scenario", "side file"])
 @pytest.mark.parametrize("kind", ["fifo", "/dev/zero"])
-def test_no_command_waits_for_what_is_no_file(tmp_path: Path, named: str, kind: str) -> None:
+def test_no_command_blocks_on_a_special_file(tmp_path: Path, named: str, kind: str) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     bad = fifo if kind == "fifo" else Path(kind)
@@ -159,7 +160,7 @@ def test_no_command_waits_for_what_is_no_file(tmp_path: Path, named: str, kind: 
 
 
 def test_reading_is_interrupted(tmp_path: Path) -> None:
-    """A file of 900 MiB in chunks: the signal is handled between two of them."""
+    """A file of 900 MiB is read in chunks: the signal is handled between two of them."""
     with (tmp_path / "x").open("wb") as sparse:
         sparse.truncate(900 << 20)
 

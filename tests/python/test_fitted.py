@@ -67,7 +67,7 @@ def test_rate_round_trip_and_buffer_are_found_on_both_sides(tmp_path: Path, at: 
             assert value["low"] <= value["value"] <= value["high"]
 
 
-def test_what_the_connection_did_not_reach_is_a_bound(tmp_path: Path) -> None:
+def test_limits_not_reached_are_bounds(tmp_path: Path) -> None:
     file = captured(tmp_path, flow='transport = { receive_window = "20 kB" }')
     path = connection(file)["path"]
     assert path["buffer_bytes"]["seen"] in ("at-least", "not-seen")
@@ -76,14 +76,14 @@ def test_what_the_connection_did_not_reach_is_a_bound(tmp_path: Path) -> None:
     assert "# Assumed: the buffer was never full" in made.text
 
 
-def test_random_loss_is_told_from_a_full_buffer(tmp_path: Path) -> None:
+def test_random_loss_is_distinguished_from_a_full_buffer(tmp_path: Path) -> None:
     link = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]'
     loss = connection(captured(tmp_path, link=link, duration="30 s"))["path"]["loss"]
     assert loss["kind"] == "bernoulli"
     assert loss["rate"]["low"] <= 0.01 <= loss["rate"]["high"]
 
 
-def test_a_rate_that_changes_becomes_changes_in_mid_run(tmp_path: Path) -> None:
+def test_a_changing_rate_becomes_changes_during_the_run(tmp_path: Path) -> None:
     at = '[[at]]\ntime = "8 s"\nset = { "link.path.rate" = "4 Mbit/s" }'
     file = tmp_path / "made.pcapng"
     text = PATH.format(flow="", link="", duration="16 s") + at
@@ -110,7 +110,7 @@ def test_a_rate_that_changes_becomes_changes_in_mid_run(tmp_path: Path) -> None:
     ],
     ids=["bulk", "receiver", "file", "paced", "requests", "bare"],
 )
-def test_a_replay_is_like_the_capture(tmp_path: Path, flow: str, at: str) -> None:
+def test_a_replay_resembles_the_capture(tmp_path: Path, flow: str, at: str) -> None:
     found = connection(captured(tmp_path, flow=flow, at=at))
     run = replayed(found, fitted(found, "made.pcapng"))
     replay = run.rows
@@ -120,13 +120,13 @@ def test_a_replay_is_like_the_capture(tmp_path: Path, flow: str, at: str) -> Non
     assert sum(run.goodput["mbit_s"]) > 0
 
 
-def test_options_of_the_handshake_are_kept(tmp_path: Path) -> None:
+def test_options_of_the_handshake_are_preserved(tmp_path: Path) -> None:
     file = captured(tmp_path, flow='transport = { timestamps = false, sack = false, mss = "1200 bytes" }')
     transport = fitted(connection(file), str(file)).document["flow"]["main"]["transport"]
     assert (transport["timestamps"], transport["sack"], transport["mss"]) == (False, False, "1200 bytes")
 
 
-def test_a_small_window_is_remedied_by_a_larger_one(tmp_path: Path) -> None:
+def test_a_larger_window_remedies_a_small_one(tmp_path: Path) -> None:
     found = connection(captured(tmp_path, flow='transport = { receive_window = "20 kB" }'))
     rows = advised(found, fitted(found, "made.pcapng"))
     assert (rows[0]["remedy"], rows[0]["helps"]) == ("receive-window", True)
@@ -134,7 +134,7 @@ def test_a_small_window_is_remedied_by_a_larger_one(tmp_path: Path) -> None:
     assert rows[0]["effort"] == "receiver"
 
 
-def test_nothing_helps_a_slow_application(tmp_path: Path) -> None:
+def test_a_slow_application_has_no_remedy(tmp_path: Path) -> None:
     found = connection(captured(tmp_path, flow='workload = { kind = "paced", rate = "1 Mbit/s" }'))
     rows = advised(found, fitted(found, "made.pcapng"))
     assert [row["remedy"] for row in rows] == ["nothing"]
@@ -142,7 +142,7 @@ def test_nothing_helps_a_slow_application(tmp_path: Path) -> None:
 
 
 def remedied(**changes: tuple[float, float, float]) -> dict[str, Any]:
-    """A remedy that helps; each change is its mean, and the ends of its interval."""
+    """A remedy that helps; each change is its mean and the ends of its interval."""
     values = {"gain": (0.53, 0.4, 0.6), "rtt_change": (0.0, -0.1, 0.1), "cost_to_others": (0.0, -0.1, 0.1), **changes}
     return {
         "title": "BBR",
@@ -164,12 +164,12 @@ def remedied(**changes: tuple[float, float, float]) -> dict[str, Any]:
         ((0.001, 0.0005, 0.002), "takes nothing measurable from the others"),
     ],
 )
-def test_the_headline_of_advice_has_its_cost_to_others(cost: tuple[float, float, float], told: str) -> None:
+def test_the_headline_of_advice_includes_the_cost_to_others(cost: tuple[float, float, float], told: str) -> None:
     headline = verdict({}, [remedied(cost_to_others=cost)])
     assert headline == f"BBR: +53 % goodput, and {told} (to be changed at the sender)."
 
 
-def test_the_headline_of_advice_has_a_longer_round_trip() -> None:
+def test_the_headline_of_advice_includes_a_longer_round_trip() -> None:
     headline = verdict({}, [remedied(rtt_change=(0.26, 0.2, 0.3))])
     assert headline.startswith("BBR: +53 % goodput, round trip +26 %, and takes nothing")
 
@@ -199,7 +199,7 @@ PATH_MODEL = {
 }
 
 
-def test_a_path_in_words_has_ranges_whose_ends_differ() -> None:
+def test_a_path_in_words_has_ranges_with_different_ends() -> None:
     lines = list(words.path(PATH_MODEL, ["nothing"]))
     assert "  base round trip 42 ms (41.9 to 42.1)" in lines
     assert "  rate 20 Mbit/s" in lines
@@ -234,7 +234,7 @@ def test_the_command_writes_a_scenario_that_runs(anabranch: Call, tmp_path: Path
     assert goodput == pytest.approx(found["directions"]["a_to_b"]["goodput_mbit_s"], rel=0.05)
 
 
-def test_a_foreign_directory_is_left_as_it_is(anabranch: Call, tmp_path: Path) -> None:
+def test_a_foreign_directory_is_unchanged(anabranch: Call, tmp_path: Path) -> None:
     file = captured(tmp_path, duration="1 s")
     done = anabranch("diagnose", file, "--out", tmp_path)
     assert (done.status, done.out) == (2, "")

@@ -1,4 +1,4 @@
-"""The whole key that a short one means, and the option that is meant by one that does not exist."""
+"""The full key for a short one, and the suggested option for an unknown one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DOCUMENT = toml_text.parse(TEXT, "")
         ("nothing", []),
     ],
 )
-def test_a_short_key_means_the_whole_ones_that_end_with_it(written: str, found: list[str]) -> None:
+def test_a_short_key_suggests_the_full_keys_that_end_with_it(written: str, found: list[str]) -> None:
     assert full_keys(written.split("."), DOCUMENT) == found
 
 
@@ -75,7 +75,7 @@ def file(tmp_path: Path) -> Path:
         ("duplicate=0.1", 'did you mean one of `link.access.impair`, `link.core.impair` as `[{ kind = "duplicate", '),
     ],
 )
-def test_set_names_the_whole_key(anabranch: Call, file: Path, change: str, hint: str) -> None:
+def test_set_names_the_full_key(anabranch: Call, file: Path, change: str, hint: str) -> None:
     done = anabranch("run", file, "--set", change)
     assert (done.status, done.out) == (2, "")
     assert f" = {hint}" in done.err
@@ -104,7 +104,7 @@ def test_a_key_that_exists_gets_no_such_hint(anabranch: Call, file: Path) -> Non
         (["--set", "flow.main.cc", "reno"], "--set 'flow.main.cc': PATH=VALUE was expected\n  --set flow.main.cc=reno"),
     ],
 )
-def test_an_option_that_does_not_exist_names_the_one_that_is_meant(file: Path, words: list[Any], message: str) -> None:
+def test_an_unknown_option_suggests_the_right_one(file: Path, words: list[Any], message: str) -> None:
     command = [sys.executable, "-m", "anabranch", "run", str(file), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}\n")

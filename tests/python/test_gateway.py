@@ -1,4 +1,4 @@
-"""``anabranch gateway``: what is passed through, what a plan predicts, and bad input."""
+"""``anabranch gateway``: passing calls to the daemon, predictions of a plan, and bad input."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TestPassThrough:
 
 @pytest.fixture(scope="module")
 def backup(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A plan with a backup path, as its JSON has it."""
+    """A plan with a backup path, in its JSON form."""
     file = tmp_path_factory.mktemp("plan") / "gateway.toml"
     file.write_text(CONFIGURATION)
     configured = config.read(file)
@@ -125,10 +125,10 @@ class TestPlan:
     """Predictions."""
 
     @pytest.mark.parametrize("direction", lines.DIRECTIONS)
-    def test_a_backup_is_unused_until_the_primary_dies(self, backup: dict[str, Any], direction: str) -> None:
+    def test_a_backup_is_unused_until_the_primary_fails(self, backup: dict[str, Any], direction: str) -> None:
         found = backup["directions"][direction]
         for table in ("one_flow", "many_flows"):
-            # Probes, and copies of what is late.
+            # Probes, and copies of late packets.
             assert found[table]["together"]["shares"]["lte"]["max"] < 0.05
             assert (
                 found[table]["together"]["goodput_mbit_s"]["max"] < backup["paths"]["fibre"][direction]["rate_mbit_s"]
@@ -138,7 +138,7 @@ class TestPlan:
         assert failed["shares"]["lte"]["min"] > 0.1
 
     @pytest.mark.parametrize("direction", lines.DIRECTIONS)
-    def test_silence_is_shorter_than_the_outage_where_another_path_works(
+    def test_silence_is_shorter_than_the_outage_if_another_path_works(
         self, backup: dict[str, Any], direction: str
     ) -> None:
         for failed in backup["directions"][direction]["failover"].values():
@@ -148,7 +148,7 @@ class TestPlan:
         alone = backup["directions"]["down"]["one_flow"]["alone"]
         assert 7 < alone["fibre"]["goodput_mbit_s"]["median"] < 8
         assert 3.3 < alone["lte"]["goodput_mbit_s"]["median"] < 4
-        # Twice the delay at least, behind a full queue.
+        # At least twice the delay, with a full queue.
         assert alone["lte"]["response_ms"]["p50"]["median"] >= 40
         assert "shares" not in alone["lte"]
 
@@ -214,7 +214,7 @@ class TestClasses:
     """Predictions for classes."""
 
     @pytest.mark.parametrize("direction", lines.DIRECTIONS)
-    def test_packets_are_of_the_class_they_are_simulated_for(self, file: Path, direction: str) -> None:
+    def test_packets_have_their_simulated_class(self, file: Path, direction: str) -> None:
         file.write_text(CONFIGURATION + CLASSES)
         configured, options = config.read(file), plan.Options(seconds=6, seeds=1)
         for name in ("calls", "web", "backups", None):
@@ -225,7 +225,7 @@ class TestClasses:
             assert {one for one, packets in entered.items() if packets} == ({name} if name else set())
 
     @pytest.mark.parametrize("direction", lines.DIRECTIONS)
-    def test_an_interactive_call_outlives_its_path(self, planned: plan.Plan, direction: str) -> None:
+    def test_an_interactive_call_survives_its_path(self, planned: plan.Plan, direction: str) -> None:
         def figures(name: str | None) -> plan.Figures:
             return planned.figures[plan.ClassCase(direction, name, is_call=True, fails="fibre")]
 
@@ -244,7 +244,7 @@ class TestClasses:
         # The path has 4 Mbit/s.
         assert 2.5 < found["goodput_mbit_s"]["median"] < 4
 
-    def test_without_classes_there_is_no_prediction_for_one(self, backup: dict[str, Any]) -> None:
+    def test_without_classes_there_is_no_prediction_by_class(self, backup: dict[str, Any]) -> None:
         for found in backup["directions"].values():
             assert (found["classes"], found["no_class"]) == ({}, None)
 
@@ -283,7 +283,7 @@ class TestClasses:
 
 
 class TestLines:
-    """What a path is like."""
+    """Properties of a path."""
 
     def test_values_are_read_in_the_units_of_netem(self, file: Path) -> None:
         found = gathered(file, "fibre=100mbit/40mbit,8ms", "lte=30mbit,40ms,0.5%,8ms")
@@ -359,7 +359,7 @@ BAD_PATHS = [
 
 
 class TestBadInput:
-    """Each has one message, and no run begins."""
+    """Each error is one message, and no run begins."""
 
     @pytest.mark.parametrize(("old", "new", "message", "hint"), BAD_CONFIGURATIONS)
     def test_a_configuration_names_line_and_nearest_name(
@@ -372,7 +372,7 @@ class TestBadInput:
         assert hint in done.err
 
     @pytest.mark.parametrize(("options", "message", "hint"), BAD_PATHS)
-    def test_a_path_names_what_was_expected(
+    def test_a_path_names_the_expected_value(
         self, anabranch: Call, file: Path, options: list[str], message: str, hint: str
     ) -> None:
         done = anabranch("gateway", "plan", file, *(word for option in options for word in ("--path", option)))
@@ -404,7 +404,7 @@ class TestBadInput:
             ('{"peers": {"server": {"paths": {"fibre": {"rtt_ms": 1, "rate_mbit_s": 1, "loss": 2}}}}}', "loss is 2"),
         ],
     )
-    def test_a_status_names_the_key_that_is_wrong(
+    def test_a_status_names_the_wrong_key(
         self, anabranch: Call, file: Path, tmp_path: Path, content: str, message: str
     ) -> None:
         status = tmp_path / "status.json"
@@ -413,7 +413,7 @@ class TestBadInput:
         assert (done.status, done.out) == (2, "")
         assert message in done.err
 
-    def test_a_link_that_is_down_is_refused(self, file: Path, tmp_path: Path) -> None:
+    def test_a_disconnected_link_is_refused(self, file: Path, tmp_path: Path) -> None:
         link = {"between": ["a", "b"], "rate": "1 Mbit/s", "up": False}
         document = {"duration": "9 s", "link": {"a": link}, "flow": {"f": {"from": "a", "to": "b"}}}
         (tmp_path / "a.toml").write_text(toml_text.write_document(document))

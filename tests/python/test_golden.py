@@ -1,4 +1,4 @@
-"""Same scenario and seed, same digest: from Rust, from Python and from the command line."""
+"""The same scenario and seed give the same digest from Rust, from Python and from the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CASES = [line.split("\t") for line in (ROOT / "tests/golden/digests.tsv").read_t
 
 
 @pytest.mark.parametrize(("file", "digest", "sets"), [(f, d, s) for f, d, *s in CASES])
-def test_digest_on_record(file: str, digest: str, sets: list[str]) -> None:
+def test_the_digest_matches_the_recorded_one(file: str, digest: str, sets: list[str]) -> None:
     """One run, many runs at once, and the command line."""
     text = (ROOT / file).read_text()
     assert json.loads(_engine.run(text, file, sets).summary_json)["digest"] == digest
@@ -25,6 +25,6 @@ def test_digest_on_record(file: str, digest: str, sets: list[str]) -> None:
     command = [sys.executable, "-m", "anabranch", "run", file, "--json"]
     for item in sets:
         command += ["--set", item]
-    # The command is ours, word by word.
+    # The command is our own.
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
     assert json.loads(done.stdout)["digest"] == digest

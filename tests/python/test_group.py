@@ -1,4 +1,4 @@
-"""Link groups from Python: the summary, the table over time, the command line, what an error says."""
+"""Link groups from Python: the summary, the table over time, the command line, errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_summary_and_the_samples_agree() -> None:
         "sleeping_ports",
     ]
     assert set(rows["group"]) == {"core"}
-    # Nothing arrives after 4 s: one member is left, and seven sleep at both ends.
+    # After 4 s no packet arrives: one member remains, and seven sleep at both ends.
     assert rows["active_members"][-1] == rows["reverse_active_members"][-1] == 1
     assert rows["sleeping_ports"][-1] == 14
     mean = rows["active_members"].mean()

@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type works as it stands there, and prints what the page shows."""
+"""Commands on the pages run as printed, and give the output that the page shows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SECONDS = re.compile(r"\d+\.\d s$", re.MULTILINE)
 
 
 def blocks(page: str) -> list[tuple[str, str, str]]:
-    """(language, title, content) of every block of code, in order."""
+    """(language, title, content) of every code block, in order."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return [(m[1], m[2] or "", m[3]) for m in FENCE.finditer(text)]
 
 
 def steps(found: list[tuple[str, str, str]]) -> Iterator[tuple[str, str | None]]:
-    """Each command, and what the page shows of its output; files are written on the way."""
+    """Each command with its output on the page; files are written on the way."""
     for i, (language, title, content) in enumerate(found):
         if title:
             Path(title).parent.mkdir(parents=True, exist_ok=True)
@@ -36,12 +36,12 @@ def steps(found: list[tuple[str, str, str]]) -> Iterator[tuple[str, str | None]]
 
 
 def trimmed(output: str) -> str:
-    """Without spaces at ends of lines, and without how long it took."""
+    """The output without trailing spaces and durations."""
     return SECONDS.sub("0.0 s", "\n".join(line.rstrip() for line in output.splitlines()).strip("\n"))
 
 
 @pytest.mark.parametrize("page", ["guides/compare.md", "guides/tasks.md"])
-def test_the_commands_of_a_page_print_what_it_shows(
+def test_the_commands_of_a_page_print_the_shown_output(
     anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -55,7 +55,7 @@ def test_the_commands_of_a_page_print_what_it_shows(
     assert made >= 5
 
 
-def test_the_first_study_of_the_guide_runs_as_it_stands(
+def test_the_first_study_of_the_guide_runs_unchanged(
     anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

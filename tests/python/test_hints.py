@@ -1,4 +1,4 @@
-"""Advice that is true for whoever reads it: who has a wheel has no Makefile."""
+"""Advice holds for every reader: a wheel has no Makefile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = re.compile(r"`make [a-z]")
 FOUND_CHECKOUT = {"bench.py"}
-"""What says so only after it has found a checkout."""
+"""Modules that name the Makefile only after they have found a checkout."""
 
 
 @pytest.mark.parametrize("folder", ["python/anabranch", "crates/bpf/src", "crates/live/src", "crates/py/src"])

@@ -1,4 +1,4 @@
-"""The job scripts of examples/sweeps, with schedulers that the test stands in for."""
+"""The job scripts of examples/sweeps, with replacements for the schedulers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ repeat = 7
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A directory with a scenario, and with `anabranch` and `hq` on its path."""
+    """A directory with a scenario, and with `anabranch` and `hq` in its PATH."""
     (tmp_path / "path.toml").write_text(TEXT)
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "anabranch").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m anabranch "$@"\n')
-    # What HyperQueue does with the options of the example: the command once for each number of the array.
+    # Like HyperQueue with the options of the example: runs the command once for each number of the
+    # array.
     (programs / "hq").write_text(
         '#!/bin/sh\nset -e\n[ "$1 $2 $4 $5 $6" = "submit --array --cpus 4 --wait" ]\nlast=${3#1-}\nshift 6\n'
         'HQ_TASK_ID=1\nwhile [ "$HQ_TASK_ID" -le "$last" ]; do\n'
@@ -60,7 +61,7 @@ def check_whole(place: Path) -> None:
     assert (place / "whole" / "runs.csv").read_bytes() == (place / "alone" / "runs.csv").read_bytes()
 
 
-def test_a_slurm_array_makes_the_whole(place: Path) -> None:
+def test_a_slurm_array_completes_the_sweep(place: Path) -> None:
     for task in ("1", "2", "3"):
         variables = {"SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_CPUS_PER_TASK": "1"}
         call(place, ["sh", str(SWEEPS / "slurm.sh"), "path.toml"], **variables)
@@ -68,12 +69,12 @@ def test_a_slurm_array_makes_the_whole(place: Path) -> None:
     check_whole(place)
 
 
-def test_hyperqueue_makes_the_whole(place: Path) -> None:
+def test_hyperqueue_completes_the_sweep(place: Path) -> None:
     call(place, ["sh", str(SWEEPS / "hyperqueue.sh"), "path.toml", "3"])
     check_whole(place)
 
 
-def test_the_ci_matrix_has_the_parts_that_it_names() -> None:
+def test_the_ci_matrix_has_the_named_parts() -> None:
     text = (SWEEPS / "ci-matrix.yml").read_text()
     parts = re.search(r"part: \[(.*)\]", text)
     assert parts is not None

@@ -1,4 +1,4 @@
-"""Kernels in virtual time: which one is used, what is said where none is, and what a stand-in for one leaves."""
+"""Kernels in virtual time: selection, errors without a kernel, and jobs in a stand-in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def a_library() -> Path:
 
 
 def planted(cache: Path, release: str, script: str = "exit 0") -> Image:
-    """An image whose kernel is a shell script: its arguments are the kernel's command line."""
+    """An image whose kernel is a shell script that receives the kernel's command line as arguments."""
     folder = cache / f"{release}-0123"
     folder.mkdir()
     linux = folder / images.LINUX
@@ -71,13 +71,13 @@ def test_the_newest_kernel_is_used_unless_another_is_named(cache: Path, monkeypa
         ("/nowhere/linux", "/nowhere/linux is no kernel that `anabranch kernel build` has made"),
     ],
 )
-def test_a_kernel_that_is_not_there_is_said_with_what_to_type(cache: Path, wish: str | None, message: str) -> None:
+def test_a_missing_kernel_names_the_command_that_builds_it(cache: Path, wish: str | None, message: str) -> None:
     with pytest.raises(UserError) as refused:
         images.chosen(wish)
     assert str(refused.value) == message
 
 
-def test_a_folder_that_a_build_left_half_done_is_no_kernel(cache: Path) -> None:
+def test_an_incomplete_build_folder_is_not_a_kernel(cache: Path) -> None:
     image = planted(cache, "6.12.1")
     image.init.unlink()
     assert images.images() == []
@@ -122,7 +122,7 @@ def test_a_kernel_that_stops_is_one_message_with_its_console(cache: Path, script
     assert str(failed.value) == f"the kernel 6.12.1 {message}"
 
 
-def test_a_program_that_the_guest_killed_for_memory_is_said_with_what_to_type(cache: Path) -> None:
+def test_a_program_killed_for_memory_names_the_remedy(cache: Path) -> None:
     image = planted(cache, "6.12.1", "echo 'Out of memory: Killed process 9 (python3)'; echo 137 >\"$job/status\"")
     with Job() as job, pytest.raises(RunFailedError) as failed:
         job.run(image, ["true"], memory_mib=64)
@@ -142,15 +142,15 @@ def test_a_kernel_of_another_machine_does_not_start(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["much", "0", "-5", "127"])
-def test_a_memory_that_is_no_number_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+def test_an_invalid_memory_size_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv("ANABRANCH_KERNEL_MEMORY", given)
     with Job() as job, pytest.raises(UserError) as refused:
         job.run(planted(cache, "6.12.1"), ["true"])
     assert str(refused.value) == f"ANABRANCH_KERNEL_MEMORY={given}: a number of MiB was expected, 128 or more"
 
 
-def test_the_memory_lies_where_there_is_space_for_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Detects a guest that dies later of a shared memory of 64 MiB, as containers have it."""
+def test_the_memory_is_allocated_where_there_is_space(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detects a guest that dies later of a shared memory of 64 MiB, as in containers."""
     monkeypatch.setattr(failures, "free_mib", lambda folder: 64 if folder.endswith("/shm") else 5000)
     image = planted(cache, "6.12.1", 'echo "$TMPDIR" >"$job/out"; : >"$job/err"; echo 0 >"$job/status"')
     with Job() as job:
@@ -164,7 +164,7 @@ def test_the_memory_lies_where_there_is_space_for_it(cache: Path, monkeypatch: p
     assert "name one with space: TMPDIR=FOLDER" in str(no.value)
 
 
-def test_a_kernel_of_an_earlier_version_is_said_with_what_to_type(cache: Path) -> None:
+def test_a_kernel_of_an_earlier_version_names_the_command(cache: Path) -> None:
     planted(cache, "6.12.1").preload.unlink()
     with pytest.raises(UserError) as refused:
         images.chosen()
@@ -174,7 +174,7 @@ def test_a_kernel_of_an_earlier_version_is_said_with_what_to_type(cache: Path) -
 
 
 def lives(process: int) -> bool:
-    """Whether a process runs; one that nobody has waited for does not."""
+    """Whether a process is running; a zombie is not."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -214,7 +214,7 @@ def _processors_of_guests(image: Image, guests: int) -> list[str]:
 
 @pytest.mark.usefixtures("quiet")
 def test_guests_side_by_side_run_on_one_processor_each(cache: Path) -> None:
-    """Detects a guest that wanders between processors, and two guests on one while another processor is free."""
+    """Detects a guest that moves between processors, and two guests on one while another processor is free."""
     image = planted(cache, "6.12.1", AFFINITY)
     mine = sorted(os.sched_getaffinity(0))[:2]
     seen = _processors_of_guests(image, len(mine))
@@ -224,7 +224,7 @@ def test_guests_side_by_side_run_on_one_processor_each(cache: Path) -> None:
 
 
 @pytest.mark.usefixtures("quiet")
-def test_a_guest_keeps_to_the_processors_of_its_caller(cache: Path) -> None:
+def test_a_guest_stays_on_the_processors_of_its_caller(cache: Path) -> None:
     image = planted(cache, "6.12.1", AFFINITY)
     before = os.sched_getaffinity(0)
     last = max(before)
@@ -250,16 +250,14 @@ def test_a_program_that_waits_forever_is_ended_by_virtual_time(cache: Path) -> N
         job.run(image, ["true"], limit_s=60)
 
 
-def test_a_guest_whose_time_advances_may_take_long(cache: Path) -> None:
+def test_a_guest_with_advancing_time_may_take_long(cache: Path) -> None:
     beats = 'for n in 1 2 3 4 5 6; do echo 00000$n.000 >"$job/clock"; sleep 0.2; done; echo 0 >"$job/status"'
     with Job() as job:
         assert job.run(planted(cache, "6.12.1", beats), ["true"], silence_s=0.7).status == 0
 
 
-def test_the_guest_is_given_its_seed_and_nothing_of_the_environment(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Detects what differs from run to run: the size of the environment, the folder's name in the arguments."""
+def test_the_guest_gets_its_seed_and_no_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detects inputs that differ from run to run: the size of the environment, the folder's name in the arguments."""
     monkeypatch.setenv("SOME_VARIABLE", "x" * 1000)
     printed = 'env | sort | grep -v ^PWD; for word; do echo "$word"; done'
     image = planted(cache, "6.12.1", f'{{ {printed}; }} >"$job/out"; echo 0 >"$job/status"')
@@ -272,7 +270,7 @@ def test_the_guest_is_given_its_seed_and_nothing_of_the_environment(
     assert "SOME_VARIABLE" not in seen[0]
 
 
-def test_a_source_that_is_none_is_refused(cache: Path, tmp_path: Path) -> None:
+def test_an_invalid_source_is_refused(cache: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="it has no arch/um"):
         build.build(str(tmp_path))
     with pytest.raises(UserError, match="there is no /nowhere/tree"):
@@ -288,8 +286,8 @@ def test_the_recipe_changes_with_each_source(monkeypatch: pytest.MonkeyPatch, tm
     assert build.recipe() != before
 
 
-def test_a_guest_loads_the_engine_and_little_else() -> None:
-    """Detects an import by which every guest starts later: each of these costs it 5 to 50 ms."""
+def test_a_guest_imports_little_apart_from_the_engine() -> None:
+    """Detects an import that delays the start of every guest: each of these costs 5 to 50 ms."""
     folder = Path(inside.__file__).parents[2]
     code = (
         f"import sys; sys.path.append({str(folder)!r}); from anabranch.kernel import folders, inside\n"

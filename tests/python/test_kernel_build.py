@@ -1,4 +1,4 @@
-"""Building kernels: a tree that stands in for Linux's, what is left when a build is ended, and what is said."""
+"""Building kernels: a small tree instead of Linux's, leftovers of an ended build, and messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .test_kernel import a_library, lives
 GUEST = """#!/bin/sh
 printf '1000.5\\n 0123\\n' >out; : >err; echo 0 >status
 """
-"""A kernel that says what one with virtual time would."""
+"""A kernel with the output of one with virtual time."""
 
 MAKEFILE = """
 .SILENT:
@@ -47,7 +47,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A source tree, and compilers that copy."""
+    """A source tree, and compilers that only copy."""
     folder = tmp_path / "linux"
     (folder / "arch" / "um").mkdir(parents=True)
     (folder / "Kconfig").write_text('# A title\nmainmenu "Linux"\n\nsource "init/Kconfig"\n', "utf-8")
@@ -69,7 +69,7 @@ def write_makefile(tree: Path, compiles: str = "true", without: str = "NET_SCH_D
     (tree / "Makefile").write_text(f"WITHOUT = {without}\n{MAKEFILE.format(compiles=compiles)}")
 
 
-def test_a_build_leaves_one_kernel_and_says_what_the_tree_lacks(cache: Path, tree: Path) -> None:
+def test_a_build_leaves_one_kernel_and_names_the_missing_options(cache: Path, tree: Path) -> None:
     said: list[str] = []
     image = build.build(str(tree), say=said.append)
     assert [path.name for path in cache.iterdir()] == [f"9.9.9-{build.recipe()}"]
@@ -89,7 +89,7 @@ def test_a_tree_without_virtual_time_is_refused_before_it_is_compiled(cache: Pat
     assert list(cache.iterdir()) == []
 
 
-def test_a_compiler_that_fails_is_one_message(cache: Path, tree: Path) -> None:
+def test_a_failing_compiler_is_one_message(cache: Path, tree: Path) -> None:
     write_makefile(tree, "echo 'init/main.c:7: error: no such thing'; echo 'make: stop'; exit 1")
     with pytest.raises(RunFailedError) as failed:
         build.build(str(tree))
@@ -104,7 +104,7 @@ def test_a_compiler_that_fails_is_one_message(cache: Path, tree: Path) -> None:
         (GUEST.replace("0123", "$$"), "Linux 9.9.9 ran, but it draws other numbers each time"),
     ],
 )
-def test_a_kernel_that_does_not_keep_the_rules_is_not_taken(cache: Path, tree: Path, guest: str, message: str) -> None:
+def test_a_kernel_that_violates_the_rules_is_refused(cache: Path, tree: Path, guest: str, message: str) -> None:
     (tree / "guest").write_text(guest.replace("printf '", 'printf "').replace("\\n' >out", '\\n" >out'))
     with pytest.raises(RunFailedError, match=message):
         build.build(str(tree))
@@ -112,7 +112,7 @@ def test_a_kernel_that_does_not_keep_the_rules_is_not_taken(cache: Path, tree: P
 
 
 def started(tree: Path, tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
-    """A build that compiles for a minute, and its compiler."""
+    """A build whose compiler runs for a minute; the build and its compiler."""
     mark = tmp_path / "compiler"
     mark.unlink(missing_ok=True)
     write_makefile(tree, f"sleep 60 & echo $$! >{mark}; wait")
@@ -146,11 +146,11 @@ def test_an_interrupted_build_leaves_no_folder_and_no_compiler(
     assert not lives(compiler)
 
 
-def test_the_next_build_clears_what_a_killed_one_left(cache: Path, tree: Path, tmp_path: Path) -> None:
+def test_the_next_build_removes_leftovers_of_a_killed_one(cache: Path, tree: Path, tmp_path: Path) -> None:
     process, compiler = started(tree, tmp_path)
     process.kill()
     process.communicate()
-    # Compilers that a killed build leaves end of themselves; here they would write into the folder meanwhile.
+    # Compilers of a killed build end by themselves; here they would still write into the folder.
     os.killpg(os.getpgid(compiler), signal.SIGKILL)
     assert len(list(cache.iterdir())) == 1
     assert images.images() == []
@@ -174,7 +174,7 @@ def test_the_list_shows_release_state_and_source(cache: Path, tree: Path, anabra
     assert (one["release"], one["current"], one["lacks"]) == ("9.9.9", False, ["NET_SCH_DUALPI2"])
 
 
-def test_a_check_says_what_the_kernel_lacks(cache: Path, tree: Path, anabranch: Call) -> None:
+def test_a_check_names_missing_features_of_the_kernel(cache: Path, tree: Path, anabranch: Call) -> None:
     build.build(str(tree))
     done = anabranch("kernel", "check")
     assert done.out == "Linux 9.9.9 runs, its time is virtual, and a seed determines what it draws\n"
@@ -182,7 +182,7 @@ def test_a_check_says_what_the_kernel_lacks(cache: Path, tree: Path, anabranch: 
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and Path("/etc/debian_version").exists(), reason="root on Debian installs")
-def test_a_source_that_is_not_installed_is_said_with_what_to_type(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_source_names_the_command_that_installs_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "ARCHIVES", Path("/nowhere"))
     with pytest.raises(UserError, match=r"type: (sudo )?apt-get install linux-source-6\.1"):
         build.build("6.1")
@@ -191,7 +191,7 @@ def test_a_source_that_is_not_installed_is_said_with_what_to_type(cache: Path, m
 def test_archives_of_debian_and_ubuntu_are_found(
     cache: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Detects a name without Ubuntu's third number, and an archive without the link beside its folder."""
+    """Detects a name without Ubuntu's third number, and an archive without the link next to its folder."""
     sources = tmp_path / "src"
     monkeypatch.setattr(build, "ARCHIVES", sources)
     assert build.archives() == {}

@@ -29,7 +29,7 @@ from .test_kernel import planted
 
 cache = test_kernel.cache
 LIMIT_S = 1.0
-"""The rule is 0.2 s; a busy machine may take longer. A stand-in that is held would take minutes."""
+"""The rule is 0.2 s; a busy machine may take longer. A blocked stand-in would take minutes."""
 STAND_IN = Path(__file__).with_name("stand_in_kernel.py")
 LOSS = 'forward.impair = [ { kind = "bernoulli-loss", rate = 0.01 } ]\n'
 PATH = f"""
@@ -48,22 +48,22 @@ to = "B"
 
 
 class Kernels:
-    """Stand-ins, and what they have run."""
+    """Stand-ins, and their runs."""
 
     def __init__(self, cache: Path, folder: Path) -> None:
         self._cache, self.folder = cache, folder
         self._log = folder / "log"
 
     def plant(self, release: str) -> Image:
-        """A stand-in for a kernel of this release."""
+        """Create a stand-in for a kernel of this release."""
         return planted(self._cache, release, f"exec {sys.executable} {STAND_IN} $job {release} {self._log}")
 
     def hold(self, seed: int) -> None:
-        """Let runs with this seed not end."""
+        """Block runs with this seed."""
         (self.folder / f"hold-{seed}").touch()
 
     def release(self, seed: int) -> None:
-        """Let them end."""
+        """Release blocked runs."""
         (self.folder / f"hold-{seed}").unlink()
 
     def runs(self) -> list[str]:
@@ -89,13 +89,13 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_run_is_that_of_the_kernel_that_is_asked_for(anabranch: Call, kernels: Kernels, file: Path) -> None:
+def test_a_run_uses_the_requested_kernel(anabranch: Call, kernels: Kernels, file: Path) -> None:
     kernels.plant("6.1.9")
     assert json.loads(anabranch("run", file, "--engine", "kernel", "--json").out)["engine"] == "kernel"
     assert kernels.runs() == ["6.12.1 1"]
     assert anabranch("run", file, "--engine", "kernel", "--json", "--seed", "7", "--kernel", "6.1").status == 0
     assert kernels.runs() == ["6.1.9 7"]
-    # The scenario asks, and the command before it.
+    # The scenario requests a kernel, and the command overrides it.
     asking = Scenario.from_file(file).set("kernel", "6.1")
     assert asking.run_kernel().summary["resolved_scenario"]["kernel"] == "6.1"
     asking.run_kernel(kernel="6.12")
@@ -103,7 +103,7 @@ def test_a_run_is_that_of_the_kernel_that_is_asked_for(anabranch: Call, kernels:
 
 
 def test_options_may_be_of_numpys_types(kernels: Kernels, file: Path) -> None:
-    """Detects a request that takes a number for its octets."""
+    """Detects a request that confuses a number with its bytes."""
     made = Scenario.from_file(file).run_kernel(samples_ms=np.float64(20))
     times = made.plain("link_samples").numbers("time_s")
     assert np.diff(np.unique(times)).min() == pytest.approx(0.02)
@@ -122,10 +122,8 @@ def test_progress_is_the_share_of_virtual_time(
     assert "2.5/10 s of virtual time" in capfd.readouterr().err
 
 
-def test_a_sweep_makes_each_point_once_and_again_in_another_kernel(
-    anabranch: Call, kernels: Kernels, file: Path, tmp_path: Path
-) -> None:
-    """Detects points kept without their engine or kernel."""
+def test_a_sweep_runs_each_point_once_per_kernel(anabranch: Call, kernels: Kernels, file: Path, tmp_path: Path) -> None:
+    """Detects points stored without their engine or kernel."""
     out = tmp_path / "out"
     command = ("sweep", file, "--repeat", "2", "--grid", "flow.main.cc=reno,cubic", "--out", out)
     assert anabranch(*command).status == 0
@@ -163,7 +161,7 @@ def test_scenarios_are_compared_in_kernels(anabranch: Call, kernels: Kernels, fi
     assert kernels.runs() == ["6.12.1 1"] * 2 + ["6.12.1 2"] * 2
 
 
-def test_a_validation_makes_two_runs_for_each_seed_and_keeps_them(
+def test_a_validation_makes_two_runs_for_each_seed_and_stores_them(
     anabranch: Call, kernels: Kernels, file: Path, tmp_path: Path
 ) -> None:
     keep, out = tmp_path / "keep", tmp_path / "validated"
@@ -178,8 +176,8 @@ def test_a_validation_makes_two_runs_for_each_seed_and_keeps_them(
     assert kernels.runs() == []
 
 
-def test_runs_of_a_validation_begin_at_different_parts_of_a_tick(kernels: Kernels) -> None:
-    """Fails for runs that all begin at once, whose floor would be 0."""
+def test_runs_of_a_validation_begin_at_different_phases_of_a_tick(kernels: Kernels) -> None:
+    """Detects runs that all begin at the same phase, whose floor would be 0."""
     scenario = Scenario.from_text(PATH.replace(LOSS, ""))
     made = compare(scenario, "thin.toml", seeds=2, times=HostTimes.none(), engine="kernel")
     assert made.results["goodput_mbit_s"].error == 0.0
@@ -194,7 +192,7 @@ def _resolved(scenario: Scenario) -> dict[str, Any]:
     return dict(scenario.resolve())
 
 
-def test_a_study_judges_by_kernels_beside_the_simulator(anabranch: Call, kernels: Kernels, tmp_path: Path) -> None:
+def test_a_study_judges_by_kernels_and_the_simulator(anabranch: Call, kernels: Kernels, tmp_path: Path) -> None:
     (tmp_path / "path.toml").write_text(SCENARIO)
     (tmp_path / "study.toml").write_text(STUDY)
     said = []
@@ -211,7 +209,7 @@ def test_a_study_judges_by_kernels_beside_the_simulator(anabranch: Call, kernels
     assert "| simulator | verdict | kernel | verdict |" in page
 
 
-def test_a_check_that_accepts_its_wrong_system_is_said_with_its_engine(
+def test_a_check_that_accepts_its_wrong_system_names_its_engine(
     anabranch: Call, kernels: Kernels, tmp_path: Path
 ) -> None:
     (tmp_path / "path.toml").write_text(SCENARIO)
@@ -308,7 +306,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED, ids=[" ".join(words) for words, _ in REFUSED])
-def test_a_kernel_refuses_before_anything_runs(
+def test_a_kernel_refuses_before_any_run(
     anabranch: Call, kernels: Kernels, file: Path, tmp_path: Path, words: list[str], message: str
 ) -> None:
     places = {"FILE": file, "DIR": tmp_path / "out"}
@@ -347,7 +345,7 @@ def test_a_python_control_is_refused() -> None:
     from anabranch import CongestionControl
 
     class Mine(CongestionControl):
-        """A control that no kernel has."""
+        """A control that does not exist in any kernel."""
 
         name = "mine"
 
@@ -364,7 +362,7 @@ def test_a_python_control_is_refused() -> None:
         ("echo 'last words'; exit 3", "ended with status 3\n  last words"),
     ],
 )
-def test_a_kernel_that_stops_is_one_message_of_the_command(
+def test_a_stopped_kernel_is_one_message_of_the_command(
     anabranch: Call, cache: Path, file: Path, script: str, told: str
 ) -> None:
     planted(cache, "6.12.1", script)
@@ -374,7 +372,7 @@ def test_a_kernel_that_stops_is_one_message_of_the_command(
         assert done.err.startswith(f"error: the kernel 6.12.1 {told}\n")
 
 
-def test_a_sweep_keeps_what_was_finished_before_a_kernel_stopped(
+def test_a_sweep_keeps_points_finished_before_a_kernel_stopped(
     kernels: Kernels, cache: Path, file: Path, tmp_path: Path
 ) -> None:
     scenario, out = Scenario.from_file(file), tmp_path / "out"
@@ -392,7 +390,7 @@ def test_a_sweep_keeps_what_was_finished_before_a_kernel_stopped(
 
 
 def started(folder: Path, *words: object) -> subprocess.Popen[str]:
-    """A command whose temporary files are in ``folder``."""
+    """Start a command whose temporary files are in ``folder``."""
     folder.mkdir(exist_ok=True)
     return subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-m", "anabranch", *map(str, words), "--engine", "kernel"],
@@ -404,7 +402,7 @@ def started(folder: Path, *words: object) -> subprocess.Popen[str]:
 
 
 def guests_of(folder: Path) -> list[int]:
-    """Processes that were started with a folder in there."""
+    """Processes that were started with a folder in ``folder``."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -418,7 +416,7 @@ def guests_of(folder: Path) -> list[int]:
 
 
 def has_ended(process: int, within_s: float = 0.5) -> bool:
-    """Whether a process has ended, or does within a time. Its parent may not have waited for it yet."""
+    """Whether a process ends within a time. Its parent may not have waited for it yet."""
     state, until = Path("/proc", str(process), "stat"), time.monotonic() + within_s
     while time.monotonic() < until:
         try:
@@ -462,7 +460,7 @@ def test_a_signal_ends_command_and_guests(
     assert list(folder.iterdir()) == []
 
 
-def test_an_interrupted_sweep_goes_on_where_it_stopped(kernels: Kernels, file: Path, tmp_path: Path) -> None:
+def test_an_interrupted_sweep_resumes(kernels: Kernels, file: Path, tmp_path: Path) -> None:
     kernels.hold(3)
     command = ("sweep", file, "--repeat", "3", "--jobs", "1", "--out", tmp_path / "out")
     process = started(tmp_path / "temporary", *command)
@@ -478,8 +476,8 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(kernels: Kernels, file: P
     assert kernels.runs() == ["6.12.1 3"]
 
 
-def test_a_guest_ends_with_an_owner_that_is_killed(kernels: Kernels, file: Path, tmp_path: Path) -> None:
-    """Detects guests that only their owner ends: one that is killed cannot."""
+def test_a_guest_ends_with_its_killed_owner(kernels: Kernels, file: Path, tmp_path: Path) -> None:
+    """Detects guests that only their owner ends, which is impossible after a kill."""
     kernels.hold(1)
     folder = tmp_path / "temporary"
     process = started(folder, "run", file)

@@ -1,4 +1,4 @@
-"""A real kernel in virtual time: what its seed determines, and what is said when its guest fails."""
+"""A real kernel in virtual time: effects of its seed, and messages when its guest fails."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def draws(seed: int) -> str:
 
 @contextlib.contextmanager
 def busy(programs: int) -> Iterator[None]:
-    """That many programs that never sleep."""
+    """Run this number of programs that never sleep."""
     started = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in range(programs)]
     try:
         yield
@@ -78,8 +78,8 @@ def busy(programs: int) -> Iterator[None]:
             one.wait()
 
 
-def test_same_seed_same_packets_on_a_busy_machine() -> None:
-    """Detects a source of random numbers that is not seeded, and times that depend on the host's load."""
+def test_the_same_seed_gives_the_same_packets_on_a_busy_machine() -> None:
+    """Detects an unseeded source of random numbers, and times that depend on the host's load."""
     first = draws(1)
     assert first.count("packet") > 20
     with busy(4 * len(os.sched_getaffinity(0))):
@@ -87,7 +87,7 @@ def test_same_seed_same_packets_on_a_busy_machine() -> None:
     assert again.splitlines() == first.splitlines()
 
 
-def test_another_seed_other_packets() -> None:
+def test_another_seed_gives_other_packets() -> None:
     one, other = (draws(seed).splitlines() for seed in (1, 2))
     same = [line for line in one if line in other]
     assert not [line for line in same if line.startswith(("urandom", "hash"))]
@@ -107,19 +107,19 @@ def test_another_seed_other_packets() -> None:
         ("python3 -c 'bytearray(200 << 20)'", {}, "memory of 64 MiB is too small\n  .* ANABRANCH_KERNEL_MEMORY=128"),
     ],
 )
-def test_a_guest_that_fails_is_one_message(program: str, limits: dict[str, Any], message: str) -> None:
+def test_a_failing_guest_is_one_message(program: str, limits: dict[str, Any], message: str) -> None:
     with Job() as job, pytest.raises(RunFailedError, match=message):
         job.run(kernel(), ["sh", "-c", program], memory_mib=64, **limits)
 
 
-def test_a_guest_with_too_little_memory_to_start_says_so() -> None:
+def test_too_little_memory_to_start_is_reported() -> None:
     with Job() as job, pytest.raises(RunFailedError, match="has too little memory") as failed:
         job.run(kernel(), ["true"], memory_mib=16)
     assert str(failed.value).endswith("give it more, in MiB: ANABRANCH_KERNEL_MEMORY=32")
 
 
 def test_a_program_that_polls_the_clock_ends() -> None:
-    """Detects a watchdog that takes slow for still: each look at the clock costs a quarter of a microsecond."""
+    """Detects a watchdog that mistakes slowness for a standstill: each clock reading costs 0.25 µs."""
     poll = "import time\nend = time.time() + 0.005\nwhile time.time() < end: pass"
     with Job() as job:
         assert job.run(kernel(), ["python3", "-c", poll], silence_s=60).status == 0
@@ -149,7 +149,7 @@ def test_a_guest_ends_when_its_program_is_killed(tmp_path: Path) -> None:
 
 
 def members(group: int) -> list[int]:
-    """Processes of a group that run."""
+    """Running processes of a group."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

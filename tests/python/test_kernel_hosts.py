@@ -1,4 +1,4 @@
-"""Hosts inside a kernel in virtual time: the user's programs, a shell, and networks that Linux itself makes."""
+"""Hosts inside a kernel in virtual time: the user's programs, a shell, and networks made by Linux."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def missing(what: str) -> NoReturn:
 
 
 def test_programs_print_write_and_find_their_environment(tmp_path: Path) -> None:
-    """Detects output that is lost or emptied, another working directory, PATH or HOME, and writes that stay."""
+    """Detects lost or emptied output, another working directory, PATH or HOME, and writes that persist."""
     probe = Path("/tmp", f"anabranch-probe-{os.getpid()}")  # noqa: S108 - what programs write to
     (tmp_path / "input").write_text("from the host\n")
     (tmp_path / "bin").mkdir()
@@ -84,8 +84,8 @@ def test_programs_print_write_and_find_their_environment(tmp_path: Path) -> None
     assert json.loads(done.stdout)["live"]["programs"][0]["status"] == 0
 
 
-def test_a_run_does_not_depend_on_what_lies_in_the_temporary_folder(tmp_path: Path) -> None:
-    """Detects draws of the guest that go by the number of the host's files."""
+def test_a_run_does_not_depend_on_the_temporary_folder(tmp_path: Path) -> None:
+    """Detects random draws of the guest that depend on the number of the host's files."""
     text = PATH + host("A", "od -An -N 16 -t x8 /dev/urandom >&2")
     first = run(text, tmp_path)
     there = [Path("/tmp", f"anabranch-probe-{os.getpid()}-{number}") for number in range(3)]  # noqa: S108 - see above
@@ -113,7 +113,7 @@ def test_a_run_does_not_depend_on_what_lies_in_the_temporary_folder(tmp_path: Pa
         ('["sh", "-c", "kill -9 $$"]', 1, "the program of `A`: `sh` ended with a signal"),
     ],
 )
-def test_a_program_that_fails_or_is_not_there_is_told_as_live(
+def test_failing_and_missing_programs_are_reported_as_live(
     tmp_path: Path, program: str, status: int, message: str
 ) -> None:
     done = run(f"{PATH}[host.A]\nexec = {program}\n", tmp_path)
@@ -153,13 +153,13 @@ def test_a_commands_input_output_and_failure_pass_through(tmp_path: Path) -> Non
     done = shell(tmp_path, "--", "sh", "-c", "cat; echo error >&2; exit 3", input="input\n")
     assert (done.returncode, done.stdout) == (1, "input\n")
     assert done.stderr.splitlines()[-1] == "error"
-    # Without a command and a terminal, the shell reads its commands.
+    # Without a command and a terminal, the shell reads commands from its input.
     done = shell(tmp_path, input="echo $((6 * 7))\n", env={**os.environ, "SHELL": "/bin/sh"})
     assert (done.returncode, done.stdout) == (0, "42\n")
 
 
-def test_a_shell_has_the_terminal(tmp_path: Path) -> None:
-    """Its size, its keys, and Ctrl-C for the program in the foreground."""
+def test_a_shell_has_a_terminal(tmp_path: Path) -> None:
+    """The terminal has its size, its keys, and Ctrl-C for the program in the foreground."""
     (tmp_path / "scenario.toml").write_text(PATH)
     words = [sys.executable, "-m", "anabranch", "shell", "scenario.toml", "A", "--engine", "kernel"]
     process, terminal = pty.fork()
@@ -192,7 +192,7 @@ def test_a_shell_has_the_terminal(tmp_path: Path) -> None:
 
 
 def type_in(terminal: int, keys: str, until: str) -> str:
-    """What the terminal shows after these keys, until a text."""
+    """The terminal's output after these keys, up to a text."""
     os.write(terminal, keys.encode())
     return read_until(terminal, keys, until)
 
@@ -207,7 +207,7 @@ def read_until(terminal: int, keys: str, until: str) -> str:
     return seen
 
 
-def test_an_engine_that_has_no_shell_is_refused(tmp_path: Path) -> None:
+def test_an_engine_without_a_shell_is_refused(tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(PATH)
     done = anabranch("shell", "scenario.toml", "A", "--engine", "kernl", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
@@ -222,7 +222,7 @@ def scenario_of_hosts(name: str) -> str:
 
 
 def twice(text: str, tmp_path: Path, **more: Any) -> tuple[dict[str, Any], str]:
-    """A summary and what programs printed: the same of two runs, each in an empty folder."""
+    """The summary and the programs' output, which must be the same in two runs, each in an empty folder."""
     found = []
     for number in range(2):
         folder = tmp_path / str(number)
@@ -246,7 +246,7 @@ def sent(summary: dict[str, Any], link: str, direction: str = "reverse") -> int:
 
 
 def goodput(told: str, label: str) -> float:
-    """As a program prints it."""
+    """A goodput from a program's output."""
     found = re.search(rf"^{label}.* ([\d.]+) Mbit/s$", told, re.MULTILINE)
     assert found is not None, told
     return float(found[1])
@@ -263,7 +263,7 @@ def test_mptcp_uses_both_links(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_wireguard_costs_its_headers(tmp_path: Path) -> None:
-    """60 bytes a packet over IPv4, and padding to multiples of 16. Detects a transfer around the tunnel."""
+    """60 bytes a packet over IPv4, and padding to multiples of 16. Detects a transfer outside of the tunnel."""
     if shutil.which("wg") is None:
         missing("wg; type: apt-get install wireguard-tools")
     summary, told = twice(scenario_of_hosts("wireguard"), tmp_path)
@@ -312,8 +312,8 @@ def test_the_gateways_daemon_bonds_two_links(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_path_of_the_gateway_fails_the_same_each_time(tmp_path: Path) -> None:
-    """Figures of a phase of each kind of failure, to the last digit."""
+def test_a_failing_path_of_the_gateway_is_reproducible(tmp_path: Path) -> None:
+    """The figures of each kind of failure agree to the last digit."""
     found = []
     for number in range(2):
         out = tmp_path / f"{number}.json"
@@ -330,7 +330,7 @@ def test_a_path_of_the_gateway_fails_the_same_each_time(tmp_path: Path) -> None:
     assert not any(row["failure_lost"] for row in found[0] if row["class"] == "interactive")
 
 
-def test_a_program_has_the_callers_output_and_status(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_programs_output_and_status_reach_the_caller(capfd: pytest.CaptureFixture[str]) -> None:
     status = run_program(["sh", "-c", f"cd {shlex.quote(str(Path.cwd()))}; sleep 1000; echo out; echo err >&2; exit 3"])
     assert status == 3
     assert capfd.readouterr() == ("out\n", "err\n")
@@ -345,13 +345,13 @@ with socket.create_connection(server.getsockname(), timeout=5):
 
 
 def test_programs_reach_the_loopback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """In the guest itself, and in a host. Detects an interface that is down, as Linux makes it."""
+    """In the guest itself, and in a host. Detects an interface that is down, as Linux creates it."""
     run_program([sys.executable, "-c", LOOPBACK])
     assert capfd.readouterr() == ("connected\n", "")
     done = shell(tmp_path, "--", sys.executable, "-c", LOOPBACK)
     assert done.stdout == "connected\n", done.stderr
 
 
-def test_a_program_that_is_not_there_has_the_status_of_a_shell(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_program_has_the_status_of_a_shell(capfd: pytest.CaptureFixture[str]) -> None:
     assert run_program(["no-such-program"]) == 127
     assert capfd.readouterr().err == "no-such-program: No such file or directory\n"

@@ -1,4 +1,4 @@
-"""``--engine kernel`` with a kernel that is built: equal runs, and signals."""
+"""``--engine kernel`` with a built kernel: equal runs, and signals."""
 
 from __future__ import annotations
 
@@ -42,15 +42,16 @@ cc = "bbr"
 
 
 def without_host(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary without the host's share: processor time and memory."""
+    """A summary without the host's part: processor time and memory."""
     live = dict(summary["live"])
     live["audit"] = {key: value for key, value in live["audit"].items() if key != "cpu_share"}
     return {**summary, "engine_stats": None, "live": live}
 
 
 def test_the_seed_determines_a_run_byte_by_byte() -> None:
-    """Detects a guest that reads the host's clock or draws from the host, and a seed that is not passed on: BBR draws
-    the phase of its probing.
+    """Detects a guest that reads the host's clock or random numbers, and a seed that is not passed on.
+
+    BBR draws the phase of its probing from it.
     """
     scenario = Scenario.from_text(TEXT)
     runs = [scenario.run_kernel(seed=seed, samples_ms=10, packets=True, captures=["path"]) for seed in (1, 1, 2)]

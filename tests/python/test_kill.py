@@ -1,4 +1,4 @@
-"""A sweep that is killed at any moment loses what was in flight, and nothing else."""
+"""A sweep that is killed at any moment loses only the runs in progress."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ repeat = @
 "flow.main.cc" = ["reno", "cubic"]
 """
 PER_KILL = 150
-"""Seeds of both controls: enough that most kills come before the last run."""
+"""Seeds for both controls: enough that most kills precede the last run."""
 LIMIT_S = 120.0
 
 
 def size(out: Path) -> int:
-    """Bytes of finished points on the disk."""
+    """Bytes of finished points on disk."""
     return sum(segment.stat().st_size for segment in (out / "points").glob("*.points"))
 
 
 @pytest.mark.parametrize(
     "kills", [3, pytest.param(10, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.slow)]
 )
-def test_a_killed_sweep_loses_what_was_in_flight(tmp_path: Path, kills: int) -> None:
-    """Every call goes on from what the last has kept; killed calls only ever add to it."""
+def test_a_killed_sweep_loses_only_runs_in_progress(tmp_path: Path, kills: int) -> None:
+    """Every call resumes from the stored points; killed calls only add to them."""
     file, out = tmp_path / "path.toml", tmp_path / "out"
     file.write_text(TEXT.replace("@", str(PER_KILL * kills)))
     rng = random.Random(kills)  # noqa: S311 - moments, not secrets
@@ -53,7 +53,7 @@ def test_a_killed_sweep_loses_what_was_in_flight(tmp_path: Path, kills: int) -> 
     killed = 0
     for _ in range(kills):
         sweep = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ours
-        # From the start of the interpreter to some time after new points are on the disk.
+        # From the start of the interpreter to some time after new points are on disk.
         wanted = size(out) + rng.choice([-1, 0, 1 << 14])
         deadline = time.monotonic() + LIMIT_S
         while sweep.poll() is None and size(out) <= wanted and time.monotonic() < deadline:

@@ -8,7 +8,7 @@ from anabranch import Scenario, Study, UserError
 from anabranch.limits import MAX_SEED, check_jobs, check_samples, check_seed, thread_count
 
 
-def test_what_is_in_range_passes() -> None:
+def test_values_in_range_pass() -> None:
     for seed in (None, 0, MAX_SEED):
         check_seed(seed)
     for samples_ms in (None, 0.001, 1e9):

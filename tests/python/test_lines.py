@@ -1,4 +1,4 @@
-"""Text in 80 columns: wrapping, ranges, and each capture that ships."""
+"""Text in 80 columns: wrapping, ranges, and each shipped capture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_DETAILS = 3
 
 
 def is_within(line: str) -> bool:
-    """At most 80 columns, or one word that nothing can break."""
+    """At most 80 columns, or one unbreakable word."""
     return len(line) <= WIDTH or " " not in line.strip()
 
 
@@ -30,7 +30,7 @@ def test_a_diagnosis_keeps_to_80_columns(file: Path) -> None:
     assert [line for line in lines if not is_within(line)] == []
 
 
-def test_captures_ship() -> None:
+def test_captures_are_shipped() -> None:
     assert len(CAPTURES) >= 10
 
 
@@ -50,7 +50,7 @@ def test_a_path_and_a_command_are_not_broken() -> None:
         assert any(command in line for line in lines), before
 
 
-def test_a_word_that_is_too_long_is_not_broken() -> None:
+def test_a_long_word_is_not_broken() -> None:
     path = "/" + "a" * 100
     assert wrapped(f"wrote {path}: 3 packets", "  ") == ["wrote", f"  {path}:", "  3 packets"]
 
@@ -72,10 +72,10 @@ def test_a_number_keeps_its_unit() -> None:
         (0.0, True, "0 %"),
     ],
 )
-def test_a_share_that_rounds_to_nothing_has_no_sign(share: float, signed: bool, shown: str) -> None:
+def test_a_share_that_rounds_to_zero_has_no_sign(share: float, signed: bool, shown: str) -> None:
     assert percent(share, signed=signed) == shown
 
 
-def test_a_range_whose_ends_read_the_same_is_none() -> None:
+def test_a_range_with_equal_ends_is_one_value() -> None:
     assert span("20", "20", "ms") == ""
     assert span("20", "22", "ms") == "20 to 22 ms"

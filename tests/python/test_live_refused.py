@@ -1,4 +1,4 @@
-"""Scenarios and options that the live engine refuses, before it needs any right."""
+"""Scenarios and options that the live engine refuses, before it needs privileges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ to = "B"
 
 
 def refused(anabranch: Call, tmp_path: Path, text: str, *options: object, name: str = "run") -> str:
-    """The message of a refusal. Each place is given without the folder."""
+    """The message of a refusal, with locations relative to the folder."""
     file = tmp_path / "scenario.toml"
     file.write_text(text)
     engine = ["--engine", "live"] if name == "run" else []
@@ -82,10 +82,10 @@ OF_PROGRAMS = [
 
 
 @pytest.mark.parametrize(("keys", "line", "message"), OF_PROGRAMS)
-def test_keys_that_programs_do_not_obey_are_refused(
+def test_keys_that_programs_cannot_have_are_refused(
     anabranch: Call, tmp_path: Path, keys: str, line: int, message: str
 ) -> None:
-    """Detects keys that are ignored, and messages without a line."""
+    """Detects ignored keys, and messages without a line."""
     path = 'duration = "20 s"\n[link.path]\nbetween = ["A", "B"]\nrate = "10 Mbit/s"\ndelay = "10 ms"\n'
     pair = '[host.A]\nexec = ["true"]\n[host.B]\nexec = ["true"]\n'
     told = refused(anabranch, tmp_path, f"\n{path}{FLOW}{keys}\n{pair}")
@@ -127,7 +127,7 @@ def test_a_program_that_cannot_start_is_refused(
     ],
 )
 def test_a_shell_that_cannot_start_is_refused(anabranch: Call, tmp_path: Path, program: str, message: str) -> None:
-    """In one message, which announces no network."""
+    """The refusal is one message, which announces no network."""
     first, hint = refused(anabranch, tmp_path, PATH + FLOW, "A", "--", program, name="shell").splitlines()
     assert first == f"error: {message}"
     assert hint.startswith("  expected ")
@@ -203,7 +203,7 @@ def test_the_simulator_runs_devices_and_refuses_a_match() -> None:
         Scenario.from_text(TWO_LINKS + "match = { port = 7 }\n").run()
 
 
-def test_the_simulator_refuses_a_family() -> None:
+def test_the_simulator_refuses_an_address_family() -> None:
     with pytest.raises(ScenarioError, match="something that only the live engine has"):
         Scenario.from_text(PATH + FLOW + "family = 6\n").run()
 
@@ -246,7 +246,7 @@ def test_the_simulator_ignores_the_tcp_of_a_host() -> None:
         (OWN_FLOW + 'stack = "rfc"\n', "stack", 'tcp = "own"'),
     ],
 )
-def test_flows_that_our_own_tcp_cannot_have_are_refused(
+def test_flows_that_our_own_tcp_does_not_support_are_refused(
     anabranch: Call, tmp_path: Path, changes: str, where: str, message: str
 ) -> None:
     told = refused(anabranch, tmp_path, OWN_PATH + changes)
@@ -299,7 +299,7 @@ def test_interfaces_that_cannot_be_attached_are_refused(
         (["--allow-tainted"], "--allow-tainted is of live runs"),
     ],
 )
-def test_options_of_live_runs_that_do_not_fit_are_refused(
+def test_unsuitable_options_of_live_runs_are_refused(
     anabranch: Call, tmp_path: Path, options: list[str], message: str
 ) -> None:
     file = tmp_path / "scenario.toml"
@@ -309,7 +309,7 @@ def test_options_of_live_runs_that_do_not_fit_are_refused(
     assert message in done.err
 
 
-def test_a_validation_refuses_a_wrong_file_before_it_runs_any(anabranch: Call, tmp_path: Path) -> None:
+def test_a_validation_refuses_a_wrong_file_before_any_run(anabranch: Call, tmp_path: Path) -> None:
     right, wrong, out = tmp_path / "right.toml", tmp_path / "wrong.toml", tmp_path / "out"
     right.write_text(PATH + FLOW)
     wrong.write_text('duration = "1 s"\n[link.path]\nbetween = ["A"]\n')

@@ -1,4 +1,4 @@
-"""Short names of measures: what each means, which are refused, and where they may be given."""
+"""Short names of measures: their meanings, refusals, and uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIGURES = [
 NAMES = [name for section in ("flow", "link", "fairness") for name in catalogue()[section]]
 
 
-def test_every_measure_goes_by_its_name() -> None:
+def test_every_measure_is_known_by_its_name() -> None:
     for name in NAMES:
         assert meant(name, NAMES) == [name]
 
@@ -74,7 +74,7 @@ def test_a_quantity_has_neither_unit_nor_statistic() -> None:
         ("fairness", "fairness.jain_index"),
     ],
 )
-def test_a_flow_or_link_may_stand_before_a_short_name(written: str, figure: str) -> None:
+def test_a_flow_or_link_may_precede_a_short_name(written: str, figure: str) -> None:
     assert one_figure(written, FIGURES, "there is no") == figure
 
 
@@ -88,7 +88,7 @@ def test_a_flow_or_link_may_stand_before_a_short_name(written: str, figure: str)
         ("main.gudput", 'did you mean "main.goodput_mbit_s"'),
     ],
 )
-def test_what_is_no_one_figure_is_refused_with_the_candidates(written: str, message: str) -> None:
+def test_ambiguous_and_unknown_figures_are_refused_with_candidates(written: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         one_figure(written, FIGURES, "there is no")
     assert message in str(refused.value)
@@ -98,7 +98,7 @@ def test_a_measure_of_several_flows_names_all_of_them() -> None:
     assert figures_named("goodput", FIGURES, "") == ["flow.main.goodput_mbit_s", "flow.other.goodput_mbit_s"]
 
 
-def test_a_column_goes_by_its_short_name() -> None:
+def test_a_column_has_a_short_name() -> None:
     columns = ["time_s", "cwnd_packets", "queue_packets", "queue_bytes"]
     assert one_name("cwnd", columns, "") == "cwnd_packets"
     with pytest.raises(UserError, match="give one of queue_packets, queue_bytes"):
@@ -134,7 +134,7 @@ def swept() -> SweepResult:
         lambda swept, name: swept.table([name])["flow.main.goodput_mbit_s.mean"].to_list(),
     ],
 )
-def test_a_sweep_takes_short_names(swept: SweepResult, asked: Callable[[SweepResult, str], Any]) -> None:
+def test_a_sweep_accepts_short_names(swept: SweepResult, asked: Callable[[SweepResult, str], Any]) -> None:
     assert asked(swept, "goodput") == asked(swept, "flow.main.goodput_mbit_s") == asked(swept, "main.goodput")
     with pytest.raises(UserError, match='the sweep has no figure "goodputt"\n  did you mean "goodput_mbit_s"'):
         asked(swept, "goodputt")
@@ -142,12 +142,12 @@ def test_a_sweep_takes_short_names(swept: SweepResult, asked: Callable[[SweepRes
         asked(swept, "loss")
 
 
-def test_a_wrong_column_names_the_nearest_axis(swept: SweepResult) -> None:
+def test_a_wrong_column_suggests_the_nearest_axis(swept: SweepResult) -> None:
     with pytest.raises(UserError, match='did you mean "link\\.a\\.rate"'):
         swept.column("rat")
 
 
-def test_rules_of_a_sweep_take_short_names() -> None:
+def test_rules_of_a_sweep_accept_short_names() -> None:
     ranges, whole = {"link.a.rate": "1 Mbit/s..10 Mbit/s"}, "flow.main.goodput_mbit_s"
     short, long = (BASE.sweep(ranges=ranges, points=3, refine=f"{name}:1") for name in ("goodput", whole))
     assert short.column("rate") == long.column("rate")
@@ -156,7 +156,7 @@ def test_rules_of_a_sweep_take_short_names() -> None:
     assert counts[0] == counts[1]
 
 
-def test_compare_takes_short_names(anabranch: Call, tmp_path: Path) -> None:
+def test_compare_accepts_short_names(anabranch: Call, tmp_path: Path) -> None:
     files = [tmp_path / "a.toml", tmp_path / "b.toml"]
     for file, rate in zip(files, ("5 Mbit/s", "10 Mbit/s"), strict=True):
         file.write_text(BASE.set("link.a.rate", rate).text.replace('"10 Mbit/s"', f'"{rate}"'), encoding="utf-8")
@@ -208,7 +208,7 @@ def study(tmp_path: Path) -> Callable[[str, str], Study]:
     return made
 
 
-def test_a_study_takes_short_names(study: Callable[[str, str], Study]) -> None:
+def test_a_study_accepts_short_names(study: Callable[[str, str], Study]) -> None:
     short, whole = (study(*names).run(jobs=1) for names in (("goodput", "cwnd"), ("goodput_mbit_s", "cwnd_packets")))
     assert short.claims[0].plain == whole.claims[0].plain
     assert short.claims[0].plain.holds
@@ -228,7 +228,7 @@ def test_a_study_refuses_a_wrong_name(study: Callable[[str, str], Study], names:
         study(*names).run(jobs=1)
 
 
-def test_a_figure_comes_before_one_of_a_part() -> None:
+def test_a_figure_precedes_a_figure_of_a_part() -> None:
     names = ["retransmitted_packets", "fec.releases.retransmitted", "fec.recovered_packets"]
     assert meant("retransmitted", names) == ["retransmitted_packets"]
     assert meant("recovered", names) == ["fec.recovered_packets"]

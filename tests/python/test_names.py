@@ -30,13 +30,14 @@ NASTY = [
     "[/bold]", "<!--<script>", "</script>", "]]>", "&amp;", "'\"", "`code`", "*a*", "|", "漢字", "עברית", "\U0001f600",
     "%s%d{}", "-", "--out", "a b", "x" * 400, "\u202egnp", "\u2028", "\ufeff", "=1+1", "~~", "#1", "None", "forward",
 ]  # fmt: skip
-"""What once went wrong somewhere, or may."""
+"""Names that once caused errors, or may."""
 
 TITLES = [*NASTY, "\x1b]0;pwned\x07\x1b[31mred", "\x9b31m", "a\nerror: b", "a\tb", "\x00", "a.b/c"]
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029]")
 
-# What a name of a flow may hold: the engine refuses dots, slashes and control characters, and TOML half characters.
+# Allowed content of a flow's name: the engine refuses dots, slashes and control characters, and
+# TOML half characters.
 NAMES = [text for text in NASTY if not set("./") & set(text)]
 names = st.sampled_from(NAMES) | st.text(
     st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="./"), min_size=1, max_size=12
@@ -65,7 +66,7 @@ def toml(text: str) -> str:
 
 
 class Text(HTMLParser):
-    """The text of a page's cells and headings, and its scripts and tags."""
+    """The text of a page's cells and headings, with its scripts and tags."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +99,7 @@ def read(html: str) -> Text:
 
 @SETTINGS
 @given(title=titles, flows=st.lists(names, min_size=2, max_size=3, unique=True), link=names)
-def test_a_run_shows_every_name_as_it_is(
+def test_a_run_shows_every_name_unchanged(
     anabranch: Call, tmp_path: Path, title: str, flows: list[str], link: str
 ) -> None:
     file = tmp_path / "s.toml"
@@ -115,18 +116,19 @@ def test_a_run_shows_every_name_as_it_is(
 
 @SETTINGS
 @given(title=titles, flows=st.lists(names, min_size=2, max_size=3, unique=True), link=names)
-def test_a_report_shows_every_name_as_it_is(title: str, flows: list[str], link: str) -> None:
+def test_a_report_shows_every_name_unchanged(title: str, flows: list[str], link: str) -> None:
     result = Scenario.from_text(scenario(title, flows, link)).run(samples_ms=10, packets=True)
     html = read(html_report(result))
     plain = read(
         html_report(Scenario.from_text(scenario("t", [*"xyz"][: len(flows)])).run(samples_ms=10, packets=True))
     )
-    # The same structure whatever the names are; how many rows the account of retransmissions has is the run's.
+    # The structure does not depend on the names; the number of rows of the retransmission table is
+    # the run's.
     assert set(html.tags) == set(plain.tags)
     assert html.tags.count("script") == plain.tags.count("script")
-    # Each is the whole text of a cell.
+    # Each name is the whole text of a cell.
     assert {shown.terminal(name) for name in (title or "Scenario", *flows, link)} <= set(html.cells)
-    # What retransmissions tell comes before the charts, where there are any.
+    # The data of retransmissions, if there are any, precedes the charts.
     data = [json.loads(script) for script in html.scripts if script.startswith(("[", "{"))]
     charts = next(value for value in data if isinstance(value, list))
     goodput = [series["label"] for series in charts[0]["series"]]
@@ -137,7 +139,8 @@ def test_a_report_shows_every_name_as_it_is(title: str, flows: list[str], link: 
 @pytest.mark.filterwarnings("ignore::anabranch.plot.style.FigureWarning")
 def test_figures_show_every_name(tmp_path: Path, some: list[str]) -> None:
     result = Scenario.from_text(scenario(" ".join(some), some)).run(samples_ms=10)
-    # Warnings are errors here: of missing glyphs, of labels that begin with an underscore, of a layout without room.
+    # Warnings are errors here: of missing glyphs, of labels that begin with an underscore, of a
+    # layout without room.
     with house_style():
         name, drawn = next(figures(RunColumns(result)))
         files = save(drawn, tmp_path / name)
@@ -157,7 +160,7 @@ def test_a_legend_has_every_name() -> None:
 
 @SETTINGS
 @given(title=titles, flow=names, value=names)
-def test_a_sweep_shows_every_name_as_it_is(anabranch: Call, tmp_path: Path, title: str, flow: str, value: str) -> None:
+def test_a_sweep_shows_every_name_unchanged(anabranch: Call, tmp_path: Path, title: str, flow: str, value: str) -> None:
     file = tmp_path / "s.toml"
     file.write_text(scenario(title, [flow]), encoding="utf-8")
     grid = f"title=[{toml(value)}, {toml(value + 'x')}]"
@@ -177,7 +180,7 @@ def test_a_script_holds_any_text(text: str) -> None:
 
 
 @given(text=titles | names)
-def test_a_cell_of_a_page_or_a_table_is_one_cell(text: str) -> None:
+def test_a_cell_of_a_page_or_a_table_remains_one_cell(text: str) -> None:
     html = read(page(text, table((text,), [(text,)])))
     assert html.tags.count("td") == 1
     header, _, row = _markdown_table((text,), [(text,)])
@@ -187,7 +190,7 @@ def test_a_cell_of_a_page_or_a_table_is_one_cell(text: str) -> None:
 
 
 @given(text=st.text())
-def test_nothing_that_reaches_a_terminal_controls_it(text: str) -> None:
+def test_terminal_output_has_no_control_characters(text: str) -> None:
     told = shown.terminal(text)
     assert len(told) == len(text)
     assert not CONTROL.search(told)
@@ -195,7 +198,7 @@ def test_nothing_that_reaches_a_terminal_controls_it(text: str) -> None:
 
 
 def drawn_texts(names: list[str]) -> list[str]:
-    """How a legend of a figure shows names, and how an axis does."""
+    """Names as shown in a figure's legend and on its axis."""
     figure, axes = new_figure()
     lines = [axes.plot([0, 1], [k, k])[0] for k in range(len(names))]
     add_legend(axes, lines, names)
@@ -209,7 +212,7 @@ def drawn_texts(names: list[str]) -> list[str]:
     return texts
 
 
-def test_names_that_the_font_lacks_stay_apart() -> None:
+def test_names_missing_from_the_font_remain_distinct() -> None:
     long = "東京と大阪の間の経路の第"
     with (
         pytest.warns(FigureWarning, match=r"has no characters for 漢字 \(shown as \\u6f22\\u5b57\), ") as told,
@@ -223,13 +226,13 @@ def test_names_that_the_font_lacks_stay_apart() -> None:
     assert len(set(texts)) == len(texts)
     assert len(told) == 1
     assert f"{long}一 (shown as {texts[2]})" in str(told[0].message)
-    # Names that it has give no warning.
+    # Names that the font covers give no warning.
     with warnings.catch_warnings(), house_style():
         warnings.simplefilter("error")
         assert drawn_texts(["plain", "ütf"]) == ["plain", "ütf"]
 
 
-def test_a_run_says_once_which_names_its_figures_cannot_show(anabranch: Call, tmp_path: Path) -> None:
+def test_a_run_reports_once_which_names_its_figures_cannot_show(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(scenario("t", ["流れ一", "流れ二"]), encoding="utf-8")
     done = subprocess.run(  # noqa: S603 - our own command

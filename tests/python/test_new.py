@@ -1,4 +1,4 @@
-"""``anabranch new``: what it writes runs, and nothing is overwritten."""
+"""``anabranch new``: its files run, and no existing file is overwritten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .command import Call
 
 
 @pytest.mark.parametrize("name", sorted(shipped_scenarios()))
-def test_every_ready_made_scenario_runs_with_the_schema_beside_it(anabranch: Call, tmp_path: Path, name: str) -> None:
+def test_every_ready_made_scenario_runs_with_its_schema(anabranch: Call, tmp_path: Path, name: str) -> None:
     done = anabranch("new", str(tmp_path / "first"), "--from", name)
     assert (done.status, done.out) == (0, "")
     text = (tmp_path / "first/scenario.toml").read_text(encoding="utf-8")
@@ -23,7 +23,7 @@ def test_every_ready_made_scenario_runs_with_the_schema_beside_it(anabranch: Cal
     assert anabranch("run", str(tmp_path / "first/scenario.toml"), "--set", "duration=1 s").status == 0
 
 
-def test_what_is_there_stays(anabranch: Call, tmp_path: Path) -> None:
+def test_existing_files_are_unchanged(anabranch: Call, tmp_path: Path) -> None:
     (tmp_path / "scenario.schema.json").write_text("mine")
     done = anabranch("new", str(tmp_path))
     assert done.status == 2
@@ -41,7 +41,7 @@ def test_bad_arguments_write_nothing(anabranch: Call, tmp_path: Path, directory:
 
 
 def test_a_wheel_has_its_studies_and_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Away from a checkout they are found beside the package."""
+    """Outside of a checkout they are found in the package."""
     monkeypatch.setattr(checkout, "find_checkout", lambda: None)
     assert {"reordering", "fairness", "link-aggregation", "multipath", "fec"} <= set(shipped_studies())
     assert {"starter", "reordering", "fairness"} <= set(shipped_scenarios())

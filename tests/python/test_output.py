@@ -28,7 +28,7 @@ from anabranch.table_file import write_parts
 from .command import Call
 
 
-def test_it_appears_whole(tmp_path: Path) -> None:
+def test_a_directory_appears_complete(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "out"
     with whole_directory(target, "run") as aside:
         (aside / "a.txt").write_text("a")
@@ -37,7 +37,7 @@ def test_it_appears_whole(tmp_path: Path) -> None:
     assert [p.name for p in target.parent.iterdir()] == ["out"]
 
 
-def test_or_not_at_all(tmp_path: Path) -> None:
+def test_an_interrupted_directory_does_not_appear(tmp_path: Path) -> None:
     target = tmp_path / "out"
 
     def stopped_half_way() -> None:
@@ -50,7 +50,7 @@ def test_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ours_is_replaced(tmp_path: Path) -> None:
+def test_our_results_are_replaced(tmp_path: Path) -> None:
     target = tmp_path / "out"
     for name in ("a", "b"):
         with whole_directory(target, "run") as aside:
@@ -58,7 +58,7 @@ def test_ours_is_replaced(tmp_path: Path) -> None:
     assert sorted(p.name for p in target.iterdir()) == ["anabranch.json", "b"]
 
 
-def test_a_failed_second_time_leaves_the_first(tmp_path: Path) -> None:
+def test_a_failed_second_run_leaves_the_first(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with whole_directory(target, "run") as aside:
         (aside / "a").write_text("a")
@@ -67,14 +67,14 @@ def test_a_failed_second_time_leaves_the_first(tmp_path: Path) -> None:
     assert (target / "a").read_text() == "a"
 
 
-def test_somebody_elses_is_not_destroyed(tmp_path: Path) -> None:
+def test_a_foreign_directory_is_not_destroyed(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years")
     with pytest.raises(UserError, match="not empty and was not written by anabranch"):
         check_target(tmp_path, "run")
     assert (tmp_path / "thesis.tex").read_text() == "years"
 
 
-def test_nor_what_was_put_beside_ours(tmp_path: Path) -> None:
+def test_foreign_files_next_to_ours_are_not_destroyed(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with whole_directory(target, "run") as aside:
         (aside / "a").write_text("a")
@@ -83,7 +83,7 @@ def test_nor_what_was_put_beside_ours(tmp_path: Path) -> None:
         check_target(target, "run")
 
 
-def test_nor_results_of_another_command(tmp_path: Path) -> None:
+def test_results_of_another_command_are_not_destroyed(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with whole_directory(target, "study"):
         pass
@@ -92,19 +92,19 @@ def test_nor_results_of_another_command(tmp_path: Path) -> None:
         check_target(target, "run")
 
 
-def test_a_file_is_no_directory(tmp_path: Path) -> None:
+def test_a_file_is_not_a_directory(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     with pytest.raises(UserError, match=r"directory=.*f is a file; a directory was expected"):
         check_target(tmp_path / "f", "run")
 
 
-def test_write_whole_leaves_nothing_aside(tmp_path: Path) -> None:
+def test_write_whole_leaves_no_temporary_file(tmp_path: Path) -> None:
     write_whole(tmp_path / "p" / "x.json", b"1")
     assert [p.name for p in (tmp_path / "p").iterdir()] == ["x.json"]
     assert read_manifest(tmp_path) is None
 
 
-def test_a_symbolic_link_is_followed_and_stays(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_followed_and_remains(tmp_path: Path) -> None:
     (tmp_path / "disk" / "results").mkdir(parents=True)
     link = tmp_path / "out"
     link.symlink_to(tmp_path / "disk" / "results")
@@ -143,7 +143,7 @@ def test_a_foreign_tree_is_not_walked(tmp_path: Path, monkeypatch: pytest.Monkey
         check_target(Path("/"), "run")
 
 
-def test_what_lies_deep_among_ours_is_not_destroyed(tmp_path: Path) -> None:
+def test_foreign_files_deep_in_our_results_are_not_destroyed(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with whole_directory(target, "run") as aside:
         (aside / "figures").mkdir()
@@ -153,7 +153,7 @@ def test_what_lies_deep_among_ours_is_not_destroyed(tmp_path: Path) -> None:
         check_target(target, "run")
 
 
-def test_an_empty_name_is_no_directory(anabranch: Call, scenario_file: Path) -> None:
+def test_an_empty_name_is_not_a_directory(anabranch: Call, scenario_file: Path) -> None:
     for command in (("run", scenario_file), ("sweep", scenario_file), ("study", "fairness")):
         done = anabranch(*command, "--out", "")
         assert (done.status, done.out) == (2, "")
@@ -178,9 +178,10 @@ def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Pa
     what += ["--grid", "flow.main.cc=reno"] if command == "sweep" else []
     done = subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "anabranch", command, *what, "--out", str(tmp_path / "out")],
-        # No file grows beyond this, as on a disk that is full.
+        # Files cannot grow beyond this, as on a full disk.
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
-        # The interpreter would cut off compiled modules as well, and every later import of them would fail.
+        # Otherwise the interpreter would also truncate compiled modules, and every later import of
+        # them would fail.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
@@ -206,7 +207,7 @@ def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Pa
         b'{"kind": "run", "files": ["\\u0000"]}', b"\xff\xfe", b"\0" * 10, b"[" * 200_000, b'{"kind":' * 50_000,
     ],
 )  # fmt: skip
-def test_a_manifest_that_is_not_ours_protects_the_directory(tmp_path: Path, content: bytes) -> None:
+def test_a_foreign_manifest_protects_the_directory(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "anabranch.json").write_bytes(content)
     (tmp_path / "mine").write_text("mine")
     for kind in ("run", "sweep"):
@@ -215,13 +216,13 @@ def test_a_manifest_that_is_not_ours_protects_the_directory(tmp_path: Path, cont
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-def test_a_manifest_that_never_ends_is_not_read(tmp_path: Path) -> None:
+def test_an_endless_manifest_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "anabranch.json")
     with pytest.raises(UserError, match="was not written by anabranch"):
         check_target(tmp_path, "run")
 
 
-def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be the name of a directory"):
         check_target(tmp_path / "a\0b", "run")
 
@@ -240,7 +241,7 @@ def test_results_are_replaced_with_or_without_an_exchange(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_the_target_is_there_at_every_moment(tmp_path: Path) -> None:
+def test_the_target_exists_at_every_moment(tmp_path: Path) -> None:
     if not sys.platform.startswith("linux"):
         pytest.skip("there is no exchange")
     target = tmp_path / "out"
@@ -266,7 +267,7 @@ def test_the_target_is_there_at_every_moment(tmp_path: Path) -> None:
     assert not gone.is_set()
 
 
-def test_what_was_put_there_during_the_run_is_not_destroyed(tmp_path: Path) -> None:
+def test_files_added_during_the_run_are_not_destroyed(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with whole_directory(target, "run") as aside:
         (aside / "a").write_text("a")
@@ -277,7 +278,7 @@ def test_what_was_put_there_during_the_run_is_not_destroyed(tmp_path: Path) -> N
 
 
 def write_twice(target: Path) -> None:
-    """Results of two runs, each with a file of its own, in one directory after the other."""
+    """Write results of two runs, each with a separate file, into one directory in turn."""
     for name in ("a", "b"):
         with whole_directory(target, "run") as aside:
             (aside / name).write_text(name)
@@ -288,11 +289,11 @@ def write_twice(target: Path) -> None:
 
 
 LEFT = ["anabranch.json", "b", "figures", "only-b"]
-"""What the second run leaves."""
+"""Files after the second run."""
 
 
 def system(*command: object) -> bool:
-    """Run a command of the system, and whether it worked."""
+    """Run a command of the system; return whether it succeeded."""
     if shutil.which(str(command[0])) is None:
         return False
     done = subprocess.run(list(map(str, command)), capture_output=True, check=False)  # noqa: S603 - a test's
@@ -301,7 +302,7 @@ def system(*command: object) -> bool:
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own."""
+    """A new file system."""
     point = tmp_path / "a volume"
     point.mkdir()
     if not system("mount", "-t", "tmpfs", "none", point):
@@ -325,7 +326,7 @@ def test_a_bound_directory_is_written_into(tmp_path: Path, mount: Path) -> None:
     (mount / "other").mkdir()
     assert system("mount", "--bind", mount / "one", mount / "other")
     try:
-        # Of the same file system as its parent: only the table of mounts tells.
+        # It is on the same file system as its parent: only the table of mounts shows the mount.
         assert not os.path.ismount(mount / "other")
         write_twice(mount / "other")
         assert sorted(path.name for path in (mount / "one").iterdir()) == LEFT
@@ -334,7 +335,7 @@ def test_a_bound_directory_is_written_into(tmp_path: Path, mount: Path) -> None:
         assert system("umount", mount / "other")
 
 
-def test_what_a_file_system_makes_at_its_root_is_not_in_the_way(mount: Path) -> None:
+def test_files_at_the_root_of_a_file_system_do_not_conflict(mount: Path) -> None:
     (mount / "lost+found").mkdir()
     write_twice(mount)
     assert sorted(path.name for path in mount.iterdir()) == sorted([*LEFT, "lost+found"])
@@ -346,7 +347,7 @@ def test_a_run_into_a_mount_point(anabranch: Call, mount: Path, scenario_file: P
     assert {"anabranch.json", "summary.json", "figures"} <= {path.name for path in mount.iterdir()}
 
 
-def test_the_working_directory_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_working_directory_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     out.mkdir()
     monkeypatch.chdir(out)
@@ -356,7 +357,7 @@ def test_the_working_directory_stays(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_the_working_directory_of_another_process_stays(tmp_path: Path) -> None:
+def test_the_working_directory_of_another_process_remains(tmp_path: Path) -> None:
     if not sys.platform.startswith("linux"):
         pytest.skip("reads /proc")
     out = tmp_path / "out"
@@ -368,7 +369,7 @@ def test_the_working_directory_of_another_process_stays(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == LEFT
 
 
-def test_what_is_moved_in_and_cut_short_is_not_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_move_is_not_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     out.mkdir()
     monkeypatch.chdir(out)
@@ -389,7 +390,7 @@ def test_what_is_moved_in_and_cut_short_is_not_complete(tmp_path: Path, monkeypa
     manifest = read_manifest(out)
     assert manifest is not None
     assert not manifest.is_complete
-    # The next run replaces all of it.
+    # The next run replaces the whole content.
     write_twice(out)
     assert sorted(path.name for path in out.iterdir()) == LEFT
     manifest = read_manifest(out)
@@ -397,7 +398,7 @@ def test_what_is_moved_in_and_cut_short_is_not_complete(tmp_path: Path, monkeypa
     assert manifest.is_complete
 
 
-def test_a_signal_waits_until_all_is_moved_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_waits_until_all_files_are_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     out.mkdir()
     monkeypatch.chdir(out)
@@ -419,7 +420,7 @@ def test_a_signal_waits_until_all_is_moved_in(tmp_path: Path, monkeypatch: pytes
     assert sorted(path.name for path in out.iterdir()) == ["a", "anabranch.json", "figures", "only-a"]
 
 
-def test_what_another_process_writes_now_is_not_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_files_of_another_process_do_not_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with whole_directory(tmp_path, "run") as aside:
         assert aside.parent == tmp_path
@@ -440,14 +441,14 @@ def test_parts_become_row_groups_of_one_table(tmp_path: Path) -> None:
         assert pl.read_parquet(tmp_path / "t.parquet").equals(table)
 
 
-def test_parts_on_a_full_disk_are_an_error_of_the_system(tmp_path: Path) -> None:
+def test_parts_on_a_full_disk_are_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").symlink_to("/dev/full")
     parts = pl.DataFrame({"a": range(300_000)}).iter_slices(100_000)
     with pytest.raises(OSError, match="No space left on device"):
         write_parts(tmp_path, "t", iter(parts), 100_000)
 
 
-def test_an_interrupt_between_parts_stays_one(tmp_path: Path) -> None:
+def test_an_interrupt_between_parts_remains_an_interrupt(tmp_path: Path) -> None:
     def parts() -> Iterator[pl.DataFrame]:
         yield pl.DataFrame({"a": range(10)})
         raise KeyboardInterrupt

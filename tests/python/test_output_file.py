@@ -1,6 +1,6 @@
-"""Every option that names an output, with every kind of file that may be there.
+"""Every option that names an output, with every kind of existing file.
 
-Never a device of /dev: nodes are made in a temporary directory, which the tests may lose.
+Devices of /dev are never used: nodes are made in a temporary directory, which the tests may lose.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FOREIGN = b"years of work\n"
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files that the commands read."""
+    """Input files of the commands."""
 
     scenario: Path
     capture: Path
@@ -58,7 +58,7 @@ FILES: dict[tuple[str, str], tuple[Callable[[Inputs, Path], list[object]], str]]
     ("diagnose", "--annotate"): (lambda given, out: ["diagnose", given.capture, "--annotate", out], "out.pcapng"),
     ("convert", "--out"): (lambda given, out: ["convert", given.script, "--out", out], "out.toml"),
 }
-"""Options that name a file: the command, and a name that it takes."""
+"""Options that name a file: the command, and a suitable name."""
 
 DIRECTORIES: dict[tuple[str, str], Callable[[Inputs, Path], list[object]]] = {
     ("demo", "--out"): lambda _, out: ["demo", "--out", out],
@@ -103,7 +103,7 @@ def names_a_file(one: Any) -> bool:
     return "path" in kind.lower() or any(word in words for word in ("FILE", "DIR"))
 
 
-def test_every_option_that_names_a_file_is_tried() -> None:
+def test_every_option_that_names_a_file_is_covered() -> None:
     found = {
         (name, one.opts[0] if one.param_type_name == "option" else one.metavar)
         for name, one in parameters(typer.main.get_command(app))
@@ -124,7 +124,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
 
 
 def device(path: Path) -> Path:
-    """A node of our own that is a copy of the null device."""
+    """A new node that is a copy of the null device."""
     try:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
         with path.open("wb") as opened:
@@ -135,7 +135,7 @@ def device(path: Path) -> Path:
 
 
 def sight(path: Path) -> tuple[object, ...]:
-    """The parts of a file that must stay."""
+    """The properties of a file that must not change."""
     found = path.lstat()
     content = path.read_bytes() if stat.S_ISREG(found.st_mode) else b""
     link = os.readlink(path) if path.is_symlink() else ""
@@ -169,7 +169,7 @@ def umask() -> int:
     return mask
 
 
-def test_a_foreign_file_is_left_unless_it_is_forced(write: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_foreign_file_is_unchanged_unless_forced(write: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / write.name  # type: ignore[attr-defined]
     path.write_bytes(FOREIGN)
     path.chmod(0o640)
@@ -187,7 +187,7 @@ def test_a_foreign_file_is_left_unless_it_is_forced(write: Callable[..., Any], t
     assert sorted(os.listdir(tmp_path)) == sorted([path.name, "hard"])
 
 
-def test_a_file_of_ours_is_replaced(write: Callable[..., Any], tmp_path: Path) -> None:
+def test_our_file_is_replaced(write: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / write.name  # type: ignore[attr-defined]
     path.touch()
     assert write(path).status == 0
@@ -197,7 +197,7 @@ def test_a_file_of_ours_is_replaced(write: Callable[..., Any], tmp_path: Path) -
     assert path.read_bytes() == first
 
 
-def test_a_link_is_followed_and_stays(write: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_link_is_followed_and_remains(write: Callable[..., Any], tmp_path: Path) -> None:
     path, there = tmp_path / write.name, tmp_path / "there"  # type: ignore[attr-defined]
     there.mkdir()
     path.symlink_to("there/again")
@@ -214,7 +214,7 @@ def test_a_link_is_followed_and_stays(write: Callable[..., Any], tmp_path: Path)
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["plain", "forced"])
 @pytest.mark.parametrize("is_linked", [False, True], ids=["itself", "link"])
-def test_a_device_is_written_and_stays(
+def test_a_device_is_written_and_remains(
     write: Callable[..., Any], tmp_path: Path, force: list[str], is_linked: bool
 ) -> None:
     node = device(tmp_path / ("node" if is_linked else write.name))  # type: ignore[attr-defined]
@@ -229,7 +229,7 @@ def test_a_device_is_written_and_stays(
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["plain", "forced"])
-def test_a_pipe_is_written_and_stays(write: Callable[..., Any], tmp_path: Path, force: list[str]) -> None:
+def test_a_pipe_is_written_and_remains(write: Callable[..., Any], tmp_path: Path, force: list[str]) -> None:
     path = tmp_path / write.name  # type: ignore[attr-defined]
     os.mkfifo(path)
     read: list[bytes] = []
@@ -273,7 +273,7 @@ def test_directories_sockets_and_missing_folders_are_refused(
 def test_a_block_device_holds_foreign_content(write: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / write.name  # type: ignore[attr-defined]
     try:
-        # No driver has this number: what opened it would fail.
+        # No driver has this number: opening the node would fail.
         os.mknod(path, stat.S_IFBLK | 0o666, os.makedev(240, 255))
     except PermissionError:
         pytest.skip("this user has no device nodes")
@@ -287,7 +287,7 @@ def test_a_block_device_holds_foreign_content(write: Callable[..., Any], tmp_pat
 @pytest.mark.parametrize(("command", "option"), [place for place in FILES if place[0] != "sweep"])
 @pytest.mark.parametrize("redirect", ["> {file}", ">> {file}", "| cat > {file}"])
 def test_standard_output_by_its_name(given: Inputs, tmp_path: Path, command: str, option: str, redirect: str) -> None:
-    """A sweep is left out: its tables are on standard output."""
+    """A sweep is left out, because its tables are on standard output."""
     make, name = FILES[command, option]
     out, plain = tmp_path / "out", tmp_path / name
     out.write_bytes(FOREIGN if ">>" in redirect else b"")
@@ -310,7 +310,7 @@ def test_standard_output_by_its_name(given: Inputs, tmp_path: Path, command: str
 
 @pytest.mark.parametrize(("command", "option"), DIRECTORIES)
 @pytest.mark.parametrize("kind", ["device", "pipe", "socket", "file", "dangling link", "link to a device"])
-def test_a_directory_takes_no_other_place(
+def test_an_output_directory_replaces_nothing_else(
     anabranch: Call, given: Inputs, tmp_path: Path, command: str, option: str, kind: str
 ) -> None:
     path = tmp_path / "out"
@@ -350,7 +350,7 @@ SWAPS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("kind", SWAPS)
 @pytest.mark.parametrize("before", ["absent", "ours"])
 @pytest.mark.parametrize("moment", ["before", "within"])
-def test_a_target_that_changes_meanwhile_is_left(
+def test_a_target_that_changes_during_the_run_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, before: str, moment: str
 ) -> None:
     path = tmp_path / "x"
@@ -365,7 +365,7 @@ def test_a_target_that_changes_meanwhile_is_left(
     if moment == "before":
         swap()
     else:
-        # In the last step: after the second look at what is there.
+        # In the last step: after the second check of the target.
         for name in ("exchange", "rename_new"):
             monkeypatch.setattr(_engine, name, once(swap, getattr(_engine, name)))
     with pytest.raises(UserError, match=r"left as it is|cannot be written"):
@@ -390,7 +390,7 @@ def once(first: Callable[[], None], function: Callable[..., bool]) -> Callable[.
 
 
 @pytest.mark.parametrize("kind", ["foreign", "link", "directory"])
-def test_a_stream_that_has_gone_is_not_written(tmp_path: Path, kind: str) -> None:
+def test_a_replaced_device_is_not_written(tmp_path: Path, kind: str) -> None:
     path = device(tmp_path / "x")
     file = target(path)
     path.unlink()
@@ -400,7 +400,9 @@ def test_a_stream_that_has_gone_is_not_written(tmp_path: Path, kind: str) -> Non
     assert kind != "foreign" or path.read_bytes() == FOREIGN
 
 
-def test_a_file_system_without_exchange_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_atomic_exchange_the_target_is_checked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_engine, "exchange", lambda *_: False)
     monkeypatch.setattr(_engine, "rename_new", lambda *_: False)
     path = tmp_path / "x"
@@ -415,7 +417,7 @@ def test_a_file_system_without_exchange_is_looked_at_again(tmp_path: Path, monke
     assert path.is_fifo()
 
 
-def test_a_full_disk_leaves_the_earlier_content(tmp_path: Path) -> None:
+def test_a_full_disk_preserves_the_earlier_content(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"ours")
     file = target(path)
@@ -431,7 +433,7 @@ def test_a_full_disk_leaves_the_earlier_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("command", "option"), FILES)
-def test_a_file_that_may_not_grow_leaves_the_earlier_content(
+def test_a_file_size_limit_preserves_the_earlier_content(
     given: Inputs, tmp_path: Path, command: str, option: str
 ) -> None:
     make, name = FILES[command, option]
@@ -450,7 +452,7 @@ def test_a_file_that_may_not_grow_leaves_the_earlier_content(
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_an_interrupted_write_leaves_the_earlier_content(tmp_path: Path) -> None:
+def test_an_interrupted_write_preserves_the_earlier_content(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"ours")
 
@@ -464,7 +466,7 @@ def test_an_interrupted_write_leaves_the_earlier_content(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == ["x"]
 
 
-def test_owner_mode_and_attributes_stay(tmp_path: Path) -> None:
+def test_owner_mode_and_attributes_are_preserved(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"ours")
     path.chmod(0o606)
@@ -496,7 +498,7 @@ def test_a_link_of_another_user_in_a_shared_directory_is_not_followed(tmp_path: 
     assert not (tmp_path / "victim").exists()
 
 
-def test_a_descriptor_is_written_where_it_is(tmp_path: Path) -> None:
+def test_a_descriptor_is_written_in_place(tmp_path: Path) -> None:
     with (tmp_path / "x").open("wb") as opened:
         opened.write(b"before, ")
         opened.flush()
@@ -528,7 +530,7 @@ def test_files_inside_results_are_regular(tmp_path: Path, kind: str) -> None:
     assert sight(tmp_path / "x") == before
 
 
-def test_a_sweep_leaves_foreign_files_with_its_names(anabranch: Call, given: Inputs, tmp_path: Path) -> None:
+def test_a_sweep_preserves_foreign_files_with_its_names(anabranch: Call, given: Inputs, tmp_path: Path) -> None:
     sweep = ["sweep", given.scenario, "--grid", "flow.main.cc=reno", "--out", tmp_path / "out"]
     assert anabranch(*sweep).status == 0
     assert anabranch(*sweep).status == 0
@@ -554,7 +556,7 @@ def test_results_with_foreign_nodes_are_not_replaced(anabranch: Call, given: Inp
         assert sight(report) == before
 
 
-def test_files_beside_the_output_are_not_put_beside_a_pipe(anabranch: Call, given: Inputs, tmp_path: Path) -> None:
+def test_additional_files_are_not_put_beside_a_device(anabranch: Call, given: Inputs, tmp_path: Path) -> None:
     folder = tmp_path / "devices"
     folder.mkdir()
     node = device(folder / "node")

@@ -1,4 +1,4 @@
-"""Temporary files of dead processes go away, and those of living ones stay."""
+"""Temporary files of dead processes are removed, and files of running processes remain."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def left_by_a_dead_process(directory: Path) -> Path:
     return Path(done.stdout.strip())
 
 
-def test_the_next_command_removes_what_a_dead_process_left(tmp_path: Path) -> None:
+def test_the_next_command_removes_files_of_a_dead_process(tmp_path: Path) -> None:
     left = left_by_a_dead_process(tmp_path)
     assert (left / "half").exists()
-    # Of another target in the same directory: the place counts, not the name.
+    # The command has another target in the same directory: the directory matters, not the name.
     check_target(tmp_path / "other", "run")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_living_process_makes_stays(tmp_path: Path) -> None:
+def test_files_of_a_running_process_remain(tmp_path: Path) -> None:
     with whole_directory(tmp_path / "out", "run") as aside:
         owner.remove_dead.cache_clear()
         owner.remove_dead(tmp_path)
         assert aside.is_dir()
 
 
-def test_only_our_names_and_only_dead_processes_of_this_machine_count(tmp_path: Path) -> None:
+def test_only_our_names_of_dead_local_processes_are_removed(tmp_path: Path) -> None:
     left = left_by_a_dead_process(tmp_path)
     process, start, place, rest = left.name.removeprefix(f".{owner.PREFIX}").split("-", 3)
     own = os.stat(f"/proc/{os.getpid()}/stat")
     assert own
     kept = [
-        f".{owner.PREFIX}{process}-{start}-{place}x-{rest}",  # not our form
+        f".{owner.PREFIX}{process}-{start}-{place}x-{rest}",  # not our format
         f".{owner.PREFIX}{process}-{start}-0123456789abcdef-{rest}",  # another container's
         f"{process}-{start}-{place}-{rest}",
         ".anabranch-notes",
@@ -69,7 +69,7 @@ def test_only_our_names_and_only_dead_processes_of_this_machine_count(tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
 
 
-def test_a_number_that_is_used_again_is_another_process(tmp_path: Path) -> None:
+def test_a_reused_process_number_is_another_process(tmp_path: Path) -> None:
     left = left_by_a_dead_process(tmp_path)
     _, _, place, rest = left.name.removeprefix(f".{owner.PREFIX}").split("-", 3)
     again = tmp_path / f".{owner.PREFIX}{os.getpid()}-1-{place}-{rest}"
@@ -79,7 +79,7 @@ def test_a_number_that_is_used_again_is_another_process(tmp_path: Path) -> None:
     assert not again.exists()
 
 
-def test_what_nobody_can_judge_is_left_for_a_week(tmp_path: Path) -> None:
+def test_files_of_unknown_machines_remain_for_a_week(tmp_path: Path) -> None:
     foreign = tmp_path / f".{owner.PREFIX}1-1-0123456789abcdef-0.part"
     foreign.mkdir()
     owner.remove_dead.cache_clear()

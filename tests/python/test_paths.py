@@ -1,4 +1,4 @@
-"""Ready paths and traces: what the command line says of them, what runs do with them, and where they come from."""
+"""Ready paths and traces: descriptions on the command line, runs, and sources."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_path_has_a_figure_on_its_page() -> None:
         assert f"<!-- figure: path-{name} -->" in page
 
 
-def test_the_traces_are_what_the_generator_writes() -> None:
+def test_the_traces_match_the_generator() -> None:
     traces = generator()
     for name in traces.TRACES:
         assert (FOLDER / name).read_text("utf-8") == traces.text(name), name
@@ -85,12 +85,12 @@ def test_the_traces_are_what_the_generator_writes() -> None:
         ("starlink-up.csv", 1, statistics.median, 12.0),
         # Half of the quartiles of the round trip.
         ("starlink-down.csv", 2, lambda values: statistics.quantiles(values, n=4)[1], 25.0),
-        # Half of what the radio's access leaves of a round trip of 70 ms.
+        # Half of a round trip of 70 ms without the radio's access.
         ("lte-drive-down.csv", 2, statistics.median, (70.0 - 7.5 - 17.0 - 2 * 8.0 / 9.0) / 2),
     ],
 )
-def test_a_trace_has_the_figures_of_its_source(name: str, at: int, of: Any, expected: float) -> None:
-    # Five minutes of 15 s each are 20 draws.
+def test_a_trace_has_the_published_figures(name: str, at: int, of: Any, expected: float) -> None:
+    # Five minutes with intervals of 15 s are 20 draws.
     assert of(column(name, at)) == pytest.approx(expected, rel=0.15 if at == 2 else 0.03)
 
 
@@ -109,17 +109,17 @@ def round_trips(name: str, seed: int, duration_s: int = 120) -> list[float]:
 
 
 @pytest.mark.parametrize(("name", "median"), [("cable", 26.0), ("lte-drive", 70.0), ("adsl", 43.0)])
-def test_a_path_has_the_round_trip_of_its_source(name: str, median: float) -> None:
+def test_a_path_has_the_published_round_trip(name: str, median: float) -> None:
     for seed in (1, 2, 3):
         assert statistics.median(round_trips(name, seed)) == pytest.approx(median, rel=0.1)
 
 
-def test_starlink_has_the_round_trip_of_its_source() -> None:
+def test_starlink_has_the_published_round_trip() -> None:
     """Michel et al. 2022: 50 ms. Five minutes are 20 draws of a delay, as for the trace itself."""
     assert statistics.median(round_trips("starlink", 1, 300)) == pytest.approx(50.0, rel=0.15)
 
 
-def test_wifi_takes_20_ms_at_the_median_and_100_ms_for_a_tenth() -> None:
+def test_wifi_has_the_published_quantiles() -> None:
     """Pei et al. 2016: more than half above 20 ms, a tenth above 100 ms."""
     times = [time for seed in range(1, 6) for time in round_trips("wifi", seed)]
     assert statistics.median(times) > 20
@@ -134,7 +134,8 @@ def test_a_handover_of_starlink_is_a_spike_every_15_s() -> None:
     gaps = [(row[0], after[0] - row[0]) for row, after in pairwise(rows) if row[1] == 0]
     assert [start for start, _ in gaps] == [15.0 * k for k in range(1, 20)]
     assert all(0.03 <= length <= 0.05 for _, length in gaps)
-    # Both directions have the delays of one course; round trips a second apart within one interval.
+    # Both directions share one sequence of delays; round trips are compared a second apart, within
+    # one interval.
     delays = {round(row[0], 1): row[2] for row in rows if row[1] > 0}
     steps = [
         abs(delays[at + 1.0] - delays[at]) * 2
@@ -144,7 +145,7 @@ def test_a_handover_of_starlink_is_a_spike_every_15_s() -> None:
     assert statistics.fmean(steps) == pytest.approx(6.7, rel=0.25)
 
 
-def test_a_value_of_the_link_holds_over_the_path() -> None:
+def test_a_value_of_the_link_overrides_the_path() -> None:
     text = f'duration = "1 s"\n[link.wan]\npath = "geo"\nbetween = ["A", "B"]\ndelay = "5 ms"\n{FLOW}'
     summary: Any = Scenario.from_text(text).run().summary
     wan = summary["resolved_scenario"]["link"]["wan"]
@@ -155,14 +156,14 @@ def test_a_value_of_the_link_holds_over_the_path() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PATHS))
-def test_a_flow_uses_what_a_path_has(name: str) -> None:
+def test_a_flow_uses_the_properties_of_a_path(name: str) -> None:
     text = f'duration = "5 s"\n[link.wan]\npath = "{name}"\nbetween = ["A", "B"]\n{FLOW}'
     summary: Any = Scenario.from_text(text).run().summary
     assert summary["flows"]["main"]["goodput_mbit_s"] > 1
     assert summary["links"]["wan"]["forward"]["utilization"] > 0.1
 
 
-def test_a_file_cannot_stand_in_for_a_path(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_cannot_replace_a_path(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.toml").write_text('[link]\nrate = "1 Mbit/s"\n', "utf-8")
     Path("geo.toml").write_text('[link]\nrate = "1 Mbit/s"\n', "utf-8")
@@ -187,7 +188,7 @@ def test_a_wrong_line_of_a_trace_is_shown(anabranch: Call, tmp_path: Path, monke
     assert not Path("out").exists()
 
 
-def test_a_sweep_takes_an_empty_list(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_accepts_an_empty_list(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = f'duration = "1 s"\n[link.wan]\nrate = "8 Mbit/s"\ndelay = "5 ms"\nbetween = ["A", "B"]\n{FLOW}'
     Path("s.toml").write_text(text, "utf-8")
@@ -218,7 +219,7 @@ def test_the_guide_s_commands_run(anabranch: Call, tmp_path: Path, monkeypatch: 
     for command in commands:
         if "live" not in command:
             assert anabranch(*command[1:]).status == 0, command
-    # The trace and the changes of the page, over its scenario.
+    # The trace and the changes on the page, applied to its scenario.
     changes = next(content for language, title, content in fences if language == "toml" and not title)
     text = Path("wan.toml").read_text("utf-8") + changes
     text = text.replace(
@@ -241,7 +242,7 @@ def test_the_guide_s_commands_run(anabranch: Call, tmp_path: Path, monkeypatch: 
         ("cable", "mahimahi", "without the access to the medium"),
     ],
 )
-def test_a_conversion_says_what_the_other_format_lacks(
+def test_a_conversion_names_unsupported_features(
     anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, target: str, remark: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -267,7 +268,7 @@ def test_opportunities_have_the_mean_rate_of_their_table() -> None:
 
 
 @pytest.mark.parametrize(("cc", "start"), [("cubic", "0 s"), ("bbr", "6 s")])
-def test_lte_beside_vdsl_costs_no_throughput(cc: str, start: str) -> None:
+def test_lte_in_addition_to_vdsl_costs_no_throughput(cc: str, start: str) -> None:
     text = (ROOT / "scenarios/paths/two-wan-office.toml").read_text("utf-8")
     document: dict[str, Any] = toml_text.parse(text, "two-wan-office.toml")
     del document["at"], document["gateway"]["office"]["policies"]
@@ -282,5 +283,6 @@ def test_lte_beside_vdsl_costs_no_throughput(cc: str, start: str) -> None:
     both = goodput()
     del document["link"]["lte"]
     document["gateway"]["office"]["routes"] = ["dsl"]
-    # The bound of the gateway's design page. BBR that begins at 6 s keeps to VDSL's rate, and never learns of LTE's.
+    # The bound of the gateway's design page. BBR that begins at 6 s keeps VDSL's rate, and never
+    # probes LTE's.
     assert both >= 0.97 * goodput()

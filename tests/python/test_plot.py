@@ -1,4 +1,4 @@
-"""Charts of sweeps, comparisons and studies: what is to the right, in colour and in panels."""
+"""Charts of sweeps, comparisons and studies: the x axis, colours and panels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def swept() -> SweepResult:
 
 
 def lines(axes: Axes) -> list[Any]:
-    """The lines with points, without those of a legend or of intervals."""
+    """The lines with points, without lines of legends and intervals."""
     return [
         line for line in axes.get_lines() if len(np.asarray(line.get_xdata())) and str(line.get_marker()) not in "|_"
     ]
@@ -52,7 +52,7 @@ def legend(owner: Any) -> list[str]:
     return [found.get_title().get_text(), *(text.get_text() for text in found.get_texts())]
 
 
-def test_quantities_are_drawn_by_their_size(swept: SweepResult) -> None:
+def test_quantities_are_placed_by_their_value(swept: SweepResult) -> None:
     axes = swept.plot(x="rate", y="goodput", color="cc")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("link.a.rate (Mbit/s)", "goodput (Mbit/s), flow main")
     assert axes.get_xscale() == "log"
@@ -86,26 +86,26 @@ def test_each_value_of_col_has_a_panel_with_common_scales(swept: SweepResult) ->
     assert list(lines(one)[0].get_ydata()) != list(lines(other)[0].get_ydata())
 
 
-def test_names_to_the_right_are_not_joined(swept: SweepResult) -> None:
+def test_names_on_the_x_axis_are_not_joined(swept: SweepResult) -> None:
     axes = swept.plot(x="cc", y="goodput", color="rate")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["reno", "cubic"]
     assert {line.get_linestyle() for line in lines(axes)} == {"None"}
 
 
-def test_a_value_without_a_size_leaves_the_values_in_their_order() -> None:
+def test_a_value_without_a_quantity_keeps_the_given_order() -> None:
     swept = BASE.sweep({"link.a.rate": ["5 Mbit/s", "unlimited", "1 Mbit/s"]})
     axes = swept.plot("goodput")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["5 Mbit/s", "unlimited", "1 Mbit/s"]
     assert len(lines(axes)[0].get_xdata()) == 3
 
 
-def test_a_measure_of_several_links_may_differ_in_colour(swept: SweepResult) -> None:
+def test_colour_may_separate_a_measure_of_several_links(swept: SweepResult) -> None:
     axes = swept.plot("utilization", x="rate", color="link")
     assert axes.get_ylabel() == "utilization (%)"
     assert {name.partition(",")[0] for name in legend(axes)[1:]} == {"a forward", "a reverse"}
 
 
-def test_axes_that_are_given_are_drawn_into(swept: SweepResult) -> None:
+def test_given_axes_are_used(swept: SweepResult) -> None:
     given = pyplot.subplots()[1]
     assert swept.plot("goodput", ax=given) is given
     assert legend(swept.plot("goodput", hue="cc", ax=given)) == legend(swept.plot("goodput", color="cc", ax=given))
@@ -124,7 +124,7 @@ def test_axes_that_are_given_are_drawn_into(swept: SweepResult) -> None:
         ({"y": "goodput", "col": "cc", "ax": object()}, "ax is one panel, and col makes several"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(swept: SweepResult, options: dict[str, Any], message: str) -> None:
+def test_impossible_charts_are_refused(swept: SweepResult, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as refused:
         swept.plot(**options)
     assert message in str(refused.value)
@@ -144,7 +144,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int | None],
     return lambda repeat: compare(read_inputs(files, repeat=repeat) if repeat else read_inputs(sweeps))
 
 
-def test_sweeps_side_by_side_have_a_line_each(compared: Callable[[int | None], Comparison]) -> None:
+def test_compared_sweeps_have_a_line_each(compared: Callable[[int | None], Comparison]) -> None:
     axes = compared(None).plot("goodput")
     assert axes.get_xlabel() == "link.a.rate (Mbit/s)"
     assert legend(axes) == ["input", "reno", "cubic"]
@@ -156,7 +156,7 @@ def test_sweeps_side_by_side_have_a_line_each(compared: Callable[[int | None], C
         compared(None).plot("utilization")
 
 
-def test_repeated_runs_stand_beside_each_other(compared: Callable[[int | None], Comparison]) -> None:
+def test_repeated_runs_are_side_by_side(compared: Callable[[int | None], Comparison]) -> None:
     axes = compared(3).plot("goodput")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["reno", "cubic"]
     assert len(lines(axes)[0].get_xdata()) == 2
@@ -218,10 +218,10 @@ def test_a_study_draws_a_quantity_with_a_line_for_each_variant(study: StudyResul
         study.plot("goodput", color="varient")
 
 
-def test_the_example_draws_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_draws_its_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example = (Path(__file__).parents[2] / "examples" / "plot.py").read_text("utf-8")
     monkeypatch.chdir(tmp_path)
-    # The same on a grid that takes no time.
+    # The same on a smaller grid, to save time.
     exec(compile(example.replace('"10 s"', '"1 s"').replace("repeat=5", "repeat=2"), "plot.py", "exec"), {})  # noqa: S102
     assert (tmp_path / "goodput.png").read_bytes().startswith(b"\x89PNG")
     (figure,) = map(pyplot.figure, pyplot.get_fignums())

@@ -1,4 +1,4 @@
-"""A point of a sweep is used again only where all that it depends on is the same."""
+"""A point of a sweep is reused only if all its inputs are the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ stack = "rfc"
 
 
 class Made:
-    """Sweeps of a scenario into one directory: how many runs each made, and what it remarked."""
+    """Sweeps of a scenario into one directory: the number of runs, and the remarks."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.file = directory / "s.toml"
@@ -54,7 +54,7 @@ class Made:
         return self.runs
 
     def segment(self) -> Path:
-        """The only one."""
+        """The only segment."""
         (path,) = (self.out / "points").iterdir()
         return path
 
@@ -67,7 +67,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     return made
 
 
-def test_a_changed_file_makes_its_points_again(made: Made) -> None:
+def test_a_changed_file_repeats_its_points(made: Made) -> None:
     before = made.result.frame["digest"].to_list()
     made.loss.write_text("3\n4\n5\n")
     assert made.again() == 2
@@ -76,12 +76,12 @@ def test_a_changed_file_makes_its_points_again(made: Made) -> None:
     assert all("another content of loss.txt" in remark for remark in made.remarks)
     assert made.again() == 0
     made.loss.write_text("3\n")
-    # The points of each content are kept.
+    # The points of each content are stored.
     assert made.again() == 0
     assert made.result.frame["digest"].to_list() == before
 
 
-def test_another_build_of_the_engine_makes_all_points_again(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_build_of_the_engine_repeats_all_points(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(points, "fingerprint", lambda: "another")
     assert made.again() == 2
 
@@ -101,14 +101,14 @@ def test_another_build_of_the_engine_makes_all_points_again(made: Made, monkeypa
         (lambda _: b"[" * 100_000, 2, "is damaged at byte 0"),
         (lambda raw: raw.replace(b"points 2", b"points 9"), 2, "is damaged at byte 0"),
         (lambda raw: flipped(raw, len(segments.MAGIC)), 2, "is damaged at byte 19"),
-        # As a block that was half written: it says that it goes on.
+        # The block's size points beyond the end of the file, as if its write had been interrupted.
         (lambda raw: flipped(raw, len(segments.MAGIC) + 4), 2, ""),
         (lambda raw: flipped(raw, len(segments.MAGIC) + 20), 2, "is damaged at byte 19"),
         (lambda raw: flipped(raw, len(raw) - 3), 2, "is damaged at byte 19"),
         (lambda raw: raw[: len(segments.MAGIC)] + b"noise" + raw[len(segments.MAGIC) :], 0, "is damaged at byte 19"),
     ],
 )
-def test_what_is_damaged_is_made_again(made: Made, spoil: Callable[[bytes], bytes], made_again: int, says: str) -> None:
+def test_damaged_points_are_repeated(made: Made, spoil: Callable[[bytes], bytes], made_again: int, says: str) -> None:
     segment = made.segment()
     before = made.result.frame
     segment.write_bytes(spoil(segment.read_bytes()))
@@ -121,7 +121,7 @@ def flipped(raw: bytes, at: int) -> bytes:
     return raw[:at] + bytes([raw[at] ^ 0x40]) + raw[at + 1 :]
 
 
-def test_points_of_two_directories_are_put_together_by_copying(made: Made, tmp_path: Path) -> None:
+def test_points_of_two_directories_are_merged_by_copying(made: Made, tmp_path: Path) -> None:
     other = tmp_path / "other"
     Scenario.from_file(made.file).set("seed", 9).sweep(out=other)
     for segment in (other / "points").iterdir():
@@ -131,13 +131,13 @@ def test_points_of_two_directories_are_put_together_by_copying(made: Made, tmp_p
     assert made.runs == 0
 
 
-def test_what_is_no_file_is_passed_over(made: Made) -> None:
+def test_a_directory_among_the_points_is_ignored(made: Made) -> None:
     (made.out / "points" / f"{build_name()}-{'0' * 16}.points").mkdir()
     assert made.again() == 0
     assert "is damaged at byte 0" in made.remarks[0]
 
 
-def test_points_move_with_the_scenario(made: Made, tmp_path: Path) -> None:
+def test_points_can_be_moved_with_the_scenario(made: Made, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     moved.mkdir()
     for path in (made.file, made.loss, made.out):
@@ -148,7 +148,7 @@ def test_points_move_with_the_scenario(made: Made, tmp_path: Path) -> None:
     assert made.again() == 2
 
 
-def test_of_many_points_the_first_are_named(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remarks_on_many_points_are_shortened(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(points, "MOST_REMARKS", 1)
     made.loss.write_text("9\n")
     assert made.again() == 2
@@ -156,7 +156,7 @@ def test_of_many_points_the_first_are_named(made: Made, monkeypatch: pytest.Monk
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="controls are compiled")
-def test_what_a_control_includes_counts(tmp_path: Path) -> None:
+def test_included_files_of_a_control_are_inputs(tmp_path: Path) -> None:
     shipped = Path(__file__).parents[2] / "bpf" / "cc" / "reno.bpf.c"
     (tmp_path / "c.bpf.c").write_text(f'#include "own.h"\n{shipped.read_text()}')
     (tmp_path / "own.h").write_text('#  include "deep/more.h"\n')
@@ -197,7 +197,7 @@ def test_what_a_control_includes_counts(tmp_path: Path) -> None:
         b'{"depends": {"": "x"}, "summary": {"flows": {}}}',
     ],
 )
-def test_a_point_that_means_nothing_is_made_again(made: Made, line: bytes) -> None:
+def test_an_invalid_point_is_repeated(made: Made, line: bytes) -> None:
     (block,) = segments.scan(made.segment())
     assert isinstance(block, segments.Block)
     made.segment().unlink()
@@ -250,13 +250,13 @@ value = "goodput"
 
 
 def copied(made: Made, name: str) -> Path:
-    """The scenario under another name, and other in its content."""
+    """The scenario under another name, with other content."""
     path = made.file.with_name(f"{name}.toml")
     path.write_text(TEXT.replace('stack = "rfc"', f'stack = "rfc"\ncc = "{name}"'))
     return path
 
 
-def test_a_store_is_no_other_directory(made: Made) -> None:
+def test_a_store_is_not_another_directory(made: Made) -> None:
     with pytest.raises(UserError, match="holds the results of `anabranch sweep`"):
         Scenario.from_file(made.file).sweep(store=made.out)
     (made.out / "anabranch.json").unlink()

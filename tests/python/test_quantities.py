@@ -1,4 +1,4 @@
-"""Swept quantities as numbers, beside the values as the scenario has them."""
+"""Swept quantities as numbers, in addition to the values in the scenario's form."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_quantities_of_one_dimension_are_numbers(values: list[Any], column: str,
         [],
     ],
 )
-def test_other_values_have_no_column_of_numbers(values: list[Any]) -> None:
+def test_other_values_have_no_numeric_column(values: list[Any]) -> None:
     assert numbers_of("x", values) is None
 
 
@@ -77,7 +77,7 @@ def test_a_sweep_has_both(swept: SweepResult) -> None:
 
 
 @pytest.mark.engine
-def test_numbers_are_written_and_read_again(tmp_path: Path, anabranch: Call) -> None:
+def test_numbers_are_written_and_read_back(tmp_path: Path, anabranch: Call) -> None:
     file, out = tmp_path / "s.toml", tmp_path / "out"
     file.write_text(BASE.text, encoding="utf-8")
     done = anabranch("sweep", file, "--grid", "link.a.rate=5 Mbit/s,10 Mbit/s", "--out", out, "--json")

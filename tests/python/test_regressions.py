@@ -1,4 +1,4 @@
-"""What once went wrong, from end to end."""
+"""Regressions, from end to end."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ to = "b"
 """
 
 
-def test_accurate_ecn_reduces_nothing_where_nothing_is_marked() -> None:
-    # An acknowledgment of many packets that SACK had reported was taken for one that tells of marks.
+def test_accurate_ecn_reduces_nothing_without_marks() -> None:
+    # The engine took an ACK of many SACKed packets for a report of CE marks.
     flow = 'stack = "linux"\ntransport = { ecn = "accecn" }'
     text = PATH.format(duration="20 s", rate="20 Mbit/s", delay="10 ms", limit="60 packets", flow=flow)
     events = Scenario.from_text(text).run(packets=True).table("window_events")
@@ -40,7 +40,8 @@ def test_accurate_ecn_reduces_nothing_where_nothing_is_marked() -> None:
 
 
 def test_cubic_grows_from_a_window_of_two_segments() -> None:
-    # Waiting for the acknowledgment of all there is was taken for a pause, which stops the clock of CUBIC.
+    # The engine took the wait for the ACK of all outstanding data for a pause, which stops the
+    # clock of CUBIC.
     flow = 'stack = "rfc"\ncc = { kind = "cubic", tcp_friendly = false }'
     text = PATH.format(duration="60 s", rate="100 Mbit/s", delay="10 ms", limit="1 packets", flow=flow)
     text += '[[at]]\ntime = "8 s"\nset = { "link.l.queue.limit" = "1000 packets" }\n'
@@ -48,9 +49,9 @@ def test_cubic_grows_from_a_window_of_two_segments() -> None:
     assert samples["cwnd_packets"].tail(1).item() > 50
 
 
-def test_three_reports_are_enough_on_a_path_that_does_not_reorder() -> None:
-    # Where a recovery followed another one, answers to its retransmissions were taken for late originals, and the
-    # duplicates that stand for a loss went up to 240.
+def test_three_duplicates_suffice_without_reordering() -> None:
+    # After successive recoveries the engine took answers to retransmissions for late originals, and
+    # raised the duplicate threshold to 240.
     text = PATH.format(duration="10 s", rate="20 Mbit/s", delay="25 ms", limit="2 bdp", flow='cc = "bbr"')
     text = text.replace("[flow.", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\n[flow.')
     samples = Scenario.from_text(text).run(seed=1, samples_ms=1).table("samples")
@@ -58,13 +59,14 @@ def test_three_reports_are_enough_on_a_path_that_does_not_reorder() -> None:
     disorder = runs.filter(pl.col("value") == "disorder")["len"]
     lasted = [int(samples) for samples in disorder]
     assert len(lasted) > 20
-    # A packet takes 0.6 ms; a quarter of the round trip, which RACK waits on a path that reorders, 12.5. And what is
-    # lost as a recovery ends begins another one, also where pacing holds it back.
+    # A packet takes 0.6 ms; the reordering window of RACK, a quarter of the round trip, would be
+    # 12.5 ms. A loss at the end of a recovery begins another one even if pacing delays it.
     assert max(lasted) < 8, lasted
 
 
-def test_bbr_leaves_startup_beside_a_full_send_buffer() -> None:
-    # Every sample was a lower bound while the send buffer was full: 44,000 packets were retransmitted.
+def test_bbr_leaves_startup_with_a_full_send_buffer() -> None:
+    # Every sample was a lower bound while the send buffer was full: 44,000 packets were
+    # retransmitted.
     text = PATH.format(duration="20 s", rate="100 Mbit/s", delay="50 ms", limit="833 packets", flow='cc = "bbr"')
     text = text.replace("[flow.", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]\n[flow.')
     result = Scenario.from_text(text).run(seed=3)

@@ -42,7 +42,7 @@ def test_the_same_run_gives_the_same_files(result: RunResult, tmp_path: Path) ->
     assert pl.read_parquet(tmp_path / "a" / "packets.parquet").height == result.table("packets").height
 
 
-def test_the_report_needs_nothing_else(result: RunResult, tmp_path: Path) -> None:
+def test_the_report_needs_no_other_file(result: RunResult, tmp_path: Path) -> None:
     result.write(tmp_path / "out")
     html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:)?//", html)
@@ -59,7 +59,7 @@ def test_the_report_needs_nothing_else(result: RunResult, tmp_path: Path) -> Non
     assert values == pytest.approx(samples.get_column("cwnd_packets").to_numpy(), rel=1e-6, nan_ok=True)
 
 
-def test_what_users_wrote_is_text_and_never_markup() -> None:
+def test_user_text_is_never_markup() -> None:
     nasty = "</script><img src=x onerror=alert(1)>"
     chart = Chart(nasty, nasty, nasty, (SeriesColumns(nasty, np.array([0.0]), np.array([1.0])),))
     html = page(nasty, table((nasty,), [(nasty,)]), charts=[chart])
@@ -95,7 +95,7 @@ def test_packed_times_keep_a_microsecond() -> None:
     assert np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype="<u4").tolist() == [0, 1, 299_999_999]
 
 
-def test_packed_times_carry_a_gap_of_days() -> None:
+def test_packed_times_allow_a_gap_of_days() -> None:
     times = np.array([0.5, 1.0, 500_000.0])
     packed, unit = pack_times(times)
     steps = np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype="<u4")
@@ -103,7 +103,7 @@ def test_packed_times_carry_a_gap_of_days() -> None:
     assert pack_times(np.array([]))[1] == 1e-6
 
 
-def test_packed_values_keep_what_is_missing() -> None:
+def test_packed_values_keep_missing_values() -> None:
     values = np.frombuffer(zlib.decompress(base64.b64decode(pack_values(np.array([1.5, np.nan])))), dtype="<f4")
     assert values[0] == 1.5
     assert np.isnan(values[1])
@@ -135,7 +135,7 @@ def test_shares_for_people() -> None:
     assert (share(0.9), share(0.9, stale=True), share(None)) == ("90 %", "90 % (stale)", "–")
 
 
-def test_cells_of_a_wide_table_bear_their_headings() -> None:
+def test_cells_of_a_wide_table_have_their_headings() -> None:
     headings = ("flow", "sent", "lost", 'a "b"', "ended")
     html = table(headings, [("main", "1", "2", "3", "running")])
     assert re.findall(r"data-label='([^']*)'", html) == ["flow", "sent", "lost", "a &quot;b&quot;", "ended"]

@@ -1,4 +1,4 @@
-"""What a run and a sweep give: shown, drawn, pickled, and what they say of what was not recorded."""
+"""Results of runs and sweeps: display, charts, pickling, and errors about missing records."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def again(thing: T) -> T:
         ("window_events", "packets=True"),
     ],
 )
-def test_what_was_not_recorded_names_the_argument(bare: RunResult, name: str, argument: str) -> None:
+def test_a_missing_record_names_its_argument(bare: RunResult, name: str, argument: str) -> None:
     with pytest.raises(NotRecordedError, match=f"^{name} was not recorded: pass {argument}$"):
         bare.table(name)
     assert not bare.recorded(name)
     assert bare.frame(name).is_empty()
 
 
-def test_what_needs_a_record_says_which(bare: RunResult) -> None:
+def test_methods_name_the_record_they_need(bare: RunResult) -> None:
     with pytest.raises(NotRecordedError, match="pass packets=True"):
         bare.why()
     with pytest.raises(NotRecordedError, match=r"pass captures=\['a'\]"):
@@ -89,7 +89,7 @@ def test_what_needs_a_record_says_which(bare: RunResult) -> None:
         bare.table("ack_samples")
 
 
-def test_what_was_recorded_may_be_empty(full: RunResult) -> None:
+def test_a_record_may_be_empty(full: RunResult) -> None:
     assert full.recorded("group_samples")
     assert full.table("group_samples").is_empty()
     assert not full.table("packets").is_empty()
@@ -111,7 +111,7 @@ def test_a_result_survives_pickling(full: RunResult, bare: RunResult) -> None:
         again(bare).table("samples")
 
 
-def test_a_restored_result_writes_what_the_result_writes(full: RunResult, tmp_path: Path) -> None:
+def test_a_restored_result_writes_the_same_files(full: RunResult, tmp_path: Path) -> None:
     full.write(tmp_path / "a")
     again(full).write(tmp_path / "b")
     for file in (p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*.parquet")):
@@ -149,7 +149,7 @@ def test_an_error_survives_pickling(call: Callable[[], object]) -> None:
 def test_other_processes_run_scenarios(method: str) -> None:
     scenarios = [scenario().set("seed", seed) for seed in (1, 2)]
     with warnings.catch_warnings():
-        # Python 3.12 warns of a fork where there are threads.
+        # Python 3.12 warns about a fork of a process with threads.
         warnings.simplefilter("ignore", DeprecationWarning)
         with multiprocessing.get_context(method).Pool(1) as pool:
             results = pool.map(methodcaller("run", samples_ms=100), scenarios)
@@ -186,7 +186,7 @@ def test_a_sweep_shows_its_axes(swept: SweepResult) -> None:
 
 
 @pytest.mark.parametrize("title", TITLES)
-def test_a_shown_title_is_data(title: str) -> None:
+def test_a_displayed_title_is_escaped(title: str) -> None:
     result = Scenario.from_dict({**_document(), "title": title}).run()
     assert "<script" not in result._repr_html_()
     assert all(character.isprintable() or character == "\n" for character in repr(result))
@@ -224,7 +224,7 @@ class TestPlot:
         assert len(full.plot(x="sent_s", y="queue_delay_ms", hue="fate").lines) >= 1
         assert full.plot(y="srtt").get_ylabel() == "srtt (ms)"
 
-    def test_axes_that_are_given_are_used(self, full: RunResult) -> None:
+    def test_given_axes_are_used(self, full: RunResult) -> None:
         figure, axes = pyplot.subplots()
         assert full.plot("cwnd", ax=axes) is axes
         assert full.plot(y="cwnd_packets", ax=axes) is axes
@@ -256,26 +256,26 @@ class TestPlot:
             (lambda _, sweep: sweep.plot("jian_index"), 'no figure "jian_index"\n'),
         ],
     )
-    def test_a_wrong_name_has_the_nearest(
+    def test_a_wrong_name_suggests_the_nearest(
         self, full: RunResult, swept: SweepResult, call: Callable[[RunResult, SweepResult], Any], message: str
     ) -> None:
         with pytest.raises(UserError, match=message):
             call(full, swept)
         assert not pyplot.get_fignums()
 
-    def test_what_did_not_happen_is_not_drawn(self, full: RunResult) -> None:
+    def test_a_chart_without_events_is_refused(self, full: RunResult) -> None:
         with pytest.raises(UserError, match='nothing happened that the chart "reordering" shows'):
             full.plot("reordering")
 
 
 def printed(code: str) -> set[str]:
-    """The words that a new Python prints."""
+    """The words that a new Python process prints."""
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     return set(told.stdout.split())
 
 
 @pytest.mark.parametrize("module", ["anabranch", "anabranch.builders"])
-def test_dir_has_every_public_name_before_its_import(module: str) -> None:
+def test_dir_lists_every_public_name_before_its_import(module: str) -> None:
     names = importlib.import_module(module).__all__
     code = f"import {module} as m; print(*dir(m))"
     assert set(names) <= printed(code)
@@ -283,7 +283,7 @@ def test_dir_has_every_public_name_before_its_import(module: str) -> None:
         assert getattr(importlib.import_module(module), name) is not None
 
 
-def test_importing_the_package_imports_nothing_heavy() -> None:
+def test_importing_the_package_imports_no_slow_modules() -> None:
     code = "import sys, anabranch; print(*sys.modules)"
     heavy = {"polars", "matplotlib", "numpy", "rich", "typer", "json", "typing", "anabranch._engine"}
     assert not heavy & (printed(code) - printed("import sys; print(*sys.modules)"))

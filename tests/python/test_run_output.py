@@ -1,4 +1,4 @@
-"""What ``anabranch run`` prints for people: blocks in 80 columns, remarks, values with their spread."""
+"""Output of ``anabranch run`` for people: blocks in 80 columns, remarks, values with their spread."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def scenario(folder: Path, *, title: str = "t", link: str = "", flow: str = "", 
 
 
 def words(text: str) -> str:
-    """The text without line breaks, which fall where a line is full."""
+    """The text without line breaks, which depend on the width."""
     return " ".join(text.split())
 
 
@@ -67,14 +67,14 @@ def test_labelled_values_fit_and_keep_their_order(pairs: list[tuple[str, str]]) 
     assert words(" ".join(lines)) == " ".join(f"{label} {value}" for label, value in pairs)
 
 
-def test_a_long_title_has_lines_of_its_own(anabranch: Call, tmp_path: Path) -> None:
+def test_a_long_title_has_separate_lines(anabranch: Call, tmp_path: Path) -> None:
     title = "A title of many words " * 6
     lines = anabranch("run", scenario(tmp_path, title=title)).out.splitlines()
     assert words(" ".join(lines[:2])) == title.strip()
     assert lines[2] == "seed 1, 10 s simulated"
 
 
-def test_a_flow_of_programs_says_so(tmp_path: Path) -> None:
+def test_a_flow_of_programs_is_labelled(tmp_path: Path) -> None:
     result = Scenario.from_file(scenario(tmp_path)).run()
     flows: dict[str, Any] = result.summary["resolved_scenario"]["flow"]
     del flows["main"]["workload"]
@@ -83,7 +83,7 @@ def test_a_flow_of_programs_says_so(tmp_path: Path) -> None:
     assert "main: A to B, cubic over linux, packets of programs, still running" in text.getvalue()
 
 
-def test_copies_have_one_block_unless_all_are_wanted(anabranch: Call, tmp_path: Path) -> None:
+def test_copies_share_one_block_unless_all_are_requested(anabranch: Call, tmp_path: Path) -> None:
     file = scenario(tmp_path, flow="count = 5")
     out = anabranch("run", file).out
     assert "main: 5 copies, A to B, cubic over linux, 5 still running" in out
@@ -99,8 +99,8 @@ def test_an_unlimited_queue_is_remarked(anabranch: Call, tmp_path: Path) -> None
     assert "unlimited" not in anabranch("run", limited).out
 
 
-def test_the_remark_on_a_queue_tells_its_longest_delay(anabranch: Call, tmp_path: Path) -> None:
-    """A queue that grows until the end: what waits longest has not left, and no percentile counts it."""
+def test_the_remark_on_a_queue_has_its_longest_delay(anabranch: Call, tmp_path: Path) -> None:
+    """A queue that grows until the end: the packet with the longest delay has not left, and no percentile counts it."""
     file = scenario(tmp_path, flow='stack = "rfc"')
     told = json.loads(anabranch("run", file, "--json").out)["links"]["path"]["forward"]
     found = re.search(r"held up to ([0-9,]+) packets, and the last of them waits for about ([0-9,.]+) ms",
@@ -158,8 +158,8 @@ def test_a_value_with_its_spread(value: float, half: float, shown: str) -> None:
     st.floats(-1e9, 1e9, allow_nan=False),
     st.floats(1e-8, 1e9, allow_nan=False, exclude_min=True),
 )
-def test_value_and_spread_have_the_same_places(value: float, half: float) -> None:
-    """And neither is off by more than half of the last place."""
+def test_value_and_spread_have_the_same_decimals(value: float, half: float) -> None:
+    """Neither is off by more than half of the last place."""
     left, _, right = spread(value, half).replace(",", "").partition(" ± ")
     places = [len(number.partition(".")[2]) for number in (left, right)]
     assert places[0] == places[1]
@@ -170,6 +170,6 @@ def test_value_and_spread_have_the_same_places(value: float, half: float) -> Non
         assert len(re.sub(r"^0\.?0*|\.", "", right)) == 2
 
 
-def test_quantities_as_the_engine_writes_them() -> None:
+def test_quantities_are_formatted_as_by_the_engine() -> None:
     assert (seconds("200 ms"), seconds("10.2 s"), seconds("3 packets")) == (0.2, 10.2, None)
     assert (size("128 KiB"), size("1448 bytes"), size("unlimited")) == (131_072, 1_448, None)

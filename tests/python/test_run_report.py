@@ -54,7 +54,7 @@ def many() -> RunResult:
 
 
 def log(arrivals: list[tuple[int, int, float, float | None]]) -> Table:
-    """A log of packets: first octet, octets, when sent, when arrived."""
+    """A log of packets: first byte, size, time sent, time received."""
     seen: set[int] = set()
     rows = []
     for start, octets, sent, received in arrivals:
@@ -64,7 +64,7 @@ def log(arrivals: list[tuple[int, int, float, float | None]]) -> Table:
     return Table.of_rows(rows, {"received_s": "f8"})
 
 
-def test_the_receiver_holds_what_comes_before_its_turn() -> None:
+def test_the_receiver_holds_data_beyond_a_gap() -> None:
     held = receiver(log([(1, 10, 0.0, None), (11, 10, 0.1, 0.2), (21, 10, 0.1, 0.3), (1, 10, 0.4, 0.5)]))
     assert held is not None
     assert held.rcv_nxt.tolist() == [1, 1, 31]
@@ -73,7 +73,7 @@ def test_the_receiver_holds_what_comes_before_its_turn() -> None:
 
 
 @given(st.permutations(list(range(12))))
-def test_the_receiver_expects_the_first_octet_that_is_missing(order: list[int]) -> None:
+def test_the_receiver_expects_the_first_missing_byte(order: list[int]) -> None:
     arrived = [0.0] * 12
     for place, packet in enumerate(order):
         arrived[packet] = 1.0 + place
@@ -88,7 +88,7 @@ def test_a_log_of_several_streams_has_no_receiver() -> None:
     assert receiver(log([(1, 10, 0.0, 0.1), (11, 10, 0.1, 0.2), (2, 10, 0.2, 0.3)])) is None
 
 
-def test_the_windows_edge_lies_above_what_was_sent(result: RunResult) -> None:
+def test_the_windows_edge_is_above_the_sent_data(result: RunResult) -> None:
     chart = next(c for c in RunColumns(result).charts() if c.name == "sequence")
     by_name = {series.label: series for series in chart.series}
     edge, sent = by_name["congestion window's edge"], by_name["sent"]
@@ -113,7 +113,7 @@ def test_a_ladder_has_the_original_and_the_retransmission(result: RunResult) -> 
 
 
 @needs_chromium
-def test_the_ladder_follows_the_chosen_retransmission(result: RunResult, tmp_path: Path) -> None:
+def test_the_ladder_follows_the_selected_retransmission(result: RunResult, tmp_path: Path) -> None:
     script = """
       document.querySelector("details.ladder").open = true;
       await new Promise((done) => setTimeout(done, 100));
@@ -136,7 +136,7 @@ def test_the_ladder_follows_the_chosen_retransmission(result: RunResult, tmp_pat
 
 @needs_chromium
 @pytest.mark.parametrize("width", [500, 1280])
-def test_a_report_fits_its_window(result: RunResult, many: RunResult, tmp_path: Path, width: int) -> None:
+def test_a_report_fits_its_window_width(result: RunResult, many: RunResult, tmp_path: Path, width: int) -> None:
     script = """
       document.querySelectorAll("details").forEach((one) => { one.open = true; });
       await new Promise((done) => setTimeout(done, 100));
@@ -187,7 +187,7 @@ def test_an_idle_path_has_no_bottleneck() -> None:
     assert bottleneck(Scenario.from_text(text).run(samples_ms=10)) is None
 
 
-def test_a_run_without_an_event_opens_whole() -> None:
+def test_a_run_without_an_event_opens_completely() -> None:
     text = MANY.replace("count = 50", 'workload = { kind = "file", size = "10 kB" }')
     assert part(Scenario.from_text(text).run(samples_ms=10, packets=True)) is None
 
@@ -229,7 +229,7 @@ def test_charts_show_the_last_acknowledgment_of_a_file(size: str) -> None:
     assert samples.get_column("time_s")[-1] == 20.003
 
 
-def test_many_flows_are_percentiles_and_not_the_first_ones(many: RunResult) -> None:
+def test_many_flows_are_shown_as_percentiles(many: RunResult) -> None:
     charts = {chart.name: chart for chart in RunColumns(many).charts()}
     assert [series.label for series in charts["goodput"].series] == ["median", "90th percentile"]
     html = html_report(many)
@@ -239,7 +239,7 @@ def test_many_flows_are_percentiles_and_not_the_first_ones(many: RunResult) -> N
     assert len(html) < 3e6
 
 
-def test_a_band_lies_around_its_median() -> None:
+def test_a_band_encloses_its_median() -> None:
     x = np.linspace(0, 1, 50)
     median, band = bands([(x, x * i) for i in range(11)])
     assert band.low is not None
@@ -249,7 +249,7 @@ def test_a_band_lies_around_its_median() -> None:
     assert (band.low[-1], band.y[-1]) == (pytest.approx(1), pytest.approx(9))
 
 
-def test_few_flows_have_lines_of_their_own(result: RunResult) -> None:
+def test_few_flows_have_separate_lines(result: RunResult) -> None:
     assert small_multiples(result.plain("samples")) == ""
     goodput = next(c for c in RunColumns(result).charts() if c.name == "goodput")
     assert [series.label for series in goodput.series] == ["main"]
@@ -298,13 +298,13 @@ def test_no_box_of_a_topology_covers_another() -> None:
             assert all(x + w <= a or a + c <= x or y + h <= b or b + d <= y for a, b, c, d in boxes[i + 1 :])
 
 
-def test_what_users_wrote_in_a_topology_is_text() -> None:
+def test_user_text_in_a_topology_is_escaped() -> None:
     nasty = "<img src=x>"
     html = drawing(resolved(link={nasty: link(nasty, "B")}, flow={nasty: {"from": nasty, "to": "B"}}))
     assert nasty not in html
 
 
-def test_the_report_has_the_command_that_made_it(anabranch: Call, tmp_path: Path, scenario_file: Path) -> None:
+def test_the_report_has_its_command(anabranch: Call, tmp_path: Path, scenario_file: Path) -> None:
     done = anabranch("run", scenario_file, "--set", "duration='1 s'", "--seed", "7", "--out", tmp_path / "out")
     assert done.status == 0
     html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -30,7 +30,7 @@ def built() -> Scenario:
     )  # fmt: skip
 
 
-def test_built_from_code_is_a_file_anybody_could_have_written() -> None:
+def test_a_built_scenario_has_the_text_of_a_file() -> None:
     assert built().text == (
         'title = "Two hosts"\nduration = "2 s"\nseed = 3\n\n'
         '[link.bottleneck]\nbetween = ["S", "R"]\nrate = "10 Mbit/s"\ndelay = "20 ms"\n'
@@ -54,7 +54,7 @@ def test_every_builder_writes_its_table() -> None:
     assert document["at"] == [{"time": "1 s", "set": {"link.bottleneck.up": False}}]
 
 
-def test_builders_on_a_file_are_sets(scenario_file: Path) -> None:
+def test_builders_on_a_file_become_settings(scenario_file: Path) -> None:
     scenario = Scenario.from_file(scenario_file).flow("second", source="S", target="R")
     assert scenario.sets == ['flow.second={ from = "S", to = "R" }']
     with pytest.raises(UserError, match="belong into the scenario's file"):
@@ -79,7 +79,7 @@ def test_two_changes_of_one_scenario_are_two_runs() -> None:
     assert len(digests) == 3
 
 
-def test_what_was_given_may_change_later() -> None:
+def test_later_changes_of_an_argument_have_no_effect() -> None:
     impair: list[Value] = [{"kind": "bernoulli-loss", "rate": 0.1}]
     document: dict[str, Value] = {"duration": "1 s", "link": {"a": {"between": ["S", "R"], "impair": impair}}}
     scenario = Scenario.from_dict(document)
@@ -88,7 +88,7 @@ def test_what_was_given_may_change_later() -> None:
     assert scenario.at("1 s", {}).text.startswith(before.strip())
 
 
-def test_nothing_of_a_scenario_can_be_assigned() -> None:
+def test_a_scenario_is_immutable() -> None:
     scenario = built()
     with pytest.raises(AttributeError, match="a Scenario does not change: 'untrusted'"):
         scenario.untrusted = True  # type: ignore[misc]
@@ -98,7 +98,7 @@ def test_nothing_of_a_scenario_can_be_assigned() -> None:
         del scenario._text
 
 
-def test_a_bad_value_leaves_the_scenario_as_it_was() -> None:
+def test_a_bad_value_leaves_the_scenario_unchanged() -> None:
     scenario = built()
     for value in (None, object(), b"x", {"a": {1, 2}}):
         with pytest.raises(UserError, match="cannot stand in a scenario"):
@@ -125,11 +125,9 @@ WRONG: list[tuple[str, Value, str]] = [
 @pytest.mark.engine
 @pytest.mark.parametrize(("path", "value", "message"), WRONG)
 @pytest.mark.parametrize("base", [built(), Scenario()], ids=["whole", "empty"])
-def test_what_no_scenario_has_is_refused_where_it_is_given(
-    base: Scenario, path: str, value: Value, message: str
-) -> None:
+def test_impossible_settings_are_refused_at_the_call(base: Scenario, path: str, value: Value, message: str) -> None:
     for kind in (UserError, ScenarioError):
-        # Of a table that is not there, only that is said.
+        # In an empty scenario the message is only about the missing table.
         with pytest.raises(kind, match=message if base == built() else None):
             base.set(path, value)
     assert base in (built(), Scenario())
@@ -154,7 +152,7 @@ def test_what_no_scenario_has_is_refused_where_it_is_given(
         (lambda s: s.set("flow..cc", "reno"), "'flow..cc' is not a dotted TOML key"),
     ],
 )
-def test_a_builder_refuses_what_no_scenario_has(call: Callable[[Scenario], object], message: str) -> None:
+def test_a_builder_refuses_impossible_values(call: Callable[[Scenario], object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         call(built())
 
@@ -169,7 +167,7 @@ SHIPPED = sorted(
 
 @pytest.mark.engine
 @pytest.mark.parametrize("name", SHIPPED)
-def test_what_a_scenario_that_ships_has_is_accepted(name: str) -> None:
+def test_values_of_shipped_scenarios_are_accepted(name: str) -> None:
     document = toml_text.parse((ROOT / name).read_text("utf-8"), name)
     for parts, value in toml_text.entries(document):
         assert any(schema.fits(value, place) for place in schema.places(parts)), parts
@@ -186,7 +184,7 @@ def test_what_a_scenario_that_ships_has_is_accepted(name: str) -> None:
                   st.sampled_from(["s", "ms", "h", "bit/s", "Tbit/s", "packets", "bdp", "KiB", "", "x"])),
     ),
 )  # fmt: skip
-def test_what_is_refused_when_it_is_given_would_not_have_run(path: str, value: bool | int | float | str) -> None:
+def test_a_refused_setting_would_not_have_run(path: str, value: bool | int | float | str) -> None:
     base = built().set("link.bottleneck.impair", [{"kind": "bernoulli-loss", "rate": 0}])
     change = f"{path}={toml_text.write_value(value)}"
     try:
@@ -196,7 +194,7 @@ def test_what_is_refused_when_it_is_given_would_not_have_run(path: str, value: b
             base.with_sets(change).resolve()
 
 
-def test_equal_scenarios_are_equal_and_hash_alike(scenario_file: Path) -> None:
+def test_equal_scenarios_have_equal_hashes(scenario_file: Path) -> None:
     assert built() == built()
     assert hash(built()) == hash(built())
     assert built() != built().set("seed", 4)
@@ -216,7 +214,7 @@ def test_a_scenario_survives_pickling_and_copying(scenario_file: Path, copied: C
         assert copied(scenario).flow("f", source="S", target="R") == scenario.flow("f", source="S", target="R")
 
 
-def test_a_dictionary_is_the_file_it_would_be_read_from(scenario_file: Path) -> None:
+def test_a_dictionary_equals_its_file(scenario_file: Path) -> None:
     document = toml_text.parse(scenario_file.read_text(), "x")
     assert toml_text.parse(Scenario.from_dict(document).text, "x") == document
 
@@ -239,13 +237,13 @@ def test_resolve_and_run(scenario_file: Path) -> None:
     assert set(result.links["bottleneck"]) == {"forward", "reverse"}
     for name in ("flows", "links", "samples", "link_samples", "packets", "window_events"):
         assert isinstance(result.table(name), pl.DataFrame)
-        # On this path the window never has to give way.
+        # On this path the window is never reduced.
         assert (result.table(name).height > 0) == (name != "window_events")
     with pytest.raises(UserError, match='there is no table "sample"\n  did you mean "samples"'):
         result.table("sample")
 
 
-def test_same_scenario_and_seed_same_digest(scenario_file: Path) -> None:
+def test_the_same_scenario_and_seed_give_the_same_digest(scenario_file: Path) -> None:
     scenario = Scenario.from_file(scenario_file).set("link.bottleneck.forward.queue.reorder.interval", 15)
     assert scenario.run(seed=1).digest == scenario.run(seed=1).digest
     assert scenario.run(digest=False).digest is None
@@ -258,7 +256,7 @@ def test_the_fast_path_changes_nothing(scenario_file: Path) -> None:
 
 
 @pytest.mark.engine
-def test_built_from_code_and_from_its_text_are_one() -> None:
+def test_built_scenario_and_its_text_are_the_same() -> None:
     scenario = built()
     assert scenario.run().digest == Scenario.from_text(scenario.text).run().digest
 
@@ -271,7 +269,7 @@ def test_a_mistake_is_a_scenario_error() -> None:
     assert issubclass(ScenarioError, ValueError)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_files_that_are_not_scenarios(tmp_path: Path) -> None:
     (tmp_path / "reordering.toml").write_text("")
     with pytest.raises(UserError, match=r'reordring\.toml: no such file\n  did you mean "reordering\.toml"'):
         Scenario.from_file(tmp_path / "reordring.toml")
@@ -295,7 +293,7 @@ def test_public_names() -> None:
 @pytest.mark.parametrize(
     "arguments", [{"duration": 10}, {"duration": "10"}, {"seed": "x"}, {"warmup": "1 m"}, {"title": 3}]
 )
-def test_a_scenario_refuses_a_wrong_value_when_it_is_made(arguments: dict[str, Any]) -> None:
+def test_a_scenario_refuses_a_wrong_value_at_construction(arguments: dict[str, Any]) -> None:
     with pytest.raises(BadValueError) as refused:
         Scenario(**arguments)
     assert f"Scenario({next(iter(arguments))}=" in str(refused.value)

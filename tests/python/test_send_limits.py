@@ -1,6 +1,6 @@
-"""Windows that are not the limit do not grow, and the summary says what was (docs/concepts/tcp.md).
+"""Windows that are not the limit do not grow, and the summary names the limit (docs/concepts/tcp.md).
 
-The live figures are those of Linux 6.18 on the same path.
+The live figures are of Linux 6.18 on the same path.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def flow(result: RunResult) -> dict[str, Any]:
 
 def test_cwnd_stops_at_the_receive_window() -> None:
     found = flow(run("50 Mbit/s", "200 ms", duration="16 s", flow=WINDOW))
-    # Live: 324. 181 segments fit into the window, and slow start goes to twice of that at most.
+    # Live: 324. 181 segments fit into the window, and slow start grows to at most twice that.
     assert 290 < found["mean_cwnd_packets"] < 362
     assert found["rwnd_limited_share"] > 0.6
 
@@ -58,7 +58,8 @@ def test_reductions_start_from_the_window_in_use() -> None:
 
 
 def test_a_send_buffer_of_four_mebibytes_limits_a_long_fat_path() -> None:
-    # Live, with a forwarder between two namespaces: 248 Mbit/s without a loss. With one every 4 s about 180.
+    # Live, with a forwarder between two namespaces: 248 Mbit/s without loss, and about 180 with a
+    # loss every 4 s.
     clean = flow(run("1 Gbit/s", "50 ms", duration="8 s", warmup="3 s"))
     assert clean["goodput_mbit_s"] == pytest.approx(248, rel=0.2)
     assert clean["sndbuf_limited_share"] > 0.5
@@ -94,7 +95,7 @@ def test_shares_are_null_where_they_do_not_apply() -> None:
         assert all(found[share] is None for share in SHARES)
 
 
-def test_the_table_says_what_limited_each_flow() -> None:
+def test_the_table_names_the_limit_of_each_flow() -> None:
     paced = run("20 Mbit/s", "5 ms", duration="2 s", flow='workload = { kind = "paced", rate = "1 Mbit/s" }')
     (told,) = limits(paced)
     assert told.startswith("f: limited by the application 9")

@@ -1,4 +1,4 @@
-"""Confidence sequences: they hold at all numbers of runs at once."""
+"""Confidence sequences hold at all numbers of runs simultaneously."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Draw: TypeAlias = Callable[[np.random.Generator, int, int], Values]
 
 
 def outside(draw: Draw, mean: float) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Values]:
-    """Of many sequences of values: at which numbers the mean is outside, and how wide the interval is."""
+    """For many sequences of values: the numbers at which the mean is outside, and the width of the interval."""
     values = draw(np.random.default_rng(20261127), DRAWS, LENGTH)
     counts = np.arange(1, LENGTH + 1)
     means = np.cumsum(values, 1) / counts
@@ -66,7 +66,7 @@ def test_stopping_when_narrow_keeps_the_coverage(draw: Draw, width: float) -> No
 
 
 def test_stopping_students_interval_loses_the_coverage() -> None:
-    """The wrong method fails the rule above: looking at every number leaves the interval."""
+    """The wrong method fails the rule above: checking at every number of runs, the mean leaves the interval."""
     values = normal(np.random.default_rng(1), 500, 100)
     counts = np.arange(2, 101)
     means = np.cumsum(values, 1)[:, 1:] / counts
@@ -75,7 +75,7 @@ def test_stopping_students_interval_loses_the_coverage() -> None:
     assert 1 - (np.abs(means) > half).any(axis=1).mean() < 0.8
 
 
-def test_the_interval_is_that_of_the_bet() -> None:
+def test_the_interval_follows_from_the_bet() -> None:
     """At its ends the wealth of the bet against the mean is 1/α."""
     from anabranch.sequential import SPREAD
 
@@ -98,7 +98,7 @@ def test_it_is_wider_than_students() -> None:
     assert sequence_interval([1.0]).lower is None
 
 
-def test_a_width_in_per_cent_is_of_the_mean() -> None:
+def test_a_width_in_per_cent_is_relative_to_the_mean() -> None:
     assert read_until("a.b:5%") == Until("a.b", 0.05, is_relative=True)
     assert read_until("a:b:0.2") == Until("a:b", 0.2)
     values = [99.0, 101.0] * 50
@@ -134,7 +134,7 @@ def test_each_point_has_the_seeds_that_it_needs(tmp_path: Path) -> None:
     scenario = Scenario.from_text(TEXT, file=str(tmp_path / "path.toml"))
     result = scenario.sweep(until=f"{FIGURE}:1.0", repeat=400, out=tmp_path / "out")
     counts = [rows.height for _, rows in result.frame.group_by(result.axes, maintain_order=True)]
-    # Without loss nothing is random.
+    # Without loss the runs are not random.
     assert counts[0] == FIRST
     assert counts[2] > FIRST
     for _, estimate in result.estimates(FIGURE):
@@ -149,7 +149,7 @@ def test_each_point_has_the_seeds_that_it_needs(tmp_path: Path) -> None:
     assert_frame_equal(scenario.sweep(until=f"{FIGURE}:1.0", repeat=400, out=tmp_path / "out").frame, result.frame)
 
 
-def test_the_most_seeds_bound_a_point_that_stays_wide(tmp_path: Path) -> None:
+def test_the_maximum_of_seeds_limits_a_point_that_stays_wide(tmp_path: Path) -> None:
     scenario = Scenario.from_text(TEXT, file="path.toml")
     result = scenario.sweep({"link.a.forward.impair.0.rate": [0.05]}, until=f"{FIGURE}:1e-9", repeat=20)
     assert result.frame.height == 20

@@ -1,4 +1,4 @@
-"""Shards of a sweep, and the whole that they make."""
+"""Shards of a sweep, and their merge."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def cut_short(shards: list[Path]) -> list[Path]:
         (foreign, "is no shard: it has no shard.json"),
     ],
 )
-def test_what_is_no_whole_is_refused(
+def test_shards_that_do_not_form_a_sweep_are_refused(
     shards: list[Path], tmp_path: Path, anabranch: Call, spoil: Callable[[list[Path]], list[Path]], said: str
 ) -> None:
     done = anabranch("sweep", "merge", *spoil(shards), "--out", tmp_path / "whole")
@@ -129,7 +129,7 @@ def test_shards_that_moved_are_merged(shards: list[Path], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "1/0", "a/b", "-1/4", "1/4/2"])
-def test_a_shard_that_is_none(anabranch: Call, tmp_path: Path, shard: str) -> None:
+def test_a_shard_with_an_invalid_number(anabranch: Call, tmp_path: Path, shard: str) -> None:
     (tmp_path / "path.toml").write_text(TEXT)
     done = anabranch("sweep", tmp_path / "path.toml", "--shard", shard, "--out", tmp_path / "out")
     assert (done.status, done.out) == (2, "")
@@ -137,7 +137,7 @@ def test_a_shard_that_is_none(anabranch: Call, tmp_path: Path, shard: str) -> No
     assert not (tmp_path / "out").exists()
 
 
-def test_options_that_do_not_go_together(anabranch: Call, tmp_path: Path) -> None:
+def test_incompatible_options(anabranch: Call, tmp_path: Path) -> None:
     (tmp_path / "path.toml").write_text(TEXT)
     done = anabranch("sweep", tmp_path / "path.toml", "--shard", "1/2")
     assert (done.status, "give --out" in done.err) == (2, True)

@@ -1,4 +1,4 @@
-"""Names of files control no terminal: every command with a missing, a broken and a good file of a hostile name."""
+"""Hostile names of files never control the terminal: every command with a missing, a broken and a good file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .command import Call
 from .test_output_file import INPUTS, names_a_file, parameters
 
 NAME = "a\x1b]0;title\x07\x1b[31m\r\b\x9b2J\u202eb\u2066c\u200e\ufeff\U000e0041\x7fd"
-"""ESC, BEL, CR, BS, C1's CSI, overrides of direction, marks that cannot be seen, DEL."""
+"""ESC, BEL, CR, BS, C1's CSI, overrides of direction, invisible marks, DEL."""
 
 TEXT = """\
 title = "t\\u001b[31m\\u009b2J\\u202e"
@@ -75,7 +75,7 @@ COMMANDS: dict[str, tuple[str, Make]] = {
 }
 
 
-def test_every_command_that_names_a_file_is_tried() -> None:
+def test_every_command_that_names_a_file_is_covered() -> None:
     named = {name for name, one in parameters(typer.main.get_command(app)) if names_a_file(one)}
     named |= {name for name, _ in INPUTS}
     tried = {" ".join(word for word in key.split() if not word.startswith("--")) for key in COMMANDS}
@@ -89,7 +89,7 @@ def capture() -> bytes:
 
 
 def check(text: str, *, is_raw: bool = False) -> None:
-    """Nothing in it controls a terminal; the output of a conversion is data, and is checked on a terminal below."""
+    """Check for control sequences. The output of a conversion is data; another test checks it on a terminal."""
     if not is_raw:
         assert shown.terminal(text) == text, repr(text)
 
@@ -106,10 +106,10 @@ def test_a_name_controls_no_terminal(
     kind: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # The names are the same over a study of fewer runs.
+    # A study of fewer runs shows the same names.
     monkeypatch.setattr("anabranch.cli.demo.STUDY", str(small_study))
     monkeypatch.setattr("anabranch.cli.demo.FIGURE", "fig3")
-    # A build installs what it lacks, and writes into the user's cache.
+    # A build installs missing packages, and writes into the user's cache.
     monkeypatch.setattr("anabranch.kernel.build._installs", lambda *_: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     suffix, make = COMMANDS[command]
@@ -182,11 +182,11 @@ def test_a_progress_bar_shows_its_label_as_text() -> None:
     assert "\u202e" not in text
 
 
-def test_a_fault_and_a_warning_show_names_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_and_warnings_show_names_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     from anabranch.cli.common import _show_warning, guarded
 
     class PanicException(BaseException):
-        """As the engine's."""
+        """Like the engine's panic."""
 
     for error in (ValueError(NAME), PanicException(NAME)):
         with pytest.raises(SystemExit) as ended, guarded():

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a command soon in real time, whatever simulated time does."""
+"""Ctrl-C and SIGTERM end a command quickly in real time, independent of simulated time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from .kept import kept_points
 
 LIMIT_S = 3.0
-"""The rule is 0.2 s; a busy machine may take longer. Simulated time would take minutes in each of these scenarios."""
+"""The rule is 0.2 s; a busy machine may take longer. In each of these scenarios the simulation would take minutes."""
 
 PATH = """
 duration = "{duration}"
@@ -35,12 +35,12 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
-    """A command of ours, once its handlers are installed and its work has begun."""
+    """Start a command, and wait until its handlers are installed and its work has begun."""
     command = [sys.executable, "-m", "anabranch", *map(str, arguments)]
     process = subprocess.Popen(  # noqa: S603 - our own command
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    # The engine's own thread stands for work that has begun.
+    # The engine's thread shows that the work has begun.
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         if any(named(task) == "anabranch" for task in Path(f"/proc/{process.pid}/task").glob("*")):
@@ -52,7 +52,7 @@ def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
 
 
 def named(task: Path) -> str:
-    """The name of a thread; nothing if it has ended."""
+    """The name of a thread; empty if it has ended."""
     try:
         return (task / "comm").read_text().strip()
     except OSError:
@@ -60,7 +60,7 @@ def named(task: Path) -> str:
 
 
 def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[float, str]:
-    """Seconds from a signal to the end, and what was said; the exit status is the signal's."""
+    """Seconds from a signal to the end, and the message; the exit status must be the signal's."""
     began = time.monotonic()
     process.send_signal(number)
     out, told = process.communicate(timeout=60)
@@ -84,7 +84,7 @@ def test_a_signal_ends_a_run(tmp_path: Path, text: str, number: signal.Signals) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_signal_leaves_finished_points_of_a_sweep(tmp_path: Path) -> None:
+def test_a_signal_preserves_finished_points_of_a_sweep(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(YEARS)
     short = ",".join(f"'{n} ms'" for n in range(100, 132))
     grid = ["--grid", f"duration={short},'7200000 s'", "--jobs", "1", "--out", "out"]
@@ -99,7 +99,7 @@ def test_a_signal_leaves_finished_points_of_a_sweep(tmp_path: Path) -> None:
     assert all(json.loads(point)["summary"]["flows"] for point in kept.values())
 
 
-def test_a_library_that_keeps_the_main_thread_busy_is_ended(tmp_path: Path) -> None:
+def test_a_command_in_a_busy_library_call_is_ended(tmp_path: Path) -> None:
     program = (
         "import hashlib\n"
         "from pathlib import Path\n"
@@ -109,12 +109,12 @@ def test_a_library_that_keeps_the_main_thread_busy_is_ended(tmp_path: Path) -> N
         "half = owner.beside(Path('results'))\n"
         "half.mkdir()\n"
         "(half / 'table').write_text('half')\n"
-        # The main thread hears of no signal here, as in a call into a library.
+        # The main thread handles no signal here, as in a call into a library.
         "busy = lambda: hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)\n"
         "try:\n"
         "    print('ready', flush=True)\n"
         "    busy()\n"
-        # The signal came before the call.
+        # The signal arrived before the call.
         "except KeyboardInterrupt:\n"
         "    busy()\n"
     )
@@ -130,7 +130,7 @@ def test_a_library_that_keeps_the_main_thread_busy_is_ended(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+def test_an_ignored_signal_remains_ignored(tmp_path: Path) -> None:
     program = (
         "import os, signal\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -145,7 +145,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="sends signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_the_imports_ends_the_command(tmp_path: Path, number: signal.Signals) -> None:
-    # Every import behind the handlers is a moment at which the signal may come.
+    # The signal may arrive at every import after the handlers.
     program = (
         "import os, sys\n"
         "count = int(sys.argv.pop(1))\n"

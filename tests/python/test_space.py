@@ -1,4 +1,4 @@
-"""Ranges, and the designs that choose their points."""
+"""Ranges, and the designs that select their points."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def scenario(text: str = TEXT) -> Scenario:
 
 
 @pytest.mark.parametrize("axis", range(MOST_SOBOL_AXES))
-def test_sobols_points_are_one_in_each_slice_of_an_axis(axis: int) -> None:
+def test_sobol_has_one_point_in_each_slice_of_an_axis(axis: int) -> None:
     for power in range(9):
         points = sobol(2**power, MOST_SOBOL_AXES)
         assert sorted(int(row[axis] * 2**power) for row in points) == list(range(2**power))
 
 
-def test_sobols_points_are_one_in_each_cell_of_the_first_two_axes() -> None:
+def test_sobol_has_one_point_in_each_cell_of_two_axes() -> None:
     points = sobol(256, 2)
     for k in range(9):
         cells = {(int(x * 2**k), int(y * 2 ** (8 - k))) for x, y in points}
         assert len(cells) == 256
 
 
-def test_sobols_sequence_is_that_of_joe_and_kuo() -> None:
+def test_sobols_sequence_matches_joe_and_kuo() -> None:
     # The fourth to the eighth point of their table, in eighths.
     eighths = [[int(x * 8) for x in row] for row in sobol(8, 5)]
     assert eighths[1] == [4, 4, 4, 4, 4]
@@ -57,7 +57,7 @@ def test_sobols_sequence_is_that_of_joe_and_kuo() -> None:
     assert eighths[3] == [2, 6, 6, 6, 2]
 
 
-def test_more_points_of_sobols_sequence_keep_those_before() -> None:
+def test_more_points_of_sobols_sequence_keep_the_earlier_ones() -> None:
     assert sobol(50, 3) == sobol(200, 3)[:50]
 
 
@@ -73,12 +73,12 @@ def test_a_design_has_its_points_inside_the_ranges(design: str) -> None:
         assert sorted(int(ranges["a"].share(a) * 16) for a, _ in rows) == list(range(16))
 
 
-def test_points_that_coincide_are_made_once() -> None:
+def test_coinciding_points_are_run_once() -> None:
     rows = Space({"a": Range(1, 3, is_whole=True)}, "sobol", 100).factor().rows
     assert sorted(rows) == [(1,), (2,), (3,)]
 
 
-def test_a_value_leads_back_to_its_place() -> None:
+def test_a_value_maps_back_to_its_position() -> None:
     for range_, share in itertools.product((Range(2, 9), Range(1, 1e4, "kbit/s", is_log=True)), (0.0, 0.3, 1.0)):
         assert range_.share(range_.at(share)) == pytest.approx(share, abs=1e-8)
 
@@ -98,7 +98,7 @@ def test_a_value_leads_back_to_its_place() -> None:
         ("1..1e999", "the first end is not below the second"),
     ],
 )
-def test_a_range_that_is_none(text: str, says: str) -> None:
+def test_an_invalid_range(text: str, says: str) -> None:
     with pytest.raises(UserError, match=says):
         read_range("p", text)
 
@@ -126,15 +126,13 @@ def test_a_range_that_is_none(text: str, says: str) -> None:
         ({"until": "a:1", "shard": (1, 2), "out": "out"}, "looks at all runs, and a shard has a part"),
     ],
 )
-def test_options_that_are_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], says: str
-) -> None:
+def test_wrong_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], says: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=says):
         scenario().sweep(**options)
 
 
-def test_a_value_of_a_range_that_is_wrong_is_the_ranges(anabranch: Call, tmp_path: Path) -> None:
+def test_a_wrong_value_of_a_range_names_the_range(anabranch: Call, tmp_path: Path) -> None:
     (tmp_path / "path.toml").write_text(TEXT)
     done = anabranch("sweep", tmp_path / "path.toml", "--range", "link.a.delay=1 Mbit/s..2 Mbit/s", "--points", 4)
     assert (done.status, done.out) == (2, "")
@@ -158,7 +156,7 @@ def test_shards_of_a_design_make_its_tables(tmp_path: Path) -> None:
     assert_frame_equal(SweepResult.read(tmp_path / "whole").frame, whole.frame)
 
 
-def test_points_are_put_beside_a_bend() -> None:
+def test_points_are_added_at_a_bend() -> None:
     extent = Range(0, 1)
     shares = [i / 8 for i in range(9)]
     for _ in range(10):
@@ -169,16 +167,16 @@ def test_points_are_put_beside_a_bend() -> None:
     assert all(abs(x - 0.3) < 0.2 for x in added)
 
 
-def test_a_straight_line_gets_no_point() -> None:
+def test_a_straight_line_gets_no_further_point() -> None:
     shares = [i / 8 for i in range(9)]
     assert between(shares, [[2 * x + 1 for x in shares], [None] * 9], Range(0, 1), 4) == []
 
 
-def test_between_two_whole_numbers_is_no_point() -> None:
+def test_no_point_is_added_between_consecutive_integers() -> None:
     assert between([0.0, 0.5, 1.0], [[0.0, 1.0, 0.0]], Range(1, 3, is_whole=True), 4) == []
 
 
-def test_a_refined_sweep_is_in_order_and_goes_on(tmp_path: Path, anabranch: Call) -> None:
+def test_a_refined_sweep_is_ordered_and_resumes(tmp_path: Path, anabranch: Call) -> None:
     (tmp_path / "path.toml").write_text(TEXT)
     command = ["sweep", tmp_path / "path.toml", "--range", "link.a.queue.limit=2 packets..100 packets", "--points", 5]
     command += ["--design", "grid", "--refine", "flow.main.goodput_mbit_s:6", "--grid", "flow.main.cc=reno,cubic"]

@@ -1,4 +1,4 @@
-"""Against tables (Student's t) and by hand."""
+"""Statistics compared with tables (Student's t) and with calculations by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anabranch import statistics
 @pytest.mark.parametrize(
     ("degrees", "quantile"), [(1, 12.7062), (2, 4.3027), (5, 2.5706), (8, 2.3060), (30, 2.0423), (120, 1.9799)]
 )
-def test_t_quantile_is_that_of_the_tables(degrees: int, quantile: float) -> None:
+def test_t_quantile_matches_the_tables(degrees: int, quantile: float) -> None:
     assert statistics.t_quantile(0.975, degrees) == pytest.approx(quantile, abs=5e-5)
 
 

@@ -1,4 +1,4 @@
-"""One reader for stored JSON: every value has its type, or the file is refused with its place."""
+"""The reader of stored JSON: every value has its type, or the file is refused with the location."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ GOOD: dict[str, Any] = {
         ({"rest": []}, "rest: expected a table, found an empty list"),
     ],
 )
-def test_a_wrong_value_has_its_place(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+def test_a_wrong_value_has_a_location(tmp_path: Path, change: dict[str, Any], says: str) -> None:
     file, kind = tmp_path / "x.json", StoredKind(Small, "a small file", "make it again")
     file.write_text(json.dumps(GOOD))
     assert kind.read(file) == GOOD
@@ -139,8 +139,8 @@ def test_any_document_is_read_or_refused(value: Any) -> None:
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of the values of a document, of lists the first."""
-    # Elements of a list are of one kind.
+    """The paths of the values of a document; of each list only the first element."""
+    # Elements of a list have the same type.
     inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     yield path
     for key, one in inner:
@@ -278,7 +278,7 @@ def test_a_malformed_summary_with_a_valid_checksum_is_refused(
     assert (done.status, done.out) == (2, "")
     assert "lacks 2 of its runs" in done.err
     assert "is not as it was written" in done.err
-    # The shard itself makes them again, and says so.
+    # The shard itself repeats them, with a message.
     done = anabranch(*call)
     assert done.status == 0
     assert "is not as it was written" in done.err
@@ -316,7 +316,7 @@ def test_a_summary_with_any_wrong_value_is_read_or_refused(
         assert (done.status, "x.json" in done.err) == (2, True), done.err
 
 
-def test_kept_files_with_any_wrong_value_are_read_or_refused(tmp_path: Path) -> None:
+def test_stored_files_with_any_wrong_value_are_read_or_refused(tmp_path: Path) -> None:
     values = {metric.name: {"all": 1.0} for metric in METRICS}
     live = {"reasons": ["late"], "machine": {"cpus": 2}, "figures": {"values": values, "windows": {"a": {"3": 1.0}}}}
     robust = {"claims": {"c": 0.5}, "points": [{"holds": {"c": True}}], "computed_from": "x"}
@@ -335,8 +335,8 @@ def test_kept_files_with_any_wrong_value_are_read_or_refused(tmp_path: Path) -> 
                 is_read_or_refused(read, "anabranch.json")
 
 
-def test_the_shape_of_a_summary_costs_less_than_its_reading(anabranch: Call, tmp_path: Path) -> None:
-    """A sweep that goes on reads a million points."""
+def test_checking_the_shape_of_a_summary_costs_less_than_reading(anabranch: Call, tmp_path: Path) -> None:
+    """Resuming a sweep may read a million points."""
     import timeit
 
     from anabranch.summary import Summary
@@ -434,7 +434,7 @@ interface = "eth1"
 """
 
 
-def test_kept_runs_of_a_study_with_any_wrong_value_are_made_again(tmp_path: Path) -> None:
+def test_stored_runs_of_a_study_with_any_wrong_value_are_repeated(tmp_path: Path) -> None:
     from anabranch.points import Points
     from anabranch.study.keep import Kept, _OutcomeFile
 

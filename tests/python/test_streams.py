@@ -1,4 +1,4 @@
-"""Closed, full and broken standard streams, and arguments that are no text: never a traceback."""
+"""Closed, full and broken standard streams, and arguments that are not text, give no traceback."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def directory(tmp_path: Path, scenario_file: Path) -> Path:
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
-def test_a_closed_stream_leads_nowhere(directory: Path, closed: str) -> None:
+def test_a_closed_stream_is_discarded(directory: Path, closed: str) -> None:
     done = shell(f"run s.toml --set duration='0.5 s' --no-digest --out out --no-packets {closed}", directory)
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
-    # What was printed has not gone into a file that took the stream's number.
+    # The output has not been written into a file with the stream's descriptor number.
     assert (directory / "out" / "summary.json").read_bytes().startswith(b"{")
 
 
@@ -38,20 +38,20 @@ def test_a_full_output_is_one_line(directory: Path, line: str, status: int) -> N
     assert (done.returncode, done.stderr) == (status, b"error: No space left on device\n")
 
 
-def test_a_reader_that_goes_away_is_no_error(directory: Path) -> None:
+def test_a_reader_that_closes_its_pipe_is_no_error(directory: Path) -> None:
     done = shell("list | head -n 1", directory)
     assert done.stderr == b""
     done = shell("run nowhere.toml 2>&1 | true", directory)
     assert done.stderr == b""
 
 
-def test_an_argument_that_is_no_text_is_named(directory: Path) -> None:
+def test_an_argument_that_is_not_text_is_named(directory: Path) -> None:
     done = shell("run $(printf '\\377.toml')", directory)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"error: argument 2, '\\udcff.toml', is not UTF-8 text; rename the file, or type it anew\n"
 
 
-def test_what_is_wrong_with_arguments_controls_no_terminal(directory: Path) -> None:
+def test_messages_about_arguments_have_no_control_characters(directory: Path) -> None:
     done = shell("run s.toml \"$(printf 'b\\033[31m')\"", directory)
     assert done.returncode == 2
     assert b"\x1b" not in done.stderr

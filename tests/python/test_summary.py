@@ -1,4 +1,4 @@
-"""The typed dictionaries against what the engine really writes, key by key."""
+"""The typed dictionaries compared with the engine's output, key by key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VIDEO: dict[str, Value] = {
 
 
 def mismatches(value: Any, kind: Any, where: str) -> list[str]:
-    """Where ``value`` is not of the type ``kind``: keys too many or too few, a null or a number that is not allowed."""
+    """Differences of ``value`` from the type ``kind``: excess or missing keys, a null or number that is not allowed."""
     if kind is Any:
         return []
     if typing.is_typeddict(kind):
@@ -60,15 +60,15 @@ def mismatches(value: Any, kind: Any, where: str) -> list[str]:
         {"link.bottleneck.forward.queue.reorder.interval": 4},
     ],
 )
-def test_the_summary_is_as_typed(scenario_file: Path, sets: dict[str, Any]) -> None:
+def test_the_summary_has_its_declared_types(scenario_file: Path, sets: dict[str, Any]) -> None:
     scenario = Scenario.from_file(scenario_file).set("duration", "1 s")
     for path, value in sets.items():
         scenario = scenario.set(path, value)
     assert mismatches(scenario.run().summary, Summary, "summary") == []
 
 
-def test_both_forms_of_what_may_be_missing_were_met(scenario_file: Path) -> None:
-    """The comparison above says something of a part only if some run has it and another has not."""
+def test_optional_parts_are_both_present_and_absent(scenario_file: Path) -> None:
+    """The comparison above tests an optional part only if some run has it and another does not."""
     plain = Scenario.from_file(scenario_file).set("duration", "1 s")
     late = plain.set("flow.main.start", "0.999 s").run().flows["main"]
     many = plain.set("flow.main.workload", POISSON).run().flows["main"]
@@ -82,7 +82,7 @@ def test_both_forms_of_what_may_be_missing_were_met(scenario_file: Path) -> None
     assert video["mean_one_way_delay_ms"] is not None
 
 
-def test_the_comparison_notices() -> None:
+def test_the_comparison_detects_differences() -> None:
     summary: dict[str, Any] = {"jain_index": "high"}
     assert mismatches(summary, get_type_hints(Summary)["fairness"], "f") != []
     assert mismatches({}, get_type_hints(Summary)["fairness"], "f") != []

@@ -84,7 +84,7 @@ def test_resumed(scenario_file: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert pl.read_parquet(out / "runs.parquet").height == 4
 
 
-def test_an_interrupt_leaves_what_was_finished(
+def test_an_interrupt_preserves_finished_points(
     scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = _engine.run_many
@@ -110,7 +110,7 @@ def test_an_interrupt_leaves_what_was_finished(
     assert progress[-1] == (42, 42)
 
 
-def test_somebody_elses_directory(scenario_file: Path, tmp_path: Path) -> None:
+def test_a_foreign_directory(scenario_file: Path, tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_text("x")
     with pytest.raises(UserError, match="was not written by anabranch"):
         scenario(scenario_file).sweep(GRID, out=tmp_path)
@@ -156,7 +156,7 @@ def test_flatten_has_figures_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["main", "platform", "flows", "resolved_scenario"])
-def test_figures_are_read_whatever_flows_are_called(name: str) -> None:
+def test_figures_are_read_for_any_names_of_flows(name: str) -> None:
     scenario = Scenario('A "resolved_scenario":{} and ,"platform":"', duration="0.1 s")
     scenario = scenario.link("platform", between=("S", "R"), rate="10 Mbit/s")
     scenario = scenario.flow("first", source="S", target="R").flow(name, source="S", target="R")
@@ -173,14 +173,14 @@ def test_axes_of_numpy_are_axes_of_numbers(scenario_file: Path) -> None:
     assert result.frame.get_column(path).to_list() == [4, 50]
 
 
-def test_one_path_in_two_spellings_is_one_axis(scenario_file: Path) -> None:
+def test_two_spellings_of_a_path_are_one_axis(scenario_file: Path) -> None:
     result = scenario(scenario_file).sweep({'flow."main".cc': ["cubic"]})
     assert result.axes == ["flow.main.cc", "link.bottleneck.forward.queue.reorder.interval"]
     assert result.frame.height == 14
 
 
 @pytest.mark.engine
-def test_a_mistake_is_the_grids_and_names_its_point(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_reported_for_the_grid_and_its_point(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work was begun")
 
@@ -194,14 +194,14 @@ def test_a_mistake_is_the_grids_and_names_its_point(scenario_file: Path, monkeyp
 
 
 @pytest.mark.engine
-def test_points_are_crossed_before_the_first_run(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each value is good by itself, and every point of a diagonal through the grid is, too."""
+def test_all_points_are_checked_before_the_first_run(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value is valid alone, and so is every point of a diagonal through the grid."""
     monkeypatch.setattr(_engine, "run_many", lambda *_, **__: pytest.fail("the work was begun"))
     with pytest.raises(_engine.ScenarioError, match=r'duration="2 s", warmup="3 s"$'):
         scenario(scenario_file).sweep({"duration": ["2 s", "4 s"], "warmup": ["1 s", "3 s"]})
 
 
-def test_a_point_that_fails_in_its_run_keeps_the_others(
+def test_a_failing_point_preserves_the_others(
     scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = _engine.run_many
@@ -221,7 +221,7 @@ def test_a_point_that_fails_in_its_run_keeps_the_others(
     assert set(json.loads((tmp_path / "out" / "anabranch.json").read_bytes())["files"]) == points
 
 
-def test_the_manifest_lists_what_we_wrote(scenario_file: Path, tmp_path: Path) -> None:
+def test_the_manifest_lists_our_files(scenario_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     scenario(scenario_file).sweep(GRID, out=out)
     (out / "notes.txt").write_text("mine")
@@ -235,7 +235,7 @@ def test_the_manifest_lists_what_we_wrote(scenario_file: Path, tmp_path: Path) -
     assert (out / "notes.txt").read_text() == "mine"
 
 
-def test_a_sweep_is_read_as_it_was_written(scenario_file: Path, tmp_path: Path) -> None:
+def test_a_sweep_is_read_back_unchanged(scenario_file: Path, tmp_path: Path) -> None:
     first = scenario(scenario_file).sweep(GRID, repeat=2, out=tmp_path / "out")
     again = SweepResult.read(tmp_path / "out")
     assert again.axes == first.axes
@@ -265,9 +265,7 @@ def test_a_sweep_is_read_as_it_was_written(scenario_file: Path, tmp_path: Path) 
         ("runs.parquet", "PAR1", "is not a whole Parquet table"),
     ],
 )
-def test_a_sweep_that_was_changed_is_not_read(
-    varied: Path, tmp_path: Path, name: str, content: str | None, says: str
-) -> None:
+def test_a_changed_sweep_is_not_read(varied: Path, tmp_path: Path, name: str, content: str | None, says: str) -> None:
     Scenario.from_file(varied).sweep(out=tmp_path / "out")
     if content is None:
         (tmp_path / "out" / name).unlink()
@@ -277,7 +275,7 @@ def test_a_sweep_that_was_changed_is_not_read(
         SweepResult.read(tmp_path / "out")
 
 
-def test_jobs_are_no_more_than_runs(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_limited_to_the_number_of_runs(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = _engine.run_many
     asked: list[int] = []
 
@@ -342,7 +340,7 @@ def varied(tmp_path: Path) -> Path:
         (["--set", "sweep.repeat=2", "--repeat", "3"], "--set 'sweep.repeat=2' beside --repeat 3: it would be ignored"),
     ],
 )
-def test_a_change_that_no_run_would_have_is_refused(
+def test_a_change_without_effect_on_any_run_is_refused(
     anabranch: Call, varied: Path, options: list[str], message: str
 ) -> None:
     done = anabranch("sweep", varied, *options)
@@ -350,13 +348,13 @@ def test_a_change_that_no_run_would_have_is_refused(
     assert message in done.err
 
 
-def test_a_change_that_every_run_has_is_not_refused(anabranch: Call, varied: Path) -> None:
+def test_a_change_that_affects_every_run_is_accepted(anabranch: Call, varied: Path) -> None:
     changes = ["--set", "link.a.queue={ kind = 'drop-tail' }", "--set", "sweep.repeat=1", "--set", "seed=5"]
     done = anabranch("sweep", varied, *changes, "--grid", "link.a.queue.limit=10 packets,20 packets")
     assert done.status == 0, done.err
 
 
-def test_columns_have_names_of_their_own(anabranch: Call, varied: Path) -> None:
+def test_columns_have_distinct_names(anabranch: Call, varied: Path) -> None:
     grid = ["--grid", "flow.a.cc=reno,cubic", "--grid", "flow.b.cc=reno"]
     done = anabranch("sweep", varied, *grid)
     assert done.status == 0, done.err
@@ -370,7 +368,7 @@ def test_columns_have_names_of_their_own(anabranch: Call, varied: Path) -> None:
     assert short_names(["link.a.rate", "flow.m.cc"]) == ["rate", "cc"]
 
 
-def test_truth_values_are_shown_as_files_write_them(anabranch: Call, varied: Path, tmp_path: Path) -> None:
+def test_truth_values_are_shown_as_in_files(anabranch: Call, varied: Path, tmp_path: Path) -> None:
     grid = ["--grid", "flow.a.transport.sack=true,false", "--grid", "flow.b.cc=cubic,{ kind = 'reno' }"]
     done = anabranch("sweep", varied, *grid, "--out", tmp_path / "out")
     assert done.status == 0, done.err
@@ -384,7 +382,7 @@ def test_truth_values_are_shown_as_files_write_them(anabranch: Call, varied: Pat
 
 
 @pytest.mark.parametrize("untrusted", [False, True])
-def test_a_fault_in_the_files_own_grid_has_its_place(
+def test_an_error_in_the_files_own_grid_has_a_location(
     anabranch: Call, varied: Path, tmp_path: Path, untrusted: bool
 ) -> None:
     named = "nope.txt"
@@ -407,18 +405,18 @@ def test_a_fault_in_the_files_own_grid_has_its_place(
     assert done.err.startswith(f"error: {varied}:{line}:5: ")
     assert f"{line} |     [{{ kind = " in done.err
     assert "--grid" not in done.err
-    # A value of the command line has no place in the file.
+    # A value on the command line has no location in the file.
     done = anabranch("sweep", varied, "--grid", f"link.a.impair=[[],[{{kind='loss-list',file='{named}x'}}]]")
     assert done.err.startswith("error: --grid 'link.a.impair=")
 
 
-def test_a_path_that_needs_quotation_marks_is_offered_with_them(anabranch: Call, varied: Path) -> None:
+def test_a_path_that_needs_quotation_marks_is_suggested_with_them(anabranch: Call, varied: Path) -> None:
     done = anabranch("sweep", varied, "--grid", "flow.$a.cc=reno")
     assert (done.status, done.out) == (2, "")
     assert """--grid 'flow."$a".cc=A,B,C'""" in done.err
 
 
-def test_a_place_is_found_where_the_grid_is_nested_or_escaped() -> None:
+def test_a_location_is_found_in_a_nested_or_escaped_grid() -> None:
     text = '\ufeff[sweep]\n"link.\\"x y\\".rate" = ["1 Mbit/s", "\\u0041"] # why\nrepeat = 2\n'
     found = origins(text, "s.toml")
     assert [(path, place.line, place.column) for path, place in found.items()] == [
@@ -464,7 +462,7 @@ def test_a_flow_is_the_mean_of_its_copies_run_by_run(copies: SweepResult) -> Non
     assert all(one is not None and one.interval.n == 2 for _, one in copies.estimates("flow.main.mean_srtt_ms"))
 
 
-def test_copies_without_a_figure_are_left_out_of_its_mean() -> None:
+def test_copies_without_a_figure_are_excluded_from_its_mean() -> None:
     flows = {
         "a/0": {"flow_completion_time_s": 2.0, "refused": {"old_ack": 3}, "transfers": None},
         "a/1": {"flow_completion_time_s": None, "refused": {}, "transfers": None},
@@ -472,7 +470,7 @@ def test_copies_without_a_figure_are_left_out_of_its_mean() -> None:
     }
     flat = flatten(cast("Summary", {"flows": flows}), means=True)
     assert flat["flow.a.flow_completion_time_s"] == 2.0
-    # A count that a copy does not list is 0.
+    # A counter that a copy does not list is 0.
     assert flat["flow.a.refused.old_ack"] == 1.5
     assert flat["flow.b.flow_completion_time_s"] is None
     assert not any("transfers" in name for name in flat)
@@ -501,7 +499,7 @@ def test_a_chart_over_the_count_needs_no_copy(copies: SweepResult) -> None:
     assert "main/0" not in copies._repr_html_()
 
 
-def test_seeds_until_narrow_look_at_the_mean_of_copies() -> None:
+def test_seeds_until_narrow_use_the_mean_of_copies() -> None:
     swept = Scenario.from_text(COPIES).sweep(until="flow.main.goodput_mbit_s:0.1%", repeat=18)
     runs = swept.frame.get_column("flow.main.count").value_counts(sort=False)
     assert dict(runs.iter_rows())[6] == 18
@@ -509,7 +507,9 @@ def test_seeds_until_narrow_look_at_the_mean_of_copies() -> None:
 
 @pytest.mark.parametrize("repeat", [0, -3])
 @pytest.mark.parametrize("more", [{}, {"until": "flow.main.goodput_mbit_s:5%"}])
-def test_no_seed_is_an_error_before_any_run(repeat: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_seed_is_an_error_before_any_run(
+    repeat: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("a run")
 

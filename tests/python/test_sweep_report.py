@@ -1,4 +1,4 @@
-"""The report of a sweep: question, table, a figure for each axis; bad places are refused before the work."""
+"""The report of a sweep: question, table, a figure for each axis; bad targets are refused before the runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_question_and_the_table_come_before_the_figures(page: str) -> None:
     assert places == sorted(places)
 
 
-def test_each_axis_has_a_figure_of_each_measure(page: str) -> None:
+def test_each_axis_has_a_figure_for_each_measure(page: str) -> None:
     panels = re.findall(r"<div class='panels'>.*?</div>\n", page, re.DOTALL)
     assert len(panels) == page.count("<h2>") - 2
     for part in panels:
@@ -64,11 +64,11 @@ def test_each_axis_has_a_figure_of_each_measure(page: str) -> None:
             assert sum(title.startswith(f"over {axis},") for title in titles) == count
 
 
-def test_axes_without_a_size_have_no_heat_map(page: str) -> None:
+def test_axes_without_quantities_have_no_heat_map(page: str) -> None:
     assert "class='heat'" not in page
 
 
-def test_two_axes_with_sizes_have_a_heat_map_with_a_cell_for_each_point() -> None:
+def test_two_axes_of_quantities_have_a_heat_map() -> None:
     grid: dict[str, list[Any]] = {
         "link.path.delay": ["5 ms", "20 ms", "80 ms"],
         "link.path.rate": ["1 Mbit/s", "5 Mbit/s"],
@@ -100,7 +100,7 @@ def bounded(values: list[tuple[float, float]]) -> SweepResult:
     return SweepResult(["link.path.rate"], frame, SweptScenario("", [], {}, is_sequential=False))
 
 
-def test_no_interval_ends_where_its_figure_cannot_be(tmp_path: Path) -> None:
+def test_intervals_end_at_the_bounds_of_their_figure(tmp_path: Path) -> None:
     swept = bounded([(0.1, 0.2), (2.0, 0.9), (3.0, 0.5), (3.1, 0.51)])
     _, ends = swept.estimates("flow.f.goodput_mbit_s")[0]
     assert ends is not None
@@ -164,7 +164,7 @@ def test_the_result_writes_its_report(swept: SweepResult, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "told"), [("a.txt", "a name that ends in .html"), ("no/a.html", "there is no directory")]
 )
-def test_a_bad_place_for_the_report_is_refused(swept: SweepResult, tmp_path: Path, name: str, told: str) -> None:
+def test_a_bad_target_of_the_report_is_refused(swept: SweepResult, tmp_path: Path, name: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         swept.report(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
@@ -191,7 +191,7 @@ def test_the_directory_has_the_report_with_links_to_its_tables(anabranch: Call, 
     assert all((out / link).is_file() for link in links)
     assert "--repeat 2 --out DIR</pre>" in html
     assert "report.html" in json.loads((out / "anabranch.json").read_text())["files"]
-    # Other points: the page is of them.
+    # The grid has other points: the page shows them.
     done = anabranch(*sweep[:3], "flow.f.cc=bbr,vegas", *sweep[4:])
     assert done.status == 0, done.err
     assert "cc (bbr, vegas)" in (out / "report.html").read_text(encoding="utf-8")
@@ -205,7 +205,7 @@ def test_new_tables_remove_the_report_of_the_old_ones(tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").exists()
 
 
-def test_a_foreign_report_is_left_as_it_is(anabranch: Call, tmp_path: Path) -> None:
+def test_a_foreign_report_is_unchanged(anabranch: Call, tmp_path: Path) -> None:
     (file := tmp_path / "s.toml").write_text(TEXT)
     out = tmp_path / "out"
     assert anabranch("sweep", file, "--out", out).status == 0
@@ -218,7 +218,7 @@ def test_a_foreign_report_is_left_as_it_is(anabranch: Call, tmp_path: Path) -> N
     assert (out / "report.html").read_text() == "mine"
 
 
-def test_the_command_refuses_a_bad_place_before_it_runs(anabranch: Call, tmp_path: Path) -> None:
+def test_the_command_refuses_a_bad_target_before_it_runs(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(TEXT)
     done = anabranch("sweep", file, "--report", tmp_path / "r.pdf", "--out", tmp_path / "out")

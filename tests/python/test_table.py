@@ -1,4 +1,4 @@
-"""Tables in plain Python, against polars, which reads them through the Arrow interface."""
+"""Tables in plain Python compared with polars, which reads them through the Arrow interface."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def tables(draw: st.DrawFn) -> Table:
 
 @given(tables())
 @PATIENT
-def test_polars_reads_what_python_sees(table: Table) -> None:
+def test_polars_reads_the_values_that_python_has(table: Table) -> None:
     frame = pl.DataFrame(table)
     assert frame.to_dicts() == table.to_dicts()
     assert (frame.columns, frame.height) == (table.columns, table.height)
@@ -56,7 +56,7 @@ def test_a_table_survives_pickling_and_storage(table: Table) -> None:
 
 @given(tables())
 @PATIENT
-def test_groups_are_those_of_polars(table: Table) -> None:
+def test_groups_match_polars(table: Table) -> None:
     """Detects groups in another order, nulls merged with a value, and rows lost."""
     names = ("text", "?", "i8")
     ours = [(key, part["f8"]) for key, part in table.parts(*names)]
@@ -66,7 +66,7 @@ def test_groups_are_those_of_polars(table: Table) -> None:
 
 @given(tables(), tables())
 @PATIENT
-def test_joined_tables_are_one_after_the_other(one: Table, two: Table) -> None:
+def test_joined_tables_are_concatenated(one: Table, two: Table) -> None:
     assert joined([one, two]).to_dicts() == [*one.to_dicts(), *two.to_dicts()]
     part = two.select("f8")
     assert joined([one, part])["text"] == [*one["text"], *[None] * two.height]
@@ -74,8 +74,8 @@ def test_joined_tables_are_one_after_the_other(one: Table, two: Table) -> None:
 
 @given(tables())
 @PATIENT
-def test_csv_is_read_as_it_was_written(table: Table) -> None:
-    # Without text: an empty one and a missing one are the same in CSV.
+def test_csv_is_read_back_unchanged(table: Table) -> None:
+    # Without text: CSV does not distinguish an empty text from a missing one.
     kept = table.select("f8", "i8", "?")
     content = b"".join(csv_lines(kept))
     assert content.count(b"\n") == kept.height + 1
@@ -83,7 +83,7 @@ def test_csv_is_read_as_it_was_written(table: Table) -> None:
     assert frame.to_dicts() == kept.to_dicts()
 
 
-def test_masks_leave_out_rows_without_a_value() -> None:
+def test_masks_exclude_rows_without_a_value() -> None:
     table = Table.of({"flow": ["a", None, "b", "a"], "late": [True, None, False, None], "cwnd": [1, None, 3, 4]})
     assert table.is_in("flow", "a", "c").tolist() == [True, False, False, True]
     assert table.flags("late").tolist() == [True, False, False, False]
@@ -92,7 +92,7 @@ def test_masks_leave_out_rows_without_a_value() -> None:
     assert table.where(table.has("flow"))["cwnd"] == [1, 3, 4]
 
 
-def test_sorting_keeps_the_order_of_equal_rows() -> None:
+def test_sorting_is_stable() -> None:
     table = Table.of({"time_s": [0.2, 0.1, 0.2, 0.1], "row": [0, 1, 2, 3]})
     assert table.sort("time_s")["row"] == [1, 3, 0, 2]
 
@@ -106,7 +106,7 @@ def test_a_column_has_one_kind(values: list[Any], expected: list[Any]) -> None:
     assert column_of(values).to_list() == expected
 
 
-def test_lists_become_their_json_text_in_arrow() -> None:
+def test_lists_become_json_text_in_arrow() -> None:
     assert pl.DataFrame(Table.of({"packets": [[1, 2], None]})).to_dict(as_series=False) == {"packets": ["[1, 2]", None]}
 
 
@@ -120,13 +120,13 @@ def test_a_missing_column_is_named() -> None:
     [("a", "f8", b"\0" * 7, None, None), ("a", "f8", b"\0" * 8, b"\1\1", None), ("a", "text", b"\1\0\0\0", None, ["x"]),
      ("a", "c8", b"", None, None), ("a", "text", b"", None, None)],
 )  # fmt: skip
-def test_the_engine_refuses_octets_that_are_no_column(column: Any) -> None:
+def test_the_engine_refuses_bytes_that_are_not_a_column(column: Any) -> None:
     with pytest.raises(ValueError, match='column "a" is not of its kind'):
         ArrowTable([column])
 
 
 @pytest.mark.parametrize("content", [b"", b"[]]", b"[1]", b'[["a","f8","!",null,null]]', b'[["a"]]'])
-def test_stored_octets_that_are_no_table_are_refused(content: bytes) -> None:
+def test_stored_bytes_that_are_not_a_table_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the words are of whatever found it
         Table.from_bytes(content)
 
@@ -145,12 +145,12 @@ def test_every_table_of_a_run_is_the_same_in_both_forms() -> None:
     assert joined(parts).to_dict() == result.plain("packets").select("flow", "sent_s").to_dict()
 
 
-def test_numbers_keep_nan_apart_from_missing() -> None:
+def test_numbers_distinguish_nan_from_missing() -> None:
     column = column_of(np.array([1.0, math.nan]))
     assert column.to_list() == [1.0, None]
 
 
-def test_a_csv_table_that_was_cut_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_csv_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anabranch.table_file.is_installed", lambda _name: False)
     table = Table.of({"flow": ["1", None], "time_s": [0.5, 1.0], "late": [True, None]})
     write_table(tmp_path, "samples", table)
@@ -166,7 +166,7 @@ def test_a_csv_table_that_was_cut_is_refused(tmp_path: Path, monkeypatch: pytest
             read_table(tmp_path, "samples", "again")
 
 
-def test_parquet_without_polars_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_without_polars_names_the_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "samples.parquet").write_bytes(b"PAR1")
     monkeypatch.setattr("anabranch.table_file.is_installed", lambda _name: False)
     with pytest.raises(UserError, match=r"reading Parquet needs polars.*\n  pip install 'anabranch\[tables\]'"):

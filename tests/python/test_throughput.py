@@ -1,4 +1,4 @@
-"""Throughput covers a flow's own time: what arrives when a file is complete counts no more."""
+"""Throughput covers a flow's own time: data that arrives after a file is complete does not count."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LOST_ACK = 'delay = "10 ms"\nreverse.impair = [{ kind = "loss-list", packets = [
 
 
 def run(text: str) -> tuple[dict[str, Any], int]:
-    """The figures of the one flow, and the packets that its link has carried."""
+    """The figures of the only flow, and the number of packets on its link."""
     summary: Any = Scenario.from_text(text).run().summary
     return summary["flows"]["main"], summary["links"]["path"]["forward"]["sent_packets"]
 
 
 def test_a_spurious_retransmission_after_completion_adds_nothing() -> None:
-    """Fails where the receiver counts to the run's end: the acknowledgment is lost, and all of it is sent once more."""
+    """Detects a receiver that counts until the run's end: the ACK is lost, and all data is retransmitted."""
     (plain, sent), (retransmitting, more) = run(FILE), run(FILE.replace('delay = "10 ms"', LOST_ACK))
     assert more > sent
     assert retransmitting["flow_completion_time_s"] == plain["flow_completion_time_s"]

@@ -38,7 +38,7 @@ def test_text_that_is_not_toml_is_a_string() -> None:
     assert toml_text.parse_value("3\nb = 4") == "3\nb = 4"
 
 
-def test_places() -> None:
+def test_locations() -> None:
     text = 'a = 1\n"x.y".b = [1, {c = "q"}]\n[[claim]]\nid = "R1"\n[[claim]]\nm = { lo = "min(x)" }\n'
     places = toml_text.locate(text)
     assert places["a",] == (Place(1, 1), Place(1, 5))
@@ -48,12 +48,12 @@ def test_places() -> None:
     assert places["claim", 1, "m", "lo"] == (Place(6, 7), Place(6, 12))
 
 
-def test_a_broken_document_says_where() -> None:
+def test_a_broken_document_has_a_location() -> None:
     with pytest.raises(UserError) as caught:
         toml_text.parse('a = 1\nb = "x\n', "s.toml")
     assert str(caught.value) == ("s.toml:2:7: not valid TOML: illegal character '\\n'\n  2 | b = \"x\n    |       ^")
 
 
-def test_none_cannot_stand_in_a_scenario() -> None:
+def test_none_is_refused_in_a_scenario() -> None:
     with pytest.raises(UserError, match="NoneType cannot stand"):
         toml_text.write_value({"a": None})

@@ -1,4 +1,4 @@
-"""UDP flows and the workloads of clients and clocks, from a file to summary, tables, captures and the terminal."""
+"""UDP flows and the workloads of clients and clocks: summary, tables, captures and the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .command import Call
 pytestmark = pytest.mark.engine
 
 TSHARK = shutil.which("tshark")
-# Where everything has to be checked nothing is passed over: there the test fails without it.
+# In CI the test must not be skipped: without tshark it fails.
 needs_tshark = pytest.mark.skipif(
     TSHARK is None and not os.environ.get("CI"), reason="tshark is not installed (Debian package tshark)"
 )
@@ -64,14 +64,16 @@ def test_the_summary_of_a_udp_flow(result: RunResult) -> None:
     mean, p95 = video["mean_one_way_delay_ms"], video["p95_one_way_delay_ms"]
     assert mean is not None
     assert p95 is not None
-    # Between an empty queue and a full one: 30 packets of 1,500 bytes, one on the wire and its own.
+    # Between an empty and a full queue: 30 packets of 1,500 bytes, one in transmission and the
+    # packet itself.
     assert 15.8 < mean < p95 < 15.9 + 31 * 1.2
     exchanges = result.flows["web"]["exchanges"]
     assert exchanges is not None
     middle = exchanges["mean_response_time_ms"]
     assert middle is not None
     assert middle > 30
-    # At best one in 100 ms and a round trip; where the end of a response is lost, the timeout takes a second.
+    # At best one exchange in 100 ms and a round trip; if the end of a response is lost, the timeout
+    # takes a second.
     assert 10 < exchanges["completed"] < 10 / 0.13
 
 
@@ -127,7 +129,7 @@ def test_the_terminal(anabranch: Call, tmp_path: Path) -> None:
 
 
 def test_a_report_of_udp_alone(anabranch: Call, tmp_path: Path) -> None:
-    """Nothing has a window: the report must do without."""
+    """No flow has a window: the report must work without."""
     head, rest = TEXT.split("[flow.bulk]")
     video = rest.split("[flow.video]")[1].split("[flow.web]")[0]
     file = tmp_path / "alone.toml"

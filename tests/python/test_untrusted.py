@@ -1,4 +1,4 @@
-"""What an untrusted scenario may not do with `--untrusted`, each refused with its line."""
+"""Actions that `--untrusted` forbids to a scenario, each refused with its line."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_programs_and_interfaces_of_the_machine_are_refused(anabranch: Call, fol
     assert "--untrusted refuses" in done.err
 
 
-def test_a_sweep_may_not_lead_out_of_the_folder(anabranch: Call, folder: Path) -> None:
+def test_a_sweep_may_not_leave_the_folder(anabranch: Call, folder: Path) -> None:
     more = '[sweep]\n"link.a.impair.0.file" = ["deep/loss.txt", "../secret.txt"]'
     done = anabranch("sweep", write(folder, "deep/loss.txt", more), "--untrusted")
     assert done.status == 2

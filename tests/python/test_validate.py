@@ -1,4 +1,4 @@
-"""When two engines agree: each band fails on a named wrong system. No live run is made here."""
+"""Criteria for the agreement of two engines: each tolerance fails on a named wrong system. No live run is made here."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from anabranch.validate.page import page, rows, verdicts
 ROOT = Path(__file__).resolve().parents[2]
 
 TIMES = HostTimes.read(ROOT / "validation" / "data" / "host_times.json")
-"""What hosts took on one machine."""
+"""Processing times of hosts on one machine."""
 
 Change = Callable[[dict[str, dict[str, float | None]]], None]
 
 
 def figures(change: Change = lambda _: None, window: float = 50.0) -> Figures:
-    """A run of two flows as the kernel might give it, but for what is changed."""
+    """The figures of a run of two flows in the kernel, with a change."""
     values: dict[str, dict[str, float | None]] = {
         GOODPUT.name: {ALL: 20.0},
         SRTT.name: {"a": 50.0, "b": 60.0},
@@ -55,14 +55,14 @@ def figures(change: Change = lambda _: None, window: float = 50.0) -> Figures:
 
 
 def other(values: dict[str, dict[str, float | None]]) -> None:
-    """What another control would give: 20 % more delay, twice as many retransmissions, the shares the other way."""
+    """Figures of another control: 20 % more delay, twice as many retransmissions, the shares exchanged."""
     values[SRTT.name] = {"a": 60.0, "b": 72.0}
     values[RETRANSMITTED.name] = {"a": 200.0, "b": 200.0}
     values[SHARES.name] = {"a": 0.4, "b": 0.6}
 
 
 def comparison(simulated: Figures, again: Change = lambda _: None, file: str = "made-up.toml") -> Comparison:
-    """One seed; the second live run may differ from the first."""
+    """Compare one seed; the second live run may differ from the first."""
     made = Comparison(file, 1, live_runs=2)
     live = {1: [figures(), figures(again)]}
     set_beside(
@@ -96,33 +96,33 @@ def test_a_simulator_whose_link_is_too_fast() -> None:
 
 
 def test_a_simulator_whose_queue_is_too_long() -> None:
-    """Another control is 20 % away: 10 % is the most."""
+    """Another control differs by 20 %: the tolerance is 10 %."""
     assert found(figures(lambda v: v.update({SRTT.name: {"a": 54.9, "b": 65.9}}))) == []
     (reason,) = found(figures(lambda v: v.update({SRTT.name: {"a": 55.1, "b": 66.1}})))
     assert reason.startswith("mean_srtt_ms: in 1 of 1 scenarios the error is more than 0.5 of another")
 
 
-def test_a_simulator_that_repairs_too_often() -> None:
-    """Another control is 100 ÷ √200 = 7.1 away."""
+def test_a_simulator_that_retransmits_too_often() -> None:
+    """Another control differs by 100 ÷ √200 = 7.1."""
     for count, fails in ((140.0, False), (150.0, True)):
         wrong = found(figures(lambda v, n=count: v.update({RETRANSMITTED.name: {"a": n, "b": n}})))  # type: ignore[misc]
         assert [reason.partition(":")[0] for reason in wrong] == ["retransmitted_packets"] * fails
 
 
-def test_a_simulator_that_divides_otherwise() -> None:
+def test_a_simulator_that_divides_capacity_differently() -> None:
     for share, fails in ((0.51, False), (0.49, True)):
         wrong = found(figures(lambda v, x=share: v.update({SHARES.name: {"a": x, "b": 1 - x}})))  # type: ignore[misc]
         assert [reason.partition(":")[0] for reason in wrong] == ["shares"] * fails
 
 
 @pytest.mark.parametrize("metric", [SRTT.name, RETRANSMITTED.name, SHARES.name])
-def test_a_simulator_that_takes_one_control_for_another(metric: str) -> None:
+def test_a_simulator_that_confuses_two_controls(metric: str) -> None:
     reasons = [reason.partition(":")[0] for reason in found(figures(other))]
     assert metric in reasons
 
 
-def test_what_repeats_do_not_tell_nobody_has_to() -> None:
-    """Two live runs as far apart as the two controls: no error below that counts."""
+def test_differences_within_the_repeats_are_accepted() -> None:
+    """The two live runs differ as much as the two controls do: a smaller error does not count."""
     simulated = figures(lambda v: v.update({SRTT.name: {"a": 57.0, "b": 68.0}}))
     assert found(simulated) != []
     apart = found(simulated, lambda v: v.update({SRTT.name: {"a": 60.0, "b": 72.0}}))
@@ -137,7 +137,7 @@ def test_one_scenario_of_ten_may_be_outside() -> None:
     assert reason.endswith("at most 10% was expected: x.toml, y.toml")
 
 
-def test_tainted_runs_are_no_agreement() -> None:
+def test_tainted_runs_are_not_agreement() -> None:
     made = [comparison(figures()) for _ in range(5)]
     made[0].tainted_runs = 1
     assert problems(made) == []
@@ -145,15 +145,15 @@ def test_tainted_runs_are_no_agreement() -> None:
     assert problems(made) == ["2 of 10 live runs are tainted, more than 10%"]
 
 
-def test_a_scenario_without_a_pair_of_runs_is_no_agreement() -> None:
+def test_a_scenario_without_a_pair_of_runs_is_not_agreement() -> None:
     made = Comparison("busy.toml", 1, tainted_runs=1, live_runs=2)
     many = [comparison(figures()) for _ in range(5)]
     assert problems([*many, made]) == ["busy.toml: no seed has all of its live runs untainted"]
     assert "| busy | tainted |" in page([made])
 
 
-def test_tainted_runs_that_are_asked_for_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails for a validation without them, and for one that lets them prove something."""
+def test_requested_tainted_runs_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detects a validation without them, and one that counts them as evidence."""
     monkeypatch.setattr(validate, "simulate", lambda *_: [figures()])
     monkeypatch.setattr(validate, "_live", lambda *_: LiveRun(figures(), ["late"], {"kernel": "6.18"}))
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml").set("duration", "1 s")
@@ -166,7 +166,7 @@ def test_tainted_runs_that_are_asked_for_are_marked(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_seed_without_a_pair_of_runs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails for a validation that leaves it out in silence."""
+    """Detects a validation that omits it silently."""
 
     def live(_scenario: Scenario, seed: int, attempt: int, *_: object) -> LiveRun:
         return LiveRun(figures(), ["late"] if seed == 2 and attempt > 0 else [], {"kernel": "6.18"})
@@ -184,24 +184,24 @@ def test_a_seed_without_a_pair_of_runs_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("value", [None, 0.0])
-def test_a_transfer_that_never_ends(value: float | None) -> None:
+def test_a_transfer_that_never_completes(value: float | None) -> None:
     wrong = found(figures(put(COMPLETION.name, "b", value)))
     assert wrong == ["made-up.toml: completion_time_s of flow b is there in some runs alone"]
 
 
-def test_a_figure_that_one_live_run_alone_lacks() -> None:
+def test_a_figure_missing_in_one_live_run() -> None:
     assert found(figures(), put(GOODPUT.name, ALL, None)) != []
 
 
-def test_a_flow_that_is_missing() -> None:
+def test_a_missing_flow() -> None:
     def without(values: dict[str, dict[str, float | None]]) -> None:
         del values[SRTT.name]["b"]
 
     assert found(figures(without)) == ["made-up.toml: mean_srtt_ms of flow b is there in some runs alone"]
 
 
-def test_everything_is_finite() -> None:
-    """A document with an infinity is no JSON."""
+def test_all_figures_are_finite() -> None:
+    """A document with an infinity is not JSON."""
     from anabranch.output import to_json
 
     nothing = figures(lambda v: v.update({SRTT.name: {"a": 0.0, "b": 0.0}}))
@@ -222,8 +222,8 @@ def test_distances() -> None:
     assert window_distance({"a": {0: 10.0}}, {"a": {5: 10.0}}) is None
 
 
-def test_a_seeds_runs_are_averaged_before_they_are_compared() -> None:
-    """Noise goes in both directions, a wrong simulator in one."""
+def test_a_seeds_runs_are_averaged_before_the_comparison() -> None:
+    """Noise has both signs, the error of a wrong simulator has one."""
     made = Comparison("noise.toml", 2, live_runs=4)
     more, less = figures(put(GOODPUT.name, ALL, 22.0)), figures(put(GOODPUT.name, ALL, 18.0))
     nothing = {1: [figures()], 2: [figures()]}
@@ -232,24 +232,24 @@ def test_a_seeds_runs_are_averaged_before_they_are_compared() -> None:
     assert made.results[GOODPUT.name].floor == pytest.approx((4 / 18 + 4 / 22) / 2 / math.sqrt(2))
 
 
-def test_where_nothing_is_drawn_any_two_live_runs_tell_what_chance_does() -> None:
-    """Fails for a floor from pairs with one seed alone, which would be 0 here."""
+def test_without_random_draws_all_pairs_of_live_runs_give_the_floor() -> None:
+    """Detects a floor from pairs of the same seed only, which would be 0 here."""
     made = Comparison("repeats.toml", 2, live_runs=4)
     runs = [figures(put(GOODPUT.name, ALL, value)) for value in (20.0, 20.0, 22.0, 22.0)]
     nothing = {1: [figures()], 2: [figures()]}
     set_beside(made, {1: runs[:1], 2: runs[:1]}, {1: runs[:2], 2: runs[2:]}, nothing, [figures()], drawn=False)
-    # Of six pairs two are of equal runs; of two different ones the second is what is divided by.
+    # Two of six pairs have equal runs; in the others the difference is divided by the second run.
     assert made.results[GOODPUT.name].floor == pytest.approx(4 * 2 / 22 / 6 / math.sqrt(2))
 
 
 def _told(microseconds: int) -> str:
-    """As a resolved scenario has it."""
+    """A duration in the form of a resolved scenario."""
     return f"{microseconds} us" if microseconds else "0 s"
 
 
 @pytest.mark.engine
-def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
-    """Fails for a single answer: CUBIC and Reno in one queue share it one way or the other, by microseconds."""
+def test_the_simulators_answer_is_a_mean_over_host_times() -> None:
+    """Detects a single answer: CUBIC and Reno share one queue either way, depending on microseconds."""
     from anabranch.validate import DRAWS, simulate
 
     times = TIMES
@@ -263,14 +263,14 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
 
     begun = {tuple(microseconds(flow["start"]) for flow in run["flow"].values()) for run in resolved}
     firsts = {min(starts) for starts in begun}
-    # Any phase of a tick, in each of its quarters.
+    # Beginnings in each quarter of a tick.
     assert {int(4 * (first - min(times.beginnings)) // TICK_US) for first in firsts} >= {0, 1, 2, 3}
     assert max(firsts) < TICK_US + max(times.beginnings)
     apart = {round(abs(second - first)) for first, second in begun}
     assert apart <= set(times.next)
     assert len(apart) > len(set(times.next)) // 2
     assert {second > first for first, second in begun} == {True, False}
-    # What paces goes by when it is told: a sender is told late, a receiver answers late.
+    # A sender receives ACKs late, and a receiver sends its answers late.
     for host, role, direction in (("A-host", "sender", "reverse"), ("B-host", "receiver", "forward")):
         other = {"forward": "reverse", "reverse": "forward"}[direction]
         assert not any(run["link"][host][other]["impair"] for run in resolved)
@@ -295,7 +295,7 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
 
 
 @pytest.mark.engine
-def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
+def test_hosts_that_also_send_read_later_and_answering_hosts_at_once() -> None:
     times = TIMES
 
     def reads(name: str, what: str = "read_delays") -> dict[str, list[str]]:
@@ -307,7 +307,7 @@ def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
     alone = sorted(map(_told, times.until_read("alone")))
     assert reads("reverse-load.toml") == {"A-host": beside, "B-host": beside}
     assert reads("requests-beside-bulk.toml") == {"B-host": alone}
-    # A host that sends as well is seldom silent.
+    # A host that also sends is rarely idle.
     assert reads("reverse-load.toml", "idle_read_delays") == {}
     idle = times.until_idle_read()
     assert reads("requests-beside-bulk.toml", "idle_read_delays") == {"B-host": sorted(map(_told, idle))}
@@ -330,8 +330,8 @@ def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
 
 
 @pytest.mark.engine
-def test_first_data_is_written_late_and_answered_late_where_it_may_make_the_connection() -> None:
-    """Fails if the first burst leaves with the handshake's acknowledgment, over which a route takes its time."""
+def test_first_data_and_its_answer_are_late() -> None:
+    """Detects a first burst that is sent with the handshake's acknowledgment, which takes time to cross a route."""
     measured = TIMES
 
     def resolved(name: str) -> dict[str, Any]:
@@ -352,22 +352,23 @@ def test_first_data_is_written_late_and_answered_late_where_it_may_make_the_conn
     times = sorted(map(_told, measured.first_data))
     assert writers("lossy-ten-reno.toml") == {"A-host": times}
     assert writers("reverse-load.toml") == {"A-host": times, "B-host": times}
-    # What is written to be answered is an application's own affair.
+    # Requests of an application have their own timing.
     assert set(writers("requests-beside-bulk.toml")) == {"A-host"}
     assert answers("two-routes.toml") == {"B-host": ([1], sorted(map(_told, measured.made_by_data())))}
-    # Nothing overtakes there; and which packets are the first ones of several connections is not told by their number.
+    # No packet overtakes there; and with several connections a packet's number does not identify
+    # the first packets.
     assert answers("lossy.toml") == answers("two-controls.toml") == {}
 
 
 @pytest.mark.engine
-def test_as_much_is_written_at_once_as_by_live_applications() -> None:
-    """Fails for buffers of 16 KiB, whose pieces are twice as long: they decide how much leaves at once."""
+def test_the_simulator_has_the_live_send_buffer() -> None:
+    """Detects buffers of 16 KiB, which have pieces of twice the length: they determine the size of bursts."""
     from anabranch.live import first_send_buffer
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "reverse-load.toml")
     flows = with_host_times(scenario, 1, TIMES)[0].resolve()["resolved_scenario"]["flow"].values()
     held = first_send_buffer(scenario)
-    # Four times a product and a queue of 100 kB each.
+    # Four times the sum of a product and a queue of 100 kB each.
     assert held == 800_000
     assert {flow["transport"]["send_autotuning_start"] for flow in flows} == {"800 kB"}
 
@@ -381,27 +382,27 @@ def test_a_scenario_of_many_packets_is_simulated_less_often() -> None:
 
 
 @pytest.mark.engine
-def test_the_time_that_hosts_take_changes_no_other_draw() -> None:
-    """What is lost is what the seed says. Fails for a jitter whose draws move those of the losses."""
+def test_host_times_change_no_other_random_draw() -> None:
+    """The seed determines the losses. Detects a jitter whose draws change them."""
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "lossy.toml")
 
     def lost(run: Scenario) -> list[int]:
         table = run.run(packets=True).table("packets")
         return [place for place, fate in enumerate(table["fate"]) if fate == "lost"][:5]
 
-    # Until the first of them is found to be lost nothing but the times differs.
+    # Until the first loss is detected, only the times differ.
     assert {tuple(lost(run)[:1]) for run in with_host_times(scenario, 8, TIMES)} == {tuple(lost(scenario)[:1])}
 
 
-def test_where_live_runs_differ_as_much_as_controls_nothing_is_told() -> None:
+def test_live_runs_as_different_as_controls_decide_nothing() -> None:
     made = comparison(figures(), lambda v: v.update({SRTT.name: {"a": 70.0, "b": 84.0}}))
     assert [row[-1] for row in rows([made]) if row[1] == SRTT.name] == ["cannot tell"]
     told = summary([made, comparison(figures())])[SRTT.name]
     assert (told["within"], told["telling"], told["within_telling"]) == (2, 1, 1)
 
 
-def test_wrong_answers_stand_beside_the_goodput() -> None:
-    """A band that a wrong simulator keeps as well is seen to be one."""
+def test_wrong_answers_are_shown_with_the_goodput() -> None:
+    """A tolerance that a wrong simulator also meets is visible."""
     slower = figures(put(GOODPUT.name, ALL, 19.0))
     made = Comparison("made-up.toml", 1, live_runs=2)
     set_beside(made, {1: [figures()]}, {1: [figures(), figures()]}, {1: [slower]}, [slower, figures()], drawn=False)
@@ -465,7 +466,7 @@ workload = { kind = "file", size = "100 kB" }
 
 
 @pytest.mark.engine
-def test_copies_are_one_group() -> None:
+def test_copies_form_one_group() -> None:
     run = Scenario.from_text(TEXT).run(samples_ms=10.0)
     measured = measure(run)
     assert set(measured.values[SHARES.name]) == {"many", "file"}
@@ -489,8 +490,8 @@ LIVE = sorted((ROOT / "scenarios" / "live").glob("*.toml"))
 
 
 @pytest.mark.engine
-def test_half_of_the_scenarios_that_ship_ask_for_the_control() -> None:
-    """Judged by the simulator alone: the answer blind to the control is held against the simulator's own."""
+def test_half_of_the_shipped_scenarios_distinguish_the_control() -> None:
+    """Judged by the simulator alone: the answer that ignores the control is compared with the simulator's own."""
     from anabranch.validate import ALIKE
 
     failing = 0
@@ -506,7 +507,7 @@ def test_half_of_the_scenarios_that_ship_ask_for_the_control() -> None:
     assert failing >= 12
 
 
-def test_holds_needs_something_to_be_held_against() -> None:
+def test_holds_needs_a_comparison() -> None:
     made = comparison(figures(put(SRTT.name, "a", 51.0)))
     result = made.results[SRTT.name]
     assert holds(result)
@@ -514,7 +515,7 @@ def test_holds_needs_something_to_be_held_against() -> None:
     assert not holds(result)
 
 
-def test_a_run_that_is_kept_comes_back(tmp_path: Path) -> None:
+def test_a_stored_run_is_read_back(tmp_path: Path) -> None:
     from anabranch.errors import UserError
 
     file = keep.path(tmp_path / "runs", "thin", {"a": 1}, 1, 0)
@@ -533,8 +534,8 @@ def kept_at(scenario: Scenario, limits: Limits | None = None) -> Path:
     return keep.path(Path("runs"), "a", keep.about(scenario.resolve(seed=1), limits), 1, 0)
 
 
-def test_a_run_is_kept_with_all_that_it_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails for a name that does not know of a file's content, of the limits, or of another build of ours."""
+def test_a_run_is_stored_under_all_its_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detects a name that ignores a file's content, the limits, or another build of ours."""
     (tmp_path / "lost.txt").write_text("7\n")
     (tmp_path / "mine.bpf.c").write_text((ROOT / "bpf" / "cc" / "reno.bpf.c").read_text())
     file = tmp_path / "scenario.toml"
@@ -558,7 +559,7 @@ def test_a_run_is_kept_with_all_that_it_depends_on(tmp_path: Path, monkeypatch: 
 
 
 def slower(here: HostTimes, us: int) -> HostTimes:
-    """All of it so much longer."""
+    """All times, longer by ``us``."""
 
     def more(table: Sequence[int]) -> list[int]:
         return [time + us for time in table]
@@ -568,18 +569,18 @@ def slower(here: HostTimes, us: int) -> HostTimes:
         more(here.next),
         more(here.first_data),
         {role: list(map(more, tables)) for role, tables in here.answers.items()},
-        # And what data that makes the connection takes, from what any other does.
+        # The time of data that makes the connection is relative to the time of other data.
         more(more(here.data_makes_connection)),
         {which: more(table) for which, table in here.acknowledged_at_once.items()},
-        # What readers take is counted from there.
+        # The times of readers are relative to those.
         {which: more(more(table)) for which, table in here.acknowledged_by_reader.items()},
         more(more(here.acknowledged_by_idle_reader)),
     )
 
 
 @pytest.mark.engine
-def test_hosts_take_what_was_measured_of_another_machine() -> None:
-    """Fails for times that are read and not used."""
+def test_times_of_another_machine_are_applied() -> None:
+    """Detects times that are read and not used."""
     from anabranch.validate import simulate
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "lossy.toml")
@@ -599,7 +600,7 @@ def test_hosts_take_what_was_measured_of_another_machine() -> None:
 
 @pytest.mark.engine
 def test_every_time_of_another_machine_is_used() -> None:
-    """Fails for a list of the package's own among those of another machine."""
+    """Detects one of the package's lists among the times of another machine."""
     here = TIMES
     there = slower(here, 777)
     scenarios = ROOT / "scenarios" / "live"
@@ -630,7 +631,7 @@ def test_every_time_of_another_machine_is_used() -> None:
 
 
 def test_host_times_reach_every_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails for a comparison that simulates a scenario, or the other controls, with the package's own times."""
+    """Detects a comparison that simulates a scenario, or the other controls, with the package's own times."""
     there = slower(TIMES, 777)
     seen = []
 
@@ -642,9 +643,9 @@ def test_host_times_reach_every_simulation(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(validate, "_live", lambda *_: LiveRun(figures(), [], {}))
     thin = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml")
     made = validate.compare(thin, "thin.toml", seeds=1, times=there)
-    # The scenario, other controls in their place, and three that are alike.
+    # The scenario, other controls instead, and three with the same control for all flows.
     assert seen == [there] * 5
-    # And the result says so, in the form of a file.
+    # The result contains the times, in the form of a file.
     assert HostTimes.of(document([made])["host_times"]) == there
 
 
@@ -672,7 +673,7 @@ def test_host_times_of_the_command_reach_the_comparison(monkeypatch: pytest.Monk
     assert seen == [there, TIMES]
 
 
-def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
+def test_host_times_are_written_and_read_back(tmp_path: Path) -> None:
     from anabranch.errors import UserError
 
     here = TIMES
@@ -703,8 +704,8 @@ def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
         HostTimes.read(tmp_path / "none.json")
 
 
-def test_a_metric_that_no_scenario_has_leaves_labels_inside_the_figure(tmp_path: Path) -> None:
-    """Detects lines without points: matplotlib then gives up the layout, and cuts the titles off."""
+def test_a_metric_without_scenarios_keeps_labels_inside_the_figure(tmp_path: Path) -> None:
+    """Detects lines without points: matplotlib then abandons the layout, and cuts the titles off."""
     import warnings
 
     pytest.importorskip("matplotlib")

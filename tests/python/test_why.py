@@ -1,4 +1,4 @@
-"""Why packets were retransmitted, on hand-made tables: needed or needless, by episode, in words, in the report."""
+"""Causes of retransmissions, on tables by hand: needed or spurious, by episode, in words, in the report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def packet(
     flow: str = "main",
     direction: str = "forward",
 ) -> dict[str, Any]:
-    """A row of the table of packets; what arrives takes 50 ms."""
+    """A row of the table of packets; a delivered packet takes 50 ms."""
     return {
         "flow": flow, "direction": direction, "packet_index": index, "sequence_bytes": sequence,
         "payload_bytes": payload, "retransmission": cause is not None, "cause": cause, "sent_s": sent,
@@ -70,13 +70,13 @@ ROW_KINDS = {
 
 
 def inspect(packets: list[Row], events: list[Row] | None = None) -> Why:
-    """What a table says whose column ``needed`` is worked out by :func:`need`."""
+    """The result for a table whose column ``needed`` is computed by :func:`need`."""
     told = [{**packet, "needed": word} for packet, word in zip(packets, need(packets), strict=True)]
     return why.inspect(retransmissions(told), Table.of_rows(events or [], EVENT_KINDS))
 
 
 def retransmissions(packets: list[Row]) -> Table:
-    """The engine's table of retransmissions, from nothing but a table of packets: each looks at all before it."""
+    """The engine's table of retransmissions, from a table of packets only; each row may use all earlier ones."""
     told: list[Row] = []
     sent: list[Row] = []
     for row in packets:
@@ -97,15 +97,16 @@ def retransmissions(packets: list[Row]) -> Table:
 
 
 def is_next(row: Row, last: Row) -> bool:
-    """Whether a packet is of the same connection and direction as the one before it."""
+    """Whether a packet belongs to the same connection and direction as the previous one."""
     same = (row["flow"], row["direction"]) == (last["flow"], last["direction"])
     return same and bool(row["packet_index"] > last["packet_index"])
 
 
 def need(packets: list[Row]) -> list[bool | None]:
-    """Whether each packet was needed, from what became of those before it alone.
+    """Whether each packet was needed, from the outcomes of the earlier packets alone.
 
-    Earlier packets that arrived cover all of it: needless. They do with those still under way: undecided.
+    A packet is spurious if earlier packets that arrived cover it. It is undecided if packets still
+    in flight are needed to cover it.
     """
     words: list[bool | None] = []
     sent: list[Row] = []
@@ -133,7 +134,7 @@ def end(row: Row) -> int:
 
 
 def covered(row: Row, by: list[Row]) -> bool:
-    """Whether packets carry all bytes of a row together."""
+    """Whether packets together carry all bytes of a row."""
     reached = start(row)
     for begin, stop in sorted((start(other), end(other)) for other in by):
         if begin > reached:
@@ -161,7 +162,7 @@ RECOVERY = [
 EVENTS = [event(0.1, "recovery-entered", 10, 7, 7), event(0.2, "recovery-left", 7, 7, 7)]
 
 
-def test_what_was_lost_is_needed_and_what_arrived_is_not() -> None:
+def test_a_lost_packet_is_needed_and_a_delivered_one_is_not() -> None:
     lost, arrived = only_flow(inspect(RECOVERY)).retransmissions
     assert (lost.needed, lost.original_fate, lost.original_where) == (True, "dropped", "link.bottleneck.forward.queue")
     assert (arrived.needed, arrived.original_fate, round(arrived.original_received_s or 0, 6)) == (
@@ -171,14 +172,14 @@ def test_what_was_lost_is_needed_and_what_arrived_is_not() -> None:
     )
 
 
-def test_the_engines_own_word_counts() -> None:
+def test_the_engines_verdict_is_used() -> None:
     told = [{**packet, "needed": None if packet["cause"] is None else False} for packet in RECOVERY]
     (flow,) = why.inspect(retransmissions(told), Table.of_rows([], EVENT_KINDS)).flows
     assert [again.needed for again in flow.retransmissions] == [False, False]
 
 
 def by_the_last_sending(packets: list[Row]) -> list[bool | None]:
-    """A wrong rule: only what became of the sending just before counts."""
+    """A wrong rule: only the outcome of the previous transmission counts."""
     fates: dict[tuple[str, int], str] = {}
     words: list[bool | None] = []
     for row in packets:
@@ -191,7 +192,7 @@ def by_the_last_sending(packets: list[Row]) -> list[bool | None]:
 
 
 def by_what_had_arrived(packets: list[Row]) -> list[bool | None]:
-    """A wrong rule: a packet that arrives only after the retransmission has left does not count."""
+    """A wrong rule: a packet that arrives after the retransmission was sent does not count."""
     arrivals: dict[tuple[str, int], float] = {}
     words: list[bool | None] = []
     for row in packets:
@@ -212,8 +213,9 @@ set = { "link.bottleneck.rate" = "10 Mbit/s" }
 """
 
 
-def test_the_engines_word_is_what_the_packets_say() -> None:
-    """On paths that lose, reorder and slow down the column ``needed`` is what packets alone say; wrong rules differ."""
+def test_the_engines_verdict_follows_from_the_packets() -> None:
+    """On paths with loss, reordering and a rate change, the column ``needed`` follows from the
+    packets; wrong rules differ."""
     text, _ = (Path(__file__).parent / "data" / "reordering.toml").read_text(encoding="utf-8").split("[sweep]")
     scenario = Scenario.from_text(text + SLOW_FOR_A_WHILE).set("flow.main.stack", "linux")
     scenario = scenario.set("link.bottleneck.forward.queue.reorder.interval", 10)
@@ -239,15 +241,15 @@ def test_the_engines_word_is_what_the_packets_say() -> None:
     assert told != had
 
 
-def test_arriving_late_is_arriving() -> None:
-    """The first was still on its way when the second left; that makes the second needless."""
+def test_a_late_arrival_counts() -> None:
+    """The original was in flight when the retransmission was sent; its arrival makes the retransmission spurious."""
     (again,) = only_flow(inspect([packet(0, 0, 0.0), packet(1, 0, 0.04, cause="rto")])).retransmissions
     assert again.needed is False
     assert "arrived after all at 0.0500 s" in text.need(again)
 
 
-def test_a_second_time() -> None:
-    """Both before were lost: needed. One of them arrived: needless, whichever it was."""
+def test_a_second_retransmission() -> None:
+    """If both earlier ones were lost, it is needed. If either arrived, it is spurious."""
     first, second = packet(0, 0, 0.0, fate="lost"), packet(1, 0, 0.1, cause="rack", fate="lost")
     assert needs(first, second, packet(2, 0, 0.2, cause="rto")) == [True, True]
     assert needs(packet(0, 0, 0.0), second, packet(2, 0, 0.2, cause="rto")) == [False, False]
@@ -255,12 +257,13 @@ def test_a_second_time() -> None:
     assert needs(first, arrived, packet(2, 0, 0.2, cause="rto")) == [True, False]
 
 
-def test_under_way_at_the_end_is_undecided() -> None:
+def test_packets_in_flight_at_the_end_are_undecided() -> None:
     assert needs(packet(0, 0, 0.0, fate="in-flight"), packet(1, 0, 0.1, cause="tlp")) == [None]
 
 
-def test_segments_cut_differently() -> None:
-    """Two halves before, whole now: needed if either half was lost. Whole before, a half now: as the whole."""
+def test_segments_with_other_boundaries() -> None:
+    """A whole segment after two halves is needed if either half was lost. A half after the whole
+    has the whole's verdict."""
     halves = [packet(0, 0, 0.0, payload=500), packet(1, 500, 0.01, payload=500, fate="lost")]
     assert needs(*halves, packet(2, 0, 0.1, cause="rto")) == [True]
     halves[1] = packet(1, 500, 0.01, payload=500)
@@ -269,8 +272,8 @@ def test_segments_cut_differently() -> None:
     assert needs(packet(0, 0, 0.0, fate="lost"), packet(1, 500, 0.1, payload=500, cause="rto")) == [True]
 
 
-def test_connections_of_one_flow_are_kept_apart() -> None:
-    """The second connection's bytes have the same numbers and are other bytes."""
+def test_connections_of_one_flow_are_separate() -> None:
+    """The second connection has the same sequence numbers for other bytes."""
     first = [packet(0, 0, 0.0)]
     second = [packet(0, 0, 1.0, fate="lost"), packet(1, 0, 1.1, cause="rto")]
     assert needs(*first, *second) == [True]
@@ -283,7 +286,7 @@ def kinds(flow: FlowWhy) -> list[tuple[str, int, list[str]]]:
     return [(e.kind, len(e.retransmissions), [event.event for event in e.events]) for e in flow.episodes]
 
 
-def test_episodes_begin_with_what_the_window_did() -> None:
+def test_episodes_begin_with_window_events() -> None:
     told = only_flow(inspect(RECOVERY, EVENTS))
     assert kinds(told) == [("fast recovery", 2, ["recovery-entered", "recovery-left"])]
     (episode,) = told.episodes
@@ -300,7 +303,7 @@ def test_a_timeout_ends_a_recovery_and_backs_off_in_one_episode() -> None:
     ]
 
 
-def test_probes_and_marks_stand_alone() -> None:
+def test_probes_and_marks_are_separate_episodes() -> None:
     packets = [
         packet(0, 0, 0.0, fate="lost"),
         packet(1, 0, 0.3, cause="tlp"),
@@ -317,7 +320,7 @@ def test_probes_and_marks_stand_alone() -> None:
     ]
 
 
-def test_what_a_probe_repaired_belongs_to_the_probe() -> None:
+def test_a_repair_by_a_probe_belongs_to_the_probe() -> None:
     packets = [packet(0, 0, 0.0, fate="lost"), packet(1, 0, 0.3, cause="tlp")]
     told = only_flow(inspect(packets, [event(0.4, "tlp", 10, 7, 7)]))
     assert kinds(told) == [("outside a recovery", 1, ["tlp"])]
@@ -371,7 +374,7 @@ def without(table: Table, name: str) -> Table:
     return table.select(*(column for column in table.columns if column != name))
 
 
-def test_a_run_that_does_not_say_why() -> None:
+def test_a_run_without_a_record_of_causes() -> None:
     table = retransmissions([{**packet, "needed": None} for packet in RECOVERY])
     with pytest.raises(UserError, match='no column "cause" of table "retransmissions", no table "window_events"'):
         why.inspect(without(table, "cause"), None)
@@ -400,7 +403,7 @@ def test_the_command(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-1].strip().startswith("0.2000 s  recovery-left: cwnd 7")
 
 
-def test_the_command_sums_up(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_summarizes(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunResult, "why", lambda self: inspect(RECOVERY, EVENTS))
     done = run_why()
     assert (done.status, done.err) == (0, "")
@@ -450,14 +453,14 @@ def test_the_command_in_json(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> 
     assert document["why"]["main"]["needless"] == 1
 
 
-def test_nothing_was_sent_again(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_was_retransmitted(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunResult, "why", lambda self: inspect([packet(0, 0, 0.0)]))
     assert run_why().out.endswith("nothing was retransmitted\n")
 
 
 @pytest.fixture
 def telling(monkeypatch: pytest.MonkeyPatch) -> RunResult:
-    """A real run whose tables say why, by hand: every retransmission by duplicates, one recovery."""
+    """A real run with its causes set by hand: every retransmission by duplicates, one recovery."""
     file = Path(__file__).parent / "data" / "reordering.toml"
     scenario = Scenario.from_file(file).set("duration", "4 s").set("flow.main.cc", "reno")
     scenario = scenario.set("link.bottleneck.forward.queue.reorder.interval", 10)
@@ -472,7 +475,7 @@ def telling(monkeypatch: pytest.MonkeyPatch) -> RunResult:
     return result
 
 
-def test_the_report_tells_why(telling: RunResult, tmp_path: Path) -> None:
+def test_the_report_explains_retransmissions(telling: RunResult, tmp_path: Path) -> None:
     telling.write(tmp_path / "out")
     html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "Why packets were retransmitted" in html
@@ -485,14 +488,16 @@ def test_the_report_tells_why(telling: RunResult, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "window_events.parquet").is_file()
 
 
-def test_needless_is_what_receivers_count(telling: RunResult) -> None:
-    """A receiver that gets bytes twice counts a spurious retransmission; nothing is lost in this run."""
+def test_spurious_retransmissions_match_the_receivers_count(telling: RunResult) -> None:
+    """A receiver that gets bytes twice counts a spurious retransmission. No packet is lost in this run."""
     (flow,) = telling.why().flows
     needless = sum(again.needed is False for again in flow.retransmissions)
     assert needless == (telling.flows["main"]["spurious_retransmissions"] or 0) > 0
 
 
-def test_a_report_without_it_says_nothing(telling: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_without_packets_explains_nothing(
+    telling: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     none = telling.plain("packets").take(slice(0))
     for name in ("packet_parts", "plain_parts"):
         monkeypatch.setattr(RunResult, name, lambda self, *_: iter([none]))
@@ -501,7 +506,7 @@ def test_a_report_without_it_says_nothing(telling: RunResult, tmp_path: Path, mo
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
-def test_a_click_tells_why(telling: RunResult, tmp_path: Path) -> None:
+def test_a_click_explains_a_retransmission(telling: RunResult, tmp_path: Path) -> None:
     telling.write(tmp_path / "out")
     page = tmp_path / "out" / "report.html"
     probe = (
@@ -530,16 +535,16 @@ def test_a_click_tells_why(telling: RunResult, tmp_path: Path) -> None:
     assert beside.startswith("Click a retransmission")
 
 
-def test_an_episode_of_nothing_but_events_has_its_times() -> None:
+def test_an_episode_of_events_alone_has_its_times() -> None:
     episode = Episode("ecn", [why.WindowEvent(1.5, "ecn", 10, 7, 7)])
     assert (episode.start_s, episode.end_s, episode.needed) == (1.5, 1.5, 0)
 
 
-def test_what_one_acknowledgment_reports_loses_no_block() -> None:
-    """A queue that takes three packets of four: an acknowledgment for many of them has room for three blocks only.
+def test_no_sack_block_is_lost_in_a_stretched_ack() -> None:
+    """The queue drops one packet of four, and an ACK for many packets has room for three blocks only.
 
-    Wrong: reports that wait until 44 segments have come or a millisecond is over, however many blocks that makes (of
-    18,161 retransmissions in four seconds 5,165 were needed then).
+    Detects ACKs that wait for 44 segments or a millisecond, for any number of blocks (5,165 of
+    18,161 retransmissions in four seconds were needed then).
     """
     scenario = Scenario.from_text("""
 duration = "1 s"
@@ -577,7 +582,7 @@ to = "B"
 
 @pytest.mark.parametrize("change", ['warmup = "2 s"', ""])
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_the_overview_counts_as_the_flow_and_names_the_rest(change: str, seed: int) -> None:
+def test_the_overview_has_the_flows_counts_and_names_the_rest(change: str, seed: int) -> None:
     file = "" if change else 'workload = { kind = "file", size = "500 kB" }\n'
     run = Scenario.from_text(f"{change}\n{EARLY}{file}").run(packets=True, seed=seed)
     again = run.frame("retransmissions").filter(pl.col("direction") == "forward")

@@ -1,4 +1,4 @@
-"""An installation without polars and matplotlib: a process in which neither can be imported."""
+"""An installation without polars and matplotlib, in a process that can import neither."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anabranch.compare.inputs import read_inputs
 pytestmark = pytest.mark.engine
 
 SCENARIO = Path(__file__).parent / "data" / "reordering.toml"
-# None in sys.modules is what a package that is not installed looks like to `import` and to `find_spec`.
+# None in sys.modules looks to `import` and to `find_spec` like a package that is not installed.
 BLOCKED = """
 import sys
 sys.modules["polars"] = sys.modules["matplotlib"] = None
@@ -63,7 +63,7 @@ def test_a_run_writes_its_report_and_csv(bare: Bare) -> None:
     assert "samples.parquet" not in page
 
 
-def test_a_run_says_once_what_to_install(bare: Bare) -> None:
+def test_a_run_names_the_missing_packages_once(bare: Bare) -> None:
     done = bare("run", SCENARIO, "--set", "duration=1 s", "--out", "short")
     assert done.stderr.splitlines()[-1] == ("without polars tables are CSV: pip install 'anabranch[tables]'")
 
@@ -78,7 +78,7 @@ def test_figures_are_refused_before_the_run(bare: Bare) -> None:
 
 
 def test_runs_are_compared_over_time(bare: Bare) -> None:
-    """Samples of a run are read from CSV, here without polars and in this process with it."""
+    """The samples of a run are read from CSV, in this process with polars and there without."""
     bare("compare", "reno", "cubic", "--out", "beside")
     assert "Congestion window" in (directory(bare) / "beside/report.html").read_text("utf-8")
     inputs = read_inputs([directory(bare) / "reno", directory(bare) / "cubic"])
@@ -112,8 +112,8 @@ def test_a_sweep_is_read_with_and_without_polars(bare: Bare) -> None:
     assert json.loads(told) == both
 
 
-def test_a_sweep_is_renewed_by_the_other_installation(bare: Bare, tmp_path: Path) -> None:
-    """Tables of the other kind go: a reader would take them for those of the last sweep."""
+def test_a_sweep_is_rewritten_by_the_other_installation(bare: Bare, tmp_path: Path) -> None:
+    """Tables of the other kind are removed: a reader would take them for the tables of the last sweep."""
     grid: list[str | Path] = [
         sys.executable,
         "-m",

@@ -1,1 +1,1 @@
-"""Tests of the studies that ship."""
+"""Tests of the shipped studies."""

@@ -1,4 +1,4 @@
-"""Studies are run as they ship, by the compiled engine; without it these tests are skipped."""
+"""Shipped studies are run unchanged by the compiled engine; without it these tests are skipped."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ import pytest
 from .documented import Outcome, Tables
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell's background job ignores it, and so would all commands that the tests interrupt.
+    # A shell's background job ignores SIGINT, and all commands that the tests interrupt would
+    # inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def engine() -> Path:
-    """The compiled engine, or whatever is in its place."""
+    """The compiled engine, or its replacement."""
     spec = importlib.util.find_spec("anabranch._engine")
     return Path((spec and spec.origin) or "")
 
@@ -42,9 +43,9 @@ def checkout() -> Path:
 
 @pytest.fixture(scope="module")
 def outcome(request: pytest.FixtureRequest, checkout: Path) -> Outcome:
-    """The study that the module names, run as a user would, in quick mode.
+    """The study that the module names, run in quick mode as by a user.
 
-    Who has just run them may say where `make study` has left what it wrote: ANABRANCH_STUDIES=out/studies.
+    After `make study` its output can be used instead: ANABRANCH_STUDIES=out/studies.
     """
     name = request.module.STUDY
     made = os.environ.get("ANABRANCH_STUDIES")

@@ -1,4 +1,4 @@
-"""What is so of every study: the shape of its output, verdicts as its page has them, checks that can fail."""
+"""Properties of every study: the shape of its output, the verdicts on its page, checks that can fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tables: TypeAlias = dict[str, list[dict[str, Any]]]
 
 
 class Documented:
-    """Tests of the study that the module names, to be inherited by a class of tests."""
+    """Tests of the study that the module names; a class of tests inherits them."""
 
     claims: ClassVar[list[str]]
     reproduced: ClassVar[set[str]]
@@ -31,7 +31,7 @@ class Documented:
         assert {name for name, verdict in verdicts.items() if verdict.startswith("reproduced")} == self.reproduced
         assert {name for name, verdict in verdicts.items() if verdict == "inconclusive"} == self.inconclusive
 
-    def test_what_is_not_reproduced_says_why(self, outcome: Outcome) -> None:
+    def test_claims_not_reproduced_give_a_reason(self, outcome: Outcome) -> None:
         for claim in outcome["claims"]:
             assert claim["id"] in self.reproduced | self.inconclusive or claim["why"]
 
@@ -41,9 +41,9 @@ class Documented:
 
 
 class Robust(Documented):
-    """Of a study whose robustness has been computed."""
+    """Tests of a study whose robustness has been computed."""
 
-    def test_robustness_is_kept_and_not_stale(self, outcome: Outcome, request: Any) -> None:
+    def test_robustness_is_stored_and_current(self, outcome: Outcome, request: Any) -> None:
         command = f"anabranch study {request.module.STUDY} --quick --robustness"
         for claim in outcome["claims"]:
             if claim["id"] in self.inconclusive:

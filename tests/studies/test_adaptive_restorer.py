@@ -1,7 +1,8 @@
 """The restorer `adaptive` against the study's methods A and B, at points of the study's plane drawn at test time.
 
-``ANABRANCH_POINTS=SEED`` draws the same points again. All three travel in the same tunnel of 52 bytes a packet, which
-is 8.3 % of packets of 576 bytes: without it, as the study has its methods, A and B are ahead by that.
+``ANABRANCH_POINTS=SEED`` draws the same points again. All three run in the same tunnel of 52 bytes
+a packet, which is 8.3 % of packets of 576 bytes. Without a tunnel, as in the study, A and B would
+have this advantage.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from anabranch import Scenario
 from anabranch.scenario import Value
 
 THRESHOLD = 0.95
-"""The issue's: what the 95 % interval must reach."""
+"""Minimum that the 95 % interval must reach, from the issue."""
 JITTER_MS = (1.0, 100.0)
 LOSS = (0.0002, 0.01)
 WRONG_SEED = 1
-"""Of the points at which wrong restorers are told apart."""
+"""Seed of the points that detect wrong restorers."""
 TUNNEL = "52 bytes"
 
 METHOD_A: Value = {"kind": "in-order", "release": "both"}
@@ -36,7 +37,7 @@ Point = tuple[float, float, float, float]
 
 
 def drawn(seed: int, count: int) -> list[Point]:
-    """Of four points one has jitter alone, one loss alone, two both. Each octave of a range is as likely."""
+    """One point of four has jitter alone, one loss alone, two both. Each octave of a range is equally likely."""
     draw = random.Random(seed)
 
     def within(low: float, high: float) -> float:
@@ -51,7 +52,7 @@ def drawn(seed: int, count: int) -> list[Point]:
 
 
 def goodput(job: tuple[str, Point, Value, int]) -> float:
-    """Of one run (Mbit/s)."""
+    """Goodput of one run (Mbit/s)."""
     file, (jitter1, jitter2, loss1, loss2), restore, seed = job
     result = (
         Scenario.from_file(file)
@@ -68,9 +69,10 @@ def goodput(job: tuple[str, Point, Value, int]) -> float:
 
 
 def ratios(checkout: Path, points: list[Point], seeds: range, restore: Value) -> list[float]:
-    """Of each point: the logarithm of a restorer's mean goodput over that of the better method.
+    """For each point the logarithm of a restorer's mean goodput over that of the better method.
 
-    Seeds choose the better method, others compare: the luckier of two equal methods would be ahead of its equal.
+    Some seeds select the better method and others compare: otherwise the luckier of two equal
+    methods would be selected.
     """
     file = str(checkout / "studies" / "multipath" / "two-routes.toml")
     ours = range(seeds.stop, seeds.stop + len(seeds))
@@ -93,7 +95,7 @@ def ratios(checkout: Path, points: list[Point], seeds: range, restore: Value) ->
 
 
 def interval(logs: list[float]) -> tuple[float, float]:
-    """Of the geometric mean, 95 %: Student's t is 2.37 for eight points and less for more."""
+    """The 95 % interval of the geometric mean: Student's t is 2.37 for eight points and less for more."""
     half = 2.37 * statistics.stdev(logs) / math.sqrt(len(logs))
     mean = statistics.fmean(logs)
     return math.exp(mean - half), math.exp(mean + half)
@@ -107,8 +109,8 @@ def judge(checkout: Path, count: int, seeds: range) -> None:
     low, high = interval(ours)
     print(f"{low:.3f} to {high:.3f}, least {math.exp(min(ours)):.3f}")
     assert low >= THRESHOLD
-    # Wrong are the order restored for ever, and a wait that measures nothing. Which of a few points tell them apart
-    # depends on the draw, so theirs are the same each time.
+    # Wrong restorers: the order restored without a limit, and a wait without measurement. Whether a
+    # few points detect them depends on the draw, so these points are fixed.
     points = drawn(WRONG_SEED, count)
     for wrong in (METHOD_A, {"kind": "timed", "limit": "500 ms"}):
         low, _ = interval(ratios(checkout, points, seeds, wrong))

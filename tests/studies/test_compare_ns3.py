@@ -1,4 +1,4 @@
-"""Normalised throughput on the reordering study's path, beside ns-3's."""
+"""Normalised throughput on the reordering study's path, compared with ns-3's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def test_inside_the_range_of_its_versions(
 ) -> None:
     group = groups[setting, control]
     assert sum(row.interval >= ns3.FIRST_COMPARED for row in group) == 13
-    # One interval where a window only just decides about the next recovery: docs/studies/reordering.md.
+    # At one interval a small difference of a window decides about the next recovery:
+    # docs/studies/reordering.md.
     known = {10} if (setting, control) == ("iw10-delack-classic-recovery", "Cubic") else set()
     assert {row.interval for row in ns3.outside(group)} == known
 

@@ -1,4 +1,4 @@
-"""The fairness study as it ships: quick mode, its verdicts, its controls, what is kept of its robustness."""
+"""The shipped fairness study: quick mode, its verdicts, its controls, its stored robustness."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class TestAsDocumented(Robust):
 
 
 def test_the_printed_multiplier_excludes_equal_shares(outcome: Outcome) -> None:
-    """What the page says of F4 and F5: a run shows it, and fails with a multiplier of 60 in the place of 10."""
+    """As the page states for F4 and F5: a run shows the exclusion, and fails with a multiplier of 60 instead of 10."""
     claims = {claim["id"]: claim for claim in outcome["claims"]}
     for name in ("F4", "F5"):
         assert claims[name]["verdict"] == "paper inconsistent"
         assert claims[name]["inconsistency"]["control"] == "not reproduced"
 
 
-def test_nobody_gets_more_than_the_link_has(tables: Tables) -> None:
-    """Rates are over each flow's own time, of which a second of 90 may be somebody else's."""
+def test_no_flow_exceeds_the_rate_of_the_link(tables: Tables) -> None:
+    """Rates are over each flow's own time; in one second of 90 another flow may not be running."""
     for name in ("alone", "total", "many-total"):
         for row in tables[name]:
             assert all(0 < value <= 100 * 90 / 89 for key, value in row.items() if key not in {"rtt", "label"}), (

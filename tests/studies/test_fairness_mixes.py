@@ -1,4 +1,4 @@
-"""Fairness over mixes of traffic as it ships: quick mode, its controls, and what must be so whatever the verdicts."""
+"""The shipped study of fairness over mixes of traffic: quick mode, its controls, and invariants of its figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .documented import Documented, Outcome, Tables
 
 QUEUES = ["tail_drop", "red", "dynamic", "space_saving", "share_red", "codel", "pie", "fq_codel", "drr"]
 FAIR = 0.9
-"""The least that fair queueing leaves anybody of its share; headers take 0.03."""
+"""Minimum of its share that fair queueing gives each flow; headers take 0.03."""
 
 STUDY = "fairness-mixes"
 
@@ -28,7 +28,7 @@ def test_every_claim_is_beyond_the_paper(outcome: Outcome) -> None:
     assert {claim["section"] for claim in outcome["claims"]} == {"Better than the paper"}
 
 
-def test_every_queue_stands_beside_every_mix(tables: Tables) -> None:
+def test_tables_have_every_queue_and_every_mix(tables: Tables) -> None:
     for name in ("worst-share", "jain", "total", "delay"):
         rows = tables[name]
         assert len(rows) == 12
@@ -44,31 +44,34 @@ def test_figures_are_possible(tables: Tables) -> None:
         for queue in QUEUES:
             assert 0 <= share[queue] <= 1, (share["label"], queue)
             assert 0 < index[queue] <= 1 + 1e-9
-            # Goodput counts what comes in order: beside the link's 100 Mbit/s less headers, what had come early.
+            # Goodput counts in-order delivery: the link's 100 Mbit/s minus headers, plus data that
+            # had arrived early.
             assert 50 < total[queue] < 102
 
 
-def test_a_queue_for_each_connection_is_fair_whoever_sends(tables: Tables) -> None:
+def test_a_queue_per_connection_is_fair_to_every_sender(tables: Tables) -> None:
     rows = {row["experiment"]: row for row in tables["worst-share"]}
     assert min(row["drr"] for row in rows.values()) > FAIR
-    # The check can fail: one queue for all is not, and least of all with a sender that does not slow down.
+    # The check can fail: one queue for all flows is unfair, most of all with a sender that does not
+    # slow down.
     assert min(row["tail_drop"] for row in rows.values()) < 0.2
     assert rows["udp_80"]["red"] < 0.5
 
 
-def test_who_waits_behind_a_full_queue_is_late(tables: Tables) -> None:
+def test_a_full_queue_delays_short_flows(tables: Tables) -> None:
     rows = {row["variant"]: row for row in tables["applications"]}
     assert all(
         rows[queue]["short_p95"] < rows["tail_drop"]["short_p95"] / 5 for queue in QUEUES if queue != "tail_drop"
     )
-    # A queue of its own takes what the neighbours' backlog is out of a video's way, though theirs is as long as ever.
+    # A separate queue keeps the neighbours' backlog away from a video; the neighbours' own delay
+    # remains.
     delay = {row["experiment"]: row for row in tables["delay"]}["applications"]
     assert delay["drr"] > 500 > rows["drr"]["video_delay"]
     assert rows["tail_drop"]["video_delay"] > 500
 
 
-def test_the_cells_are_of_the_runs(outcome: Outcome, checkout: Path) -> None:
-    """One cell from a run of the scenario by hand: nothing of the study's stands between them."""
+def test_the_cells_match_the_runs(outcome: Outcome, checkout: Path) -> None:
+    """One cell is computed from a run of the scenario, without the study's code."""
     command = [
         *(
             sys.executable,

@@ -1,4 +1,4 @@
-"""The study of error correction as it ships: quick mode, its verdicts, its controls, each figure drawn twice."""
+"""The shipped study of error correction: quick mode, its verdicts, its controls, each figure drawn twice."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class TestAsDocumented(Robust):
     inconclusive: ClassVar = {"C6"}
 
 
-def test_a_flow_that_hears_of_repaired_losses_takes_less(tables: Tables) -> None:
-    """RFC 9265: what is repaired was lost all the same. Without error correction there is nothing to hear of."""
+def test_a_flow_that_reacts_to_repaired_losses_takes_less(tables: Tables) -> None:
+    """A repaired loss is still a sign of congestion (RFC 9265). Without error correction no loss is repaired."""
     for hidden, heard in zip(tables["throughput"], tables["heard"], strict=True):
         if hidden["loss"] < 0.0005:
             continue
@@ -27,7 +27,7 @@ def test_a_flow_that_hears_of_repaired_losses_takes_less(tables: Tables) -> None
             assert heard[variant] < hidden[variant], (variant, hidden["loss"])
 
 
-def test_every_figure_is_drawn_with_repaired_losses_heard_of_and_not(checkout: Path) -> None:
+def test_every_figure_is_drawn_with_and_without_reaction_to_repaired_losses(checkout: Path) -> None:
     names = {figure.id for figure in Study.load(checkout / "studies" / "fec").definition.figures}
     for name in ("5a", "5b", "6a", "6b", "7", "8", "9", "10", "11"):
         assert f"figure-{name}" in names

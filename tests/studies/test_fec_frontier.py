@@ -1,4 +1,4 @@
-"""A redundancy that chooses itself, as it ships: quick mode, its controls, and what must be so whatever comes out."""
+"""The shipped study of adaptive redundancy: quick mode, its controls, and invariants of its figures."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_figures_are_possible(tables: Tables) -> None:
                 assert 0 < row[variant] < limits.get(name, LINE_MBIT_S), (name, row)
 
 
-def test_without_error_correction_there_is_nothing_to_hear_of(tables: Tables) -> None:
-    """The two tables are of runs that differ in that alone."""
+def test_without_error_correction_there_are_no_repaired_losses(tables: Tables) -> None:
+    """The runs of the two tables differ only in the reaction to repaired losses."""
     for heard, not_heard in zip(tables["heard"], tables["not_heard"], strict=True):
         assert heard["sack"] == not_heard["sack"]
         assert heard["fmax10"] != not_heard["fmax10"]

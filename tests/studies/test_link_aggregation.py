@@ -1,4 +1,4 @@
-"""The link-aggregation study as it ships: quick mode, its verdicts, its controls, every residual."""
+"""The shipped link-aggregation study: quick mode, its verdicts, its controls, every residual."""
 
 from __future__ import annotations
 

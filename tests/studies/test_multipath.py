@@ -1,4 +1,4 @@
-"""The multipath study as it ships: quick mode, its verdicts, its controls, and what the page says of the traces."""
+"""The shipped multipath study: quick mode, its verdicts, its controls, and the page's statements about traces."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class TestAsDocumented(Robust):
     reproduced: ClassVar = {"M2", "M3", "M4", "M5", "M6", "M7"}
 
 
-def test_nobody_gets_more_than_the_routes_have(tables: Tables) -> None:
+def test_no_flow_exceeds_the_rate_of_the_routes(tables: Tables) -> None:
     for name in ("by-jitter", "by-loss", "lossy"):
         for row in tables[name]:
             assert all(0 < row[line] <= LINE_MBIT_S * PAYLOAD for line in ("A", "B", "single")), (name, row)
 
 
-def test_without_jitter_and_loss_nothing_tells_the_methods_apart(tables: Tables) -> None:
+def test_the_methods_are_equal_without_jitter_and_loss(tables: Tables) -> None:
     row = tables["by-jitter"][0]
     assert row["jitter"] == 0
-    # All but the last packet, which is shorter and may overtake the one before.
+    # Apart from the last packet, which is shorter and may overtake the previous one.
     assert row["A"] == pytest.approx(row["B"], rel=1e-4)
     assert row["A"] == pytest.approx(row["single"], rel=0.01)
 
 
 def test_method_a_hides_reordering_and_method_b_does_not(tables: Tables) -> None:
-    """What the page says of M1: needless retransmissions, and more of them where both routes are jittery."""
+    """As the page states for M1: spurious retransmissions, and more of them if both routes have jitter."""
     rows = {row["j1"]: row for row in tables["other-route"]}
     assert all(row["needless_A"] < 1 for row in rows.values())
     assert rows[200]["needless_B"] > 1.2 * rows[0]["needless_B"] > 10
 
 
-def test_method_a_disables_fast_recovery_and_either_condition_alone_does_not(tables: Tables, checkout: Path) -> None:
-    """What the page says of M4, and of the reading before."""
+def test_method_a_disables_fast_recovery_but_neither_condition_alone_does(tables: Tables, checkout: Path) -> None:
+    """As the page states for M4, and for the earlier reading."""
     row = {row["loss"]: row for row in tables["recovery"]}[0.01]
     assert row["fast_A"] < 1
     assert row["timeouts_A"] > 3 * row["timeouts_B"]
@@ -62,7 +62,7 @@ def test_method_a_disables_fast_recovery_and_either_condition_alone_does_not(tab
 
 
 def test_reordering_multiplies_acknowledgments(tables: Tables) -> None:
-    """What the page says of M5."""
+    """As the page states for M5."""
     rows = {row["jitter"]: row for row in tables["acknowledgments"]}
     assert rows[0]["acks_B"] < 1.5 * rows[0]["acks_A"]
     assert rows[20]["acks_B"] > 2 * rows[20]["acks_A"]

@@ -1,4 +1,4 @@
-"""Where several routes pay, as it ships: quick mode, its controls, and what must be so whatever the verdicts."""
+"""The shipped study of several routes: quick mode, its controls, and invariants of its figures."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_figures_are_possible(situations: dict[str, dict[str, Any]]) -> None:
         assert 0 < row["route1"] < LINE_MBIT_S * directions, name
 
 
-def test_fixed_weights_go_on_feeding_a_route_that_failed(situations: dict[str, dict[str, Any]]) -> None:
-    """What the page says of routes that fail; and that the failure is there: the route alone has half of the run."""
+def test_fixed_weights_keep_using_a_failed_route(situations: dict[str, dict[str, Any]]) -> None:
+    """As the page states for failing routes. The failure exists: the route alone has half of the run."""
     for name in ("fails", "returns"):
         row = situations[name]
         assert row["A"] < row["route2"]
@@ -50,13 +50,13 @@ def test_fixed_weights_go_on_feeding_a_route_that_failed(situations: dict[str, d
     assert situations["fails"]["route1"] == pytest.approx(situations["plain"]["route1"] / 2, rel=0.1)
 
 
-def test_who_does_not_slow_down_for_losses_gets_both_routes(situations: dict[str, dict[str, Any]]) -> None:
+def test_a_control_that_ignores_losses_uses_both_routes(situations: dict[str, dict[str, Any]]) -> None:
     row = situations["bbr_plain"]
     assert all(row[variant] > 1.8 * row["route1"] for variant in ("A", "B", "ours"))
 
 
-def test_the_cells_are_of_the_runs(situations: dict[str, dict[str, Any]], checkout: Path) -> None:
-    """One cell from runs of the scenario by hand: nothing of the study's stands between them."""
+def test_the_cells_match_the_runs(situations: dict[str, dict[str, Any]], checkout: Path) -> None:
+    """One cell is computed from runs of the scenario, without the study's code."""
 
     def goodput(seed: int) -> float:
         command = [

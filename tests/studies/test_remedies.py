@@ -1,4 +1,4 @@
-"""Remedies for reordering on the study's path: what its table says, and the bar of every interval."""
+"""Remedies for reordering on the study's path: its table, and the bar at every interval."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from anabranch.study.parse import load
 from anabranch.study.results import Condition, Pool
 
 BAR = 0.95
-"""A remedy passes if it keeps more than this of its own in-order throughput at every interval."""
+"""A remedy passes if it keeps more than this share of its in-order throughput at every interval."""
 PRICE = 0.99
-"""And if it leaves at least this of the unaided stack's throughput where nothing is reordered."""
+"""It must also keep at least this share of the unaided stack's throughput without reordering."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def study(checkout: Path) -> Definition:
 
 
 def records(study: Definition, *, full: bool, columns: set[str], variants: set[str]) -> dict[str, dict[str, Any]]:
-    """Some columns of the study's table for some remedies: no more is run than they ask for."""
+    """Columns of the study's table for some remedies, with only the runs that they need."""
     (table,) = study.tables
     table = dataclasses.replace(
         table,
@@ -54,22 +54,24 @@ def test_one_remedy_keeps_its_throughput_at_every_interval_at_no_price(study: De
         assert rows[name]["lowest"] > BAR, rows[name]
         assert rows[name]["above_the_bar"]
         assert rows[name]["in_order"] >= PRICE
-        # It sends hardly more for nothing in order than the stack without a remedy.
+        # Without reordering it has hardly more spurious retransmissions than the stack without a
+        # remedy.
         assert rows[name]["needless_in_order"] < rows["unaided"]["needless_in_order"] + 0.001
-    # The check can fail: the stack without a remedy is far below, and TCP-PR pays.
+    # The check can fail: the stack without a remedy is far below, and TCP-PR costs throughput in
+    # order.
     assert rows["unaided"]["lowest"] < 0.7
     assert not rows["unaided"]["above_the_bar"]
     assert rows["tcp_pr"]["lowest"] > BAR
     assert rows["tcp_pr"]["in_order"] < PRICE
 
 
-def test_two_paths_matter_only_where_one_is_longer(study: Definition) -> None:
+def test_two_paths_matter_only_if_one_is_longer(study: Definition) -> None:
     pool = Pool(study, None)
     jobs = [job for job in pool.plan(Condition()) if job.experiment in {"two_paths", "one_path"}]
     pool.make(jobs)
     shares = pool.results(jobs).quantity("kept_on_two_paths", "two_paths").collapsed()
     kept = {(point["variant"], point["far"]): float(value or 0) for point, value in shares}
-    # Equal paths reorder nothing: two of them are as good as one, whatever the remedy.
+    # Equal paths reorder nothing: with any remedy two of them are as good as one.
     assert {variant for (variant, far), share in kept.items() if far == 5 and share < PRICE} == set()
     # The check can fail: a longer path costs the stack without a remedy more than the bar allows.
     assert min(share for (variant, _), share in kept.items() if variant == "unaided") < BAR
@@ -87,7 +89,9 @@ def test_two_paths_matter_only_where_one_is_longer(study: Definition) -> None:
         ('{ reordering = { kind = "leung-ma", gain = 0.5 } }', "mean_gain"),
     ],
 )
-def test_what_cannot_be_is_an_error_with_its_place(checkout: Path, tmp_path: Path, transport: str, says: str) -> None:
+def test_an_impossible_remedy_is_an_error_with_its_location(
+    checkout: Path, tmp_path: Path, transport: str, says: str
+) -> None:
     text = (checkout / "studies" / "reordering" / "reordering.toml").read_text(encoding="utf-8")
     text = text.replace('stack = "ns3-2018"\n', f'stack = "rfc"\ntransport = {transport}\n')
     file = tmp_path / "scenario.toml"
@@ -104,7 +108,7 @@ def test_what_cannot_be_is_an_error_with_its_place(checkout: Path, tmp_path: Pat
     assert f"scenario.toml:{line}:" in run.stderr, run.stderr
 
 
-def test_a_resolved_remedy_reads_back_as_it_stands(checkout: Path) -> None:
+def test_a_resolved_remedy_is_read_back_unchanged(checkout: Path) -> None:
     file = checkout / "studies" / "reordering" / "reordering.toml"
     sets = ['flow.main.stack="rfc"', 'flow.main.transport.reordering={ kind = "tcp-pr", beta = 4 }']
     command = [sys.executable, "-m", "anabranch", "run", str(file), "--json", *(f"--set={change}" for change in sets)]

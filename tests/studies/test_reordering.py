@@ -1,4 +1,4 @@
-"""The reordering study as it ships: quick mode, its verdicts, its controls, what is kept of its robustness."""
+"""The shipped reordering study: quick mode, its verdicts, its controls, its stored robustness."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ pytestmark = pytest.mark.brief
 class TestAsDocumented(Robust):
     claims: ClassVar = [*(f"R{n}" for n in range(1, 12)), "X1"]
     reproduced: ClassVar = {*(f"R{n}" for n in range(1, 12)), "X1"} - {"R4", "R9"}
-    """R9 holds on the full grid. The traces that show why R4 does not are in docs/studies/reordering.md."""
+    """R9 holds on the full grid. docs/studies/reordering.md has the traces that show why R4 does not hold."""
 
 
-def test_the_open_parameters_choices_lie_in_their_ranges(checkout: Path) -> None:
+def test_the_open_parameters_choices_are_in_their_ranges(checkout: Path) -> None:
     study = tomllib.loads((checkout / "studies/reordering/study.toml").read_text(encoding="utf-8"))
     for parameter in study["open"]:
         if "range" in parameter:
@@ -36,7 +36,7 @@ def test_the_open_parameters_choices_lie_in_their_ranges(checkout: Path) -> None
             assert parameter["value"] in parameter["choices"], parameter["name"]
 
 
-def test_remedies_have_a_table_and_a_claim_of_their_own(outcome: Outcome) -> None:
+def test_remedies_have_a_separate_table_and_claim(outcome: Outcome) -> None:
     assert [claim["id"] for claim in outcome["claims"] if "section" in claim] == ["X1"]
     (table,) = outcome["tables"]
     assert table["id"] == "remedies"

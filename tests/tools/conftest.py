@@ -1,4 +1,4 @@
-"""The tools are scripts, not a package: put their folder where tests can import them."""
+"""The tools are scripts, not a package: this adds their folder to the path of the tests."""
 
 import sys
 from pathlib import Path

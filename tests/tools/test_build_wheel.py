@@ -1,4 +1,4 @@
-"""tools/build_wheel: with a profile where rustc's own llvm-profdata is there, and for which machines."""
+"""tools/build_wheel uses a profile if rustc has its llvm-profdata, and builds for each installed target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOST = "x86_64-unknown-linux-gnu"
 ARM = "aarch64-unknown-linux-gnu"
 
 CARGO = "#!/bin/sh\necho cargo 1.99.0\n"
-# It knows its version, its host and where its own tools would be.
+# Prints its version, its host and the folder of its tools.
 RUSTC = f"""#!/bin/sh
 case "$*" in
     "--print sysroot") echo "$SYSROOT" ;;
@@ -51,7 +51,7 @@ def _write(path: Path, text: str) -> None:
 def _build(
     tree: Path, *arguments: str, profdata: bool, targets: Sequence[str] = (HOST, ARM), status: int = 0, edited: str = ""
 ) -> tuple[list[str], str]:
-    """What was called in turn, and what was said; ``edited`` is a file that appears during the build."""
+    """The calls in order, and the output; ``edited`` is a file that appears during the build."""
     for name in ("build_wheel", "toolchain.sh", "wheel.lock", "wheel_sources.py"):
         (tree / "tools").mkdir(exist_ok=True)
         shutil.copy(ROOT / "tools" / name, tree / "tools" / name)
@@ -86,7 +86,7 @@ def _build(
 
 
 @pytest.mark.parametrize("arguments", [(), ("--target", HOST)], ids=["plain", "own target"])
-def test_a_wheel_is_compiled_for_what_its_first_build_counted(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_wheel_is_optimized_by_the_profile_of_its_first_build(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     calls, _ = _build(tmp_path, *arguments, profdata=True)
     first, *runs, merge, last = calls
     assert first.startswith(f"-Copt-level=3 -Cprofile-generate={tmp_path}/target/pgo/raw | ")
@@ -115,20 +115,20 @@ def test_without_a_profile_a_wheel_is_built_once(tmp_path: Path, arguments: tupl
     assert "without a profile" in said
 
 
-def test_a_wheel_says_its_sources(tmp_path: Path) -> None:
+def test_a_wheel_records_its_sources(tmp_path: Path) -> None:
     _build(tmp_path, profdata=False)
     with zipfile.ZipFile(tmp_path / "dist/empty.whl") as wheel:
         assert "anabranch-0.1.0.dist-info/anabranch-sources.json" in wheel.namelist()
 
 
-def test_a_wheel_of_sources_that_changed_meanwhile_is_removed(tmp_path: Path) -> None:
+def test_a_wheel_of_sources_changed_during_the_build_is_removed(tmp_path: Path) -> None:
     (tmp_path / "crates").mkdir()
     _, said = _build(tmp_path, profdata=False, edited="crates/new.rs", status=1)
     assert "the sources changed while the wheel was built" in said
     assert not list((tmp_path / "dist").iterdir())
 
 
-def test_all_wheels_are_those_of_the_targets_that_are_there(tmp_path: Path) -> None:
+def test_all_builds_a_wheel_for_each_installed_target(tmp_path: Path) -> None:
     musl = "x86_64-unknown-linux-musl"
     calls, said = _build(tmp_path, "--all", profdata=False, targets=(ARM, musl))
     words = [call.partition(" | ")[2].split() for call in calls]
@@ -139,7 +139,7 @@ def test_all_wheels_are_those_of_the_targets_that_are_there(tmp_path: Path) -> N
     assert "aarch64-unknown-linux-musl" in missing
 
 
-def test_a_target_that_is_not_there_is_refused_with_the_way_to_it(tmp_path: Path) -> None:
+def test_a_missing_target_is_refused_with_its_installation(tmp_path: Path) -> None:
     calls, said = _build(tmp_path, "--target", ARM, profdata=False, targets=(), status=2)
     assert calls == []
     assert f"rustup target add {ARM}" in said

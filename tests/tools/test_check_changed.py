@@ -1,4 +1,4 @@
-"""The quick check runs what concerns the changed files, and nothing else."""
+"""The quick check runs only steps that concern the changed files."""
 
 from pathlib import Path
 
@@ -25,5 +25,5 @@ def test_the_extension_has_no_rust_tests() -> None:
     assert not any("nextest" in step for step in programs("crates/py/src/lib.rs"))
 
 
-def test_a_page_alone_needs_nothing() -> None:
+def test_a_page_alone_needs_no_step() -> None:
     assert programs("docs/index.md") == []

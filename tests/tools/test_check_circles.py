@@ -1,4 +1,4 @@
-"""The check of import circles sees planted ones, and nothing inside a folder."""
+"""The check of import circles finds planted ones, and none inside a folder."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def circles(tmp_path: Path, **files: str) -> list[list[str]]:
     return check_circles.circles(check_circles.imports(tmp_path))
 
 
-def test_two_modules_that_know_each_other_are_found(tmp_path: Path) -> None:
+def test_mutual_imports_of_two_modules_are_found(tmp_path: Path) -> None:
     assert circles(tmp_path, a="use crate::b::{self, X};", b="use super::a::Y;") == [["a", "b"]]
 
 
@@ -24,9 +24,9 @@ def test_a_circle_through_three_folders_is_found(tmp_path: Path) -> None:
     assert found == [["a", "b", "c"]]
 
 
-def test_modules_of_one_folder_may_know_each_other(tmp_path: Path) -> None:
+def test_modules_of_one_folder_may_import_each_other(tmp_path: Path) -> None:
     assert circles(tmp_path, a__x="use super::y::X;", a__y="use super::x::Y;", b="use crate::a::x::Y;") == []
 
 
-def test_tests_inside_a_file_are_of_that_file(tmp_path: Path) -> None:
+def test_tests_inside_a_file_belong_to_that_file(tmp_path: Path) -> None:
     assert circles(tmp_path, a="use crate::b::X;", b="mod tests {\n    use super::a;\n}") == []

@@ -1,4 +1,4 @@
-"""The layer check sees planted violations, and nothing where there is none."""
+"""The layer check finds planted violations, and no others."""
 
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ def test_innocent_lines_pass(line: str) -> None:
     assert check_layers.check_source(line, "x.rs") == []
 
 
-def test_code_after_a_literal_is_still_seen() -> None:
+def test_code_after_a_literal_is_still_checked() -> None:
     source = "let quote = '\"';\nlet bad = HashMap::new();\nlet end = '\"';\n"
     assert [finding.where for finding in check_layers.check_source(source, "x.rs")] == ["x.rs:2"]
 

@@ -1,4 +1,4 @@
-"""The lock check finds addresses, and leaves Cargo's registry identifier alone."""
+"""The lock check finds addresses, and accepts Cargo's registry identifier."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_lock_files_are_recognised(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["Cargo.toml", "docs/locks.md", "requirements.in", "blocks.rs"])
-def test_other_files_are_not(path: str) -> None:
+def test_other_files_are_not_lock_files(path: str) -> None:
     assert not check_locks.is_lock(path)
 
 

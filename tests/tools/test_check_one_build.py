@@ -1,4 +1,4 @@
-"""`tools/check_one_build.py` finds a crate that the tests want with another feature."""
+"""`tools/check_one_build.py` finds a crate that the tests need with another feature."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def graph(*libc_features: str) -> dict[str, Any]:
     return {"units": [libc, script]}
 
 
-def test_a_feature_more_is_named_with_its_side() -> None:
+def test_an_additional_feature_is_named_with_its_side() -> None:
     engine, tests = check.features(graph("std")), check.features(graph("std", "extra_traits"))
     assert list(check.differences(engine, tests)) == ["libc@0.2.1: only the engine [], only the tests ['extra_traits']"]
 

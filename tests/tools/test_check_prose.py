@@ -1,4 +1,4 @@
-"""Expressions that the language rules replace are counted where they are, and may only get fewer."""
+"""Expressions that the language rules replace are counted, and their number may only fall."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_only_prose_counts(tmp_path: Path, name: str, text: str, found: int) -> 
     assert check_prose.count([path]).found == found
 
 
-def test_a_question_is_no_clause(tmp_path: Path) -> None:
+def test_a_question_is_not_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("What limits the flow? Cwnd does.\n", "utf-8")
     assert check_prose.count([path]).found == 0
 
 
 @pytest.mark.parametrize(("limit", "status"), [(1000.0, 0), (10.0, 1)])
-def test_more_than_before_is_refused(
+def test_an_increase_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: float, status: int
 ) -> None:
     (tmp_path / "README.md").write_text("What is behind it.\n", "utf-8")

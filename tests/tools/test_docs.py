@@ -1,4 +1,4 @@
-"""What the documents show is what there is: shown files, linked files, the tutorial's commands."""
+"""Documents match the checkout: shown files, linked files, the tutorial's commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_a_shown_file_is_the_file(page: Path) -> None:
+def test_a_shown_file_matches_the_file(page: Path) -> None:
     for block in blocks(page.read_text("utf-8")):
         if block.title and (ROOT / block.title).is_file():
             assert block.text == (ROOT / block.title).read_text("utf-8"), f"{block.title} in {name(page)}"
@@ -43,10 +43,10 @@ def tutorial_steps() -> list[Block]:
     return list(blocks((ROOT / "docs" / "tutorial.md").read_text("utf-8")))
 
 
-def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
-    """Runs every ``anabranch run`` and ``sweep`` line, and every script, on the files as shown.
+def test_the_tutorial_runs_unchanged(tmp_path: Path) -> None:
+    """Runs every ``anabranch run`` and ``sweep`` line, and every script, on the shown files.
 
-    The set-up lines have been run when tests run, and `make study` runs the study.
+    The set-up lines have been run before the tests, and `make study` runs the study.
     """
     commands = 0
     for block in tutorial_steps():

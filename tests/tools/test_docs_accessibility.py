@@ -1,4 +1,4 @@
-"""axe-core finds no fault in the documentation that impairs its readers."""
+"""axe-core finds no violation in the documentation that impairs its readers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("index", "guides/compare", "reference/cli")
 LISTED = {"landmark-unique"}
-"""Moderate: the theme gives every block of code a bar for its button, and the bars have no names."""
+"""Of moderate impact: the theme gives every code block a bar for its button, and the bars have no names."""
 CODE = "> code"
-"""Blocks of code that scroll: the theme's script lets them take the keyboard only where there is a mouse."""
+"""Code blocks that scroll: the theme's script makes them focusable only on devices with a mouse."""
 
 
 def browser() -> ModuleType:
-    """The browser of the tests of reports."""
+    """The module with the browser for the tests of reports."""
     spec = importlib.util.spec_from_file_location("browser", ROOT / "tests" / "python" / "browser.py")
     assert spec is not None
     assert spec.loader is not None
@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_pages_of_the_documentation_break_no_rule(site: Path, tmp_path: Path, dark: bool) -> None:
+def test_pages_of_the_documentation_have_no_violation(site: Path, tmp_path: Path, dark: bool) -> None:
     pages = {name: site / f"{name}.html" for name in PAGES}
     found = BROWSER.violations(pages, tmp_path, dark=dark)
     ours = [one for one in found if (one.rule, one.element[-6:]) != ("scrollable-region-focusable", CODE)]

@@ -1,4 +1,4 @@
-"""The figures of the documentation: each is used, drawn from a run, and put where a page names it."""
+"""The figures of the documentation: each is used, drawn from a run, and inserted at its comment."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ NAMED = re.compile(r"<!-- figure: ([a-z0-9-]+) -->")
 
 
 def page() -> Any:
-    """A page as far as the hook reads it."""
+    """A page with the attributes that the hook reads."""
     return SimpleNamespace(meta={}, file=SimpleNamespace(src_uri="page.md"))
 
 
 def pages() -> dict[str, list[str]]:
-    """Each page that names figures, and which."""
+    """Each page that names figures, with their names."""
     found = {path.relative_to(DOCS).as_posix(): NAMED.findall(path.read_text("utf-8")) for path in DOCS.rglob("*.md")}
     return {name: figures for name, figures in found.items() if figures}
 
 
-def test_every_figure_is_on_the_page_that_it_names() -> None:
+def test_every_figure_is_on_its_page() -> None:
     places = {name: place for place, names in pages().items() for name in names}
     assert places == {name: figure.page for name, figure in docs_figures.definitions().items()}
 
@@ -43,7 +43,7 @@ def test_gallery_lists_each_figure_in_its_index_and_once_below() -> None:
         assert text.count(f"({name})") == 1
 
 
-def test_every_scenario_of_a_figure_is_there() -> None:
+def test_every_scenario_of_a_figure_exists() -> None:
     for figure in docs_figures.definitions().values():
         assert (docs_figures.ROOT / figure.scenario).is_file(), figure.name
 
@@ -81,7 +81,7 @@ def test_a_figure_that_is_not_defined_ends_the_build() -> None:
         docs_figures.on_page_markdown("<!-- figure: no -->", page=page())
 
 
-def test_the_search_takes_its_worker_from_the_site() -> None:
+def test_the_search_loads_its_worker_from_the_site() -> None:
     own = page()
     own.url = "concepts/queues.html"
     html = f'<script src="{docs_figures.SHIM}"></script>'

@@ -1,4 +1,4 @@
-"""The page of JSON documents has the names that programs print, and no others."""
+"""The page of JSON documents has the programs' names, and no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reference import documents
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "gateway-operations.md").read_text("utf-8")
 OF_OPTIONS = {"replay"}
-"""What a connection has only with an option."""
+"""Keys of a connection that need an option."""
 
 
 def known(places: tuple[str, ...]) -> dict[str, set[str]]:
@@ -30,7 +30,7 @@ def known(places: tuple[str, ...]) -> dict[str, set[str]]:
 
 
 def compare(value: Any, path: str, parts: dict[str, set[str]], seen: set[str]) -> None:
-    """Every name of a document stands in the page, and what the page has is there unless it may be left out."""
+    """Check that every name of a document is on the page, and that the page's names exist unless they are optional."""
     if isinstance(value, list):
         for one in value:
             compare(one, f"{path}[]", parts, seen)
@@ -52,7 +52,7 @@ def test_the_page_has_the_names_of_a_diagnosis(capture: str) -> None:
     assert {"", "connections[]", "connections[].directions.a_to_b", "omitted"} <= seen
 
 
-def test_the_page_has_the_names_that_options_add(tmp_path: Path) -> None:
+def test_the_page_has_the_names_of_optional_outputs(tmp_path: Path) -> None:
     capture = ROOT / "docs" / "captures" / "slower.pcapng.gz"
     words = [sys.executable, "-m", "anabranch", "diagnose", str(capture), "--replay", "--advise", "--json"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)

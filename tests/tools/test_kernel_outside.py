@@ -1,4 +1,4 @@
-"""Tests in virtual time, as the pytest outside shows them: where no kernel is built, and where a guest stops."""
+"""Reports of tests in virtual time by the pytest on the host: without a kernel, and after a guest has stopped."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def run(cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_without_a_kernel_they_are_skipped_with_what_to_type(tmp_path: Path) -> None:
+def test_without_a_kernel_the_tests_are_skipped_with_the_command(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout
     assert f"{MODULE}:" in done.stdout
     assert "no kernel is built that could run in virtual time; type: anabranch kernel build" in done.stdout
 
 
-def test_without_a_kernel_they_fail_where_one_is_required(tmp_path: Path) -> None:
+def test_without_a_required_kernel_the_tests_fail(tmp_path: Path) -> None:
     done = run(tmp_path, **{outside.REQUIRED: "required"})
     assert done.returncode == 1
     assert "no kernel is built that could run in virtual time" in done.stdout
@@ -43,8 +43,8 @@ def item(name: str) -> Any:
     return SimpleNamespace(nodeid=name, location=("", 0, name), keywords={}, path=outside.HERE / "test_x.py")
 
 
-def test_a_guest_that_stops_fails_one_test_and_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails for a plugin that gives up, and for one that starts the same test for ever."""
+def test_a_stopped_guest_fails_one_test_and_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detects a plugin that stops after the failure, and one that starts the same test for ever."""
     items = [item(name) for name in "abcd"]
     plugin = outside.Outside(SimpleNamespace(workerinput={}))
     guests: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""The notebooks of the documentation give what they show."""
+"""The notebooks of the documentation reproduce their outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES = sorted(run_notebook.NOTEBOOKS.glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_notebook_gives_what_it_shows(file: Path) -> None:
+def test_a_notebook_reproduces_its_outputs(file: Path) -> None:
     shown = json.loads(file.read_text("utf-8"))
     made = run_notebook.run(shown)
     assert run_notebook.texts(made) == run_notebook.texts(shown), "run tools/run_notebook.py"
@@ -39,6 +39,6 @@ def test_cells_share_names_and_show_their_last_value() -> None:
     assert [cell["execution_count"] for cell in made["cells"]] == [1, 2, 3]
 
 
-def test_a_cell_that_fails_is_an_error() -> None:
+def test_a_failing_cell_is_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
         run_notebook.run(notebook("1 / 0"))

@@ -1,4 +1,4 @@
-"""What packages are made from: metadata that agree, workflows that name what exists."""
+"""Sources of packages: consistent metadata, and workflows that name existing files."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
-def test_the_version_is_one() -> None:
+def test_the_version_is_the_same_everywhere() -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert citation["version"] == cargo["workspace"]["package"]["version"]
     assert citation["license"] in PROJECT["project"]["license"]
 
 
-def test_what_a_wheel_includes_is_there() -> None:
+def test_files_included_in_a_wheel_exist() -> None:
     for pattern in (*PROJECT["tool"]["maturin"]["include"], *PROJECT["project"]["license-files"]):
         assert [path for path in ROOT.glob(pattern) if path.is_file()], pattern
     for kind in ("studies", "scenarios"):
@@ -39,7 +39,7 @@ def test_what_a_wheel_includes_is_there() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_a_workflow_runs_what_exists(path: Path) -> None:
+def test_a_workflow_runs_existing_files(path: Path) -> None:
     workflow = yaml.safe_load(path.read_text("utf-8"))
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
@@ -54,15 +54,15 @@ def test_a_workflow_runs_what_exists(path: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_actions_are_named_by_commit(path: Path) -> None:
-    """A tag can be moved to other code; the comment says which release the commit is."""
+    """A tag can be moved to other code; the comment names the release of the commit."""
     used = re.findall(r"^ *- uses: (.*)$", path.read_text("utf-8"), re.MULTILINE)
     assert used
     for line in used:
         assert re.fullmatch(r"[\w.-]+(/[\w.-]+)+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
 
 
-def test_a_release_is_built_tried_attested_and_published_in_this_order() -> None:
-    """Detects a wheel that is published untried or unattested, and a job that may write more than it needs."""
+def test_a_release_is_built_tested_attested_and_published_in_order() -> None:
+    """Detects a wheel that is published untested or unattested, and a job with unnecessary write permissions."""
     jobs = yaml.safe_load((ROOT / ".github/workflows/wheels.yml").read_text("utf-8"))["jobs"]
     targets = {one["target"]: one for one in jobs["wheel"]["strategy"]["matrix"]["include"]}
     assert set(targets) == {
@@ -87,13 +87,13 @@ def test_a_release_is_built_tried_attested_and_published_in_this_order() -> None
         assert jobs[name]["if"] == "startsWith(github.ref, 'refs/tags/v')"
 
 
-def test_scripts_can_be_called() -> None:
+def test_scripts_are_executable() -> None:
     for name in ("tools/build_wheel", "packaging/try-wheel", "packaging/build-deb", "tools/bootstrap", ".ci/run"):
         assert (ROOT / name).stat().st_mode & stat.S_IXUSR, name
 
 
-def test_run_dependencies_are_the_packages() -> None:
-    """requirements.in has the dependencies of pyproject.toml, its extra `all`, and what builds the engine."""
+def test_run_dependencies_match_the_package() -> None:
+    """requirements.in has the dependencies of pyproject.toml, its extra `all`, and the build tool of the engine."""
     lines = (ROOT / "requirements.in").read_text("utf-8").splitlines()
     wanted = {line for line in lines if line and not line.startswith("#")}
     extras = PROJECT["project"]["optional-dependencies"]

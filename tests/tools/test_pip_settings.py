@@ -1,4 +1,4 @@
-"""uv is told what pip has been told, and what uv was told itself wins."""
+"""uv gets pip's settings, and uv's own settings take precedence."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ freeze.timeout='10'
 """
 
 
-def test_the_environment_wins_over_the_command_over_global() -> None:
+def test_the_environment_precedes_the_command_and_global() -> None:
     assert parse_config_list(LISTING) == {
         "timeout": "30",
         "index-url": "https://other.example/simple",
@@ -34,20 +34,20 @@ def test_an_index_becomes_uvs_default() -> None:
     }
 
 
-def test_several_extra_indexes_are_all_passed_on() -> None:
+def test_all_extra_indexes_are_passed_on() -> None:
     pip = {"extra-index-url": "\\nhttps://a.example/simple\\nhttps://b.example/simple"}
     assert uv_environment(pip, {})["UV_INDEX"] == "https://a.example/simple https://b.example/simple"
 
 
-def test_uvs_own_index_stays() -> None:
+def test_uvs_own_index_is_kept() -> None:
     pip = {"index-url": "https://mirror.example/simple", "extra-index-url": "https://a.example/simple"}
     assert uv_environment(pip, {"UV_INDEX_URL": "https://own.example/simple"}) == {}
 
 
-def test_a_folder_of_wheels_counts_only_where_it_is(tmp_path: Path) -> None:
+def test_a_folder_of_wheels_counts_only_if_it_exists(tmp_path: Path) -> None:
     pip = {"find-links": f"{tmp_path} {tmp_path / 'absent'} https://wheels.example/"}
     assert uv_environment(pip, {}) == {"UV_FIND_LINKS": f"{tmp_path},https://wheels.example/"}
 
 
-def test_nothing_configured_changes_nothing() -> None:
+def test_no_settings_change_nothing() -> None:
     assert uv_environment(parse_config_list(""), {}) == {}

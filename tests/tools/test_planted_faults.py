@@ -1,4 +1,4 @@
-"""Faults can be planted as long as each line is there, and a copy with a fault fails its tests."""
+"""Faults can be planted if each line exists, and a copy with a fault fails its tests."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_every_fault_can_be_planted() -> None:
 
 
 @pytest.mark.parametrize("text", ["other\n", "a = 1\na = 1\n"])
-def test_a_line_that_is_not_there_once_is_refused(text: str) -> None:
+def test_a_line_that_does_not_occur_once_is_refused(text: str) -> None:
     with pytest.raises(SystemExit, match="one was expected"):
         planted_faults.planted(text, Fault("x.py", "a = 1", "a = 2", ()))
 
 
 @pytest.mark.parametrize(("status", "found"), [(0, False), (1, True), (None, True)])
-def test_a_fault_is_found_by_a_test_that_fails_or_never_ends(
+def test_a_fault_is_detected_by_a_failing_or_endless_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int | None, found: bool
 ) -> None:
     """Detects a tool that leaves the fault in the copy, or that runs the tests without it."""

@@ -1,4 +1,4 @@
-"""The reference shows what the registry and the schema say, and notices files out of date."""
+"""The reference shows the registry and the schema, and detects outdated files."""
 
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ def test_a_bar_in_code_does_not_end_the_cell() -> None:
     assert markdown.table(("x",), [(markdown.code("a|b"),)]).count("|") == 6
 
 
-def test_writing_makes_stale_files_current(tmp_path: Path) -> None:
+def test_writing_updates_outdated_files(tmp_path: Path) -> None:
     wanted = {"docs/reference/a.md": "new\n", "docs/schema/s.json": "{}\n"}
     reference = tmp_path / "docs" / "reference"
     reference.mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_decisions_are_listed_by_their_headings(tmp_path: Path) -> None:
     assert page.endswith("- [001: first](001-a.md)\n- [100: second](100-b.md)\n")
 
 
-def test_shown_files_are_filled_in_and_others_stay(tmp_path: Path) -> None:
+def test_shown_files_are_inserted_and_others_remain(tmp_path: Path) -> None:
     (tmp_path / "a.rs").write_text("fn real() {}\n", "utf-8")
     page = '```rust title="a.rs"\nold\n```\n\n```rust title="b.rs"\nstays\n```\n'
     filled = embed.fill(page, tmp_path)

@@ -1,4 +1,4 @@
-"""The data dictionary has everything that a run gives, and says so when something is missing."""
+"""The data dictionary covers every result of a run, and reports missing entries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def section(title: str) -> str:
 
 
 def keys(value: Any, title: str) -> None:
-    """Every key of a part of a summary stands in its section."""
+    """Check that every key of a part of a summary is in its section."""
     for key, inner in value.items():
         assert f"| `{key}` |" in section(title), f"{key} in {title}"
         path = key if title == "Summary" else f"{title}.{key}"
@@ -54,12 +54,12 @@ def test_every_typed_key_is_in_the_page() -> None:
     ({"a_ms": "number"}, {}, "does not say what a_ms means"),
     ({}, {"a_ms": "x"}, "has a_ms, and the results have not"),
 ])  # fmt: skip
-def test_what_is_missing_stops_the_generator(forms: dict[str, str], told: dict[str, str], message: str) -> None:
+def test_a_missing_meaning_stops_the_generator(forms: dict[str, str], told: dict[str, str], message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         results._rows("key", "keys.X", forms, told)
 
 
-def test_a_unit_is_that_of_the_name_or_its_own() -> None:
+def test_a_unit_comes_from_the_name_or_the_entry() -> None:
     assert "| `a_ms` | ms | x | both |" in results._rows("key", "p", {"a_ms": "number or null"}, {"a_ms": "x"})
     told = {"a": {"meaning": "x", "unit": "J", "engine": "live"}}
     assert "| `a` | J | x | live |" in results._rows("key", "p", {"a": "number"}, told)

@@ -1,4 +1,4 @@
-"""Rust tests that passed because the machine lacks something are named."""
+"""Rust tests that the machine cannot run are listed with reasons."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def commands(target: str) -> str:
-    """The commands of a target of the Makefile, none of them run."""
+    """The commands of a target of the Makefile, without running them."""
     done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
     return done.stdout
 
 
-def test_all_tests_include_those_of_clusters() -> None:
+def test_all_tests_include_the_cluster_tests() -> None:
     assert ".tools/cluster/bin/python -m pytest -rs tests/cluster" in commands("test-all")
     assert "tests/cluster" not in commands("test")
 
@@ -43,8 +43,8 @@ def test_all_workflows_parse() -> None:
         assert steps(file.name), file.name
 
 
-def test_the_nightly_run_builds_a_kernel_once_and_changes_find_it() -> None:
-    """Detects caches under different keys, and a recipe with a source that the key leaves out."""
+def test_the_nightly_run_builds_the_kernel_that_changes_use() -> None:
+    """Detects caches under different keys, and a source of the recipe that the key omits."""
     nightly, change = steps("schedule.yml"), steps("test.yml")
     builds = [step for step in nightly if "kernel build" in step.get("run", "")]
     assert [step["if"] for step in builds] == ["steps.kernel.outputs.cache-hit != 'true'"]
@@ -58,7 +58,7 @@ def test_the_nightly_run_builds_a_kernel_once_and_changes_find_it() -> None:
 
 
 def test_checks_of_a_change_build_no_kernel() -> None:
-    """`.ci/run` uses one that is there: a build takes four minutes of both processors."""
+    """`.ci/run` uses an existing kernel: a build takes four minutes of both processors."""
     script = (ROOT / ".ci/run").read_text("utf-8")
     subprocess.run(["bash", "-n", ROOT / ".ci/run"], check=True)  # noqa: S607
     before, _, after = script.partition('if [ "${1:-}" = all ]; then\n    step "a kernel')
@@ -67,7 +67,7 @@ def test_checks_of_a_change_build_no_kernel() -> None:
     assert "kernel build" not in commands("test")
 
 
-def test_ray_is_locked_for_its_tests_alone() -> None:
+def test_ray_is_locked_only_for_its_tests() -> None:
     locks = {lock: f"\n{(ROOT / lock).read_text('utf-8')}" for lock in
              ("requirements.lock", "requirements-dev.lock", "requirements-cluster.lock")}  # fmt: skip
     assert [lock for lock, text in locks.items() if "\nray==" in text] == ["requirements-cluster.lock"]

@@ -36,7 +36,7 @@ def _write(root: Path, files: dict[str, str]) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A checkout with an environment of its own."""
+    """A checkout with a separate environment."""
     _write(tmp_path, SOURCES)
     for name in ("use_wheel.py", "wheel_sources.py"):
         (tmp_path / "tools").mkdir(exist_ok=True)
@@ -90,7 +90,7 @@ def imported(tree: Path) -> str:
     return done.stdout.strip()
 
 
-def test_the_engine_is_the_wheels_and_python_the_checkouts(tree: Path, wheel: Path) -> None:
+def test_the_engine_comes_from_the_wheel_and_python_from_the_checkout(tree: Path, wheel: Path) -> None:
     status, said = use(tree)
     assert status == 0, said
     assert said == f"anabranch: the engine of {wheel} is used; it was built from the same sources\n"
@@ -104,7 +104,7 @@ def test_the_engine_is_the_wheels_and_python_the_checkouts(tree: Path, wheel: Pa
     ]  # fmt: skip
 
 
-def test_an_edit_of_python_leaves_the_engine_usable(tree: Path, wheel: Path) -> None:
+def test_an_edit_of_python_keeps_the_engine_usable(tree: Path, wheel: Path) -> None:
     (tree / "python/anabranch/__init__.py").write_text("WHERE = 'edited'\n", "utf-8")
     assert use(tree)[0] == 0
     assert wheel.exists()
@@ -164,7 +164,7 @@ def _other_libc(tree: Path) -> str:
         (lambda _tree: "none.whl", "there is no such file"),
     ],
 )
-def test_a_wheel_that_does_not_fit_is_refused_in_one_line(
+def test_a_wheel_that_does_not_match_is_refused_in_one_line(
     tree: Path, wheel: Path, spoil: Callable[[Path], str], reason: str
 ) -> None:
     named = wheel.parent / spoil(tree)
@@ -176,14 +176,14 @@ def test_a_wheel_that_does_not_fit_is_refused_in_one_line(
     assert not (tree / ".venv/bin/anabranch").exists()
 
 
-def test_the_newest_wheel_that_fits_is_used(tree: Path, wheel: Path) -> None:
+def test_the_newest_matching_wheel_is_used(tree: Path, wheel: Path) -> None:
     newer = wheel.with_name(wheel.name.replace("0.1.0", "0.1.1"))
     newer.write_bytes(b"no wheel")
     os.utime(wheel, (1, 1))
     _other_libc(tree)
     status, said = use(tree)
     assert status == 0
-    # Wheels for other machines lie there, too: nothing is said of them.
+    # Wheels for other machines in the folder are not mentioned.
     assert [line.split()[1] for line in said.splitlines()] == [str(newer), "the"]
 
 
@@ -196,15 +196,15 @@ def test_a_check_changes_nothing(tree: Path, wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Cargo.toml", "crates/a/src/lib.rs", "crates/a/src/new.rs", "bpf/cc/a.bpf.c"])
-def test_every_source_of_the_engine_decides(tmp_path: Path, name: str) -> None:
+def test_every_source_of_the_engine_affects_the_hash(tmp_path: Path, name: str) -> None:
     _write(tmp_path, SOURCES)
     before = source_hash(tmp_path, ENGINE)
     _write(tmp_path, {name: "other\n"})
     assert source_hash(tmp_path, ENGINE) != before
 
 
-def test_a_file_that_moved_is_another_source(tmp_path: Path) -> None:
-    """Detects a hash over contents alone, and one over paths and contents that run into each other."""
+def test_a_moved_file_changes_the_hash(tmp_path: Path) -> None:
+    """Detects a hash over contents alone, and one without separators between paths and contents."""
     hashes = set()
     for number, files in enumerate(({"crates/ab": "c"}, {"crates/a": "bc"}, {"crates/a": "", "crates/b": "c"})):
         _write(tmp_path / str(number), files)
@@ -212,7 +212,7 @@ def test_a_file_that_moved_is_another_source(tmp_path: Path) -> None:
     assert len(hashes) == 3
 
 
-def test_what_work_leaves_behind_does_not_count(tmp_path: Path) -> None:
+def test_build_leftovers_do_not_affect_the_hash(tmp_path: Path) -> None:
     _write(tmp_path, SOURCES)
     before, engine = source_hash(tmp_path, TREE), source_hash(tmp_path, ENGINE)
     _write(tmp_path, {
@@ -226,7 +226,7 @@ def test_what_work_leaves_behind_does_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no clone")
-def test_no_tracked_source_is_passed_over() -> None:
+def test_no_tracked_source_is_omitted() -> None:
     command = [shutil.which("git") or "git", "ls-files", "-z", "--", *TREE]
     listed = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True

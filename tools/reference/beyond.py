@@ -1,4 +1,4 @@
-"""The table of the page "Beyond the papers": figures are read from the pages that measured them."""
+"""The table of the page "Beyond the papers", with figures from the pages that measured them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Compared:
     """A figure of ours and of the paper's method: cells of tables on one page.
 
     Attributes:
-        what: What is measured, and where.
+        what: The quantity, and the setting in which it was measured.
         part: The generated part of the page that has the table.
         ours: Row and column of our figure.
-        theirs: Row and column of theirs.
-        more: Whether more is better.
+        theirs: Row and column of their figure.
+        more: Whether a higher figure is better.
     """
 
     what: str
@@ -32,7 +32,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question that the authors left, and what we made of it."""
+    """A question that the authors left open, and our answer."""
 
     question: str
     ours: str
@@ -41,12 +41,12 @@ class Answer:
 
 
 def _column(ours: str, theirs: str, part: str, *rows: tuple[str, str], more: bool = True) -> tuple[Compared, ...]:
-    """Rows of a table with a column for each method: row, and what it is."""
+    """Comparisons in a table with a column for each method: pairs of row and quantity."""
     return tuple(Compared(what, part, (row, ours), (row, theirs), more) for row, what in rows)
 
 
 def _row(ours: str, theirs: str, part: str, *columns: tuple[str, str, bool]) -> tuple[Compared, ...]:
-    """Columns of a table with a row for each method: column, what it is, whether more is better."""
+    """Comparisons in a table with a row for each method: column, quantity, and whether a higher figure is better."""
     return tuple(Compared(what, part, (ours, column), (theirs, column), more) for column, what, more in columns)
 
 
@@ -110,10 +110,10 @@ ANSWERS = (
 
 
 def fill(page: str, root: Path) -> str:
-    """Return the page with the table in its place.
+    """Return the page with the table inserted.
 
     Raises:
-        SystemExit: There is no place for it, or a figure is not where it should be.
+        SystemExit: The page has no markers for the table, or a figure is missing.
     """
     before, found, rest = page.partition(BEGIN)
     _, closed, after = rest.partition(END)

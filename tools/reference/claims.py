@@ -7,7 +7,7 @@ from pathlib import Path
 from reference import markdown
 
 STUDIES = ("reordering", "fairness", "link-aggregation", "multipath", "fec")
-"""In the order in which they were published."""
+"""In order of publication."""
 BEGIN, END = "<!-- begin claims -->\n", "<!-- end claims -->"
 HEAD = ["", "claim", "published", "simulator", "live", "verdict"]
 SETTLED = ("reproduced", "paper inconsistent")
@@ -26,7 +26,7 @@ def fill(front: str, root: Path) -> str:
     """Return the front page with the number of settled claims.
 
     Raises:
-        SystemExit: The page has no place for it, or a study has no table.
+        SystemExit: The page has no marker for it, or a study has no table.
     """
     before, found, rest = front.partition(BEGIN)
     _, closed, after = rest.partition(END)
@@ -66,7 +66,7 @@ def _rows(study: str, root: Path) -> list[list[str]]:
 
 
 def _table(page: str, part: str, *, width: int) -> list[list[str]]:
-    """The rows of the first table of a part of a page, without its head; none where the part is missing."""
+    """The rows of the first table of a part of a page, without its head; none if the part is missing."""
     lines = page.partition(f"<!-- begin {part} -->")[2].partition(f"<!-- end {part} -->")[0].splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith("|  | claim ")), len(lines))
     found = []

@@ -18,7 +18,7 @@ command prints one JSON document on standard output and nothing else there.
 
 
 def page(root: Any) -> str:
-    """Return the page of a command with everything below it."""
+    """Return the page of a command and of all its subcommands."""
     out = [NOTICE, "# Commands\n", EXIT_STATUS]
     for path, command in walk("anabranch", root):
         out += _section(path, command)
@@ -26,7 +26,7 @@ def page(root: Any) -> str:
 
 
 def walk(path: str, command: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every command that does something itself, with the words that call it."""
+    """Yield every command that is not a group, with the words that call it."""
     children = getattr(command, "commands", None)
     if not children:
         yield path, command
@@ -58,7 +58,7 @@ def _section(path: str, command: Any) -> list[str]:
 
 
 def metavar(argument: Any) -> str:
-    """What a usage line calls an argument."""
+    """The name of an argument in a usage line."""
     name = argument.metavar or argument.name.upper()
     name = name.strip("[].…")
     if argument.nargs == -1:
@@ -81,7 +81,7 @@ def _choices(option: Any) -> str:
 
 
 def default(option: Any) -> str:
-    """An option's default as code; "" if it is none worth naming."""
+    """An option's default as code; "" if it has none or a trivial one."""
     value = option.default.value if isinstance(option.default, Enum) else option.default
     if callable(value) or value is None or value is False or value in ((), []):
         return ""
@@ -91,5 +91,5 @@ def default(option: Any) -> str:
 
 
 def is_help(parameter: Any) -> bool:
-    """Whether a parameter asks for help."""
+    """Whether a parameter is the option for help."""
     return "--help" in parameter.opts or parameter.name in {"install_completion", "show_completion"}

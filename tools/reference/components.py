@@ -1,4 +1,4 @@
-"""The component pages: everything the engine's registry knows."""
+"""The component pages, from the engine's registry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from reference.markdown import NOTICE, cell, code, table, value
 
-# What each kind is called in a heading, and where a scenario file names it.
+# The heading of each kind, and the key of a scenario file that names it.
 KINDS = {
     "cc": ("Congestion controls", "`cc` of a flow"),
     "queue": ("Queues", "`queue` of a link"),
@@ -43,7 +43,7 @@ What `anabranch list` lists. `anabranch explain NAME` prints one of these entrie
 
 
 def index(registry: Iterable[Mapping[str, Any]]) -> str:
-    """Return the page that lists everything."""
+    """Return the page that lists all components."""
     out = [NOTICE, "# Components\n", INTRODUCTION]
     for kind, entries in by_kind(registry).items():
         # The anchor of a heading has no dots.

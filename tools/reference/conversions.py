@@ -20,10 +20,10 @@ _WRITTEN = {
 
 
 def fill(page: str) -> str:
-    """Return the page with the table in its place.
+    """Return the page with the table inserted.
 
     Raises:
-        SystemExit: There is no place for it.
+        SystemExit: The page has no markers for it.
     """
     before, found, rest = page.partition(BEGIN)
     _, closed, after = rest.partition(END)

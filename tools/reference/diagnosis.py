@@ -15,10 +15,10 @@ TABLES = {
 
 
 def fill(page: str) -> str:
-    """Return the page with the tables in their places.
+    """Return the page with the tables inserted.
 
     Raises:
-        SystemExit: There is no place for one.
+        SystemExit: The page has no markers for a table.
     """
     terms = json.loads(_engine.diagnose_terms())
     for name, head in TABLES.items():

@@ -1,6 +1,7 @@
-"""The JSON documents of `diagnose` and of the gateway's `status`, from the structs that are written.
+"""The JSON documents of `diagnose` and of the gateway's `status`, from the serialized structs.
 
-A field's name, type and meaning are those of the Rust source: serde writes the fields under their own names.
+A field's name, type and meaning come from the Rust source: serde writes the fields under their own
+names.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from reference.markdown import NOTICE, code, table
 DIAGNOSE = ("crates/diagnose/src/report.rs", "crates/diagnose/src/path")
 STATUS = ("crates/gatewayd/src/status.rs",)
 ROOT = "Report"
-"""The struct that either program writes."""
+"""The root struct of both programs."""
 
 INTRODUCTION = """\
 What programs print beside the [results of a run](results.md), name by name. A figure that does not apply is null.
@@ -81,7 +82,7 @@ ADDED: dict[str, dict[str, tuple[str, str]]] = {
         "high": ("number or null", "The upper end."),
     },
 }
-"""What `--replay` and `--advise` add: the unit and the meaning of each name."""
+"""The outputs of `--replay` and `--advise`: unit and meaning of each name."""
 
 _STRUCT = re.compile(r"pub struct (\w+) \{\n(.*?)\n\}", re.DOTALL)
 _COUNTERS = re.compile(r"\n    (?:///[^\n]*\n    )*(\w+) \{\n((?:\s+(?:///[^\n]*|\w+,)\n)+)    \}")
@@ -131,7 +132,7 @@ def structs(root: Path, places: tuple[str, ...]) -> dict[str, list[Field]]:
 
 
 def sections(known: dict[str, list[Field]]) -> Iterator[tuple[list[str], list[Field]]]:
-    """Yield every struct that the document has: the paths to it, and its fields."""
+    """Yield every struct of the document: the paths to it, and its fields."""
     paths: dict[str, list[str]] = {}
     _walk(known, ROOT, "", paths)
     for name, places in paths.items():
@@ -171,7 +172,7 @@ def _fields(body: str) -> list[Field]:
 
 
 def _inner(kind: str) -> tuple[str, str]:
-    """Return the type within a list, table or option, and what its path ends in."""
+    """Return the type within a list, table or option, and the end of its path."""
     if (one := re.fullmatch(r"(?:Option|Box)<(.*)>", kind)) is not None:
         return _inner(one[1])
     if (one := re.fullmatch(r"Vec<(.*)>", kind)) is not None:

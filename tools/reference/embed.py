@@ -14,7 +14,7 @@ BLOCK = re.compile(
 
 
 class Block(NamedTuple):
-    """One code block; its title, where it has one, says which file it shows."""
+    """A code block; its title, if it has one, names the file that it shows."""
 
     language: str
     title: str | None
@@ -28,7 +28,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def fill(page: str, root: Path) -> str:
-    """Put the files' text into the blocks that show files of the checkout; leave the others."""
+    """Insert the files' text into the blocks that show files of the checkout; leave the other blocks."""
 
     def current(match: re.Match[str]) -> str:
         title = match["title"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-# Folders that hold nothing but generated files: what nothing generates any more is
-# removed from them.
+# Folders with generated files only: obsolete files in them are removed.
 OWNED = ("docs/schema", "docs/reference", "python/anabranch/builders")
 
 
 def stale(wanted: Mapping[str, str], root: Path) -> list[str]:
-    """Return the paths whose files differ from what they should be, or should not be there."""
+    """Return the paths of files that are missing, outdated or obsolete."""
     differing = [path for path, text in wanted.items() if not _same(root / path, text)]
     return sorted(differing + _left_over(wanted, root))
 

@@ -18,7 +18,7 @@ def cell(text: str) -> str:
 def code(text: str) -> str:
     """Show text as code; empty text stays empty.
 
-    A bar would end a table's cell, and within backquotes renderers disagree on how to escape it.
+    A bar would end a table's cell, and renderers disagree on how to escape it within backquotes.
     """
     if "|" in text:
         return f"<code>{html.escape(text).replace('|', '&#124;')}</code>"
@@ -26,7 +26,7 @@ def code(text: str) -> str:
 
 
 def value(thing: Any) -> str:
-    """Show a JSON value as a scenario file would write it; nothing for an absent one."""
+    """Show a JSON value in the syntax of a scenario file; an absent value gives an empty text."""
     if thing is None:
         return ""
     if isinstance(thing, str):
@@ -35,7 +35,7 @@ def value(thing: Any) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; columns that are empty in every row are left out."""
+    """Return a table without the columns that are empty in every row."""
     body = [[cell(text) for text in row] for row in rows]
     kept = [i for i in range(len(head)) if i == 0 or any(row[i] for row in body)]
     lines = [[head[i] for i in kept], ["---"] * len(kept), *([row[i] for i in kept] for row in body)]

@@ -1,4 +1,4 @@
-"""The Python page: what the package exports, from signatures and docstrings."""
+"""The Python page: the package's exports, from signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def page(module: ModuleType = anabranch) -> str:
 def _export(name: str, thing: Any) -> Iterator[str]:
     yield f"## {name}\n"
     if isinstance(thing, str):
-        # A type that is written as text.
+        # A type alias.
         yield f"```python\n{name} = {thing}\n```\n\n{_inline(_said_after(name))}\n"
         return
     if isinstance(thing, ModuleType) or not callable(thing):
@@ -49,7 +49,7 @@ def _export(name: str, thing: Any) -> Iterator[str]:
 
 
 def _said_after(name: str) -> str:
-    """Return the text that follows the assignment of a public name in its module."""
+    """Return the docstring after the assignment of a public name in its module."""
     body = ast.parse(inspect.getsource(importlib.import_module(anabranch._HOMES[name]))).body
     for statement, following in itertools.pairwise(body):
         target = statement.target if isinstance(statement, ast.AnnAssign) else None
@@ -97,7 +97,7 @@ def _signature(path: str, thing: Any) -> str:
     except (TypeError, ValueError):
         signature = "(…)"
     signature = re.sub(r"\((self|cls)(: S)?(, )?", "(", signature, count=1)
-    # What a method of a base class returns of its own type.
+    # A method inherited from a base class returns the subclass.
     signature = re.sub(r"-> S$", f"-> {path.partition('.')[0]}", signature)
     # Defaults that are objects show an address, which differs from run to run.
     signature = re.sub(r"<([^<>]*?) at 0x[0-9a-f]+>", r"<\1>", signature)
@@ -132,7 +132,7 @@ def _markdown(thing: Any) -> str:
 
 
 def _inline(line: str) -> str:
-    """Return a line whose roles are code."""
+    """Return a line with its roles as code."""
     if line.strip().startswith((">>>", "...")):
         return line
     return re.sub(r":\w+:`([^`<]*?)(?: <[^>]*>)?`", r"`\1`", line).replace("``", "`")
@@ -143,5 +143,5 @@ def _annotation(annotation: Any) -> str:
 
 
 def _unquoted(signature: str) -> str:
-    """Annotations that are strings already (deferred ones) lose their quotes."""
+    """Remove the quotes of annotations that are strings already (deferred ones)."""
     return re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)

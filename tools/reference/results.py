@@ -1,8 +1,8 @@
 """The data dictionary: every column of a run's tables, every key of its summary.
 
-Columns are those that the engine makes, keys those of the typed dictionaries; what each means is in the package's
-`results.toml`, which `anabranch explain` reads as well. A column or key without a meaning, and a
-meaning of none, stop the generator.
+The columns come from the engine and the keys from the typed dictionaries. The meanings come from
+the package's `results.toml`, which `anabranch explain` also reads. The generator stops at a column
+or key without a meaning, and at a meaning without a column or key.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def page() -> str:
 
 
 def _short_names() -> str:
-    """Return a table of short names: what each means, and which are ambiguous."""
+    """Return a table of short names, their meanings and the ambiguous ones."""
     measures = list(dict.fromkeys(name for names in catalogue().values() for name in names))
     rows = [(code(short), code(name)) for name in measures for short in short_names(name)]
     rows += [

@@ -68,7 +68,7 @@ def _alternative(option: Schema) -> str:
 
 
 def _tag(option: Schema) -> str:
-    """Name the form of a tagged table: the key that has one fixed value."""
+    """Name the form of a tagged table: its key with one fixed value."""
     for name, key in option.get("properties", {}).items():
         if isinstance(key, Mapping) and "const" in key:
             return code(f'{name} = "{key["const"]}"')
@@ -76,7 +76,7 @@ def _tag(option: Schema) -> str:
 
 
 def type_of(schema: Schema) -> str:
-    """Describe a value's type in words, linking to the section of a named one."""
+    """Describe a value's type in words, with a link to the section of a named type."""
     if reference := schema.get("$ref"):
         name = reference.rsplit("/", 1)[-1]
         return f"[{name}](#{name.lower()})"

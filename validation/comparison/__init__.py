@@ -1,10 +1,10 @@
-"""Figures from implementations that are not ours, row by row beside what the engine gives.
+"""Figures of other implementations compared with the engine's, row by row.
 
-``validation/comparisons`` has a file for each; ``every.py`` finds what reads it.
+``validation/comparisons`` has a file for each comparison; ``every.py`` finds its module.
 """
 
 import sys
 from pathlib import Path
 
-# Pages have generated parts, which the scripts in tools/ write too.
+# Scripts in tools/ also write generated parts of pages.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))

@@ -1,4 +1,4 @@
-"""The figures of the comparisons: theirs beside ours, one colour per congestion control."""
+"""The figures of the comparisons: the reference beside our figures, one colour per congestion control."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Stroke = Literal["", "-", "--"]
 
 GREY = "#555555"
 OURS = "Anabranch"
-"""What the axes and legends call our figures; ``other`` is what they call the other implementation's."""
+"""The label of our figures on axes and in legends; ``other`` is that of the other implementation."""
 
 CONTROLS = ("cubic", "reno", "bbr", "westwood", "compound", "vegas", "bic", "htcp", "dctcp")
-"""In the order of colours, so that a congestion control looks the same everywhere."""
+"""In the order of colours, so that each congestion control has the same colour everywhere."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A figure of one row: theirs, ours, the range of ours, and the range in which ours should be.
+    """A figure of one row: the reference, ours, the range of ours, and the accepted range.
 
-    Hollow points are a group of their own.
+    Hollow points are a separate group.
     """
 
     control: str
@@ -47,7 +47,8 @@ class Point:
 class Panel:
     """Points of one quantity; ``scale`` is ``linear``, ``log``, ``counts`` or ``sqrt``.
 
-    With ``ratio`` the upright axis is ours as a share of theirs, which shows small differences of large figures.
+    With ``ratio`` the vertical axis is our figure divided by the reference, which shows small
+    differences of large figures.
     """
 
     label: str
@@ -58,7 +59,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Shares:
-    """The first flow's shares in per cent: their repeats and our seeds."""
+    """The first flow's shares in per cent: the reference's repeats and our seeds."""
 
     label: str
     theirs: Sequence[float]
@@ -67,7 +68,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Curves:
-    """A figure over the reorder interval: (interval, value) of both, (interval, least, largest) of their repeats."""
+    """A figure over the reorder interval: (interval, value) of both, (interval, minimum, maximum) of the repeats."""
 
     control: str
     theirs: Sequence[tuple[float, float]]
@@ -86,7 +87,7 @@ class Over:
 
 
 def ours_over_theirs(panels: Sequence[Panel], other: str, hollow: str = "") -> Figure:
-    """Ours over theirs, a panel per quantity; on the grey line both are the same."""
+    """Our figures over the reference, a panel per quantity; on the grey line both are equal."""
     figure, axes = _panels(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
         for point in panel.points:
@@ -108,7 +109,7 @@ def ours_over_theirs(panels: Sequence[Panel], other: str, hollow: str = "") -> F
 def _point(ax: Axes, point: Point, ratio: bool) -> None:
     colour, marker = _look(point.control)
     by = point.theirs if ratio else 1.0
-    # Rows of different controls with nearly the same figure stand side by side.
+    # Rows of different controls with nearly the same figure are drawn side by side.
     x = point.theirs * (1 + 0.05 * CONTROLS.index(point.control)) if ratio else point.theirs
     if point.accepted is not None:
         ax.plot([x] * 2, [end / by for end in point.accepted], color="#000000", alpha=0.12, linewidth=4)
@@ -119,11 +120,11 @@ def _point(ax: Axes, point: Point, ratio: bool) -> None:
 
 
 def errors(panels: Sequence[tuple[str, Sequence[tuple[str, Errors]]]]) -> Figure:
-    """Our error over that of the other controls' rows; below the solid line ours is smaller."""
+    """Our error over the error of the other controls' rows; below the solid line ours is smaller."""
     figure, axes = _panels(len(panels), width=4.4)
     for ax, (label, points) in zip(axes, panels, strict=True):
         low, high = min(found.others for _, found in points), max(found.others for _, found in points)
-        # What is exact is drawn at the lower edge.
+        # Exact values are drawn at the lower edge.
         floor = low / 50
         for control, found in points:
             colour, marker = _look(control)
@@ -165,7 +166,7 @@ def shares(rows: Sequence[Shares], tolerance: float, other: str) -> Figure:
 
 
 def over_interval(panels: Sequence[Over], other: str) -> Figure:
-    """Figures over the reorder interval: theirs as lines, ours dashed."""
+    """Figures over the reorder interval: the reference as lines, ours dashed."""
     figure, axes = _panels(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
         for curve in panel.curves:
@@ -182,7 +183,7 @@ def over_interval(panels: Sequence[Over], other: str) -> Figure:
 
 
 def by_control(rows: Sequence[Over], other: str) -> Figure:
-    """The same with a column of panels for each control: the range of their repeats is shaded."""
+    """The same with a column of panels for each control; the range of the reference's repeats is shaded."""
     controls = [name for name in CONTROLS if any(curve.control == name for row in rows for curve in row.curves)]
     figure = Figure(figsize=(3.0 * len(controls), 2.1 * len(rows) + 0.5))
     FigureCanvasAgg(figure)
@@ -193,7 +194,7 @@ def by_control(rows: Sequence[Over], other: str) -> Figure:
                 if curve.control == control:
                     _curve(ax, curve)
             _scale(ax, "y", row.scale)
-        line[0].set_ylim(bottom=0)  # for the whole row, and once all of it is drawn
+        line[0].set_ylim(bottom=0)  # for the whole row, after all of it is drawn
         line[0].set_ylabel(f"{row.quantity},\n{row.title}", fontsize=8)
     for ax, control in zip(grid[0], controls, strict=True):
         ax.set_title(control, fontsize=9)
@@ -235,7 +236,7 @@ def _scale(ax: Axes, axis: str, scale: str) -> None:
     if scale == "sqrt":
         put("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     elif scale == "counts":
-        # Logarithmic, and nothing has a place as well.
+        # Logarithmic, with a position for zero.
         put("symlog", linthresh=10, linscale=0.5)
         which.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     elif scale == "log":
@@ -274,7 +275,7 @@ def _handles(controls: Sequence[str], line: Stroke) -> list[Line2D]:
 
 
 def _both(other: str) -> list[Line2D]:
-    """What lines are theirs and what lines ours, whichever the control."""
+    """Legend entries for the line styles of both sides, independent of the control."""
     return [_handle(other, GREY, "o", "-"), _handle(OURS, GREY, "o", "--", face="white")]
 
 

@@ -22,17 +22,17 @@ KINDS: dict[str, Callable[[str, Mapping[str, Any]], Comparison]] = {
     "rows": rows.comparison,
     "study": studies.comparison,
 }
-"""What makes a comparison from its name and its file."""
+"""Constructors of comparisons, from a name and its file."""
 
 OWN: dict[str, Callable[[], Comparison]] = {
     module.NAME: module.comparison
     for module in (linux_reordering, linux_two_flows, mixes, ns2_fairness, ns3_reordering, ns3_single_flow)
 }
-"""Those with a module of their own (``kind = "own"``), which reads its file itself."""
+"""Comparisons with a separate module (``kind = "own"``), which reads its file itself."""
 
 
 def names() -> list[str]:
-    """Return what there is to compare."""
+    """Return the names of all comparisons."""
     return sorted(path.stem for path in COMPARISONS.glob("*.toml"))
 
 
@@ -42,6 +42,6 @@ def described(name: str) -> rows.Rows:
 
 
 def comparison(name: str) -> Comparison:
-    """Compare everything that a file names."""
+    """Make the comparison that a file defines."""
     content = spec(name)
     return OWN[name]() if content["kind"] == "own" else KINDS[content["kind"]](name, content)

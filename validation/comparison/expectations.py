@@ -1,6 +1,7 @@
-"""What the literature lets expect of two congestion controls at one bottleneck, as bounds of a share.
+"""Bounds from the literature for the shares of two congestion controls at one bottleneck.
 
-Written down before the first run. A share is that of all flows of the first control in the goodput of all flows.
+The bounds were written down before the first run. A share is the goodput of all flows of the first
+control divided by that of all flows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ RATE = 100e6
 BASE_RTT = 0.04
 PACKET = 1500 * 8
 TOLERANCE = 0.15
-"""How far a share may be from what a source says it is, as on the page of the two flows beside the kernel's."""
+"""Largest distance of a share from the value in a source; the page of two flows against the kernel has the same."""
 
 GROWING = ("reno", "cubic", "cubic-plus", "bic", "westwood-plus", "compound")
 """Controls that fill the queue until it drops."""
@@ -21,7 +22,7 @@ GROWING = ("reno", "cubic", "cubic-plus", "bic", "westwood-plus", "compound")
 
 @dataclass(frozen=True, order=True)
 class Setting:
-    """A queue in bandwidth-delay products, and how many flows each control has."""
+    """A queue in bandwidth-delay products, and the number of flows of each control."""
 
     queue: int
     flows: int
@@ -34,12 +35,12 @@ class Setting:
 SETTINGS = tuple(Setting(queue, flows) for queue in (1, 4) for flows in (1, 5))
 
 Shares = Mapping[tuple[str, str, Setting], float]
-"""Share of the first control beside the second."""
+"""Share of the first control against the second."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A share and where it has to be."""
+    """A share and its accepted range."""
 
     cell: str
     share: float
@@ -48,19 +49,19 @@ class Check:
 
     @property
     def held(self) -> bool:
-        """Whether it is there."""
+        """Whether the share is in the range."""
         return self.low <= self.share <= self.high
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """Something that a source lets expect.
+    """An expectation from a source.
 
     Attributes:
-        name: What tests and exceptions call it.
-        condition: What has to hold.
-        source: Who says so.
-        checks: Every share that it says something about.
+        name: Its name in tests and exceptions.
+        condition: The condition that must hold.
+        source: The publication.
+        checks: Every share that it bounds.
     """
 
     name: str
@@ -91,11 +92,12 @@ def _itself(shares: Shares) -> Iterator[Check]:
 
 
 def bbr_share(setting: Setting) -> float:
-    """Return what the in-flight cap leaves BBR beside controls that fill the queue.
+    """Return BBR's share with its in-flight cap against controls that fill the queue.
 
-    With all of ``X`` bandwidth-delay products taken, BBR has the share 1 - p of queue and pipe in flight. The smallest
-    round-trip time it ever sees is that with its own flows at four packets, and the cap is twice the rate times that:
-    1 - p meets it at p = 1/2 - 1/(2X) - 4N/q. Once in ten seconds it stands back for 0.2 s and a round trip.
+    If all ``X`` bandwidth-delay products are in use, BBR has the share 1 - p of the packets in
+    flight. Its minimum round-trip time is measured while its own flows have four packets each, and
+    the cap is twice the rate times that: 1 - p meets it at p = 1/2 - 1/(2X) - 4N/q. Every ten
+    seconds ProbeRTT reduces the window for 0.2 s and a round trip.
     """
     packets = setting.queue * RATE * BASE_RTT / PACKET
     others = max(0.0, 0.5 - 0.5 / setting.queue - 4 * setting.flows / packets)
@@ -119,9 +121,10 @@ def _bbr3(shares: Shares) -> Iterator[Check]:
 
 
 def cubic_is_faster(setting: Setting) -> bool:
-    """Whether Reno needs longer than CUBIC to be back at the window at which it lost a packet, if all are equal.
+    """Whether Reno needs longer than CUBIC to regain its window before a loss, if all flows are equal.
 
-    Reno: half the window at a segment per round trip. CUBIC: K of RFC 9438 §4.2 with its β = 0.7 and C = 0.4.
+    Reno: half the window at a segment per round trip. CUBIC: K of RFC 9438 §4.2 with its β = 0.7
+    and C = 0.4.
     """
     window = (1 + setting.queue) * RATE * BASE_RTT / PACKET / (2 * setting.flows)
     reno = window / 2 * (1 + setting.queue) * BASE_RTT

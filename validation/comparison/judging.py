@@ -1,11 +1,13 @@
-"""What a comparison is judged by.
+"""Criteria of the comparisons.
 
-That a formula comes near tells little where every congestion control gives nearly the same. So the error of a row is
-held against a mistaken answer's: the mean error made by answering with the other congestion controls' rows of the same
-path. It has to be smaller in three rows of four, and its median at most half of the median of the mistaken answers'.
+A small error of a formula is weak evidence if every congestion control gives nearly the same
+figure. The error of a row is therefore compared with that of a mistaken answer: the mean error of
+answering with the other congestion controls' rows of the same path. Our error must be smaller in
+three rows of four, and its median at most half of the mistaken answers' median.
 
-A mean over two controls of which one is far away is easily beaten: that tells the far one apart, the near one hardly.
-So how often ours is closer than the nearest mistaken answer is told as well; no bar was set for it.
+A mean over two controls is easy to beat if one of them is far away; it hardly distinguishes the
+near one. So the share of rows in which ours is closer than the nearest mistaken answer is also
+reported, without a bar.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 ROWS_CLOSER = 0.75
-"""Least share of rows that are closer than the mistaken answers."""
+"""Minimum share of rows that are closer than the mistaken answers."""
 MEDIAN_RATIO = 0.5
 """Largest ratio of the median error to the mistaken answers' median error."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A condition, what was found, and whether it holds; ``None`` where nothing could be judged."""
+    """A condition, its measured value and whether it holds; ``None`` if no row could be judged."""
 
     condition: str
     found: str
@@ -38,7 +40,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Errors:
-    """How far a row's answer is off, how far the other controls' rows would be on average, and the nearest of them."""
+    """Error of a row's answer, and the mean and minimum error of answering with the other controls' rows."""
 
     ours: float
     others: float
@@ -55,15 +57,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Measure(Generic[R]):
-    """A figure that tells congestion controls apart, on the scale on which errors are taken.
+    """A figure that distinguishes congestion controls, on the scale on which errors are taken.
 
     Attributes:
-        name: What it is called in verdicts.
+        name: Its name in verdicts.
         unit: Unit of an error, with a space before it.
-        theirs: A row's figure.
-        ours: The figure answered for a row.
-        scale: What figures are put through before they are subtracted.
-        relative: Whether the error is a share of theirs.
+        theirs: A row's reference figure.
+        ours: Our figure for a row.
+        scale: Function applied to both figures before they are subtracted.
+        relative: Whether the error is relative to the reference.
     """
 
     name: str
@@ -74,7 +76,7 @@ class Measure(Generic[R]):
     relative: bool = False
 
     def error(self, answer: float, row: R) -> float:
-        """How far an answer is from a row."""
+        """Distance of an answer from a row."""
         theirs = self.scale(self.theirs(row))
         error = abs(self.scale(answer) - theirs)
         return error / theirs if self.relative else error
@@ -83,7 +85,7 @@ class Measure(Generic[R]):
 def errors(
     rows: Sequence[R], measure: Measure[R], path: Callable[[R], Hashable], control: Callable[[R], str]
 ) -> list[Errors | None]:
-    """Return each row's errors; ``None`` where no other control was measured on the path."""
+    """Return each row's errors; ``None`` if no other control was measured on the path."""
     found: list[Errors | None] = []
     for row in rows:
         others = [other for other in rows if path(other) == path(row) and control(other) != control(row)]

@@ -1,7 +1,7 @@
-"""Repeats of the kernel's rows (``validation/kernel_repeats.py``): how far one sample of the kernel is from another.
+"""Repeats of the kernel's rows (``validation/kernel_repeats.py``): the distance between samples of the kernel.
 
-Two questions. What a fresh repeat of the kernel would score against the reference rows: nobody can be asked for more.
-And where ours is among the repeats.
+Two questions: the score of a new repeat of the kernel against the reference rows, which bounds the
+score that our figures can be expected to reach; and the position of ours among the repeats.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Repeats = Mapping[Key, Sequence[Repeat]]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a run that repeats and answers have."""
+    """A figure that both repeats and our answers have."""
 
     name: str
     of: Callable[[Repeat], float]
@@ -51,7 +51,7 @@ FIGURES = (
 
 
 def table(name: str) -> dict[Key, list[Repeat]]:
-    """Read a file of repeats; none of its runs is tainted."""
+    """Read a file of repeats, none of which is tainted."""
     found: dict[Key, list[Repeat]] = {}
     for row in read(name):
         repeat = Repeat(
@@ -66,7 +66,7 @@ def table(name: str) -> dict[Key, list[Repeat]]:
 
 
 def common(repeats: Repeats) -> int:
-    """How many repeats every row has."""
+    """Number of repeats that every row has."""
     return min(len(runs) for runs in repeats.values())
 
 
@@ -91,7 +91,7 @@ def near_median(answer: Repeat, runs: Sequence[Repeat], tolerance: float) -> boo
 
 
 def verdicts(answers: Mapping[Key, Repeat], repeats: Repeats, tolerance: float) -> list[Verdict]:
-    """Where the answers are among the repeats."""
+    """Judge the position of the answers among the repeats."""
     judged = [(answer, repeats[key]) for key, answer in answers.items() if key in repeats]
     near = [near_median(answer, runs, tolerance) for answer, runs in judged]
     found = [
@@ -115,7 +115,7 @@ def verdicts(answers: Mapping[Key, Repeat], repeats: Repeats, tolerance: float) 
 
 
 def scores(ours: Sequence[Verdict], theirs: Sequence[Sequence[Verdict]]) -> str:
-    """A table of what ours and each of the kernel's repeats score by the same conditions."""
+    """A table of the scores of ours and of each of the kernel's repeats by the same conditions."""
     rows = []
     for i, verdict in enumerate(ours):
         same = [verdicts[i] for verdicts in theirs]
@@ -132,7 +132,7 @@ HEAD = ["control", "RI", "repeats", *(f"{figure.name} {where}" for figure in FIG
 
 
 def lines(answers: Mapping[Key, Repeat], repeats: Repeats) -> list[list[str]]:
-    """A row for each of the kernel's: median and range of the repeats, and ours, bold where it is outside."""
+    """A row for each of the kernel's rows: median and range of the repeats, and ours, bold if it is outside."""
     found = []
     for (interval, cc), runs in repeats.items():
         cells = [cc, str(interval), str(len(runs))]
@@ -148,7 +148,7 @@ def lines(answers: Mapping[Key, Repeat], repeats: Repeats) -> list[list[str]]:
 
 
 def ranges(repeats: Repeats, figure: Figure, cc: str) -> list[tuple[float, float, float]]:
-    """The repeats' least and largest value over the interval, for a figure."""
+    """The repeats' minimum and maximum over the interval, for a figure."""
     found = []
     for (interval, control), runs in repeats.items():
         if control == cc:
@@ -158,7 +158,7 @@ def ranges(repeats: Repeats, figure: Figure, cc: str) -> list[tuple[float, float
 
 
 def lateness(name: str) -> str:
-    """How late packets were handed over, in a file of repeats."""
+    """The lateness of packets in a file of repeats."""
     repeats = table(name)
     tainted = sum(int(row["tainted_before"]) for row in read(name))
     values = [run.lateness_us for runs in repeats.values() for run in runs]

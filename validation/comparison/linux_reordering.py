@@ -40,12 +40,12 @@ class Theirs:
     dropped: float
     moved: float
     lateness_us: float
-    """How late the bottleneck handed packets over, 99th percentile."""
+    """Lateness of the bottleneck's packets, 99th percentile."""
 
 
 @dataclass(frozen=True)
 class Ours:
-    """The same flow here: each figure's median over the seeds."""
+    """The same flow in the simulator: each figure's median over the seeds."""
 
     goodput: float
     retransmitted: float
@@ -57,19 +57,19 @@ class Ours:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the kernel's figures beside ours."""
+    """A row of the kernel's figures, and ours."""
 
     theirs: Theirs
     ours: Ours
 
     @property
     def difference(self) -> float:
-        """How far our goodput is above theirs, as a share."""
+        """Relative difference of our goodput from the kernel's."""
         return self.ours.goodput / self.theirs.goodput - 1
 
     @property
     def inside(self) -> bool | None:
-        """Whether goodput is within the tolerance; ``None`` where only the shape is compared."""
+        """Whether goodput is within the tolerance; ``None`` if only the shape is compared."""
         return abs(self.difference) <= GOODPUT if self.theirs.stack == "sack" else None
 
 
@@ -101,10 +101,10 @@ def table() -> list[Theirs]:
 
 
 def case(row: Theirs) -> Case:
-    """Return what is run for a row.
+    """Return the run for a row.
 
-    Both hosts take up to as long over a packet as the kernel's packets were handed over late: what was measured with
-    the row, not a choice.
+    The processing jitter of both hosts is the lateness of the kernel's packets, which was measured
+    with the row.
     """
     late = f"{row.lateness_us:g} us"
     sets = (
@@ -117,7 +117,7 @@ def case(row: Theirs) -> Case:
 
 
 def compare(rows: Sequence[Theirs]) -> list[Row]:
-    """Set ours beside each of their rows."""
+    """Compare ours with each of the kernel's rows."""
     cases = {row: case(row) for row in rows}
     runs = simulate(cases.values(), NAME)
     return [Row(row, _ours(runs[cases[row]])) for row in rows]
@@ -160,7 +160,7 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
 
 
 def answers(rows: Sequence[Row]) -> dict[kernel_repeats.Key, Repeat]:
-    """Ours with SACK, as the kernel's repeats are given."""
+    """Our rows with SACK, in the form of the kernel's repeats."""
     return {
         (row.theirs.interval, row.theirs.cc): Repeat(
             row.ours.goodput, row.ours.retransmitted, row.ours.mean_rtt, row.ours.dropped, row.theirs.lateness_us
@@ -170,7 +170,7 @@ def answers(rows: Sequence[Row]) -> dict[kernel_repeats.Key, Repeat]:
 
 
 def by_the_kernel(rows: Sequence[Row], repeats: Repeats) -> list[list[Row]]:
-    """The rows with SACK, answered by one repeat of the kernel after the other."""
+    """The rows with SACK, with each repeat of the kernel in turn as the answer."""
     sack = of_stack(rows, "sack")
     return [
         [_answered(row, repeats[row.theirs.interval, row.theirs.cc][i]) for row in sack] for i in range(common(repeats))

@@ -19,7 +19,7 @@ from comparison.runs import SEEDS, Case, Spread, of_flow, simulate
 NAME = "linux-two-flows"
 SPEC = spec(NAME)
 POINTS: float = SPEC["points"]
-"""Percentage points by which a mean share may differ."""
+"""Tolerance of a mean share, in percentage points."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Theirs:
 
 @dataclass(frozen=True)
 class Ours:
-    """The same two flows here, over the seeds."""
+    """The same two flows in the simulator, over the seeds."""
 
     shares: tuple[float, ...]
     goodput: tuple[Spread, Spread]
@@ -53,7 +53,7 @@ class Ours:
 
 @dataclass(frozen=True)
 class Pair:
-    """A pair of congestion controls: the kernel's repeats beside ours."""
+    """A pair of congestion controls: the kernel's repeats, and ours."""
 
     controls: tuple[str, str]
     theirs: tuple[Theirs, ...]
@@ -61,26 +61,27 @@ class Pair:
 
     @property
     def share(self) -> float:
-        """Their first flow's mean share, in per cent."""
+        """The mean share of the kernel's first flow, in per cent."""
         return math.fsum(repeat.share for repeat in self.theirs) / len(self.theirs)
 
     @property
     def sign(self) -> int | None:
-        """Which flow gets more where all repeats agree on it (1: the first, -1: the second); else ``None``.
+        """The flow that gets more, if all repeats agree on it (1: the first, -1: the second); else ``None``.
 
-        Two flows with the same congestion control are interchangeable: their repeats agree by chance.
+        Two flows with the same congestion control are interchangeable, so their repeats agree only
+        by chance.
         """
         signs = {1 if repeat.share > 50 else -1 for repeat in self.theirs}
         return signs.pop() if len(signs) == 1 and self.controls[0] != self.controls[1] else None
 
     @property
     def near(self) -> bool:
-        """Whether our mean share is within the tolerance of theirs."""
+        """Whether our mean share is within the tolerance of the kernel's."""
         return abs(self.ours.share - self.share) <= POINTS
 
     @property
     def same_sign(self) -> bool | None:
-        """Whether the same flow gets more, where their repeats agree."""
+        """Whether the same flow gets more, if the repeats agree."""
         return None if self.sign is None else (self.ours.share - 50) * self.sign > 0
 
 
@@ -98,13 +99,13 @@ def pairs() -> dict[tuple[str, str], tuple[Theirs, ...]]:
 
 
 def case(controls: tuple[str, str]) -> Case:
-    """Return what is run for a pair."""
+    """Return the run for a pair."""
     sets = tuple(f'flow.{flow}.cc="{cc}"' for flow, cc in zip("ab", controls, strict=True))
     return Case(f"{NAME}.toml", sets, SEEDS)
 
 
 def compare(theirs: Mapping[tuple[str, str], tuple[Theirs, ...]]) -> list[Pair]:
-    """Set ours beside theirs."""
+    """Compare ours with the kernel's pairs."""
     cases = {key: case(key) for key in theirs}
     runs = simulate(cases.values(), NAME)
     return [Pair(key, rows, _ours(runs[cases[key]])) for key, rows in theirs.items()]

@@ -1,4 +1,4 @@
-"""Figures of one number for every pair: matrices of coloured cells with the number in each."""
+"""Figures with one number for every pair: matrices of coloured cells with the number in each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 DARK = 0.45
-"""Below this luminance of a cell its number is white."""
+"""Cells of a lower luminance have a white number."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Scale:
-    """What the numbers are, and the colours from the least to the largest."""
+    """The label of the numbers, and the colours from minimum to maximum."""
 
     label: str
     colours: str
@@ -35,7 +35,7 @@ class Scale:
 
 
 SHARE = Scale("Share of the row's control beside the column's", "RdBu", 0, 1)
-"""White is half: told apart from more and from less by every kind of eye."""
+"""White is one half; the two sides differ in every kind of colour vision."""
 JAIN = Scale("Jain's index of all flows", "cividis", 0.5, 1)
 
 

@@ -55,19 +55,19 @@ class Mix:
         return f"{self.share:.2f} ({min(self.shares):.2f}–{max(self.shares):.2f})"
 
     def turned(self) -> Mix:
-        """Return the same with the second group as the first."""
+        """Return the mix with the groups exchanged."""
         return replace(self, first=self.second, second=self.first, shares=tuple(1 - share for share in self.shares))
 
 
 def controls() -> list[str]:
-    """Return the rows of the matrix: what the engine has, less what is left out."""
+    """Return the rows of the matrix: the engine's controls without the excluded ones."""
     items: list[dict[str, Any]] = json.loads(engine.registry())
     there = {item["name"] for item in items if item["kind"] == "cc"}
     return sorted(there - set(WITHOUT), key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
 
 def case(first: str, second: str, setting: Setting, more: Sequence[str] = ()) -> Case:
-    """Return what is run for a mix; ``more`` is set besides."""
+    """Return the run for a mix, with the settings ``more`` in addition."""
     sets = (
         f'flow.a.cc="{first}"',
         f'flow.b.cc="{second}"',
@@ -87,7 +87,7 @@ def run(asked: Sequence[tuple[str, str, Setting]], more: Sequence[str] = ()) -> 
 
 
 def of_runs(first: str, second: str, setting: Setting, runs: Sequence[Mapping[str, Any]]) -> Mix:
-    """Return the mix that was run."""
+    """Return the mix of some runs."""
     return Mix(first, second, setting, tuple(map(_share, runs)), tuple(run["fairness"]["jain_index"] for run in runs))
 
 
@@ -103,19 +103,19 @@ def _share(run: Mapping[str, Any]) -> float:
 
 
 def every_mix() -> list[Mix]:
-    """Run every pair once in each setting, and every control beside itself."""
+    """Run every pair once in each setting, and every control against itself."""
     pairs = itertools.combinations_with_replacement(controls(), 2)
     return run([(*pair, setting) for pair in pairs for setting in SETTINGS])
 
 
 def shares(mixes: Sequence[Mix]) -> Shares:
-    """Return the share of each control beside each; what is not the first group's is the second's."""
+    """Return the share of each control against each; the second group's share is the remainder."""
     both = [side for mix in mixes for side in (mix.turned(), mix)]
     return {(mix.first, mix.second, mix.setting): mix.share for mix in both}
 
 
 def jains(mixes: Sequence[Mix]) -> Shares:
-    """Return Jain's index of each control beside each."""
+    """Return Jain's index of each control against each."""
     found = {(mix.first, mix.second, mix.setting): mix.jain for mix in mixes}
     return found | {(second, first, setting): jain for (first, second, setting), jain in found.items()}
 
@@ -124,13 +124,13 @@ OUTSIDE: Mapping[str, frozenset[str]] = {name: frozenset(cells) for name, cells 
 
 
 def outside(found: Shares) -> Iterator[tuple[str, Check]]:
-    """Yield what is not as expected, with the expectation's name."""
+    """Yield the checks that are outside of their range, with the expectation's name."""
     for expectation in EXPECTATIONS:
         yield from ((expectation.name, check) for check in expectation.checks(found) if not check.held)
 
 
 def verdicts(found: Shares) -> list[Verdict]:
-    """Judge what was expected."""
+    """Judge the expectations."""
     judged = []
     for expectation in EXPECTATIONS:
         held = [check.held for check in expectation.checks(found)]
@@ -144,7 +144,7 @@ def of_seed(mixes: Sequence[Mix], seed: int) -> Shares:
 
 
 def _verdict_table(mixes: Sequence[Mix]) -> str:
-    """The verdicts, and how far they hang on the seeds."""
+    """The verdicts, and their dependence on the seeds."""
     seeds = [of_seed(mixes, seed) for seed in range(SEEDS)]
     rows = []
     for expectation, verdict in zip(EXPECTATIONS, verdicts(shares(mixes)), strict=True):
@@ -162,7 +162,7 @@ def _range(values: Sequence[float]) -> float:
 
 
 def surprises(found: Shares) -> list[str]:
-    """Return what the page does not say: mixes outside without a reason, and reasons without a mix."""
+    """Return deviations from the page: mixes outside without a reason, and reasons without a mix."""
     missed = {(name, check.cell): check for name, check in outside(found)}
     known = {(name, cell) for name, cells in OUTSIDE.items() for cell in cells}
     return [
@@ -192,7 +192,7 @@ def _sources() -> str:
 
 
 def said() -> dict[tuple[str, str, Setting], tuple[str, str]]:
-    """Return what the page says of each mix: its share with the range, and Jain's index."""
+    """Return the page's cells for each mix: its share with the range, and Jain's index."""
     part = (ROOT / pages.FOLDER / f"{NAME}.md").read_text("utf-8").partition("<!-- begin rows -->")[2]
     found = {}
     for line in part.partition("<!-- end rows -->")[0].strip().splitlines()[2:]:
@@ -204,7 +204,7 @@ def said() -> dict[tuple[str, str, Setting], tuple[str, str]]:
 
 
 def kept() -> list[Mix]:
-    """Return the mixes of the page, to the two digits that it has: means alone."""
+    """Return the mixes of the page, rounded to its two digits, with means only."""
     return [
         Mix(*mix, shares=(float(share.partition(" ")[0]),), jains=(float(jain),))
         for mix, (share, jain) in said().items()
@@ -212,7 +212,7 @@ def kept() -> list[Mix]:
 
 
 def cell(mix: Mix) -> tuple[str, str]:
-    """Return what the page says of a mix: its share and Jain's index."""
+    """Return the page's cells for a mix: its share and Jain's index."""
     return mix.text, f"{mix.jain:.2f}"
 
 

@@ -1,4 +1,4 @@
-"""CUBIC beside Compound TCP through a RED queue, there and here: ``docs/validation/ns2-fairness.md``."""
+"""CUBIC against Compound TCP through a RED queue, in ns-2 and here: ``docs/validation/ns2-fairness.md``."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NAME = "ns2-fairness"
 RATE_MBIT_S = 100.0
 SPEC = spec(NAME)
 TOLERANCE: float = SPEC["tolerance"]
-"""How far below the least and above the largest of their seeds' ratios our mean may be."""
+"""Tolerance of our mean below the minimum and above the maximum of the ratios of ns-2's seeds."""
 THEIR_WIRE = 1510 / 1500
-"""ns-2 counts 1,500 bytes of a packet that takes the time of 1,510."""
+"""ns-2 counts 1,500 bytes for a packet that takes the time of 1,510."""
 OUR_WIRE = 1500 / 1460
 
 CONTROLS: dict[str, str] = SPEC["controls"]
@@ -31,7 +31,7 @@ CONTROLS: dict[str, str] = SPEC["controls"]
 
 @dataclass(frozen=True)
 class Mix:
-    """Two controls with as many flows each through one queue."""
+    """Two controls with ``flows`` flows each through one queue."""
 
     first: str
     second: str
@@ -41,9 +41,10 @@ class Mix:
 
 @dataclass(frozen=True)
 class Runs:
-    """What came of a mix: ratios of the second's throughput to the first's, one for each seed, and what both used.
+    """Results of a mix: the second's throughput over the first's, one ratio per seed, and the used share of the rate.
 
-    The share of packets dropped and the mean queue are means over the seeds; none where they are not given.
+    The share of packets dropped and the mean queue are means over the seeds; ``None`` if they are
+    not given.
     """
 
     ratios: tuple[float, ...]
@@ -67,12 +68,12 @@ class Row:
 
     @property
     def accepted(self) -> tuple[float, float]:
-        """The spread of their seeds, widened by the tolerance."""
+        """The spread of ns-2's seeds, widened by the tolerance."""
         return min(self.theirs.ratios) * (1 - TOLERANCE), max(self.theirs.ratios) * (1 + TOLERANCE)
 
     @property
     def inside(self) -> bool:
-        """Whether our mean ratio is in it."""
+        """Whether our mean ratio is in the accepted range."""
         low, high = self.accepted
         return low <= self.ours.ratio <= high
 
@@ -81,7 +82,7 @@ Table = Mapping[Mix, Runs]
 
 
 def table() -> Table:
-    """Read the reference: the rows that are judged."""
+    """Read the reference: the judged rows."""
     return {
         Mix("cubic", "compound", int(row["case"].removeprefix("fair")), float(row["base_rtt_ms"])): Runs(
             tuple(map(float, row["ratio_per_seed"].split())),
@@ -92,7 +93,7 @@ def table() -> Table:
 
 
 def more() -> Table:
-    """Read the further runs, one row a seed."""
+    """Read the additional runs, one row a seed."""
     found: dict[Mix, list[dict[str, str]]] = {}
     for row in read(f"{NAME}-more.csv"):
         mix = Mix(row["first"], row["second"], int(row["flows"]), float(row["base_rtt_ms"]))
@@ -111,7 +112,7 @@ def _more(rows: Sequence[Mapping[str, str]]) -> Runs:
 
 
 def case(mix: Mix, sets: Sequence[str] = ()) -> Case:
-    """Return what is run for a mix; ``sets`` are set besides."""
+    """Return the run for a mix, with the settings ``sets`` in addition."""
     own = (
         f'link.bottleneck.delay="{mix.base_rtt_ms / 2:g} ms"',
         *(
@@ -124,7 +125,7 @@ def case(mix: Mix, sets: Sequence[str] = ()) -> Case:
 
 
 def compare(there: Table, sets: Sequence[str] = ()) -> list[Row]:
-    """Set ours beside each of theirs."""
+    """Compare ours with each of ns-2's mixes."""
     cases = {mix: case(mix, sets) for mix in there}
     runs = simulate(cases.values(), NAME)
     return [Row(mix, theirs, _ours(runs[cases[mix]])) for mix, theirs in there.items()]
@@ -143,7 +144,7 @@ def _ours(runs: Sequence[Mapping[str, Any]]) -> Runs:
 
 
 def _goodput(run: Mapping[str, Any], group: str) -> float:
-    """Return what a group got in Mbit/s, the time before its start not left out, as in ns-2's figures."""
+    """Return the goodput of a group in Mbit/s; as in ns-2's figures, the time before its start counts."""
     flows = (flow for name, flow in run["flows"].items() if name.partition("/")[0] == group)
     return math.fsum(flow["delivered_bytes"] for flow in flows) * 8 / 1e6 / float(run["duration_s"])
 
@@ -159,7 +160,7 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
 
 
 def surprises(rows: Sequence[Row]) -> list[str]:
-    """Return what the page does not say: rows outside."""
+    """Return deviations from the page: rows outside."""
     return [f"{NAME} {row.mix}: a ratio of {row.ours.ratio:.3f} is outside" for row in rows if not row.inside]
 
 
@@ -190,7 +191,7 @@ MORE_HEAD = ["first", "second", "flows", "RTT", "second ÷ first there", "here",
 
 
 def more_cells(row: Row) -> list[str]:
-    """A row of the table of further runs."""
+    """A row of the table of additional runs."""
     mix = row.mix
     return [
         mix.first,

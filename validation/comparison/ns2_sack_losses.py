@@ -1,4 +1,4 @@
-"""ns-2's TCP with SACK over the loss rates of the study of error correction, beside C8: ``docs/studies/fec.md``."""
+"""ns-2's TCP with SACK over the loss rates of the study of error correction, for claim C8: ``docs/studies/fec.md``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from comparison.oracle import ROOT, read
 
 NAME = "ns2-sack-losses"
 LEAST = 0.8
-"""What the claim asks of the retransmission rate over the loss rate."""
+"""The claim's minimum of the retransmission rate over the loss rate."""
 QUEUES = {"50": "50 packets", "1000000": "unlimited"}
-"""The sending host's queue, there and in the study."""
+"""The sending host's queue, in ns-2 and in the study."""
 FIGURES = ("fast_recoveries", "timeouts", "sent_packets", "retransmitted_packets")
 
 Runs = Mapping[float, Sequence[Mapping[str, float]]]
@@ -34,11 +34,11 @@ class Setting:
     runs: Runs
 
     def mean(self, loss: float, figure: str) -> float:
-        """Of the runs at a loss rate."""
+        """Mean of a figure over the runs at a loss rate."""
         return statistics.fmean(run[figure] for run in self.runs[loss])
 
     def sent_again(self, loss: float) -> float:
-        """The mean retransmission rate, as the study has it: that of each run counts as much."""
+        """The mean retransmission rate as in the study: each run has the same weight."""
         return statistics.fmean(run["retransmitted_packets"] / run["sent_packets"] for run in self.runs[loss])
 
     @property
@@ -49,17 +49,17 @@ class Setting:
 
     @property
     def least_over_loss(self) -> float:
-        """The least retransmission rate over the loss rate."""
+        """The minimum retransmission rate over the loss rate."""
         return min(self.sent_again(loss) / loss for loss in self.runs)
 
     @property
     def holds(self) -> bool:
-        """The second half of C8: it rises monotonically, and is 0.8 of the loss rate at least."""
+        """The second half of C8: the rate rises monotonically, and is at least 0.8 of the loss rate."""
         return not self.falls and self.least_over_loss >= LEAST
 
 
 def theirs() -> list[Setting]:
-    """Read ns-2's runs: a row a seed, by ``ns2-sack-losses.tcl``."""
+    """Read ns-2's runs, made by ``ns2-sack-losses.tcl``: a row a seed."""
     rows = read(f"{NAME}.csv")
     return [
         Setting("ns-2", ours, _by_loss((float(r["loss"]), r) for r in rows if r["host_queue"] == queue))
@@ -93,7 +93,7 @@ def _by_loss(runs: Iterable[tuple[float, Mapping[str, Any]]]) -> Runs:
 
 
 def cells(setting: Setting, loss: float) -> list[str]:
-    """What the table says of a setting at a loss rate."""
+    """The table's cells for a setting at a loss rate."""
     again = setting.sent_again(loss)
     return [
         f"{setting.mean(loss, 'fast_recoveries'):.1f}",
@@ -120,7 +120,7 @@ def parts(settings: Sequence[Setting]) -> dict[str, str]:
 
 
 def summary(setting: Setting) -> list[str]:
-    """A row that says whether the claim's second half is so."""
+    """A row with the verdict on the claim's second half."""
     return [
         setting.where,
         setting.queue,

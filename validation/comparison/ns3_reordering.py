@@ -1,6 +1,6 @@
 """The reordering study's path in ns-3: ``docs/validation/ns3-reordering.md``.
 
-The runs and what they are judged by are the study's own: ``studies/reordering/compare_ns3.py``.
+Runs and criteria come from the study: ``studies/reordering/compare_ns3.py``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def study() -> Any:
 
 @cache
 def groups() -> Groups:
-    """Rows by setting and congestion control, by rising interval."""
+    """Rows by setting and congestion control, with ascending intervals."""
     script = study()
     found: Groups = script.groups(script.compare(script.given()))
     return found

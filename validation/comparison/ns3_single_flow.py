@@ -25,7 +25,7 @@ CUBIC: float = SPEC["tolerance"]["Cubic"]
 WESTWOOD: float = SPEC["tolerance"]["Westwood"]
 
 Settings = Mapping[tuple[str, str], str]
-"""What answers for a version's control."""
+"""Our value of ``cc`` for each control of a version."""
 
 
 def _settings(*controls: str) -> Settings:
@@ -38,7 +38,7 @@ WESTWOODS = _settings("Westwood")
 
 @dataclass(frozen=True)
 class Route:
-    """What differs between the rows of one control."""
+    """Parameters that differ between the rows of one control."""
 
     base_rtt_ms: int
     queue_packets: int
@@ -66,7 +66,7 @@ class Theirs:
 
 @dataclass(frozen=True)
 class Ours:
-    """The same flow here: means over the seeds."""
+    """The same flow in the simulator: means over the seeds."""
 
     goodput: float
     half_width: float | None
@@ -78,7 +78,7 @@ class Ours:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of ns-3's figures, ours, and the range that ours should be in."""
+    """A row of ns-3's figures, ours, and the accepted range of ours."""
 
     theirs: Theirs
     ours: Ours
@@ -92,7 +92,7 @@ class Row:
 
     @property
     def key(self) -> tuple[str, str, int, int, float]:
-        """What names the row: version, control, RTT, queue, loss rate."""
+        """The row's key: version, control, RTT, queue, loss rate."""
         path = self.theirs.path
         return (self.theirs.version, self.theirs.cc, path.base_rtt_ms, path.queue_packets, path.loss_rate)
 
@@ -101,7 +101,7 @@ OUTLIERS = frozenset(tuple(key) for key in SPEC["outliers"])
 
 
 def read(name: str, settings: Settings = CONTROLS) -> list[Theirs]:
-    """Read a table of ns-3's figures; the controls that there are settings for."""
+    """Read a table of ns-3's figures, with the controls that have settings."""
     return [
         Theirs(
             version=row["ns3_version"],
@@ -124,7 +124,7 @@ def read(name: str, settings: Settings = CONTROLS) -> list[Theirs]:
 
 
 def sets(path: Route, control: str) -> list[str]:
-    """Return what turns the scenario file into one path with one congestion control."""
+    """Return the settings that turn the scenario file into one path with one congestion control."""
     rtt = path.base_rtt_ms
     return [
         f'link.access.delay="{rtt / 8:g} ms"',
@@ -137,7 +137,7 @@ def sets(path: Route, control: str) -> list[str]:
 
 
 def simulate(cases: Iterable[tuple[Route, str]], seeds: int = SEEDS) -> dict[tuple[Route, str], Ours]:
-    """Run each path with each control once, on all cores; loss-free ones with one seed."""
+    """Run each path with each control once, on all cores; loss-free paths with one seed."""
     wanted = {
         (path, control): Case(f"{NAME}.toml", tuple(sets(path, control)), seeds if path.loss_rate > 0 else 1)
         for path, control in cases
@@ -162,7 +162,7 @@ def _means(flows: Sequence[Mapping[str, float]]) -> Ours:
 
 
 def accepted(row: Theirs, table: Sequence[Theirs]) -> tuple[float, float]:
-    """Return the range in which our goodput should be."""
+    """Return the accepted range of our goodput."""
     share = {"Cubic": CUBIC, "Westwood": WESTWOOD}.get(row.cc)
     if share is not None:
         return row.goodput * (1 - share), row.goodput * (1 + share)
@@ -172,7 +172,7 @@ def accepted(row: Theirs, table: Sequence[Theirs]) -> tuple[float, float]:
 
 
 def compare(table: Sequence[Theirs], settings: Settings = CONTROLS, seeds: int = SEEDS) -> list[Row]:
-    """Set ours beside each of their rows."""
+    """Compare ours with each of ns-3's rows."""
     ours = simulate(((row.path, settings[row.version, row.cc]) for row in table), seeds)
     return [Row(row, ours[row.path, settings[row.version, row.cc]], *accepted(row, table)) for row in table]
 
@@ -273,7 +273,7 @@ def _more_seeds(rows: Sequence[Row], more: Sequence[Theirs]) -> str:
 
 
 def _recovery(rows: Sequence[Row], more: Sequence[Theirs]) -> str:
-    """ns-3's two recoveries, where both were run; with random loss over more seeds than the reference has."""
+    """ns-3's two recoveries, for rows with both; with random loss over more seeds than the reference has."""
     body = []
     for row in rows:
         theirs = row.theirs if row.theirs.path.loss_rate == 0 else find(more, row.theirs)
@@ -295,7 +295,7 @@ def near_the_seeds(row: Row) -> bool:
 
 
 def find(more: Sequence[Theirs], row: Theirs, recovery: str = "prr") -> Theirs | None:
-    """Return the further runs of a row's flow, if there are any."""
+    """Return the additional runs of a row's flow, if there are any."""
     for other in more:
         if (other.version, other.cc, other.path, other.recovery) == (row.version, row.cc, row.path, recovery):
             return other
@@ -310,7 +310,7 @@ def mean_half_width(row: Theirs) -> float:
 
 
 def surprises(rows: Sequence[Row]) -> list[str]:
-    """Return what the page does not say: rows outside without a reason, and reasons without a row."""
+    """Return deviations from the page: rows outside without a reason, and reasons without a row."""
     lines = []
     for row in rows:
         if row.inside == (row.key in OUTLIERS):

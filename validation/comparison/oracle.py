@@ -1,4 +1,4 @@
-"""The given figures."""
+"""The reference figures."""
 
 from __future__ import annotations
 

@@ -20,15 +20,15 @@ Figures = Callable[[], Iterator[tuple[str, Figure]]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """One file of figures beside ours.
+    """The comparison of one file of figures with ours.
 
     Attributes:
         name: Name of the page, without its ending.
         parts: The page's generated parts, by name.
-        verdicts: What was judged.
+        verdicts: The judged conditions.
         figures: Draws the figures, each with its name.
-        surprises: What is not as the page explains it.
-        folder: Where the page is.
+        surprises: Deviations from the page's explanation.
+        folder: The page's folder.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Comparison:
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
-    """Return the table of verdicts that a page begins with."""
+    """Return the table of verdicts at the beginning of a page."""
     return markdown.table(["condition", "found", "verdict"], ([v.condition, v.found, v.word] for v in verdicts))
 
 
@@ -68,15 +68,15 @@ def shown(page: str, part: str) -> list[str]:
 
 
 def cells(page: str, part: str) -> list[list[str]]:
-    """The cells of a table that is a generated part of a page: its head, the line below, its rows."""
+    """The cells of a generated table of a page: its head, the line below, its rows."""
     return [line[2:-2].split(" | ") for line in shown(page, part)]
 
 
 def stale(comparison: Comparison) -> list[str]:
     """Return the files of a comparison that are not up to date.
 
-    Figures are told by the data they were drawn from, which they carry as a hash: how a number is rounded on its way
-    into a curve may differ from one machine to the next.
+    A figure carries a hash of the data from which it was drawn, and the hashes are compared:
+    machines may round the numbers of a curve differently.
     """
     page = ROOT / comparison.page
     current = page.read_text("utf-8")

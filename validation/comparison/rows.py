@@ -1,10 +1,12 @@
-"""Comparisons row by row, as a TOML file describes them.
+"""Comparisons row by row, described by a TOML file.
 
-``[there]`` names the figures of a row of theirs, ``[words]`` what stands for the text of a column, ``[set]`` what turns
-the scenario file into a row's path, ``[ours]`` what only the simulator is told, and ``[here]`` our figures of one run;
-all are expressions of the language of studies. ``[[within]]`` bounds the distance of a figure from theirs. ``[judge]``
-says which figure is judged and where its mean has to be (``ours_mean``, ``ours_low``, ``ours_high``, ``ours_sd`` and
-``ours_count`` are of our seeds), ``columns`` and ``[[panel]]`` what the page shows.
+``[there]`` names the figures of a reference row, ``[words]`` the replacements of a column's texts,
+``[set]`` the settings that turn the scenario file into a row's path, ``[ours]`` settings of the
+simulator only, and ``[here]`` our figures of one run; all are expressions of the language of
+studies. ``[[within]]`` bounds the distance of a figure from the reference. ``[judge]`` names the
+judged figure and the accepted range of its mean (``ours_mean``, ``ours_low``, ``ours_high``,
+``ours_sd`` and ``ours_count`` are of our seeds). ``columns`` and ``[[panel]]`` define the page's
+table and figures.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from comparison.pages import Comparison, verdict_table
 from comparison.runs import SEEDS, Case, Spread, simulate
 
 Theirs = Mapping[str, Any]
-"""A row of theirs: the columns of the file, figures and words, by name."""
+"""A reference row: the columns of the file, figures and words, by name."""
 Ours = Mapping[str, Spread]
 
 SCALES: dict[str, Callable[[float], float]] = {"": float, "sqrt": math.sqrt}
@@ -34,13 +36,13 @@ SCALES: dict[str, Callable[[float], float]] = {"": float, "sqrt": math.sqrt}
 
 @dataclass(frozen=True)
 class Row:
-    """A row of theirs beside ours.
+    """A reference row, and ours.
 
     Attributes:
-        theirs: Their figures.
+        theirs: The reference figures.
         ours: Ours, over the seeds.
-        accepted: Where the mean of the judged figure has to be.
-        inside: Whether it is there; ``None`` where it is not judged.
+        accepted: The accepted range of the judged figure's mean.
+        inside: Whether the mean is in it; ``None`` if it is not judged.
     """
 
     theirs: Theirs
@@ -51,13 +53,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Within:
-    """A bound on the distance of our figure from theirs.
+    """A bound on the distance of our figure from the reference.
 
     Attributes:
-        measure: The figure, its scale, and whether the distance is a share of theirs.
+        measure: The figure, its scale, and whether the distance is relative to the reference.
         by: The bound.
-        least: The share of rows in which it must hold.
-        rows: An expression: which rows are judged.
+        least: The minimum share of rows in which it must hold.
+        rows: An expression that selects the judged rows.
     """
 
     measure: Measure[Row]
@@ -70,7 +72,7 @@ class Within:
         return self.measure.error(self.measure.ours(row), row) <= self.by
 
     def judged(self, rows: Iterable[Row]) -> Verdict:
-        """Judge all rows that it is about."""
+        """Judge all rows that the bound covers."""
         held = [self.holds(row) for row in rows if value(self.rows, row.theirs)]
         condition = f"{self.measure.name} in at least {self.least:.0%} of the rows"
         return Verdict(condition, f"{sum(held)} of {len(held)}", sum(held) >= self.least * len(held))
@@ -82,7 +84,7 @@ def _compiled(text: str, names: frozenset[str]) -> Any:
 
 
 def value(text: str, values: Mapping[str, Any]) -> Any:
-    """Evaluate an expression in which each name stands for one value."""
+    """Evaluate an expression with a value for each name."""
     return _compiled(text, frozenset(values)).evaluate(cast("Source", None), values)
 
 
@@ -101,7 +103,7 @@ class Rows:
         ]
 
     def table(self) -> list[Theirs]:
-        """Read their rows."""
+        """Read the reference rows."""
         return [self.theirs(row) for row in read(f"{self.name}.csv")]
 
     def worded(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,18 +122,18 @@ class Rows:
         return found
 
     def sets(self, row: Mapping[str, Any], key: str = "set") -> list[str]:
-        """Return what a row sets in the scenario file; ``key`` is ``ours`` for the simulator's side alone."""
+        """Return a row's settings in the scenario file; with ``key`` ``ours`` only the simulator's settings."""
         return [f"{path}={text.format_map(row)}" for path, text in self.spec.get(key, {}).items()]
 
     def case(self, theirs: Theirs, sets: Iterable[str] = (), seeds: int | None = None) -> Case:
-        """Return what is run for a row; ``sets`` are set besides."""
+        """Return the run for a row, with the settings ``sets`` in addition."""
         own = [*self.sets(theirs), *self.sets(theirs, "ours")]
         chance = value(self.spec.get("chance", "True"), theirs)
         count = seeds or self.spec.get("seeds", SEEDS)
         return Case(f"{self.name}.toml", (*own, *sets), count if chance else 1)
 
     def compare(self, table: Sequence[Theirs], sets: Sequence[str] = (), seeds: int | None = None) -> list[Row]:
-        """Set ours beside each of their rows."""
+        """Compare ours with each of the reference rows."""
         cases = [self.case(theirs, sets, seeds) for theirs in table]
         runs = simulate(cases, self.name)
         return [self.row(theirs, self.ours(theirs, runs[case])) for theirs, case in zip(table, cases, strict=True)]
@@ -145,7 +147,7 @@ class Rows:
         return {name: Spread.of(runs, figure(text)) for name, text in self.spec["here"].items()}
 
     def row(self, theirs: Theirs, ours: Ours) -> Row:
-        """Judge ours beside theirs."""
+        """Judge ours against the reference."""
         judged = ours[self.judge["figure"]]
         values = {**theirs, **{f"ours_{name}": figure for name, figure in vars(judged).items()}}
         if "apart" in self.judge:
@@ -175,7 +177,7 @@ class Rows:
         return found
 
     def grouped(self, rows: Sequence[Row], text: str) -> dict[str, list[Row]]:
-        """Return the rows by what a text with names of columns says of them."""
+        """Return the rows, grouped by a text with names of columns."""
         found: dict[str, list[Row]] = {}
         for row in rows:
             found.setdefault(text.format_map(row.theirs), []).append(row)
@@ -191,7 +193,7 @@ class Rows:
         ]
 
     def shown(self, row: Row, errors: Mapping[str, Errors | None]) -> dict[str, Any]:
-        """Return what a cell can name."""
+        """Return the values that a cell can name."""
         theirs, ours = row.theirs[self.judge["figure"]], row.ours[self.judge["figure"]]
         low, high = row.accepted
         word = {None: "", True: "inside", False: "**outside**"}[row.inside]
@@ -207,11 +209,14 @@ class Rows:
         }
 
     def key(self, theirs: Theirs) -> tuple[Any, ...]:
-        """Return what names a row."""
+        """Return the row's key."""
         return (theirs["cc"], *(theirs[column] for column in self.spec["path"]))
 
     def versions(self, rows: Sequence[Row]) -> str:
-        """Return the rows in which another version of theirs differs: ``[versions]`` names its file and the bounds."""
+        """Return the rows in which another version of the reference differs.
+
+        ``[versions]`` names its file and the bounds.
+        """
         spec = self.spec["versions"]
         bounds = [Within(_measure(bound), bound["by"], 0.0, "True") for bound in spec["within"]]
         lines = []
@@ -219,7 +224,7 @@ class Rows:
         others = [self.theirs(row) for row in read(spec["file"])]
         for other in others:
             row = known[self.key(other)]
-            # The other version is answered in place of ours.
+            # The other version takes the place of our answer.
             answered = Row(row.theirs, {name: Spread(*[other[name]] * 3) for name in row.ours}, row.accepted, None)
             if not all(bound.holds(answered) for bound in bounds):
                 lines.append([cell.format_map({**row.theirs, "other": other}) for _, cell in spec["columns"]])
@@ -254,7 +259,7 @@ class Rows:
         return Comparison(self.name, parts, found, lambda: self.figures(rows), self.surprises(rows))
 
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-        """Draw ours over theirs, and the errors where rows are told apart."""
+        """Draw our figures over the reference, and the errors that compare the controls."""
         panels = []
         for panel in self.spec["panel"]:
             some = [row for row in rows if value(panel.get("rows", "True"), row.theirs)]
@@ -285,7 +290,7 @@ class Rows:
 
 
 def figures_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a run: those of its flow, and the marks of all links on the way there."""
+    """The figures of a run: the flow's figures, and the marks of all links in forward direction."""
     marked = sum(link["forward"]["marked_packets"] for link in run["links"].values())
     return {**run["flows"]["main"], "marked_packets": marked}
 

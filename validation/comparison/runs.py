@@ -1,4 +1,4 @@
-"""Running the scenario files of the figures, on all cores."""
+"""Runs the scenario files of the comparisons on all cores."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from anabranch.progress import Progress
 from comparison.oracle import DATA
 
 SEEDS = 20
-"""Runs of a row that chance has a part in."""
+"""Runs of a row that depends on the random seed."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario file, what is set in it, and with how many seeds it is run."""
+    """A scenario file, its settings and its number of seeds."""
 
     file: str
     sets: tuple[str, ...]
@@ -31,7 +31,7 @@ _made: dict[Case, list[dict[str, Any]]] = {}
 
 
 def simulate(cases: Iterable[Case], label: str) -> dict[Case, list[dict[str, Any]]]:
-    """Run each case once per seed, from seed 1 on; return the summaries. What has been run before is not run again."""
+    """Run each case once per seed, from seed 1 on; return the summaries. Cases that have been run are not run again."""
     asked = list(dict.fromkeys(cases))
     wanted = [case for case in asked if case not in _made]
     texts = {case.file: (DATA / case.file).read_text("utf-8") for case in wanted}
@@ -49,7 +49,8 @@ def simulate(cases: Iterable[Case], label: str) -> dict[Case, list[dict[str, Any
 class Spread:
     """A figure over the seeds of a case.
 
-    In a format, ``range.3f`` writes the mean with the range where there is one, ``sd.3f`` with the standard deviation.
+    As a format, ``range.3f`` writes the mean with the range if there is one, ``sd.3f`` with the
+    standard deviation.
     """
 
     mean: float
@@ -66,7 +67,7 @@ class Spread:
         return cls(math.fsum(values) / len(values), min(values), max(values), sd, len(values))
 
     def __format__(self, how: str) -> str:
-        """Write the mean, and what the format asks for."""
+        """Write the mean, and the range or deviation that the format requests."""
         if how.startswith("sd"):
             return f"{self.mean:{how[2:]}} ({self.sd:{how[2:]}})"
         if not how.startswith("range"):
@@ -77,5 +78,5 @@ class Spread:
 
 
 def of_flow(flow: str, name: str) -> Callable[[Mapping[str, Any]], float]:
-    """Return what reads one figure of one flow from a summary; nothing where there is no figure."""
+    """Return a function that reads one figure of one flow from a summary; 0 if the figure is absent."""
     return lambda summary: float(summary["flows"][flow][name] or 0)

@@ -18,7 +18,7 @@ def load(path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError(path)
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up.
+    # Dataclasses look up their module by name.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

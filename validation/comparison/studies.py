@@ -1,4 +1,4 @@
-"""The pages of the studies, ``docs/studies/NAME.md``: claims, tables and figures as each study makes them."""
+"""The pages of the studies, ``docs/studies/NAME.md``: each study's claims, tables and figures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def claims(judged: Sequence[ClaimResult]) -> str:
 
 
 def corrections(done: StudyResult) -> str:
-    """Return what each claim gave before a reading was corrected, and since."""
+    """Return each claim's result before and after the correction of a reading."""
     parts = []
     for one in done.corrections:
         of = one.correction
@@ -60,7 +60,7 @@ def of_study(done: StudyResult, spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def sensitivity(name: str, *, full: bool) -> str:
-    """Return how many claims hold with each alternative by itself."""
+    """Return the number of claims that hold with each single alternative."""
     rows = scripts.load(f"studies/{name}/sensitivity.py").rows(full=full)
     return markdown.table(["choice", "claims that hold", "that do not"], rows)
 
@@ -80,7 +80,7 @@ BESIDE = {"ns-2": beside_ns2, "ns-3": beside_ns3}
 
 
 def comparison(name: str, spec: Mapping[str, Any]) -> Comparison:
-    """Run a study on its full grid; ``spec`` says what its page shows besides claims and tables."""
+    """Run a study on its full grid; ``spec`` names the parts of its page in addition to claims and tables."""
     done = Study.load(ROOT / "studies" / name).run(quick=False)
     parts = of_study(done, spec)
     if "sensitivity" in spec:

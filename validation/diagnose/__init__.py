@@ -1,1 +1,1 @@
-"""What `anabranch diagnose` says beside the truth."""
+"""Comparisons of `anabranch diagnose` with the truth."""

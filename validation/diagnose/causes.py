@@ -1,8 +1,8 @@
-"""The causes that ``planted.py`` plants: for each a scenario with parameters drawn from a seed, and what names it.
+"""The causes that ``planted.py`` plants, each with a random scenario and the findings that name it.
 
-A scenario has one fault. The path has four links, so that one run is captured near the sender, in the middle and near
-the
-receiver. What the engine cannot plant stands in ``wire.py``, with the kernel's TCP at both ends.
+A scenario has one fault; its parameters are drawn from a seed. The path has four links, so that one
+run is captured near the sender, in the middle and near the receiver. Faults that the engine cannot
+plant are in ``wire.py``, with the kernel's TCP at both ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from anabranch import Scenario
 from diagnose import editing
 
 POINTS = {"sender": "access", "middle": "far", "receiver": "last"}
-"""Where runs are captured: at the entrance of which link."""
+"""Capture points: the link at whose entrance each capture is made."""
 
 TEXT = """
 duration = "{duration:g} s"
@@ -60,15 +60,15 @@ class Cause:
     text: Text
     """A scenario."""
     named_by: frozenset[str]
-    """Findings of which one must be there."""
+    """Findings of which the diagnosis must have one."""
     besides: frozenset[str] = frozenset()
-    """Findings that are true as well in such a run, because the planted cause entails them."""
+    """Other findings that are true in such a run, because the planted cause entails them."""
     stalls: frozenset[str] = frozenset()
-    """What a pause waits for that no retransmission ends."""
+    """Possible causes of a pause that ends without a retransmission."""
     edit: Edit | None = None
-    """What is done to the capture of each point."""
+    """Edits the capture of each point."""
     hidden: frozenset[str] = frozenset()
-    """Findings that a capture behind the fault cannot have: it lacks the packets."""
+    """Findings that a capture downstream of the fault cannot have, because it lacks the packets."""
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Path:
 
 
 def log_uniform(rng: random.Random, low: float, high: float) -> float:
-    """A number of which the logarithm is uniform."""
+    """A number with a uniformly distributed logarithm."""
     return float(low * (high / low) ** rng.random())
 
 
@@ -139,7 +139,7 @@ def burst_loss(rng: random.Random) -> str:
 
 
 def reordering(rng: random.Random) -> str:
-    """Packets that later ones overtake."""
+    """Packets that later packets overtake."""
     path = draw(rng)
     every = rng.randint(20, 80)
     numbers = ", ".join(str(number) for number in range(every, 60_000, every))
@@ -152,7 +152,7 @@ def reordering(rng: random.Random) -> str:
 
 
 def tail_loss(rng: random.Random) -> str:
-    """The last packets of responses are lost: found by running, losing one more, and running again."""
+    """The last packets of responses are lost. They are found by running, losing one more, and running again."""
     path = draw(rng)
     path.duration = 6
     size, think = rng.randint(8, 40) * 1448, rng.uniform(60, 200)
@@ -177,7 +177,7 @@ def tail_loss(rng: random.Random) -> str:
 
 
 def syn_loss(rng: random.Random) -> str:
-    """The first SYN, or the answer to it, is lost, perhaps again."""
+    """The first SYN, or its SYN-ACK, is lost, possibly several times."""
     path = draw(rng)
     path.duration = 8
     path.flow = f'workload = {{ kind = "file", size = "{rng.randint(50, 500)} kB" }}'
@@ -188,7 +188,7 @@ def syn_loss(rng: random.Random) -> str:
 
 
 def receive_window(rng: random.Random) -> str:
-    """A receive buffer that is smaller than the path."""
+    """A receive buffer that is smaller than the bandwidth-delay product."""
     path = draw(rng, rate=(50, 200), delay=(10, 30))
     window = path.bdp * rng.uniform(0.1, 0.5)
     path.flow = f'transport = {{ receive_window = "{window:.0f} bytes", receive_autotuning = false }}'
@@ -196,7 +196,7 @@ def receive_window(rng: random.Random) -> str:
 
 
 def zero_window(rng: random.Random) -> str:
-    """An application that reads nothing for a time, again and again."""
+    """An application that pauses before each read."""
     path = draw(rng)
     path.limit = "20 bdp"
     path.host = f'[host.B]\nread_delays = ["{rng.uniform(400, 2500):.0f} ms"]'
@@ -205,7 +205,7 @@ def zero_window(rng: random.Random) -> str:
 
 
 def slow_reader(rng: random.Random) -> str:
-    """An application that reads more slowly than data comes."""
+    """An application that reads more slowly than data arrives."""
     path = draw(rng, rate=(40, 100), delay=(3, 10))
     window = rng.randint(32, 96)
     path.limit = "20 bdp"
@@ -215,7 +215,7 @@ def slow_reader(rng: random.Random) -> str:
 
 
 def slow_application(rng: random.Random) -> str:
-    """A sender that has less to send than the path takes."""
+    """A sender whose application writes less than the path could carry."""
     path = draw(rng)
     rate = path.rate * rng.uniform(0.02, 0.3)
     path.flow = (
@@ -225,7 +225,7 @@ def slow_application(rng: random.Random) -> str:
 
 
 def slow_client(rng: random.Random) -> str:
-    """A client that waits before it asks again."""
+    """A client that waits before its next request."""
     path = draw(rng)
     size = rng.randint(2, 60) * 1000
     think = log_uniform(rng, 200, 1500)
@@ -238,7 +238,7 @@ def slow_client(rng: random.Random) -> str:
 
 
 def round_trips(rng: random.Random) -> str:
-    """Programs that take turns and answer at once."""
+    """Applications that take turns and answer at once."""
     path = draw(rng, delay=(10, 60))
     path.duration = 6
     path.flow = (
@@ -249,7 +249,7 @@ def round_trips(rng: random.Random) -> str:
 
 
 def send_buffer(rng: random.Random) -> str:
-    """A send buffer that is smaller than the path."""
+    """A send buffer that is smaller than the bandwidth-delay product."""
     path = draw(rng, rate=(100, 500), delay=(10, 30))
     size = path.bdp * rng.uniform(0.05, 0.3)
     path.flow = f'transport = {{ send_buffer = "{size:.0f} bytes" }}'
@@ -257,7 +257,7 @@ def send_buffer(rng: random.Random) -> str:
 
 
 def lost_acknowledgments(rng: random.Random) -> str:
-    """A way back that loses much, on which a bulk sender still has data all the time."""
+    """A reverse path with heavy loss, while a bulk sender always has data."""
     path = draw(rng)
     keys = f'reverse.impair = [{{ kind = "bernoulli-loss", rate = {rng.uniform(0.1, 0.9):.3f} }}]'
     if rng.random() < 0.5:
@@ -268,7 +268,7 @@ def lost_acknowledgments(rng: random.Random) -> str:
 
 
 def late_acknowledgments(rng: random.Random) -> str:
-    """A way back whose delay varies."""
+    """A reverse path with varying delay."""
     path = draw(rng)
     mean = log_uniform(rng, 0.5, path.rtt_ms / 4)
     path.far_keys = f'reverse.impair = [{{ kind = "jitter", distribution = "exponential", mean = "{mean:.3f} ms" }}]'
@@ -283,7 +283,7 @@ def bufferbloat(rng: random.Random) -> str:
 
 
 def delayed_ack(rng: random.Random) -> str:
-    """Writes of a segment and a bit, each answered late: Nagle's algorithm waits for the delayed acknowledgment."""
+    """Writes of full segments and a part, each with a delayed acknowledgment: Nagle's algorithm waits for it."""
     path = draw(rng, delay=(1, 8))
     # An odd number of full segments leaves one whose acknowledgment is delayed (RFC 5681 §4.2). A pause as long as the
     # retransmission timeout would put the receiver into quickack mode.
@@ -297,12 +297,12 @@ def delayed_ack(rng: random.Random) -> str:
 
 
 def clean(rng: random.Random) -> str:
-    """A path without a fault that the window fills."""
+    """A path without a fault; the window fills it."""
     return draw(rng).text()
 
 
 def route_change(rng: random.Random) -> str:
-    """Another route, longer or shorter."""
+    """A route change to a longer or shorter route."""
     path = draw(rng, delay=(8, 25))
     path.duration = 14
     path.flow = f'transport = {{ receive_window = "{path.bdp * 0.4:.0f} bytes", receive_autotuning = false }}'
@@ -312,7 +312,7 @@ def route_change(rng: random.Random) -> str:
 
 
 def policer(rng: random.Random) -> str:
-    """A token bucket of 20 to 160 ms, as on the wire, that drops what exceeds a rate far below the path's."""
+    """A token bucket of 20 to 160 ms that drops packets above a rate far below the path's, as measured on the wire."""
     path = draw(rng, rate=(20, 60))
     rate = path.rate * rng.uniform(0.1, 0.4)
     burst = rate * 125 * rng.uniform(20, 160)
@@ -320,7 +320,7 @@ def policer(rng: random.Random) -> str:
 
 
 def black_hole(rng: random.Random) -> str:
-    """A link that carries less than the sender believes, behind a router that does not say so (RFC 2923 §2.1)."""
+    """A link with a smaller MTU than the sender assumes, whose router does not report it (RFC 2923 §2.1)."""
     path = draw(rng)
     path.far_keys = f'mtu = "{rng.randint(1000, 1400)} bytes"\nmtu_reports = false'
     return path.text()
@@ -341,11 +341,12 @@ def cause(
 
 
 WINDOW = {"congestion-window", "bottleneck", "fast-recovery"}
-"""What a bulk flow on a path with a loss waits for between acknowledgments."""
+"""Limits of a bulk flow between acknowledgments, on a path with losses."""
 SYNS = {"syn-loss", "unanswered"}
-"""A loss of packets may hit the first of them, or all that open the connection."""
+"""A loss of packets may hit the first SYN, or all packets that open the connection."""
 LOST = {"random-loss", "burst-loss", "tail-loss", "syn-loss", "queue-overflow"}
-"""Kinds of loss. A queue that fills loses packets in bursts, and random losses meet tails, SYNs and each other."""
+"""Kinds of loss. A queue overflow loses packets in bursts, and random losses may hit tails, SYNs
+and neighbouring packets."""
 
 CAUSES = (
     cause("random loss", random_loss, {"random-loss"}, SYNS | {"tail-loss", "queue-overflow"}, WINDOW),
@@ -361,7 +362,8 @@ CAUSES = (
     cause("slow client", slow_client, {"slow-client"}, {"round-trips"}, {"application", "round-trips"}),
     cause("round trips", round_trips, {"round-trips"}, stalls={"round-trips"}),
     cause("small send buffer", send_buffer, {"send-buffer"}, stalls={"send-buffer"}),
-    # SYN-ACKs and SACKs are lost as well; what a sender holds lost, and a queue, are as without.
+    # SYN-ACKs and SACKs are lost too. The sender's loss marking and the queue are the same as
+    # without this loss.
     cause("lost acknowledgments", lost_acknowledgments, set(),
           {"queue-overflow", "syn-loss", "tail-loss", "silent-peer", "receive-window"}, WINDOW | {"receive-window"}),
     cause("late acknowledgments", late_acknowledgments, set(), {"queue-overflow"}, WINDOW),
@@ -375,7 +377,8 @@ CAUSES = (
         "RST by a middlebox", clean, {"reset-by-middlebox"}, {"queue-overflow"}, WINDOW, editing.reset
     ),
     cause("policer", policer, {"policer"}, LOST, WINDOW | {"pacing"}),
-    # No acknowledgment comes, so that a timer releases whatever leaves: a probe may be new data (RFC 8985 §7.3).
+    # No acknowledgment arrives, so that a timer releases every segment: a probe may be new data
+    # (RFC 8985 §7.3).
     cause("MTU black hole", black_hole, {"large-segments-lost"}, {"tail-loss"}, WINDOW | {"retransmission-timeout"},
           hidden={"large-segments-lost"}),
     cause("none", clean, set(), {"queue-overflow"}, WINDOW),

@@ -1,6 +1,6 @@
-"""Edit captures: lose frames as a capture does, end a connection as a middlebox does.
+"""Edit captures: remove frames as an overloaded capture would, end a connection as a middlebox would.
 
-The frames are those of the simulator's captures: pcapng with raw IPv4, in order of time.
+The captures are the simulator's: pcapng with raw IPv4, in order of time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Block(NamedTuple):
 
     @property
     def packet(self) -> bytes:
-        """The IP packet, as far as it was captured."""
+        """The IP packet, up to its captured length."""
         (captured,) = struct.unpack_from("<I", self.content, 20)
         return self.content[28 : 28 + captured]
 
@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
     @property
     def comment(self) -> re.Match[str] | None:
-        """What the simulator says of the packet."""
+        """The simulator's comment on the packet."""
         (captured,) = struct.unpack_from("<I", self.content, 20)
         options = self.content[28 + (captured + 3) // 4 * 4 : -4]
         return _COMMENT.search(options.decode("utf-8", "replace"))
@@ -62,7 +62,7 @@ def frames(content: bytes) -> Iterator[tuple[int, Block]]:
 
 
 class Segment(NamedTuple):
-    """What is used of a TCP segment."""
+    """Fields of a TCP segment."""
 
     source: bytes
     target: bytes
@@ -89,7 +89,7 @@ class Segment(NamedTuple):
 
 
 def tail(content: bytes, end: int, count: int) -> list[int]:
-    """The numbers of the last packets with data below an offset of the stream, of a capture of one direction."""
+    """The numbers of the last packets with data below a stream offset, in a capture of one direction."""
     first: int | None = None
     found: list[tuple[int, int]] = []
     for number, block in frames(content):
@@ -105,7 +105,7 @@ def tail(content: bytes, end: int, count: int) -> list[int]:
 
 
 def drop(content: bytes, rng: random.Random) -> bytes:
-    """Leave out frames, singly or in runs, as a capture does whose buffer is full; not those of the handshake."""
+    """Remove frames, singly or in runs, as a capture with a full buffer would; the handshake stays."""
     share, run = rng.uniform(0.002, 0.02), rng.uniform(1, 20)
     kept = bytearray()
     left = frame = 0
@@ -122,11 +122,12 @@ def drop(content: bytes, rng: random.Random) -> bytes:
 
 
 def reset(content: bytes, rng: random.Random) -> bytes:
-    """End the connection by a RST that a middlebox sends in a host's name: its own TTL and identification."""
+    """End the connection by a RST that a middlebox sends in a host's name, with another TTL and identification."""
     all_frames = [block for _, block in frames(content)]
     at = rng.randrange(len(all_frames) // 3, len(all_frames) * 2 // 3)
     cut = all_frames[at]
-    # In the name of whom it cuts off: the answer to a packet, with its ACK as sequence number, or one more of its own.
+    # Half of the RSTs answer the packet, with its ACK as sequence number. The others follow it in
+    # the same direction.
     header = (cut.packet[0] & 15) * 4
     own = Segment.of(cut.packet)
     ip, tcp = bytearray(cut.packet[:header]), bytearray(cut.packet[header : header + 20])
@@ -151,7 +152,7 @@ def reset(content: bytes, rng: random.Random) -> bytes:
 
 
 def checksum(header: bytes) -> int:
-    """RFC 1071's, over octets with its own field zero."""
+    """The checksum of RFC 1071, with a zeroed checksum field."""
     total: int = sum(struct.unpack(f">{len(header) // 2}H", header))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -159,7 +160,7 @@ def checksum(header: bytes) -> int:
 
 
 def _frame(like: Block, packet: bytes, time: int) -> bytes:
-    """A block for a packet on the interface of another."""
+    """A block for a packet on the same interface as another block's."""
     (interface,) = struct.unpack_from("<I", like.content, 8)
     padded = packet + bytes(-len(packet) % 4)
     length = 32 + len(padded)

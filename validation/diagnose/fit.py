@@ -1,14 +1,16 @@
-"""Fit paths to captures of simulated runs whose paths are drawn, and compare with what was drawn.
+"""Fit paths to captures of simulated runs with randomly drawn paths, and compare the fits with the drawn values.
 
-    tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--verbose] [--values] [--live]
+    tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--verbose] [--values]
+    [--live]
 
-Bars, stated before the first run: rate within 2 %, base round trip within 1 %, buffer within 10 %; 95 % intervals hold
-the truth in 93 to 97 % of the cases; the goodput of another congestion control on the fitted path is within 5 % of the
-same run on the true path for half of the paths, and within 10 % for nine in ten. The seed is drawn at run time and
-printed.
+Bars, stated before the first run: rate within 2 %, base round trip within 1 %, buffer within 10 %;
+95 % intervals hold the truth in 93 to 97 % of the cases; the goodput of another congestion control
+on the fitted path is within 5 % of the same run on the true path for half of the paths, and within
+10 % for nine in ten. The seed is drawn at run time and printed.
 
-With --values no goodput is predicted. With --live the captured connections, and those whose goodput is predicted, are
-the kernel's; a live run takes as long as it says, and one that is tainted is left out.
+With --values no goodput is predicted. With --live the kernel runs the captured connections and
+those whose goodput is predicted. A live run takes its duration in real time, and a tainted one is
+left out.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ LIVE_MBIT_S = 50.0
 """The live engine forwards each packet on this machine's processors."""
 
 LINKS = ("near", "path", "far")
-"""Where it is captured: near the sender, in front of the bottleneck, behind it."""
+"""Capture points: near the sender, before the bottleneck, after it."""
 
 TEMPLATE = """
 duration = "{duration} s"
@@ -81,12 +83,12 @@ class Drawn:
 
     @property
     def base_rtt_ms(self) -> float:
-        """Without packets that take time on the links."""
+        """Round-trip time without serialization."""
         return 2 * sum(self.delays_ms)
 
     @property
     def buffer_bytes(self) -> float:
-        """Full segments wait."""
+        """The buffer filled with full segments."""
         return self.limit * 1500
 
     def text(self, control: str) -> str:
@@ -105,7 +107,7 @@ class Drawn:
 
 
 def draw(source: random.Random) -> Drawn:
-    """A path: rate and round trip are spread evenly in their logarithms."""
+    """Draw a path: rate and round trip are uniform in their logarithms."""
     rate = round(10 ** source.uniform(0.3, 2.0), 3)
     rtt = 10 ** source.uniform(0.7, 2.2)
     parts = [0.001, source.uniform(0.05, 1), source.uniform(0.05, 1)]
@@ -127,7 +129,7 @@ def draw(source: random.Random) -> Drawn:
 
 @dataclass
 class Figure:
-    """How far one estimate is from the truth."""
+    """An estimate and its truth."""
 
     name: str
     place: str
@@ -136,17 +138,17 @@ class Figure:
 
     @property
     def is_value(self) -> bool:
-        """A value with an interval, where there is something to find."""
+        """Whether the estimate is measured and the truth is not zero."""
         return bool(self.estimate["seen"] == "measured" and self.truth)
 
     @property
     def error(self) -> float:
-        """Relative to the truth."""
+        """Error relative to the truth."""
         return float(self.estimate["value"] / self.truth - 1)
 
     @property
     def holds(self) -> bool:
-        """The interval, or the bound, holds the truth."""
+        """Whether the interval, or the bound, holds the truth."""
         low, high = self.estimate["low"], self.estimate["high"]
         return (low is None or low <= self.truth) and (high is None or self.truth <= high)
 
@@ -179,7 +181,7 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """Relative to the truth."""
+        """Error relative to the truth."""
         return abs(self.predicted / self.truth - 1) if self.truth else 1.0
 
 
@@ -194,13 +196,13 @@ def goodput(text: str, control: str) -> float:
 
 
 def live_goodput(text: str, control: str) -> float:
-    """One live run's."""
+    """The goodput of one live run."""
     scenario = Scenario.from_text(text, file="drawn.toml").set(f"flow.{FLOW}.cc", control)
     return scenario.run_live(trace="off").flows[FLOW]["goodput_mbit_s"] or 0.0
 
 
 def predicted(drawn: Drawn, connection: dict[str, Any], *, live: bool = False) -> Iterator[Prediction]:
-    """Each congestion control that the capture does not have. Both paths have the same buffers at the hosts."""
+    """Predictions for each congestion control other than the captured one. Both paths have the same host buffers."""
     made = fitted(connection, "drawn.pcapng")
     transport = made.document["flow"][FLOW]["transport"]
     transport.update(send_buffer="16 MiB") if live else transport.update(send_buffer="64 MiB", receive_window="64 MiB")
@@ -214,7 +216,7 @@ CONTROLS = ("cubic", "reno", "bbr")
 
 
 def compared(drawn: Drawn, found: dict[str, dict[str, Any]]) -> Iterator[Figure]:
-    """Each estimate beside the truth."""
+    """Each estimate with its truth."""
     for place, connection in found.items():
         path = connection["path"]
         if not path:
@@ -253,7 +255,7 @@ def summed(figures: list[Figure]) -> None:
 
 @dataclass
 class Totals:
-    """What is summed over paths."""
+    """Results over all paths."""
 
     figures: list[Figure] = field(default_factory=list)
     predictions: list[Prediction] = field(default_factory=list)
@@ -261,7 +263,7 @@ class Totals:
     tainted: int = 0
 
     def add(self, drawn: Drawn, *, live: bool, verbose: bool, predicts: bool) -> None:
-        """One path."""
+        """Add one path."""
         try:
             connections = dict(models(drawn, live=live))
             found = list(compared(drawn, connections))
@@ -277,7 +279,7 @@ class Totals:
             listed(drawn, found, others)
 
     def report(self, paths: int) -> None:
-        """Print what is summed."""
+        """Print the results."""
         summed(self.figures)
         errors = sorted(prediction.error for prediction in self.predictions)
         if errors:

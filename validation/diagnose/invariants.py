@@ -17,11 +17,11 @@ TOLERANCE_S = 1e-6
 """Rounding of sums of times."""
 
 SHARES = {"ratio", "rate"}
-"""Estimates of a share, by key: `path.reordering.ratio` and `path.loss.rate`."""
+"""Shares among the estimates, by key: `path.reordering.ratio` and `path.loss.rate`."""
 
 
 def violations(document: Table) -> Iterator[str]:
-    """Each broken invariant in a line: where it is, and the figures."""
+    """Each broken invariant in a line: its location, and the figures."""
     yield from _finite("", document)
     packets = document["packets"]
     connections = document["connections"]
@@ -122,7 +122,7 @@ def _counts(direction: Table) -> Iterator[str]:
 
 
 def _estimates(where: str, value: object) -> Iterator[str]:
-    """Each estimate of a model: 0 <= low <= value <= high; a share is 1 at most."""
+    """Each estimate of a model: 0 <= low <= value <= high; a share is at most 1."""
     if isinstance(value, list):
         for part in value:
             yield from _estimates(f"{where}[]", part)

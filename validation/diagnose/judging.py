@@ -1,4 +1,4 @@
-"""How diagnoses of planted causes are judged, and the bars, which were set before the first run."""
+"""Criteria for diagnoses of planted causes, and the bars, which were set before the first run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BLAME = (
     "queue-overflow", "reordering", "large-segments-lost", "route-change", "capture-gap",
     "silent-peer",
 )  # fmt: skip
-"""Findings that name a cause. The others describe: limits that every transfer has, where segments were lost, what was
-spurious."""
+"""Findings that name a cause. The others describe: limits of every transfer, the location of
+losses, spurious retransmissions."""
 
 LEAST_F1 = {"simulated": 0.995, "live sender": 0.98, "live middle": 0.95, "live receiver": 0.95}
 LEAST_TIME = 0.97
 LEAST_STALLS = 0.95
 MOST_BLAME = 0.01
 NOTABLE_SHARE, NOTABLE_S, NOTABLE_MUCH = 0.05, 0.25, 0.2
-"""A limit is a finding with this share of the time and so many seconds, or with so much of the time."""
+"""A limit is a finding with this share of the time and this number of seconds, or with this larger share alone."""
 
 
 KINDS = ((True, "needed"), (False, "spurious"))
@@ -45,7 +45,7 @@ def f1_name(kind: str, point: str) -> str:
 
 
 def is_notable(limited_s: float, duration_s: float) -> bool:
-    """Whether a limit had as much of a run as makes a finding: it was there, whatever was planted."""
+    """Whether a limit had enough of a run to be a finding, independent of the planted cause."""
     share = limited_s / duration_s
     return share >= NOTABLE_SHARE and (limited_s >= NOTABLE_S or share >= NOTABLE_MUCH)
 
@@ -55,7 +55,7 @@ class Pause:
     """A pause that the diagnosis lists."""
 
     truth: frozenset[str]
-    """What it may have been; empty if that is not known."""
+    """Its possible causes; empty if they are unknown."""
     ours: str
     side: str | None
     duration_s: float
@@ -63,17 +63,17 @@ class Pause:
 
     @property
     def is_right(self) -> bool:
-        """The cause is one that it may have been."""
+        """Whether the diagnosed cause is a possible one."""
         return self.ours in self.truth
 
     @property
     def is_undecided(self) -> bool:
-        """The diagnosis does not say."""
+        """Whether the diagnosis gives no cause."""
         return self.ours == "undecidable"
 
 
 def truth_of_pause(row: dict[str, Any] | None, cause: Cause) -> frozenset[str]:
-    """What a pause waited for that ends with this packet of the sender."""
+    """Possible causes of a pause that ends with this packet of the sender."""
     if row is None:
         return frozenset()
     if row["retransmission"]:
@@ -94,9 +94,9 @@ class Judgement:
     pauses: tuple[Pause, ...]
     findings: tuple[str, ...]
     is_visible: bool = True
-    """The capture has packets of the fault."""
+    """Whether the capture has packets of the fault."""
     present: frozenset[str] = frozenset()
-    """Findings that are true by the kernel's counters and the record of the path, whatever was planted."""
+    """Findings that are true by the kernel's counters and the record of the path, independent of the planted cause."""
 
     @property
     def blamed(self) -> frozenset[str]:
@@ -105,16 +105,16 @@ class Judgement:
 
     @property
     def is_named(self) -> bool:
-        """The planted cause is among them."""
+        """Whether the planted cause is among them."""
         return not self.is_visible or not self.cause.named_by or bool(self.cause.named_by & self.blamed)
 
     @property
     def wrongly(self) -> frozenset[str]:
-        """Findings that are neither planted nor entailed nor there by the kernel's counters."""
+        """Findings that are neither planted nor entailed nor present by the kernel's counters."""
         return self.blamed - self.cause.named_by - self.cause.besides - self.present
 
     def complaints(self) -> Iterator[str]:
-        """What is wrong, a line each."""
+        """The errors of the diagnosis, a line each."""
         name = self.score.name
         if not self.is_named:
             yield f"{name}: not named: {', '.join(self.findings)}"
@@ -137,13 +137,13 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Part:
-    """What one run has of a figure."""
+    """Contribution of one run to a figure."""
 
     bad: float = 0.0
     whole: float = 0.0
 
     def plus(self, bad: float, whole: float) -> Part:
-        """With more of the same run."""
+        """Add another contribution of the same run."""
         return Part(self.bad + bad, self.whole + whole)
 
 
@@ -158,10 +158,10 @@ class Tally:
     stalls: Counter[tuple[str, str]] = field(default_factory=Counter)
     time: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     need: dict[str, Score] = field(default_factory=dict)
-    """By point, pooled."""
+    """Scores pooled by point."""
     causes: dict[str, Cause] = field(default_factory=dict)
     parts: dict[str, dict[tuple[str, int], Part]] = field(default_factory=lambda: defaultdict(dict))
-    """For each figure what each run had of it; its points are not independent of each other."""
+    """For each figure the contribution of each run, whose points are not independent."""
 
     def add(self, one: Judgement) -> None:
         """Count a judgement."""
@@ -185,7 +185,7 @@ class Tally:
         pooled.undecided += one.score.undecided
 
     def _add_parts(self, one: Judgement) -> None:
-        """Count what a diagnosis has of each figure."""
+        """Add a diagnosis to the contributions to each figure."""
 
         def add(figure: str, bad: float, whole: float) -> None:
             if whole:
@@ -213,7 +213,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Bar:
-    """A figure beside its bar."""
+    """A figure and its bar."""
 
     name: str
     figure: float
@@ -222,7 +222,7 @@ class Bar:
 
     @property
     def is_met(self) -> bool:
-        """The figure is on the right side."""
+        """Whether the figure meets the bar."""
         return self.figure >= self.bar if self.is_least else self.figure <= self.bar
 
     def __str__(self) -> str:
@@ -256,10 +256,10 @@ def judge_bars(tally: Tally, engine: str = "simulated") -> list[Bar]:
 
 
 def chance(bad: Sequence[float], most: float) -> float:
-    """The chance, at most, of runs that are as bad as these or worse on average, if runs are bad to the share `most`.
+    """An upper bound of the chance of runs with this mean or a worse one, if runs are bad to the share `most`.
 
-    Each run is a share from 0 to 1, and runs are independent; they need not be alike (Hoeffding, JASA 58, 1963,
-    theorem 1).
+    Each run is a share from 0 to 1, and runs are independent, but need not be identically
+    distributed (Hoeffding, JASA 58, 1963, theorem 1).
     """
     mean = sum(bad) / len(bad)
     if mean <= most:
@@ -269,7 +269,7 @@ def chance(bad: Sequence[float], most: float) -> float:
 
 
 def broken(tally: Tally, bars: Sequence[Bar], most: float) -> list[str]:
-    """The bars that so few runs would break with a chance of `most`, over all bars, were each just met."""
+    """The bars that these runs break beyond chance: below `most` over all bars, if each were just met."""
     found = []
     for bar in bars:
         runs = [part.bad / part.whole for part in tally.parts[bar.name].values()]

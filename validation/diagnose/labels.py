@@ -2,8 +2,9 @@
 
     tools/env python validation/diagnose/labels.py FOLDER
 
-FOLDER holds ``labels.csv`` and ``traces/*.pcap``: a row for each retransmission that another analyser found. Its labels
-are no truth. A disagreement is settled by looking at the packets; ``README.md`` beside this file has the settled ones.
+FOLDER holds ``labels.csv`` and ``traces/*.pcap``: a row for each retransmission that another
+analyser found. Its labels are not ground truth. A disagreement is settled by inspecting the
+packets; ``README.md`` in this folder has the settled ones.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ TYPES = {
     15: {"rto", "tlp"},
     16: {"fast-retransmit", "sack", "rack"},
 }
-"""Which of our triggers a type of the labels may be."""
+"""The triggers of ours that match each type of label."""
 
 
 @dataclass
 class Outcome:
-    """A trace: how many retransmissions both found, and what only one of them has."""
+    """A trace: the number of retransmissions found by both sides, and those found by one side only."""
 
     agreed: int
     only_label: list[str]
@@ -51,7 +52,7 @@ def labels(folder: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def compare(trace: Path, rows: list[dict[str, str]]) -> Outcome:
-    """One trace with its labels."""
+    """Compare one trace with its labels."""
     ours: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for connection in diagnose(trace)["connections"]:
         for name, direction in directions(connection):

@@ -21,19 +21,18 @@ WIRE = Path(__file__).with_name("wire.py")
 COUNTED = {
     "rwnd_us": frozenset({"receive-window", "zero-window"}), "sndbuf_us": frozenset({"send-buffer"}),
 }  # fmt: skip
-"""The findings that each counter of the kernel's shows."""
+"""The findings that each of the kernel's counters shows."""
 BULK = frozenset(
     {"lost acknowledgments", "late acknowledgments", "thinned acknowledgments", "pacing", "small send buffer", "none"}
 )
 """Causes whose sender always has data."""
 LATE = 0.005
-"""A segment that follows the last acknowledgment by more, and by a quarter of a round trip (RFC 8985 §6.2), was
-released by
-a timer."""
+"""A timer released the segment if it follows the last acknowledgment by more than this and a
+quarter of a round trip (RFC 8985 §6.2)."""
 
 
 def judgements(planted: Cause, seed: int, kept: Path | None = None) -> Iterator[Judgement]:
-    """The diagnoses of one run, at each point; of the captures that are `kept`, if there are.
+    """The diagnoses of one run at each point; `kept` names a folder of captures to reuse or fill.
 
     Raises:
         RuntimeError: The run failed.
@@ -86,7 +85,7 @@ def _judge(
             )
         pauses.append(Pause(may_be, stall["cause"], stall["side"], stall["duration_s"], stall["packets"]))
     found_causes = tuple(one["cause"] for one in connection["findings"])
-    # A capture behind the fault lacks the SYN that was lost, or all data.
+    # A capture downstream of the fault lacks the lost SYN, or all data.
     is_whole = connection["duration_s"] > 0.97 * truth["captured_s"] and direction["data_packets"] > 0
     return Judgement(
         planted, seed, point, told, tuple(pauses), found_causes, is_whole or not planted.hidden, _present(truth)
@@ -94,7 +93,7 @@ def _judge(
 
 
 def _present(truth: dict[str, Any]) -> frozenset[str]:
-    """The limits that were there, whatever was planted: each had as much of the run as makes a finding."""
+    """The limits that the run had, independent of the planted cause: each with enough time to be a finding."""
     info, duration = truth["tcp_info"] or {}, truth["duration_s"]
     found = [names for key, names in COUNTED.items() if is_notable(info.get(key, 0) / 1e6, duration)]
     if is_notable(truth.get("unasked_s", 0.0), duration):
@@ -103,7 +102,7 @@ def _present(truth: dict[str, Any]) -> frozenset[str]:
 
 
 def _is_probe(row: dict[str, Any], planted: Cause, rtt: float) -> bool:
-    """New data of a sender that always has some may be a tail loss probe (RFC 8985 §7.2): after twice a round trip."""
+    """A sender with unlimited data may send new data as a tail loss probe (RFC 8985 §7.2) after two round trips."""
     since = row["since_ack"]
     return planted.stalls >= WINDOW and (since is None or since > 1.5 * rtt)
 
@@ -115,7 +114,7 @@ def _trigger(row: dict[str, Any], rtt: float) -> str | None:
 
 
 def _compare_time(told: Score, truth: dict[str, Any], direction: dict[str, Any], duration: float) -> None:
-    """The kernel counts what limited the socket: the receiver's window, its own buffer, or nothing to send."""
+    """Compare with the kernel's counters of the socket's limits: the receiver's window and the send buffer."""
     info = truth["tcp_info"]
     if info is None:
         return
@@ -126,7 +125,11 @@ def _compare_time(told: Score, truth: dict[str, Any], direction: dict[str, Any],
 
 
 def _compare_idle(told: Score, truth: dict[str, Any], direction: dict[str, Any], duration: float) -> None:
-    """The kernel counts as busy a sender that has data; one that always has is not, only before it opens."""
+    """Compare idle time.
+
+    The kernel counts a sender with data as busy. A sender that always has data is idle only before
+    the connection opens.
+    """
     limits = direction["limits_s"]
     idle = limits["application"] + limits["round-trips"] + limits["handshake"]
     busy = truth["tcp_info"]["busy_us"] / 1e6 / truth["duration_s"]
@@ -134,7 +137,7 @@ def _compare_idle(told: Score, truth: dict[str, Any], direction: dict[str, Any],
 
 
 def is_possible() -> str | None:
-    """Why there are no live runs here; ``None`` if there are."""
+    """The reason why live runs are not possible here; ``None`` if they are."""
     with tempfile.TemporaryDirectory() as name:
         done = subprocess.run(
             [sys.executable, str(WIRE), "slow client", str(random.randrange(1000)), name],

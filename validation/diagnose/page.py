@@ -11,7 +11,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation" / "diagnosis.
 
 
 def generated(tally: Tally, bars: list[Bar], first: int, seeds: int) -> str:
-    """The part of one engine."""
+    """The generated part for one engine."""
     lines = [f"Seeds {first} to {first + seeds - 1}, drawn when the program started.", ""]
     lines += ["| figure | found | bar | verdict |", "| --- | --- | --- | --- |"]
     for bar in bars:
@@ -42,7 +42,7 @@ def write(part: str, text: str) -> None:
     """Put a part into the page.
 
     Raises:
-        SystemExit: The page has no place for it.
+        SystemExit: The page has no markers for it.
     """
     page = PAGE.read_text(encoding="utf-8")
     begin, end = f"<!-- begin {part} -->\n", f"<!-- end {part} -->"

@@ -1,10 +1,11 @@
-"""Compare retransmissions with tshark's and tcptrace's on the same captures, and say by packet numbers who is right.
+"""Compare retransmissions with tshark's and tcptrace's on the same captures, and settle differences by packet number.
 
     tools/env python validation/diagnose/peers.py [SEED]
 
-Captures are simulated, where the truth is known, and the labelled traces of the folder that ANABRANCH_LABELLED_CAPTURES
-names, where it is not: there each packet is listed that one of tshark and the diagnosis alone calls a retransmission.
-tcptrace, which is left out where it is not installed (Debian package tcptrace), counts and names no packets.
+Simulated captures have a known truth. Labelled traces, in the folder that
+ANABRANCH_LABELLED_CAPTURES names, have none: for them each packet is listed that only tshark or
+only the diagnosis calls a retransmission. tcptrace (Debian package tcptrace) counts and names no
+packets; it is left out if it is not installed.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ from diagnose.causes import CAUSES, POINTS
 from diagnose.simulated import comments
 
 KINDS = "tcp.analysis.retransmission or tcp.analysis.fast_retransmission or tcp.analysis.out_of_order"
-"""What tshark may call a retransmission: which of them depends on how soon a segment comes. Its spurious ones are
-among them."""
+"""tshark's kinds of retransmission, which differ in the segment's delay. They include the spurious ones."""
 
 CHOSEN = ("random loss", "burst loss", "reordering", "tail loss", "zero window", "capture drops", "bufferbloat")
 _TCPTRACE = re.compile(r"rexmt data pkts:\s+(\d+)\s+rexmt data pkts:\s+(\d+)")
@@ -42,7 +42,7 @@ MOST_LISTED = 12
 
 @dataclass
 class Compared:
-    """Who calls which frames retransmissions."""
+    """The frames that each analyser calls retransmissions."""
 
     name: str
     ours: set[int]
@@ -50,7 +50,7 @@ class Compared:
     tcptrace: int | None
     truth: set[int] | None
     kinds: dict[int, str]
-    """What ours says of its own, and tshark of its."""
+    """The diagnosis's kind of each of its frames, and tshark's kind of the others."""
 
     def lines(self) -> Iterator[str]:
         """The counts, and each difference."""
@@ -100,7 +100,7 @@ def tcptrace(file: Path) -> int | None:
 
 
 def compared(name: str, file: Path, truth: set[int] | None = None) -> Compared:
-    """All three on one capture."""
+    """The results of all three on one capture."""
     kinds: dict[int, str] = {}
     ours = set()
     for connection in diagnose(file)["connections"]:
@@ -116,7 +116,7 @@ def compared(name: str, file: Path, truth: set[int] | None = None) -> Compared:
 
 
 def pcap(content: bytes) -> bytes:
-    """A pcapng of the simulator's as pcap: tcptrace reads no other."""
+    """A capture of the simulator as pcap: tcptrace does not read pcapng."""
     written = bytearray(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 101))
     for _, block in editing.frames(content):
         (length,) = struct.unpack_from("<I", block.content, 24)
@@ -126,7 +126,7 @@ def pcap(content: bytes) -> bytes:
 
 
 def simulated(seed: int) -> Iterator[Compared]:
-    """Captures whose truth is known."""
+    """Compare captures whose truth is known."""
     for cause in CAUSES:
         if cause.name not in CHOSEN:
             continue

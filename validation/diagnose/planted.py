@@ -1,12 +1,14 @@
-"""Plant causes in runs, diagnose their captures, and say how often the diagnosis is right: the confusion matrix.
+"""Plant causes in runs, diagnose their captures, and print how often the diagnosis is right: the confusion matrix.
 
-    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live] [--keep FOLDER]
+    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live]
+    [--keep FOLDER]
                                                     [--write] [--verbose]
 
-Each cause is run with N seeds (4; 100 with --write; 2 live), which draw path and fault, and captured near the sender,
-in the middle and near the receiver. The first seed is drawn when the program starts and printed, so that rules are
-judged with runs that nobody has seen; --first repeats a judgement. --keep keeps the captures of live runs in a folder,
-and judges those that are there. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
+Each cause is run with N seeds (4; 100 with --write; 2 live), which draw path and fault, and
+captured near the sender, in the middle and near the receiver. The first seed is drawn when the
+program starts and printed, so that rules are judged with unseen runs; --first repeats a judgement.
+--keep keeps the captures of live runs in a folder, and judges the ones already in it. --write
+writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
 
 
 def _probes(result: RunResult, rows: dict[int, Row]) -> frozenset[int]:
-    """The numbers of segments of new data that may be tail loss probes (RFC 8985 §7.2): after twice a round trip."""
+    """The numbers of segments of new data that may be tail loss probes (RFC 8985 §7.2), sent after two round trips."""
     packets = result.table("packets")
     size = pl.col("payload_bytes").sum()
     back = packets.group_by("direction").agg(size).sort("payload_bytes")["direction"][0]
@@ -104,7 +106,7 @@ def _probes(result: RunResult, rows: dict[int, Row]) -> frozenset[int]:
 
 
 def accepted(rows: dict[int, Row], capture: bytes) -> dict[int, Row]:
-    """The packets, with the need of retransmissions by what the receiver took. The engine asks what arrived.
+    """The packets; a retransmission is needed if the receiver had not accepted the data. The engine judges by arrival.
 
     `capture` was made near the receiver.
     """
@@ -127,7 +129,7 @@ def accepted(rows: dict[int, Row], capture: bytes) -> dict[int, Row]:
         for row in rows.values()
     ]
     for row, verdict in zip(rows.values(), needed(segments, acks), strict=True):
-        # What was in flight at the end has no verdict of the engine's.
+        # The engine has no verdict for packets in flight at the end.
         if row["retransmission"] and row["needed"] is not None:
             row["needed"] = verdict
     return rows
@@ -145,7 +147,7 @@ def _numbers(content: bytes, sender: bytes) -> dict[int, int]:
 
 
 def main() -> int:
-    """Judge the causes that are named, or all."""
+    """Judge the named causes, or all."""
     options = argparse.ArgumentParser()
     options.add_argument("cause", nargs="*")
     options.add_argument("--seeds", type=int, default=0)

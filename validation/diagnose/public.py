@@ -1,10 +1,11 @@
-"""Diagnoses of public captures: how many are read, crashes, broken invariants, and the slowest.
+"""Diagnoses of public captures: the number read, crashes, broken invariants, and the slowest.
 
     tools/env python validation/diagnose/public.py FOLDER [--clones CLONES]
 
-FOLDER has the captures as `OWNER+NAME/PATH`. With --clones they are taken out of bare clones first, which are named
-`OWNER+NAME` or have a directory `OWNER+NAME/repo`. The list of captures is kept here: repository, commit, path and
-SHA-256 of each, not the files. What is not on the list, or has another content, is not read.
+FOLDER has the captures as `OWNER+NAME/PATH`. With --clones they are first extracted from bare
+clones, which are named `OWNER+NAME` or have a directory `OWNER+NAME/repo`. The list of captures is
+kept here: repository, commit, path and SHA-256 of each, not the files. Files that are not on the
+list, or have another content, are not read.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from diagnose.invariants import violations
 LIST = Path(__file__).parents[1] / "data" / "public-captures.csv.gz"
 """`repository,commit,path,sha256`, compressed."""
 MOST_SHOWN = 20
-"""Lines of a kind that are printed."""
+"""Printed lines of each kind."""
 LEAST_MB = 0.1
-"""Smaller files take the time of a start, not of their content."""
+"""Smaller files measure the start of the program rather than their content."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Capture:
     sha256: str
 
     def place(self, folder: Path) -> Path:
-        """Where it is in a folder of captures."""
+        """The capture's path in a folder of captures."""
         return folder / self.repository.replace("/", "+") / self.path
 
 
@@ -68,7 +69,7 @@ def listed() -> list[Capture]:
 
 
 def extract(captures: Iterable[Capture], clones: Path, folder: Path) -> None:
-    """Take captures out of bare clones."""
+    """Extract captures from bare clones."""
     by_clone: dict[str, list[Capture]] = {}
     for capture in captures:
         by_clone.setdefault(capture.repository.replace("/", "+"), []).append(capture)
@@ -94,7 +95,7 @@ def extract(captures: Iterable[Capture], clones: Path, folder: Path) -> None:
 def diagnoses(
     captures: Iterable[Capture], folder: Path
 ) -> Iterator[tuple[Path, dict[str, Any] | BaseException, float]]:
-    """The diagnosis of each capture that is there and has the listed content, or the exception, and the seconds."""
+    """The diagnosis of each present capture with the listed content, or the exception, and the seconds."""
     from anabranch import diagnose  # noqa: PLC0415 - the list is read without the engine
 
     for capture in captures:
@@ -108,7 +109,7 @@ def diagnoses(
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            # A panic of the engine is no Exception.
+            # A panic of the engine is not an Exception.
             found = error
         yield place, found, time.process_time() - start
 
@@ -136,7 +137,7 @@ def tally(captures: Iterable[Capture], folder: Path) -> Tally:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description="Diagnose public captures and check the invariants.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--clones", type=Path, help="take the captures out of these clones first")

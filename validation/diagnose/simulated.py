@@ -1,9 +1,9 @@
-"""Diagnose captures of simulated runs and compare the result with what the engine knows of each packet.
+"""Diagnose captures of simulated runs and compare the result with the engine's record of each packet.
 
     tools/env python validation/diagnose/simulated.py [SCENARIO…]
 
-The engine records for each retransmission whether it was needed, and for each flow what limited it. The capture shows
-neither. Scenarios are built here; each stands for one cause.
+The engine records for each retransmission whether it was needed, and for each flow its limits. The
+capture shows neither. Scenarios are built here, one for each cause.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRIGGERS = {
     "rto": {"rto", "go-back-n"}, "partial-ack": {"fast-retransmit", "sack", "go-back-n"},
     "speculative": {"sack", "rack"}, "rescue": {"sack", "rack"},
 }  # fmt: skip
-"""Which of our triggers an engine's cause may be."""
+"""The triggers of ours that match each cause of the engine."""
 
 SHARES = {
     "cwnd_limited_share": ("congestion-window", "bottleneck"),
@@ -39,7 +39,7 @@ SHARES = {
     "sndbuf_limited_share": ("send-buffer",),
     "application_limited_share": ("application", "round-trips", "delayed-ack-nagle"),
 }
-"""Which of our limits are a share of the engine's."""
+"""The limits of ours that each share of the engine covers."""
 
 PATH = """
 duration = "{duration}"
@@ -92,7 +92,7 @@ from = "A"
 to = "B"
 {flow}
 """
-"""One flow over three links, each of which can be captured."""
+"""One flow over three links, each with a capture."""
 
 LINKS = ("access", "middle", "last")
 
@@ -188,7 +188,7 @@ POINTS: dict[str, str] = {
 
 @dataclass
 class Score:
-    """What is right and wrong in one run."""
+    """Correct and wrong results of one run."""
 
     name: str
     wrong: list[str] = field(default_factory=list)
@@ -199,13 +199,13 @@ class Score:
     shares: dict[str, tuple[float, float]] = field(default_factory=dict)
     timer: float = 0.0
     pairs: list[tuple[bool | None, bool | None]] = field(default_factory=list)
-    """The truth and ours, of each retransmission."""
+    """The truth and the diagnosis of each retransmission."""
     overlooked: Counter[bool | None] = field(default_factory=Counter)
-    """Retransmissions that were not found, by the truth."""
+    """Retransmissions that were not found, by truth."""
 
     def f1(self, *, kind: bool) -> float | None:
-        """F1 of one kind; ``None`` if there is none on either side."""
-        # Undecided is an answer; how many there are is counted apart.
+        """F1 of one kind; ``None`` if neither side has it."""
+        # Undecided retransmissions are counted separately.
         decided = [pair for pair in self.pairs if pair[1] is not None]
         true_positive = decided.count((kind, kind))
         truth = sum(1 for pair in decided if pair[0] is kind) + self.overlooked[kind]
@@ -214,10 +214,11 @@ class Score:
 
     @property
     def time_right(self) -> float:
-        """The share of time whose limit is right."""
+        """The share of time with the right limit."""
         off = sum(abs(ours - truth) for truth, ours in self.shares.values())
         rest = [1 - sum(values[k] for values in self.shares.values()) for k in (0, 1)]
-        # The engine counts the wait for the timer by what limited the sender before; we count it as such.
+        # The engine counts the wait for a timer under the sender's previous limit; the score does
+        # the same.
         return min(1.0, 1 - (off + abs(rest[0] - rest[1])) / 2 + self.timer)
 
 
@@ -226,7 +227,7 @@ _COMMENT = re.compile(r"packet (\d+) of (\S+?)(, retransmission)?:")
 
 
 def comments(file: Path) -> dict[int, int]:
-    """Frame and index of each retransmission of a capture of ours: its packets have comments."""
+    """Frame and index of each retransmission in one of our captures, whose packets have comments."""
     content = file.read_bytes()
     found: dict[int, int] = {}
     at = frame = 0
@@ -257,7 +258,7 @@ def run(text: str, name: str, links: Sequence[str]) -> Iterator[tuple[RunResult,
 
 
 def score(name: str, text: str, links: Sequence[str] = ("path",)) -> Iterator[Score]:
-    """Compare a run with the diagnoses of its captures, in the direction that has the data."""
+    """Compare a run with the diagnoses of its captures, in the direction with the data."""
     for link, (result, document, frames) in zip(links, run(text, name, links), strict=True):
         told = Score(f"{name} at {link}" if len(links) > 1 else name)
         (connection,) = document["connections"]
@@ -269,7 +270,7 @@ def score(name: str, text: str, links: Sequence[str] = ("path",)) -> Iterator[Sc
 
 
 def sent(result: RunResult) -> dict[int, Row]:
-    """The packets of the direction that has the data, by their index."""
+    """The packets of the direction with the data, by index."""
     packets = result.table("packets")
     way = packets.group_by("direction").agg(pl.col("payload_bytes").sum()).sort("payload_bytes")["direction"][-1]
     return {row["packet_index"]: row for row in packets.filter(pl.col("direction") == way).iter_rows(named=True)}
@@ -344,7 +345,7 @@ def _shown(value: float | None) -> str:
 
 
 def main() -> int:
-    """Score all scenarios, or those that are named."""
+    """Score all scenarios, or the named ones."""
     names = sys.argv[1:]
     for name in names or SCENARIOS:
         if name in SCENARIOS:

@@ -1,10 +1,9 @@
-"""Packets per second of CPU and memory of `anabranch diagnose`, beside tshark and tcptrace, on one synthetic capture.
+"""Packets per second of CPU and memory of `anabranch diagnose`, tshark and tcptrace, on one synthetic capture.
 
     tools/env python validation/diagnose/speed.py [--megabytes 1000]
 
-The capture repeats a simulated one with losses, each time with other ports and later times, so that connections come
-and go.
-A hundredth of it is read as well: memory must not grow with the file.
+The capture repeats a simulated one with losses, each time with other ports and later times, so that
+connections begin and end. A hundredth of it is also read: memory must not grow with the file.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ count = 4
 
 
 def synthetic(file: Path, size: int) -> int:
-    """Write a capture of about so many bytes; its packets."""
-    # Imported here: a process that is started has the memory of its parent counted as its own peak.
+    """Write a capture of about ``size`` bytes; return its number of packets."""
+    # Imported here: a child process inherits the memory of its parent in its peak.
     from anabranch import Scenario  # noqa: PLC0415 - see above
 
     from diagnose import editing  # noqa: PLC0415 - see above
@@ -59,7 +58,8 @@ def synthetic(file: Path, size: int) -> int:
             for at, length, packet in frames:
                 seconds, nanos = divmod(at + turn * (last + 10**9), 10**9)
                 header = (packet[0] & 15) * 4
-                # The host that opens has the port that is not the server's; both are moved alike.
+                # The opening host's port is not the server's; both directions get the same new
+                # port.
                 ports = struct.unpack_from(">HH", packet, header)
                 moved = struct.pack(">HH", *((port + 16 * turn) % 65536 for port in ports))
                 chunk += struct.pack("<IIII", seconds, nanos, len(packet), length)

@@ -1,4 +1,4 @@
-"""Which copies of data a receiver took, by what it acknowledged, and so which retransmissions were needed."""
+"""The copies of data that a receiver accepted, by its acknowledgments, and the retransmissions that were needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SACK = 5
 
 @dataclass
 class Sent:
-    """A segment with data, in the order of sending; octets from 0."""
+    """A segment with data, in the order of sending; sequence offsets from 0."""
 
     start: int
     end: int
@@ -22,13 +22,13 @@ class Sent:
 
 @dataclass
 class Acks:
-    """The acknowledgments of a receiver, as it sent them."""
+    """The acknowledgments of a receiver, in order of sending."""
 
     times: list[float] = field(default_factory=list)
     found: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
 
     def add(self, time: float, packet: bytes, first: int) -> None:
-        """Add a packet of the receiver; `first` is the number of the sender's first octet."""
+        """Add a packet of the receiver; `first` is the sequence number of the sender's first byte."""
         header = (packet[0] & 15) * 4
         _, ack, offset, flags = struct.unpack_from(">IIBB", packet, header + 4)
         if not flags & ACK:
@@ -50,7 +50,7 @@ class Acks:
         self.found.append(((ack - first) % 2**32, blocks))
 
     def has(self, start: int, end: int, after: float, before: float) -> bool | None:
-        """Whether octets were acknowledged in a time; ``None`` if nothing was sent in it."""
+        """Whether bytes were acknowledged in a time; ``None`` if it had too few acknowledgments to decide."""
         low, high = bisect.bisect_left(self.times, after), bisect.bisect_left(self.times, before - ROUNDED)
         for ack, blocks in self.found[low:high]:
             if ack < 2**31 and (ack >= end or any(a <= start and end <= b for a, b in blocks)):
@@ -59,17 +59,16 @@ class Acks:
 
 
 ROUNDED = 1e-6
-"""Captures have nanoseconds: an answer to a segment may seem to come before it."""
+"""Rounding of times in captures: the answer to a segment may appear to precede it."""
 ENOUGH = 3
-"""So many acknowledgments that leave data out show that it was not taken: Linux may compress SACKs."""
+"""Acknowledgments without the data that show that it was discarded: Linux may compress SACKs."""
 
 
 def needed(segments: Sequence[Sent], acks: Acks) -> list[bool | None]:
-    """For each segment whether it was a retransmission that was needed; ``None`` for no retransmission, or undecided.
+    """For each segment whether it was a needed retransmission; ``None`` for an original or an undecided one.
 
-    A late original may be discarded (RFC 7323 §5.3). Whether one was taken that came before the retransmission shows
-    in what
-    was acknowledged until the retransmission came.
+    The receiver may discard a late original (RFC 7323 §5.3). The acknowledgments before the
+    retransmission's arrival show whether it accepted one that arrived earlier.
     """
     verdicts: list[bool | None] = []
     copies: dict[int, list[Sent]] = {}
@@ -89,11 +88,11 @@ def needed(segments: Sequence[Sent], acks: Acks) -> list[bool | None]:
 
 
 GRAIN = 1024
-"""Copies are found by the kibibytes that they touch."""
+"""Copies are indexed by the kibibytes that they overlap."""
 
 
 def _verdict(one: Sent, end: int, before: list[Sent], acks: Acks) -> bool | None:
-    """Whether copies that were sent before cover a retransmission."""
+    """Whether a retransmission was needed, by the copies sent before it."""
     if _reach(one.start, [copy for copy in before if copy.arrived is not None]) < end:
         return True
     if one.arrived is None:
@@ -103,7 +102,7 @@ def _verdict(one: Sent, end: int, before: list[Sent], acks: Acks) -> bool | None
         if copy.arrived is None:
             continue
         if copy.arrived >= one.arrived:
-            # It came behind the retransmission: whether it counts depends on what the receiver made of it.
+            # The copy arrived after the retransmission, so the truth depends on the receiver.
             return None
         has = acks.has(max(copy.start, one.start), min(copy.end, end), copy.arrived, one.arrived)
         if has is None:
@@ -114,7 +113,7 @@ def _verdict(one: Sent, end: int, before: list[Sent], acks: Acks) -> bool | None
 
 
 def _reach(start: int, copies: list[Sent]) -> int:
-    """How far copies cover what begins at `start`."""
+    """The end of the contiguous coverage of copies from `start` on."""
     for copy in sorted(copies, key=lambda copy: copy.start):
         if copy.start <= start:
             start = max(start, copy.end)

@@ -2,9 +2,9 @@
 
     python validation/diagnose/wire.py CAUSE SEED FOLDER
 
-Writes ``sender.pcap``, ``middle.pcap`` and ``receiver.pcap`` into FOLDER, and ``truth.json``: the fate of each
-packet, and
-the sender's ``TCP_INFO``. It needs root. Nothing leaves the two namespaces, which end with the process.
+Writes ``sender.pcap``, ``middle.pcap`` and ``receiver.pcap`` into FOLDER, and ``truth.json``: the
+outcome of each packet, and the sender's ``TCP_INFO``. It needs root. No traffic leaves the two
+namespaces, which end with the process.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ SNAPLEN = 96
 SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 MSS = 1448
 SO_MAX_PACING_RATE = 47
-"""Of socket(7); Python's module lacks it."""
+"""Constant of socket(7) that Python's module lacks."""
 TIMESTAMPS = Path("/proc/sys/net/ipv4/tcp_timestamps")
 GRACE = 60
-"""Seconds that a host remains after its sender has ended; the process that started it ends it sooner."""
+"""Seconds that a host remains after its sender has ended; the parent process ends it sooner."""
 _BUSY = struct.Struct("=168x3Q")
 """``tcpi_busy_time``, ``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` of tcp(7)'s ``TCP_INFO``, in microseconds."""
 
@@ -81,30 +81,30 @@ Fault = Callable[["Wire", Packet], bool]
 
 @dataclass
 class Setup:
-    """A path, and the applications at its ends."""
+    """A path and the applications of both hosts."""
 
     rate: float = 20e6
-    """Bit/s of the bottleneck, which lies between the sender and the middle."""
+    """Bit/s of the bottleneck, which is between the sender and the middle."""
     near: float = 0.010
     far: float = 0.010
-    """Seconds one way, before and behind the middle."""
+    """Seconds one way, upstream and downstream of the middle."""
     queue: float = 1.0
-    """Bandwidth-delay products."""
+    """In bandwidth-delay products."""
     duration: float = 4.0
     near_fault: Fault | None = None
     """Whether a packet of data is lost before the middle."""
     far_fault: Fault | None = None
     back_fault: Fault | None = None
     back_near_fault: Fault | None = None
-    """The same of the receiver's packets, before and after the middle."""
+    """The same for the receiver's packets, before and after the middle."""
     back_late: Callable[[Packet], float] = lambda _packet: 0.0
-    """Additional delay of the receiver's packets after the middle; their order stays."""
+    """Additional delay of the receiver's packets after the middle; their order does not change."""
     thinned: float = 0.0
-    """Interval in which the path forwards one pure acknowledgment at most, the last, before the middle."""
+    """Interval in which the path forwards at most one pure acknowledgment, the last, before the middle."""
     late: Callable[[Packet], float] = lambda _packet: 0.0
-    """By how much a packet is late behind the middle, so that others overtake it."""
+    """Additional delay of a packet after the middle, so that others overtake it."""
     route: tuple[float, float] | None = None
-    """When the far part changes, and how long it takes then."""
+    """Time of the route change, and the far part's delay from then on."""
     capture_drops: float = 0.0
     reset_at: float | None = None
     timestamps: bool = True
@@ -119,7 +119,7 @@ class Setup:
 
 
 class Wire:
-    """The path: holds the other ends of both hosts' devices."""
+    """The path, which holds the other ends of both hosts' devices."""
 
     def __init__(self, setup: Setup, ends: tuple[int, int], rng: random.Random) -> None:
         self.setup, self.ends, self.rng = setup, ends, rng
@@ -141,7 +141,7 @@ class Wire:
             file.extend(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, 101))
 
     def capture(self, point: str, packet: Packet, now: float) -> None:
-        """Write a packet down, unless the capture drops it."""
+        """Record a packet, unless the capture drops it."""
         drops = self.setup.capture_drops
         if drops and len(self.packets) > 20:
             if not self.left[point] and self.rng.random() < drops / 5:
@@ -155,11 +155,11 @@ class Wire:
         self.frames[point].append(packet.number)
 
     def at(self, when: float, what: Callable[[float], None]) -> None:
-        """Do something later."""
+        """Schedule a call."""
         heapq.heappush(self.events, (when, next(self.order), what))
 
     def enter(self, octets: bytes, *, forward: bool) -> None:
-        """A host sends a packet."""
+        """Accept a packet from a host."""
         now = time.monotonic()
         if octets[0] >> 4 != 4 or octets[9] != socket.IPPROTO_TCP:
             return
@@ -172,7 +172,7 @@ class Wire:
             self.back(packet, now)
 
     def forth(self, packet: Packet, now: float) -> None:
-        """From the sender to the middle."""
+        """Carry a packet from the sender to the middle."""
         self.capture("sender", packet, now)
         setup = self.setup
         if setup.near_fault and setup.near_fault(self, packet):
@@ -191,7 +191,7 @@ class Wire:
         self.at(self.free + setup.near, lambda now: self.middle(packet, now))
 
     def middle(self, packet: Packet, now: float) -> None:
-        """From the middle to the receiver."""
+        """Carry a packet from the middle to the receiver."""
         setup = self.setup
         if setup.reset_at is not None and now - self.start > setup.reset_at and not self.has_reset:
             self.reset(now)
@@ -202,19 +202,19 @@ class Wire:
         self.at(now + self.far(now) + setup.late(packet), lambda now: self.deliver(packet, now))
 
     def far(self, now: float) -> float:
-        """How long the far part takes."""
+        """Delay of the far part."""
         route = self.setup.route
         return route[1] if route and now - self.start > route[0] else self.setup.far
 
     def deliver(self, packet: Packet, now: float) -> None:
-        """To the receiver."""
+        """Deliver a packet to the receiver."""
         self.capture("receiver", packet, now)
         packet.delivered = now
         with suppress(OSError):
             os.write(self.ends[1], packet.octets)
 
     def back(self, packet: Packet, now: float) -> None:
-        """From the receiver to the sender."""
+        """Carry a packet from the receiver to the middle."""
         self.capture("receiver", packet, now)
         setup = self.setup
 
@@ -238,7 +238,7 @@ class Wire:
             self.at(now + self.far(now), lambda now: self.back_middle(packet, now))
 
     def back_middle(self, packet: Packet, now: float) -> None:
-        """From the middle to the sender."""
+        """Carry a packet from the middle to the sender."""
         self.capture("middle", packet, now)
         setup = self.setup
         if setup.back_near_fault and setup.back_near_fault(self, packet):
@@ -248,7 +248,7 @@ class Wire:
         self.at(self.back_free, lambda now: self.to_sender(packet, now))
 
     def reset(self, now: float) -> None:
-        """Send a RST to both ends in the name of the other, as a device in the middle does."""
+        """Send a RST to both hosts in the name of the other, as a middlebox does."""
         self.has_reset = True
         for forward in (True, False):
             like = self.last.get(forward)
@@ -259,7 +259,7 @@ class Wire:
             ip, tcp = bytearray(like.octets[:header]), bytearray(like.octets[header : header + 20])
             ip[8] = 255 if ip[8] < 200 else 61
             struct.pack_into(">HHH", ip, 2, header + 20, self.rng.randrange(2**16), 0)
-            # What the other end has acknowledged is what it expects.
+            # The sequence number that the other host has acknowledged is the one it expects.
             struct.pack_into(">IIBBHHH", tcp, 4, other.ack, 0, 5 << 4, RST, 0, 0, 0)
             packet = Packet(len(self.packets), _summed(ip, tcp), forward, now)
             self.packets.append(packet)
@@ -270,7 +270,7 @@ class Wire:
                 self.at(now + self.setup.near, lambda now, packet=packet: self.to_sender(packet, now))  # type: ignore[misc]
 
     def to_sender(self, packet: Packet, now: float) -> None:
-        """To the sender."""
+        """Deliver a packet to the sender."""
         self.capture("sender", packet, now)
         packet.delivered = now
         with suppress(OSError):
@@ -315,13 +315,13 @@ def _summed(ip: bytearray, tcp: bytearray) -> bytes:
     return bytes(ip + tcp)
 
 
-# The applications. Each has a keyword per habit.
+# The applications. Each has a keyword per behaviour.
 
 
 def sending(
     connection: socket.socket, end: float, *, size: int = 0, pair: int = 0, pause: float = 0.0, serve: int = 0
 ) -> None:
-    """Send as much as the network takes, writes of a size at times or two at once, or a response to each request."""
+    """Send as fast as the network allows, or with pauses, or two writes per answer, or a response to each request."""
     with suppress(OSError):
         while time.monotonic() < end:
             if serve:
@@ -348,7 +348,7 @@ def receiving(
     want: int = 0,
     answer: int = 0,
 ) -> None:
-    """Read all there is, a chunk at a time with pauses, or ask for responses and think, or answer so many octets."""
+    """Read all data, chunk by chunk with pauses; or request responses and think; or answer every `answer` bytes."""
     left = answer
     with suppress(OSError):
         while time.monotonic() < end:
@@ -374,7 +374,7 @@ def receiving(
 
 
 def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, listens: bool, duration: float) -> None:
-    """One end: opens or takes the connection, and does what its application does."""
+    """One host: opens or accepts the connection and runs its application."""
     namespaces.end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     habits = {key: value for key, value in options.items() if not key.startswith("so_")}
@@ -403,7 +403,8 @@ def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, li
             return
     connection.settimeout(duration + 2)
     end = time.monotonic() + duration
-    # The reader goes on until the process ends: else its window closes at the end of each run.
+    # The reader continues until the process ends; otherwise its window would close at the end of
+    # each run.
     (sending if is_sender else receiving)(connection, end + (0 if is_sender else GRACE), **habits)
     time.sleep(max(0.0, end - time.monotonic()))
     try:
@@ -411,7 +412,7 @@ def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, li
         pipe.send(_BUSY.unpack(raw) if len(raw) == _BUSY.size else None)
     except OSError:
         pipe.send(None)
-    # Closing would reset a connection with data that was not read; the process that started it ends it.
+    # Closing would reset a connection with unread data; the parent process ends it.
     time.sleep(GRACE)
 
 
@@ -431,7 +432,7 @@ def _set(of: socket.socket, options: dict[str, Any]) -> None:
 
 
 def log_uniform(rng: random.Random, low: float, high: float) -> float:
-    """A number of which the logarithm is uniform."""
+    """A number with a uniformly distributed logarithm."""
     return float(low * (high / low) ** rng.random())
 
 
@@ -461,7 +462,7 @@ def gilbert(rate: float, burst: float) -> Fault:
 
 
 def tails(size: int, every: int, octets: int) -> Fault:
-    """The last octets of each so manieth response, when they are sent first."""
+    """Lose the last bytes of every `every`-th response at their first transmission."""
     first: dict[str, int] = {}
     seen: set[int] = set()
 
@@ -498,7 +499,7 @@ def policer(rate: float, burst: float) -> Fault:
 
 
 def first_syns(number: int) -> Fault:
-    """The first SYNs that come this way."""
+    """Lose the first SYNs in this direction."""
     left = {"left": number}
 
     def lose(_wire: Wire, packet: Packet) -> bool:
@@ -511,7 +512,7 @@ def first_syns(number: int) -> Fault:
 
 
 def plant_loss(cause: str, setup: Setup, rng: random.Random) -> bool:
-    """Plant what the path does to single packets; whether this is such a cause."""
+    """Plant faults that hit single packets; return whether the cause is one of them."""
     where = rng.choice(["near_fault", "far_fault"])
     rtt = 2 * (setup.near + setup.far)
     if cause == "random loss":
@@ -537,7 +538,7 @@ def plant_loss(cause: str, setup: Setup, rng: random.Random) -> bool:
 
 
 def plant_acks(cause: str, setup: Setup, rng: random.Random) -> bool:
-    """Plant what happens to acknowledgments on their way; whether this is such a cause."""
+    """Plant faults of the path of acknowledgments; return whether the cause is one of them."""
     if not cause.endswith("acknowledgments"):
         return False
     setup.rate, setup.queue = log_uniform(rng, 4e6, 30e6), rng.uniform(0.5, 3)
@@ -554,7 +555,7 @@ def plant_acks(cause: str, setup: Setup, rng: random.Random) -> bool:
 
 
 def plant_path(cause: str, setup: Setup, rng: random.Random) -> bool:
-    """Plant what is wrong with the path as a whole."""
+    """Plant faults of the path as a whole; return whether the cause is one of them."""
     if cause == "bufferbloat":
         setup.rate, setup.queue = rng.uniform(4e6, 10e6), rng.uniform(5, 10)
         setup.duration = 6
@@ -570,7 +571,7 @@ def plant_path(cause: str, setup: Setup, rng: random.Random) -> bool:
 
 
 def plant_buffer(cause: str, setup: Setup, rng: random.Random) -> bool:
-    """Plant what is wrong with a buffer, or with who empties it."""
+    """Plant faults of a buffer or its reader; return whether the cause is one of them."""
     if cause == "small receive window":
         setup.rate, setup.near, setup.far = 20e6, 0.02, 0.02
         setup.receive = {"so_rcvbuf": rng.randint(8, 20) * 1024}
@@ -589,7 +590,7 @@ def plant_buffer(cause: str, setup: Setup, rng: random.Random) -> bool:
 
 
 def plant_application(cause: str, setup: Setup, rng: random.Random) -> bool:
-    """Plant what an application does."""
+    """Plant behaviour of an application; return whether the cause is one of them."""
     if cause == "pacing":
         setup.send = {"so_pacing": int(setup.rate / 8 * rng.uniform(0.05, 0.6))}
     elif cause == "slow application":
@@ -607,8 +608,8 @@ def plant_application(cause: str, setup: Setup, rng: random.Random) -> bool:
         setup.send, setup.receive = {"serve": size}, {"want": size, "think": rng.uniform(0.05, 0.15)}
     elif cause == "delayed ACK with Nagle":
         setup.near, setup.far = rng.uniform(0.001, 0.005), rng.uniform(0.001, 0.005)
-        # Linux holds a small segment back while another small one is outstanding, and delays acknowledgments where the
-        # application answers.
+        # Linux holds a small segment back while another small one is outstanding, and delays
+        # acknowledgments if the application answers.
         pair, size = rng.randint(50, 600), rng.randint(50, 600)
         setup.send = {"pair": pair, "size": size, "pause": rng.uniform(0.02, 0.05)}
         setup.receive = {"answer": pair + size}
@@ -632,7 +633,7 @@ def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
 
 
 def needs(packets: list[Packet]) -> list[dict[str, Any]]:
-    """Each packet of the sender with data, and whether it was a retransmission that was needed."""
+    """Each packet of the sender with data, and whether it was a needed retransmission."""
     acks = sorted(packet.delivered for packet in packets if not packet.forward and packet.delivered is not None)
     first: int | None = None
     data, segments = [], []
@@ -663,9 +664,10 @@ def needs(packets: list[Packet]) -> list[dict[str, Any]]:
 
 
 def unasked(packets: list[Packet]) -> float:
-    """Seconds of the sender's application: all data was acknowledged, the window was open, and the host sent nothing.
+    """Seconds limited by the sender's application: all data acknowledged, window open, no packet sent.
 
-    They count from the last packet that reached the host, so that the time before a request is the peer's.
+    They count from the last packet that reached the host, so that the time before a request belongs
+    to the peer.
     """
     back = sorted(
         (packet for packet in packets if not packet.forward and packet.delivered is not None),
@@ -689,7 +691,7 @@ def unasked(packets: list[Packet]) -> float:
         if not packet.payload or first is None:
             continue
         start = (packet.seq - first) % 2**32
-        # Into less than a segment a host does not send (RFC 9293 §3.8.6.2.1).
+        # A host does not send into less than a segment (RFC 9293 §3.8.6.2.1).
         if start >= end and acked >= end and latest is not None and latest.window << scale >= MSS:
             waited += packet.sent - (latest.delivered or packet.sent)
         end = max(end, start + packet.payload)
@@ -697,7 +699,7 @@ def unasked(packets: list[Packet]) -> float:
 
 
 def main() -> int:
-    """Make the hosts, carry their packets, write what was captured and what is true."""
+    """Make the hosts, carry their packets, write the captures and the truth."""
     cause, seed, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     rng = random.Random(f"{cause} {seed}")
     namespaces.come_first()

@@ -1,5 +1,5 @@
-"""The running kernel's TCP over a path in user space: what ``validation/kernel_repeats.py`` is made of.
+"""The running kernel's TCP over a path in user space: the measurement of ``validation/kernel_repeats.py``.
 
-Needs Linux, root, ``/dev/net/tun``, ``ip`` and a C compiler. Nothing is touched outside of the namespaces that a run
-makes for itself, and those have no name: they are gone with the run's last process.
+Needs Linux, root, ``/dev/net/tun``, ``ip`` and a C compiler. A run changes only the network
+namespaces that it makes. They have no name and end with the run's last process.
 """

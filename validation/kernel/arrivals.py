@@ -1,4 +1,4 @@
-"""Arrivals for queues: shapes of traffic, each the same from a fixed seed.
+"""Arrivals for queues: traffic shapes, each reproducible from a fixed seed.
 
 A packet of 1,500 bytes takes 1 ms on the link of the comparison (12 Mbit/s).
 """
@@ -12,15 +12,15 @@ from typing import NamedTuple
 NOT_ECT, ECT1, ECT0, CE = range(4)
 MS = 1_000_000
 IDLE_NS = 5 * MS
-"""A gap from which on the link is idle, or on the grid."""
+"""After a gap of at least this length the link is idle, or departures are on the grid."""
 SLOW = "slow-"
-"""Shapes with this before them take twice as long."""
+"""Prefix of shapes that are stretched to twice the time."""
 MARGIN_NS = 8_000
-"""The least distance of an arrival from the grid."""
+"""Minimum distance of an arrival from the grid."""
 
 
 class Arrival(NamedTuple):
-    """A packet that arrives.
+    """The arrival of a packet.
 
     Attributes:
         at_ns: Nanoseconds.
@@ -40,7 +40,7 @@ class Arrival(NamedTuple):
 def _train(
     draw: random.Random, span_ms: tuple[float, float], every_us: float, packet: tuple[int, ...]
 ) -> Iterator[Arrival]:
-    """Packets of one flow, ``every_us`` apart on average: each gap is half to one and a half of that."""
+    """Packets of one flow, ``every_us`` apart on average: each gap is 0.5 to 1.5 times that."""
     at, end = int(span_ms[0] * MS), int(span_ms[1] * MS)
     while True:
         at += round(every_us * draw.uniform(500, 1500))
@@ -105,7 +105,7 @@ def _sizes(draw: random.Random) -> Iterator[Arrival]:
 
 
 def _dctcp(draw: random.Random) -> Iterator[Arrival]:
-    """Bursts of two flows, and rests in which the queue empties."""
+    """Bursts of two flows, with pauses in which the queue empties."""
     for start in range(0, 980, 70):
         for flow in range(2):
             yield from _train(draw, (start, start + 30), 1000, (1500, flow, ECT0))
@@ -153,8 +153,9 @@ SHAPES: dict[str, Callable[[random.Random], Iterator[Arrival]]] = {
 def arrivals(shape: str, seed: int = 1) -> list[Arrival]:
     """The packets of a shape, in order of time.
 
-    Sizes are multiples of 100 bytes, so that departures after an idle time fall on a grid of 1/15 ms from its first
-    arrival. No other arrival comes near the grid: a microsecond does not decide whether a queue has room.
+    Sizes are multiples of 100 bytes, so that departures after an idle time are on a grid of 1/15 ms
+    from its first arrival. Other arrivals keep away from the grid, so that a microsecond does not
+    decide whether the queue is full.
     """
     if shape.startswith(SLOW):
         return [packet._replace(at_ns=2 * packet.at_ns) for packet in arrivals(shape.removeprefix(SLOW), seed)]

@@ -1,4 +1,4 @@
-"""The simulator beside Linux kernels in virtual time: ``docs/validation/kernel.md``.
+"""The simulator compared with Linux kernels in virtual time: ``docs/validation/kernel.md``.
 
     python validation/kernel/beside.py            # prints the page's parts
     python validation/kernel/beside.py --write    # brings the page up to date
@@ -34,13 +34,13 @@ PAGE = ROOT / "docs/validation/kernel.md"
 FIGURE = "kernel-validation.svg"
 KERNEL, OLDER = "6.12", "6.1"
 SEEDS = 6
-"""Of each scenario, two runs each, unless told otherwise."""
+"""Default number of seeds of each scenario, with two runs each."""
 ALIKE = 0.01
-"""Kernels differ in a figure where they are further apart than this part of it."""
+"""Relative difference of a figure above which two kernels differ."""
 
 
 def scenarios(seeds: int, keep: Path | None) -> dict[str, str]:
-    """Compare ``scenarios/live``: verdict and rows; the figure is written beside the page."""
+    """Compare ``scenarios/live``: verdict and rows; the figure is written to the page's folder."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         files = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "scenarios/live").glob("*.toml"))
@@ -60,7 +60,7 @@ def scenarios(seeds: int, keep: Path | None) -> dict[str, str]:
 
 
 def part(table: Table) -> tuple[str, str]:
-    """A table as the page has it, and in how many of its rows we are inside."""
+    """A table of the page, and the number of its rows in which ours is inside."""
     most = thread_count(None, 1 << 10)
     releases = [chosen(kernel).release for kernel in (KERNEL, *([OLDER] if table.has_older else []))]
     with ThreadPoolExecutor(1) as pool:

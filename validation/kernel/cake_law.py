@@ -1,10 +1,10 @@
-"""CAKE as its sources describe it: COBALT on every flow, and turns of flows.
+"""CAKE by published descriptions: COBALT on every flow, and turns of flows.
 
-COBALT is described by its author (codel list, 24 May 2016; cake list, 24 October 2018): the schedule of CoDel counts up
-with each signal above the target and down without signals below it, and a queue's last packet is never dropped. The
-rest is measured: a new queue's first schedule begins at once, a later one after an interval over the root of the count;
-nothing is signalled below the time of four packets; target and interval grow at low rates; a mark leaves no signals to
-catch up with.
+COBALT is described by its author (codel list, 24 May 2016; cake list, 24 October 2018): the
+schedule of CoDel counts up with each signal above the target and down without signals below it, and
+a queue's last packet is never dropped. The rest is measured: a new queue's first schedule begins at
+once, a later one after an interval over the root of the count; no signal is sent below the time of
+four packets; target and interval grow at low rates; a mark leaves no signals to catch up with.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXACT_UP_TO = 15
 
 
 def tabled(count: int, last: float) -> float:
-    """The root of Linux: exact while the count is small, then one step of Newton's method."""
+    """Linux's inverse square root: exact for small counts, then one step of Newton's method."""
     return exact(count, last) if count <= _EXACT_UP_TO else last * (3 - count * last * last) / 2
 
 
@@ -42,7 +42,7 @@ class Settings:
 
     @property
     def target(self) -> float:
-        """The delay above which COBALT's schedule runs, without the time of four packets."""
+        """The delay above which COBALT's schedule runs, ignoring the minimum of four packets."""
         return max(self.rtt / 20, 1.5 * MTU * 8 / self.rate)
 
     @property
@@ -57,7 +57,7 @@ class Settings:
 
     @property
     def quantum(self) -> int:
-        """A flow's turn: a 4096th of a second."""
+        """A flow's quantum: the bytes of a 4096th of a second."""
         return min(max(int(self.rate * 1e9 / 8) >> 12, LEAST_QUANTUM), LONGEST_QUANTUM)
 
 
@@ -73,10 +73,10 @@ class Cobalt:
     next: float = 0.0
     last: float = 0.0
     margin: float = math.inf
-    """The least distance in nanoseconds of a time from one that decided."""
+    """The minimum distance in nanoseconds between a time and a threshold that it was compared with."""
 
     def signals(self, now: float, came: float) -> bool:
-        """Whether the packet that came then carries a signal if it leaves now."""
+        """Whether a packet that arrived at ``came`` carries a signal if it leaves now."""
         above = now > came + self.settings.above
         self.margin = min(self.margin, abs(now - came - self.settings.above))
         due = self._is_due(now)
@@ -95,7 +95,7 @@ class Cobalt:
         return False
 
     def marked(self, now: float) -> None:
-        """A mark leaves no signals to catch up with, a drop does (measured)."""
+        """Clear the signals to catch up with: unlike a drop, a mark leaves none (measured)."""
         self.next = max(self.next, now)
 
     def _is_due(self, now: float) -> bool:
@@ -110,7 +110,7 @@ class Cobalt:
 
 
 class Cake:
-    """One tin whose flows have a queue each."""
+    """One tin with a queue for each flow."""
 
     def __init__(self, settings: Settings, arrivals: Sequence[Arrival]) -> None:
         self.marked: set[int] = set()
@@ -121,14 +121,14 @@ class Cake:
 
     @property
     def margin(self) -> float:
-        """How many nanoseconds decide at least."""
+        """The minimum distance in nanoseconds of a decision from its threshold."""
         return min(flow.margin for flow in self._flows.values())
 
     def __len__(self) -> int:
         return sum(len(flow.line) for flow in self._flows.values())
 
     def enqueue(self, number: int) -> None:
-        """A packet arrives."""
+        """Accept an arriving packet."""
         name = self._arrivals[number].flow
         flow = self._flows.setdefault(name, Cobalt(self._settings))
         flow.line.append(number)
@@ -137,7 +137,7 @@ class Cake:
             flow.deficit = self._settings.quantum
 
     def dequeue(self, now: float) -> int | None:
-        """The shaper lets a packet go."""
+        """Release a packet for the shaper."""
         while self._new or self._old:
             chosen = self._new or self._old
             flow = self._flows[chosen[0]]

@@ -1,8 +1,8 @@
 """CoDel and FQ-CoDel by the text of RFC 8289 and RFC 8290, with the arithmetic as a parameter.
 
-If the kernel and the simulator differ, this model with one mechanism exchanged shows which mechanism it is. The
-simulator takes the exact inverse square root. Linux takes one step of Newton's method from the root before it, and
-counts time in units of 1,024 ns (measured).
+If the kernel and the simulator differ, exchanging one mechanism of this model shows the cause. The
+simulator takes the exact inverse square root. Linux takes one step of Newton's method from the
+previous root, and counts time in units of 1,024 ns (measured).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Protocol
 from kernel.arrivals import CE, NOT_ECT, Arrival
 
 Root = Callable[[int, float], float]
-"""The inverse square root of a count, from the root before it."""
+"""The inverse square root of a count, from the previous root."""
 
 DROP_BATCH = 64
-"""RFC 8290 §4.1."""
+"""Packets dropped at once on overload (RFC 8290 §4.1)."""
 
 
 def exact(count: int, _last: float) -> float:
@@ -38,7 +38,7 @@ def newton(count: int, last: float) -> float:
 
 
 def constant(_count: int, _last: float) -> float:
-    """No square root: a signal each interval. A wrong CoDel."""
+    """No square root: a signal each interval. A wrong CoDel for tests."""
     return 1.0
 
 
@@ -47,10 +47,12 @@ class Settings:
     """Parameters, in nanoseconds and bytes.
 
     Attributes:
-        unit: To which whole number of nanoseconds the steps of the control law are cut; 0 for none.
-        overload_counts: Whether packets dropped for want of room raise the count of their queue.
-        whole_backlog: Whether CoDel of one flow compares ``mtu`` with what waits in all flows, not in its own.
-        half_of_bytes: Whether an overload takes half of the bytes of the fattest queue, not half of its packets.
+        unit: Nanoseconds to whose multiples the steps of the control law are truncated; 0 for none.
+        overload_counts: Whether overload drops raise the count of their queue.
+        whole_backlog: Whether each flow's CoDel compares ``mtu`` with the backlog of all flows
+            instead of its own.
+        half_of_bytes: Whether an overload drops half of the bytes of the fattest queue, instead of
+            half of its packets.
     """
 
     interval: int = 100_000_000
@@ -68,7 +70,7 @@ class Settings:
 
 @dataclass
 class Waiting:
-    """One line of packets with its control law, named as in RFC 8289 §5.2."""
+    """One FIFO of packets with its control law, named as in RFC 8289 §5.2."""
 
     settings: Settings
     arrivals: Sequence[Arrival]
@@ -82,17 +84,17 @@ class Waiting:
     dropping: bool = False
     last: float = 1.0
     others: Callable[[], int] = lambda: 0
-    """Bytes that wait in other lines."""
+    """Backlog of the other FIFOs in bytes."""
     margin: float = math.inf
-    """The least distance in nanoseconds of a time from one that decided."""
+    """The minimum distance in nanoseconds between a time and a threshold that it was compared with."""
 
     def push(self, number: int) -> None:
-        """A packet joins."""
+        """Append a packet."""
         self.line.append(number)
         self.bytes += self.arrivals[number].size
 
     def pop(self) -> int:
-        """The first packet leaves."""
+        """Remove the first packet."""
         number = self.line.popleft()
         self.bytes -= self.arrivals[number].size
         return number
@@ -102,7 +104,7 @@ class Waiting:
         return now >= at
 
     def _take(self, now: float) -> tuple[int | None, bool]:
-        """RFC 8289 §5.6."""
+        """The dequeue step of RFC 8289 §5.6."""
         if not self.line:
             self.first_above = math.inf
             return None, False
@@ -130,7 +132,7 @@ class Waiting:
         return True
 
     def dequeue(self, now: float) -> int | None:
-        """RFC 8289 §5.5, and marking above ``ce_threshold`` (RFC 8290 §5.2.7)."""
+        """Dequeue as in RFC 8289 §5.5, and mark above ``ce_threshold`` (RFC 8290 §5.2.7)."""
         number = self._controlled(now)
         if number is not None:
             arrival = self.arrivals[number]
@@ -178,21 +180,21 @@ class Codel:
 
     @property
     def margin(self) -> float:
-        """How many nanoseconds decide at least."""
+        """The minimum distance in nanoseconds of a decision from its threshold."""
         return self._waiting.margin
 
     def enqueue(self, number: int) -> None:
-        """A packet arrives."""
+        """Accept an arriving packet."""
         if len(self) < self._waiting.settings.limit:
             self._waiting.push(number)
 
     def dequeue(self, now: float) -> int | None:
-        """The link is free."""
+        """Dequeue a packet for the link."""
         return self._waiting.dequeue(now)
 
 
 class FqCodel:
-    """A queue for each flow (RFC 8290), none of which share one."""
+    """A queue for each flow (RFC 8290), without hash collisions."""
 
     def __init__(self, settings: Settings, arrivals: Sequence[Arrival], quantum: int = 1500) -> None:
         self.marked: set[int] = set()
@@ -210,11 +212,11 @@ class FqCodel:
 
     @property
     def margin(self) -> float:
-        """How many nanoseconds decide at least."""
+        """The minimum distance in nanoseconds of a decision from its threshold."""
         return min(flow.margin for flow in self._flows.values())
 
     def enqueue(self, number: int) -> None:
-        """RFC 8290 §4.1."""
+        """Accept an arriving packet (RFC 8290 §4.1)."""
         flow = self._arrivals[number].flow
         if flow not in self._flows:
             self._flows[flow] = Waiting(self._settings, self._arrivals, self.marked)
@@ -238,7 +240,7 @@ class FqCodel:
                 fattest.count += dropped
 
     def dequeue(self, now: float) -> int | None:
-        """RFC 8290 §4.2."""
+        """Dequeue a packet for the link (RFC 8290 §4.2)."""
         while self._new or self._old:
             chosen = self._new or self._old
             flow = chosen[0]
@@ -257,31 +259,31 @@ class FqCodel:
 
 
 class Queue(Protocol):
-    """A model of a discipline."""
+    """A model of a queueing discipline."""
 
     marked: set[int]
 
     @property
     def margin(self) -> float:
-        """The least distance in nanoseconds of a time from one that decided."""
+        """The minimum distance in nanoseconds of a decision from its threshold."""
 
     def __len__(self) -> int: ...
 
     def enqueue(self, number: int) -> None:
-        """A packet arrives."""
+        """Accept an arriving packet."""
 
     def dequeue(self, now: float) -> int | None:
-        """The link is free."""
+        """Dequeue a packet for the link."""
 
 
 def run(queue: Queue, arrivals: Sequence[Arrival], bits_per_ns: float, *, in_vain: bool) -> dict[int, float]:
-    """When each packet leaves that leaves: the start of its transmission in nanoseconds.
+    """Departure of each forwarded packet: the start of its transmission in nanoseconds.
 
     Args:
         queue: The model.
         arrivals: The packets.
         bits_per_ns: The rate of the link.
-        in_vain: Whether the link asks an empty queue for a packet. HTB and CAKE's shaper do not.
+        in_vain: Whether the link dequeues from an empty queue. HTB and CAKE's shaper do not.
     """
     left: dict[int, float] = {}
     free, is_busy = 0.0, False

@@ -1,4 +1,4 @@
-"""Lines of ``tc`` with netem, converted to a scenario and run in the simulator over given arrivals."""
+"""``tc`` lines with netem, converted to a scenario and run in the simulator over given arrivals."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Simulated:
     """Outcomes of a run.
 
     Attributes:
-        arrived: Nanoseconds at which each packet reached the far end; ``None`` if it did not.
-        notes: What the conversion left out.
+        arrived: Nanoseconds at which each packet reached the far end; ``None`` if it was lost.
+        notes: Settings that the conversion left out.
     """
 
     arrived: list[int | None]

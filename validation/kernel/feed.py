@@ -1,13 +1,13 @@
-"""In the guest: packets enter a device with a queueing discipline at given times, and leave it.
+"""In the guest: packets enter and leave a device with a queueing discipline at given times.
 
     python feed.py FOLDER
 
-The folder has ``cases.json``: for each case the ``tc`` lines and the arrivals. ``outcomes.json`` is written into it.
-The program needs nothing but the standard library.
+The folder has ``cases.json``: for each case the ``tc`` lines and the arrivals. The program writes
+``outcomes.json`` into it. It needs only the standard library.
 
-The device is a TUN: it has no link header, so that a packet's length is that of its IP packet. A packet socket puts
-packets into the discipline. Another one gets each packet that the discipline hands to the device, with the kernel's
-time.
+The device is a TUN. It has no link header, so that a packet's length is that of its IP packet. One
+packet socket puts packets into the discipline. Another one receives each packet that the discipline
+hands to the device, with the kernel's timestamp.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PR_SET_TIMERSLACK = 29
 _HEADERS = 28
 _BUFFER = 1 << 29
 BEGIN_S = 2
-"""Seconds to time 0 of the arrivals, up to one less. PIE first updates half a second after it is made."""
+"""Seconds until time 0 of the arrivals, at most one less. PIE first updates half a second after its creation."""
 
 
 def packet(number: int, arrival: list[int], hosts: list[int]) -> bytes:
@@ -68,7 +68,7 @@ def device() -> int:
 
 
 def tap() -> socket.socket:
-    """A socket that gets what leaves the discipline."""
+    """A socket that receives the discipline's departures."""
     made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
     made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
     made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -92,7 +92,7 @@ def feed(case: dict[str, Any], progress: Path) -> dict[str, Any]:
             return {"error": f"tc {line}: {done.stderr.strip()}"}
     taken = tap()
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    # What waits in the discipline counts: a sender that has to wait would be late.
+    # The send buffer must hold the discipline's backlog; a blocked sender would be late.
     sender.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _BUFFER)
     to = (DEVICE, _ETH_P_IP)
     arrivals = case["arrivals"]

@@ -2,8 +2,9 @@
 
     python validation/kernel/first_difference.py SCENARIO [--kernel RELEASE] [--stack NAME] [--flow NAME] [--within S]
 
-Both runs count time from the first data, with the send buffer that live applications have, so that what differs first
-is a mechanism of TCP. Prints the packets around it, the kernel's beside the simulator's.
+Both runs count time from the first data and have the send buffer of live applications, so that a
+mechanism of TCP causes the first difference. Prints the packets around it, the kernel's beside the
+simulator's.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ BEFORE, AFTER = 4, 10
 
 
 def packets(result: RunResult, flow: str) -> list[dict[str, Any]]:
-    """Packets of a flow in order of sending, their times since the first data."""
+    """Packets of a flow in order of sending, with times since the first data."""
     rows = [row for row in result.table("packets").to_dicts() if row["flow"] == flow]
     start = next(row["sent_s"] for row in rows if row["payload_bytes"] > 0)
     return [{**row, "sent_s": row["sent_s"] - start} for row in rows]
 
 
 def first_difference(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], within_s: float) -> int | None:
-    """Index of the first packet that is another one, or sent at another time."""
+    """Index of the first packet that differs in content or in time."""
     keys = ("direction", "sequence_bytes", "payload_bytes", "fate")
     for index, (one, other) in enumerate(zip(ours, theirs, strict=False)):
         if any(one[key] != other[key] for key in keys) or abs(one["sent_s"] - other["sent_s"]) > within_s:

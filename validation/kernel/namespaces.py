@@ -24,7 +24,7 @@ SETTINGS = {
     "ipv4/tcp_ecn": "2",
     "ipv6/conf/all/disable_ipv6": "1",
 }
-"""Set below ``/proc/sys/net``: the kernel's defaults, whatever the machine has, and no traffic besides the flow."""
+"""Values below ``/proc/sys/net``: the kernel's defaults on any machine, and no traffic apart from the flow."""
 
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA
@@ -39,10 +39,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter_new() -> None:
-    """Move the calling process into a network namespace of its own.
+    """Move the calling process into a new network namespace.
 
     Raises:
-        OSError: Where that is not allowed.
+        OSError: The process lacks the privilege.
     """
     if _libc.unshare(_CLONE_NEWNET) != 0:
         number = ctypes.get_errno()
@@ -54,7 +54,7 @@ def enter_new() -> None:
 
 
 def open_device(own: str, peer: str) -> int:
-    """Make the namespace's device, with its own address and the other host's; the descriptor of its other end."""
+    """Make the namespace's device, with addresses of both hosts; return the descriptor of its other end."""
     end = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(end, _TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), _IFF_TUN_NO_PI))
     for command in (
@@ -66,17 +66,17 @@ def open_device(own: str, peer: str) -> int:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel end this process when its parent ends, however that happens."""
+    """Have the kernel end this process when its parent ends for any reason."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def come_first() -> None:
-    """Ask for the processor before anybody else, and for short slices of it, as far as this process may.
+    """Request the highest scheduling priority and short slices, as far as this process may.
 
-    A short slice makes the scheduler hand the processor over at once when a packet wakes the process. Where any of this
-    is refused, lateness says what came of it.
+    With a short slice the scheduler switches at once when a packet wakes the process. If a request
+    is refused, the measured lateness shows the effect.
     """
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -20)

@@ -1,4 +1,4 @@
-"""Rows of the comparison of netem: lines of ``tc`` in the guest, and the scenario that they are converted to."""
+"""Rows of the comparison of netem: ``tc`` lines in the guest, and the scenario to which they are converted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Line:
         words: The discipline.
         shape: The arrivals.
         above: Commands of the disciplines above it.
-        draws: Whether chance decides.
+        draws: Whether its outcomes are random.
     """
 
     words: str
@@ -34,7 +34,7 @@ class Line:
 
     @property
     def tc(self) -> list[str]:
-        """Commands that set it up."""
+        """Commands that configure it."""
         return [*self.above, f"{BELOW}{self.words}" if self.above else f"qdisc add dev {DEVICE} root {self.words}"]
 
 
@@ -88,7 +88,7 @@ HEAD = (
 
 
 def ours(line: Line) -> Simulated:
-    """The simulator's answer."""
+    """The simulator's outcome."""
     return simulate(line.tc, arrivals(line.shape))
 
 
@@ -122,7 +122,7 @@ def cells(line: Line, outcome: Mapping[str, Any], simulated: Simulated) -> list[
 
 
 def _shown(notes: Sequence[str]) -> list[str]:
-    """Notes without the buckets of HTB, which the comparison needs and no path has."""
+    """Notes without those on the buckets of HTB, which only the comparison needs."""
     return [note for note in notes if "burst of htb" not in note]
 
 

@@ -1,7 +1,8 @@
-"""Rows of the comparison of queues: a discipline of Linux, the queue of ours, and the arrivals.
+"""Rows of the comparison of queues: a discipline of Linux, our queue, and the arrivals.
 
-Targets and intervals are such that no decision of the model is within 3 µs of another one: on the grid of departures a
-microsecond would decide, and departures in the guest are up to 1.5 µs off.
+Targets and intervals are chosen so that every decision of the model is more than 3 µs from its
+threshold: on the grid of departures a microsecond would decide, and departures in the guest are up
+to 1.5 µs off.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ LINK = (
     f"qdisc add dev {DEVICE} root handle 1: htb default 1",
     f"class add dev {DEVICE} parent 1: classid 1:1 htb rate 12mbit ceil 12mbit burst 2b cburst 2b quantum 1500",
 )
-"""A link of 12 Mbit/s: HTB with a bucket of two bytes, which make up for late timers."""
+"""A link of 12 Mbit/s: HTB with a bucket of two bytes, which compensate late timers."""
 BELOW = f"qdisc add dev {DEVICE} parent 1:1 handle 2: "
 
 Outcome = tuple[dict[int, float], set[int]]
-"""When each packet leaves that leaves, and which are marked."""
+"""Departure of each forwarded packet, and the marked packets."""
 
 
 Law = Settings | Red | cake_law.Settings
@@ -38,12 +39,12 @@ class Row:
     """One comparison.
 
     Attributes:
-        qdisc: The discipline, as ``tc`` reads it.
-        queue: Ours, as a scenario has it.
+        qdisc: The discipline, in the syntax of ``tc``.
+        queue: Our queue, as in a scenario.
         shape: The arrivals.
         law: Parameters of the model of the discipline, if there is one.
-        shapes: Whether the discipline is its own shaper, without a link below.
-        hosts: Source and destination of each flow; its own ones if empty.
+        shapes: Whether the discipline is a shaper itself, without a link below.
+        hosts: Source and destination of each flow; if empty, each flow has separate hosts.
         beside: The kind of our queue, if it is not that of the discipline.
     """
 
@@ -135,7 +136,7 @@ def _fq_codel() -> list[Row]:
 
 
 def _red() -> list[Row]:
-    """RED whose line between the thresholds is so flat that chance decides nothing."""
+    """RED with a nearly flat line between the thresholds, so that random drops do not occur."""
     words = "red limit 400000 min 15000 max 45000 avpkt 1500 burst 20 bandwidth 12mbit probability 0.0001"
     queue: dict[str, Any] = {
         "kind": "red", "limit": "400000 bytes", "min_threshold": "15000 bytes", "max_threshold": "45000 bytes",
@@ -151,7 +152,7 @@ def _red() -> list[Row]:
 
 
 def _cake() -> list[Row]:
-    """CAKE, which shapes by itself. Several flows at 6 Mbit/s: chance, by which Linux rounds turns, decides nothing."""
+    """CAKE with its own shaper. Several flows run at 6 Mbit/s, so that Linux's random rounding has no effect."""
 
     def rows(words: str, queue: Mapping[str, Any], shapes: str, law: cake_law.Settings | None) -> list[Row]:
         tin = {"kind": "cake", "diffserv": "besteffort", "isolation": "flows"}
@@ -183,7 +184,7 @@ def _cake() -> list[Row]:
 
 
 def _threshold() -> list[Row]:
-    """Marking above a threshold, as DCTCP wants it: RED with both thresholds in one place, and by the delay."""
+    """Marking above a threshold, as for DCTCP: RED with equal thresholds, and marking by delay."""
     words = "red limit 400000 min 30000 max 30000 avpkt 1500 burst 20 bandwidth 12mbit probability 1 ecn"
     red: dict[str, Any] = {
         "kind": "red", "limit": "400000 bytes", "min_threshold": "30000 bytes", "max_threshold": "30001 bytes",
@@ -204,7 +205,7 @@ def _threshold() -> list[Row]:
 ROWS = (*_fifo(), *_codel(), *_fq_codel(), *_red(), *_threshold(), *_cake())
 
 PIE: dict[str, Any] = {"kind": "pie", "derandomize": True, "update_interval": "20 ms"}
-"""With Linux's spacing of drops, and the interval of updates that it has at 250 Hz."""
+"""With Linux's spacing of drops, and its update interval at 250 Hz."""
 
 CHANCE = (
     Row(
@@ -222,4 +223,4 @@ CHANCE = (
         shapes=True,
     ),
 )  # fmt: skip
-"""Disciplines that draw. A packet of 1,500 bytes counts as 2,304 bytes of memory in CAKE."""
+"""Disciplines with random decisions. A packet of 1,500 bytes counts as 2,304 bytes of memory in CAKE."""

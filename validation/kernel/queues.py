@@ -1,4 +1,4 @@
-"""Queues of a Linux kernel in virtual time beside ours, packet by packet, over the same arrivals.
+"""Queues of a Linux kernel in virtual time compared with ours, packet by packet, over the same arrivals.
 
     python validation/kernel/queues.py            # prints the tables of docs/validation/kernel-queues.md
     python validation/kernel/queues.py --write    # brings the page and validation/data/kernel-queues.json up to date
@@ -39,20 +39,20 @@ DATA = ROOT / "validation/data/kernel-queues.json"
 FEED = Path(__file__).with_name("feed.py")
 BUILD = ("cargo", "build", "--quiet", "--locked", "-p", "anabranch-path", "--example", "decisions")
 KERNEL = "6.12"
-"""The release that the page is about, unless ``ANABRANCH_KERNEL`` names another one."""
+"""The page's release, unless ``ANABRANCH_KERNEL`` names another one."""
 DRAIN_NS = 3 * 10**9
 NEAR_NS = 2_000
-"""Times that are this near are equal: an arrival in the guest is late by about 1.3 µs."""
+"""Times that differ by less are equal: an arrival in the guest is late by about 1.3 µs."""
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """What became of packets.
+    """Outcomes of packets.
 
     Attributes:
-        left: The nanosecond at which each packet left that left, in order of leaving.
+        left: The nanosecond of each departure, in order.
         marked: Packets that were marked.
-        refused: Packets that were dropped as they arrived, as far as it is known.
+        refused: Packets that were dropped on arrival, if known.
     """
 
     left: Mapping[int, float]
@@ -65,7 +65,7 @@ class Decisions:
 
 
 def there(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Feed disciplines of a kernel in virtual time, as ``feed.py`` does.
+    """Run disciplines in a kernel in virtual time with ``feed.py``.
 
     Raises:
         UserError: There is no kernel.
@@ -85,7 +85,7 @@ def there(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def case(tc: Sequence[str], packets: Sequence[Arrival], hosts: Sequence[tuple[int, int]] = ()) -> dict[str, Any]:
-    """A case of the feeder; ``hosts`` are the source and the destination of each flow, its own ones if left out."""
+    """A case of the feeder; ``hosts`` are source and destination of each flow, separate for each flow by default."""
     return {"tc": list(tc), "arrivals": packets, "drain_ns": DRAIN_NS, "hosts": hosts}
 
 
@@ -125,7 +125,7 @@ def of_ours(rows: Sequence[Row], seeds: Iterable[int] = repeat(1)) -> list[Decis
 
 @cache
 def _program() -> str:
-    """The program that runs our queues, built."""
+    """The compiled program that runs our queues."""
     target = json.loads(_output(["cargo", "metadata", "--no-deps", "--format-version", "1"]))["target_directory"]
     _output(BUILD)
     return f"{target}/debug/examples/decisions"
@@ -148,7 +148,7 @@ def _output(command: Sequence[str], text: str | None = None) -> str:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in few characters: ``3-5 9``."""
+    """Numbers in compact form: ``3-5 9``."""
     found: list[list[int]] = []
     for number in sorted(numbers):
         if found and found[-1][1] == number - 1:
@@ -159,7 +159,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def record(row: Row, decisions: Decisions) -> dict[str, str]:
-    """Decisions as they are kept: dropped and marked packets, and a hash of the order in which the others left."""
+    """Decisions in recorded form: dropped and marked packets, and a hash of the order of the departures."""
     order = ",".join(map(str, decisions.left))
     return {
         "dropped": ranges(decisions.dropped(len(arrivals(row.shape)))),
@@ -176,7 +176,7 @@ def records(
     shared: Sequence[Decisions],
     drawn: Sequence[Decisions],
 ) -> str:
-    """The file of recorded decisions: a line for each row and side, and for each line of netem without draws."""
+    """The file of recorded decisions: a line for each row and side, and for each line of netem without randomness."""
     lines = []
     for row, of_kernel, of_us in zip(rows, linux, ours, strict=True):
         for side, decisions in (("linux", of_kernel), ("anabranch", of_us)):
@@ -201,12 +201,12 @@ def recorded() -> dict[tuple[str, str], dict[str, str]]:
 
 
 def differing(one: Decisions, other: Decisions) -> int:
-    """Packets that one side drops and the other does not, or that one side marks and the other does not."""
+    """Number of packets that only one side drops or only one side marks."""
     return len((one.left.keys() ^ other.left.keys()) | (one.marked ^ other.marked))
 
 
 def early_late(linux: Decisions, ours: Decisions) -> tuple[float, float]:
-    """By how many microseconds packets that left on both sides left later there, from the least to the most."""
+    """Minimum and maximum delay of the kernel's departures after ours, in microseconds."""
     times = [linux.left[number] - ours.left[number] for number in linux.left.keys() & ours.left.keys()]
     return min(times) / 1000, max(times) / 1000
 
@@ -239,7 +239,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 SEEDS = 20
-"""Runs of ours beside one of Linux where a discipline draws."""
+"""Our runs for each run of Linux with a random discipline."""
 
 
 Window = tuple[float, float]
@@ -260,7 +260,7 @@ def windows(row: Row, decisions: Decisions) -> list[Window]:
 
 
 def chance(row: Row, linux: Sequence[Window], ours: Sequence[Decisions]) -> Iterable[list[str]]:
-    """The cells of a discipline that draws, a row for each second."""
+    """The cells of a random discipline, a row for each second."""
     mine = [windows(row, decisions) for decisions in ours]
     for second, window in enumerate(linux):
         cells = [f"`{row.qdisc}`", f"{second} to {second + 1} s"]

@@ -1,8 +1,8 @@
-"""RED between "nothing" and "every packet": decisions that follow from the average alone, as Linux keeps it (measured).
+"""RED without random decisions: the average alone decides, in Linux's arithmetic (measured).
 
-The average is a whole number of bytes with a fraction of ``power`` bits; the step towards the queue is cut to that. It
-does not fall while the queue is empty: HTB does not ask an empty queue for a packet, so that RED does not notice that
-it is idle.
+The average is a whole number of bytes with a fraction of ``power`` bits; the step towards the queue
+is truncated to that. It does not fall while the queue is empty: HTB does not dequeue from an empty
+queue, so that RED does not notice its idle time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Red:
     """Parameters, in bytes.
 
     Attributes:
-        power: The weight is 2 to the minus this.
+        power: The weight is 2 to the power of minus this.
         ecn: Whether packets are marked.
-        hard_drop: Whether every packet above the maximum is dropped all the same.
+        hard_drop: Whether every packet above the maximum is dropped even with ECN.
     """
 
     maximum: int
@@ -31,7 +31,7 @@ class Red:
     hard_drop: bool = False
 
     def run(self, arrivals: Sequence[Arrival], bits_per_ns: float) -> tuple[dict[int, float], set[int]]:
-        """When each packet leaves that leaves, and which are marked."""
+        """Departure of each forwarded packet, and the marked packets."""
         left: dict[int, float] = {}
         marked: set[int] = set()
         waiting: deque[int] = deque()

@@ -4,10 +4,10 @@
     python validation/kernel/rows.py linux-controls --kernel 6.1    writes validation/data/linux-controls-6.1.csv
     python validation/kernel/rows.py linux-controls --only htcp     only the rows of a control; the others stay
 
-``[kernel]`` of ``validation/comparisons/NAME.toml`` names the release of the comparison's own file, the rows and the
-figures; ``[versions]`` names the rows that other releases run. The scenario file and ``[set]`` are those of the
-simulator's side. A row is one run, or ``seeds`` runs; the file has the mean of each figure, and of the judged one the
-least and the largest as well.
+``[kernel]`` of ``validation/comparisons/NAME.toml`` names the release of the comparison's file, the
+rows and the figures; ``[versions]`` names the rows that other releases run. The scenario file and
+``[set]`` are those of the simulator's side. A row is one run, or ``seeds`` runs. The file has the
+mean of each figure, and also the minimum and maximum of the judged one.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from comparison import oracle
 from comparison.rows import Rows, figures_of, value
 
 BUFFER = "send_buffer_start_bytes"
-"""Column: the send buffer that an application of the live engine begins with."""
+"""Column: the initial send buffer of a live application."""
 
 
 def inputs(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Expand ``[[kernel.rows]]``: the product of what is a list; a table in it has several columns."""
+    """Expand ``[[kernel.rows]]``: the product of its lists; a table in a list has several columns."""
     for block in spec["rows"]:
         lists = {key: some if isinstance(some, list) else [some] for key, some in block.items()}
         for values in itertools.product(*lists.values()):
@@ -49,13 +49,13 @@ def inputs(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def scenario(comparison: Rows, row: Mapping[str, Any]) -> Scenario:
-    """The scenario of a row, as a kernel runs it."""
+    """The kernel's scenario of a row."""
     path = oracle.DATA / f"{comparison.name}.toml"
     return Scenario.from_file(path).with_sets(*comparison.sets(comparison.worded(row)))
 
 
 def file_of(name: str, release: str, kernel: str) -> Path:
-    """Where the figures of a kernel are."""
+    """The file with the figures of a kernel."""
     return oracle.DATA / (f"{name}.csv" if kernel == release else f"{name}-{kernel}.csv")
 
 
@@ -67,7 +67,7 @@ def measured(comparison: Rows, rows: Sequence[Mapping[str, Any]], kernel: str, j
         for index, (row, one) in enumerate(zip(rows, scenarios, strict=True))
         for seed in range(1, int(row["seeds"]) + 1)
     ]
-    # The longest first, so that no guest is left to run alone.
+    # Longest first, so that no guest runs alone at the end.
     work.sort(key=lambda item: -rows[item[0]]["rate_mbit_s"] * rows[item[0]]["duration_s"])
     names = comparison.spec["kernel"]["figures"]
     found: list[list[dict[str, float]]] = [[] for _ in rows]
@@ -93,7 +93,7 @@ def written(cell: Any) -> str:
 
 
 def write(path: Path, table: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, str]], only: str | None) -> None:
-    """Write the file; with ``only`` the rows of other controls stay as they are, in their places."""
+    """Write the file; with ``only`` the rows of other controls keep their content and position."""
     fresh = iter([{key: written(cell) for key, cell in row.items()} for row in table])
     rows = list(fresh) if only is None else [next(fresh) if row["cc"] == only else row for row in kept]
     aside = path.with_name(path.name + ".new")

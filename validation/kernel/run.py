@@ -2,8 +2,8 @@
 
     python validation/kernel/run.py PATH_PROGRAM CONTROL INTERVAL
 
-Two namespaces: the receiver's, where a child reads, and the sender's. The path's program holds the other ends of their
-devices.
+There are two namespaces: the receiver's, where a child reads, and the sender's. The path's program
+holds the other ends of their devices.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ DURATION = 10.0
 SAMPLES = 0.01
 """Seconds between two readings."""
 WRITE = 128 * 1024
-"""Bytes that the sending application writes at once, and that the receiving one reads at most."""
+"""Bytes of one write of the sending application, and maximum of one read of the receiving one."""
 PATH = ("100e6", "15000", "10e6", "5000", "100")
-"""Access (bit/s, µs), bottleneck (bit/s, µs), packets that its queue holds with the one in transmission."""
+"""Access (bit/s, µs), bottleneck (bit/s, µs), packets of the bottleneck's queue with the one in transmission."""
 
 
 def _receive(ready: Connection, parent: int) -> None:
-    """Take one connection; report when how much had come, and what was counted."""
+    """Accept one connection; report the bytes received over time, and the counters."""
     namespaces.end_with_parent(parent)
     listening = socket.create_server((RECEIVER, PORT))
     ready.send(None)
@@ -60,10 +60,10 @@ def _write(connection: socket.socket) -> None:
 
 
 def _send(control: str) -> tuple[float, list[Sample]]:
-    """Send for the whole duration; when it started, and what was read meanwhile."""
+    """Send for the whole duration; return the start time and the samples."""
     connection = socket.socket()
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
-    # Closing resets: the run is over.
+    # Closing sends a RST: the run is over.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     start = time.monotonic()
     connection.connect((RECEIVER, PORT))
@@ -80,14 +80,14 @@ def _send(control: str) -> tuple[float, list[Sample]]:
 
 
 def _counters() -> dict[str, int]:
-    """What the namespace's TCP counted (``/proc/net/netstat``), where it is not zero."""
+    """The non-zero counters of the namespace's TCP (``/proc/net/netstat``)."""
     lines = [line.split() for line in Path("/proc/self/net/netstat").read_text().splitlines()]
     names, values = next((a, b) for a, b in zip(lines[::2], lines[1::2], strict=True) if a[0] == "TcpExt:")
     return {name: int(value) for name, value in zip(names[1:], values[1:], strict=True) if value != "0"}
 
 
 def run(program: str, control: str, interval: int) -> dict[str, object]:
-    """Make the hosts, run the flow, and say what came of it."""
+    """Make the hosts, run the flow, and return its figures."""
     namespaces.come_first()
     ours, theirs = multiprocessing.Pipe()
     namespaces.enter_new()

@@ -1,6 +1,6 @@
 """Rows that compare the shares of flows: CAKE's isolation of flows and hosts, and its tins.
 
-Every flow is ECN-capable and sends more than its share, so that turns alone decide.
+Every flow is ECN-capable and sends more than its share, so that the turns alone decide.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from kernel.arrivals import MS, arrivals
 from kernel.queue_rows import RATE, Row
 
 HOSTS = ((0, 0), (0, 1), (0, 2), (1, 0), (1, 3), (2, 4))
-"""Source and destination of six flows: one source has three of them, and one destination two."""
+"""Source and destination of six flows: one source has three of the flows, and one destination two."""
 ISOLATION = (
     "flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate",
 )  # fmt: skip
 WARM_NS = 300 * MS
 WITHIN = 0.005
-"""Shares that differ by less agree: a packet of Linux's draws is more."""
+"""Shares that differ by less agree: a packet of Linux's random rounding is more."""
 
 
 class Left(Protocol):
@@ -26,7 +26,7 @@ class Left(Protocol):
 
     @property
     def left(self) -> Mapping[int, float]:
-        """When each packet left."""
+        """Departure of each packet."""
 
 
 def _isolation(mode: str) -> Row:

@@ -1,6 +1,7 @@
-"""Tables of the page of a kernel in virtual time beside the simulator: the same scenarios in both.
+"""Tables of the page that compares a kernel in virtual time with the simulator: the same scenarios in both.
 
-A row is a scenario file with values set. Both engines run it with the same seeds; figures are means over them.
+A row is a scenario file with settings. Both engines run it with the same seeds; figures are means
+over them.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from anabranch.validate import as_in_guest
 
 DATA = Path(__file__).parents[1] / "data"
 SHARE = 0.15
-"""How far a share may be from the kernel's: as on the pages of two flows and of mixes, which had it before this one."""
+"""Tolerance of a share against the kernel's: the same as on the pages of two flows and of mixes, which had it first."""
 GOODPUT = 0.04
-"""How far goodput may be from the kernel's, as a part of it: as on the page of reordering."""
+"""Relative tolerance of goodput against the kernel's, as on the page of reordering."""
 
 Figures = Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Row:
-    """What is run: cells that name it, a scenario of ``validation/data``, and what is set."""
+    """A run: cells that name it, a scenario of ``validation/data``, and its settings."""
 
     cells: tuple[str, ...]
     file: str
@@ -42,17 +43,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, what is told of each, and the figure that is judged.
+    """Rows, their reported figures, and the judged figure.
 
     Attributes:
         name: The part of the page.
         head: Names of the cells.
-        rows: What is run.
-        columns: Figures by the name that the page has for them, with their format.
+        rows: The runs.
+        columns: Figures by the name on the page, with their format.
         judged: The figure that has a bound.
-        bound: How far it may be from the kernel's.
-        is_relative: Whether the bound is a part of the kernel's figure.
-        has_older: Whether an older kernel runs it as well.
+        bound: Its maximum distance from the kernel's.
+        is_relative: Whether the bound is relative to the kernel's figure.
+        has_older: Whether an older kernel also runs it.
     """
 
     name: str
@@ -131,7 +132,7 @@ TABLES = (_two_flows(), _reordering(), _mixes())
 
 
 def figures(summary: Mapping[str, Any]) -> dict[str, float]:
-    """What the tables tell of a run: sums and means over its flows, and the first flow's share."""
+    """The tables' figures of a run: sums and means over its flows, and the first flow's share."""
     flows = list(summary["flows"].values())
     goodputs = [flow["goodput_mbit_s"] or 0.0 for flow in flows]
     total = math.fsum(goodputs)
@@ -151,7 +152,7 @@ def _means(of_seeds: Sequence[Figures]) -> dict[str, float]:
 
 
 def kernels(table: Table, kernel: str, most: int, told: Callable[[int], None]) -> list[dict[str, float]]:
-    """The kernel's figures of each row; ``told`` is called with the runs that are made."""
+    """The kernel's figures of each row; ``told`` is called with the number of finished runs."""
     where = [(row, seed) for row in range(len(table.rows)) for seed in range(1, table.rows[row].seeds + 1)]
     found: dict[tuple[int, int], Figures] = {}
     scenarios = [row.scenario() for row in table.rows]

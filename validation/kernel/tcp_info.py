@@ -1,4 +1,4 @@
-"""What the kernel says about a TCP socket: ``TCP_INFO`` of tcp(7), the part that is used here."""
+"""``TCP_INFO`` of a socket (tcp(7)), with the fields used here."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Sample:
     at: float
     """Seconds since the flow started."""
     state: int
-    """Of congestion avoidance: open 0, disorder 1, CWR 2, recovery 3, loss 4."""
+    """State of congestion control: open 0, disorder 1, CWR 2, recovery 3, loss 4."""
     cwnd: int
     ssthresh: int
-    """-1: not set yet."""
+    """-1 until it is set."""
     reordering: int
     srtt_ms: float
     min_rtt_ms: float
@@ -28,7 +28,7 @@ class Sample:
     sacked: int
     lost: int
     retransmitted: int
-    """Packets retransmitted so far."""
+    """Total packets retransmitted."""
 
 
 def read(connection: socket.socket, at: float) -> Sample:

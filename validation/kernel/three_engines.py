@@ -2,8 +2,9 @@
 
     python validation/kernel/three_engines.py [--kernel RELEASE]
 
-Upper part: the congestion window. Lower part: how far apart in time the same packet leaves in the simulator and in
-each of the others, until the first packet that differs. The live engine needs its privileges (docs/concepts/live.md).
+Upper part: the congestion window. Lower part: the time difference of each packet between the
+simulator and each of the others, until the first packet that differs. The live engine needs its
+privileges (docs/concepts/live.md).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SCENARIO = ROOT / "scenarios/live/thin.toml"
 FIGURE = ROOT / "docs/guides/kernel-engines.svg"
 FLOW = "main"
 EVERYTHING = 1e9
-"""Seconds: times do not make packets differ."""
+"""Tolerance in seconds that ignores differences in time."""
 
 
 def windows(result: RunResult) -> tuple[list[float], list[float]]:
@@ -41,7 +42,7 @@ def windows(result: RunResult) -> tuple[list[float], list[float]]:
 
 
 def apart(ours: RunResult, theirs: RunResult) -> tuple[list[float], list[float]]:
-    """When the packets leave that both send, and how many microseconds apart."""
+    """Times of the packets that both send, and their differences in microseconds."""
     one, other = packets(ours, FLOW), packets(theirs, FLOW)
     alike = first_difference(one, other, EVERYTHING)
     pairs = list(zip(one, other, strict=False))[:alike]
@@ -49,7 +50,7 @@ def apart(ours: RunResult, theirs: RunResult) -> tuple[list[float], list[float]]
 
 
 def draw(simulated: Scenario, beside: Mapping[str, tuple[RunResult, str]]) -> None:
-    """Draw both parts; beside the runs stand the simulator's profiles."""
+    """Draw both parts; each run is drawn with the matching profile of the simulator."""
     figure = Figure(figsize=(6.6, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     upper, lower = figure.subplots(2, 1, sharex=True)

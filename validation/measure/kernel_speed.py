@@ -1,10 +1,11 @@
-"""Measure how fast runs in a kernel in virtual time are.
+"""Measure the speed of runs in a kernel in virtual time.
 
     python validation/measure/kernel_speed.py [--kernel RELEASE] [--repeats 5]
 
-Packets a second are those that the engine moved (data and acknowledgments), over the processor time of the guest less
-that of a run of 1 ms. The start is a table of guests that do ever more, because a guest's own clock stands still while
-it starts; each row has the wall time and the processor time. The least of the repeats counts: others only add to it.
+Packets per second are the engine's packets (data and acknowledgments) over the processor time of
+the guest minus that of a run of 1 ms. The start is measured by a table of guests with increasing
+work, because a guest's clock does not advance while it starts; each row has the wall time and the
+processor time. The minimum of the repeats is reported, because disturbances only add time.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ BRIEF = "1 ms"
 
 
 def cost(call: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of processors and of the wall that a call's processes take."""
+    """Processor and wall seconds of a call's processes."""
     before, began = _used_s(), time.monotonic()
     call()
     return _used_s() - before, time.monotonic() - began
@@ -42,7 +43,7 @@ def _used_s() -> float:
 
 
 def least(repeats: int, call: Callable[[], object]) -> tuple[float, float]:
-    """The least of both over the repeats."""
+    """The minimum of both over the repeats."""
     costs = [cost(call) for _ in range(repeats)]
     return min(one[0] for one in costs), min(one[1] for one in costs)
 
@@ -54,12 +55,12 @@ def guest(image: Image, command: list[str]) -> None:
 
 
 def interpreter(code: str) -> list[str]:
-    """A command of Python, as the guest's program is started."""
+    """A Python command, as in the guest's program."""
     return [sys.executable, "-I", "-S", "-c", code]
 
 
 def command(*words: str) -> None:
-    """Run a command of ours that prints nothing here."""
+    """Run an ``anabranch`` command and discard its output."""
     brief = ["run", str(FILE), "--set", f"duration={BRIEF}", "--json", *words]
     subprocess.run([sys.executable, "-m", "anabranch", *brief], stdout=subprocess.DEVNULL, check=True)
 

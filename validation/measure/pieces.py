@@ -1,9 +1,10 @@
-"""How trains end where pieces of what was written may end: every so many segments from one of them on.
+"""Ends of packet trains at the boundaries of writes, which are ``size`` segments apart.
 
     anabranch run scenarios/live/reverse-load.toml --engine live --seed 4 --pcap bottleneck.reverse=back.pcapng
     tools/env python validation/measure/pieces.py back.pcapng 633 45
 
-Segments are counted from 1, those retransmitted left out. One within 30 us of the one before is of its burst.
+Segments are counted from 1, without retransmissions. A segment within 30 us of the previous one
+belongs to its burst.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ TOGETHER_S = 30e-6
 
 
 def main() -> int:
-    """Print how many there are of each kind."""
+    """Print the number of boundaries of each kind."""
     parser = argparse.ArgumentParser(description="How trains end where pieces may.")
     parser.add_argument("capture", type=Path, help="a capture of a live run (pcapng)")
     parser.add_argument("first", type=int, help="the last segment of a piece")

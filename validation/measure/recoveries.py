@@ -1,11 +1,11 @@
-"""What is under way where the kernel's recoveries end, and whether another one begins there.
+"""Data in flight at the end of the kernel's recoveries, and whether another recovery begins there.
 
     tools/env python validation/measure/recoveries.py [RUNS]
 
-The profile has it (``window_rules``) that a recovery which ends while something that was retransmitted has yet to come
-is followed by another one at once. Here the kernel's window events stand beside captures of
-``scenarios/live/two-routes.toml``, where recoveries end both ways. Acknowledgments reach the sender a known delay after
-they enter their route.
+According to the profile (``window_rules``), a recovery that ends before a retransmission is
+acknowledged is followed by another one at once. The script compares the kernel's window events with
+captures of ``scenarios/live/two-routes.toml``, in which recoveries end both ways. Acknowledgments
+reach the sender a known delay after they enter their route.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAME_S = 0.0005
 """Events this close belong to one acknowledgment."""
 
 SLACK_S = 0.0003
-"""From an acknowledgment's arrival until its event is written."""
+"""Maximum time from an acknowledgment's arrival to its event."""
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
         undone = [event["time_s"] for event in events if event["event"] == "undo"]
         for event in events:
             at = event["time_s"]
-            # A recovery that is taken back was none.
+            # An undone recovery does not count.
             if event["event"] == "recovery-left" and not any(abs(at - other) < SAME_S for other in undone):
                 again = any(0 <= other - at < SAME_S for other in entered)
                 ends[_under_way(sent, heard, at) > 0, again] += 1
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def _under_way(sent: list[tuple[float, Segment]], heard: list[tuple[float, Segment]], now: float) -> int:
-    """Of what has been sent twice by then, how much neither an acknowledgment nor a report has told of."""
+    """Retransmitted segments that are neither acknowledged nor SACKed at this time."""
     seen: set[int] = set()
     again: set[int] = set()
     for _, segment in sorted((s for s in sent if s[0] < now), key=lambda s: s[0]):

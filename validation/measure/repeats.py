@@ -1,10 +1,10 @@
-"""Live against live: how far repeats of one run are apart, beside how late the engine was.
+"""Live against live: differences between repeats of one run, and the lateness of the engine.
 
     tools/env python validation/measure/repeats.py [REPEATS] [--load N...]
 
-With ``--load 0 1 2 4`` once beside each of so many processes that do nothing but take a processor, and are started and
-ended here: what lateness does to results shows where there is some. Nothing of the simulator is in it
-(`docs/concepts/live.md`).
+With ``--load 0 1 2 4`` the runs are repeated beside each of these numbers of busy processes, which
+are started and ended here. This shows the effect of lateness on results. The simulator is not
+involved (`docs/concepts/live.md`).
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ if os.getppid() != PARENT:
 while True:
     pass
 """
-"""PR_SET_PDEATHSIG: it ends with whoever has started it, however that ends."""
+"""PR_SET_PDEATHSIG: the process ends with its parent, for any reason."""
 
 
 @contextmanager
 def busy(processes: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """So many processes take a processor each, in a session of their own as another user's would."""
+    """Run processes that occupy a processor each, each detached by setsid, like those of another user."""
     program = BUSY.replace("PARENT", str(os.getpid()))
     words = [sys.executable, "-c", program]
     started: list[subprocess.Popen[bytes]] = []
     try:
-        # One by one: those that are there end where the next cannot be had.
+        # The generator appends each process before it starts the next, so that a failed start
+        # leaves none running.
         started.extend(subprocess.Popen(words, start_new_session=True) for _ in range(processes))
         yield started
     finally:
@@ -60,7 +61,7 @@ def busy(processes: int) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 @dataclass(frozen=True)
 class Repeat:
-    """What is looked at of one run."""
+    """Figures of one run."""
 
     goodput_mbit_s: float
     p99_ms: float
@@ -87,7 +88,7 @@ def scenario(rate_mbit_s: int, rtt_ms: int, queue: str, cc: str) -> Scenario:
 
 
 def repeat(of: Scenario) -> Repeat:
-    """Make the run once more, whatever its audit says."""
+    """Repeat the run, even if its audit would reject it."""
     run = run_audited(of)
     assert run.live is not None
     audit = run.live["audit"]

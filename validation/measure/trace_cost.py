@@ -1,7 +1,8 @@
-"""What tracing costs: ``python validation/measure/trace_cost.py`` prints the table of docs/concepts/live.md.
+"""Cost of tracing: ``python validation/measure/trace_cost.py`` prints the table of docs/concepts/live.md.
 
-The kernel counts how often each part of a program runs and how long that takes (``kernel.bpf_stats_enabled``); the
-goodput and the lateness of runs with and without a trace stand beside it.
+The kernel counts the runs and the run time of each part of a program
+(``kernel.bpf_stats_enabled``). The table also has the goodput and lateness of runs with and without
+a trace.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
 def programs() -> dict[int, tuple[int, int]]:
-    """Of each BPF program that this process holds: nanoseconds and runs so far."""
+    """Total nanoseconds and runs of each BPF program that this process holds."""
     found = {}
     for entry in Path("/proc/self/fdinfo").iterdir():
         try:
@@ -48,7 +49,7 @@ def programs() -> dict[int, tuple[int, int]]:
 
 
 def cost_of(scenario: Scenario, trace: str) -> tuple[Any, int, int]:
-    """The summary of a run, and what its programs took: nanoseconds and runs."""
+    """The summary of a run, and the cost of its programs: nanoseconds and runs."""
     seen: dict[int, tuple[int, int]] = {}
     over = threading.Event()
 

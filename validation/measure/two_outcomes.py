@@ -2,9 +2,9 @@
 
     tools/env python validation/measure/two_outcomes.py [--live RUNS]
 
-Prints how many of 64 simulated runs have which mean round-trip time, whose hosts take what was measured and which begin
-anywhere in a tick of the kernel's clock (:mod:`anabranch.validate.host_times`), and the same of live runs that are not
-tainted.
+Prints the distribution of the mean round-trip time over 64 simulated runs, and over the live runs
+that are not tainted. The simulated hosts have measured processing times and start at a random point
+of a tick of the kernel's clock (:mod:`anabranch.validate.host_times`).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ DRAWS = 64
 
 
 def rtt_ms(run: RunResult) -> float:
-    """Mean smoothed round-trip time, in tenths."""
+    """Mean smoothed round-trip time, rounded to tenths."""
     told = run.summary["flows"]["main"]["mean_srtt_ms"]
     assert told is not None
     return round(told, 1)
 
 
 def main() -> None:
-    """Print the outcomes and how often each was there."""
+    """Print the outcomes and their frequencies."""
     parser = argparse.ArgumentParser(description="The two outcomes of CUBIC over 10 Mbit/s and 70 ms.")
     parser.add_argument("--live", type=int, default=0, metavar="RUNS", help="so many live runs (default: none)")
     asked = parser.parse_args().live

@@ -1,4 +1,4 @@
-"""``anabranch diagnose`` finds in captures what the engine knows, and what another analyser has found."""
+"""``anabranch diagnose`` finds in captures the engine's record, and the labels of another analyser."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from diagnose.simulated import LINKS, POINTS, SCENARIOS, Score
 LABELLED = Path(os.environ.get("ANABRANCH_LABELLED_CAPTURES", "missing"))
 
 EXPLAINED = {"reordering": "RFC 7323's PAWS discards the late original, so that its retransmission was needed"}
-"""Scenarios in which the engine's truth means arrival and not acceptance."""
+"""Scenarios in which the engine judges by arrival, and not by acceptance."""
 
 UNLABELLED = {"fack015": "packet 235 "}
-"""A retransmission that the labels lack: of the FIN in packet 232."""
+"""A retransmission without a label: that of the FIN in packet 232."""
 
 LEAST_F1 = 0.995
 LEAST_TIME = {"bbr": 0.94, "bbr-clean": 0.96, "tail-loss": 0.96}
-"""Where less than 97 % of the time is right.
+"""Scenarios in which less than 97 % of the time is right.
 
-BBR paces in the rhythm of acknowledgments at times, and a retransmission that waits for its time looks like one that
-waits for the window. Between two short transfers the wait for the last acknowledgment may be the application's.
+BBR sometimes paces in the rhythm of acknowledgments, and a paced retransmission looks like one that
+waits for the window. Between two short transfers the wait for the last acknowledgment may be
+attributed to the application.
 """
 
 
@@ -31,7 +32,7 @@ LEAST_TIME_AT = {"request-response": 0.94}
 """The same for captures at three points."""
 
 LEAST_F1_AT = {"acks-lost": 0.98, "request-response": 0.98}
-"""Where the last segment of a burst is lost before the capture point: nothing tells its retransmission."""
+"""Points where the last segment of a burst is lost upstream: its retransmission is indistinguishable there."""
 
 
 def _is_right(told: Score, least_time: float, least_f1: float = LEAST_F1) -> None:
@@ -43,7 +44,7 @@ def _is_right(told: Score, least_time: float, least_f1: float = LEAST_F1) -> Non
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_need_and_limits_are_what_the_engine_knows(name: str) -> None:
+def test_need_and_limits_match_the_engine(name: str) -> None:
     (told,) = simulated.score(name, SCENARIOS[name])
     assert not told.missed
     assert not told.extra

@@ -1,4 +1,4 @@
-"""The page on fairness over mixes of traffic is what its study prints."""
+"""The page on fairness over mixes of traffic matches the output of its study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the fairness study is what the study prints."""
+"""The page of the fairness study matches the study's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that are fitted to captures of simulated runs are those that were drawn. ``diagnose/fit.py`` measures more."""
+"""Paths fitted to captures of simulated runs match the drawn paths. ``diagnose/fit.py`` measures more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from diagnose.fit import BARS, LINKS, Figure
 PATHS = 12
 SEED = 16
 WITHIN = 0.85
-"""The share of the values that must be within their bar."""
+"""Minimum share of the values that are within their bar."""
 
 
 pytestmark = pytest.mark.long

@@ -1,4 +1,4 @@
-"""Queues beside the kernel's: recorded decisions, models of both sides, and wrong systems."""
+"""Queues compared with the kernel's: recorded decisions, models of both sides, and wrong systems."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_our_queues_decide_as_recorded() -> None:
 
 
 def test_detects_a_codel_without_the_square_root() -> None:
-    """One signal each interval: neither the kernel nor ours."""
+    """A signal each interval matches neither the kernel nor ours."""
     row = next(row for row in ROWS if row.queue["kind"] == "codel" and row.shape == "overload")
     assert isinstance(row.law, Settings)
     packets = arrivals(row.shape)
@@ -68,7 +68,7 @@ def test_detects_a_codel_without_the_square_root() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_no_decision_of_a_row_hangs_on_a_microsecond(row: Row) -> None:
+def test_no_decision_depends_on_a_microsecond(row: Row) -> None:
     """Arrivals and departures in the guest are up to 1.5 µs off."""
     if row.law is None or isinstance(row.law, Red):
         pytest.skip("its decisions follow from the backlog, and arrivals are off the grid of departures")
@@ -89,7 +89,7 @@ def decided(row: Row, model: FqCodel | cake_law.Cake) -> Record:
 
 
 def test_detects_a_cake_with_the_codel_of_rfc_8289() -> None:
-    """It waits for an interval before the first drop, and forgets the count."""
+    """Such a CAKE waits for an interval before the first drop, and resets the count."""
     for row in (cake("12mbit", "overload"), cake("6mbit", "slow-ecn")):
         assert isinstance(row.law, cake_law.Settings)
         settings = Settings(round(row.law.interval), round(row.law.target), 10_240, ecn=True)
@@ -98,10 +98,10 @@ def test_detects_a_cake_with_the_codel_of_rfc_8289() -> None:
 
 
 class CatchesUpWithMarks(cake_law.Cobalt):
-    """A COBALT whose marks catch up as its drops do."""
+    """A COBALT whose marks leave signals to catch up with, as its drops do."""
 
     def marked(self, now: float) -> None:
-        """Nothing."""
+        """Keep the signals to catch up with."""
 
 
 def test_detects_a_cake_that_drops_the_last_packet_or_catches_up_with_marks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def kernel_shares(row: Row) -> list[float]:
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 def test_flows_share_as_in_the_kernel() -> None:
-    """Flows, hosts and tins. Isolation of flows and that of sources are apart by more than the tolerance."""
+    """Flows, hosts and tins. The shares with isolation of flows and of sources differ by more than the tolerance."""
     rows = share_rows.ROWS
     for row, decisions in zip(rows, queues.of_ours(rows), strict=True):
         assert share_rows.shares(row, decisions) == pytest.approx(kernel_shares(row), abs=share_rows.WITHIN), row.name
@@ -135,7 +135,7 @@ def kernel_windows(row: Row) -> list[tuple[float, ...]]:
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 def test_pie_drops_as_the_kernel_does() -> None:
-    """Shares, and the delay before Linux lets it stay low, within the range of twenty seeds, a tenth wider.
+    """Shares and delays are within the range of twenty seeds widened by a tenth, before Linux lets the delay stay low.
 
     Detects unspaced drops, and updates every 15 ms.
     """
@@ -166,7 +166,7 @@ def test_converted_netem_delivers_the_kernels_packets(line: netem_rows.Line) -> 
 
 
 def test_detects_a_netem_whose_limit_does_not_count_delayed_packets() -> None:
-    """With a limit of the queue alone, nothing is dropped before a link without a rate."""
+    """If only the queue's packets counted, nothing would be dropped before a link without a rate."""
     line = next(line for line in netem_rows.EXACT if "limit 20" in line.words)
     unlimited = line.tc[0].replace("limit 20", "limit 100000")
     assert arrived(simulate([unlimited], arrivals(line.shape)).arrived) != recorded()[line.name, "linux"]["arrived"]
@@ -176,8 +176,8 @@ def arrived(times: Sequence[int | None]) -> str:
     return ranges(number for number, at in enumerate(times) if at is not None)
 
 
-def test_arrivals_keep_off_the_grid_of_departures() -> None:
-    """An arrival on the grid would be before or after a departure by chance."""
+def test_arrivals_avoid_the_grid_of_departures() -> None:
+    """An arrival on the grid would come before or after a departure by chance."""
     for shape in {row.shape.rpartition(SLOW)[2] for row in ROWS}:
         packets = arrivals(shape)
         assert packets == sorted(packets)

@@ -26,13 +26,13 @@ def of(rows: list[Row], control: str) -> list[Row]:
 
 
 def verdicts(rows: list[Row], condition: str) -> list[Verdict]:
-    """Those whose condition begins so."""
+    """The verdicts whose condition begins with this text."""
     wanted = [verdict for verdict in LINUX.verdicts(rows) if verdict.condition.startswith(condition)]
     return [verdict for verdict in wanted if "for information" not in verdict.condition]
 
 
 def verdict(rows: list[Row], condition: str) -> Verdict:
-    """The one verdict whose condition begins so."""
+    """The only verdict whose condition begins with this text."""
     (found,) = verdicts(rows, condition)
     return found
 
@@ -46,7 +46,7 @@ def marked(row: Theirs) -> bool:
 
 
 def answered(control: str, value: str, where: Callable[[Theirs], bool] = unmarked) -> list[Row]:
-    """The rows of a control, with another value of ``cc`` in the simulator."""
+    """The rows of a control, answered by another value of ``cc`` in the simulator."""
     some = [row for row in LINUX.table() if row["cc"] == control and where(row)]
     return LINUX.compare(some, [f"flow.main.cc={value}"])
 
@@ -61,12 +61,12 @@ def retransmissions_off(rows: list[Row]) -> float:
     return float(statistics.median(shares))
 
 
-def test_every_row_is_there(rows: list[Row]) -> None:
+def test_every_row_is_present(rows: list[Row]) -> None:
     assert [len(of(rows, control)) for control in CONTROLS] == [14, 14, 9, 9, 9, 9, 9, 4]
 
 
 @pytest.mark.parametrize("condition", ["√ of packets retransmitted: closer", "mean cwnd, relative: closer"])
-def test_controls_are_told_apart(rows: list[Row], condition: str) -> None:
+def test_controls_are_distinguished(rows: list[Row], condition: str) -> None:
     assert verdict(rows, condition).held
 
 
@@ -74,17 +74,17 @@ def test_controls_are_told_apart(rows: list[Row], condition: str) -> None:
     "condition",
     [f"{name}: within" for name in ("√ of packets retransmitted", "mean cwnd", "mean RTT", "√ of packets marked")],
 )
-def test_figures_are_the_kernels(rows: list[Row], condition: str) -> None:
+def test_figures_match_the_kernel(rows: list[Row], condition: str) -> None:
     assert verdict(rows, condition).held
 
 
 @pytest.mark.parametrize("control", CONTROLS)
-def test_goodput_is_the_kernels(rows: list[Row], control: str) -> None:
+def test_goodput_matches_the_kernel(rows: list[Row], control: str) -> None:
     some = [row for row in of(rows, control) if not LINUX.explained(row)]
     assert verdict(some, "goodput within").held
 
 
-def test_rows_are_outside_where_the_page_says_so(rows: list[Row]) -> None:
+def test_exactly_the_rows_listed_on_the_page_are_outside(rows: list[Row]) -> None:
     assert LINUX.surprises(rows) == []
 
 
@@ -109,7 +109,7 @@ def test_a_wrong_control_misses_the_goodput(control: str, wrong: str, where: Cal
 
 
 @pytest.mark.parametrize(("control", "wrong"), [("bbr", '"bbr3"'), ("bic", '{ kind = "bic", form = "published" }')])
-def test_a_wrong_control_retransmits_another_number(rows: list[Row], control: str, wrong: str) -> None:
+def test_a_wrong_control_changes_the_number_of_retransmissions(rows: list[Row], control: str, wrong: str) -> None:
     assert retransmissions_off(of(rows, control)) < 0.1 < retransmissions_off(answered(control, wrong))
 
 
@@ -119,7 +119,7 @@ def test_marks_on_an_unmarked_flow_are_detected() -> None:
     assert verdict(without, "√ of packets marked: within").held is False
 
 
-def test_rows_of_another_release_are_rows_of_the_comparison(rows: list[Row]) -> None:
+def test_rows_of_another_release_belong_to_the_comparison(rows: list[Row]) -> None:
     assert LINUX.versions(rows).startswith(tuple("0123456789"))
 
 

@@ -25,7 +25,7 @@ def repeats() -> Repeats:
 
 
 def verdict(rows: list[Row], condition: str) -> Verdict:
-    """The one verdict whose condition has these words."""
+    """The only verdict whose condition has these words."""
     (found,) = [
         verdict
         for verdict in linux.verdicts(rows)
@@ -42,7 +42,7 @@ def exact(rows: list[Row]) -> list[Row]:
     ]
 
 
-def test_every_row_is_there(rows: list[Row]) -> None:
+def test_every_row_is_present(rows: list[Row]) -> None:
     assert len(linux.of_stack(rows, "sack")) == 18
     assert len(linux.of_stack(rows, "nosack")) == 14
 
@@ -55,20 +55,20 @@ def test_goodput_with_sack(rows: list[Row]) -> None:
     assert verdict(rows, "goodput").held
 
 
-def test_goodput_with_sack_in_all_rows_but_these(rows: list[Row]) -> None:
+def test_goodput_with_sack_in_all_other_rows(rows: list[Row]) -> None:
     outside = {(row.theirs.cc, row.theirs.interval) for row in rows if row.inside is False}
     assert outside <= {("cubic", 4), ("reno", 4)}
 
 
-def test_packets_sent_again_with_sack_row_by_row(rows: list[Row]) -> None:
+def test_retransmissions_with_sack_row_by_row(rows: list[Row]) -> None:
     assert verdict(rows, "closer").held
 
 
-def test_packets_sent_again_with_sack_in_the_median(rows: list[Row]) -> None:
+def test_retransmissions_with_sack_in_the_median(rows: list[Row]) -> None:
     assert verdict(rows, "median").held
 
 
-def test_without_sack_nothing_is_judged_and_nothing_stands_still(rows: list[Row]) -> None:
+def test_without_sack_data_is_delivered_and_rows_are_not_judged(rows: list[Row]) -> None:
     for row in linux.of_stack(rows, "nosack"):
         assert row.inside is None
         assert row.ours.goodput > 0
@@ -83,7 +83,7 @@ def test_goodput_off_by_a_twentieth_misses(rows: list[Row]) -> None:
         assert verdict([moved, *others], "goodput").held is False
 
 
-def test_controls_that_are_mixed_up_miss(rows: list[Row]) -> None:
+def test_exchanged_controls_miss(rows: list[Row]) -> None:
     right = {(row.theirs.stack, row.theirs.interval, row.theirs.cc): row.ours for row in exact(rows)}
     other = {"cubic": "reno", "reno": "bbr", "bbr": "cubic"}
     mixed = [
@@ -95,14 +95,14 @@ def test_controls_that_are_mixed_up_miss(rows: list[Row]) -> None:
         assert verdict(mixed, condition).held is False
 
 
-def test_repeats_are_of_the_same_rows_and_untainted(rows: list[Row], repeats: Repeats) -> None:
+def test_repeats_cover_the_same_rows_and_are_untainted(rows: list[Row], repeats: Repeats) -> None:
     assert list(repeats) == list(linux.answers(rows))
     assert kernel_repeats.common(repeats) >= 8
     assert all(run.lateness_us <= 1000 for runs in repeats.values() for run in runs)
 
 
 def test_goodput_with_sack_is_near_the_repeats(rows: list[Row], repeats: Repeats) -> None:
-    """But for a row whose repeats have two modes: half of our seeds are in either, so that our median is in neither."""
+    """The exception is a row with two modes: our seeds are divided between them, so the median is in neither."""
     answers = linux.answers(rows)
     (near, *_) = kernel_repeats.verdicts(answers, repeats, linux.GOODPUT)
     assert near.held is False
@@ -112,8 +112,9 @@ def test_goodput_with_sack_is_near_the_repeats(rows: list[Row], repeats: Repeats
     assert kernel_repeats.inside(kernel_repeats.FIGURES[0], two_modes, repeats[4, "reno"])
 
 
-def test_no_repeat_of_the_kernel_meets_the_goodput_of_every_reference_row(rows: list[Row], repeats: Repeats) -> None:
-    # What the expected failure above is excused by. A kernel that meets it takes the excuse away.
+def test_no_repeat_of_the_kernel_meets_every_reference_goodput(rows: list[Row], repeats: Repeats) -> None:
+    # This justifies the expected failure above. If a repeat of the kernel meets the goodput, remove
+    # that mark.
     assert not any(verdict(answered, "goodput").held for answered in linux.by_the_kernel(rows, repeats))
 
 
@@ -129,7 +130,7 @@ def test_answers_off_by_a_twentieth_are_not_near_the_repeats(repeats: Repeats) -
         assert kernel_repeats.verdicts(wrong, repeats, linux.GOODPUT)[0].held is False
 
 
-def test_the_kernels_own_runs_are_judged_by_the_same_conditions(rows: list[Row], repeats: Repeats) -> None:
+def test_repeats_of_the_kernel_are_judged_by_the_same_conditions(rows: list[Row], repeats: Repeats) -> None:
     answered = linux.by_the_kernel(rows, repeats)
     assert len(answered) == kernel_repeats.common(repeats)
     for index, run in enumerate(answered):
@@ -137,8 +138,8 @@ def test_the_kernels_own_runs_are_judged_by_the_same_conditions(rows: list[Row],
             assert row.ours.goodput == repeats[row.theirs.interval, row.theirs.cc][index].goodput
 
 
-def test_a_run_is_within_the_others_as_often_as_chance_says() -> None:
-    # Of n + 1 runs that do not tie, two are outside of the others' range.
+def test_share_of_runs_within_the_range_of_the_others() -> None:
+    # Of n + 1 different runs, two are outside of the others' range.
     runs = [kernel_repeats.Repeat(value, value, value, 0, 0) for value in (9.0, 9.4, 9.1, 9.3)]
     for figure in kernel_repeats.FIGURES:
         assert kernel_repeats.share_inside(figure, {(4, "cubic"): runs}) == 0.5

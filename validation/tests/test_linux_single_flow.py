@@ -31,7 +31,7 @@ def rows() -> list[Row]:
 
 
 def verdict(rows: list[Row], condition: str) -> Verdict:
-    """The one verdict whose condition begins so."""
+    """The only verdict whose condition begins with this text."""
     wanted = [verdict for verdict in LINUX.verdicts(rows) if verdict.condition.startswith(condition)]
     (found,) = [verdict for verdict in wanted if "for information" not in verdict.condition]
     return found
@@ -57,14 +57,14 @@ def answered_by(rows: list[Row], other: dict[str, str]) -> list[Row]:
     ]
 
 
-def test_every_row_is_there(rows: list[Row]) -> None:
+def test_every_row_is_present(rows: list[Row]) -> None:
     assert len(rows) == 60
     assert {row.theirs["cc"] for row in rows} == {"cubic", "reno", "bbr"}
     assert sum(row.inside is not None for row in rows) == 24
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_congestion_controls_are_told_apart(rows: list[Row], condition: str) -> None:
+def test_congestion_controls_are_distinguished(rows: list[Row], condition: str) -> None:
     assert verdict(rows, condition).held
 
 
@@ -77,13 +77,13 @@ def test_the_range_is_that_of_twenty_seeds(rows: list[Row]) -> None:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_controls_that_are_mixed_up_miss(rows: list[Row], condition: str) -> None:
+def test_exchanged_controls_miss(rows: list[Row], condition: str) -> None:
     assert verdict(answered_by(rows, {}), condition).held
     assert verdict(answered_by(rows, {"cubic": "reno", "reno": "bbr", "bbr": "cubic"}), condition).held is False
 
 
 def test_the_bars_are_low_between_cubic_and_reno(rows: list[Row]) -> None:
-    """As the page says: of the kernel's own rows, these two answered by each other miss one condition only."""
+    """Exchanging CUBIC's and Reno's rows of the kernel itself misses one condition only, as the page states."""
     swapped = answered_by(rows, {"cubic": "reno", "reno": "cubic"})
     missed = []
     for measure in LINUX.measures:
@@ -94,8 +94,8 @@ def test_the_bars_are_low_between_cubic_and_reno(rows: list[Row]) -> None:
     assert [condition.startswith("mean RTT, relative: median") for condition in missed] == [True]
 
 
-def test_a_formula_that_does_not_look_at_the_control_misses(rows: list[Row]) -> None:
-    """The mean of what the kernel's controls do on a path, for each of them."""
+def test_a_formula_that_ignores_the_control_misses(rows: list[Row]) -> None:
+    """The formula gives each control the mean of the kernel's controls on the path."""
     blind = []
     for row in rows:
         same = [other.theirs for other in rows if path(other) == path(row)]
@@ -106,7 +106,7 @@ def test_a_formula_that_does_not_look_at_the_control_misses(rows: list[Row]) -> 
 
 
 def test_goodput_that_is_half_too_high_misses(rows: list[Row]) -> None:
-    """Each row moves out of reach of its seeds; nothing can make up for it."""
+    """Each row leaves the range of its seeds."""
 
     def moved(row: Row) -> Row:
         return LINUX.row({**row.theirs, "goodput": row.theirs["goodput"] / 2.5}, row.ours)
@@ -141,7 +141,7 @@ def test_the_page_is_up_to_date() -> None:
     assert pages.stale(LINUX.comparison()) == [], "run make compare"
 
 
-def test_the_scenario_file_runs_as_it_stands() -> None:
+def test_the_scenario_file_runs_unchanged() -> None:
     goodput = Scenario.from_file(DATA / f"{NAME}.toml").run().summary["flows"]["main"]["goodput_mbit_s"]
     assert goodput is not None
     assert goodput > 8

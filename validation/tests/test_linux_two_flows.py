@@ -31,7 +31,7 @@ def made_up(theirs: list[float], ours: float, second: str = "reno") -> Pair:
     return Pair(("cubic", second), repeats, Ours((ours,), none, none, none))
 
 
-def test_every_pair_is_there(found: list[Pair]) -> None:
+def test_every_pair_is_present(found: list[Pair]) -> None:
     assert [pair.controls for pair in found] == [("cubic", "bbr"), ("cubic", "cubic"), ("cubic", "reno")]
     assert {len(pair.theirs) for pair in found} == {3}
 
@@ -58,7 +58,7 @@ def test_the_sign_counts_where_the_repeats_agree() -> None:
     assert made_up([40, 45, 49], 51, second="cubic").same_sign is None
 
 
-def test_flows_that_change_places_miss() -> None:
+def test_exchanged_flows_miss() -> None:
     pair = made_up([12, 13, 12], 14)
     assert [verdict.held for verdict in verdicts([pair])] == [True, True]
     swapped = replace(pair, theirs=tuple(replace(r, goodput=r.goodput[::-1]) for r in pair.theirs))
@@ -66,7 +66,7 @@ def test_flows_that_change_places_miss() -> None:
 
 
 def test_seeds_differ(found: list[Pair]) -> None:
-    """The start of the flows is spread; without it all seeds would be one run."""
+    """The start times of the flows are random; without them all seeds would give the same run."""
     for pair in found:
         assert len(set(pair.ours.shares)) > 1
 

@@ -1,4 +1,4 @@
-"""Results of studies in the live engine that are kept, and the pages that show them."""
+"""Kept results of studies in the live engine, and the pages that show them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ HALF = Path(__file__).parents[2] / "tests" / "live" / "half"
 """A study with a section for live runs."""
 
 
-def test_the_pages_show_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pages_show_the_kept_results(monkeypatch: pytest.MonkeyPatch) -> None:
     """Detects a page that was changed by hand, and a result that has not reached its page."""
     monkeypatch.setattr(sys, "argv", ["live_studies.py", "--check"])
     assert live_studies.main() == 0
 
 
-def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails for a check that compares pages with what is kept, and what is kept with nothing."""
+def test_a_result_of_a_changed_study_is_out_of_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detects a check that only compares pages with kept results, and not kept results with the studies."""
     monkeypatch.setattr(live_studies, "ROOT", tmp_path)
     directory = tmp_path / "studies" / "half"
     directory.parent.mkdir()
@@ -58,7 +58,7 @@ def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, mo
     }
     live_studies.kept("half").write_text(json.dumps(document))
     assert live_studies.gaps("half") == []
-    # As after a change of the stack's profile, of which no file of the study tells.
+    # As after a change of the stack's profile, which changes no file of the study.
     live_studies.kept("half").write_text(json.dumps(document | {"resolved": "another"}))
     assert live_studies.gaps("half") == ["studies/half/live.json: what the simulator ran is not the study's any more"]
     live_studies.kept("half").write_text(json.dumps(document))

@@ -18,12 +18,12 @@ SHALLOW_PAIR, SHALLOW_TEN, DEEP_PAIR, DEEP_TEN = SETTINGS
 
 SAMPLE = [*(("reno", other, setting) for other, setting in zip(mixes.ORDER, cycle(SETTINGS), strict=False)),
           ("cubic", "bbr", DEEP_PAIR)]  # fmt: skip
-"""Made anew in every run of the tests: every control, every setting. The rest of the page is judged as it stands."""
+"""Mixes that every run of the tests repeats: every control, every setting. The rest of the page is judged as it is."""
 
 
 @pytest.fixture(scope="module")
 def kept() -> list[Mix]:
-    """Every mix, as the page has it."""
+    """Every mix, as on the page."""
     return mixes.kept()
 
 
@@ -38,11 +38,11 @@ def shares(kept: list[Mix]) -> Shares:
 
 
 def missed(shares: Shares) -> set[str]:
-    """Expectations that more is outside of than the page says."""
+    """Expectations with more shares outside than the page lists."""
     return {line.split()[1].rstrip(":") for line in mixes.surprises(shares) if line.endswith("is outside")}
 
 
-def test_every_pair_is_there(kept: list[Mix]) -> None:
+def test_every_pair_is_present(kept: list[Mix]) -> None:
     names = mixes.controls()
     assert not set(names) & set(mixes.WITHOUT)
     assert set(mixes.ORDER) <= set(names)
@@ -50,7 +50,7 @@ def test_every_pair_is_there(kept: list[Mix]) -> None:
     assert len(kept) == len(names) * (len(names) + 1) // 2 * len(SETTINGS)
 
 
-def test_the_page_has_what_is_found(found: list[Mix]) -> None:
+def test_the_page_has_the_measured_shares(found: list[Mix]) -> None:
     said = mixes.said()
     for mix in found:
         assert len(mix.shares) == len(mix.jains) == mixes.SEEDS
@@ -58,17 +58,17 @@ def test_the_page_has_what_is_found(found: list[Mix]) -> None:
         assert said[place] == mixes.cell(mix), f"{place}: run make compare"
 
 
-def test_it_is_as_the_page_explains_it(shares: Shares) -> None:
+def test_deviations_match_the_page(shares: Shares) -> None:
     assert mixes.surprises(shares) == []
 
 
-def test_a_reason_without_a_mix_is_told(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reason_without_a_mix_is_reported(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
     known = mixes.OUTSIDE["itself"] | {"reno beside reno, never run"}
     monkeypatch.setattr(mixes, "OUTSIDE", {**mixes.OUTSIDE, "itself": known})
     assert mixes.surprises(shares) == ["mixes itself: reno beside reno, never run: is inside"]
 
 
-# Laws of the figures.
+# Invariants of the figures.
 
 
 def test_shares_of_a_pair_add_up_to_one(shares: Shares) -> None:
@@ -78,10 +78,10 @@ def test_shares_of_a_pair_add_up_to_one(shares: Shares) -> None:
             assert math.isclose(share + shares[second, first, setting], 1)
 
 
-def test_the_order_in_the_file_decides_nothing(shares: Shares) -> None:
-    """Detects a group that is counted for the other one, or that gains by being first: each pair is swapped.
+def test_the_order_in_the_file_has_no_effect(shares: Shares) -> None:
+    """Detects exchanged groups, and an advantage of the first group, by exchanging each pair.
 
-    Vegas beside Reno is left out: in the form of Linux its share depends on the seed (0.02 or 0.33).
+    Vegas with Reno is left out: in the form of Linux its share depends on the seed (0.02 or 0.33).
     """
     pairs = [("reno", "bic"), ("bbr", "cubic"), ("cubic", "reno")]
     for mix in mixes.run([(*pair, SHALLOW_PAIR) for pair in pairs] + [(b, a, SHALLOW_PAIR) for a, b in pairs]):
@@ -95,19 +95,20 @@ def test_jain_of_two_flows_is_a_function_of_the_share(found: list[Mix]) -> None:
             if mix.setting.flows == 1:
                 assert math.isclose(jain, of_groups, rel_tol=1e-9)
             else:
-                # Flows of a group that differ from each other only lower it (Jain, Chiu and Hawe 1984).
+                # Differences within a group only lower the index (Jain, Chiu and Hawe 1984).
                 assert 1 / (2 * mix.setting.flows) <= jain <= of_groups + 1e-9
 
 
 def test_seeds_differ(found: list[Mix]) -> None:
-    """The starts are spread; without it all seeds would be one run."""
+    """The start times are random; without them all seeds would give the same run."""
     assert all(len(set(mix.shares)) > 1 for mix in found)
 
 
-def test_vegas_favours_the_one_that_mistook_a_queue_for_the_path() -> None:
-    """Mo et al. 1999: who saw the path's queue and took it for the path has no less than half of the others.
+def test_vegas_favours_a_flow_with_an_overestimated_base_rtt() -> None:
+    """A flow that mistakes the queue for the path gets at least the median of the others (Mo et al. 1999).
 
-    Half a millisecond is four packets, of which Vegas leaves two to four in the queue: less is no mistake.
+    Half a millisecond is four packets. Vegas leaves two to four in the queue, so a smaller
+    difference is no mistake.
     """
     one = mixes.case("vegas", "vegas", SHALLOW_TEN)
     mistakes = 0
@@ -132,8 +133,8 @@ def test_groups_are_read_from_their_own_flows() -> None:
     assert found["vegas", "reno", Setting(1, 2)] == 0.75
 
 
-def test_what_the_page_reads_from_it(kept: list[Mix], shares: Shares) -> None:
-    """Written after the runs: fails when a sentence of the page is no longer true."""
+def test_statements_of_the_page_hold(kept: list[Mix], shares: Shares) -> None:
+    """Written after the runs: fails if a sentence of the page becomes false."""
     jains = mixes.jains(kept)
     for setting in SETTINGS:
         for other in mixes.ORDER:
@@ -150,11 +151,11 @@ def test_what_the_page_reads_from_it(kept: list[Mix], shares: Shares) -> None:
     assert jains["cubic", "cubic", DEEP_TEN] < 0.85
 
 
-# What the expectations tell apart.
+# Discrimination of the expectations.
 
 
 def test_the_in_flight_cap() -> None:
-    """Ware et al.: in a very deep queue nearly half, in one of a BDP all but the time of ProbeRTT."""
+    """Ware et al.: nearly half in a very deep queue; in a queue of one BDP all, apart from the time of ProbeRTT."""
     assert math.isclose(expectations.bbr_share(SHALLOW_PAIR), 1 - 0.028)
     packets = 4 * 100e6 * 0.04 / 12000
     assert math.isclose(expectations.bbr_share(DEEP_PAIR), (1 - (0.375 - 4 / packets)) * (1 - 0.04), rel_tol=1e-9)
@@ -174,7 +175,7 @@ def all_equal(shares: Shares) -> Shares:
 
 
 def taken_for(wrong: str, right: str) -> Callable[[Shares], Shares]:
-    """A control that is in truth another one."""
+    """One control under the name of another."""
 
     def name(control: str) -> str:
         return wrong if control == right else control
@@ -185,12 +186,12 @@ def taken_for(wrong: str, right: str) -> Callable[[Shares], Shares]:
 
 
 def first_wins(shares: Shares) -> Shares:
-    """Whoever stands first in the file gains a fifth of everything."""
+    """The first group in the file gains a fifth of the total."""
     return {(a, b, setting): min(1.0, share + 0.2) if a == b else share for (a, b, setting), share in shares.items()}
 
 
 def other_queue(shares: Shares) -> Shares:
-    """The queue's limit is not set: always one BDP."""
+    """The queue's limit is ignored and always one BDP."""
     return {(a, b, setting): shares[a, b, Setting(1, setting.flows)] for a, b, setting in shares}
 
 
@@ -216,7 +217,7 @@ def test_a_wrong_system_misses(shares: Shares, name: str, system: Callable[[Shar
     assert name in missed(system(shares))
 
 
-def test_a_verdict_that_hangs_on_a_seed_is_told() -> None:
+def test_a_single_seed_can_be_judged() -> None:
     pair = Mix("reno", "reno", SHALLOW_PAIR, (0.2, 0.5, 0.8), (0.9, 1.0, 0.9))
     means, one = mixes.shares([pair]), mixes.of_seed([pair], 2)
     assert math.isclose(means["reno", "reno", SHALLOW_PAIR], 0.5)

@@ -1,4 +1,4 @@
-"""The pages of the multipath studies are what the studies print."""
+"""The pages of the multipath studies match the studies' output."""
 
 from __future__ import annotations
 

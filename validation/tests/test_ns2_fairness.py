@@ -1,6 +1,7 @@
-"""CUBIC beside Compound under RED against ns-2: see ``docs/validation/ns2-fairness.md``.
+"""CUBIC against Compound under RED, compared with ns-2: see ``docs/validation/ns2-fairness.md``.
 
-The page has every row; those of one flow each run fast, and two of the three show what a wrong rule of RED would do.
+The page has every row. The tests run two of the three rows with one flow per control: they are
+fast, and show the effect of a wrong rule of RED.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ def test_the_page_has_these_rows(rows: list[Row]) -> None:
 
 
 @pytest.mark.long
-def test_tail_drop_in_the_place_of_red_is_outside_everywhere(fast: Table) -> None:
+def test_tail_drop_instead_of_red_is_outside_everywhere(fast: Table) -> None:
     assert [row.mix for row in ns2.compare(fast, [TAIL_DROP]) if row.inside] == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("wrong", ["cubic", "reno", '"compound"'])
-def test_another_control_in_the_place_of_compound_is_outside(
+def test_another_control_instead_of_compound_is_outside(
     table: Table, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
     """CUBIC, Reno, and Compound that tunes gamma."""
@@ -90,7 +91,7 @@ def test_cubic_without_its_reno_friendly_region_is_outside(table: Table, monkeyp
 
 @pytest.mark.long
 def test_the_cubic_of_rfc_9438_leaves_compound_less(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the page says of our default."""
+    """The page states this about our default."""
     some = {mix: runs for mix, runs in table.items() if mix == Mix("cubic", "compound", 16, 2)}
     (paper,) = ns2.compare(some)
     monkeypatch.setitem(ns2.CONTROLS, "cubic", '"cubic"')

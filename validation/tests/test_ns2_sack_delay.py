@@ -1,6 +1,6 @@
-"""TCP with SACK over a long lossy link against ns-2: see ``docs/validation/ns2-sack-delay.md``.
+"""TCP with SACK over a long lossy link, compared with ns-2: see ``docs/validation/ns2-sack-delay.md``.
 
-The page has every row; here are those that run fast, with as many seeds.
+The page has every row. The tests run the fast rows, with the same number of seeds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_the_page_has_these_rows_and_judges_all(rows: list[Row]) -> None:
 
 
 def outside(fast: list[Theirs], *switches: str) -> int:
-    """How many rows are missed by a TCP with other switches."""
+    """Number of rows that a TCP with other switches misses."""
     return sum(row.inside is False for row in NS2.compare(fast, switches, seeds=10))
 
 
@@ -71,8 +71,8 @@ def test_another_tcp_misses(fast: list[Theirs], switches: tuple[str, ...], least
 
 @pytest.mark.long
 @pytest.mark.parametrize(("queue", "inside"), [("50 packets", 3), ("100 packets", 0)])
-def test_what_the_rows_tell_of_the_hosts_queue(fast: list[Theirs], queue: str, inside: int) -> None:
-    """Two packets more make no difference that shows; twice as many do."""
+def test_the_rows_distinguish_a_doubled_host_queue(fast: list[Theirs], queue: str, inside: int) -> None:
+    """Two packets more make no visible difference; twice as many do."""
     some = [{**row, "host_queue": queue} for row in fast if row["variant"] == "rev_hb50"]
     rows = NS2.compare(some, seeds=10)
     assert len(rows) == 3

@@ -23,15 +23,15 @@ def test_every_row_holds(table: list[Theirs]) -> None:
 
 
 @pytest.mark.parametrize(("control", "wrong"), [("reno", '"bic"'), ("westwood", '"reno"')])
-def test_other_controls_pass_for_reno_and_westwood(table: list[Theirs], control: str, wrong: str) -> None:
-    """What the page says of these rows: they do not tell controls apart. Should they ever, the page is to say so."""
+def test_reno_and_westwood_rows_accept_other_controls(table: list[Theirs], control: str, wrong: str) -> None:
+    """As the page states, these rows do not distinguish controls. If they ever do, correct the page."""
     some = [{**row, "control": wrong} for row in table if row["cc"] == control]
     assert [row for row in NS2.compare(some) if not row.inside] == []
 
 
 @pytest.mark.parametrize("wrong", ['"reno"', '"compound"', '{ kind = "compound", gamma_tuning = false }'])
 def test_another_form_of_compound_misses_the_short_queue(table: list[Theirs], wrong: str) -> None:
-    """Reno, the draft's tuned gamma, and the draft's window from which on there is a delay window."""
+    """Reno, the draft's tuned gamma, and the draft's window above which there is a delay window."""
     short = [{**row, "control": wrong} for row in table if row["cc"] == "compound" and row["queue_packets"] == 33]
     (row,) = NS2.compare(short)
     assert row.inside is False

@@ -33,7 +33,7 @@ def rows(table: list[Theirs]) -> list[Row]:
 
 
 def outside(table: list[Theirs], version: str, cc: str, control: str) -> set[tuple[int, int, float]]:
-    """The paths on which a version's rows of one control are missed when answered with ``control``."""
+    """The paths on which answering a version's rows of one control with ``control`` misses."""
     some = [row for row in table if (row.version, row.cc) == (version, cc)]
     settings = dict.fromkeys(CONTROLS, control)
     missed = [row for row in ns3.compare(some, settings, seeds=10) if not row.inside]
@@ -54,7 +54,7 @@ def test_exactly_the_explained_rows_are_outside(rows: list[Row]) -> None:
 
 
 def test_outliers_are_few_seeds_by_chance(rows: list[Row], more: list[Theirs]) -> None:
-    """The reference has three seeds; against thirty of the same version the outliers are within the tolerance."""
+    """The reference has three seeds. Against thirty seeds of the same version the outliers are within the tolerance."""
     assert len(OUTLIERS) == 2
     for row in rows:
         if row.key not in OUTLIERS:
@@ -67,7 +67,7 @@ def test_outliers_are_few_seeds_by_chance(rows: list[Row], more: list[Theirs]) -
 
 
 def test_counting_bytes_misses_heavy_loss(table: list[Theirs]) -> None:
-    """What whole segments are for: without them 3.37 at 20 ms and 1 % loss is missed by a fifth and more."""
+    """Counting bytes instead of whole segments misses 3.37 at 20 ms and 1 % loss by a fifth or more."""
     in_bytes = CONTROLS["3.37", "Cubic"].replace('count = "segments"', 'count = "bytes"')
     assert in_bytes != CONTROLS["3.37", "Cubic"]
     assert outside(table, "3.37", "Cubic", in_bytes) >= {(20, 8, 0.01), (20, 17, 0.01)}
@@ -89,7 +89,7 @@ def test_without_prr_loss_free_rows_agree_closer(rows: list[Row], more: list[The
         classic = ns3.find(more, row.theirs, recovery="classic")
         if row.theirs.path.loss_rate == 0:
             assert classic is not None
-            # The page's section on PRR: ours has a timeout after slow start there.
+            # The page's section on PRR explains the timeout of ours after slow start.
             after_timeout = row.theirs.cc == "Cubic" and row.theirs.path.base_rtt_ms == 70
             share = ns3.CUBIC if after_timeout else 0.01
             assert row.ours.goodput == pytest.approx(classic.goodput, rel=share), row.key
@@ -111,8 +111,8 @@ def test_a_wrong_control_misses(table: list[Theirs], version: str, cc: str, cont
     assert len(outside(table, version, cc, control)) >= least
 
 
-def test_3_37_is_told_from_cubic_with_the_friendly_region(table: list[Theirs], rows: list[Row]) -> None:
-    """Its outliers are many, so counting them tells nothing; the size of the error does."""
+def test_3_37_is_distinguished_from_cubic_with_the_friendly_region(table: list[Theirs], rows: list[Row]) -> None:
+    """It has many outliers, so their number shows nothing; the size of the error does."""
     key = ("3.37", "Cubic")
 
     def error(compared: list[Row]) -> float:
@@ -143,8 +143,8 @@ def test_westwood_is_within_its_tolerance_everywhere() -> None:
     assert rows[0].low == pytest.approx(rows[0].theirs.goodput * 0.85)
 
 
-def test_what_each_byte_counted_once_misses_is_heavy_loss() -> None:
-    """The paper's counting, which is the default: without random loss and with little it agrees, too."""
+def test_counting_each_byte_once_misses_only_heavy_loss() -> None:
+    """The paper's counting, which is the default, agrees without random loss and with little."""
     table = ns3.read("ns3-single-flow.csv", ns3.WESTWOODS)
     once = '{ kind = "westwood-plus", avoidance = "acks" }'
     rows = ns3.compare(table, dict.fromkeys(ns3.WESTWOODS, once), seeds=10)
@@ -161,7 +161,7 @@ def test_the_page_is_up_to_date() -> None:
     assert pages.stale(ns3.comparison()) == [], "run make compare"
 
 
-def test_the_scenario_file_runs_as_it_stands() -> None:
+def test_the_scenario_file_runs_unchanged() -> None:
     goodput = Scenario.from_file(DATA / "ns3-single-flow.toml").run().summary["flows"]["main"]["goodput_mbit_s"]
     assert goodput is not None
     assert goodput > 8

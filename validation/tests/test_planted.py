@@ -1,4 +1,4 @@
-"""Planted causes are named, and no other is blamed: a few seeds, and with the marker `long` many."""
+"""Planted causes are named, and no other cause is blamed: a few seeds, and many with the marker `long`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from diagnose.judging import (
 
 SEED = 370961131
 LEAST_CHANCE = 0.005
-"""Seeds are drawn anew each time. Were every figure just at its bar, the test would fail in one of 200 runs at most:
-each bar breaks if its runs have a chance of less than this, divided by the number of bars. ``planted.py`` judges by the
-published bars alone."""
+"""Seeds are drawn at run time. If every figure were exactly at its bar, the test would fail in at
+most one of 200 runs: a bar breaks if its runs have a lower chance than this, divided by the
+number of bars. ``planted.py`` judges by the published bars alone."""
 LEAST_TIME_OF_ONE = 0.85
-"""One run is no mean: captures behind the bottleneck of a small buffer come down to this."""
+"""Minimum for a single run: captures downstream of a bottleneck with a small buffer reach only this."""
 
 
 def _tally(cause: Cause, first: int, seeds: int, tally: Tally | None = None) -> Tally:
@@ -50,7 +50,7 @@ def test_a_planted_cause_is_named_at_each_point(cause: Cause) -> None:
 
 
 @pytest.mark.long
-def test_seeds_that_nobody_has_seen_break_no_bar_beyond_chance() -> None:
+def test_unseen_seeds_break_no_bar_beyond_chance() -> None:
     first, tally = secrets.randbelow(10**9), Tally()
     for cause in CAUSES:
         _tally(cause, first, 10, tally)
@@ -60,15 +60,16 @@ def test_seeds_that_nobody_has_seen_break_no_bar_beyond_chance() -> None:
 
 
 def test_one_bad_run_breaks_no_bar() -> None:
-    # One of 190 runs that is wrong at all three points is 0.5 %; three are 1.6 %, above the bar, and no evidence.
+    # One of 190 runs that is wrong at all three points is 0.5 %. Three are 1.6 %, above the bar,
+    # but no evidence.
     assert chance([1.0] * 3 + [0.0] * 187, MOST_BLAME) > LEAST_CHANCE
 
 
-def test_runs_that_are_bad_to_five_times_the_bar_break_it() -> None:
+def test_runs_at_five_times_the_bar_break_it() -> None:
     assert chance([1.0] * 10 + [0.0] * 180, MOST_BLAME) < LEAST_CHANCE / 11
 
 
-def test_the_bound_is_no_less_than_the_binomial_tail() -> None:
+def test_the_bound_is_at_least_the_binomial_tail() -> None:
     runs, rate = 190, MOST_BLAME
     for bad in range(4, 20):
         tail = sum(math.comb(runs, k) * rate**k * (1 - rate) ** (runs - k) for k in range(bad, runs + 1))

@@ -1,4 +1,4 @@
-"""The list of public captures, and what a diagnosis of them may not break."""
+"""The list of public captures, and the invariants that their diagnoses must keep."""
 
 from __future__ import annotations
 

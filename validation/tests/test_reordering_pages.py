@@ -1,4 +1,4 @@
-"""The pages of the reordering study are what its scripts print; what is judged is in ``tests/studies``."""
+"""The pages of the reordering study match the output of its scripts; ``tests/studies`` has the judgements."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def study() -> Definition:
 
 @pytest.mark.slow
 def test_the_studys_parts_are_up_to_date() -> None:
-    """All of it: every remedy, start jitter and wrong systems on the full grid."""
+    """The whole page: every remedy, start jitter and wrong systems on the full grid."""
     done = Study.load(ROOT / "studies/reordering").run(quick=False)
     for part, text in studies.of_study(done, spec("reordering")).items():
         assert shown(part) == text.splitlines(), "run make compare"
 
 
 def test_the_studys_measures_are_up_to_date(study: Definition) -> None:
-    """Every claim on the full grid, once: what was measured, and the robustness that is kept."""
+    """Every claim on the full grid, once: the measured figure, and the kept robustness."""
     pool = Pool(study)
     jobs = needs.only(pool.plan(Condition(full=True)), needs.of_claims(study, study.claims))
     pool.make(jobs)
@@ -54,8 +54,8 @@ def test_the_studys_measures_are_up_to_date(study: Definition) -> None:
         assert f" | {share(kept[claim.id])} | " in rows[claim.id], "run make compare"
 
 
-def test_every_remedy_is_where_the_page_has_its_lowest(study: Definition) -> None:
-    """One interval of each remedy, the one that decides its row, and the same in order."""
+def test_every_remedy_has_its_lowest_value_where_the_page_shows_it(study: Definition) -> None:
+    """One interval of each remedy, which decides its row, and the same interval in order."""
     lowest = {}
     for line in shown("remedies")[2:]:
         label, cell = line.strip("| ").split(" | ")[:2]
@@ -97,7 +97,7 @@ def test_every_setting_is_judged() -> None:
         assert any(f"{setting}, {control}:" in verdict.condition for verdict in judged)
 
 
-def test_a_row_out_of_range_is_told() -> None:
+def test_a_row_out_of_range_is_reported() -> None:
     script = ns3_reordering.study()
     row = script.Row("iw1-nodelack-sack", "Cubic", 30, {"3.37": 0.9}, {"3.37": 0.75}, {"3.37": 0}, {"3.37": 0})
     (verdict,) = ns3_reordering.verdicts({("iw1-nodelack-sack", "Cubic"): [row]})

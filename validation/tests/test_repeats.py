@@ -1,4 +1,4 @@
-"""The table of repeats: its load ends with who started it, and its lines say what was seen."""
+"""The table of repeats: its load ends with the parent process, and its lines show the measured figures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from measure.repeats import BUSY, HEADER, Repeat, row
 
 
-def test_the_load_goes_with_who_started_it() -> None:
-    """It looks for its parent, which another process is not."""
+def test_the_load_ends_with_its_parent() -> None:
+    """The process compares its parent with the given one."""
     done = subprocess.run([sys.executable, "-c", BUSY.replace("PARENT", "-1")], check=False, timeout=10)
     assert done.returncode == 0
 

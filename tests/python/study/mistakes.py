@@ -1,4 +1,4 @@
-"""Mistakes in studies: one change of a study that is right, and what is said of it."""
+"""Mistakes in studies: one change of a correct study, and the resulting message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anabranch import Study, UserError
 
 
 def change(directory: Path, old: str, new: str) -> None:
-    """Change the first `old` of the study's file, which must be there."""
+    """Replace the first `old` in the study's file, which must contain it."""
     path = directory / "study.toml"
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -18,7 +18,7 @@ def change(directory: Path, old: str, new: str) -> None:
 
 
 def refused(directory: Path, says: str) -> None:
-    """Reading the study must fail, with the place and these words."""
+    """Check that reading the study fails with a location and these words."""
     with pytest.raises(UserError, match=r"study\.toml:\d+:\d+") as caught:
         Study.load(directory)
     assert says in str(caught.value)

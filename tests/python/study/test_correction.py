@@ -1,4 +1,4 @@
-"""Corrections of a reading: what claims gave before stands beside what they give since."""
+"""Corrections of a reading: the results of claims before and after."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def corrected(tmp_path: Path) -> Path:
     return target
 
 
-def test_the_full_grid_judges_a_claim_before_and_since(corrected: Path) -> None:
+def test_the_full_grid_judges_a_claim_before_and_after(corrected: Path) -> None:
     result = Study.load(corrected).run(figures=False)
     setting, check = result.corrections
     (before,) = setting.claims
     now = next(c for c in result.claims if c.claim.id == "S2")
     assert before.since is now
     assert now.verdict == REPRODUCED
-    # With CUBIC for every variant the figure is another.
+    # With CUBIC for every variant the figure differs.
     assert before.before.measures["lowest"] != now.plain.measures["lowest"]
     (before,) = check.claims
     assert before.before.word == NOT_REPRODUCED
@@ -77,7 +77,7 @@ def test_the_full_grid_judges_a_claim_before_and_since(corrected: Path) -> None:
     assert "accepted if: exactly half" in told
 
 
-def test_other_values_of_an_axis_stood_before(corrected: Path) -> None:
+def test_an_earlier_reading_may_have_other_axis_values(corrected: Path) -> None:
     change(corrected, 'before = { set = { "flow.main.cc" = "cubic" }, ', "before = { axes = { ri = [50, 70] }, ")
     study = Study.load(corrected).definition
     before = study.corrections["reordered"].before
@@ -87,7 +87,7 @@ def test_other_values_of_an_axis_stood_before(corrected: Path) -> None:
     assert grid(study, experiment, Condition(full=True)) == [(8,), (30,)]
 
 
-def test_the_quick_grid_makes_no_runs_of_before(corrected: Path) -> None:
+def test_the_quick_grid_makes_no_runs_of_earlier_readings(corrected: Path) -> None:
     result = Study.load(corrected).run(quick=True, figures=False)
     setting, check = result.corrections
     assert setting.claims == ()
@@ -111,6 +111,6 @@ def test_the_quick_grid_makes_no_runs_of_before(corrected: Path) -> None:
         ('accept_if = "exactly half"', 'acept_if = "exactly half"', 'unknown key "acept_if"'),
     ],
 )
-def test_mistakes_have_a_place(corrected: Path, old: str, new: str, says: str) -> None:
+def test_mistakes_have_a_location(corrected: Path, old: str, new: str, says: str) -> None:
     change(corrected, old, new)
     refused(corrected, says)

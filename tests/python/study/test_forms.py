@@ -1,4 +1,4 @@
-"""The language carries the claims of all five studies: each is written down, and the reordering ones are judged."""
+"""The language expresses the claims of all five studies; the reordering claims are also judged."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ NAMES = Names(
 
 
 class Published:
-    """A path on which everything is as published; ``spoilt`` names one thing that is not."""
+    """A path that behaves as published; ``spoilt`` names one exception."""
 
     def __init__(self, spoilt: str = "") -> None:
         self.spoilt = spoilt
@@ -122,12 +122,12 @@ def holds(claim: str, source: Published) -> bool:
 
 
 @pytest.mark.parametrize("claim", REORDERING)
-def test_reordering_claim_holds_where_all_is_as_published(claim: str) -> None:
+def test_reordering_claims_hold_on_the_published_path(claim: str) -> None:
     assert holds(claim, Published())
 
 
 @pytest.mark.parametrize("claim", REORDERING)
-def test_reordering_claim_fails_where_its_own_thing_is_wrong(claim: str) -> None:
+def test_reordering_claims_fail_if_their_subject_differs(claim: str) -> None:
     assert not holds(claim, Published(spoilt=claim))
 
 

@@ -21,7 +21,7 @@ FAILS = 'accept = "0.40 <= lowest <= 0.60"'
 
 
 def declared(tmp_path: Path, text: str) -> Path:
-    """The sample with an inconsistency behind claim S2."""
+    """The sample with an inconsistency added to claim S2."""
     target = copied(tmp_path / "study")
     path = target / "study.toml"
     before = path.read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def known(*points: Mapping[str, bool | None], stale: bool = False) -> Robustness
     return Robustness({}, len(points), stale, points)
 
 
-def test_an_exclusion_holds_where_no_setting_has_both(excluding: Claim) -> None:
+def test_an_exclusion_holds_if_no_setting_has_both(excluding: Claim) -> None:
     judged = exclusion(
         excluding, known({"S2": True, "S4": False}, {"S2": False, "S4": True}), {"S2": False, "S4": True}
     )
@@ -75,7 +75,7 @@ def test_an_exclusion_holds_where_no_setting_has_both(excluding: Claim) -> None:
         ([{"S2": True, "S4": None}], {"S2": False, "S4": False}, "S4 holds in no setting"),
     ],
 )
-def test_an_exclusion_fails_where_both_hold_or_one_never_does(
+def test_an_exclusion_fails_if_both_hold_or_one_never_does(
     excluding: Claim, points: list[dict[str, bool | None]], plain: dict[str, bool | None], says: str
 ) -> None:
     judged = exclusion(excluding, known(*points), plain)
@@ -83,13 +83,13 @@ def test_an_exclusion_fails_where_both_hold_or_one_never_does(
     assert says in judged.reason
 
 
-def test_an_exclusion_needs_points_that_are_not_stale(excluding: Claim) -> None:
+def test_an_exclusion_needs_current_points(excluding: Claim) -> None:
     plain = {"S2": False, "S4": True}
     assert exclusion(excluding, None, plain).holds is None
     assert exclusion(excluding, known({"S2": True, "S4": False}, stale=True), plain).holds is None
 
 
-def test_only_a_claim_that_fails_is_inconsistent(excluding: Claim) -> None:
+def test_only_a_failing_claim_is_inconsistent(excluding: Claim) -> None:
     proof = Proof(Judgement(True, {"highest": 0.5}), Judgement(False))
     failed = Judgement(False, {}, "does not hold: x")
     assert conclude(excluding, failed, proof=proof).verdict == INCONSISTENT
@@ -106,7 +106,7 @@ def test_only_a_claim_that_fails_is_inconsistent(excluding: Claim) -> None:
         (Proof(Judgement(True), Judgement(None, {}, "not measured")), "fails: not measured"),
     ],
 )
-def test_a_proof_that_fails_settles_nothing(excluding: Claim, proof: Proof, says: str) -> None:
+def test_a_failing_proof_settles_nothing(excluding: Claim, proof: Proof, says: str) -> None:
     result = conclude(excluding, Judgement(False, {}, "does not hold: x"), proof=proof)
     assert result.verdict == NOT_REPRODUCED
     assert says in result.why

@@ -1,4 +1,4 @@
-"""A study goes on where it stopped, and makes no run twice."""
+"""A study resumes after an interruption, and makes no run twice."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def study(tmp_path: Path) -> Path:
 
 
 class Counter:
-    """Counts the runs that the engine makes; raises when call number `stop_at` comes."""
+    """Counts the engine's runs, and raises at call number `stop_at`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = 0
@@ -87,7 +87,7 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
 
 
 def files(directory: Path) -> dict[str, bytes]:
-    """But the finished runs, and the list that names their files."""
+    """All files except the finished runs and their list."""
     found = {
         str(p.relative_to(directory)): p.read_bytes()
         for p in directory.rglob("*.*")
@@ -96,7 +96,7 @@ def files(directory: Path) -> dict[str, bytes]:
     return {name: content for name, content in found.items() if name != "anabranch.json"}
 
 
-def test_an_interrupted_study_goes_on_and_gives_the_same_files(
+def test_an_interrupted_study_resumes_and_gives_the_same_files(
     study: Path, tmp_path: Path, anabranch: Call, counter: Counter
 ) -> None:
     out = tmp_path / "out"
@@ -115,16 +115,16 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_files(
     assert kept_points(out).keys() == kept_points(tmp_path / "whole").keys()
 
 
-def test_the_same_call_again_makes_no_run(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
+def test_the_same_call_makes_no_further_run(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
     for _ in range(3):
         assert anabranch("study", study, "--out", tmp_path / "out").status == 0
     assert counter.made == 40
     assert anabranch("study", study).status == 0
-    # Without --out nothing is kept, and the table needs no samples.
+    # Without --out nothing is stored, and the table needs no samples.
     assert counter.made == 80
 
 
-def test_only_runs_that_changed_are_made_again(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
+def test_only_changed_runs_are_made_again(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
     out = tmp_path / "out"
     assert anabranch("study", study, "--out", out).status == 0
     (study / "study.toml").write_text(STUDY.replace("[0.001, 0.01]", "[0.001, 0.01, 0.02]"))
@@ -135,7 +135,7 @@ def test_only_runs_that_changed_are_made_again(study: Path, tmp_path: Path, anab
     assert counter.made == 120
 
 
-def test_runs_of_another_build_are_not_carried_over(
+def test_runs_of_another_build_are_not_reused(
     study: Path, tmp_path: Path, anabranch: Call, counter: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -149,14 +149,14 @@ def test_runs_of_another_build_are_not_carried_over(
     assert not set(before) & set(after)
 
 
-def test_a_spoilt_run_is_made_again_and_named(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
+def test_a_damaged_run_is_made_again_and_named(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
     out = tmp_path / "out"
     assert anabranch("study", study, "--out", out).status == 0
     (spoilt,) = (out / "points").iterdir()
     blocks = [block for block in scan(spoilt) if isinstance(block, Block)]
     content = bytearray(spoilt.read_bytes())
     content[blocks[1].body + 5] ^= 0xFF
-    # A file of its own: the results are linked to where they were made.
+    # A separate file: the results are linked to the originals.
     spoilt.unlink()
     spoilt.write_bytes(content)
     done = anabranch("study", study, "--out", out)
@@ -167,7 +167,7 @@ def test_a_spoilt_run_is_made_again_and_named(study: Path, tmp_path: Path, anabr
     assert counter.made == 40 + len(blocks[1].keys)
 
 
-def test_files_of_others_are_left_alone(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
+def test_foreign_files_are_unchanged(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
     out = tmp_path / "out"
     counter.stop_at = 2
     assert anabranch("study", study, "--jobs", 1, "--out", out).status == 130
@@ -179,7 +179,7 @@ def test_files_of_others_are_left_alone(study: Path, tmp_path: Path, anabranch: 
     check_target(out, "study")
 
 
-def test_a_study_goes_on_in_the_working_directory(
+def test_a_study_resumes_in_the_working_directory(
     study: Path, tmp_path: Path, anabranch: Call, counter: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -202,7 +202,7 @@ def test_a_mistake_before_the_first_run_leaves_no_directory(study: Path, tmp_pat
 
 
 @pytest.mark.long
-def test_robustness_goes_on_as_well(sample_study: Path, tmp_path: Path, counter: Counter) -> None:
+def test_robustness_resumes_too(sample_study: Path, tmp_path: Path, counter: Counter) -> None:
     directory = tmp_path / "sample"
     shutil.copytree(sample_study, directory)
     path = directory / "study.toml"
@@ -215,7 +215,7 @@ def test_robustness_goes_on_as_well(sample_study: Path, tmp_path: Path, counter:
     assert again.to_json() == first.to_json()
 
 
-def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
+def test_stored_results_are_read_unchanged(tmp_path: Path) -> None:
     samples = Table.of({"time_s": [0.1, 0.2], "cwnd_packets": [None, 2.5], "state": ["open", None]})
     outcome = Outcome(
         {"flow.a.goodput_mbit_s": 0.1 + 0.2, "flow.a.flow_completion_time_s": None},

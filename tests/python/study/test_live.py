@@ -1,4 +1,4 @@
-"""Studies in the live engine, with the simulator in the place of the kernel: tainted runs, verdicts, mistakes."""
+"""Studies in the live engine, with the simulator instead of the kernel: tainted runs, verdicts, mistakes."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def write(tmp_path: Path) -> Write:
 
 
 class Simulated:
-    """A run of the simulator that says of itself what a live one says."""
+    """A run of the simulator with the summary of a live run."""
 
     def __init__(self, run: _engine.Run, reasons: list[str]) -> None:
         self.run = run
@@ -145,7 +145,7 @@ class Simulated:
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Job, int], list[str]]], None]:
-    """Puts the simulator in the kernel's place; the argument says what taints which attempt at a run."""
+    """Replaces the kernel by the simulator; the argument returns the reasons that taint an attempt at a run."""
 
     def put(reasons: Callable[[Job, int], list[str]]) -> None:
         attempts: Counter[Any] = Counter()
@@ -158,7 +158,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Job, int], li
         monkeypatch.setattr(LivePool, "_run", run)
 
         def without_machine(text: str, file: str, sets: list[str], seed: int | None, *, machine: bool) -> float:
-            # What the machine has is nothing to the simulator.
+            # The simulator does not depend on the machine.
             del machine
             return check(text, file, sets, seed)
 
@@ -185,7 +185,7 @@ def test_both_engines_judge_the_named_claims(write: Write, kernel: Kernel) -> No
         assert (simulated.verdict, live.verdict) == ("reproduced", "reproduced")
         assert live.control is not None
         assert live.control.holds is False
-        # The same engine stands behind both: the setting of the study is in neither.
+        # Both sides run on the same engine, and neither has the study's own setting.
         assert simulated.plain.measures == live.plain.measures
     document = result.to_json()
     json.dumps(document, allow_nan=False)
@@ -196,7 +196,7 @@ def test_both_engines_judge_the_named_claims(write: Write, kernel: Kernel) -> No
     assert "| 10 |" in page
 
 
-def test_a_tainted_run_is_made_once_more(write: Write, kernel: Kernel) -> None:
+def test_a_tainted_run_is_repeated(write: Write, kernel: Kernel) -> None:
     kernel(lambda job, attempt: [LATE] if is_cubic_at_10(job) and attempt == 1 else [])
     result = Study.load(write()).run_live()
     audit = result.audit
@@ -208,7 +208,7 @@ def test_a_tainted_run_is_made_once_more(write: Write, kernel: Kernel) -> None:
 
 
 def test_a_claim_whose_run_is_tainted_twice_is_inconclusive(write: Write, kernel: Kernel) -> None:
-    """Fails for a study that judges by what is left."""
+    """Detects a study that judges by the remaining runs."""
     kernel(lambda job, _attempt: [LATE] if is_cubic_at_10(job) else [])
     result = Study.load(write()).run_live()
     assert (result.audit.runs, result.audit.tainted, result.audit.without_result) == (5, 2, 1)
@@ -216,51 +216,51 @@ def test_a_claim_whose_run_is_tainted_twice_is_inconclusive(write: Write, kernel
     assert reno.verdict == "reproduced"
     assert simulated.verdict == "reproduced"
     assert cubic.verdict == "inconclusive"
-    # Nothing is left to divide by.
+    # No run is left to divide by.
     assert cubic.plain.measures == {}
     assert "tainted each time (2)" in cubic.why
-    # A table with a hole is left out.
+    # A table with a missing cell is left out.
     assert result.to_json()["tables"] == []
 
 
-def test_a_run_that_others_share_is_missed_by_all_who_ask_for_it(write: Write, kernel: Kernel) -> None:
-    """The wrong system's run of Reno is the plain one of CUBIC, made once. Fails where it is looked for by one name."""
+def test_a_shared_tainted_run_is_missing_for_all_claims(write: Write, kernel: Kernel) -> None:
+    """The wrong system's run of Reno is the plain run of CUBIC, and is made once. Detects a lookup by one name only."""
     kernel(lambda job, _attempt: [LATE] if '"cubic"' in str(job.sets) and job.point == (10,) else [])
     old = 'set = { "link.path.rate" = "20 Mbit/s" }'
     result = Study.load(write(old, 'replace = { reno = "cubic", cubic = "reno" }')).run_live()
     assert (result.audit.runs, result.audit.without_result) == (5, 1)
-    # Each needs it: one in its wrong system, the other as it is.
+    # Each claim needs it: one in its wrong system, the other directly.
     for _, live in result.claims:
         assert live.verdict == "inconclusive"
         assert "1 of its runs were tainted each time (2)" in live.why
     assert result.to_json()["tables"] == []
 
 
-def test_more_attempts_can_be_asked_for(write: Write, kernel: Kernel) -> None:
+def test_more_attempts_can_be_requested(write: Write, kernel: Kernel) -> None:
     kernel(lambda job, attempt: [LATE] if is_cubic_at_10(job) and attempt < 4 else [])
     result = Study.load(write()).run_live(attempts=4)
     assert (result.audit.runs, result.audit.tainted, result.audit.without_result) == (7, 3, 0)
     assert result.claims[1][1].verdict == "reproduced"
-    # That so many were tainted is a failure all the same.
+    # The number of tainted runs still makes the study fail.
     assert "as a whole it has failed" in "\n".join(section(result.to_json()))
 
 
 @pytest.mark.parametrize(("runs", "tainted", "failed"), [(20, 2, False), (20, 3, True), (4, 0, False)])
-def test_more_than_a_tenth_tainted_fails(runs: int, tainted: int, failed: bool) -> None:
+def test_more_than_a_tenth_of_tainted_runs_fails(runs: int, tainted: int, failed: bool) -> None:
     assert Audit(runs=runs, tainted=tainted).failed is failed
 
 
-def test_what_no_live_run_can_do_is_refused_before_any_run(write: Write, kernel: Kernel) -> None:
+def test_impossible_live_runs_are_refused_before_any_run(write: Write, kernel: Kernel) -> None:
     kernel(lambda _job, _attempt: pytest.fail("it ran"))
     study = Study.load(write('axes = ["rate"]\n', 'axes = ["rate"]\nset = { "flow.main.stack" = "rfc" }\n'))
     with pytest.raises(_engine.ScenarioError, match="not the stack"):
         study.run_live()
 
 
-def test_what_the_machine_does_not_have_is_told_before_any_run(
+def test_missing_features_of_the_machine_are_reported_before_any_run(
     write: Write, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fails for a plan that does not ask what the kernel has, and for one that asks at every point."""
+    """Detects a plan that does not query the kernel's features, and one that queries them at every point."""
     kernel(lambda _job, _attempt: pytest.fail("it ran"))
     asked = []
 
@@ -277,7 +277,7 @@ def test_what_the_machine_does_not_have_is_told_before_any_run(
     assert asked == [['flow.main.cc="reno"'], ['flow.main.cc="cubic"']]
 
 
-def test_without_live_the_reason_is_told(write: Write) -> None:
+def test_without_live_the_reason_is_reported(write: Write) -> None:
     study = Study.load(write(STUDY[STUDY.index("[live]") :], ""))
     with pytest.raises(UserError, match=r'no \[live\] section.*not the stack "rfc"'):
         study.run_live()
@@ -299,7 +299,7 @@ def test_without_live_the_reason_is_told(write: Write) -> None:
         ('title = "both rates are 20 Mbit/s"', 'title = "x"\nvariants = ["ren"]', "variants", 'did you mean "reno"?'),
     ],
 )  # fmt: skip
-def test_mistakes_have_a_place(write: Write, old: str, new: str, line: str, told: str) -> None:
+def test_mistakes_have_a_location(write: Write, old: str, new: str, line: str, told: str) -> None:
     directory = write(old, new)
     with pytest.raises(UserError) as raised:
         Study.load(directory)
@@ -309,7 +309,7 @@ def test_mistakes_have_a_place(write: Write, old: str, new: str, line: str, told
     assert line in text[raised.value.line - 1]
 
 
-def test_a_wrong_system_can_be_run_for_some_variants(write: Write) -> None:
+def test_a_wrong_system_can_be_limited_to_some_variants(write: Write) -> None:
     study = Study.load(write('title = "both rates', 'variants = ["reno"]\ntitle = "both rates'))
     assert study.definition.live is not None
     pool = LivePool(study.definition.live)
@@ -318,8 +318,8 @@ def test_a_wrong_system_can_be_run_for_some_variants(write: Write) -> None:
     assert {job.variant for job in plans["plain"]} == {"reno", "cubic"}
 
 
-def test_live_decides_no_verdict_of_the_simulators(write: Write) -> None:
-    """Fails where robustness would be computed anew because of a live study."""
+def test_the_live_section_affects_no_simulated_verdict(write: Write) -> None:
+    """Detects a live section that makes the robustness outdated."""
     directory = write()
     path = directory / "study.toml"
     study, live = path.read_text(encoding="utf-8").split("[live]")
@@ -333,14 +333,14 @@ def test_live_decides_no_verdict_of_the_simulators(write: Write) -> None:
     assert "live.toml" in set(map(str, definition.live.texts))
 
 
-def test_samples_of_sockets_are_put_where_links_are_sampled() -> None:
-    """Fails for times as they were taken, which no table of links has, and for what is too late to pass for them."""
+def test_socket_samples_are_aligned_with_link_samples() -> None:
+    """Detects unaligned times, which no table of links has, and samples that are too late for their time."""
     taken = [0.01007, 0.02007, 0.02007, 0.03006, 0.0460, 0.0501, 0.06008, 0.1401]
     table = Table.of(
         {"time_s": taken, "flow": ["a", "a", "b", "a", "a", "a", "a", "a"], "cwnd_packets": range(8)},
     )
     placed = on_grid(table, 20.0)
-    # 10 ms are no time of theirs; of 40 ms there is but a look that was 6 ms late.
+    # 10 ms is not a time of the grid; the only sample for 40 ms was 6 ms late.
     assert placed.rows() == [(0.02, "a", 1), (0.02, "b", 2), (0.06, "a", 6), (0.14, "a", 7)]
     exact = Table.of({"time_s": [k * 20 / 1000 for k in range(100)], "flow": ["a"] * 100})
     assert on_grid(exact, 20.0)["time_s"] == [round(k * 0.02, 9) for k in range(100)]

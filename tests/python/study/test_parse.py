@@ -1,4 +1,4 @@
-"""Errors of ``study.toml``: each the whole message, as a user sees it."""
+"""Errors of ``study.toml``: each test compares the whole message."""
 
 from __future__ import annotations
 
@@ -148,13 +148,13 @@ def test_fill_keeps_types() -> None:
     assert fill({"kind": "x"}, 3) == {"kind": "x"}
 
 
-def test_what_the_top_lacks_is_missing_at_the_first_line(sample_study: Path, tmp_path: Path) -> None:
+def test_a_missing_top_level_key_is_reported_at_the_first_line(sample_study: Path, tmp_path: Path) -> None:
     text = (sample_study / "study.toml").read_text(encoding="utf-8")
     title = next(line for line in text.splitlines() if line.startswith("title"))
     told = message(changed(sample_study, tmp_path, title + "\n", ""))
     assert told.startswith('bad/study.toml:1:1: "title" is missing\n  1 | ')
 
 
-def test_a_study_that_is_no_text(tmp_path: Path) -> None:
+def test_a_study_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_bytes(b"a = 1\n\xff\xfe")
     assert message(tmp_path) == "bad/study.toml:2:1: not UTF-8 text"

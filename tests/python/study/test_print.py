@@ -1,4 +1,4 @@
-"""What `anabranch study --engine live` prints of each claim."""
+"""Output of `anabranch study --engine live` for each claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a study: badges, claims beside their figures, points of the source, no raw mark-up."""
+"""The report of a study: badges, claims with their figures, points of the source, no raw mark-up."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_each_figure_is_in_the_page_once(page: str) -> None:
         assert target in names
 
 
-def test_a_figure_stands_beside_its_first_claim(page: str) -> None:
+def test_a_figure_follows_its_first_claim(page: str) -> None:
     groups = re.findall(r"<div class='claims with-figure'>(.*?)</div></div>", page, re.DOTALL)
     assert groups
     assert all("<article" in group and "<figure" in group for group in groups)
@@ -57,7 +57,7 @@ def test_a_studys_page_fits_its_window(page: str, tmp_path: Path, width: int) ->
     assert asked(probe, script, tmp_path, f"--window-size={width},900") is True
 
 
-def test_backticks_become_code_and_nothing_else_does() -> None:
+def test_only_backticks_become_markup() -> None:
     assert prose("`a<b` and <i>") == "<code>a&lt;b</code> and &lt;i&gt;"
     assert prose("one ` tick") == "one ` tick"
 
@@ -70,7 +70,7 @@ def with_printed(sample: Path, printed: str) -> Path:
     return sample
 
 
-def test_printed_points_are_drawn_over_ours(sample: Path) -> None:
+def test_published_points_are_drawn_over_ours(sample: Path) -> None:
     study = Study.load(with_printed(sample, "{ cubic = [[100, 1], [50, 0.5]] }"))
     figure = next(f for name, _, f in figures(study.run(quick=True).results) if name == "fig3")
     (axes,) = figure.axes
@@ -90,7 +90,7 @@ def test_printed_points_are_drawn_over_ours(sample: Path) -> None:
         ("{ cubic = [] }", "printed points must be pairs of numbers"),
     ],
 )
-def test_printed_points_are_checked(sample: Path, printed: str, message: str) -> None:
+def test_published_points_are_checked(sample: Path, printed: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)) as error:
         Study.load(with_printed(sample, printed))
     assert "study.toml" in str(error.value)

@@ -18,13 +18,13 @@ from ..sample import copied
 
 @pytest.fixture
 def jittered(tmp_path: Path) -> Path:
-    """A copy to write into, with few points."""
+    """A writable copy with few points."""
     return copied(tmp_path / "sample", has_jitter=True)
 
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
-    """The same without jitter, whose seeds are twenty runs for one."""
+    """The same without jitter, which needs twenty seeds for each run."""
     return copied(tmp_path / "sample")
 
 
@@ -43,7 +43,7 @@ def test_every_claim_gets_a_verdict_and_its_control(jittered: Path) -> None:
     json.dumps(document, allow_nan=False)
 
 
-def test_the_wrong_system_costs_no_runs_where_a_variant_stands_for_another(jittered: Path) -> None:
+def test_a_wrong_system_reuses_the_runs_of_another_variant(jittered: Path) -> None:
     study = Study.load(jittered).definition
     pool = Pool(study)
     plain = pool.plan(Condition())
@@ -55,7 +55,7 @@ def test_the_wrong_system_costs_no_runs_where_a_variant_stands_for_another(jitte
     assert {j.key for j in other if j.experiment == "plain"} <= {j.key for j in plain}
 
 
-def test_changes_come_in_order(jittered: Path) -> None:
+def test_changes_are_applied_in_order(jittered: Path) -> None:
     study = Study.load(jittered).definition
     pool = Pool(study)
     job = next(j for j in pool.plan(Condition(opens=(("queue", 70),), jitter=True)) if j.experiment == "reordering")
@@ -69,14 +69,14 @@ def test_changes_come_in_order(jittered: Path) -> None:
     )
 
 
-def test_jitter_runs_twenty_seeds_and_samples_only_where_asked(jittered: Path) -> None:
+def test_jitter_runs_twenty_seeds_and_samples_only_on_request(jittered: Path) -> None:
     study = Study.load(jittered).definition
     jobs = Pool(study).plan(Condition(jitter=True))
     assert {j.seed for j in jobs} == set(range(1, 21))
     assert {j.point for j in jobs if j.samples_ms is not None} == {(70,)}
 
 
-def test_where_leaves_points_out(sample: Path) -> None:
+def test_where_excludes_points(sample: Path) -> None:
     path = sample / "study.toml"
     path.write_text(
         path.read_text(encoding="utf-8").replace('axes = ["ri"]', 'axes = ["ri"]\nwhere = "ri != 15 and ri < 90"', 1),
@@ -87,7 +87,7 @@ def test_where_leaves_points_out(sample: Path) -> None:
 
 
 @pytest.mark.long
-def test_robustness_is_kept_and_goes_stale(jittered: Path) -> None:
+def test_robustness_is_stored_and_becomes_outdated(jittered: Path) -> None:
     first = Study.load(jittered).run(quick=True, robustness=True)
     assert first.robustness is not None
     kept = json.loads((jittered / "robustness.json").read_bytes())
@@ -114,7 +114,7 @@ def test_robustness_is_kept_and_goes_stale(jittered: Path) -> None:
     assert changed.to_json()["claims"][0]["robustness_stale"] is True
 
 
-def test_a_damaged_robustness_file_is_said_to_be_one(sample: Path) -> None:
+def test_a_damaged_robustness_file_is_reported(sample: Path) -> None:
     (sample / "robustness.json").write_text("{}")
     with pytest.raises(UserError, match=r"robustness\.json: not a robustness result"):
         Study.load(sample).run(quick=True)
@@ -184,7 +184,7 @@ def test_a_figure_can_show_several_lines_of_one_variant(sample: Path) -> None:
         ("def figures(study):\n    yield 1 / 0\n", "plot.py: figures\\(\\) failed: ZeroDivisionError"),
     ],
 )
-def test_plot_py_that_is_wrong(sample: Path, tmp_path: Path, code: str, message: str) -> None:
+def test_a_wrong_plot_py(sample: Path, tmp_path: Path, code: str, message: str) -> None:
     (sample / "plot.py").write_text(code)
     result = Study.load(sample).run(quick=True)
     with pytest.raises(UserError, match=message):
@@ -199,13 +199,13 @@ def test_find() -> None:
         Study.load(__file__)
 
 
-def test_a_slip_in_plot_py_shows_before_the_runs(sample: Path) -> None:
+def test_an_error_in_plot_py_is_reported_before_the_runs(sample: Path) -> None:
     (sample / "plot.py").write_text("def figures(study:\n")
     with pytest.raises(UserError, match=r"plot\.py:1:12: not valid Python"):
         Study.load(sample)
 
 
-def test_an_open_parameter_of_single_variants_comes_after_their_own_changes(sample: Path) -> None:
+def test_open_parameters_of_variants_follow_the_variants_changes(sample: Path) -> None:
     path = sample / "study.toml"
     more = """
 [[open]]
@@ -223,7 +223,7 @@ why = "a test"
     assert not [entry for variant in ("newreno", "cubic_plus") for entry in plain[variant] if "beta" in entry]
     other = {job.variant: list(job.sets) for job in Pool(study.definition, 1).plan(Condition(opens=(("beta", 0.7),)))}
     assert "flow.main.cc.beta=0.7" in other["cubic"]
-    # A wrong system's replacement takes its parameters along.
+    # A wrong system's replacement keeps its parameters.
     wrong = study.definition.wrongs["cubic_for_cubic_plus"]
     replaced = {job.variant: list(job.sets) for job in Pool(study.definition, 1).plan(Condition(wrong=wrong))}
     assert "flow.main.cc.beta=0.8" in replaced["cubic_plus"]

@@ -1,4 +1,4 @@
-"""Tables with a row for each experiment, a column for each variant, an interval in each cell; shares as quantities."""
+"""Tables with a row per experiment, a column per variant and an interval in each cell; shares as quantities."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_rows_are_experiments_and_columns_variants(directory: Path) -> None:
     assert by_path.head() == ["", "Tail drop", "DRR"]
     assert [record["label"] for record in by_path.records] == ["A long path", "short"]
     long, short = by_path.records
-    # An experiment without the variant has nothing to say of it, one without repeats no interval.
+    # An experiment without the variant has an empty cell, and one without repeats has no interval.
     assert (long["tail_drop"], long["tail_drop_ci95"], long["fair_ci95"]) == (None, None, None)
     assert long["fair"] == of(runs, "main", "long", "fair")[0]
     assert by_path.rows()[0][1:] == ["–", f"{long['fair']:.3f}"]
@@ -181,7 +181,7 @@ def test_rows_are_experiments_and_columns_variants(directory: Path) -> None:
     assert [record["fair"] for record in both.records] == [short["fair"], long["fair"]]
 
 
-def test_what_is_written_has_intervals(directory: Path, tmp_path: Path) -> None:
+def test_written_tables_have_intervals(directory: Path, tmp_path: Path) -> None:
     result = Study.load(directory).run(quick=True)
     by_path = result.to_json()["tables"][0]
     json.dumps(by_path, allow_nan=False)
@@ -194,7 +194,7 @@ def test_what_is_written_has_intervals(directory: Path, tmp_path: Path) -> None:
     assert float(rows[1]["fair_ci95"]) == by_path["rows"][1]["fair_ci95"]
 
 
-def test_shares_are_of_what_flows_ask_for(directory: Path) -> None:
+def test_shares_are_relative_to_the_demand_of_flows(directory: Path) -> None:
     runs = results(directory)
     for variant in ("tail_drop", "fair"):
         got = zip(
@@ -209,7 +209,7 @@ def test_shares_are_of_what_flows_ask_for(directory: Path) -> None:
         assert of(runs, "index", "short", variant) == pytest.approx(index)
 
 
-def test_logarithmic_axes_have_ticks_at_what_was_measured(directory: Path) -> None:
+def test_logarithmic_axes_have_ticks_at_measured_values(directory: Path) -> None:
     from anabranch.plot.study import _apart, figures
 
     ((_, _, figure),) = figures(results(directory))
@@ -219,7 +219,7 @@ def test_logarithmic_axes_have_ticks_at_what_was_measured(directory: Path) -> No
     assert _apart([2, 100, 128, 200]) == ["2", "100", "", "200"]
 
 
-def test_a_logarithmic_axis_has_its_0_apart(directory: Path) -> None:
+def test_a_logarithmic_axis_separates_0(directory: Path) -> None:
     from anabranch.plot.study import figures
 
     change(directory, "values = [5, 20]", "values = [0, 5, 20]")
@@ -233,7 +233,7 @@ def test_a_logarithmic_axis_has_its_0_apart(directory: Path) -> None:
     assert (alone, joined) == ([zero], [5, 20])
 
 
-def test_the_digest_of_what_decides_takes_no_notice_of_labels(directory: Path) -> None:
+def test_the_digest_of_inputs_ignores_labels(directory: Path) -> None:
     from anabranch.study.robustness import inputs_digest
 
     before = results(directory)
@@ -268,7 +268,7 @@ def test_the_digest_of_what_decides_takes_no_notice_of_labels(directory: Path) -
         ("variant.fair]", "variant.label]", '"label" is what a row is called'),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(directory: Path, old: str, new: str, says: str) -> None:
+def test_mistakes_are_reported_with_their_location(directory: Path, old: str, new: str, says: str) -> None:
     change(directory, old, new)
     if "variant.label" in new:
         change(directory, '["fair"]', '["label"]')
@@ -285,7 +285,7 @@ def test_what_is_wrong_is_told_with_its_place(directory: Path, old: str, new: st
         ('value = "main[fair]"', 'value = "main"', "variant is left"),
     ],
 )
-def test_a_cell_that_cannot_be_is_told(directory: Path, old: str, new: str, says: str) -> None:
+def test_an_invalid_cell_is_reported(directory: Path, old: str, new: str, says: str) -> None:
     change(directory, old, new)
     with pytest.raises(UserError, match=r"\[\[table\]\] (by-path|both), column") as caught:
         tables.make(results(directory), full=False)

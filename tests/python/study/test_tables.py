@@ -1,4 +1,4 @@
-"""Sections and tables of a study, and which runs a verdict asks for."""
+"""Sections and tables of a study, and the runs that a verdict needs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def results(directory: Path) -> Results:
     return pool.results(jobs)
 
 
-def test_a_row_for_each_variant_and_where_it_is(sample: Path) -> None:
+def test_a_row_for_each_variant_and_its_position(sample: Path) -> None:
     runs = results(sample)
     sides, by_interval = tables.make(runs, full=False)
     series = runs.quantity("normalised", "reordering").collapsed()
@@ -95,7 +95,7 @@ def test_a_row_for_each_variant_and_where_it_is(sample: Path) -> None:
         assert record["best"] == max(v for (_, ri), v in values.items() if ri == record["ri"])
 
 
-def test_what_is_written_has_them(sample: Path, tmp_path: Path) -> None:
+def test_written_results_have_the_tables(sample: Path, tmp_path: Path) -> None:
     result = Study.load(sample).run(quick=True)
     document = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert [table["id"] for table in document["tables"]] == ["sides", "by-interval"]
@@ -113,7 +113,7 @@ def test_what_is_written_has_them(sample: Path, tmp_path: Path) -> None:
         assert "A note." in report
 
 
-def test_claims_of_a_section_are_counted_apart(sample: Path) -> None:
+def test_claims_of_a_section_are_counted_separately(sample: Path) -> None:
     from anabranch.cli.study import _counted
 
     path = sample / "study.toml"
@@ -147,12 +147,12 @@ def test_claims_of_a_section_are_counted_apart(sample: Path) -> None:
         ('title = "Beyond the paper"', 'name = "Beyond the paper"', 'unknown key "name"'),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(sample: Path, old: str, new: str, says: str) -> None:
+def test_mistakes_are_reported_with_their_location(sample: Path, old: str, new: str, says: str) -> None:
     change(sample, old, new)
     refused(sample, says)
 
 
-def test_a_cell_that_is_several_is_told(sample: Path) -> None:
+def test_a_cell_with_several_values_is_reported(sample: Path) -> None:
     path = sample / "study.toml"
     text = path.read_text(encoding="utf-8").replace('value = "normalised[cubic]"', 'value = "normalised"')
     path.write_text(text, encoding="utf-8")
@@ -172,7 +172,7 @@ def test_a_cell_that_is_several_is_told(sample: Path) -> None:
         ("throughput[cubic, ri <= 50 and ri > 4]", {Need("reordering", "cubic")}),
     ],
 )
-def test_what_an_expression_asks_for(sample: Path, expression: str, expected: set[Need] | None) -> None:
+def test_the_runs_that_an_expression_needs(sample: Path, expression: str, expected: set[Need] | None) -> None:
     study = Study.load(sample).definition
     if expected is None:
         with pytest.raises(ValueError, match="only a quantity"):
@@ -183,7 +183,7 @@ def test_what_an_expression_asks_for(sample: Path, expression: str, expected: se
 
 
 def test_fewer_runs_give_the_same_verdicts(sample: Path) -> None:
-    """What is asked for is enough: every claim comes out as from all runs. One run too few would be missing."""
+    """The selected runs suffice: every claim has the same result as with all runs. Detects a missing run."""
     from anabranch.study.verdict import judge
 
     study = Study.load(sample).definition

@@ -1,4 +1,4 @@
-"""Every verdict, from runs made up so that each must come out."""
+"""Every verdict, from synthetic runs that determine it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def definition(sample_study: Path) -> Definition:
 
 
 def results(definition: Definition, lowest: float, seeds: int = 1, spread: float = 0.0) -> Results:
-    """NewReno at ``lowest`` of 10 Mbit/s at RI 8, all else unhindered."""
+    """NewReno at ``lowest`` of 10 Mbit/s at RI 8; all others without reduction."""
     runs = []
     for seed in range(1, seeds + 1):
         for variant in definition.variants:
@@ -48,7 +48,7 @@ def test_not_reproduced(definition: Definition, lowest: float) -> None:
     assert judgement.reason == "does not hold: 0.40 <= lowest <= 0.60"
 
 
-def test_what_was_not_measured_is_inconclusive(definition: Definition) -> None:
+def test_missing_measurements_are_inconclusive(definition: Definition) -> None:
     judgement = judge(claim(definition, "S11"), results(definition, 0.5))
     assert judgement.holds is None
     assert judgement.reason == "cwnd_ratio: no samples were kept for cwnd; slow_starts: no samples were kept for state"

@@ -1,4 +1,4 @@
-"""A study may only tabulate or draw."""
+"""A study may have tables or figures only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def study(tmp_path: Path, scenario_file: Path) -> Path:
     return directory
 
 
-def test_tables_and_figures_are_made_and_no_claims_are_said(study: Path, tmp_path: Path, anabranch: Call) -> None:
+def test_tables_and_figures_are_made_without_claims(study: Path, tmp_path: Path, anabranch: Call) -> None:
     done = anabranch("study", study, "--out", tmp_path / "out")
     assert done.status == 0, done.err
     assert "Goodput (Mbit/s)" in done.out
@@ -60,7 +60,7 @@ def test_tables_and_figures_are_made_and_no_claims_are_said(study: Path, tmp_pat
     assert json.loads((tmp_path / "out" / "study.json").read_bytes())["claims"] == []
 
 
-def test_figures_only_are_drawn_with_out(study: Path, tmp_path: Path, anabranch: Call) -> None:
+def test_a_study_of_figures_only_is_drawn_with_out(study: Path, tmp_path: Path, anabranch: Call) -> None:
     (study / "study.toml").write_text(HEAD + FIGURE)
     done = anabranch("study", study)
     assert done.status == 0, done.err
@@ -75,7 +75,7 @@ def test_robustness_needs_a_claim(study: Path, anabranch: Call) -> None:
     assert "study.toml: --robustness judges claims, and there is no [[claim]]\n  leave it out\n" in done.err
 
 
-def test_a_study_without_anything_is_refused(study: Path) -> None:
+def test_an_empty_study_is_refused(study: Path) -> None:
     (study / "study.toml").write_text(HEAD)
     with pytest.raises(UserError, match=r"study.toml:1:1: a study needs at least one \[\[claim\]\], \[\[table\]\] or"):
         Study.load(study)
