@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from anabranch import builders
     from anabranch._engine import ScenarioError
-    from anabranch.component import Value
     from anabranch.control import CongestionControl
-    from anabranch.diagnosis import Diagnosis, diagnose
+    from anabranch.diagnosis.diagnosis import Diagnosis, diagnose
     from anabranch.errors import NotRecordedError, UserError
-    from anabranch.result import RunResult
+    from anabranch.keys.component import Value
+    from anabranch.keys.schema import BadValueError
+    from anabranch.result.result import RunResult
     from anabranch.scenario import Scenario
-    from anabranch.schema import BadValueError
     from anabranch.study import Study
-    from anabranch.sweep import SweepResult
+    from anabranch.sweep.sweep import SweepResult
 
     __version__: str
 
@@ -56,18 +56,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BadValueError": "anabranch.schema",
+    "BadValueError": "anabranch.keys.schema",
     "CongestionControl": "anabranch.control",
-    "Diagnosis": "anabranch.diagnosis",
+    "Diagnosis": "anabranch.diagnosis.diagnosis",
     "NotRecordedError": "anabranch.errors",
-    "RunResult": "anabranch.result",
+    "RunResult": "anabranch.result.result",
     "Scenario": "anabranch.scenario",
     "ScenarioError": "anabranch._engine",
     "Study": "anabranch.study",
-    "SweepResult": "anabranch.sweep",
+    "SweepResult": "anabranch.sweep.sweep",
     "UserError": "anabranch.errors",
-    "diagnose": "anabranch.diagnosis",
-    "Value": "anabranch.component",
+    "diagnose": "anabranch.diagnosis.diagnosis",
+    "Value": "anabranch.keys.component",
 }
 
 
@@ -82,7 +82,7 @@ def __getattr__(name: str) -> "Any":
         return importlib.import_module("anabranch.builders")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    from anabranch.attributes import NoAttributeError
+    from anabranch.errors import NoAttributeError
 
     raise NoAttributeError("anabranch", name, __all__)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import _engine, command_cost
+from anabranch import _engine
+from anabranch.cli import command_cost
 from anabranch.cli.completion import commands
 from anabranch.cli.sweep import parse_grid
 
@@ -189,7 +190,7 @@ def test_a_study_is_named_or_all_are_meant(anabranch: Call, arguments: list[str]
 
 
 def test_all_runs_every_study(anabranch: Call, small_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.checkout.shipped_studies", lambda: {"one": small_study, "two": small_study})
+    monkeypatch.setattr("anabranch.files.checkout.shipped_studies", lambda: {"one": small_study, "two": small_study})
     documents = json.loads(anabranch("study", "--all", "--quick", "--json").out)
     assert [document["study"] for document in documents] == ["sample-study", "sample-study"]
 
@@ -542,7 +543,7 @@ def test_bench_measures_commands(anabranch: Call, monkeypatch: pytest.MonkeyPatc
 
 
 def test_bench_needs_a_checkout(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.checkout.find_checkout", lambda: None)
+    monkeypatch.setattr("anabranch.files.checkout.find_checkout", lambda: None)
     done = anabranch("bench")
     assert (done.status, done.err) == (
         2, "error: the benchmark is built from source, and there is no checkout here\n  run it in a clone\n",

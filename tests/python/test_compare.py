@@ -18,7 +18,7 @@ from anabranch.compare.inputs import Input, read_inputs, read_summary
 from anabranch.compare.measures import columns_of
 from anabranch.compare.settings import differing
 from anabranch.plot.compare import scale_of
-from anabranch.statistics import paired_test, welch_test
+from anabranch.statistics.statistics import paired_test, welch_test
 
 from .command import Call
 

@@ -22,11 +22,12 @@ from typing import Any
 import pytest
 import typer
 
-from anabranch import Scenario, _engine, output_file
+from anabranch import Scenario, _engine
 from anabranch.cli.app import app
 from anabranch.errors import RunFailedError, UserError
-from anabranch.output_file import OutputFile, write_whole
-from anabranch.output_target import Kind, find
+from anabranch.files import output_file
+from anabranch.files.output_file import OutputFile, write_whole
+from anabranch.files.output_target import Kind, find
 
 from .command import Call
 

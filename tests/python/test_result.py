@@ -19,7 +19,7 @@ from matplotlib import pyplot
 
 import anabranch
 from anabranch import NotRecordedError, RunResult, Scenario, SweepResult, UserError
-from anabranch.result import TABLES
+from anabranch.result.result import TABLES
 
 from .test_names import TITLES, read
 
@@ -193,7 +193,7 @@ def test_a_shown_title_is_data(title: str) -> None:
 
 
 def _document() -> dict[str, Any]:
-    from anabranch import toml_text
+    from anabranch.text import toml_text
 
     return toml_text.parse(scenario().text, "s")
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from anabranch import Scenario, shown
+from anabranch import Scenario
 from anabranch.cli.app import app
+from anabranch.text import shown
 
 from .command import Call
 from .test_output_file import INPUTS, names_a_file, parameters

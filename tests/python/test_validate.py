@@ -202,7 +202,7 @@ def test_a_flow_that_is_missing() -> None:
 
 def test_everything_is_finite() -> None:
     """A document with an infinity is no JSON."""
-    from anabranch.output import to_json
+    from anabranch.files.output import to_json
 
     nothing = figures(lambda v: v.update({SRTT.name: {"a": 0.0, "b": 0.0}}))
     made = Comparison("zero.toml", 1, live_runs=2)

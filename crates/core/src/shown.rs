@@ -1,6 +1,6 @@
 //! Names, file names and messages of others as data, wherever a terminal shows them.
 //!
-//! The same characters as in `python/anabranch/shown.py`.
+//! The same characters as in `python/anabranch/text/shown.py`.
 
 use std::fmt::Write;
 

@@ -5,10 +5,10 @@ from typing import Annotated, Optional
 
 import typer
 
-from anabranch.capture import SNAP_LENGTH
 from anabranch.cli.command import Command, GatewayGroup, Group, RunCommand, Verbatim
 from anabranch.cli.common import exit_status
 from anabranch.cli.version import print_version
+from anabranch.files.capture import SNAP_LENGTH
 from anabranch.limits import SAMPLES_MS
 
 # No `from __future__ import annotations`: typer would compile each annotation again, which `--help` waits for.
@@ -574,7 +574,7 @@ def diagnose(
     """
     with exit_status():
         from anabranch.cli.diagnose import DiagnoseOptions, FollowOptions, run_diagnose, run_follow
-        from anabranch.diagnosis_choice import Choice
+        from anabranch.diagnosis.choice import Choice
 
         choice = Choice(tuple(host or ()), port, around)
         options = DiagnoseOptions(

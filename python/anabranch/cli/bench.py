@@ -18,8 +18,8 @@ def run_bench(json: bool) -> None:
         UserError: There is no checkout here, or no cargo.
         RunFailedError: The program failed.
     """
-    from anabranch.checkout import find_checkout
     from anabranch.errors import RunFailedError, UserError
+    from anabranch.files.checkout import find_checkout
 
     checkout = find_checkout()
     if checkout is None:
@@ -47,7 +47,7 @@ def run_bench(json: bool) -> None:
 
 def run_commands(json: bool) -> None:
     """Measure what commands take besides the engine, in processor time, and print it."""
-    from anabranch import command_cost
+    from anabranch.cli import command_cost
     from anabranch.cli.common import print_json
 
     rows = command_cost.measured()

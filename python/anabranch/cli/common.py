@@ -38,11 +38,11 @@ def exit_status() -> Iterator[None]:
     import gc
     import tempfile
 
-    from anabranch import owner
     from anabranch._engine import ScenarioError
     from anabranch.errors import RunFailedError, UserError
+    from anabranch.files import owner
     from anabranch.interrupt import Terminated, word
-    from anabranch.spoken import by_option
+    from anabranch.text.spoken import by_option
 
     gc.enable()
     try:
@@ -172,7 +172,7 @@ def note(message: str) -> None:
 
 
 def _say(message: str) -> None:
-    from anabranch import shown
+    from anabranch.text import shown
 
     # Standard error was closed on purpose.
     with contextlib.suppress(OSError, ValueError):
@@ -182,14 +182,14 @@ def _say(message: str) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    from anabranch.output import to_json
+    from anabranch.files.output import to_json
 
     write_json(to_json(value).decode())
 
 
 def write_json(document: str) -> None:
     """A finished JSON document on standard output; a terminal that shows it obeys nothing in it."""
-    from anabranch import shown
+    from anabranch.text import shown
 
     sys.stdout.write(shown.printable_json(document))
     sys.stdout.flush()
@@ -202,7 +202,7 @@ def console(*, error: bool = False) -> Console:
     """
     from rich.console import Console
 
-    from anabranch import shown
+    from anabranch.text import shown
 
     class Plain(Console):
         """A console that obeys nothing in what it prints, and leaves a reader who went away to :func:`exit_status`."""
@@ -222,7 +222,7 @@ def styled(text: str, style: str = "bold") -> Text:
     """Text in a style, for :func:`console`."""
     from rich.text import Text
 
-    from anabranch import shown
+    from anabranch.text import shown
 
     return Text(shown.terminal(text), style=style, end="")
 
@@ -292,8 +292,8 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
 
 def one_spelling(path: str) -> str:
     """A dotted path as it is written without need for quotation marks; what is no path as it is."""
-    from anabranch import grid
     from anabranch.errors import UserError
+    from anabranch.keys import grid
 
     try:
         return grid.one_spelling(path)

@@ -11,8 +11,8 @@ from anabranch import interrupt
 from anabranch.cli.blocks import write
 from anabranch.cli.common import KERNEL, check_engine, console, note, print_json, styled
 from anabranch.extras import is_installed, remark_once
-from anabranch.lines import wrapped
-from anabranch.shown import plain
+from anabranch.text.lines import wrapped
+from anabranch.text.shown import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,8 +54,8 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
     """
     from anabranch.compare import compare
     from anabranch.compare.inputs import read_inputs
+    from anabranch.files.output import check_target
     from anabranch.limits import SAMPLES_MS, check_seed
-    from anabranch.output import check_target
     from anabranch.progress import Progress
 
     check_engine(options.engine, options.kernel, ("sim", KERNEL))
@@ -141,9 +141,9 @@ def _parts(comparison: Comparison, block: Block) -> list[tuple[str, list[Row]]]:
 def columns(comparison: Comparison, block: Block, rows: Sequence[Row]) -> tuple[list[Column], list[list[Column]]]:
     """What every table begins with, the first input included, and each further input with its change."""
     from anabranch.cli.columns import Column
-    from anabranch.grid import short_names
+    from anabranch.keys.grid import short_names
     from anabranch.report.compare_format import cell
-    from anabranch.sweep import value_text
+    from anabranch.sweep.sweep import value_text
 
     heads = short_names(comparison.axes) or [block.measure.section]
     labels = [[value_text(value) for value in row.point] if comparison.axes else [row.element or "all"] for row in rows]

@@ -86,8 +86,8 @@ def commands() -> Iterator[Command]:
 
 def _words() -> dict[str, tuple[str | Sequence[str], ...]]:
     """What the arguments of some commands may be."""
-    from anabranch.checkout import shipped_studies
     from anabranch.cli.explain import aliases, registry
+    from anabranch.files.checkout import shipped_studies
 
     items = registry()
     names = sorted({name for item in items for name in (item["name"], *aliases(item))})

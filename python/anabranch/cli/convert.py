@@ -66,7 +66,7 @@ def run_convert(file: Path, options: ConvertOptions) -> None:
 
 def _print(content: bytes) -> None:
     """The output on standard output, as it is; a terminal obeys nothing in it."""
-    from anabranch import shown
+    from anabranch.text import shown
 
     if sys.stdout.isatty():
         sys.stdout.write(shown.terminal(content.decode(errors="replace")))
@@ -77,7 +77,7 @@ def _print(content: bytes) -> None:
 
 def _standard_input() -> bytes:
     from anabranch.errors import UserError
-    from anabranch.files import MAX_RESULT_BYTES
+    from anabranch.files.files import MAX_RESULT_BYTES
 
     content = sys.stdin.buffer.read(MAX_RESULT_BYTES + 1)
     if len(content) > MAX_RESULT_BYTES:
@@ -88,7 +88,7 @@ def _standard_input() -> bytes:
 def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> None:
     """Write every file whole; the file that names the others is the last."""
     from anabranch.errors import UserError
-    from anabranch.output_file import output_file
+    from anabranch.files.output_file import output_file
 
     main = output_file(out, force=True, reads=[source])
     if main.is_stream and len(files) > 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from anabranch.report.remarks import idle_links
 
 if TYPE_CHECKING:
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
 
 MOST_FLOWS = 50
 """Flows that are printed; copies that are summarised are one."""

@@ -11,8 +11,8 @@ from anabranch.cli.blocks import write
 from anabranch.cli.common import console, note, styled
 from anabranch.cli.study import COLOURS, Bars
 from anabranch.extras import is_installed, remark_once
-from anabranch.lines import WIDTH
 from anabranch.report.demo import front_page, next_commands
+from anabranch.text.lines import WIDTH
 
 if TYPE_CHECKING:
     from anabranch.study import StudyResult
@@ -30,8 +30,8 @@ def run_demo(out: Path, *, jobs: int | None = None, opens: bool = False) -> None
     Raises:
         UserError: The directory holds something else.
     """
+    from anabranch.files.output import MANIFEST, check_target, whole_directory
     from anabranch.limits import check_jobs
-    from anabranch.output import MANIFEST, check_target, whole_directory
     from anabranch.study import Study
 
     check_jobs(jobs)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from anabranch import interrupt
 from anabranch.cli.blocks import write
 from anabranch.cli.common import KERNEL, LIVE, check_engine, console, note, print_json
-from anabranch.diagnosis_choice import Choice
+from anabranch.diagnosis.choice import Choice
 from anabranch.extras import remark_once
 
 if TYPE_CHECKING:
-    from anabranch.diagnosis import Diagnosis
+    from anabranch.diagnosis.diagnosis import Diagnosis
     from anabranch.fitted.made import Made
 
 
@@ -75,11 +75,11 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
         UserError: There is no such interface or cause, or an option does not fit.
         RunFailedError: Capturing is not permitted, or ends.
     """
-    from anabranch.diagnosis_follow import Follower, Ring, check_cause, ring_seconds, until_interrupted
-    from anabranch.diagnosis_interface import Interface
-    from anabranch.diagnosis_text import overview
+    from anabranch.diagnosis.follow import Follower, Ring, check_cause, ring_seconds, until_interrupted
+    from anabranch.diagnosis.interface import Interface
+    from anabranch.diagnosis.text import overview
     from anabranch.errors import UserError
-    from anabranch.lines import wrapped
+    from anabranch.text.lines import wrapped
 
     if capture is not None:
         raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
@@ -96,7 +96,7 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     if not follow.save_to.is_dir():
         raise UserError(f"--save-to {follow.save_to}: there is no such directory", hint="make it first")
     if follow.save_on is not None:
-        from anabranch.output import check_folder
+        from anabranch.files.output import check_folder
 
         check_folder(follow.save_to, "save_to")
     out = console()
@@ -136,23 +136,23 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
     Raises:
         UserError: It is no capture, or has no such connection.
     """
-    from anabranch.diagnosis import diagnose
-    from anabranch.diagnosis_choice import choose, time_of
-    from anabranch.diagnosis_text import detail, overview
+    from anabranch.diagnosis.choice import choose, time_of
+    from anabranch.diagnosis.diagnosis import diagnose
+    from anabranch.diagnosis.text import detail, overview
     from anabranch.errors import UserError
     from anabranch.progress import Progress
-    from anabranch.shown import plain
+    from anabranch.text.shown import plain
 
     options = options.settled()
     if capture is None:
         raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
     if options.out is not None:
-        from anabranch.output import check_target
+        from anabranch.files.output import check_target
 
         check_target(options.out, "diagnose")
     annotated = None
     if options.annotate is not None:
-        from anabranch.diagnosis_comments import annotated_file
+        from anabranch.diagnosis.comments import annotated_file
 
         annotated = annotated_file(options.annotate, capture, force=options.force)
         if annotated.is_standard_output and options.json:
@@ -184,7 +184,7 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         write(out, overview(found, moment) if one is None else detail(one))
         write(out, made.lines() if made else ())
     if annotated is not None:
-        from anabranch.diagnosis_comments import write_annotated
+        from anabranch.diagnosis.comments import write_annotated
 
         write_annotated(whole, annotated)
         note(f"wrote {options.annotate}")

@@ -9,7 +9,7 @@ from typing import Any
 from anabranch.cli import keys
 from anabranch.cli.blocks import LABEL, labelled, write
 from anabranch.cli.common import console, print_json, styled
-from anabranch.lines import wrapped
+from anabranch.text.lines import wrapped
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
 """Names that the engine takes without its registry saying so."""
@@ -34,9 +34,9 @@ def aliases(item: dict[str, Any]) -> list[str]:
 
 def registry() -> list[dict[str, Any]]:
     """Everything that has a name: the engine's items, then studies."""
-    from anabranch import toml_text
-    from anabranch.checkout import shipped_studies
+    from anabranch.files.checkout import shipped_studies
     from anabranch.scenario import read_text
+    from anabranch.text import toml_text
 
     items = [*engine_registry(), *keys.components(keys.schema())]
     for name, directory in shipped_studies().items():
@@ -122,7 +122,7 @@ def explain_name(name: str, json: bool) -> None:
     """
     from anabranch.cli import results
     from anabranch.errors import UserError
-    from anabranch.synonyms import meant
+    from anabranch.text.synonyms import meant
 
     items = registry()
     named = results.named(name)
@@ -176,7 +176,7 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
     """
     from anabranch.cli import paths
     from anabranch.errors import UserError, nearest
-    from anabranch.synonyms import meant, plain
+    from anabranch.text.synonyms import meant, plain
 
     known = _keys(items)
     for same in (str, plain):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch import shown
 from anabranch.cli.common import console, print_json
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from anabranch.gateway.plan import Case, Figure, Plan
@@ -59,7 +59,7 @@ def run_plan(file: Path, options: PlanOptions) -> None:
 def _text(plan: Plan) -> Iterator[str]:
     """The plan in 80 columns."""
     from anabranch.gateway.lines import DIRECTIONS
-    from anabranch.lines import wrapped
+    from anabranch.text.lines import wrapped
 
     options = plan.options
     count = f"{options.seeds} seed" + ("s" if options.seeds > 1 else "")
@@ -133,7 +133,7 @@ def _classes(plan: Plan, direction: str) -> Iterator[str]:
 def _gain(plan: Plan, direction: str) -> Iterator[str]:
     """What the gateway gives over the best path alone."""
     from anabranch.gateway.plan import Case
-    from anabranch.lines import wrapped
+    from anabranch.text.lines import wrapped
 
     told = []
     for many, label in ((False, "one flow"), (True, f"{plan.options.flows} flows")):
@@ -165,7 +165,7 @@ def _row(label: str, cells: list[tuple[str, int]]) -> str:
 
 
 def _short(figure: Figure | None) -> str:
-    from anabranch.report.format import NONE
+    from anabranch.result.format import NONE
 
     return NONE if figure is None else _number(figure.median)
 

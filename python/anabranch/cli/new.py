@@ -6,8 +6,8 @@ import json
 import shlex
 from pathlib import Path
 
-from anabranch import shown
 from anabranch.cli.common import note
+from anabranch.text import shown
 
 SCENARIO, SCHEMA = "scenario.toml", "scenario.schema.json"
 _DIRECTIVE = f"#:schema ./{SCHEMA}\n"
@@ -21,9 +21,9 @@ def write_new(directory: Path, name: str) -> None:
         UserError: There is no such scenario, one of the files is there, or the directory cannot be written.
     """
     from anabranch import _engine
-    from anabranch.checkout import shipped_scenarios
     from anabranch.errors import UserError, nearest
-    from anabranch.output_file import output_file
+    from anabranch.files.checkout import shipped_scenarios
+    from anabranch.files.output_file import output_file
 
     found = shipped_scenarios()
     if name not in found:

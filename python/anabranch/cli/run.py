@@ -14,8 +14,8 @@ from anabranch.cli.why import WORDS, print_all, print_summary, with_why
 from anabranch.extras import need, remark_once
 
 if TYPE_CHECKING:
-    from anabranch.capture_file import CaptureFile
-    from anabranch.result import RunResult
+    from anabranch.files.capture_file import CaptureFile
+    from anabranch.result.result import RunResult
     from anabranch.scenario import Scenario
     from anabranch.why import Why
 
@@ -57,10 +57,10 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         ScenarioError: The scenario is wrong.
         UserError: An option is.
     """
-    from anabranch.capture import SNAP_LENGTH, check_snap_length
+    from anabranch.files.capture import SNAP_LENGTH, check_snap_length
+    from anabranch.files.output import check_target
     from anabranch.limits import SAMPLES_MS, check_samples, check_seed
     from anabranch.live import remarks
-    from anabranch.output import check_target
     from anabranch.progress import Progress
 
     _check_engine(options)
@@ -257,8 +257,8 @@ def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[Captu
     import json
 
     from anabranch import _engine
-    from anabranch.capture_file import capture_files
     from anabranch.errors import UserError
+    from anabranch.files.capture_file import capture_files
 
     if not options.pcap:
         return []

@@ -50,7 +50,7 @@ def _hint(name: str, options: Sequence[str]) -> str | None:
     if "--set" not in options:
         return None
     from anabranch.cli import keys
-    from anabranch.synonyms import meant
+    from anabranch.text.synonyms import meant
 
     known = list(keys.keys(keys.schema()))
     for wanted in (name, (meant(name) or "").rpartition(".")[2]):

@@ -17,9 +17,9 @@ from anabranch import interrupt
 from anabranch.cli.blocks import labelled, write
 from anabranch.cli.common import FAILED, KERNEL, LIVE, check_engine, complain, console, note, print_json, styled
 from anabranch.extras import remark_once
-from anabranch.lines import wrapped
-from anabranch.report.format import NONE
-from anabranch.shown import plain
+from anabranch.result.format import NONE
+from anabranch.text.lines import wrapped
+from anabranch.text.shown import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,10 +65,10 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
         UserError: A study does not exist or is wrong.
         ScenarioError: One of its scenarios is.
     """
-    from anabranch.checkout import shipped_studies
     from anabranch.errors import UserError
+    from anabranch.files.checkout import shipped_studies
+    from anabranch.files.output import check_parent, check_target
     from anabranch.limits import check_jobs
-    from anabranch.output import check_parent, check_target
     from anabranch.study import Study
 
     check_engine(options.engine, options.kernel)
@@ -135,10 +135,10 @@ def _list(options: StudyOptions) -> None:
     Raises:
         UserError: The options are of a run.
     """
-    from anabranch import toml_text
-    from anabranch.checkout import shipped_studies
     from anabranch.errors import UserError
+    from anabranch.files.checkout import shipped_studies
     from anabranch.scenario import read_text
+    from anabranch.text import toml_text
 
     if replace(options, json=False) != StudyOptions(False, False, False, None, "sim", None, None):
         raise UserError("no study is named, and the options are of a run", hint="give a name, a directory or --all")
@@ -354,7 +354,7 @@ def _print_facts(out: Console, facts: Iterable[tuple[str, str]]) -> None:
 
 def _print_claim(out: Console, item: ClaimResult) -> None:
     """A claim in 80 columns: its verdict first, then what was claimed, published and measured."""
-    from anabranch.report.format import share
+    from anabranch.result.format import share
 
     out.print()
     verdict = styled(item.verdict, COLOURS.get(item.verdict, "magenta"))

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
-from anabranch.bounds import CUT, is_cut
 from anabranch.cli.blocks import write
 from anabranch.cli.columns import Column, print_table
 from anabranch.cli.common import KERNEL, check_engine, console, load_scenario, note, one_spelling, print_json
-from anabranch.grid import short_names
-from anabranch.lines import wrapped
-from anabranch.quantities import numbers_of
-from anabranch.report.format import MEAN_OF_COPIES, NONE, interval
-from anabranch.shown import plain
+from anabranch.keys.grid import short_names
+from anabranch.result.format import MEAN_OF_COPIES, NONE, interval
+from anabranch.statistics.bounds import CUT, is_cut
+from anabranch.sweep.quantities import numbers_of
+from anabranch.text.lines import wrapped
+from anabranch.text.shown import plain
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario
-    from anabranch.sweep import Estimate, SweepResult
+    from anabranch.sweep.sweep import Estimate, SweepResult
 
     _Estimates = list[tuple[tuple[Any, ...], Estimate | None]]
 
@@ -61,7 +61,7 @@ def run_merge(directories: list[Path], sets: list[str], grids: list[str], option
         UserError: They are not the shards of one sweep, or an option is of runs.
     """
     from anabranch.errors import UserError
-    from anabranch.sweep import SweepResult
+    from anabranch.sweep.sweep import SweepResult
 
     allowed = SweepOptions(None, None, options.json, options.out, True, report=options.report, force=options.force)
     if sets or grids or options != allowed:
@@ -88,7 +88,7 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
     """
     from anabranch.errors import RunFailedError, UserError
     from anabranch.progress import Progress
-    from anabranch.shards import parse_shard
+    from anabranch.sweep.shards import parse_shard
 
     if len(files) > 1:
         raise UserError(
@@ -180,7 +180,7 @@ def _check_report(options: SweepOptions) -> None:
 
 def _wrote(out: Path, has_page: bool) -> None:
     from anabranch.extras import remark_once
-    from anabranch.sweep_file import table_files
+    from anabranch.sweep.file import table_files
 
     tables = [name for name in table_files() if name.endswith((".parquet", ".csv")) and name != "runs.csv"]
     names = [*(["report.html"] if has_page else []), "runs.csv", *tables]
@@ -231,8 +231,8 @@ def _reject_ignored(scenario: Scenario, grid: dict[str, list[Any]], options: Swe
         UserError: There is such a change.
     """
     from anabranch.errors import UserError
-    from anabranch.grid import reject_ignored
-    from anabranch.sweep import planned_axes
+    from anabranch.keys.grid import reject_ignored
+    from anabranch.sweep.sweep import planned_axes
 
     axes, given, _ = planned_axes(scenario, grid, live=options.engine == KERNEL)
     reject_ignored(scenario.sets, axes, given)
@@ -250,8 +250,8 @@ def parse_grid(text: str) -> tuple[str, list[Any]]:
     Raises:
         UserError: It is neither.
     """
-    from anabranch import toml_text
     from anabranch.errors import UserError
+    from anabranch.text import toml_text
 
     path, equals, values = text.partition("=")
     if not equals or not path.strip() or not values.strip():
@@ -336,7 +336,7 @@ def _shown(flows: list[str], *, with_jain: bool) -> list[tuple[str, str]]:
 
 def _points(names: list[str], estimates: list[_Estimates]) -> list[Column]:
     """The values of the axes, and how many runs each point has."""
-    from anabranch.sweep import value_text
+    from anabranch.sweep.sweep import value_text
 
     first = estimates[0] if estimates else []
     values = [[plain(value_text(point[i])) for point, _ in first] for i in range(len(names))]

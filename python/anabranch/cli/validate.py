@@ -46,8 +46,8 @@ def run_validate(
         RunFailedError: The engines are further apart than they may be, or too many live runs are tainted.
     """
     from anabranch.errors import RunFailedError, UserError
+    from anabranch.files.output import check_folder, check_target
     from anabranch.live import check, prepare
-    from anabranch.output import check_folder, check_target
     from anabranch.progress import Progress
     from anabranch.validate import compare
     from anabranch.validate.host_times import HostTimes
@@ -138,7 +138,7 @@ def _measure() -> HostTimes:
 
 
 def _write(comparisons: Sequence[Comparison], out: Path) -> None:
-    from anabranch.output import to_json, whole_directory
+    from anabranch.files.output import to_json, whole_directory
     from anabranch.plot.style import house_style, save
     from anabranch.plot.validate import distances
     from anabranch.validate.judge import document
@@ -157,7 +157,7 @@ def _write(comparisons: Sequence[Comparison], out: Path) -> None:
 def _print(comparisons: Sequence[Comparison]) -> None:
     from anabranch.cli.blocks import write
     from anabranch.cli.columns import Column, print_table
-    from anabranch.lines import wrapped
+    from anabranch.text.lines import wrapped
     from anabranch.validate.page import headings, rows, verdicts
 
     made = list(rows(comparisons))

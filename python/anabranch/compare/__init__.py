@@ -28,8 +28,8 @@ from anabranch.compare.measures import (
 )
 from anabranch.compare.settings import differing
 from anabranch.errors import UserError
-from anabranch.figures import flow_of_copy
-from anabranch.sweep import Estimate, value_text
+from anabranch.sweep.figures import flow_of_copy
+from anabranch.sweep.sweep import Estimate, value_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,7 +29,7 @@ from anabranch.convert.content import (
 )
 from anabranch.convert.shell_words import Cursor, Word, commands
 from anabranch.errors import UserError
-from anabranch.files import read_bytes
+from anabranch.files.files import read_bytes
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
 _DIRECTIONS = ("uplink", "downlink")

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from anabranch.report.format import ENDINGS, figure
+from anabranch.result.format import ENDINGS, figure
 
 if TYPE_CHECKING:
-    from anabranch.result import RunResult
-    from anabranch.summary import FlowSummary, LinkSummary, LiveSummary
+    from anabranch.result.result import RunResult
+    from anabranch.result.summary import FlowSummary, LinkSummary, LiveSummary
 
 LIMITS = (
     ("cwnd_limited_share", "the congestion window"), ("rwnd_limited_share", "the receive window"),

@@ -448,7 +448,7 @@ def find(name: str | Path) -> Path:
     Raises:
         UserError: There is none.
     """
-    from anabranch.checkout import shipped_studies
+    from anabranch.files.checkout import shipped_studies
 
     path = Path(name)
     try:

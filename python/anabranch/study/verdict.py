@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from anabranch import statistics
+from anabranch.statistics import statistics
 from anabranch.study.definition import Claim
 from anabranch.study.functions import Value
 from anabranch.study.results import Results
