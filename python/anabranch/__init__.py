@@ -71,6 +71,26 @@ _HOMES = {
 }
 
 
+class NoAttributeError(AttributeError):
+    """A module has no such name; as text, with the nearest one.
+
+    ``from anabranch import scenario`` asks for a name before it imports the module: the nearest is looked for only
+    when somebody reads the message.
+    """
+
+    def __init__(self, module: str, name: str, valid: "list[str]") -> None:
+        super().__init__(f"module {module!r} has no attribute {name!r}")
+        self.name = name
+        self.valid = valid
+
+    def __str__(self) -> str:
+        from anabranch.errors import nearest
+
+        close = nearest(str(self.name), self.valid)
+        told = super().__str__()
+        return f"{told}; {close}" if close.startswith("did you mean") else told
+
+
 def __getattr__(name: str) -> "Any":
     """Import a public name when it is first used: the command line must not pay for what it does not need."""
     import importlib
@@ -82,8 +102,6 @@ def __getattr__(name: str) -> "Any":
         return importlib.import_module("anabranch.builders")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    from anabranch.errors import NoAttributeError
-
     raise NoAttributeError("anabranch", name, __all__)
 
 

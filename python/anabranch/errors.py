@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-# Imported whenever a module of the package is asked for (:class:`NoAttributeError`): types are not, nor what few need.
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,21 +94,3 @@ def nearest(name: str, valid: Iterable[str]) -> str:
         return "there are none"
     shown = ", ".join(names[:_MOST_NAMES])
     return f"valid: {shown}{', …' if len(names) > _MOST_NAMES else ''}"
-
-
-class NoAttributeError(AttributeError):
-    """A module has no such name; as text, with the nearest one.
-
-    ``from anabranch import scenario`` asks for a name before it imports the module: the nearest is looked for only
-    when somebody reads the message.
-    """
-
-    def __init__(self, module: str, name: str, valid: list[str]) -> None:
-        super().__init__(f"module {module!r} has no attribute {name!r}")
-        self.name = name
-        self.valid = valid
-
-    def __str__(self) -> str:
-        close = nearest(str(self.name), self.valid)
-        told = super().__str__()
-        return f"{told}; {close}" if close.startswith("did you mean") else told

@@ -13,6 +13,8 @@ import pytest
 
 from anabranch import _engine
 from anabranch.cli import command_cost
+from anabranch.cli.app import app
+from anabranch.cli.command import Group
 from anabranch.cli.completion import commands
 from anabranch.cli.sweep import parse_grid
 
@@ -87,7 +89,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_a_run_imports_nothing_that_takes_longer_than_it(scenario_file: Path) -> None:
-    """Fails when typer's own reading of options, by pydantic, is back in place."""
+    """Fails when a library that reads options takes longer than the run."""
     code = (
         f"import sys; sys.argv = ['anabranch', 'run', {str(scenario_file)!r}]\n"
         "import anabranch.cli\n"
@@ -121,6 +123,14 @@ def test_every_command_has_an_example(anabranch: Call) -> None:
             out = anabranch(*command.path.split(), "--help").out
             assert "Example:\n    " in out, command.path
             assert f"anabranch {command.path}" in out.partition("Example:")[2]
+
+
+def test_the_list_of_commands_has_the_first_line_of_each_help() -> None:
+    groups = [app, *(one for one in app.commands.values() if isinstance(one, Group))]
+    assert len(groups) == 4
+    for group in groups:
+        for name, one in group.commands.items():
+            assert group.lines.get(name, "") == (one.help or "").partition("\n")[0] or one.hidden
 
 
 def test_no_shown_command_or_option_comes_later(anabranch: Call) -> None:

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-import typer
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -52,32 +50,32 @@ def exit_status() -> Iterator[None]:
         sys.stdout.flush()
     except (ScenarioError, UserError) as error:
         complain(str(error))
-        raise typer.Exit(BAD_INPUT) from None
+        raise SystemExit(BAD_INPUT) from None
     except RunFailedError as error:
         complain(str(error))
-        raise typer.Exit(FAILED) from None
+        raise SystemExit(FAILED) from None
     except OverflowError as error:
         # A number wider than the engine's: every option has its own check, so this is one in a library call.
         complain(f"a number is out of range: {error}")
-        raise typer.Exit(BAD_INPUT) from None
+        raise SystemExit(BAD_INPUT) from None
     except RecursionError:
         complain("the input is nested too deeply")
-        raise typer.Exit(BAD_INPUT) from None
+        raise SystemExit(BAD_INPUT) from None
     except MemoryError:
         complain("there is not enough memory")
-        raise typer.Exit(FAILED) from None
+        raise SystemExit(FAILED) from None
     except KeyboardInterrupt as signal:
         complain(word(signal))
-        raise typer.Exit(TERMINATED if isinstance(signal, Terminated) else INTERRUPTED) from None
+        raise SystemExit(TERMINATED if isinstance(signal, Terminated) else INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.
         silence()
-        raise typer.Exit(0) from None
+        raise SystemExit(0) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}")
         silence()
-        raise typer.Exit(FAILED) from None
+        raise SystemExit(FAILED) from None
 
 
 @contextmanager
@@ -260,7 +258,7 @@ def check_engine(engine: str, kernel: str | None = None, valid: Sequence[str] = 
         )
 
 
-def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:
+def load_scenario(file: Path, sets: Sequence[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:
     """A scenario file, "-" for standard input, with the changes of ``--set``; ``untrusted`` as of the option.
 
     Raises:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json as json_module
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from anabranch.cli import keys
 from anabranch.cli.blocks import LABEL, labelled, write
+from anabranch.cli.command import Argument, command
 from anabranch.cli.common import console, print_json, styled
+from anabranch.cli.options import Json
 from anabranch.text.lines import wrapped
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
@@ -68,7 +71,23 @@ _MOST_NAME = 22
 """Columns of a name in the list; a longer one has a line of its own."""
 
 
-def list_kinds(kind: str | None, json: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """The options of ``list``."""
+
+    kind: Annotated[
+        str | None, Argument("[KIND]", "cc, queue, impair, stack, workload, study, …; all when left out.")
+    ] = None
+    json: Json = False
+
+
+@command(ListOptions, "anabranch list queue", name="list")
+def list_kinds(options: ListOptions) -> None:
+    """Show what there is, by kind."""
+    _list(options.kind, json=options.json)
+
+
+def _list(kind: str | None, *, json: bool) -> None:
     """Print the registry, or one kind of it.
 
     Raises:
@@ -114,7 +133,37 @@ def _line(item: dict[str, Any]) -> str:
     return re.split(r"(?<=\.)\s", " ".join(item["summary"].split()))[0]
 
 
-def explain_name(name: str, json: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """The options of ``explain``."""
+
+    names: Annotated[
+        tuple[str, ...],
+        Argument(
+            "[NAME]",
+            "As `anabranch list` shows it, a key or path of scenario files, a name of results, or what others "
+            "call it; all by kind when left out.",
+        ),
+    ] = ()
+    json: Json = False
+
+
+@command(
+    ExplainOptions,
+    "anabranch explain cubic",
+    "anabranch explain link.rate",
+    "anabranch explain goodput",
+    "anabranch explain",
+)
+def explain_names(options: ExplainOptions) -> None:
+    """What one thing does, its sources, parameters and bounds."""
+    if options.names:
+        _explain(" ".join(options.names), json=options.json)
+    else:
+        _list(None, json=options.json)
+
+
+def _explain(name: str, *, json: bool) -> None:
     """Print what one name is: items, keys, where a path leads, and results of that name.
 
     Raises:
