@@ -131,7 +131,7 @@ def html_report(
         body += _connection(connection, own, traced[connection["id"]], origin)
         if made is not None and made.connection["id"] == connection["id"]:
             body.append(fitted_path(made))
-    return page(title, "\n".join(body), charts=charts, scripts=["diagnose.js"] if charts else [])
+    return page(title, "\n".join(body), charts=charts, scripts=["ladder.js", "diagnose.js"] if charts else [])
 
 
 def _columns(connection: dict[str, Any], traced: Mapping[str, Any], origin: float) -> CaptureColumns:

@@ -150,7 +150,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
         f"<pre>{text(resolved)}</pre></details>"
     )
     drawn = [*charts, *spread]
-    return page(str(title), "\n".join(body), charts=drawn, scripts=["run.js"] if drawn else [])
+    return page(str(title), "\n".join(body), charts=drawn, scripts=["ladder.js", "run.js"] if drawn else [])
 
 
 def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]:
