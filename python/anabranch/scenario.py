@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from anabranch.builders.tables import Tables
 from anabranch.errors import UserError
 from anabranch.files.capture import SNAP_LENGTH
+from anabranch.files.file_kind import SCENARIO
 from anabranch.files.files import MAX_TEXT_BYTES, read_bytes
 from anabranch.files.files import read_standard_input as read_standard_bytes
 from anabranch.keys.component import Value, call, named, plain_entries, present
-from anabranch.keys.file_kind import SCENARIO
 from anabranch.text import shown, toml_text
 
 if TYPE_CHECKING:
@@ -577,7 +577,7 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
     Raises:
         UserError: There is no such file, it is a directory, a capture, far too large, or not UTF-8.
     """
-    from anabranch.keys.file_kind import check_directory, check_text
+    from anabranch.files.file_kind import check_directory, check_text
 
     check_directory(path, noun)
     raw = read_bytes(path, most=MAX_FILE_BYTES, check=lambda head: check_text(path, head, noun))
@@ -586,7 +586,7 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
 
 def read_standard_input() -> str:
     """The text of a scenario on standard input; what it raises is as of :func:`read_text`."""
-    from anabranch.keys.file_kind import check_text
+    from anabranch.files.file_kind import check_text
 
     raw = read_standard_bytes(most=MAX_FILE_BYTES)
     check_text(Path(STANDARD_INPUT), raw, SCENARIO)

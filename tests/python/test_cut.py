@@ -12,7 +12,7 @@ from anabranch import Scenario
 from anabranch.charts.columns import MAX_POINTS, Cloud, RunColumns
 from anabranch.cli.cut import MOST_FLOWS, MOST_LINKS
 from anabranch.errors import MemoryWarning
-from anabranch.report.remarks import MOST_REMARKS, few, surprises
+from anabranch.result.remarks import MOST_REMARKS, few, surprises
 from anabranch.result.result import RunResult
 
 from .command import Call

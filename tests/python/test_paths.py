@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from anabranch import Scenario
-from anabranch.cli.explain import engine_registry
 from anabranch.convert import step_table
+from anabranch.keys.registry import engine_registry
 from anabranch.text import toml_text
 
 from .command import Call

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from anabranch import Scenario
 from anabranch.cli.blocks import laid_out, print_blocks
-from anabranch.report.remarks import seconds, size
 from anabranch.result.format import spread
+from anabranch.result.remarks import seconds, size
 from anabranch.text.lines import WIDTH
 
 from .command import Call

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import Scenario
+from anabranch.charts.bands import bands
 from anabranch.charts.columns import RunColumns
-from anabranch.charts.many import bands, small_multiples
 from anabranch.charts.rates import bottleneck
 from anabranch.charts.sequence import packets_of, receiver
 from anabranch.report.focus import part
 from anabranch.report.ladder import ladder_data
+from anabranch.report.many import small_multiples
 from anabranch.report.run_output import html_report, until_the_end
 from anabranch.report.topology import drawing
 from anabranch.result.result import RunResult

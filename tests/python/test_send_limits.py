@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.report.remarks import limits
+from anabranch.result.remarks import limits
 from anabranch.result.result import RunResult
 from anabranch.scenario import Scenario
 

@@ -11,8 +11,8 @@ import pytest
 
 from anabranch import Scenario, SweepResult, UserError, _engine
 from anabranch.keys.grid import origins, short_names
+from anabranch.result.flat import read_summary
 from anabranch.result.summary import Summary
-from anabranch.sweep.figures import read_summary
 from anabranch.sweep.sweep import estimate, flatten, value_text
 
 from .command import Call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from anabranch.charts.many import bands, is_many
+from anabranch.charts.bands import bands, is_many
 from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.charts.rates import bottleneck, by_flow, rates
 from anabranch.charts.sequence import LOST, sequence_chart

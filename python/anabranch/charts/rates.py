@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from anabranch.charts.model import SeriesColumns
-from anabranch.report.remarks import megabits, seconds
+from anabranch.result.remarks import megabits, seconds
 
 if TYPE_CHECKING:
     import numpy as np

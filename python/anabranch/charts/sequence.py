@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anabranch.charts.model import Chart, SeriesColumns
-from anabranch.report.remarks import size
+from anabranch.result.remarks import size
 from anabranch.result.table_file import file_name
 
 if TYPE_CHECKING:

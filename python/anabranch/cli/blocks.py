@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.common import styled
 from anabranch.cli.cut import flows_shown, links_shown
-from anabranch.report.remarks import (
+from anabranch.result.format import NONE, ending, figure, made_by
+from anabranch.result.remarks import (
     audit,
     copies_of,
     ends_of,
@@ -23,7 +24,6 @@ from anabranch.report.remarks import (
     trace,
     waits,
 )
-from anabranch.result.format import NONE, ending, figure, made_by
 from anabranch.text import shown
 from anabranch.text.lines import WIDTH, wrapped
 

@@ -107,8 +107,9 @@ def commands() -> Iterator[Command]:
 
 def _words() -> dict[str, tuple[str | Sequence[str], ...]]:
     """What the arguments of some commands may be."""
-    from anabranch.cli.explain import aliases, registry
+    from anabranch.cli.explain import registry
     from anabranch.files.checkout import shipped_studies
+    from anabranch.keys.registry import aliases
 
     items = registry()
     names = sorted({name for item in items for name in (item["name"], *aliases(item))})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from anabranch.report.remarks import idle_links
+from anabranch.result.remarks import idle_links
 
 if TYPE_CHECKING:
     from anabranch.result.result import RunResult

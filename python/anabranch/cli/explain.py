@@ -12,27 +12,8 @@ from anabranch.cli.blocks import LABEL, labelled, write
 from anabranch.cli.command import Argument, command
 from anabranch.cli.common import console, print_json, styled
 from anabranch.cli.options import Json
+from anabranch.keys.registry import aliases, engine_registry
 from anabranch.text.lines import wrapped
-
-_ALIASES = {("cc", "reno"): ["new-reno"]}
-"""Names that the engine takes without its registry saying so."""
-
-
-def engine_registry() -> list[dict[str, Any]]:
-    """What the engine has, each with its aliases."""
-    from anabranch import _engine
-
-    items: list[dict[str, Any]] = json_module.loads(_engine.registry())
-    for item in items:
-        more = _ALIASES.get((item["kind"], item["name"]), [])
-        if more:
-            item["details"] = {**item.get("details", {}), "aliases": list(dict.fromkeys([*aliases(item), *more]))}
-    return items
-
-
-def aliases(item: dict[str, Any]) -> list[str]:
-    """The other names of an item."""
-    return [str(name) for name in item.get("details", {}).get("aliases", [])]
 
 
 def registry() -> list[dict[str, Any]]:

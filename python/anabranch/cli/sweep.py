@@ -350,7 +350,7 @@ _DETERMINISTIC = (
 
 
 def _print(result: SweepResult) -> None:
-    from anabranch.compare.measures import columns_of, copies_of, without_copies
+    from anabranch.result.measures import columns_of, copies_of, without_copies
 
     columns = columns_of(result.figures())
     goodputs = [c for c in columns if c.measure.section == "flow" and c.measure.name == "goodput_mbit_s"]

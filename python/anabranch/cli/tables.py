@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from anabranch.cli.common import styled
 from anabranch.cli.cut import flows_shown, links_shown
-from anabranch.report.remarks import (
+from anabranch.result.format import end, figure, made_by
+from anabranch.result.remarks import (
     audit,
     copies_of,
     ends_of,
@@ -20,7 +21,6 @@ from anabranch.report.remarks import (
     times,
     trace,
 )
-from anabranch.result.format import end, figure, made_by
 from anabranch.text import shown
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.compare.difference import Sample
-from anabranch.compare.measures import columns_of, copies_of
 from anabranch.errors import UserError, nearest
 from anabranch.files.files import read_head
 from anabranch.files.output import MANIFEST, read_manifest
 from anabranch.files.stored import StoredKind
 from anabranch.keys.grid import MAX_POINTS
 from anabranch.limits import MAX_SEED
+from anabranch.result.measures import columns_of, copies_of
 from anabranch.result.summary import LiveRunSummary
 from anabranch.sweep.design import Design
 from anabranch.sweep.file import SWEEP_FILE

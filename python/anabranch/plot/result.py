@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anabranch.charts.columns import RunColumns
-from anabranch.compare.measures import columns_of, without_copies
 from anabranch.errors import UserError, nearest
 from anabranch.extras import need
 from anabranch.plot.run import draw
 from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, add_legend, house_style, thin, thin_points
 from anabranch.result.measure_names import figures_named, heading, meant, one_figure, one_name
+from anabranch.result.measures import columns_of, without_copies
 from anabranch.statistics.bounds import within
 from anabranch.sweep.sweep import value_text
 from anabranch.text import shown

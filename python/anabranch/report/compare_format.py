@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from anabranch.compare import Comparison
     from anabranch.compare.difference import Difference
     from anabranch.compare.inputs import Input
-    from anabranch.compare.measures import Measure
+    from anabranch.result.measures import Measure
     from anabranch.sweep.sweep import Estimate
 
 _TESTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anabranch.charts.sequence import LOST
-from anabranch.report.remarks import seconds
+from anabranch.result.remarks import seconds
 
 if TYPE_CHECKING:
     import numpy as np

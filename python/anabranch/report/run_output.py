@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from anabranch.charts import place_all, stack
 from anabranch.charts.columns import RunColumns
-from anabranch.charts.many import distributions, percentiles, small_multiples
-from anabranch.charts.many import limits as limits_bars
 from anabranch.charts.pack import thinned
 from anabranch.charts.sequence import sequence_flow
 from anabranch.files.output import whole_directory
 from anabranch.report.focus import part
+from anabranch.report.many import distributions, percentiles, small_multiples
+from anabranch.report.many import limits as limits_bars
 from anabranch.report.page import page, table, text
-from anabranch.report.remarks import LIMITS, replays, surprises, times
 from anabranch.report.topology import drawing
 from anabranch.report.why import episodes, told_on_click
 from anabranch.result.format import end, figure, made_by
+from anabranch.result.remarks import LIMITS, replays, surprises, times
 from anabranch.result.table_file import write_parts, write_table
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.compare.measures import columns_of, without_copies
 from anabranch.report.page import table, text
 from anabranch.result.format import interval
+from anabranch.result.measures import columns_of, without_copies
 from anabranch.sweep.sweep import value_text
 
 if TYPE_CHECKING:

@@ -188,7 +188,7 @@ def figures_named(written: str, figures: Sequence[str], noun: str, others: Itera
     Raises:
         UserError: There is none, or the short name is ambiguous.
     """
-    from anabranch.compare.measures import columns_of
+    from anabranch.result.measures import columns_of
 
     if written in figures:
         return [written]
@@ -225,7 +225,7 @@ def one_figure(written: str, figures: Sequence[str], noun: str, others: Iterable
     Raises:
         UserError: There is none, there are several, or the short name is ambiguous.
     """
-    from anabranch.compare.measures import columns_of, without_copies
+    from anabranch.result.measures import columns_of, without_copies
 
     found = figures_named(written, figures, noun, others)
     if len(found) > 1:

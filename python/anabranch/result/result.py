@@ -189,8 +189,8 @@ class RunResult:
             UserError: There is no such figure, several have this name, or it does not apply.
         """
         from anabranch.errors import UserError
+        from anabranch.result.flat import flatten
         from anabranch.result.measure_names import one_figure
-        from anabranch.sweep.figures import flatten
 
         figures = flatten(cast("Mapping[str, Any]", self.summary), means=True)
         found = one_figure(name, list(figures), "the run has no figure")

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import UserError, nearest
 from anabranch.limits import check_jobs, thread_count
+from anabranch.result.flat import PARTS, flatten, without_copy
 from anabranch.result.measure_names import figures_named, one_name
 from anabranch.result.table import Table, column_of, for_user, joined
 from anabranch.statistics import fairness
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
-from anabranch.sweep.figures import PARTS, flatten, without_copy
 
 if TYPE_CHECKING:
     import polars as pl

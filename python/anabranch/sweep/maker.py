@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anabranch.limits import thread_count
+from anabranch.result.flat import read_summary
 from anabranch.result.summary import AnySummary
-from anabranch.sweep.figures import Figures, read_summary
+from anabranch.sweep.figures import Figures
 from anabranch.sweep.points import Depends, Job, Keys, Points
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, overload
 from anabranch.errors import UserError, nearest
 from anabranch.files.output import check_target, follow
 from anabranch.limits import MAX_SEED, check_jobs, check_repeat
+from anabranch.result.flat import PARTS, flatten
 from anabranch.result.measure_names import ambiguous, one_figure
 from anabranch.statistics.sequential import read_until, sequence_interval
 from anabranch.statistics.statistics import Interval, mean_interval
 from anabranch.sweep import design, rounds
 from anabranch.sweep.design import Design, Point
-from anabranch.sweep.figures import PARTS, Figures, flatten, runs_table, value_text
+from anabranch.sweep.figures import Figures, runs_table, value_text
 from anabranch.sweep.file import FORMAT, SweepDirectory, read_sweep
 from anabranch.sweep.maker import Engine, FailedRunError, Here, Jobs, Maker, Order
 from anabranch.sweep.points import Keys, Points, shared

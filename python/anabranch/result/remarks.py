@@ -132,7 +132,7 @@ def replays(result: RunResult) -> list[str]:
 
 def missing(result: RunResult) -> Iterator[tuple[str, list[str]]]:
     """Each stack of the run that lacks something of what its name stands for, and what it lacks."""
-    from anabranch.cli.explain import aliases, engine_registry
+    from anabranch.keys.registry import aliases, engine_registry
 
     used = dict.fromkeys(flow["stack"] for flow in _flows(result).values() if "stack" in flow)
     for item in engine_registry():

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from anabranch.result.flat import flow_of_copy
 from anabranch.result.measure_names import SHOWN, UNITS, figures_named
-from anabranch.sweep.figures import flow_of_copy
 
 SECTIONS = ("flow", "fairness", "link", "group", "gateway")
 
