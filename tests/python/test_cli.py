@@ -17,6 +17,7 @@ from anabranch.cli.app import app
 from anabranch.cli.command import Group
 from anabranch.cli.completion import commands
 from anabranch.cli.sweep import parse_grid
+from anabranch.errors import RunFailedError
 
 from .command import Call
 
@@ -550,6 +551,23 @@ def test_bench_measures_commands(anabranch: Call, monkeypatch: pytest.MonkeyPatc
     rows = json.loads(done.out)["commands"]
     assert {"start-up", "run --out", "sweep --out, besides"} <= {row["case"] for row in rows}
     assert all(row["value"] >= 0 and row["unit"] for row in rows)
+
+
+def test_what_a_process_takes(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(command_cost.CLEAN.format(duration="1 s", rate="2 Mbit/s"))
+    alone = command_cost._process(["run", "s.toml"], tmp_path)
+    recorded = command_cost._process(["run", "s.toml", "--out", "out"], tmp_path)
+    assert alone.recorded_packets == 0 < recorded.recorded_packets
+    assert alone.cpu_s > 0
+    # A process begins with the peak of the one that starts it.
+    assert 10e6 < alone.peak_rss_bytes <= recorded.peak_rss_bytes
+    told = command_cost.document({"large": alone, "large-out-why": recorded})
+    assert told["large"]["cpu_s"] == alone.cpu_s
+    assert told["per_recorded_packet"]["cpu_us"] == pytest.approx(
+        1e6 * (recorded.cpu_s - alone.cpu_s) / recorded.recorded_packets, abs=1e-3
+    )
+    with pytest.raises(RunFailedError, match="status 2"):
+        command_cost._process(["run", "missing.toml"], tmp_path)
 
 
 def test_bench_needs_a_checkout(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ def _engine(*, json: bool) -> None:
         UserError: There is no checkout here, or no cargo.
         RunFailedError: The program failed.
     """
+    from anabranch.cli import command_cost
     from anabranch.errors import RunFailedError, UserError
     from anabranch.files.checkout import find_checkout
 
@@ -54,20 +55,17 @@ def _engine(*, json: bool) -> None:
         raise UserError(
             "the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`"
         )
-    output = [sys.executable, str(checkout / "bench" / "output" / "cost.py"), *(["--json"] if json else [])]
     command = [cargo, "run", "--profile", "dist", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
     status, printed = _finish(command, checkout)
     if status != 0:
         raise RunFailedError(f"the benchmark failed with status {status}")
-    status, costs = _finish(output, checkout)
-    if status != 0:
-        raise RunFailedError(f"the benchmark of output failed with status {status}")
+    costs = command_cost.processes()
     if json:
         # One document and nothing else: a program that printed more is caught here, not by the reader.
-        document = {**json_module.loads(printed), "output": json_module.loads(costs)}
+        document = {**json_module.loads(printed), "output": command_cost.document(costs)}
         sys.stdout.write(json_module.dumps(document, indent=2) + "\n")
     else:
-        sys.stdout.write(f"{printed.decode()}\n{costs.decode()}")
+        sys.stdout.write(f"{printed.decode()}\n" + "".join(f"{line}\n" for line in command_cost.lines(costs)))
 
 
 def _commands(*, json: bool) -> None:
