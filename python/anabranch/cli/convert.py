@@ -43,7 +43,14 @@ def run_convert(options: ConvertOptions) -> None:
     from anabranch.convert import Options, convert, convert_bytes
     from anabranch.errors import UserError
 
-    told = Options(options.source, options.target, options.out, options.link, options.flow, options.routing)
+    told = Options(
+        source=options.source,
+        target=options.target,
+        out=options.out,
+        link=options.link,
+        flow=options.flow,
+        routing=options.routing,
+    )
     if str(options.file) == "-":
         converted = convert_bytes("<standard input>", _standard_input(), Path(), told)
     else:
