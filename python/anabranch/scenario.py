@@ -500,7 +500,7 @@ class Scenario(Tables):
             repeat=repeat,
             digest=digest,
             choice=Choice(ranges or {}, design, points, until, refine),
-            place=Place(out, store, shard, ray, jobs, engine, kernel),
+            place=Place(out=out, store=store, shard=shard, ray=ray, jobs=jobs, engine=engine, kernel=kernel),
             progress=progress,
             remark=remark,
         )

@@ -146,7 +146,9 @@ def conclude(
             reasons.append(f"it holds at only {robustness:.0%} of the open parameters' plausible points{old}")
         if reasons:
             verdict, why = FRAGILE, "; ".join(reasons)
-    return ClaimResult(claim, plain, verdict, why, robustness, stale, jitter, control, proof)
+    return ClaimResult(
+        claim, plain, verdict, why, robustness=robustness, stale=stale, jitter=jitter, control=control, proof=proof
+    )
 
 
 def show(value: Cell) -> str:
