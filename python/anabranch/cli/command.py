@@ -6,6 +6,7 @@ A field's type is ``Annotated`` with an :class:`Option` or :class:`Argument`; it
 from __future__ import annotations
 
 import importlib
+import shlex
 import types
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
@@ -63,6 +64,24 @@ def command(options: type[T], *examples: str, name: str | None = None) -> Callab
         return Command(name or work.__module__.rpartition(".")[2], options, work, examples)
 
     return made
+
+
+def typed(command: str, options: Any, *names: str) -> str:
+    """A command as it is typed, with these of its options where they are not the default."""
+    hints = get_type_hints(type(options), include_extras=True)
+    words = ["anabranch", command]
+    for name in names:
+        (declared,) = hints[name].__metadata__
+        value = getattr(options, name)
+        if value == getattr(type(options), name, None):
+            continue
+        if isinstance(value, bool):
+            words.append(declared.name.split("/")[0 if value else 1])
+            continue
+        for one in value if isinstance(value, tuple) else (value,):
+            text = f"{one:g}" if isinstance(one, float) else str(one)
+            words += [text] if isinstance(declared, Argument) else [declared.name, text]
+    return shlex.join(words)
 
 
 class _Quiet(click.Command):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from anabranch import interrupt
 from anabranch.cli.blocks import write
-from anabranch.cli.command import Argument, Option, command
+from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import KERNEL, LIVE, check_engine, console, note, print_json
 from anabranch.cli.options import Force, Json, Kernel, Out
 from anabranch.diagnosis.choice import Choice
@@ -254,23 +254,26 @@ def _diagnose(options: DiagnoseOptions) -> None:
     if options.out is not None:
         from anabranch.report.capture_output import write_diagnosis
 
-        write_diagnosis(found, options.out, chosen=one, made=made, command=command_line(capture, options))
+        write_diagnosis(found, options.out, chosen=one, made=made, command=_command_line(options))
         drawn = ("matplotlib",) if made is not None and made.replay is not None else ()
         remark_once(note, "polars", *drawn)
 
 
-def command_line(capture: Path, options: DiagnoseOptions) -> str:
-    """The command that repeats this diagnosis, as it is typed."""
-    import shlex
-
-    words = ["anabranch", "diagnose", str(capture)]
-    words += ["--connection", str(options.connection)] if options.connection is not None else []
-    words += options.choice.words()
-    words += [f"--{name}" for name in ("replay", "advise") if getattr(options, name)]
-    words += ["--engine", options.engine] if options.engine != "sim" else []
-    words += ["--kernel", options.kernel] if options.kernel is not None else []
-    words += ["--any-expansion"] if options.any_expansion else []
-    return f"{shlex.join(words)} --out DIR"
+def _command_line(options: DiagnoseOptions) -> str:
+    """The command that repeats this diagnosis."""
+    names = (
+        "capture",
+        "connection",
+        "hosts",
+        "port",
+        "around",
+        "replay",
+        "advise",
+        "engine",
+        "kernel",
+        "any_expansion",
+    )
+    return f"{typed('diagnose', options, *names)} --out DIR"
 
 
 def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: DiagnoseOptions) -> Made | None:

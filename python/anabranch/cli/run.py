@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from anabranch import interrupt
-from anabranch.cli.command import Option, command
+from anabranch.cli.command import Option, command, typed
 from anabranch.cli.common import KERNEL, LIVE, check_engine, console, load_scenario, note, write_json
 from anabranch.cli.options import Digest, Engine, File, Force, Json, Kernel, Out, Sets, Untrusted
 from anabranch.extras import need, remark_once
@@ -148,7 +148,7 @@ def run_once(options: RunOptions) -> None:
         from anabranch.report.run_output import write_run
 
         inside = [(c.capture, c.inside) for c in captures if c.inside is not None]
-        write_run(result, options.out, inside, figures=options.figures, command=command_line(options))
+        write_run(result, options.out, inside, figures=options.figures, command=_command_line(options))
         note(f"wrote {options.out / 'report.html'}{', figures' if options.figures else ''} and tables")
         remark_once(note, "polars")
     for capture in captures:
@@ -207,19 +207,10 @@ def _made(scenario: Scenario, options: RunOptions, recorded: dict[str, Any]) -> 
     return scenario.run(digest=options.digest, fast_path=options.fast_path, **recorded)
 
 
-def command_line(options: RunOptions) -> str:
-    """The command that repeats this run, as it is typed."""
-    import shlex
-
-    words = ["anabranch", "run", str(options.file)]
-    words += [word for change in options.sets for word in ("--set", change)]
-    words += ["--seed", str(options.seed)] if options.seed is not None else []
-    words += ["--engine", options.engine] if options.engine != "sim" else []
-    words += ["--kernel", options.kernel] if options.kernel is not None else []
-    words += ["--samples", f"{options.samples_ms:g}"] if options.samples_ms is not None else []
-    words += ["--no-packets"] if options.packets is False else []
-    words += ["--untrusted"] if options.untrusted else []
-    return f"{shlex.join(words)} --out DIR"
+def _command_line(options: RunOptions) -> str:
+    """The command that repeats this run."""
+    names = ("file", "sets", "seed", "engine", "kernel", "samples_ms", "packets", "untrusted")
+    return f"{typed('run', options, *names)} --out DIR"
 
 
 def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from anabranch import interrupt
 from anabranch.cli.blocks import write
 from anabranch.cli.columns import Column, print_table
-from anabranch.cli.command import Argument, Option, command
+from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import KERNEL, check_engine, console, load_scenario, note, one_spelling, print_json
 from anabranch.cli.options import Digest, Force, Jobs, Json, Kernel, Out, Sets, SimulatedEngine, Store, Untrusted
 from anabranch.keys.grid import short_names
@@ -135,7 +134,7 @@ def _merge(options: SweepOptions) -> None:
     _check_report(options)
     directories = options.files[1:]
     result = SweepResult.merge(directories, options.out)
-    _report(result, options, f"anabranch sweep merge {shlex.join(map(str, directories))}")
+    _report(result, options, typed("sweep", options, "files"))
     if options.json:
         print_json(to_json(result))
     else:
@@ -212,23 +211,12 @@ def _sweep(options: SweepOptions) -> None:
         note(
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
         )
-    _report(result, options, command_line(options))
+    names = ("files", "sets", "grids", "repeat", "engine", "kernel", "untrusted")
+    _report(result, options, typed("sweep", options, *names))
     if options.json:
         print_json(to_json(result))
     else:
         _print(result)
-
-
-def command_line(options: SweepOptions) -> str:
-    """The command that repeats this sweep, as it is typed, without where it writes."""
-    words = ["anabranch", "sweep", str(options.files[0])]
-    words += [word for change in options.sets for word in ("--set", change)]
-    words += [word for grid in options.grids for word in ("--grid", grid)]
-    words += ["--repeat", str(options.repeat)] if options.repeat is not None else []
-    words += ["--engine", options.engine] if options.engine != "sim" else []
-    words += ["--kernel", options.kernel] if options.kernel is not None else []
-    words += ["--untrusted"] if options.untrusted else []
-    return shlex.join(words)
 
 
 def _check_report(options: SweepOptions) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,15 +38,6 @@ class Choice:
     def is_empty(self) -> bool:
         """Every connection is chosen."""
         return not self.hosts and self.port is None and self.around is None
-
-    def words(self) -> Iterator[str]:
-        """The options of the command that make this choice."""
-        for host in self.hosts:
-            yield from ("--host", host)
-        if self.port is not None:
-            yield from ("--port", str(self.port))
-        if self.around is not None:
-            yield from ("--around", self.around)
 
 
 def choose(document: Diagnosis, choice: Choice) -> Diagnosis:
