@@ -28,7 +28,6 @@ from anabranch.text.lines import wrapped
 
 MOST_BYTES = 256 << 20
 """Of the ring, whatever its time."""
-RING_S = 120.0
 CHUNK_S = 1.0
 FIRST_CHECK_S = 0.5
 CHECK_S = 3.0

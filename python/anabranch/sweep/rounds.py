@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from anabranch.errors import UserError
 from anabranch.result.measure_names import one_figure
 from anabranch.statistics.sequential import FIRST, MOST, Until, sequence_interval
-from anabranch.sweep.design import Design, Factor, Point
+from anabranch.sweep.design import Design, Point
 from anabranch.sweep.figures import Figures
 from anabranch.sweep.space import Range, Space
 from anabranch.text.spoken import argument
@@ -159,12 +159,6 @@ def between(
         if len(found) == count:
             break
     return sorted(found)
-
-
-def refined_factor(design: Design, points: Sequence[Point]) -> list[Factor]:
-    """The factors of a refined design."""
-    rows = list(dict.fromkeys(point.values[-1] for point in points))
-    return [*design.factors[:-1], Factor(design.factors[-1].axes, [(value,) for value in rows])]
 
 
 def _mean(figures: Figures, name: str, runs: Sequence[int]) -> float | None:
