@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 import shlex
 import types
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
@@ -146,7 +146,7 @@ class Command(_Quiet, Generic[T]):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Arguments and options."""
-        records = {"Arguments": [], "Options": []}  # type: dict[str, list[tuple[str, str]]]
+        records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for one in self.get_params(ctx):
             if record := one.get_help_record(ctx):
                 records["Arguments" if isinstance(one, click.Argument) else "Options"].append(record)
@@ -210,7 +210,7 @@ def _parameter(options: type, name: str, hint: Any) -> click.Parameter:
     return click.Option([declared.name, name], help=declared.help, show_default=show, **given)
 
 
-class _Members(MutableMapping[str, click.Command]):
+class _Members(Mapping[str, click.Command]):
     """The commands of a group, each imported when it is asked for."""
 
     def __init__(self, places: Mapping[str, str]) -> None:
@@ -227,11 +227,6 @@ class _Members(MutableMapping[str, click.Command]):
     def __len__(self) -> int:
         return len(self._places)
 
-    def __setitem__(self, name: str, value: click.Command) -> NoReturn:
-        raise TypeError(name)
-
-    __delitem__ = __setitem__  # type: ignore[assignment]
-
 
 class Group(_Quiet, click.Group):
     """A group of commands of ours.
@@ -246,7 +241,8 @@ class Group(_Quiet, click.Group):
 
     def __init__(self, name: str, help: str, members: Mapping[str, tuple[str, str]], **named: Any) -> None:  # noqa: A002 - click's
         places = {word: place for word, (place, _) in members.items()}
-        super().__init__(name, commands=_Members(places), help=help, no_args_is_help=True, **named)
+        # A group that gets no more commands writes nothing into the mapping.
+        super().__init__(name, commands=_Members(places), help=help, no_args_is_help=True, **named)  # type: ignore[arg-type]
         self.lines = {word: line for word, (_, line) in members.items() if line}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
