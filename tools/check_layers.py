@@ -1,13 +1,18 @@
-"""Check that the crates keep to their layers and the engine to its rules.
+"""Check that crates and Python's rooms keep to their layers, and the engine to its rules.
 
 A crate may depend only on the crates of lower layers. The engine's crates forbid unsafe code. Their
 sources use no clock, I/O, threads, hash maps or transcendental functions of the standard library.
 Clippy enforces the rules for sources too; this check also covers code that is compiled out, and no
 attribute can disable it.
+
+A room is a folder of ``python/anabranch``, or a module beside the folders. Its modules import those of floors below
+theirs, so that no circle goes through two rooms. A function may import from a floor above when it is
+called, for example to draw a result. These rooms are listed, and the list only gets shorter.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -33,6 +38,53 @@ _GATEWAY = frozenset({"anabranch-core", "anabranch-fec", "anabranch-path"})
 _SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}
 _DIAGNOSE = frozenset({"anabranch-core", "anabranch-capture"})
+
+# Rooms of Python by floor, the lowest first.
+FLOORS: Sequence[frozenset[str]] = (
+    frozenset({"control", "errors", "interrupt"}),
+    frozenset({"extras", "text"}),
+    frozenset({"files", "keys", "limits", "progress", "statistics"}),
+    frozenset({"builders", "result"}),
+    frozenset({"live"}),
+    frozenset({"scenario"}),
+    frozenset({"charts", "convert", "diagnosis", "sweep", "why"}),
+    frozenset({"fitted", "gateway", "kernel"}),
+    frozenset({"compare", "study", "validate"}),
+    frozenset({"plot"}),
+    frozenset({"report"}),
+    frozenset({"cli"}),
+    frozenset({"entry"}),
+    frozenset({"__main__"}),
+)
+
+# Rooms whose functions import from a floor that is not below theirs.
+LATER: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("compare", "plot"),
+        ("diagnosis", "plot"),
+        ("diagnosis", "report"),
+        ("errors", "text"),
+        ("files", "convert"),
+        ("files", "result"),
+        ("fitted", "plot"),
+        ("interrupt", "files"),
+        ("keys", "scenario"),
+        ("result", "diagnosis"),
+        ("result", "plot"),
+        ("result", "report"),
+        ("result", "why"),
+        ("scenario", "kernel"),
+        ("scenario", "sweep"),
+        ("study", "plot"),
+        ("study", "report"),
+        ("sweep", "kernel"),
+        ("sweep", "plot"),
+        ("sweep", "report"),
+    }
+)
+
+MOST_AT_THE_ROOT = 12
+"""Modules of Python outside the rooms."""
 
 # The workspace crates on which each crate may depend. The live engine and the gateway do not depend
 # on each other; the façade combines all crates.
@@ -260,6 +312,48 @@ def check_sources(root: Path, crates: Sequence[str] = ENGINE) -> tuple[int, list
     return len(files), findings
 
 
+def python_imports(tree: ast.AST, later: bool = False) -> Iterator[tuple[str, bool]]:
+    """Every name that a module imports from the package, dotted, and whether a function does it when it is called."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for other in node.orelse:
+                yield from python_imports(ast.Module([other], []), later)
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((one.name, later) for one in node.names if one.name.startswith("anabranch."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "anabranch":
+            yield from ((f"{node.module}.{one.name}", later) for one in node.names)
+        called = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from python_imports(node, later or called)
+
+
+def check_rooms(package: Path, later: frozenset[tuple[str, str]] = LATER) -> tuple[int, list[Finding]]:
+    """Compare the imports of Python's modules with the floors; how many modules there are, and the findings."""
+    floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    files = [file for file in sorted(package.rglob("*.py")) if file != package / "__init__.py"]
+    findings, used = [], set()
+    for file in files:
+        where = str(file.relative_to(package.parent))
+        room = file.relative_to(package).parts[0].removesuffix(".py")
+        if room not in floor:
+            findings.append(Finding(where, "stands on no floor: add its room to tools/check_layers.py"))
+            continue
+        for name, is_called in python_imports(ast.parse(file.read_text("utf-8"))):
+            other = name.split(".")[1]
+            if other == room or floor.get(other, -1) < floor[room]:
+                continue
+            used.add((room, other))
+            if not (is_called and (room, other) in later):
+                findings.append(Finding(where, f"must not import {name}: {other} is not below {room}"))
+    findings += [
+        Finding("LATER", f"{room} imports nothing of {other} any more") for room, other in sorted(later - used)
+    ]
+    at_root = sum(1 for _ in package.glob("*.py"))
+    if at_root > MOST_AT_THE_ROOT:
+        findings.append(Finding(str(package), f"{at_root} modules outside the rooms, more than {MOST_AT_THE_ROOT}"))
+    return len(files), findings
+
+
 def main() -> int:
     """Check the workspace; print every finding."""
     output = subprocess.run(
@@ -275,13 +369,16 @@ def main() -> int:
     metadata = json.loads(output.stdout)
     count, findings = check_sources(ROOT)
     findings += check_edges(metadata) + check_forbid(metadata, ROOT)
-    if count == 0:
+    modules, found = check_rooms(ROOT / "python" / "anabranch")
+    findings += found
+    if count == 0 or modules == 0:
         findings.append(Finding("crates", "no source file found: is this the checkout?"))
     for finding in findings:
         print(finding, file=sys.stderr)
     if findings:
         return 1
-    print(f"layers: {len(metadata['packages'])} crates and {count} engine sources keep the rules")
+    told = f"{len(metadata['packages'])} crates, {count} engine sources and {modules} Python modules"
+    print(f"layers: {told} keep the rules")
     return 0
 
 

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from anabranch import RunResult, Scenario, diagnose, shown, toml_text
+from anabranch import RunResult, Scenario, diagnose
 from anabranch.charts import Chart, SeriesColumns, embed, place
+from anabranch.charts.capture import CaptureColumns
+from anabranch.charts.columns import RunColumns
 from anabranch.charts.heat import heat_map
 from anabranch.charts.pack import thinned
-from anabranch.diagnosis import main_direction
-from anabranch.diagnosis_points import points
-from anabranch.report.capture_charts import CaptureColumns
-from anabranch.report.columns import RunColumns
+from anabranch.diagnosis.diagnosis import main_direction
+from anabranch.diagnosis.points import points
 from anabranch.report.topology import drawing
-from anabranch.statistics import mean_interval
+from anabranch.statistics.statistics import mean_interval
+from anabranch.text import shown, toml_text
 from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
 

@@ -24,7 +24,6 @@ import sys
 from pathlib import Path
 
 import anabranch._engine as engine
-import typer.main
 from anabranch.cli.app import app
 
 from reference import (
@@ -55,8 +54,8 @@ def generated() -> dict[str, str]:
     texts = {
         "docs/schema/scenario.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
         "docs/reference/scenario.md": scenario.page(schema),
-        "docs/reference/cli.md": cli.page(typer.main.get_command(app)),
-        "docs/man/anabranch.1": man.page(typer.main.get_command(app), engine.version()),
+        "docs/reference/cli.md": cli.page(app),
+        "docs/man/anabranch.1": man.page(app, engine.version()),
         "docs/reference/python.md": python_api.page(),
         "docs/reference/results.md": results.page(),
         "docs/reference/documents.md": documents.page(ROOT),

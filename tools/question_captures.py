@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch import Scenario, diagnose
-from anabranch.diagnosis_text import detail, overview
+from anabranch.diagnosis.text import detail, overview
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("docs/captures")

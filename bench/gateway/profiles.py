@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from anabranch import toml_text
 from anabranch.convert.content import Notes, Source
 from anabranch.convert.netem import read as read_netem
+from anabranch.text import toml_text
 
 Profile = dict[str, Any]
 Measure = Callable[[Profile, list[int], int, bool], float]

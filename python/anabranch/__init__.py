@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from anabranch import builders
     from anabranch._engine import ScenarioError
-    from anabranch.component import Value
     from anabranch.control import CongestionControl
-    from anabranch.diagnosis import Diagnosis, diagnose
+    from anabranch.diagnosis.diagnosis import Diagnosis, diagnose
     from anabranch.errors import NotRecordedError, UserError
-    from anabranch.result import RunResult
+    from anabranch.keys.component import Value
+    from anabranch.keys.schema import BadValueError
+    from anabranch.result.result import RunResult
     from anabranch.scenario import Scenario
-    from anabranch.schema import BadValueError
     from anabranch.study import Study
-    from anabranch.sweep import SweepResult
+    from anabranch.sweep.sweep import SweepResult
 
     __version__: str
 
@@ -56,19 +56,39 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BadValueError": "anabranch.schema",
+    "BadValueError": "anabranch.keys.schema",
     "CongestionControl": "anabranch.control",
-    "Diagnosis": "anabranch.diagnosis",
+    "Diagnosis": "anabranch.diagnosis.diagnosis",
     "NotRecordedError": "anabranch.errors",
-    "RunResult": "anabranch.result",
+    "RunResult": "anabranch.result.result",
     "Scenario": "anabranch.scenario",
     "ScenarioError": "anabranch._engine",
     "Study": "anabranch.study",
-    "SweepResult": "anabranch.sweep",
+    "SweepResult": "anabranch.sweep.sweep",
     "UserError": "anabranch.errors",
-    "diagnose": "anabranch.diagnosis",
-    "Value": "anabranch.component",
+    "diagnose": "anabranch.diagnosis.diagnosis",
+    "Value": "anabranch.keys.component",
 }
+
+
+class NoAttributeError(AttributeError):
+    """A module has no such name; as text, with the nearest one.
+
+    ``from anabranch import scenario`` asks for a name before it imports the module: the nearest is looked for only
+    when somebody reads the message.
+    """
+
+    def __init__(self, module: str, name: str, valid: "list[str]") -> None:
+        super().__init__(f"module {module!r} has no attribute {name!r}")
+        self.name = name
+        self.valid = valid
+
+    def __str__(self) -> str:
+        from anabranch.errors import nearest
+
+        close = nearest(str(self.name), self.valid)
+        told = super().__str__()
+        return f"{told}; {close}" if close.startswith("did you mean") else told
 
 
 def __getattr__(name: str) -> "Any":
@@ -82,8 +102,6 @@ def __getattr__(name: str) -> "Any":
         return importlib.import_module("anabranch.builders")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    from anabranch.attributes import NoAttributeError
-
     raise NoAttributeError("anabranch", name, __all__)
 
 

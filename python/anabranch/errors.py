@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MOST_NAMES = 16
 """Names that a hint lists."""
@@ -75,7 +77,9 @@ def is_of_change(place: str, change: str) -> bool:
 
 def nearest(name: str, valid: Iterable[str]) -> str:
     """A hint that names the valid name closest to ``name``, by meaning or by spelling; else it lists them."""
-    from anabranch.synonyms import meant, plain
+    import difflib
+
+    from anabranch.text.synonyms import meant, plain
 
     names = sorted(set(valid))
     same = [one for one in names if plain(one) == plain(name)]

@@ -122,7 +122,7 @@ def _wait(told: int) -> None:
 def _end(number: int) -> NoReturn:
     import contextlib
 
-    from anabranch import owner
+    from anabranch.files import owner
 
     owner.abandon()
     if not _state.is_said:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 
-from anabranch import shown
 from anabranch.errors import UserError
-from anabranch.spoken import argument
+from anabranch.text import shown
+from anabranch.text.spoken import argument
 
 MAX_SEED = 2**63 - 1
 """Largest seed: what a scenario file can hold, TOML's largest whole number."""

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, TypedDict
 
-from anabranch.capture import SNAP_LENGTH
+from anabranch.files.capture import SNAP_LENGTH
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from anabranch.errors import UserError
-    from anabranch.result import LiveRunResult, Run, RunResult
+    from anabranch.result.result import LiveRunResult, Run, RunResult
+    from anabranch.result.summary import LiveProgram, LiveSummary
     from anabranch.scenario import Scenario
-    from anabranch.summary import LiveProgram, LiveSummary
 
 
 BUSY = 0.9
@@ -198,9 +198,9 @@ def run_audited(
     """
     from anabranch import _engine
     from anabranch.errors import RunFailedError
+    from anabranch.keys.schema import in_words_of_python
     from anabranch.limits import check_samples, check_seed
-    from anabranch.result import LiveRunResult
-    from anabranch.schema import in_words_of_python
+    from anabranch.result.result import LiveRunResult
 
     check_seed(seed)
     check_samples(samples_ms)
@@ -233,7 +233,7 @@ def run_audited(
 
 def _recorded(result: RunResult, *, samples_ms: float | None, packets: bool) -> tuple[str, ...]:
     """The tables that a live run recorded: windows and their changes always, the others when they were asked for."""
-    from anabranch.result import PACKETS, SAMPLES
+    from anabranch.result.result import PACKETS, SAMPLES
 
     live = result.live
     acks = live is not None and live.get("trace", {}).get("detail") == "acks"

@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from anabranch import shown
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

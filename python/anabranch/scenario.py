@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown, toml_text
 from anabranch.builders.tables import Tables
-from anabranch.capture import SNAP_LENGTH
-from anabranch.component import Value, call, named, plain_entries, present
 from anabranch.errors import UserError
-from anabranch.file_kind import SCENARIO
-from anabranch.files import MAX_TEXT_BYTES, read_bytes
-from anabranch.files import read_standard_input as read_standard_bytes
+from anabranch.files.capture import SNAP_LENGTH
+from anabranch.files.file_kind import SCENARIO
+from anabranch.files.files import MAX_TEXT_BYTES, read_bytes
+from anabranch.files.files import read_standard_input as read_standard_bytes
+from anabranch.keys.component import Value, call, named, plain_entries, present
+from anabranch.text import shown, toml_text
 
 if TYPE_CHECKING:
     from anabranch.control import CongestionControl
     from anabranch.live import Limits
-    from anabranch.result import LiveRunResult, RunResult
-    from anabranch.summary import Resolved
-    from anabranch.sweep import SweepResult
+    from anabranch.result.result import LiveRunResult, RunResult
+    from anabranch.result.summary import Resolved
+    from anabranch.sweep.sweep import SweepResult
 
 __all__ = ["MAX_FILE_BYTES", "Scenario", "Value", "read_text"]
 
@@ -75,7 +75,7 @@ class Scenario(Tables):
         warmup: str | None = None,
         untrusted: bool = False,
     ) -> None:
-        from anabranch import schema
+        from anabranch.keys import schema
 
         top = present({"title": title, "duration": duration, "seed": seed, "warmup": warmup})
         for key, value in top.items():
@@ -157,7 +157,7 @@ class Scenario(Tables):
         Raises:
             UserError: One has no name, or a name that is taken.
         """
-        from anabranch.control_names import check_names
+        from anabranch.keys.control_names import check_names
 
         known = (*self._controls, *controls)
         check_names(known)
@@ -182,7 +182,7 @@ class Scenario(Tables):
                 :class:`ScenarioError`.
             UserError: ``path`` is no dotted TOML key, or ``value`` has no TOML form.
         """
-        from anabranch import grid, schema
+        from anabranch.keys import grid, schema
 
         kept = toml_text.plain(value)
         schema.check(self, grid.keys_of(path), kept, f'set("{path}", {shown.python(value)})')
@@ -199,7 +199,7 @@ class Scenario(Tables):
             BadValueError: No scenario can have one of the values.
             UserError: The scenario is a file or a text.
         """
-        from anabranch import grid, schema
+        from anabranch.keys import grid, schema
 
         if self._document is None:
             raise UserError("changes in mid-run belong into the scenario's file", hint='write [[at]] time = "…"')
@@ -226,7 +226,8 @@ class Scenario(Tables):
         Raises:
             ScenarioError: The scenario is wrong; the message has file, line and column.
         """
-        from anabranch import _engine, schema
+        from anabranch import _engine
+        from anabranch.keys import schema
         from anabranch.limits import check_seed
 
         check_seed(seed)
@@ -276,9 +277,10 @@ class Scenario(Tables):
             ScenarioError: The scenario is wrong; the message has file, line and column.
             UserError: ``seed``, ``samples_ms`` or ``snap_length`` is out of range, or there is no such link.
         """
-        from anabranch import _engine, schema
+        from anabranch import _engine
+        from anabranch.keys import schema
         from anabranch.limits import check_samples, check_seed
-        from anabranch.result import PACKETS, SAMPLES, RunResult
+        from anabranch.result.result import PACKETS, SAMPLES, RunResult
 
         check_seed(seed)
         check_samples(samples_ms)
@@ -315,7 +317,7 @@ class Scenario(Tables):
             UserError: ``snap_length`` is out of range, or there is no such link.
         """
         from anabranch import _engine
-        from anabranch.capture import check_snap_length, place
+        from anabranch.files.capture import check_snap_length, place
 
         check_snap_length(snap_length)
         if isinstance(captures, str):
@@ -490,7 +492,7 @@ class Scenario(Tables):
             ScenarioError: The scenario or a point of the grid is wrong.
             UserError: ``out`` holds something else.
         """
-        from anabranch.sweep import Choice, Place, sweep
+        from anabranch.sweep.sweep import Choice, Place, sweep
 
         return sweep(
             self,
@@ -498,13 +500,13 @@ class Scenario(Tables):
             repeat=repeat,
             digest=digest,
             choice=Choice(ranges or {}, design, points, until, refine),
-            place=Place(out, store, shard, ray, jobs, engine, kernel),
+            place=Place(out=out, store=store, shard=shard, ray=ray, jobs=jobs, engine=engine, kernel=kernel),
             progress=progress,
             remark=remark,
         )
 
     def _add(self, kind: str, name: str, entry: Mapping[str, Any]) -> Scenario:
-        from anabranch import schema
+        from anabranch.keys import schema
 
         if not isinstance(name, str) or not name:
             raise UserError(f"{kind}({shown.python(name)}): a name was expected, a text in quotation marks")
@@ -521,7 +523,7 @@ class Scenario(Tables):
 
     def _check(self, parts: Sequence[str], value: Any, method: str) -> None:
         """Refuse what no scenario can have; ``method`` is what was called."""
-        from anabranch import schema
+        from anabranch.keys import schema
 
         schema.check(self, parts, value, method)
 
@@ -575,7 +577,7 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
     Raises:
         UserError: There is no such file, it is a directory, a capture, far too large, or not UTF-8.
     """
-    from anabranch.file_kind import check_directory, check_text
+    from anabranch.files.file_kind import check_directory, check_text
 
     check_directory(path, noun)
     raw = read_bytes(path, most=MAX_FILE_BYTES, check=lambda head: check_text(path, head, noun))
@@ -584,7 +586,7 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
 
 def read_standard_input() -> str:
     """The text of a scenario on standard input; what it raises is as of :func:`read_text`."""
-    from anabranch.file_kind import check_text
+    from anabranch.files.file_kind import check_text
 
     raw = read_standard_bytes(most=MAX_FILE_BYTES)
     check_text(Path(STANDARD_INPUT), raw, SCENARIO)

@@ -27,14 +27,13 @@ class Faulty(CongestionControl):
     def on_rto(self, event): pass
 
 if __name__ == "__main__":
-    import typer
     from anabranch.cli.common import exit_status
     swept = Scenario.from_file("path.toml").with_controls(Faulty)
     try:
         with exit_status():
             swept.sweep({{"flow.main.cc": ["faulty"]}}, repeat=1, ray="local", jobs=1)
-    except typer.Exit as ended:
-        sys.exit(ended.exit_code)
+    except SystemExit as ended:
+        sys.exit(ended.code)
 """
 
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from anabranch import _engine
-from anabranch.output import to_json
-from anabranch.output_file import write_whole
+from anabranch.files.output import to_json
+from anabranch.files.output_file import write_whole
 from anabranch.study import Study
 from anabranch.study.results import Condition, Pool
 from anabranch.study.robustness import asked, inputs_digest

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import pytest
 
 from anabranch.live import run_audited, taint
-from anabranch.result import RunResult
+from anabranch.result.result import RunResult
 from anabranch.scenario import Scenario
 
 from .outside import REQUIRED, Outside

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anabranch import NotRecordedError, RunResult, Scenario
-from anabranch.summary import LiveRunSummary
+from anabranch.result.summary import LiveRunSummary
 
 from .conftest import FLOW, PATH
 

@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 from anabranch.live import Limits
-from anabranch.result import RunResult
+from anabranch.result.result import RunResult
 from anabranch.scenario import Scenario
 from anabranch.validate.segments import ACK, SYN, Segment, segments
 

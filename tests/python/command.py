@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pytest
-import typer
 
 from anabranch.cli.app import app
-
-COMMAND = typer.main.get_command(app)
-"""Created once, because typer creates it for every call of `app`."""
 
 
 @dataclass
@@ -34,7 +30,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *a
     """Run `anabranch` with `arguments` in this process."""
     monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
     with pytest.raises(SystemExit) as ended:
-        COMMAND(prog_name="anabranch")
+        app(prog_name="anabranch")
     captured = capsys.readouterr()
     code = ended.value.code
     return Done(code if isinstance(code, int) else 0, captured.out, captured.err)

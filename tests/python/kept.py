@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from anabranch.segments import Block, read, scan, segments
+from anabranch.sweep.segments import Block, read, scan, segments
 
 
 def kept_points(directory: Path) -> dict[bytes, bytes]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.bounds import is_cut, within
-from anabranch.report.format import interval, spread_within
-from anabranch.statistics import Interval
+from anabranch.result.format import interval, spread_within
+from anabranch.statistics.bounds import is_cut, within
+from anabranch.statistics.statistics import Interval
 from anabranch.study.bounds import UNBOUNDED, bounds_of
 from anabranch.study.parse import load
-from anabranch.sweep import Estimate
+from anabranch.sweep.sweep import Estimate
 
 INF = float("inf")
 

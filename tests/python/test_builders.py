@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import anabranch
-from anabranch import BadValueError, Scenario, UserError, _engine, builders, schema
+from anabranch import BadValueError, Scenario, UserError, _engine, builders
 from anabranch.builders import cc, impair, parts, queue, sizes, spans, split, workload
 from anabranch.builders.tables import Tables
-from anabranch.component import Component
+from anabranch.keys import schema
+from anabranch.keys.component import Component
 
 pytestmark = pytest.mark.engine
 

@@ -23,9 +23,9 @@ from pathlib import Path
 import pytest
 
 from anabranch import Scenario
-from anabranch.capture import Place, parse_option, place
 from anabranch.errors import UserError
-from anabranch.result import RunResult
+from anabranch.files.capture import Place, parse_option, place
+from anabranch.result.result import RunResult
 
 TSHARK = shutil.which("tshark")
 # In CI the tests must not be skipped: without tshark they fail.

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.capture_file import capture_files
 from anabranch.errors import UserError
+from anabranch.files.capture_file import capture_files
 
 from .command import Call
 

@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 from anabranch import Scenario, UserError, diagnose
-from anabranch.diagnosis import COLUMNS, TABLES, Diagnosis, directions
-from anabranch.diagnosis_comments import comments
-from anabranch.diagnosis_points import MOST_POINTS, moments, points
-from anabranch.report.capture_charts import CaptureColumns
+from anabranch.charts.capture import CaptureColumns
+from anabranch.diagnosis.comments import comments
+from anabranch.diagnosis.diagnosis import COLUMNS, TABLES, Diagnosis, directions
+from anabranch.diagnosis.points import MOST_POINTS, moments, points
 from anabranch.report.capture_ladder import moment_data
 from anabranch.report.capture_output import html_report
-from anabranch.result import RunResult
+from anabranch.result.result import RunResult
 
 from .browser import asked, needs_chromium
 from .command import Call

@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import _engine, command_cost
+from anabranch import _engine
+from anabranch.cli import command_cost
+from anabranch.cli.app import app
+from anabranch.cli.command import Group
 from anabranch.cli.completion import commands
 from anabranch.cli.sweep import parse_grid
+from anabranch.errors import RunFailedError
 
 from .command import Call
 
@@ -122,6 +126,14 @@ def test_every_command_has_an_example(anabranch: Call) -> None:
             assert f"anabranch {command.path}" in out.partition("Example:")[2]
 
 
+def test_the_list_of_commands_has_the_first_line_of_each_help() -> None:
+    groups = [app, *(one for one in app.commands.values() if isinstance(one, Group))]
+    assert len(groups) == 4
+    for group in groups:
+        for name, one in group.commands.items():
+            assert group.lines.get(name, "") == (one.help or "").partition("\n")[0] or one.hidden
+
+
 def test_no_shown_command_or_option_is_for_a_later_version(anabranch: Call) -> None:
     for command in commands():
         out = " ".join(anabranch(*command.path.split(), "--help").out.split())
@@ -189,7 +201,7 @@ def test_a_study_is_named_or_all_are_selected(anabranch: Call, arguments: list[s
 
 
 def test_all_runs_every_study(anabranch: Call, small_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.checkout.shipped_studies", lambda: {"one": small_study, "two": small_study})
+    monkeypatch.setattr("anabranch.files.checkout.shipped_studies", lambda: {"one": small_study, "two": small_study})
     documents = json.loads(anabranch("study", "--all", "--quick", "--json").out)
     assert [document["study"] for document in documents] == ["sample-study", "sample-study"]
 
@@ -541,8 +553,25 @@ def test_bench_measures_commands(anabranch: Call, monkeypatch: pytest.MonkeyPatc
     assert all(row["value"] >= 0 and row["unit"] for row in rows)
 
 
+def test_what_a_process_takes(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(command_cost.CLEAN.format(duration="1 s", rate="2 Mbit/s"))
+    alone = command_cost._process(["run", "s.toml"], tmp_path)
+    recorded = command_cost._process(["run", "s.toml", "--out", "out"], tmp_path)
+    assert alone.recorded_packets == 0 < recorded.recorded_packets
+    assert alone.cpu_s > 0
+    # A process begins with the peak of the one that starts it.
+    assert 10e6 < alone.peak_rss_bytes <= recorded.peak_rss_bytes
+    told = command_cost.document({"large": alone, "large-out-why": recorded})
+    assert told["large"]["cpu_s"] == alone.cpu_s
+    assert told["per_recorded_packet"]["cpu_us"] == pytest.approx(
+        1e6 * (recorded.cpu_s - alone.cpu_s) / recorded.recorded_packets, abs=1e-3
+    )
+    with pytest.raises(RunFailedError, match="status 2"):
+        command_cost._process(["run", "missing.toml"], tmp_path)
+
+
 def test_bench_needs_a_checkout(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.checkout.find_checkout", lambda: None)
+    monkeypatch.setattr("anabranch.files.checkout.find_checkout", lambda: None)
     done = anabranch("bench")
     assert (done.status, done.err) == (
         2, "error: the benchmark is built from source, and there is no checkout here\n  run it in a clone\n",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import cluster
-from anabranch.cluster_driver import Answer, Done, Failure, Ready, work
 from anabranch.errors import UserError
-from anabranch.maker import FailedRunError, Jobs, Order
-from anabranch.points import Job
+from anabranch.sweep import cluster
+from anabranch.sweep.cluster_driver import Answer, Done, Failure, Ready, work
+from anabranch.sweep.maker import FailedRunError, Jobs, Order
+from anabranch.sweep.points import Job
 
 from .command import Call
 
@@ -113,7 +113,7 @@ def test_a_failure_of_the_cluster_names_log_and_remedy(kind: str, attempts: int,
 
 
 def jobs(durations: list[str]) -> Jobs:
-    from anabranch.design import Point
+    from anabranch.sweep.design import Point
 
     points = [Point((value,), 1) for value in durations]
     return Jobs(TEXT, "path.toml", [], ["duration"], points)

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from anabranch.checkout import shipped_studies
 from anabranch.cli.columns import Column, print_table
+from anabranch.files.checkout import shipped_studies
 from anabranch.study.parse import load
 
 WIDEST_CELL = "0.985 ± 0.012 (RI 4)"

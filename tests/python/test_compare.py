@@ -15,10 +15,10 @@ from anabranch import Scenario, UserError, _engine
 from anabranch.compare import compare
 from anabranch.compare.difference import Sample, difference
 from anabranch.compare.inputs import Input, read_inputs, read_summary
-from anabranch.compare.measures import columns_of
 from anabranch.compare.settings import differing
 from anabranch.plot.compare import scale_of
-from anabranch.statistics import paired_test, welch_test
+from anabranch.result.measures import columns_of
+from anabranch.statistics.statistics import paired_test, welch_test
 
 from .command import Call
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch import Scenario, toml_text
+from anabranch import Scenario
 from anabranch.convert import Converted, Options, capacity, convert_bytes
 from anabranch.convert.content import Text
 from anabranch.errors import UserError
+from anabranch.text import toml_text
 
 from .command import Call
 

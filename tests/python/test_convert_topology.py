@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch import Scenario, toml_text
+from anabranch import Scenario
 from anabranch.convert import Converted, Options, convert_bytes
 from anabranch.errors import UserError
+from anabranch.text import toml_text
 
 law = settings(deadline=None, max_examples=50)
 """No deadline: a time limit on a busy machine is meaningless."""

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from anabranch import Scenario
+from anabranch.charts.columns import MAX_POINTS, Cloud, RunColumns
 from anabranch.cli.cut import MOST_FLOWS, MOST_LINKS
 from anabranch.errors import MemoryWarning
-from anabranch.report.columns import MAX_POINTS, Cloud, RunColumns
-from anabranch.report.remarks import MOST_REMARKS, few, surprises
-from anabranch.result import RunResult
+from anabranch.result.remarks import MOST_REMARKS, few, surprises
+from anabranch.result.result import RunResult
 
 from .command import Call
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from anabranch import Scenario, UserError, _engine, diagnose
-from anabranch.diagnosis import TABLES, Diagnosis
-from anabranch.diagnosis_next import FAILURES, FINDINGS, LIMITS
-from anabranch.diagnosis_text import octets_text, overview
+from anabranch.diagnosis.diagnosis import TABLES, Diagnosis
+from anabranch.diagnosis.next_step import FAILURES, FINDINGS, LIMITS
+from anabranch.diagnosis.text import octets_text, overview
 
 from .command import Call
 from .test_capture import needs_tshark, tshark

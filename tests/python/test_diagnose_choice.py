@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from anabranch import Scenario, UserError, diagnose
-from anabranch.diagnosis import Diagnosis
-from anabranch.diagnosis_choice import Choice, choose, time_of
-from anabranch.diagnosis_next import lost_s, next_step
-from anabranch.diagnosis_text import overview
+from anabranch.diagnosis.choice import Choice, choose, time_of
+from anabranch.diagnosis.diagnosis import Diagnosis
+from anabranch.diagnosis.next_step import lost_s, next_step
+from anabranch.diagnosis.text import overview
 
 from .command import Call
 

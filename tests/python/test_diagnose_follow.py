@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import Scenario, UserError, diagnose, diagnosis_follow
-from anabranch.diagnosis import Diagnosis
-from anabranch.diagnosis_follow import (
+from anabranch import Scenario, UserError, diagnose
+from anabranch.diagnosis import follow as diagnosis_follow
+from anabranch.diagnosis.diagnosis import Diagnosis
+from anabranch.diagnosis.follow import (
     Follower,
     Ring,
     Summary,
@@ -26,7 +27,7 @@ from anabranch.diagnosis_follow import (
     ring_seconds,
     until_interrupted,
 )
-from anabranch.diagnosis_interface import Interface, PacketClock
+from anabranch.diagnosis.interface import Interface, PacketClock
 from anabranch.errors import RunFailedError
 
 from .command import Call

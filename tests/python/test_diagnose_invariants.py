@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anabranch import UserError, diagnose
-from anabranch.diagnosis import Diagnosis
-from anabranch.diagnosis_text import remarks
+from anabranch.diagnosis.diagnosis import Diagnosis
+from anabranch.diagnosis.text import remarks
 
 from .command import Call
 

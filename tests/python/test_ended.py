@@ -9,8 +9,8 @@ from typing import cast
 import polars as pl
 import pytest
 
-from anabranch.report.format import end
-from anabranch.summary import FlowSummary
+from anabranch.result.format import end
+from anabranch.result.summary import FlowSummary
 from anabranch.why import text
 
 from .command import Call

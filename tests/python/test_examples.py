@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.engine
 
-MODULES = ("anabranch", "anabranch.builders", "anabranch.result", "anabranch.scenario", "anabranch.sweep")
+MODULES = ("anabranch", "anabranch.builders", "anabranch.result.result", "anabranch.scenario", "anabranch.sweep.sweep")
 
 SIGNATURES = "docs/reference/python.md"
 """Its blocks are signatures; its examples are in the docstrings."""

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from anabranch.cli import keys, results
 from anabranch.cli.explain import lookup, registry
+from anabranch.cli.result_names import meanings, places
 from anabranch.errors import UserError, nearest
-from anabranch.result_names import meanings, places
-from anabranch.synonyms import plain, synonyms
+from anabranch.text.synonyms import plain, synonyms
 
 from .command import Call
 

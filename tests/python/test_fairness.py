@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.fairness import demands_of, jain, max_min, of_max_min
+from anabranch.statistics.fairness import demands_of, jain, max_min, of_max_min
 
 GREEDY = math.inf
 demands = st.lists(st.one_of(st.floats(0.01, 1e3), st.just(GREEDY)), min_size=1, max_size=12)

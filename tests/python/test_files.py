@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import files
 from anabranch.errors import UserError
-from anabranch.files import NoSuchFileError, content_hash, read_bytes, read_head
+from anabranch.files import files
+from anabranch.files.files import NoSuchFileError, content_hash, read_bytes, read_head
 
 PCAP = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
 
@@ -129,7 +129,7 @@ def test_content_other_than_a_scenario_is_named(tmp_path: Path, content: bytes, 
 
 def test_a_directory_names_the_command_for_it(tmp_path: Path) -> None:
     from anabranch import Scenario
-    from anabranch.output import write_manifest
+    from anabranch.files.output import write_manifest
 
     for name, hint in (("results", "results of a run"), ("study", "anabranch study"), ("files", "it has a.toml")):
         (tmp_path / name).mkdir()

@@ -14,7 +14,7 @@ from anabranch.fitted.advice import advised, verdict
 from anabranch.fitted.remedies import case, relevant
 from anabranch.fitted.replay import replayed
 from anabranch.fitted.scenario import fitted
-from anabranch.shown import html
+from anabranch.text.shown import html
 
 from .command import Call
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from anabranch import Scenario, UserError, toml_text
-from anabranch.full_keys import full_keys
+from anabranch import Scenario, UserError
+from anabranch.keys.full_keys import full_keys
+from anabranch.text import toml_text
 
 from .command import Call
 

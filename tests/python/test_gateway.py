@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from anabranch import Scenario, toml_text
+from anabranch import Scenario
 from anabranch.errors import UserError
 from anabranch.gateway import config, daemon, lines, plan
+from anabranch.text import toml_text
 
 from .command import Call
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
+from anabranch.files import owner
 from anabranch.kernel import build, images
 
 from .command import Call

@@ -18,7 +18,7 @@ from anabranch import Scenario, Study, UserError
 from anabranch.errors import RunFailedError
 from anabranch.kernel.images import Image
 from anabranch.progress import Progress
-from anabranch.sweep import SweepResult
+from anabranch.sweep.sweep import SweepResult
 from anabranch.validate import compare
 from anabranch.validate.host_times import HostTimes, in_parts_of_tick
 

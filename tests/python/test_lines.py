@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from anabranch import diagnose
-from anabranch.diagnosis_text import detail, overview
-from anabranch.lines import WIDTH, percent, span, wrapped
+from anabranch.diagnosis.text import detail, overview
+from anabranch.text.lines import WIDTH, percent, span, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("docs/captures", "crates/capture/tests/data", "studies", "../shared/cases", "../shared/data")

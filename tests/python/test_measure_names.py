@@ -13,7 +13,7 @@ from anabranch import Scenario, Study, SweepResult
 from anabranch.compare import compare
 from anabranch.compare.inputs import read_inputs
 from anabranch.errors import UserError
-from anabranch.measure_names import catalogue, figures_named, meant, one_figure, one_name, quantity, whole_path
+from anabranch.result.measure_names import catalogue, figures_named, meant, one_figure, one_name, quantity, whole_path
 
 from .command import Call
 

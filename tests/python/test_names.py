@@ -14,14 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anabranch import Scenario, shown
+from anabranch import Scenario
+from anabranch.charts.columns import RunColumns
 from anabranch.plot.run import figures
 from anabranch.plot.style import FigureWarning, add_legend, house_style, new_figure, save, spell
-from anabranch.report.columns import RunColumns
 from anabranch.report.page import page, table
 from anabranch.report.run_output import html_report
 from anabranch.report.study_output import _markdown_table
-from anabranch.toml_text import write_key
+from anabranch.text import shown
+from anabranch.text.toml_text import write_key
 
 from .command import Call
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import checkout
-from anabranch.checkout import shipped_scenarios, shipped_studies
+from anabranch.files import checkout
+from anabranch.files.checkout import shipped_scenarios, shipped_studies
 
 from .command import Call
 

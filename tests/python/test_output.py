@@ -13,17 +13,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from anabranch import _engine, interrupt, output
+from anabranch import _engine, interrupt
 from anabranch.errors import UserError
-from anabranch.output import (
+from anabranch.files import output
+from anabranch.files.output import (
     check_parent,
     check_target,
     read_manifest,
     whole_directory,
     write_manifest,
 )
-from anabranch.output_file import write_whole
-from anabranch.table_file import write_parts
+from anabranch.files.output_file import write_whole
+from anabranch.result.table_file import write_parts
 
 from .command import Call
 

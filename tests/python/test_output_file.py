@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from anabranch import Scenario, _engine, output_file
+from anabranch import Scenario, _engine
 from anabranch.cli.app import app
 from anabranch.errors import RunFailedError, UserError
-from anabranch.output_file import OutputFile, write_whole
-from anabranch.output_target import Kind, find
+from anabranch.files import output_file
+from anabranch.files.output_file import OutputFile, write_whole
+from anabranch.files.output_target import Kind, find
 
 from .command import Call
 
@@ -97,16 +97,15 @@ def parameters(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def names_a_file(one: Any) -> bool:
-    declared = getattr(one, "type_descriptor", None)
-    kind = str(declared.annotation if declared is not None else getattr(one, "type", ""))
+    kind = str(one.type.name)
     words = str(one.metavar or "")
-    return "path" in kind.lower() or any(word in words for word in ("FILE", "DIR"))
+    return "path" in kind or any(word in words for word in ("FILE", "DIR"))
 
 
 def test_every_option_that_names_a_file_is_covered() -> None:
     found = {
         (name, one.opts[0] if one.param_type_name == "option" else one.metavar)
-        for name, one in parameters(typer.main.get_command(app))
+        for name, one in parameters(app)
         if names_a_file(one)
     }
     assert found == {*FILES, *DIRECTORIES, *INPUTS}

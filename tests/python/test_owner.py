@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import owner
-from anabranch.output import check_target, whole_directory
+from anabranch.files import owner
+from anabranch.files.output import check_target, whole_directory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -20,7 +20,7 @@ def left_by_a_dead_process(directory: Path) -> Path:
     program = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from anabranch.output import whole_directory\n"
+        "from anabranch.files.output import whole_directory\n"
         "with whole_directory(Path(sys.argv[1]), 'run') as aside:\n"
         "    (aside / 'half').write_text('half')\n"
         "    print(aside, flush=True)\n"

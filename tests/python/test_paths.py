@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from anabranch import Scenario, toml_text
-from anabranch.cli.explain import engine_registry
+from anabranch import Scenario
 from anabranch.convert import step_table
+from anabranch.keys.registry import engine_registry
+from anabranch.text import toml_text
 
 from .command import Call
 

@@ -12,10 +12,10 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 from anabranch import Scenario, Study, SweepResult
-from anabranch.bounds import within
 from anabranch.compare import Comparison, compare
 from anabranch.compare.inputs import read_inputs
 from anabranch.errors import UserError
+from anabranch.statistics.bounds import within
 from anabranch.study import StudyResult
 
 pytestmark = pytest.mark.engine

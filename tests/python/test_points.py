@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from anabranch import Scenario, Study, UserError, _engine, points, segments
+from anabranch import Scenario, Study, UserError, _engine
 from anabranch.compare.inputs import read_inputs
-from anabranch.points import build_name
+from anabranch.sweep import points, segments
+from anabranch.sweep.points import build_name
 
 TEXT = """
 duration = "1 s"

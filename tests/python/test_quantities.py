@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anabranch import Scenario, SweepResult
-from anabranch.quantities import numbers_of
+from anabranch.sweep.quantities import numbers_of
 
 from .command import Call
 

@@ -21,9 +21,9 @@ from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.charts.pack import pack_times, pack_values
 from anabranch.plot.style import MAX_LINE_POINTS, thin, thin_points
 from anabranch.report.compare_output import p_value
-from anabranch.report.format import figure, share
 from anabranch.report.page import page, table
-from anabranch.result import RunResult
+from anabranch.result.format import figure, share
+from anabranch.result.result import RunResult
 
 
 @pytest.fixture(scope="module")

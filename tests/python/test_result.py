@@ -19,7 +19,7 @@ from matplotlib import pyplot
 
 import anabranch
 from anabranch import NotRecordedError, RunResult, Scenario, SweepResult, UserError
-from anabranch.result import TABLES
+from anabranch.result.result import TABLES
 
 from .test_names import TITLES, read
 
@@ -193,7 +193,7 @@ def test_a_displayed_title_is_escaped(title: str) -> None:
 
 
 def _document() -> dict[str, Any]:
-    from anabranch import toml_text
+    from anabranch.text import toml_text
 
     return toml_text.parse(scenario().text, "s")
 
@@ -285,7 +285,7 @@ def test_dir_lists_every_public_name_before_its_import(module: str) -> None:
 
 def test_importing_the_package_imports_no_slow_modules() -> None:
     code = "import sys, anabranch; print(*sys.modules)"
-    heavy = {"polars", "matplotlib", "numpy", "rich", "typer", "json", "typing", "anabranch._engine"}
+    heavy = {"polars", "matplotlib", "numpy", "rich", "click", "json", "typing", "anabranch._engine"}
     assert not heavy & (printed(code) - printed("import sys; print(*sys.modules)"))
 
 

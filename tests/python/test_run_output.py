@@ -16,9 +16,9 @@ from rich.console import Console
 
 from anabranch import Scenario
 from anabranch.cli.blocks import laid_out, print_blocks
-from anabranch.lines import WIDTH
-from anabranch.report.format import spread
-from anabranch.report.remarks import seconds, size
+from anabranch.result.format import spread
+from anabranch.result.remarks import seconds, size
+from anabranch.text.lines import WIDTH
 
 from .command import Call
 

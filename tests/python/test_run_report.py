@@ -12,16 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import Scenario
-from anabranch.report.columns import RunColumns
+from anabranch.charts.bands import bands
+from anabranch.charts.columns import RunColumns
+from anabranch.charts.rates import bottleneck
+from anabranch.charts.sequence import packets_of, receiver
 from anabranch.report.focus import part
 from anabranch.report.ladder import ladder_data
-from anabranch.report.many import bands, small_multiples
-from anabranch.report.rates import bottleneck
+from anabranch.report.many import small_multiples
 from anabranch.report.run_output import html_report, until_the_end
-from anabranch.report.sequence import packets_of, receiver
 from anabranch.report.topology import drawing
-from anabranch.result import RunResult
-from anabranch.table import Table
+from anabranch.result.result import RunResult
+from anabranch.result.table import Table
 
 from .browser import asked, needs_chromium
 from .command import Call

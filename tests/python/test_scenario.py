@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anabranch
-from anabranch import Scenario, ScenarioError, UserError, schema, toml_text
+from anabranch import Scenario, ScenarioError, UserError
+from anabranch.keys import schema
+from anabranch.keys.schema import BadValueError
 from anabranch.scenario import MAX_FILE_BYTES, Value
-from anabranch.schema import BadValueError
+from anabranch.text import toml_text
 
 ROOT = Path(__file__).resolve().parents[2]
 

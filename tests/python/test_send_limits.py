@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from anabranch.report.remarks import limits
-from anabranch.result import RunResult
+from anabranch.result.remarks import limits
+from anabranch.result.result import RunResult
 from anabranch.scenario import Scenario
 
 SHARES = ("cwnd_limited_share", "rwnd_limited_share", "sndbuf_limited_share", "application_limited_share")

@@ -13,8 +13,8 @@ from polars.testing import assert_frame_equal
 
 from anabranch import Scenario, SweepResult
 from anabranch.errors import UserError
-from anabranch.sequential import FIRST, Until, half_width, read_until, sequence_interval
-from anabranch.statistics import mean_interval, t_quantile
+from anabranch.statistics.sequential import FIRST, Until, half_width, read_until, sequence_interval
+from anabranch.statistics.statistics import mean_interval, t_quantile
 
 DRAWS = 2000
 LENGTH = 1000
@@ -77,7 +77,7 @@ def test_stopping_students_interval_loses_the_coverage() -> None:
 
 def test_the_interval_follows_from_the_bet() -> None:
     """At its ends the wealth of the bet against the mean is 1/α."""
-    from anabranch.sequential import SPREAD
+    from anabranch.statistics.sequential import SPREAD
 
     for n in (16, 50, 400):
         half = half_width(n)

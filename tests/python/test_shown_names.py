@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 
-from anabranch import Scenario, shown
+from anabranch import Scenario
 from anabranch.cli.app import app
+from anabranch.text import shown
 
 from .command import Call
 from .test_output_file import INPUTS, names_a_file, parameters
@@ -76,7 +76,7 @@ COMMANDS: dict[str, tuple[str, Make]] = {
 
 
 def test_every_command_that_names_a_file_is_covered() -> None:
-    named = {name for name, one in parameters(typer.main.get_command(app)) if names_a_file(one)}
+    named = {name for name, one in parameters(app) if names_a_file(one)}
     named |= {name for name, _ in INPUTS}
     tried = {" ".join(word for word in key.split() if not word.startswith("--")) for key in COMMANDS}
     assert named <= tried

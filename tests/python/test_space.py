@@ -11,8 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from anabranch import Scenario, SweepResult, UserError
-from anabranch.rounds import between
-from anabranch.space import MOST_SOBOL_AXES, Range, Space, read_range, sobol
+from anabranch.sweep.rounds import between
+from anabranch.sweep.space import MOST_SOBOL_AXES, Range, Space, read_range, sobol
 
 from .command import Call
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import statistics
+from anabranch.statistics import statistics
 
 
 @pytest.mark.parametrize(

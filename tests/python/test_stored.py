@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import Scenario, SweepResult, UserError, _engine, segments, stored
+from anabranch import Scenario, SweepResult, UserError, _engine
 from anabranch.compare.inputs import read_summary
-from anabranch.output import read_manifest
-from anabranch.segments import SUFFIX, _pack
-from anabranch.stored import Range, StoredKind, WrongShapeError
+from anabranch.files import stored
+from anabranch.files.output import read_manifest
+from anabranch.files.stored import Range, StoredKind, WrongShapeError
 from anabranch.study import robustness
+from anabranch.sweep import segments
+from anabranch.sweep.segments import SUFFIX, _pack
 from anabranch.validate import keep
 from anabranch.validate.measure import METRICS
 
@@ -339,7 +341,7 @@ def test_checking_the_shape_of_a_summary_costs_less_than_reading(anabranch: Call
     """Resuming a sweep may read a million points."""
     import timeit
 
-    from anabranch.summary import Summary
+    from anabranch.result.summary import Summary
 
     (tmp_path / "s.toml").write_text(TEXT)
     content = anabranch("run", tmp_path / "s.toml", "--json").out
@@ -435,8 +437,8 @@ interface = "eth1"
 
 
 def test_stored_runs_of_a_study_with_any_wrong_value_are_repeated(tmp_path: Path) -> None:
-    from anabranch.points import Points
     from anabranch.study.keep import Kept, _OutcomeFile
+    from anabranch.sweep.points import Points
 
     good = {"figures": {"a": 1.0}, "digest": None, "demands": {"m": "inf"}, "tables": {}, "depends": [["a", "b"]]}
     stored.check(good, _OutcomeFile)

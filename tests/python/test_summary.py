@@ -10,8 +10,8 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from anabranch import Scenario
+from anabranch.result.summary import Summary
 from anabranch.scenario import Value
-from anabranch.summary import Summary
 
 pytestmark = pytest.mark.engine
 

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from anabranch import Scenario, SweepResult, UserError, _engine
-from anabranch.figures import read_summary
-from anabranch.grid import origins, short_names
-from anabranch.summary import Summary
-from anabranch.sweep import estimate, flatten, value_text
+from anabranch.keys.grid import origins, short_names
+from anabranch.result.flat import read_summary
+from anabranch.result.summary import Summary
+from anabranch.sweep.sweep import estimate, flatten, value_text
 
 from .command import Call
 from .kept import kept_points

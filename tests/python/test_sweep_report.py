@@ -13,7 +13,7 @@ import pytest
 from anabranch import Scenario, SweepResult
 from anabranch.errors import UserError
 from anabranch.report.sweep_output import html_report, write_into
-from anabranch.sweep import SweptScenario
+from anabranch.sweep.sweep import SweptScenario
 
 from .browser import asked, needs_chromium
 from .command import Call

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from anabranch import Scenario
 from anabranch._engine import ArrowTable
 from anabranch.errors import UserError
-from anabranch.table import Table, column_of, joined
-from anabranch.table_file import csv_lines, read_csv, read_table, write_table
+from anabranch.result.table import Table, column_of, joined
+from anabranch.result.table_file import csv_lines, read_csv, read_table, write_table
 
 DATA = Path(__file__).parent / "data"
 
@@ -151,7 +151,7 @@ def test_numbers_distinguish_nan_from_missing() -> None:
 
 
 def test_a_truncated_csv_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.table_file.is_installed", lambda _name: False)
+    monkeypatch.setattr("anabranch.result.table_file.is_installed", lambda _name: False)
     table = Table.of({"flow": ["1", None], "time_s": [0.5, 1.0], "late": [True, None]})
     write_table(tmp_path, "samples", table)
     path = tmp_path / "samples.csv"
@@ -168,6 +168,6 @@ def test_a_truncated_csv_table_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_parquet_without_polars_names_the_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "samples.parquet").write_bytes(b"PAR1")
-    monkeypatch.setattr("anabranch.table_file.is_installed", lambda _name: False)
+    monkeypatch.setattr("anabranch.result.table_file.is_installed", lambda _name: False)
     with pytest.raises(UserError, match=r"reading Parquet needs polars.*\n  pip install 'anabranch\[tables\]'"):
         read_table(tmp_path, "samples", "again")

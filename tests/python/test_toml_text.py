@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import toml_text
 from anabranch.errors import UserError
-from anabranch.toml_text import Place
+from anabranch.text import toml_text
+from anabranch.text.toml_text import Place
 
 values = st.recursive(
     st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),

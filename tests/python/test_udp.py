@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import Scenario, ScenarioError
-from anabranch.result import RunResult
+from anabranch.result.result import RunResult
 
 from .command import Call
 

@@ -33,6 +33,8 @@ from anabranch.validate.measure import (
 )
 from anabranch.validate.page import page, rows, verdicts
 
+from .command import Call
+
 ROOT = Path(__file__).resolve().parents[2]
 
 TIMES = HostTimes.read(ROOT / "validation" / "data" / "host_times.json")
@@ -202,7 +204,7 @@ def test_a_missing_flow() -> None:
 
 def test_all_figures_are_finite() -> None:
     """A document with an infinity is not JSON."""
-    from anabranch.output import to_json
+    from anabranch.files.output import to_json
 
     nothing = figures(lambda v: v.update({SRTT.name: {"a": 0.0, "b": 0.0}}))
     made = Comparison("zero.toml", 1, live_runs=2)
@@ -649,9 +651,10 @@ def test_host_times_reach_every_simulation(monkeypatch: pytest.MonkeyPatch) -> N
     assert HostTimes.of(document([made])["host_times"]) == there
 
 
-def test_host_times_of_the_command_reach_the_comparison(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_host_times_of_the_command_reach_the_comparison(
+    anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from anabranch import live
-    from anabranch.cli.validate import run_validate
     from anabranch.validate import measure_hosts
 
     there = slower(TIMES, 777)
@@ -668,8 +671,8 @@ def test_host_times_of_the_command_reach_the_comparison(monkeypatch: pytest.Monk
     monkeypatch.setattr(live, "check", lambda *_, **__: None)
     thin = ROOT / "scenarios" / "live" / "thin.toml"
     monkeypatch.setattr(measure_hosts, "measure_hosts", lambda _: TIMES)
-    for host_times, out in ((file, None), (None, tmp_path / "out")):
-        run_validate([thin], [], 1, out=out, keep=None, host_times=host_times, as_json=False)
+    for option in (("--host-times", file), ("--out", tmp_path / "out")):
+        assert anabranch("validate", thin, "--seeds", 1, *option).status == 0
     assert seen == [there, TIMES]
 
 

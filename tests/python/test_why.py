@@ -16,8 +16,8 @@ import pytest
 from anabranch import Scenario, why
 from anabranch.cli.why import with_why
 from anabranch.errors import UserError
-from anabranch.result import RunResult
-from anabranch.table import Table
+from anabranch.result.result import RunResult
+from anabranch.result.table import Table
 from anabranch.why import Episode, FlowWhy, Why, text
 from anabranch.why.overview import overview
 

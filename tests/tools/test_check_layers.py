@@ -119,3 +119,51 @@ def test_a_crate_that_does_not_forbid_unsafe_is_found(tmp_path: Path) -> None:
     assert len(check_layers.check_forbid(metadata, tmp_path)) == 1
     lib.write_text("//! One.\n#![forbid(unsafe_code)]\n", "utf-8")
     assert check_layers.check_forbid(metadata, tmp_path) == []
+
+
+def python_package(root: Path, **files: str) -> Path:
+    """A package `anabranch` with these files; two underscores in a name are a slash."""
+    for name, text in {"__init__": "", **files}.items():
+        path = root / "anabranch" / f"{name if name == '__init__' else name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root / "anabranch"
+
+
+def rooms_broken(package: Path, later: frozenset[tuple[str, str]] = frozenset()) -> list[str]:
+    return [str(finding) for finding in check_layers.check_rooms(package, later)[1]]
+
+
+def test_a_room_imports_from_below(tmp_path: Path) -> None:
+    upwards = "from anabranch.plot.style import COLOURS\n"
+    typed = f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {upwards}"
+    called = f"def f():\n    {upwards}"
+    down = python_package(tmp_path / "a", plot__style="from anabranch.text import shown", text__shown="")
+    assert rooms_broken(down) == []
+    up = python_package(tmp_path / "b", text__shown=upwards)
+    assert rooms_broken(up) == [
+        "anabranch/text/shown.py: must not import anabranch.plot.style.COLOURS: plot is not below text"
+    ]
+    assert rooms_broken(python_package(tmp_path / "c", text__shown=typed)) == []
+    later = python_package(tmp_path / "d", text__shown=called)
+    assert len(rooms_broken(later)) == 1
+    assert rooms_broken(later, frozenset({("text", "plot")})) == []
+
+
+def test_rooms_beside_each_other_do_not_know_each_other(tmp_path: Path) -> None:
+    both = python_package(tmp_path, keys__a="from anabranch.files import b", files__b="from anabranch.keys import a")
+    assert len(rooms_broken(both)) == 2
+
+
+def test_an_exception_that_nobody_needs_is_found(tmp_path: Path) -> None:
+    assert rooms_broken(python_package(tmp_path), frozenset({("text", "plot")})) == [
+        "LATER: text imports nothing of plot any more"
+    ]
+
+
+def test_a_module_outside_the_rooms_is_found(tmp_path: Path) -> None:
+    assert rooms_broken(python_package(tmp_path, helpers="")) == [
+        "anabranch/helpers.py: stands on no floor: add its room to tools/check_layers.py"
+    ]
+    many = {name: "" for floor in check_layers.FLOORS for name in floor}
+    assert "more than 12" in " ".join(rooms_broken(python_package(tmp_path / "many", **many)))

@@ -2,62 +2,57 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-import typer.main
+import click
+from anabranch.cli.command import Argument, Option, command
 
 from reference import cli
 
 
-class Engine(str, Enum):
-    SIM = "sim"
-    LIVE = "live"
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    file: Annotated[Path, Argument("FILE", "A scenario file.")]
+    seed: Annotated[int | None, Option("--seed", "Seed.", "SEED")] = None
+    changes: Annotated[tuple[str, ...], Option("--set", "A change.", "PATH=VALUE")] = ()
+    engine: Annotated[str, Option("--engine", "Which.", "sim|live")] = "sim"
+    repeat: Annotated[int, Option("--repeat", "How often.", "N")] = 3
+    json: Annotated[bool, Option("--json", "One document.")] = False
+    digest: Annotated[bool, Option("--digest/--no-digest", "Hash it.")] = True
 
 
-app = typer.Typer()
-control = typer.Typer(help="Congestion controls.")
-app.add_typer(control, name="cc")
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    names: Annotated[tuple[str, ...], Argument("NAMES...", "Which.")]
 
 
-@app.command()
-def run(
-    file: Annotated[Path, typer.Argument(help="A scenario file.")],
-    *,
-    seed: Annotated[int | None, typer.Option(help="Seed.")] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="A change.")] = None,
-    engine: Annotated[Engine, typer.Option(help="Which.")] = Engine.SIM,
-    repeat: Annotated[int, typer.Option(help="How often.")] = 3,
-    json: Annotated[bool, typer.Option("--json", help="One document.")] = False,
-    digest: Annotated[bool, typer.Option("--digest/--no-digest", help="Hash it.")] = True,
-) -> None:
+@command(RunOptions, "anabranch run", name="run")
+def run(options: RunOptions) -> None:
     """Run a scenario once.
 
     A second paragraph.
     """
 
 
-@app.command(hidden=True)
-def secret() -> None:
-    """Not for the page."""
-
-
-@control.command("load")
-def load(names: Annotated[list[str], typer.Argument(help="Which.")]) -> None:
+@command(LoadOptions, "anabranch cc load", name="load")
+def load(options: LoadOptions) -> None:
     """Load some."""
 
 
+app = click.Group(commands=[run, click.Command("secret", hidden=True), click.Group("cc", commands=[load])])
+
+
 def test_the_page_shows_commands_arguments_and_options() -> None:
-    page = cli.page(typer.main.get_command(app))
+    page = cli.page(app)
     assert "## anabranch run\n" in page
     assert "anabranch run FILE [OPTIONS]" in page
     assert "Run a scenario once.\n\nA second paragraph." in page
     assert "| `FILE` | A scenario file. |" in page
     assert "| `--seed` `SEED` |  | Seed. |" in page
     assert "| `--set` `PATH=VALUE`… |" in page
-    assert "| `--repeat` `REPEAT` | `3` | How often. |" in page
+    assert "| `--repeat` `N` | `3` | How often. |" in page
     assert "| `--engine` <code>sim&#124;live</code> | `sim` | Which. |" in page
     assert "| `--json` |  | One document. |" in page
     assert "| `--digest`, `--no-digest` | on | Hash it. |" in page

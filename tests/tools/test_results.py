@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anabranch import Scenario, summary
-from anabranch.result import TABLES
+from anabranch import Scenario
+from anabranch.result import summary
+from anabranch.result.result import TABLES
 
 from reference import results
 

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from anabranch.component import ARGUMENTS
+from anabranch.keys.component import ARGUMENTS
 
 Schema = Mapping[str, Any]
 
@@ -216,7 +216,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from anabranch.component import Value, named
+from anabranch.keys.component import Value, named
 
 S = TypeVar("S", bound="Tables")
 
@@ -292,7 +292,7 @@ def _module(about: str, functions: Sequence[str]) -> str:
     imports = f"from collections.abc import {', '.join(abstract)}\n\n" if abstract else ""
     return (
         f'{NOTICE}\n"""{about.replace("`", "``")}"""\n\nfrom __future__ import annotations\n\n{imports}'
-        f"from anabranch.component import Builder, Component, {value}\n\n\n{body}\n"
+        f"from anabranch.keys.component import Builder, Component, {value}\n\n\n{body}\n"
     )
 
 
@@ -320,7 +320,7 @@ def __getattr__(name: str) -> object:
 
     if name in __all__:
         return importlib.import_module(f"{{__name__}}.{{name}}")
-    from anabranch.attributes import NoAttributeError
+    from anabranch import NoAttributeError
 
     raise NoAttributeError(__name__, name, __all__)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from enum import Enum
 from typing import Any
 
 from reference.markdown import NOTICE, code, table
@@ -70,19 +69,13 @@ def _names(option: Any) -> str:
     names = ", ".join(code(name) for name in [*option.opts, *option.secondary_opts])
     if option.is_flag:
         return names
-    value = option.metavar or _choices(option) or option.name.upper()
+    value = option.metavar or option.name.upper()
     return f"{names} {code(value)}" + ("…" if option.multiple else "")
-
-
-def _choices(option: Any) -> str:
-    if not isinstance(option.default, Enum):
-        return ""
-    return "|".join(str(member.value) for member in type(option.default))
 
 
 def default(option: Any) -> str:
     """An option's default as code; "" if it has none or a trivial one."""
-    value = option.default.value if isinstance(option.default, Enum) else option.default
+    value = option.default
     if callable(value) or value is None or value is False or value in ((), []):
         return ""
     if value is True:

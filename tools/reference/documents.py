@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from anabranch.result_names import UNITS
+from anabranch.cli.result_names import UNITS
 
 from reference.markdown import NOTICE, code, table
 

@@ -12,9 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from anabranch import Scenario
-from anabranch.measure_names import WORDS, catalogue, meant
-from anabranch.result import TABLES
-from anabranch.result_names import (
+from anabranch.cli.result_names import (
     FILE,
     PLAN_PARTS,
     engine_of,
@@ -25,6 +23,8 @@ from anabranch.result_names import (
     summary_keys,
     unit_of,
 )
+from anabranch.result.measure_names import WORDS, catalogue, meant
+from anabranch.result.result import TABLES
 
 from reference.markdown import NOTICE, code, table
 

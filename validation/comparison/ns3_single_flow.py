@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from anabranch.statistics import mean_interval, t_quantile
+from anabranch.statistics.statistics import mean_interval, t_quantile
 from matplotlib.figure import Figure
 from reference import markdown
 

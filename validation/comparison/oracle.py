@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from anabranch.toml_text import parse
+from anabranch.text.toml_text import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "validation" / "data"

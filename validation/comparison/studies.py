@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch import Study
 from anabranch.plot.study import figures
-from anabranch.report.format import share
+from anabranch.result.format import share
 from anabranch.study import ClaimResult, StudyResult
 from anabranch.study.correction import HEADINGS
 from matplotlib.figure import Figure

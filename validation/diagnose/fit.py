@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch import RunResult, Scenario
-from anabranch.diagnosis import diagnose
+from anabranch.diagnosis.diagnosis import diagnose
 from anabranch.errors import RunFailedError
 from anabranch.fitted.scenario import FLOW, fitted
 from anabranch.live import prepare

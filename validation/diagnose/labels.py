@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.diagnosis import diagnose, directions
+from anabranch.diagnosis.diagnosis import diagnose, directions
 
 TYPES = {
     1: {"rto", "tlp"},

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from anabranch.diagnosis import diagnose
+from anabranch.diagnosis.diagnosis import diagnose
 
 from diagnose.causes import WINDOW, Cause
 from diagnose.judging import Judgement, Pause, is_notable

@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from anabranch import Scenario
-from anabranch.diagnosis import diagnose, directions
+from anabranch.diagnosis.diagnosis import diagnose, directions
 
 from diagnose import editing
 from diagnose.causes import CAUSES, POINTS

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import polars as pl
 from anabranch import RunResult, Scenario
-from anabranch.diagnosis import diagnose
+from anabranch.diagnosis.diagnosis import diagnose
 
 from diagnose import editing, live, page
 from diagnose.causes import CAUSES, LIVE, POINTS, WINDOW, Cause

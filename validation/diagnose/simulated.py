@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import polars as pl
 from anabranch import RunResult, Scenario
-from anabranch.diagnosis import diagnose
+from anabranch.diagnosis.diagnosis import diagnose
 
 from diagnose.invariants import checked
 

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from anabranch.live import first_send_buffer
-from anabranch.result import RunResult
+from anabranch.result.result import RunResult
 from anabranch.scenario import Scenario
 
 BEFORE, AFTER = 4, 10

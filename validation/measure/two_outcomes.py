@@ -20,7 +20,7 @@ from anabranch.scenario import Scenario
 from anabranch.validate.host_times import HostTimes, with_host_times
 
 if TYPE_CHECKING:
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "live"))

@@ -7,7 +7,7 @@ import json
 
 import pytest
 from anabranch import Study
-from anabranch.report.format import share
+from anabranch.result.format import share
 from anabranch.study import needs, robustness
 from anabranch.study.definition import Definition
 from anabranch.study.results import Condition, Pool

@@ -1,6 +1,6 @@
 //! Escaping of names, file names and messages from outside, for output on a terminal.
 //!
-//! The same characters as in `python/anabranch/shown.py`.
+//! The same characters as in `python/anabranch/text/shown.py`.
 
 use std::fmt::Write;
 

@@ -34,7 +34,7 @@ def __getattr__(name: str) -> object:
 
     if name in __all__:
         return importlib.import_module(f"{__name__}.{name}")
-    from anabranch.attributes import NoAttributeError
+    from anabranch import NoAttributeError
 
     raise NoAttributeError(__name__, name, __all__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anabranch.component import Builder, Component, Value, build, named
+from anabranch.keys.component import Builder, Component, Value, build, named
 
 
 @named

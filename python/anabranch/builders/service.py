@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build, named
+from anabranch.keys.component import Builder, Component, build, named
 
 
 @named

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anabranch.component import Builder, Component, build, named
+from anabranch.keys.component import Builder, Component, build, named
 
 
 @named

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from anabranch.component import Value, named
+from anabranch.keys.component import Value, named
 
 S = TypeVar("S", bound="Tables")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from anabranch import shown
 from anabranch.charts.model import Chart
 from anabranch.charts.pack import packed
+from anabranch.text import shown
 
 _HERE = Path(__file__).resolve().parent
 _MOST_NAMED = 6

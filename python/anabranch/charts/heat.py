@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anabranch import shown
+from anabranch.text import shown
 
 _STOPS = ((0x44, 0x01, 0x54), (0x3B, 0x52, 0x8B), (0x21, 0x91, 0x8C), (0x5E, 0xC9, 0x62), (0xFD, 0xE7, 0x25))
 """Viridis at equal steps: its brightness rises evenly, so that it survives grey paper and any kind of eye."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anabranch import shown
 from anabranch.charts.heat import colour
+from anabranch.text import shown
 
 _GAP = 150
 _HEIGHT = 250

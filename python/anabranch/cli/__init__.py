@@ -5,10 +5,10 @@ Exit status 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import typer
+    import click
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
         if sys.argv[1:] in (["--version"], ["-V"]):
             from anabranch.cli.version import print_version
 
-            # Without typer, whose import takes longer than all else. What fails here is reported below.
+            # Without click, whose import takes longer than all else. What fails here is reported below.
             with contextlib.suppress(OSError):
                 print_version()
                 sys.exit(0)
@@ -49,41 +49,39 @@ def main() -> None:
     sys.exit(status)
 
 
-def _run(app: typer.Typer) -> int:
+def _run(app: click.Command) -> int:
     """The command's exit status; what is wrong with the arguments is shown as text."""
-    from typer import Abort
+    from click import Abort, ClickException
 
     try:
-        status = app(standalone_mode=False)
+        status = app.main(prog_name="anabranch", standalone_mode=False)
     except Abort:
         return 1
-    except Exception as error:
-        # Click's error, or typer's own copy of that class, by the version of typer: both know what they say.
-        if not callable(getattr(error, "format_message", None)):
-            raise
+    except ClickException as error:
         return _refused(error)
     return status if isinstance(status, int) else 0
 
 
-def _refused(error: Any) -> int:
+def _refused(error: click.ClickException) -> int:
     """Say what is wrong with the arguments, and where the right ones are listed; the exit status."""
     import sys
 
-    from anabranch.cli.common import complain, note
+    from click.exceptions import NoArgsIsHelpError
 
-    message, context = str(error.format_message()).strip(), getattr(error, "ctx", None)
-    if type(error).__name__ == "NoArgsIsHelpError":
+    from anabranch.cli.common import complain, note
+    from anabranch.cli.slips import meant_option
+
+    message, context = error.format_message().strip(), getattr(error, "ctx", None)
+    if isinstance(error, NoArgsIsHelpError):
         note(message)
     else:
-        from anabranch.cli.slips import meant_option
-
         meant = meant_option(error, sys.argv)
         if meant is not None:
             message, hint = meant.message, f"\n  {meant.hint}"
         else:
             hint = f"\n  {context.command_path} --help lists what it takes" if context is not None else ""
         complain(message[:1].lower() + message[1:].removesuffix(".") + hint)
-    return int(error.exit_code)
+    return error.exit_code
 
 
 def _open_streams() -> None:

@@ -8,18 +8,44 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from anabranch.cli.command import Option, command
+from anabranch.cli.options import Json
 
 
-def run_bench(json: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """The options of the command."""
+
+    json: Json = False
+    commands: Annotated[
+        bool, Option("--commands", "Measure what commands take besides the engine; needs no checkout.")
+    ] = False
+
+
+@command(BenchOptions, "anabranch bench --json", "anabranch bench --commands")
+def run_bench(options: BenchOptions) -> None:
+    """Measure the engine's speed and memory (from a checkout).
+
+    Packets per second of processor time, instructions per packet, bytes per flow. With --commands: start-up, what
+    --out takes per recorded packet, what a sweep takes per run.
+    """
+    (_commands if options.commands else _engine)(json=options.json)
+
+
+def _engine(*, json: bool) -> None:
     """Build (if need be) and run the benchmark program.
 
     Raises:
         UserError: There is no checkout here, or no cargo.
         RunFailedError: The program failed.
     """
-    from anabranch.checkout import find_checkout
+    from anabranch.cli import command_cost
     from anabranch.errors import RunFailedError, UserError
+    from anabranch.files.checkout import find_checkout
 
     checkout = find_checkout()
     if checkout is None:
@@ -29,25 +55,22 @@ def run_bench(json: bool) -> None:
         raise UserError(
             "the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`"
         )
-    output = [sys.executable, str(checkout / "bench" / "output" / "cost.py"), *(["--json"] if json else [])]
     command = [cargo, "run", "--profile", "dist", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
     status, printed = _finish(command, checkout)
     if status != 0:
         raise RunFailedError(f"the benchmark failed with status {status}")
-    status, costs = _finish(output, checkout)
-    if status != 0:
-        raise RunFailedError(f"the benchmark of output failed with status {status}")
+    costs = command_cost.processes()
     if json:
         # One document and nothing else: a program that printed more is caught here, not by the reader.
-        document = {**json_module.loads(printed), "output": json_module.loads(costs)}
+        document = {**json_module.loads(printed), "output": command_cost.document(costs)}
         sys.stdout.write(json_module.dumps(document, indent=2) + "\n")
     else:
-        sys.stdout.write(f"{printed.decode()}\n{costs.decode()}")
+        sys.stdout.write(f"{printed.decode()}\n" + "".join(f"{line}\n" for line in command_cost.lines(costs)))
 
 
-def run_commands(json: bool) -> None:
+def _commands(*, json: bool) -> None:
     """Measure what commands take besides the engine, in processor time, and print it."""
-    from anabranch import command_cost
+    from anabranch.cli import command_cost
     from anabranch.cli.common import print_json
 
     rows = command_cost.measured()

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
 from anabranch.cli.common import styled
 from anabranch.cli.cut import flows_shown, links_shown
-from anabranch.lines import WIDTH, wrapped
-from anabranch.report.format import NONE, ending, figure, made_by
-from anabranch.report.remarks import (
+from anabranch.result.format import NONE, ending, figure, made_by
+from anabranch.result.remarks import (
     audit,
     copies_of,
     ends_of,
@@ -26,12 +24,14 @@ from anabranch.report.remarks import (
     trace,
     waits,
 )
+from anabranch.text import shown
+from anabranch.text.lines import WIDTH, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from anabranch.result import RunResult
-    from anabranch.summary import FlowSummary, GatewaySummary, GroupSummary, LinkSummary
+    from anabranch.result.result import RunResult
+    from anabranch.result.summary import FlowSummary, GatewaySummary, GroupSummary, LinkSummary
 
 _LABEL, _VALUE = 17, 22
 _MANY_COPIES = 4

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anabranch.lines import WIDTH
+from anabranch.text.lines import WIDTH
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,143 +1,255 @@
-"""What our commands add to typer's: ``-V`` behind each, an option that may have a value, and options read quickly."""
+"""Commands: each declares its options as fields of a dataclass, and click reads the command line into it.
+
+A field's type is ``Annotated`` with an :class:`Option` or :class:`Argument`; its default is the option's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import shlex
+import types
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
 
+from anabranch.cli.common import exit_status
 from anabranch.cli.version import print_version
 
+T = TypeVar("T")
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    # No generic type before click 8.5.
+    _ParamType = click.ParamType
 
-class _Quiet:
-    """A command whose help and version may lose their reader: nothing is wrong then, where click ends with status 1."""
 
-    def make_context(self, *arguments: Any, **named: Any) -> Any:
-        """Read the arguments; help is printed here."""
+class Option(NamedTuple):
+    """An option.
+
+    Attributes:
+        name: Its spelling.
+        help: What its help says.
+        metavar: What its value is called.
+        read: Makes the value of a text.
+        alone: The value without a value: that of others comes behind ``=``, and with a blank an argument follows.
+    """
+
+    name: str
+    help: str
+    metavar: str | None = None
+    read: Callable[[str], Any] | None = None
+    alone: str | None = None
+
+
+class Argument(NamedTuple):
+    """An argument: what usage lines call it, what its help says, and what reads it."""
+
+    metavar: str
+    help: str
+    read: Callable[[str], Any] | None = None
+
+
+def command(options: type[T], *examples: str, name: str | None = None) -> Callable[[Callable[[T], None]], Command[T]]:
+    """Make a command of the function that does its work; its docstring is the help text.
+
+    Args:
+        options: The dataclass that the function is given.
+        examples: The end of the help text: lines to type, each as it stands.
+        name: What users type, where that is not the name of the module.
+    """
+
+    def made(work: Callable[[T], None]) -> Command[T]:
+        return Command(name or work.__module__.rpartition(".")[2], options, work, examples)
+
+    return made
+
+
+def typed(command: str, options: Any, *names: str) -> str:
+    """A command as it is typed, with these of its options where they are not the default."""
+    hints = get_type_hints(type(options), include_extras=True)
+    words = ["anabranch", command]
+    for name in names:
+        (declared,) = hints[name].__metadata__
+        value = getattr(options, name)
+        if value == getattr(type(options), name, None):
+            continue
+        if isinstance(value, bool):
+            words.append(declared.name.split("/")[0 if value else 1])
+            continue
+        for one in value if isinstance(value, tuple) else (value,):
+            text = f"{one:g}" if isinstance(one, float) else str(one)
+            words += [text] if isinstance(declared, Argument) else [declared.name, text]
+    return shlex.join(words)
+
+
+class _Quiet(click.Command):
+    """A command with ``-V`` whose help and version may lose their reader: nothing is wrong then."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> click.Context:
+        """Read the arguments; help is printed here, and click would end with status 1."""
         try:
-            return super().make_context(*arguments, **named)  # type: ignore[misc]
+            return super().make_context(*arguments, **named)
         except BrokenPipeError:
             from anabranch.cli.common import silence
 
             silence()
-            raise typer.Exit(0) from None
+            raise click.exceptions.Exit(0) from None
 
-
-class Group(_Quiet, TyperGroup):
-    """A group of commands of ours."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, unless the version is asked for."""
-        _answer_version(args)
+        if args in (["-V"], ["--version"]):
+            print_version()
+            ctx.exit()
         return super().parse_args(ctx, args)
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, which are read quickly."""
-        return _read_quickly(super().get_params(ctx))
 
-
-class Command(_Quiet, TyperCommand):
+class Command(_Quiet, Generic[T]):
     """A command of ours."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, which are read quickly."""
-        return _read_quickly(super().get_params(ctx))
+    def __init__(self, name: str, options: type[T], work: Callable[[T], None], examples: tuple[str, ...]) -> None:
+        self._options = options
+        self._parameters: list[click.Parameter] = []
+        epilog = "\n".join(["\b", "Example:", *(f"  {line}" for line in examples)])
+        super().__init__(name, callback=lambda **given: work(options(**given)), help=work.__doc__, epilog=epilog)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, unless the version is asked for."""
-        _answer_version(args)
-        return super().parse_args(ctx, args)
+    @property
+    def params(self) -> list[click.Parameter]:
+        """The parameters, made when they are asked for: the list of all commands shows none."""
+        if not self._parameters:
+            hints = get_type_hints(self._options, include_extras=True)
+            self._parameters = [_parameter(self._options, name, hint) for name, hint in hints.items()]
+        return self._parameters
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+    @params.setter
+    def params(self, value: list[click.Parameter]) -> None:
+        """What click sets: none."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, with the values of options that stand alone."""
+        hints = get_type_hints(self._options, include_extras=True).values()
+        alone = {one.name: one.alone for hint in hints for one in hint.__metadata__ if getattr(one, "alone", None)}
+        return super().parse_args(ctx, [f"{word}={alone[word]}" if word in alone else word for word in args])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do the work; what goes wrong becomes a message and an exit status."""
+        with exit_status():
+            return super().invoke(ctx)
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Nothing: what click from 8.5 on shows below the options, :meth:`format_options` shows above them."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The usage line, with arguments as they are declared."""
-        return ["[OPTIONS]", *(one.metavar for one in self.get_params(ctx) if one.param_type_name == "argument")]
+        return ["[OPTIONS]", *(str(one.metavar) for one in self.get_params(ctx) if isinstance(one, click.Argument))]
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments and options, without the names of Python's types."""
-        parameters = self.get_params(ctx)
-        arguments = [(one.metavar, one.help) for one in parameters if one.param_type_name == "argument"]
-        options = [one.get_help_record(ctx) for one in parameters if one.param_type_name == "option"]
-        for title, rows in (("Arguments", arguments), ("Options", [row for row in options if row is not None])):
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Arguments and options."""
+        records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for one in self.get_params(ctx):
+            if record := one.get_help_record(ctx):
+                records["Arguments" if isinstance(one, click.Argument) else "Options"].append(record)
+        for title, rows in records.items():
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
 
-class RunCommand(Command):
-    """``run``, whose ``--why`` stands alone or as ``--why=all``; with a blank, what follows is the scenario file."""
+class DeclaredArgument(click.Argument):
+    """An argument with a help text, which those of click before 8.5 have none of."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, with the value that ``--why`` alone stands for."""
-        return super().parse_args(ctx, ["--why=summary" if word == "--why" else word for word in args])
+    def __init__(self, *declarations: Any, help: str, **attributes: Any) -> None:  # noqa: A002 - as options have it
+        super().__init__(*declarations, **attributes)
+        self.help = help
 
-
-def _answer_version(args: list[str]) -> None:
-    if args in (["-V"], ["--version"]):
-        print_version()
-        raise typer.Exit
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002 - click's
+        """What the help shows."""
+        return str(self.metavar), self.help or ""
 
 
-class _Reader:
-    """Reads an option's text; in the place of typer's own, whose import of pydantic costs more than a small run."""
+class Kind(_ParamType):
+    """A type of values, and what a message calls it."""
 
-    def __init__(self, read: Callable[[str], Any], kind: str) -> None:
-        self._read = read
-        self._kind = kind
+    def __init__(self, read: Callable[[str], Any], name: str) -> None:
+        self.read = read
+        self.name = name
 
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ARG002 - the name is typer's
-        """The value, or values, that an option is given."""
-        many = param.multiple or param.nargs == -1
-        if value is None:
-            return () if many else None
-        return [self._one(each) for each in value] if many else self._one(value)
-
-    def _one(self, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value of a text; a default is one already."""
         try:
-            return self._read(value)
+            return self.read(value) if isinstance(value, str) else value
         except ValueError:
-            raise typer.BadParameter(f"{value!r}: {self._kind} was expected.") from None
+            self.fail(f"{value!r}: {self.name} was expected.", param, ctx)
 
 
-# A flag that is left out has no text to read.
-_KINDS: dict[Any, str] = {str: "text", Path: "a path", int: "a whole number", float: "a number", bool: "a flag"}
+_KINDS = {str: "text", Path: "a path", int: "a whole number", float: "a number"}
 
 
-def _read_quickly(parameters: list[Any]) -> list[Any]:
-    """The parameters, with a reader of ours where we know the type; other versions of typer have none to replace."""
-    for parameter in parameters:
-        declared = getattr(parameter, "type_descriptor", None)
-        if declared is None or getattr(parameter, "_runtime_param", parameter) is not None:
-            continue
-        kind = declared.annotation
-        if get_origin(kind) is list:
-            (kind,) = get_args(kind)
-        parser = declared.parameter_info.parser
-        if parser is not None or kind in _KINDS:
-            parameter._runtime_param = _Reader(parser or kind, _KINDS.get(kind, "another value"))
-    return parameters
+def _parameter(options: type, name: str, hint: Any) -> click.Parameter:
+    """The parameter of click that a field declares."""
+    (declared,) = hint.__metadata__
+    kind = hint.__origin__
+    if get_origin(kind) in (types.UnionType, tuple):
+        kind, is_many = get_args(kind)[0], get_origin(kind) is tuple
+    else:
+        is_many = False
+    is_required = not hasattr(options, name)
+    # Of many, click itself makes an empty tuple.
+    given: dict[str, Any] = {} if is_required or is_many else {"default": getattr(options, name)}
+    if kind is not bool:
+        read = Kind(declared.read or kind, _KINDS.get(kind, "another value"))
+        given |= {"type": read, "metavar": declared.metavar}
+    if isinstance(declared, Argument):
+        return DeclaredArgument([name], help=declared.help, required=is_required, nargs=-1 if is_many else 1, **given)
+    if is_many:
+        given["multiple"] = True
+    if kind is bool:
+        given["is_flag"] = True
+    show = "/" not in declared.name and not is_many
+    return click.Option([declared.name, name], help=declared.help, show_default=show, **given)
 
 
-class Verbatim(Command):
-    """A command that takes its arguments as they are, options among them."""
+class _Members(Mapping[str, click.Command]):
+    """The commands of a group, each imported when it is asked for."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the arguments."""
-        ctx.args = list(args)
-        return args
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
+
+    def __getitem__(self, name: str) -> click.Command:
+        module, _, attribute = self._places[name].partition(":")
+        found: click.Command = getattr(importlib.import_module(f"anabranch.cli.{module}"), attribute)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
-class GatewayGroup(Group):
-    """``gateway``: what is no command of ours is one of ``anabranch-gateway``."""
+class Group(_Quiet, click.Group):
+    """A group of commands of ours.
 
-    PASSED = "anabranch-gateway"
+    Args:
+        name: What users type.
+        help: The help text.
+        members: Each command's place, ``module:name`` in this folder, and the first line of its help: the list of
+            commands imports none. One without a line is hidden.
+        named: What click's groups take besides.
+    """
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command, or the hidden one that hands over, whose first argument is then the other program's command."""
-        if args[0] in self.commands and args[0] != self.PASSED:
-            return super().resolve_command(ctx, args)
-        return self.PASSED, self.commands[self.PASSED], args
+    def __init__(self, name: str, help: str, members: Mapping[str, tuple[str, str]], **named: Any) -> None:  # noqa: A002 - click's
+        places = {word: place for word, (place, _) in members.items()}
+        # A group that gets no more commands writes nothing into the mapping.
+        super().__init__(name, commands=_Members(places), help=help, no_args_is_help=True, **named)  # type: ignore[arg-type]
+        self.lines = {word: line for word, (_, line) in members.items() if line}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        """The names, in the order in which they are declared."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """The list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.lines.items()))

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-import typer
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -38,11 +36,11 @@ def exit_status() -> Iterator[None]:
     import gc
     import tempfile
 
-    from anabranch import owner
     from anabranch._engine import ScenarioError
     from anabranch.errors import RunFailedError, UserError
+    from anabranch.files import owner
     from anabranch.interrupt import Terminated, word
-    from anabranch.spoken import by_option
+    from anabranch.text.spoken import by_option
 
     gc.enable()
     try:
@@ -52,32 +50,32 @@ def exit_status() -> Iterator[None]:
         sys.stdout.flush()
     except (ScenarioError, UserError) as error:
         complain(str(error))
-        raise typer.Exit(BAD_INPUT) from None
+        raise SystemExit(BAD_INPUT) from None
     except RunFailedError as error:
         complain(str(error))
-        raise typer.Exit(FAILED) from None
+        raise SystemExit(FAILED) from None
     except OverflowError as error:
         # A number wider than the engine's: every option has its own check, so this is one in a library call.
         complain(f"a number is out of range: {error}")
-        raise typer.Exit(BAD_INPUT) from None
+        raise SystemExit(BAD_INPUT) from None
     except RecursionError:
         complain("the input is nested too deeply")
-        raise typer.Exit(BAD_INPUT) from None
+        raise SystemExit(BAD_INPUT) from None
     except MemoryError:
         complain("there is not enough memory")
-        raise typer.Exit(FAILED) from None
+        raise SystemExit(FAILED) from None
     except KeyboardInterrupt as signal:
         complain(word(signal))
-        raise typer.Exit(TERMINATED if isinstance(signal, Terminated) else INTERRUPTED) from None
+        raise SystemExit(TERMINATED if isinstance(signal, Terminated) else INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.
         silence()
-        raise typer.Exit(0) from None
+        raise SystemExit(0) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}")
         silence()
-        raise typer.Exit(FAILED) from None
+        raise SystemExit(FAILED) from None
 
 
 @contextmanager
@@ -172,7 +170,7 @@ def note(message: str) -> None:
 
 
 def _say(message: str) -> None:
-    from anabranch import shown
+    from anabranch.text import shown
 
     # Standard error was closed on purpose.
     with contextlib.suppress(OSError, ValueError):
@@ -182,14 +180,14 @@ def _say(message: str) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    from anabranch.output import to_json
+    from anabranch.files.output import to_json
 
     write_json(to_json(value).decode())
 
 
 def write_json(document: str) -> None:
     """A finished JSON document on standard output; a terminal that shows it obeys nothing in it."""
-    from anabranch import shown
+    from anabranch.text import shown
 
     sys.stdout.write(shown.printable_json(document))
     sys.stdout.flush()
@@ -202,7 +200,7 @@ def console(*, error: bool = False) -> Console:
     """
     from rich.console import Console
 
-    from anabranch import shown
+    from anabranch.text import shown
 
     class Plain(Console):
         """A console that obeys nothing in what it prints, and leaves a reader who went away to :func:`exit_status`."""
@@ -222,7 +220,7 @@ def styled(text: str, style: str = "bold") -> Text:
     """Text in a style, for :func:`console`."""
     from rich.text import Text
 
-    from anabranch import shown
+    from anabranch.text import shown
 
     return Text(shown.terminal(text), style=style, end="")
 
@@ -260,7 +258,7 @@ def check_engine(engine: str, kernel: str | None = None, valid: Sequence[str] = 
         )
 
 
-def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:
+def load_scenario(file: Path, sets: Sequence[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:
     """A scenario file, "-" for standard input, with the changes of ``--set``; ``untrusted`` as of the option.
 
     Raises:
@@ -292,8 +290,8 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
 
 def one_spelling(path: str) -> str:
     """A dotted path as it is written without need for quotation marks; what is no path as it is."""
-    from anabranch import grid
     from anabranch.errors import UserError
+    from anabranch.keys import grid
 
     try:
         return grid.one_spelling(path)

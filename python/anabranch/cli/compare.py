@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from anabranch import interrupt
 from anabranch.cli.blocks import write
+from anabranch.cli.command import Argument, Option, command
 from anabranch.cli.common import KERNEL, check_engine, console, note, print_json, styled
+from anabranch.cli.options import Json, Kernel, Out, SimulatedEngine, Store, Untrusted
 from anabranch.extras import is_installed, remark_once
-from anabranch.lines import wrapped
-from anabranch.shown import plain
+from anabranch.text.lines import wrapped
+from anabranch.text.shown import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,32 +32,44 @@ MOST_OF_A_CELL = 20
 _ALL_ZERO = "no input has anything but 0 of what is shown by default; --measure NAME shows another measure"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CompareOptions:
     """The options of the command."""
 
-    measures: list[str]
-    seed: int | None
-    repeat: int | None
-    json: bool
-    out: Path | None
-    untrusted: bool = False
-    store: Path | None = None
-    engine: str = "sim"
-    kernel: str | None = None
+    inputs: Annotated[
+        tuple[Path, ...],
+        Argument("A B...", "Directories of run --out or sweep --out, JSON of run --json, or scenario files."),
+    ]
+    measures: Annotated[
+        tuple[str, ...],
+        Option("--measure", "goodput, link.utilization, flow.main.timeouts, …; may be given more than once.", "NAME"),
+    ] = ()
+    seed: Annotated[
+        int | None, Option("--seed", "Of scenario files; the seed of the first input when left out.", "N")
+    ] = None
+    repeat: Annotated[int | None, Option("--repeat", "Run each scenario file with N seeds, from the seed on.", "N")] = (
+        None
+    )
+    json: Json = False
+    out: Out = None
+    store: Store = None
+    engine: SimulatedEngine = "sim"
+    kernel: Kernel = None
+    untrusted: Untrusted = False
 
 
-def run_compare(paths: list[Path], options: CompareOptions) -> None:
-    """Read or run the inputs, print the comparison, write it.
+@command(CompareOptions, "anabranch compare reno.toml cubic.toml", "anabranch compare out/a out/b --measure goodput")
+def run_compare(options: CompareOptions) -> None:
+    """Set runs, or sweeps, side by side.
 
-    Raises:
-        ScenarioError: A scenario is wrong.
-        UserError: The inputs cannot be compared, or an option is wrong.
+    Differences are in per cent of the first. Scenario files are run first, all with the same seeds. With repeats
+    it also says which differences are significant: by a paired t-test where the seeds are the same, by Welch's
+    otherwise.
     """
     from anabranch.compare import compare
     from anabranch.compare.inputs import read_inputs
+    from anabranch.files.output import check_target
     from anabranch.limits import SAMPLES_MS, check_seed
-    from anabranch.output import check_target
     from anabranch.progress import Progress
 
     check_engine(options.engine, options.kernel, ("sim", KERNEL))
@@ -65,7 +79,7 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
         check_target(options.out, "compare")
     with Progress("compare", 1) as bar:
         inputs = read_inputs(
-            paths,
+            options.inputs,
             seed=options.seed,
             repeat=options.repeat,
             samples_ms=SAMPLES_MS if options.out is not None else None,
@@ -141,9 +155,9 @@ def _parts(comparison: Comparison, block: Block) -> list[tuple[str, list[Row]]]:
 def columns(comparison: Comparison, block: Block, rows: Sequence[Row]) -> tuple[list[Column], list[list[Column]]]:
     """What every table begins with, the first input included, and each further input with its change."""
     from anabranch.cli.columns import Column
-    from anabranch.grid import short_names
+    from anabranch.keys.grid import short_names
     from anabranch.report.compare_format import cell
-    from anabranch.sweep import value_text
+    from anabranch.sweep.sweep import value_text
 
     heads = short_names(comparison.axes) or [block.measure.section]
     labels = [[value_text(value) for value in row.point] if comparison.axes else [row.element or "all"] for row in rows]

@@ -6,9 +6,12 @@ The script holds every word, so that completing starts no program.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from anabranch.cli.command import Argument, command
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -48,6 +51,26 @@ class Command:
     meaning: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompletionOptions:
+    """The options of the command."""
+
+    shell: Annotated[str, Argument("bash|zsh|fish", "The shell that the script is for.")]
+
+
+@command(
+    CompletionOptions,
+    'eval "$(anabranch completion bash)"',
+    "anabranch completion fish > ~/.config/fish/completions/anabranch.fish",
+)
+def print_script(options: CompletionOptions) -> None:
+    """Print a script that completes commands in a shell.
+
+    It completes commands, options, names of components and studies, and scenario files. It starts no program.
+    """
+    sys.stdout.write(script(options.shell))
+
+
 def script(shell: str) -> str:
     """The completion script of a shell.
 
@@ -64,8 +87,6 @@ def script(shell: str) -> str:
 
 def commands() -> Iterator[Command]:
     """Every command that is shown in the help, the program first."""
-    from typer.main import get_command
-
     from anabranch.cli.app import app
 
     words = _words()
@@ -81,13 +102,14 @@ def commands() -> Iterator[Command]:
         for name, child in children.items():
             yield from walk(f"{path} {name}".strip(), child)
 
-    yield from walk("", get_command(app))
+    yield from walk("", app)
 
 
 def _words() -> dict[str, tuple[str | Sequence[str], ...]]:
     """What the arguments of some commands may be."""
-    from anabranch.checkout import shipped_studies
-    from anabranch.cli.explain import aliases, registry
+    from anabranch.cli.explain import registry
+    from anabranch.files.checkout import shipped_studies
+    from anabranch.keys.registry import aliases
 
     items = registry()
     names = sorted({name for item in items for name in (item["name"], *aliases(item))})
@@ -154,17 +176,17 @@ _FISH = {
 def _bash(found: Sequence[Command], *, zsh: bool) -> str:
     """The script for bash, which zsh reads as well."""
     values, options, arguments = [], [], []
-    for command in found:
-        for option in command.options:
+    for one in found:
+        for option in one.options:
             if option.value is not None:
-                patterns = "|".join(f"{_quoted(command.path)}:{name}" for name in option.names)
+                patterns = "|".join(f"{_quoted(one.path)}:{name}" for name in option.names)
                 values.append(f"        {patterns}) {_replies([option.value])}return ;;")
-        names = [name for option in command.options for name in option.names]
-        options.append(f"        {_quoted(command.path)}:-*) {_replies([names])}return ;;")
-        if command.arguments:
-            arguments.append(f"        {_quoted(command.path)}) {_replies(command.arguments)};;")
-    paths = "|".join(_quoted(command.path if " " in command.path else f" {command.path}")
-                     for command in found if command.path)  # fmt: skip
+        names = [name for option in one.options for name in option.names]
+        options.append(f"        {_quoted(one.path)}:-*) {_replies([names])}return ;;")
+        if one.arguments:
+            arguments.append(f"        {_quoted(one.path)}) {_replies(one.arguments)};;")
+    paths = "|".join(_quoted(one.path if " " in one.path else f" {one.path}")
+                     for one in found if one.path)  # fmt: skip
     text = _BASH.replace("PATHS", paths)
     for place, lines in (("VALUES", values), ("OPTIONS", options), ("ARGUMENTS", arguments)):
         text = text.replace(place, "\n".join(lines))
@@ -193,17 +215,17 @@ def _quoted(text: str) -> str:
 def _fish(found: Sequence[Command]) -> str:
     """The script for fish: a line for each option and each argument."""
     lines = ["# Completion of anabranch for fish: keep it as completions/anabranch.fish.", "complete -c anabranch -f"]
-    for command in found:
-        here = f"complete -c anabranch -n {_single(_fish_condition(command, found))}"
-        for option in command.options:
+    for one in found:
+        here = f"complete -c anabranch -n {_single(_fish_condition(one, found))}"
+        for option in one.options:
             for name in option.names:
                 form = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
                 lines.append(f"{here} {form}{_fish_value(option.value)} -d {_single(_sentence(option.meaning))}")
-        for argument in command.arguments:
+        for argument in one.arguments:
             if isinstance(argument, str):
                 lines.append(f"{here} -a {_single(_FISH[argument])}")
             else:
-                lines += [f"{here} -a {_single(word)}" + _fish_meaning(command, word, found) for word in argument]
+                lines += [f"{here} -a {_single(word)}" + _fish_meaning(one, word, found) for word in argument]
     return "\n".join(lines) + "\n"
 
 

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import json as json_module
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from anabranch.cli.command import Argument, Group, command
 from anabranch.cli.common import console, note, print_json
+from anabranch.cli.options import Json
+
+controls = Group(
+    "cc",
+    "Congestion controls in the running kernel, as eBPF programs.",
+    {
+        "list": ("controls:list_controls", "Show what ships, what is loaded, and what the kernel has."),
+        "load": ("controls:load_control", "Load a control into the kernel until it is unloaded."),
+        "unload": ("controls:unload_control", "Remove a control from the kernel."),
+    },
+)
 
 
-def list_controls(json: bool) -> None:
-    """Print the controls that ship, those loaded, and those that the kernel has."""
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """The options of ``cc list``."""
+
+    json: Json = False
+
+
+@command(ListOptions, "anabranch cc list", name="list")
+def list_controls(options: ListOptions) -> None:
+    """Show what ships, what is loaded, and what the kernel has."""
     from anabranch import _engine
     from anabranch.cli.columns import Column, print_table
 
     listed: dict[str, Any] = json_module.loads(_engine.cc_list())
-    if json:
+    if options.json:
         print_json(listed)
         return
     shipped = {one["kernel_name"]: one["name"] for one in listed["shipped"]}
@@ -35,15 +56,23 @@ def list_controls(json: bool) -> None:
         note("which of them `anabranch cc load` has loaded only root may see: they are kept in /sys/fs/bpf")
 
 
-def load_control(what: str) -> None:
-    """Load a control that ships, or a file.
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    """The options of ``cc load``."""
 
-    Raises:
-        UserError: It cannot be loaded.
+    name: Annotated[str, Argument("NAME|FILE", "As `anabranch cc list` shows it, or a C file.")]
+
+
+@command(LoadOptions, "anabranch cc load westwood-plus", name="load")
+def load_control(options: LoadOptions) -> None:
+    """Load a control into the kernel until it is unloaded.
+
+    Any program can choose it then, by its name in the kernel.
     """
     from anabranch import _engine
     from anabranch.errors import UserError, nearest
 
+    what = options.name
     shipped = [one["name"] for one in json_module.loads(_engine.cc_list())["shipped"]]
     is_file = what not in shipped
     if is_file and not Path(what).exists():
@@ -58,14 +87,22 @@ def load_control(what: str) -> None:
     note(f"{loaded['name']} is in the kernel until `anabranch cc unload {loaded['name']}` or a restart")
 
 
-def unload_control(name: str) -> None:
-    """Remove a control that :func:`load_control` left, by either of its names.
+@dataclass(frozen=True, kw_only=True)
+class UnloadOptions:
+    """The options of ``cc unload``."""
 
-    Raises:
-        UserError: There is none.
+    name: Annotated[str, Argument("NAME", "As `anabranch cc list` shows it.")]
+
+
+@command(UnloadOptions, "anabranch cc unload westwood-plus", name="unload")
+def unload_control(options: UnloadOptions) -> None:
+    """Remove a control from the kernel.
+
+    Connections that use it keep it.
     """
     from anabranch import _engine
 
+    name = options.name
     names = {one["name"]: one["kernel_name"] for one in json_module.loads(_engine.cc_list())["shipped"]}
     try:
         _engine.cc_unload(names.get(name, name))

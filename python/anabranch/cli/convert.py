@@ -5,39 +5,56 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from anabranch.cli.command import Argument, Option, command
 from anabranch.cli.common import note
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConvertOptions:
     """The options of the command."""
 
-    source: str | None
-    target: str | None
-    out: Path | None
-    link: str | None
-    flow: str | None
-    strict: bool
-    force: bool
-    routing: str | None = None
+    file: Annotated[Path, Argument("FILE|DIR|-", "The input; a directory is what `run --out` has written.")]
+    target: Annotated[str | None, Option("--to", "The output's format; by default as --out is called.", "FORMAT")] = (
+        None
+    )
+    source: Annotated[str | None, Option("--from", "The input's format; by default it is recognised.", "FORMAT")] = None
+    out: Annotated[Path | None, Option("--out", "Write this file; standard output when left out.", "FILE")] = None
+    link: Annotated[str | None, Option("--link", "The link that is written; the only one when left out.", "NAME")] = (
+        None
+    )
+    flow: Annotated[str | None, Option("--flow", "The flow that is written; all when left out.", "NAME")] = None
+    routing: Annotated[
+        str | None, Option("--routing", "Of a topology: by what flows find their way.", "hops|weights|ecmp")
+    ] = None
+    strict: Annotated[bool, Option("--strict", "Refuse a conversion that loses something (status 2).")] = False
+    force: Annotated[bool, Option("--force", "Replace files that exist.")] = False
 
 
-def run_convert(file: Path, options: ConvertOptions) -> None:
-    """Convert, say what was lost, write the output.
+@command(ConvertOptions, "anabranch convert wan.sh --out wan.toml", "anabranch convert scenario.toml --to netem")
+def run_convert(options: ConvertOptions) -> None:
+    """Convert paths, runs and results from and to other tools.
 
-    Raises:
-        UserError: The input is wrong, something is lost and must not be, or the output cannot be written.
-        ScenarioError: The input is a scenario, and it is wrong.
+    What the output cannot express is said on standard error. Read: run, scenario, netem, mahimahi, mahimahi-trace,
+    time-rate, iperf3, flent, flowmonitor, graphml, gml, topohub. Written: scenario, netem, mahimahi, flent, qlog, csv,
+    summary.
     """
     from anabranch.convert import Options, convert, convert_bytes
     from anabranch.errors import UserError
 
-    told = Options(options.source, options.target, options.out, options.link, options.flow, options.routing)
-    if str(file) == "-":
+    told = Options(
+        source=options.source,
+        target=options.target,
+        out=options.out,
+        link=options.link,
+        flow=options.flow,
+        routing=options.routing,
+    )
+    if str(options.file) == "-":
         converted = convert_bytes("<standard input>", _standard_input(), Path(), told)
     else:
-        converted = convert(file, told)
+        converted = convert(options.file, told)
     if options.strict and converted.notes:
         count = len(converted.notes)
         raise UserError(
@@ -61,12 +78,12 @@ def run_convert(file: Path, options: ConvertOptions) -> None:
             f"--out {options.out}: a file that {converted.target} needs beside it has the same name",
             hint="give --out another name",
         )
-    _write(file, options.out, {options.out.name: converted.content, **converted.files}, force=options.force)
+    _write(options.file, options.out, {options.out.name: converted.content, **converted.files}, force=options.force)
 
 
 def _print(content: bytes) -> None:
     """The output on standard output, as it is; a terminal obeys nothing in it."""
-    from anabranch import shown
+    from anabranch.text import shown
 
     if sys.stdout.isatty():
         sys.stdout.write(shown.terminal(content.decode(errors="replace")))
@@ -77,7 +94,7 @@ def _print(content: bytes) -> None:
 
 def _standard_input() -> bytes:
     from anabranch.errors import UserError
-    from anabranch.files import MAX_RESULT_BYTES
+    from anabranch.files.files import MAX_RESULT_BYTES
 
     content = sys.stdin.buffer.read(MAX_RESULT_BYTES + 1)
     if len(content) > MAX_RESULT_BYTES:
@@ -88,7 +105,7 @@ def _standard_input() -> bytes:
 def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> None:
     """Write every file whole; the file that names the others is the last."""
     from anabranch.errors import UserError
-    from anabranch.output_file import output_file
+    from anabranch.files.output_file import output_file
 
     main = output_file(out, force=True, reads=[source])
     if main.is_stream and len(files) > 1:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from anabranch.report.remarks import idle_links
+from anabranch.result.remarks import idle_links
 
 if TYPE_CHECKING:
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
 
 MOST_FLOWS = 50
 """Flows that are printed; copies that are summarised are one."""

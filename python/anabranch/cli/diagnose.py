@@ -3,37 +3,83 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from anabranch import interrupt
 from anabranch.cli.blocks import write
+from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import KERNEL, LIVE, check_engine, console, note, print_json
-from anabranch.diagnosis_choice import Choice
+from anabranch.cli.options import Force, Json, Kernel, Out
+from anabranch.diagnosis.choice import Choice
 from anabranch.extras import remark_once
 
 if TYPE_CHECKING:
-    from anabranch.diagnosis import Diagnosis
+    from anabranch.diagnosis.diagnosis import Diagnosis
     from anabranch.fitted.made import Made
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DiagnoseOptions:
     """The options of the command."""
 
-    connection: int | None
-    json: bool
-    replay: bool = False
-    advise: bool = False
-    live: bool = False
-    out: Path | None = None
-    annotate: Path | None = None
-    force: bool = False
-    any_expansion: bool = False
-    choice: Choice = field(default_factory=Choice)
-    engine: str = "sim"
-    kernel: str | None = None
+    capture: Annotated[
+        Path | None, Argument("CAPTURE", "A pcap or pcapng file, also compressed with gzip or zstd.")
+    ] = None
+    connection: Annotated[int | None, Option("--connection", "Only this connection, in detail.", "N")] = None
+    hosts: Annotated[
+        tuple[str, ...],
+        Option("--host", "Only connections of this host or network; of both if given twice.", "ADDRESS"),
+    ] = ()
+    port: Annotated[int | None, Option("--port", "Only connections with this port at either end.", "N")] = None
+    around: Annotated[
+        str | None,
+        Option(
+            "--around",
+            "Only connections that were open then: 14:03:20, 2026-11-28T14:03:20, or seconds from the start.",
+            "TIME",
+        ),
+    ] = None
+    replay: Annotated[
+        bool, Option("--replay", "Simulate the connection on its fitted path, and compare with the capture.")
+    ] = False
+    advise: Annotated[bool, Option("--advise", "Simulate remedies on the fitted path, and rank them.")] = False
+    live: Annotated[bool, Option("--live", "As --advise --engine live.")] = False
+    engine: Annotated[
+        str,
+        Option(
+            "--engine",
+            "With --advise: repeat the best remedy with the kernel's TCP (live), or with that of a Linux kernel "
+            "in virtual time (kernel).",
+            "sim|live|kernel",
+        ),
+    ] = "sim"
+    kernel: Kernel = None
+    json: Json = False
+    out: Out = None
+    annotate: Annotated[
+        Path | None, Option("--annotate", "Write the capture as pcapng, with the findings as comments.", "FILE")
+    ] = None
+    force: Force = False
+    any_expansion: Annotated[
+        bool,
+        Option("--any-expansion", "Read a compressed capture also if it expands to more than 256 times its size."),
+    ] = False
+    follow: Annotated[
+        str | None,
+        Option("--follow", "Capture here and diagnose until Ctrl-C; takes CAP_NET_RAW.", "INTERFACE"),
+    ] = None
+    ring: Annotated[str, Option("--ring", "With --follow: how much of the past is kept.", "TIME")] = "2min"
+    save_on: Annotated[
+        str | None, Option("--save-on", "With --follow: save what is kept when this cause occurs.", "CAUSE")
+    ] = None
+    save_to: Annotated[Path, Option("--save-to", "With --save-on: the directory for these captures.", "DIR")] = Path()
+
+    @property
+    def choice(self) -> Choice:
+        """Which connections are meant."""
+        return Choice(self.hosts, self.port, self.around)
 
     @property
     def is_simulated(self) -> bool:
@@ -59,30 +105,47 @@ class DiagnoseOptions:
         return replace(self, advise=True, engine=LIVE) if self.live else self
 
 
-@dataclass(frozen=True)
-class FollowOptions:
-    """The options of ``--follow``."""
+@command(
+    DiagnoseOptions,
+    "anabranch diagnose slow.pcapng",
+    "anabranch diagnose slow.pcapng --connection 3",
+    "anabranch diagnose slow.pcapng --host 192.0.2.7 --port 443 --around 14:03:20",
+    "anabranch diagnose slow.pcapng --replay",
+    "anabranch diagnose slow.pcapng --advise --engine kernel",
+    "anabranch diagnose slow.pcapng --out slow",
+    "anabranch diagnose slow.pcapng --annotate annotated.pcapng",
+    "anabranch diagnose a.pcap --json",
+    "anabranch diagnose --follow eth0 --save-on zero-window --ring 2min",
+)
+def run_diagnose(options: DiagnoseOptions) -> None:
+    """Find out why the TCP connections of a capture are slow.
 
-    ring: str
-    save_on: str | None
-    save_to: Path
+    It names what limits each connection, whether each retransmission was needed and what triggered it, and the cause
+    of each pause. What the capture cannot show is called undecidable. With --out it writes report.html with
+    charts and packet ladders, tables as Parquet, and a scenario that reproduces the connection with the most data,
+    unless --connection chooses another. --host, --port and --around choose connections by a complaint.
+    """
+    if options.follow is None:
+        _diagnose(options.settled())
+    else:
+        _follow(options.follow, options)
 
 
-def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, follow: FollowOptions) -> None:
+def _follow(interface: str, options: DiagnoseOptions) -> None:
     """Diagnose what passes an interface until Ctrl-C, and print what the ring shows then.
 
     Raises:
         UserError: There is no such interface or cause, or an option does not fit.
         RunFailedError: Capturing is not permitted, or ends.
     """
-    from anabranch.diagnosis_follow import Follower, Ring, check_cause, ring_seconds, until_interrupted
-    from anabranch.diagnosis_interface import Interface
-    from anabranch.diagnosis_text import overview
+    from anabranch.diagnosis.follow import Follower, Ring, check_cause, ring_seconds, until_interrupted
+    from anabranch.diagnosis.interface import Interface
+    from anabranch.diagnosis.text import overview
     from anabranch.errors import UserError
-    from anabranch.lines import wrapped
+    from anabranch.text.lines import wrapped
 
-    if capture is not None:
-        raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
+    if options.capture is not None:
+        raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {options.capture}")
     files = (options.out, options.annotate, options.connection)
     chosen = options.is_simulated or options.live or options.force or not options.choice.is_empty
     chosen = chosen or options.engine != "sim"
@@ -90,15 +153,15 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
         raise UserError(
             "--follow goes with --json, --ring, --save-on and --save-to", hint="save a capture, and diagnose it"
         )
-    seconds = ring_seconds(follow.ring)
-    if follow.save_on is not None:
-        check_cause(follow.save_on)
-    if not follow.save_to.is_dir():
-        raise UserError(f"--save-to {follow.save_to}: there is no such directory", hint="make it first")
-    if follow.save_on is not None:
-        from anabranch.output import check_folder
+    seconds = ring_seconds(options.ring)
+    if options.save_on is not None:
+        check_cause(options.save_on)
+    if not options.save_to.is_dir():
+        raise UserError(f"--save-to {options.save_to}: there is no such directory", hint="make it first")
+    if options.save_on is not None:
+        from anabranch.files.output import check_folder
 
-        check_folder(follow.save_to, "save_to")
+        check_folder(options.save_to, "save_to")
     out = console()
 
     def say(line: str) -> None:
@@ -110,9 +173,9 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     place = Interface(interface)
     try:
         ring = Ring(seconds, place.link_type)
-        follower = Follower(place, ring, follow.save_on, follow.save_to, say)
+        follower = Follower(place, ring, options.save_on, options.save_to, say)
         with contextlib.closing(follower), until_interrupted(follower):
-            note(f"following {interface}, {follow.ring} are kept; Ctrl-C ends it")
+            note(f"following {interface}, {options.ring} are kept; Ctrl-C ends it")
             summary = follower.follow()
         missed = place.statistics()
     finally:
@@ -130,29 +193,29 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     write(out, overview(summary.found, has_hint=False))
 
 
-def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
+def _diagnose(options: DiagnoseOptions) -> None:
     """Diagnose a capture and print what it shows.
 
     Raises:
         UserError: It is no capture, or has no such connection.
     """
-    from anabranch.diagnosis import diagnose
-    from anabranch.diagnosis_choice import choose, time_of
-    from anabranch.diagnosis_text import detail, overview
+    from anabranch.diagnosis.choice import choose, time_of
+    from anabranch.diagnosis.diagnosis import diagnose
+    from anabranch.diagnosis.text import detail, overview
     from anabranch.errors import UserError
     from anabranch.progress import Progress
-    from anabranch.shown import plain
+    from anabranch.text.shown import plain
 
-    options = options.settled()
+    capture = options.capture
     if capture is None:
         raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
     if options.out is not None:
-        from anabranch.output import check_target
+        from anabranch.files.output import check_target
 
         check_target(options.out, "diagnose")
     annotated = None
     if options.annotate is not None:
-        from anabranch.diagnosis_comments import annotated_file
+        from anabranch.diagnosis.comments import annotated_file
 
         annotated = annotated_file(options.annotate, capture, force=options.force)
         if annotated.is_standard_output and options.json:
@@ -184,30 +247,33 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         write(out, overview(found, moment) if one is None else detail(one))
         write(out, made.lines() if made else ())
     if annotated is not None:
-        from anabranch.diagnosis_comments import write_annotated
+        from anabranch.diagnosis.comments import write_annotated
 
         write_annotated(whole, annotated)
         note(f"wrote {options.annotate}")
     if options.out is not None:
         from anabranch.report.capture_output import write_diagnosis
 
-        write_diagnosis(found, options.out, chosen=one, made=made, command=command_line(capture, options))
+        write_diagnosis(found, options.out, chosen=one, made=made, command=_command_line(options))
         drawn = ("matplotlib",) if made is not None and made.replay is not None else ()
         remark_once(note, "polars", *drawn)
 
 
-def command_line(capture: Path, options: DiagnoseOptions) -> str:
-    """The command that repeats this diagnosis, as it is typed."""
-    import shlex
-
-    words = ["anabranch", "diagnose", str(capture)]
-    words += ["--connection", str(options.connection)] if options.connection is not None else []
-    words += options.choice.words()
-    words += [f"--{name}" for name in ("replay", "advise") if getattr(options, name)]
-    words += ["--engine", options.engine] if options.engine != "sim" else []
-    words += ["--kernel", options.kernel] if options.kernel is not None else []
-    words += ["--any-expansion"] if options.any_expansion else []
-    return f"{shlex.join(words)} --out DIR"
+def _command_line(options: DiagnoseOptions) -> str:
+    """The command that repeats this diagnosis."""
+    names = (
+        "capture",
+        "connection",
+        "hosts",
+        "port",
+        "around",
+        "replay",
+        "advise",
+        "engine",
+        "kernel",
+        "any_expansion",
+    )
+    return f"{typed('diagnose', options, *names)} --out DIR"
 
 
 def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: DiagnoseOptions) -> Made | None:

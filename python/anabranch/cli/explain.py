@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import json as json_module
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from anabranch.cli import keys
 from anabranch.cli.blocks import LABEL, labelled, write
+from anabranch.cli.command import Argument, command
 from anabranch.cli.common import console, print_json, styled
-from anabranch.lines import wrapped
-
-_ALIASES = {("cc", "reno"): ["new-reno"]}
-"""Names that the engine takes without its registry saying so."""
-
-
-def engine_registry() -> list[dict[str, Any]]:
-    """What the engine has, each with its aliases."""
-    from anabranch import _engine
-
-    items: list[dict[str, Any]] = json_module.loads(_engine.registry())
-    for item in items:
-        more = _ALIASES.get((item["kind"], item["name"]), [])
-        if more:
-            item["details"] = {**item.get("details", {}), "aliases": list(dict.fromkeys([*aliases(item), *more]))}
-    return items
-
-
-def aliases(item: dict[str, Any]) -> list[str]:
-    """The other names of an item."""
-    return [str(name) for name in item.get("details", {}).get("aliases", [])]
+from anabranch.cli.options import Json
+from anabranch.keys.registry import aliases, engine_registry
+from anabranch.text.lines import wrapped
 
 
 def registry() -> list[dict[str, Any]]:
     """Everything that has a name: the engine's items, then studies."""
-    from anabranch import toml_text
-    from anabranch.checkout import shipped_studies
+    from anabranch.files.checkout import shipped_studies
     from anabranch.scenario import read_text
+    from anabranch.text import toml_text
 
     items = [*engine_registry(), *keys.components(keys.schema())]
     for name, directory in shipped_studies().items():
@@ -68,7 +52,23 @@ _MOST_NAME = 22
 """Columns of a name in the list; a longer one has a line of its own."""
 
 
-def list_kinds(kind: str | None, json: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """The options of ``list``."""
+
+    kind: Annotated[
+        str | None, Argument("[KIND]", "cc, queue, impair, stack, workload, study, …; all when left out.")
+    ] = None
+    json: Json = False
+
+
+@command(ListOptions, "anabranch list queue", name="list")
+def list_kinds(options: ListOptions) -> None:
+    """Show what there is, by kind."""
+    _list(options.kind, json=options.json)
+
+
+def _list(kind: str | None, *, json: bool) -> None:
     """Print the registry, or one kind of it.
 
     Raises:
@@ -114,7 +114,37 @@ def _line(item: dict[str, Any]) -> str:
     return re.split(r"(?<=\.)\s", " ".join(item["summary"].split()))[0]
 
 
-def explain_name(name: str, json: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """The options of ``explain``."""
+
+    names: Annotated[
+        tuple[str, ...],
+        Argument(
+            "[NAME]",
+            "As `anabranch list` shows it, a key or path of scenario files, a name of results, or what others "
+            "call it; all by kind when left out.",
+        ),
+    ] = ()
+    json: Json = False
+
+
+@command(
+    ExplainOptions,
+    "anabranch explain cubic",
+    "anabranch explain link.rate",
+    "anabranch explain goodput",
+    "anabranch explain",
+)
+def explain_names(options: ExplainOptions) -> None:
+    """What one thing does, its sources, parameters and bounds."""
+    if options.names:
+        _explain(" ".join(options.names), json=options.json)
+    else:
+        _list(None, json=options.json)
+
+
+def _explain(name: str, *, json: bool) -> None:
     """Print what one name is: items, keys, where a path leads, and results of that name.
 
     Raises:
@@ -122,7 +152,7 @@ def explain_name(name: str, json: bool) -> None:
     """
     from anabranch.cli import results
     from anabranch.errors import UserError
-    from anabranch.synonyms import meant
+    from anabranch.text.synonyms import meant
 
     items = registry()
     named = results.named(name)
@@ -176,7 +206,7 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
     """
     from anabranch.cli import paths
     from anabranch.errors import UserError, nearest
-    from anabranch.synonyms import meant, plain
+    from anabranch.text.synonyms import meant, plain
 
     known = _keys(items)
     for same in (str, plain):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from anabranch import shown
-from anabranch.cli.common import console, print_json
+import click
+
+from anabranch.cli.command import Argument, Group, Option, command
+from anabranch.cli.common import console, exit_status, print_json
+from anabranch.cli.options import Json
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from anabranch.gateway.plan import Case, Figure, Plan
@@ -18,37 +22,99 @@ _WIDE, _NARROW = 20, 9
 """Columns of a figure with its range, and of one without."""
 
 
-@dataclass(frozen=True)
+_PASSED = "anabranch-gateway"
+
+
+class _Daemon(click.Command):
+    """The hidden command that hands over to the daemon, with its arguments as they are, options among them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments."""
+        ctx.args = list(args)
+        return args
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Hand over."""
+        with exit_status():
+            from anabranch.gateway.daemon import hand_over
+
+            hand_over(ctx.args)
+
+
+class _Group(Group):
+    """``gateway``: what is no command of ours is one of ``anabranch-gateway``."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """The command, or the hidden one that hands over, whose first argument is then the other program's command."""
+        if args[0] in self.commands and args[0] != _PASSED:
+            return super().resolve_command(ctx, args)
+        return _PASSED, self.commands[_PASSED], args
+
+
+daemon = _Daemon(_PASSED, hidden=True, add_help_option=False)
+gateway = _Group(
+    "gateway",
+    "Predict what a gateway gives, or call anabranch-gateway.\n\nAll commands but plan are the daemon's: keygen, "
+    "check, up, status, reload, peer.",
+    {
+        _PASSED: ("gateway:daemon", ""),
+        "plan": ("gateway:run_plan", "Predict what a configuration gives on paths of known properties."),
+    },
+    epilog="\b\nExample:\n  anabranch gateway status gateway.toml",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """The options of the command."""
+    """The options of ``gateway plan``."""
 
-    paths: list[str]
-    status: Path | None
-    flows: int
-    control: str
-    seconds: int
-    seeds: int
-    json: bool
+    file: Annotated[Path, Argument("FILE", "The daemon's configuration, of the end that has the paths (gateway.toml).")]
+    paths: Annotated[
+        tuple[str, ...],
+        Option(
+            "--path",
+            "What a path is like: rate (or DOWN/UP), one-way delay, loss and jitter in the units of netem, or a "
+            "scenario, netem script, mahimahi command line or trace, whose forward direction is up. Once per path.",
+            "NAME=RATE,DELAY[,LOSS[,JITTER]]|NAME=FILE",
+        ),
+    ] = ()
+    status: Annotated[
+        Path | None,
+        Option("--status", "What `anabranch-gateway status --json` has printed, for paths without --path.", "FILE"),
+    ] = None
+    flows: Annotated[int, Option("--flows", "Flows at once, beside one flow alone.", "N")] = 8
+    control: Annotated[str, Option("--cc", "Congestion control of the flows.", "NAME")] = "cubic"
+    seconds: Annotated[int, Option("--seconds", "How long each run measures; a path fails for a third of it.", "S")] = (
+        12
+    )
+    seeds: Annotated[int, Option("--seeds", "Runs for each figure.", "N")] = 3
+    json: Json = False
 
 
-def run_plan(file: Path, options: PlanOptions) -> None:
-    """Simulate a configuration and print what it gives.
+@command(
+    PlanOptions,
+    "anabranch gateway plan gateway.toml --path fibre=100mbit/40mbit,8ms \\",
+    "  --path lte=30mbit,40ms,0.5%,8ms",
+    "anabranch gateway plan gateway.toml --status status.json --path lte=lte.toml",
+    name="plan",
+)
+def run_plan(options: PlanOptions) -> None:
+    """Predict what a configuration gives on paths of known properties.
 
-    Raises:
-        UserError: The configuration, an option or a file is wrong, or a path has no properties.
-        ScenarioError: A path has properties that no link can have.
+    Simulates the tunnel beside each path alone, in both directions: goodput of one flow and of several, response time
+    of small requests beside one flow, and what happens while each path fails.
     """
     from anabranch import interrupt
     from anabranch.cli.blocks import write
     from anabranch.gateway import config, lines, plan
     from anabranch.progress import Progress
 
-    configured = config.read(file)
+    configured = config.read(options.file)
     simulated = plan.Options(options.flows, options.control, options.seconds, options.seeds)
     simulated.check()
     found = lines.gather(configured, options.paths, options.status)
     interrupt.watch()
-    with Progress(file.name, plan.run_count(configured, simulated)) as progress:
+    with Progress(options.file.name, plan.run_count(configured, simulated)) as progress:
         made = plan.make(configured, found, simulated, progress.update)
     if options.json:
         print_json(made.document())
@@ -59,7 +125,7 @@ def run_plan(file: Path, options: PlanOptions) -> None:
 def _text(plan: Plan) -> Iterator[str]:
     """The plan in 80 columns."""
     from anabranch.gateway.lines import DIRECTIONS
-    from anabranch.lines import wrapped
+    from anabranch.text.lines import wrapped
 
     options = plan.options
     count = f"{options.seeds} seed" + ("s" if options.seeds > 1 else "")
@@ -133,7 +199,7 @@ def _classes(plan: Plan, direction: str) -> Iterator[str]:
 def _gain(plan: Plan, direction: str) -> Iterator[str]:
     """What the gateway gives over the best path alone."""
     from anabranch.gateway.plan import Case
-    from anabranch.lines import wrapped
+    from anabranch.text.lines import wrapped
 
     told = []
     for many, label in ((False, "one flow"), (True, f"{plan.options.flows} flows")):
@@ -165,7 +231,7 @@ def _row(label: str, cells: list[tuple[str, int]]) -> str:
 
 
 def _short(figure: Figure | None) -> str:
-    from anabranch.report.format import NONE
+    from anabranch.result.format import NONE
 
     return NONE if figure is None else _number(figure.median)
 

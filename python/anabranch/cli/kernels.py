@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
+from anabranch.cli.command import Argument, Group, Option, command
 from anabranch.cli.common import console, note, print_json
+from anabranch.cli.options import Json
 
 if TYPE_CHECKING:
     from anabranch.kernel.images import Image
 
 
-def build_kernel(source: str | None, jobs: int | None) -> None:
-    """Build a kernel.
+kernels = Group(
+    "kernel",
+    "Linux kernels that run in virtual time, for --engine kernel.",
+    {
+        "build": ("kernels:build_kernel", "Build a kernel into the cache, and try it."),
+        "list": ("kernels:list_kernels", "Show the kernels that are built; the first is used."),
+        "check": ("kernels:check_kernel", "Start a kernel and see whether its time is virtual."),
+    },
+)
 
-    Raises:
-        UserError: There is no such source, or a program is missing.
-        RunFailedError: The build failed.
+
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    """The options of ``kernel build``."""
+
+    source: Annotated[
+        str | None,
+        Argument(
+            "[VERSION|DIR|FILE]",
+            "A version of Debian's linux-source packages, a source tree, or an archive of one; the newest package "
+            "that is installed when left out.",
+        ),
+    ] = None
+    jobs: Annotated[
+        int | None, Option("--jobs", "Compilers at once; as many as there are cores when left out.", "N")
+    ] = None
+
+
+@command(BuildOptions, "anabranch kernel build 6.12", name="build")
+def build_kernel(options: BuildOptions) -> None:
+    """Build a kernel into the cache, and try it.
+
+    As root on Debian this installs the source and the programs that it needs.
     """
     from anabranch import interrupt
     from anabranch.errors import UserError
     from anabranch.kernel.build import build
 
+    source, jobs = options.source, options.jobs
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs {jobs}: 1 or more was expected")
     interrupt.watch()
@@ -28,15 +59,23 @@ def build_kernel(source: str | None, jobs: int | None) -> None:
     console().print(f"Linux {image.release}: {image.folder}", soft_wrap=True)
 
 
-def list_kernels(json: bool) -> None:
-    """Print the kernels that are built."""
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """The options of ``kernel list``."""
+
+    json: Json = False
+
+
+@command(ListOptions, "anabranch kernel list", name="list")
+def list_kernels(options: ListOptions) -> None:
+    """Show the kernels that are built; the first is used."""
     from anabranch.cli.columns import Column, print_table
     from anabranch.kernel.build import recipe
     from anabranch.kernel.images import images
 
     there = images()
     now = recipe()
-    if json:
+    if options.json:
         print_json([
             {
                 "release": one.release, "recipe": one.recipe, "source": one.source, "folder": str(one.folder),
@@ -60,19 +99,24 @@ def list_kernels(json: bool) -> None:
         _note_state(one)
 
 
-def check_kernel(name: str | None) -> None:
-    """Try a kernel.
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """The options of ``kernel check``."""
 
-    Raises:
-        UserError: There is no such kernel.
-        RunFailedError: It does not run, or its time is not virtual.
-    """
+    name: Annotated[
+        str | None, Argument("[RELEASE|DIR]", "As `anabranch kernel list` shows it; the first when left out.")
+    ] = None
+
+
+@command(CheckOptions, "anabranch kernel check", name="check")
+def check_kernel(options: CheckOptions) -> None:
+    """Start a kernel and see whether its time is virtual."""
     from anabranch import interrupt
     from anabranch.kernel.build import check
     from anabranch.kernel.images import chosen
 
     interrupt.watch()
-    image = chosen(name)
+    image = chosen(options.name)
     check(image)
     console().print(
         f"Linux {image.release} runs, its time is virtual, and a seed determines what it draws", soft_wrap=True

@@ -8,7 +8,7 @@ from typing import Any
 from anabranch.cli import keys
 from anabranch.cli.keys import Key
 from anabranch.errors import UserError, nearest
-from anabranch.grid import keys_of
+from anabranch.keys.grid import keys_of
 
 _HEADS = {"link": "Link", "group": "Group", "gateway": "Gateway", "host": "Host", "flow": "Flow", "at": "At"}
 """Tables at the top level of a file."""

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from anabranch import measure_names, result_names
+from anabranch.cli import result_names
 from anabranch.cli.blocks import write
 from anabranch.cli.common import console, print_json, styled
-from anabranch.lines import wrapped
+from anabranch.result import measure_names
+from anabranch.text.lines import wrapped
 
 _MOST_SHORT = 4
 _NEAR = 0.75

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from anabranch import interrupt
-from anabranch.cli.blocks import print_blocks
+from anabranch.cli.command import Option, command, typed
 from anabranch.cli.common import KERNEL, LIVE, check_engine, console, load_scenario, note, write_json
-from anabranch.cli.tables import print_tables
-from anabranch.cli.why import WORDS, print_all, print_summary, with_why
+from anabranch.cli.options import Digest, Engine, File, Force, Json, Kernel, Out, Sets, Untrusted
 from anabranch.extras import need, remark_once
+from anabranch.files.capture import SNAP_LENGTH
+from anabranch.limits import SAMPLES_MS
 
 if TYPE_CHECKING:
-    from anabranch.capture_file import CaptureFile
-    from anabranch.result import RunResult
+    from anabranch.files.capture_file import CaptureFile
+    from anabranch.result.result import RunResult
     from anabranch.scenario import Scenario
     from anabranch.why import Why
 
@@ -24,43 +25,87 @@ VIRTUAL = "s of virtual time"
 """The unit of a bar."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """The options of the command; those that only go with another are ``None`` where they were left out."""
 
-    seed: int | None
-    json: bool
-    out: Path | None
-    engine: str
-    digest: bool
-    packets: bool | None
-    samples_ms: float | None
-    fast_path: bool
-    pcap: list[str]
-    snap_length: int | None
-    why: str | None
-    trace: str | None = None
-    all_flows: bool = False
-    allow_tainted: bool = False
-    untrusted: bool = False
-    wide: bool = False
-    figures: bool = False
-    all_links: bool = False
-    force: bool = False
-    kernel: str | None = None
+    file: File
+    seed: Annotated[int | None, Option("--seed", "Seed of random numbers; the scenario's when left out.", "N")] = None
+    sets: Sets = ()
+    json: Json = False
+    out: Out = None
+    engine: Engine = "sim"
+    kernel: Kernel = None
+    digest: Digest = True
+    packets: Annotated[
+        bool | None,
+        Option("--packets/--no-packets", "With --out: a table with a row per packet (default), or none."),
+    ] = None
+    samples_ms: Annotated[
+        float | None,
+        Option("--samples", f"With --out: time between two samples, in ms ({SAMPLES_MS:g} when left out).", "MS"),
+    ] = None
+    figures: Annotated[
+        bool, Option("--figures", "With --out: draw the charts of the report as PDF, SVG and PNG, too.")
+    ] = False
+    fast_path: Annotated[
+        bool,
+        Option("--fast-path/--no-fast-path", "Compute links that cannot change as arithmetic; results are the same."),
+    ] = True
+    pcap: Annotated[
+        tuple[str, ...],
+        Option(
+            "--pcap",
+            "Capture what enters this link, as pcapng; may be given more than once.",
+            "LINK[.forward|.reverse]=FILE",
+        ),
+    ] = ()
+    snap_length: Annotated[
+        int | None,
+        Option("--snaplen", f"With --pcap: bytes kept of each packet ({SNAP_LENGTH} when left out).", "BYTES"),
+    ] = None
+    all_flows: Annotated[
+        bool, Option("--all-flows", "Print every flow and every copy of it, however many there are.")
+    ] = False
+    all_links: Annotated[bool, Option("--all-links", "Print every link, however many there are.")] = False
+    wide: Annotated[bool, Option("--wide", "Print tables, a row per flow; they are wider than 80 columns.")] = False
+    why: Annotated[
+        str | None,
+        Option("--why", "Sum up why packets were retransmitted; =all: each one.", "[=all]", alone="summary"),
+    ] = None
+    trace: Annotated[
+        str | None,
+        Option(
+            "--trace",
+            "With --engine live: trace the kernel's TCP. By default acks with --out, else events, where possible.",
+            "acks|events|off",
+        ),
+    ] = None
+    allow_tainted: Annotated[
+        bool,
+        Option(
+            "--allow-tainted",
+            "With --engine live: show the figures of a run whose engine was too late or lost packets, marked.",
+        ),
+    ] = False
+    untrusted: Untrusted = False
+    force: Force = False
 
 
-def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
-    """Run, print, write.
+@command(
+    RunOptions,
+    "anabranch run scenarios/reordering.toml --set flow.main.cc=reno --why",
+    "anabranch run scenarios/reordering.toml --out out/run",
+)
+def run_once(options: RunOptions) -> None:
+    """Run one scenario once.
 
-    Raises:
-        ScenarioError: The scenario is wrong.
-        UserError: An option is.
+    Prints a block per flow, a line per direction of a link, and remarks on settings that change what figures mean.
     """
-    from anabranch.capture import SNAP_LENGTH, check_snap_length
-    from anabranch.limits import SAMPLES_MS, check_samples, check_seed
+    from anabranch.files.capture import check_snap_length
+    from anabranch.files.output import check_target
+    from anabranch.limits import check_samples, check_seed
     from anabranch.live import remarks
-    from anabranch.output import check_target
     from anabranch.progress import Progress
 
     _check_engine(options)
@@ -73,17 +118,17 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     snap_length = SNAP_LENGTH if options.snap_length is None else options.snap_length
     check_snap_length(snap_length)
     _check_together(options)
-    scenario = load_scenario(file, sets, seed=options.seed, untrusted=options.untrusted)
+    scenario = load_scenario(options.file, options.sets, seed=options.seed, untrusted=options.untrusted)
     if options.out is not None:
         check_target(options.out, "run")
-    captures = _captures(file, scenario, options)
+    captures = _captures(scenario, options)
     samples_ms = (options.samples_ms or SAMPLES_MS) if options.out else None
     total, unit = 1.0, ""
     if options.engine == KERNEL:
         from anabranch.kernel.engine import check
 
         total, unit = check(scenario, options.seed), VIRTUAL
-    with Progress(file.name, total, unit) as progress:
+    with Progress(options.file.name, total, unit) as progress:
         packets = options.packets is not False and (options.why is not None or options.out is not None)
         recorded = {
             "seed": options.seed,
@@ -103,7 +148,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         from anabranch.report.run_output import write_run
 
         inside = [(c.capture, c.inside) for c in captures if c.inside is not None]
-        write_run(result, options.out, inside, figures=options.figures, command=command_line(file, sets, options))
+        write_run(result, options.out, inside, figures=options.figures, command=_command_line(options))
         note(f"wrote {options.out / 'report.html'}{', figures' if options.figures else ''} and tables")
         remark_once(note, "polars")
     for capture in captures:
@@ -162,23 +207,18 @@ def _made(scenario: Scenario, options: RunOptions, recorded: dict[str, Any]) -> 
     return scenario.run(digest=options.digest, fast_path=options.fast_path, **recorded)
 
 
-def command_line(file: Path, sets: list[str], options: RunOptions) -> str:
-    """The command that repeats this run, as it is typed."""
-    import shlex
-
-    words = ["anabranch", "run", str(file)]
-    words += [word for change in sets for word in ("--set", change)]
-    words += ["--seed", str(options.seed)] if options.seed is not None else []
-    words += ["--engine", options.engine] if options.engine != "sim" else []
-    words += ["--kernel", options.kernel] if options.kernel is not None else []
-    words += ["--samples", f"{options.samples_ms:g}"] if options.samples_ms is not None else []
-    words += ["--no-packets"] if options.packets is False else []
-    words += ["--untrusted"] if options.untrusted else []
-    return f"{shlex.join(words)} --out DIR"
+def _command_line(options: RunOptions) -> str:
+    """The command that repeats this run."""
+    names = ("file", "sets", "seed", "engine", "kernel", "samples_ms", "packets", "untrusted")
+    return f"{typed('run', options, *names)} --out DIR"
 
 
 def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: bool) -> None:
     """Print the document, or the tables."""
+    from anabranch.cli.blocks import print_blocks
+    from anabranch.cli.tables import print_tables
+    from anabranch.cli.why import print_all, print_summary, with_why
+
     if options.json:
         # As the engine wrote it: the document is the contract's, digit by digit.
         document = result.summary_json.rstrip()
@@ -216,6 +256,7 @@ def _check_together(options: RunOptions) -> None:
     Raises:
         UserError: There is one.
     """
+    from anabranch.cli.why import WORDS
     from anabranch.errors import UserError, nearest
 
     if options.why is not None and options.why not in WORDS:
@@ -247,7 +288,7 @@ def _check_together(options: RunOptions) -> None:
         raise UserError("--wide is of the printed output, and --json prints none", hint="give one of them")
 
 
-def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[CaptureFile]:
+def _captures(scenario: Scenario, options: RunOptions) -> list[CaptureFile]:
     """Where captures go, in place of nothing that the run reads: the scenario, and the files that it names.
 
     Raises:
@@ -257,8 +298,8 @@ def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[Captu
     import json
 
     from anabranch import _engine
-    from anabranch.capture_file import capture_files
     from anabranch.errors import UserError
+    from anabranch.files.capture_file import capture_files
 
     if not options.pcap:
         return []
@@ -266,7 +307,9 @@ def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[Captu
     resolved = json.loads(
         _engine.resolve(scenario.text, scenario.file, scenario.sets, options.seed, live, untrusted=scenario.untrusted)
     )
-    captures = capture_files(options.pcap, [file, *map(Path, resolved["files"])], options.out, force=options.force)
+    captures = capture_files(
+        options.pcap, [options.file, *map(Path, resolved["files"])], options.out, force=options.force
+    )
     for capture in captures:
         if capture.is_standard_output and options.json:
             raise UserError(

@@ -6,7 +6,10 @@ import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from anabranch.cli.command import Argument, Option, command
+from anabranch.cli.options import Sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,28 +19,38 @@ if TYPE_CHECKING:
 ENGINES = ("live", "kernel")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ShellOptions:
-    """The command line."""
+    """The options of the command."""
 
-    file: Path
-    host: str
-    command: list[str]
-    """Empty for the user's shell."""
-    sets: list[str]
-    engine: str
+    file: Annotated[Path, Argument("FILE", "Scenario file (TOML).")]
+    host: Annotated[str, Argument("HOST", "A node where a flow begins or ends.")]
+    command: Annotated[
+        tuple[str, ...], Argument("[-- PROGRAM ARGS...]", "What to run; the user's shell when left out.")
+    ] = ()
+    sets: Sets = ()
+    engine: Annotated[
+        str,
+        Option(
+            "--engine",
+            "live: with this machine's kernel; kernel: with a Linux kernel of its own, a program in virtual time.",
+            "live|kernel",
+        ),
+    ] = "live"
 
 
+@command(
+    ShellOptions,
+    "anabranch shell scenarios/live/thin.toml A",
+    "anabranch shell scenarios/live/thin.toml A -- ping -c 3 B",
+    "anabranch shell scenarios/live/thin.toml A --engine kernel -- ping -c 3 B",
+)
 def run_shell(options: ShellOptions) -> None:
-    """Run the command.
+    """Open a shell inside a host of a scenario.
 
-    Raises:
-        typer.Exit: The program failed.
-        UserError: There is no such host or program, or this machine cannot run live.
-        RunFailedError: Something failed in mid-run.
+    The live network is around it, and the other hosts' programs run. No flow sends. Ctrl-C is the program's; SIGTERM
+    ends it, and then this command.
     """
-    import typer
-
     from anabranch.cli.common import load_scenario, note
     from anabranch.errors import UserError, nearest
     from anabranch.live import check_host, check_program, prepare
@@ -49,7 +62,7 @@ def run_shell(options: ShellOptions) -> None:
         raise UserError("standard input is the shell's; a scenario file was expected")
     scenario = load_scenario(options.file, options.sets)
     check_host(scenario, options.host)
-    program = options.command or [os.environ.get("SHELL", "/bin/sh")]
+    program = list(options.command) or [os.environ.get("SHELL", "/bin/sh")]
     check_program(program)
     if options.engine == "kernel":
         status = _in_a_kernel(scenario, options, program)
@@ -59,7 +72,7 @@ def run_shell(options: ShellOptions) -> None:
             note(line)
         status = open_shell(scenario, options.host, program, remark=note)
     if status != 0:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _in_a_kernel(scenario: Scenario, options: ShellOptions, program: list[str]) -> int:

@@ -32,9 +32,11 @@ def meant_option(error: Any, words: Sequence[str]) -> Meant | None:
     options = [name for one in context.command.params for name in one.opts if name.startswith("--")]
     option = getattr(error, "option_name", None)
     if option is not None:
-        name = str(option).lstrip("-").replace("-", "_")
-        hint = _hint(name, options)
-        return Meant(f"no such option: {option}", hint) if hint else None
+        hint = _hint(str(option).lstrip("-").replace("-", "_"), options)
+        close = sorted(error.possibilities or ())
+        told = f" Did you mean {close[0]}?" if len(close) == 1 else f" (Possible options: {', '.join(close)})"
+        message = f"no such option: {option}" + (told if close and not hint else "")
+        return Meant(message, hint or f"{context.command_path} --help lists what it takes")
     if "--set" in options:
         # `--set flow.main.cc reno`
         for i, word in enumerate(words[:-2]):
@@ -50,7 +52,7 @@ def _hint(name: str, options: Sequence[str]) -> str | None:
     if "--set" not in options:
         return None
     from anabranch.cli import keys
-    from anabranch.synonyms import meant
+    from anabranch.text.synonyms import meant
 
     known = list(keys.keys(keys.schema()))
     for wanted in (name, (meant(name) or "").rpartition(".")[2]):

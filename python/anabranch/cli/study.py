@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from anabranch import interrupt
 from anabranch.cli.blocks import labelled, write
+from anabranch.cli.command import Argument, Option, command
 from anabranch.cli.common import FAILED, KERNEL, LIVE, check_engine, complain, console, note, print_json, styled
+from anabranch.cli.options import Engine, Jobs, Json, Kernel, Out, Store
 from anabranch.extras import remark_once
-from anabranch.lines import wrapped
-from anabranch.report.format import NONE
-from anabranch.shown import plain
+from anabranch.result.format import NONE
+from anabranch.text.lines import wrapped
+from anabranch.text.shown import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,35 +42,50 @@ _WHERE = {LIVE: "live", KERNEL: "in the kernel"}
 """An engine in a message."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StudyOptions:
     """The options of the command."""
 
-    quick: bool
-    robustness: bool
-    json: bool
-    out: Path | None
-    engine: str
-    jobs: int | None
-    attempts: int | None
-    all: bool = False
-    store: Path | None = None
-    kernel: str | None = None
+    names: Annotated[
+        tuple[str, ...],
+        Argument(
+            "[NAME|DIRECTORY]...",
+            "Studies that ship, by name, or directories of others; when left out, those that ship are listed.",
+        ),
+    ] = ()
+    all: Annotated[bool, Option("--all", "Run all studies that ship.")] = False
+    quick: Annotated[bool, Option("--quick", "The study's quick grid instead of the full one.")] = False
+    robustness: Annotated[
+        bool, Option("--robustness", "Also judge over the open parameters' ranges, and keep the answer.")
+    ] = False
+    json: Json = False
+    out: Out = None
+    engine: Engine = "sim"
+    kernel: Kernel = None
+    jobs: Jobs = None
+    attempts: Annotated[
+        int | None,
+        Option("--attempts", "With --engine live: runs at most until one is not tainted (2 when left out).", "N"),
+    ] = None
+    store: Store = None
 
 
-def run_studies(names: list[str], options: StudyOptions) -> None:
-    """Run each, print claims and verdicts, write the reports.
+@command(
+    StudyOptions, "anabranch study", "anabranch study reordering --quick", "anabranch study my-study --out out/my-study"
+)
+def run_studies(options: StudyOptions) -> None:
+    """Reproduce published studies: claims with verdicts, figures.
 
-    Raises:
-        UserError: A study does not exist or is wrong.
-        ScenarioError: One of its scenarios is.
+    Verdicts are printed; report, figures and tables are written with --out, of several studies each into a
+    directory of its own there.
     """
-    from anabranch.checkout import shipped_studies
     from anabranch.errors import UserError
+    from anabranch.files.checkout import shipped_studies
+    from anabranch.files.output import check_parent, check_target
     from anabranch.limits import check_jobs
-    from anabranch.output import check_parent, check_target
     from anabranch.study import Study
 
+    names = options.names
     check_engine(options.engine, options.kernel)
     live = options.engine in (LIVE, KERNEL)
     if options.attempts is not None and options.engine != LIVE:
@@ -126,7 +141,7 @@ def _run_simulated(studies: list[Study], targets: list[Path | None], options: St
         print_json(documents[0] if len(documents) == 1 else documents)
     if failed:
         complain(f"a check accepts its wrong system as well, so it proves nothing: {', '.join(failed)}")
-        raise typer.Exit(FAILED)
+        raise SystemExit(FAILED)
 
 
 def _list(options: StudyOptions) -> None:
@@ -135,12 +150,12 @@ def _list(options: StudyOptions) -> None:
     Raises:
         UserError: The options are of a run.
     """
-    from anabranch import toml_text
-    from anabranch.checkout import shipped_studies
     from anabranch.errors import UserError
+    from anabranch.files.checkout import shipped_studies
     from anabranch.scenario import read_text
+    from anabranch.text import toml_text
 
-    if replace(options, json=False) != StudyOptions(False, False, False, None, "sim", None, None):
+    if replace(options, json=False) != StudyOptions():
         raise UserError("no study is named, and the options are of a run", hint="give a name, a directory or --all")
     rows = []
     for name, directory in shipped_studies().items():
@@ -271,7 +286,7 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
         print_json(documents[0] if len(documents) == 1 else documents)
     if failed:
         complain("; ".join(dict.fromkeys(failed)))
-        raise typer.Exit(FAILED)
+        raise SystemExit(FAILED)
 
 
 def _announce(name: str, engine: str, runs: int, seconds: float) -> None:
@@ -354,7 +369,7 @@ def _print_facts(out: Console, facts: Iterable[tuple[str, str]]) -> None:
 
 def _print_claim(out: Console, item: ClaimResult) -> None:
     """A claim in 80 columns: its verdict first, then what was claimed, published and measured."""
-    from anabranch.report.format import share
+    from anabranch.result.format import share
 
     out.print()
     verdict = styled(item.verdict, COLOURS.get(item.verdict, "magenta"))

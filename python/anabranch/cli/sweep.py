@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from anabranch import interrupt
-from anabranch.bounds import CUT, is_cut
 from anabranch.cli.blocks import write
 from anabranch.cli.columns import Column, print_table
+from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import KERNEL, check_engine, console, load_scenario, note, one_spelling, print_json
-from anabranch.grid import short_names
-from anabranch.lines import wrapped
-from anabranch.quantities import numbers_of
-from anabranch.report.format import MEAN_OF_COPIES, NONE, interval
-from anabranch.shown import plain
+from anabranch.cli.options import Digest, Force, Jobs, Json, Kernel, Out, Sets, SimulatedEngine, Store, Untrusted
+from anabranch.keys.grid import short_names
+from anabranch.result.format import MEAN_OF_COPIES, NONE, interval
+from anabranch.statistics.bounds import CUT, is_cut
+from anabranch.sweep.quantities import numbers_of
+from anabranch.text.lines import wrapped
+from anabranch.text.shown import plain
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario
-    from anabranch.sweep import Estimate, SweepResult
+    from anabranch.sweep.sweep import Estimate, SweepResult
 
     _Estimates = list[tuple[tuple[Any, ...], Estimate | None]]
 
@@ -30,56 +31,117 @@ _MANY_FLOWS = 4
 """From so many flows on, the printed table shows the first ones only; the Parquet table has them all."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SweepOptions:
     """The options of the command."""
 
-    repeat: int | None
-    jobs: int | None
-    json: bool
-    out: Path | None
-    digest: bool
-    untrusted: bool = False
-    shard: str | None = None
-    store: Path | None = None
-    ranges: tuple[str, ...] = ()
-    design: str | None = None
-    points: int | None = None
-    until: str | None = None
-    refine: str | None = None
-    ray: str | None = None
-    report: Path | None = None
-    force: bool = False
-    engine: str = "sim"
-    kernel: str | None = None
+    files: Annotated[
+        tuple[Path, ...],
+        Argument("FILE|merge DIR...", "Scenario file (TOML); or merge, and the shards' directories."),
+    ]
+    grids: Annotated[
+        tuple[str, ...], Option("--grid", "Values of one path; may be given more than once.", "PATH=A,B,C")
+    ] = ()
+    repeat: Annotated[
+        int | None,
+        Option("--repeat", "Seeds per point, from the seed on (the file's when left out, else 1).", "N"),
+    ] = None
+    sets: Sets = ()
+    jobs: Jobs = None
+    json: Json = False
+    out: Out = None
+    shard: Annotated[
+        str | None, Option("--shard", "Run part I of N into --out; `sweep merge` puts parts together.", "I/N")
+    ] = None
+    report: Annotated[Path | None, Option("--report", "Write charts of every measure as one page.", "FILE.html")] = None
+    store: Store = None
+    ranges: Annotated[
+        tuple[str, ...],
+        Option(
+            "--range",
+            "A range of which --points are run; LOW..HIGH:log for ratios; may be given more than once.",
+            "PATH=LOW..HIGH",
+        ),
+    ] = ()
+    design: Annotated[
+        str | None,
+        Option("--design", "How points of the ranges are chosen (sobol when left out).", "grid|lhs|sobol"),
+    ] = None
+    points: Annotated[int | None, Option("--points", "Points of the ranges; of a grid, of each range.", "N")] = None
+    until: Annotated[
+        str | None,
+        Option(
+            "--until",
+            "Seeds of each point until its 95 % interval is that wide (0.2, or 5%); --repeat is the most (1000).",
+            "FIGURE:WIDTH",
+        ),
+    ] = None
+    refine: Annotated[
+        str | None,
+        Option("--refine", "N points more where the figure's curve over the one range bends.", "FIGURE:N"),
+    ] = None
+    ray: Annotated[str | None, Option("--ray", "Run on a Ray cluster; local starts one here.", "ADDRESS")] = None
+    engine: SimulatedEngine = "sim"
+    kernel: Kernel = None
+    digest: Digest = True
+    untrusted: Untrusted = False
+    force: Force = False
 
 
-def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
+@command(
+    SweepOptions,
+    "anabranch sweep scenarios/reordering.toml --repeat 5 --out out/sweep \\",
+    "  --grid flow.main.cc=reno,cubic,bbr",
+    "anabranch sweep path.toml --range 'link.a.rate=1..90 Mbit/s:log' --points 64",
+    "anabranch sweep path.toml --until goodput:5%",
+    "anabranch sweep path.toml --shard 1/2 --out part-1",
+    "anabranch sweep merge part-1 part-2 --out whole",
+)
+def run_sweep(options: SweepOptions) -> None:
+    """Run a scenario over a grid, on all cores.
+
+    With --out an interrupted sweep goes on where it stopped. A point is made again if the scenario, a file that it
+    names, or this program has changed.
+
+    Parts of a sweep can run on machines that share nothing: --shard 1/4 to --shard 4/4, each with an --out of its own.
+    `anabranch sweep merge DIR... --out DIR` makes the tables of the whole.
+    """
+    files = options.files
+    if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
+        _merge(options)
+    else:
+        _sweep(options)
+
+
+def _merge(options: SweepOptions) -> None:
     """Put shards together, print the table of the whole, write it.
 
     Raises:
         UserError: They are not the shards of one sweep, or an option is of runs.
     """
     from anabranch.errors import UserError
-    from anabranch.sweep import SweepResult
+    from anabranch.sweep.sweep import SweepResult
 
-    allowed = SweepOptions(None, None, options.json, options.out, True, report=options.report, force=options.force)
-    if sets or grids or options != allowed:
+    allowed = SweepOptions(
+        files=options.files, json=options.json, out=options.out, report=options.report, force=options.force
+    )
+    if options != allowed:
         raise UserError(
             "merge takes directories, --out, --report and --json", hint="other options belong to the shards' sweeps"
         )
     if options.out is None and not options.json and options.report is None:
         raise UserError("merge writes the whole sweep into a directory", hint="--out DIR, or --json")
     _check_report(options)
+    directories = options.files[1:]
     result = SweepResult.merge(directories, options.out)
-    _report(result, options, f"anabranch sweep merge {shlex.join(map(str, directories))}")
+    _report(result, options, typed("sweep", options, "files"))
     if options.json:
         print_json(to_json(result))
     else:
         _print(result)
 
 
-def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
+def _sweep(options: SweepOptions) -> None:
     """Run the grid, or a shard of it, print its table, write it.
 
     Raises:
@@ -88,8 +150,9 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
     """
     from anabranch.errors import RunFailedError, UserError
     from anabranch.progress import Progress
-    from anabranch.shards import parse_shard
+    from anabranch.sweep.shards import parse_shard
 
+    files = options.files
     if len(files) > 1:
         raise UserError(
             f"one scenario is swept, and {len(files)} files are given", hint="or: anabranch sweep merge DIR…"
@@ -100,14 +163,14 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
     _check_report(options)
     check_engine(options.engine, options.kernel, ("sim", KERNEL))
     interrupt.watch()
-    scenario = load_scenario(files[0], sets, untrusted=options.untrusted)
+    scenario = load_scenario(files[0], options.sets, untrusted=options.untrusted)
     grid: dict[str, list[Any]] = {}
-    for path, values in map(parse_grid, grids):
+    for path, values in map(parse_grid, options.grids):
         if path in grid:
             raise UserError(f"--grid gives {path} twice", hint=f"give its values together: --grid {path}=A,B,C")
         grid[path] = values
     ranges = _ranges(options.ranges)
-    if sets:
+    if options.sets:
         _reject_ignored(scenario, grid, options)
     with Progress("sweep", 1) as bar:
 
@@ -148,23 +211,12 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         note(
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
         )
-    _report(result, options, command_line(files[0], sets, grids, options))
+    names = ("files", "sets", "grids", "repeat", "engine", "kernel", "untrusted")
+    _report(result, options, typed("sweep", options, *names))
     if options.json:
         print_json(to_json(result))
     else:
         _print(result)
-
-
-def command_line(file: Path, sets: list[str], grids: list[str], options: SweepOptions) -> str:
-    """The command that repeats this sweep, as it is typed, without where it writes."""
-    words = ["anabranch", "sweep", str(file)]
-    words += [word for change in sets for word in ("--set", change)]
-    words += [word for grid in grids for word in ("--grid", grid)]
-    words += ["--repeat", str(options.repeat)] if options.repeat is not None else []
-    words += ["--engine", options.engine] if options.engine != "sim" else []
-    words += ["--kernel", options.kernel] if options.kernel is not None else []
-    words += ["--untrusted"] if options.untrusted else []
-    return shlex.join(words)
 
 
 def _check_report(options: SweepOptions) -> None:
@@ -180,7 +232,7 @@ def _check_report(options: SweepOptions) -> None:
 
 def _wrote(out: Path, has_page: bool) -> None:
     from anabranch.extras import remark_once
-    from anabranch.sweep_file import table_files
+    from anabranch.sweep.file import table_files
 
     tables = [name for name in table_files() if name.endswith((".parquet", ".csv")) and name != "runs.csv"]
     names = [*(["report.html"] if has_page else []), "runs.csv", *tables]
@@ -231,8 +283,8 @@ def _reject_ignored(scenario: Scenario, grid: dict[str, list[Any]], options: Swe
         UserError: There is such a change.
     """
     from anabranch.errors import UserError
-    from anabranch.grid import reject_ignored
-    from anabranch.sweep import planned_axes
+    from anabranch.keys.grid import reject_ignored
+    from anabranch.sweep.sweep import planned_axes
 
     axes, given, _ = planned_axes(scenario, grid, live=options.engine == KERNEL)
     reject_ignored(scenario.sets, axes, given)
@@ -250,8 +302,8 @@ def parse_grid(text: str) -> tuple[str, list[Any]]:
     Raises:
         UserError: It is neither.
     """
-    from anabranch import toml_text
     from anabranch.errors import UserError
+    from anabranch.text import toml_text
 
     path, equals, values = text.partition("=")
     if not equals or not path.strip() or not values.strip():
@@ -286,7 +338,7 @@ _DETERMINISTIC = (
 
 
 def _print(result: SweepResult) -> None:
-    from anabranch.compare.measures import columns_of, copies_of, without_copies
+    from anabranch.result.measures import columns_of, copies_of, without_copies
 
     columns = columns_of(result.figures())
     goodputs = [c for c in columns if c.measure.section == "flow" and c.measure.name == "goodput_mbit_s"]
@@ -336,7 +388,7 @@ def _shown(flows: list[str], *, with_jain: bool) -> list[tuple[str, str]]:
 
 def _points(names: list[str], estimates: list[_Estimates]) -> list[Column]:
     """The values of the axes, and how many runs each point has."""
-    from anabranch.sweep import value_text
+    from anabranch.sweep.sweep import value_text
 
     first = estimates[0] if estimates else []
     values = [[plain(value_text(point[i])) for point, _ in first] for i in range(len(names))]

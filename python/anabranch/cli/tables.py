@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch import shown
 from anabranch.cli.common import styled
 from anabranch.cli.cut import flows_shown, links_shown
-from anabranch.report.format import end, figure, made_by
-from anabranch.report.remarks import (
+from anabranch.result.format import end, figure, made_by
+from anabranch.result.remarks import (
     audit,
     copies_of,
     ends_of,
@@ -22,11 +21,12 @@ from anabranch.report.remarks import (
     times,
     trace,
 )
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
 
 _MANY_COPIES = 20
 """So many copies of one flow have a line each; more are summarised."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from anabranch import interrupt
+from anabranch.cli.command import Argument, Option, command
 from anabranch.cli.common import KERNEL, LIVE, check_engine, console, load_scenario, note, print_json
+from anabranch.cli.options import Json, Kernel, Out, Sets, Untrusted, directory
 from anabranch.extras import is_installed
 
 if TYPE_CHECKING:
@@ -24,53 +27,82 @@ _TAINTED = (
 )
 
 
-def run_validate(
-    files: list[Path],
-    sets: list[str],
-    seeds: int,
-    *,
-    out: Path | None,
-    keep: Path | None,
-    host_times: Path | None,
-    allow_tainted: bool = False,
-    engine: str = LIVE,
-    kernel: str | None = None,
-    as_json: bool,
-    untrusted: bool = False,
-) -> None:
-    """Compare, print, and fail where the engines do not agree.
+@dataclass(frozen=True, kw_only=True)
+class ValidateOptions:
+    """The options of the command."""
 
-    Raises:
-        ScenarioError: A scenario is wrong, or cannot run live.
-        UserError: An option is wrong, or this machine cannot run live.
-        RunFailedError: The engines are further apart than they may be, or too many live runs are tainted.
+    files: Annotated[tuple[Path, ...], Argument("FILE...", "Scenario files (TOML).")]
+    seeds: Annotated[int, Option("--seeds", "Seeds per file, from its seed on.", "N")] = 3
+    sets: Sets = ()
+    json: Json = False
+    out: Out = None
+    keep: Annotated[
+        Path | None,
+        Option("--keep", "Keep live runs here, and do not make again those that are.", "DIR", directory),
+    ] = None
+    host_times: Annotated[
+        Path | None,
+        Option(
+            "--host-times",
+            "How late this machine's hosts are, as an earlier `validate --out DIR` has measured it: "
+            "DIR/host_times.json (default: they are measured first, about two minutes).",
+            "FILE",
+        ),
+    ] = None
+    allow_tainted: Annotated[
+        bool, Option("--allow-tainted", "Show the figures of tainted live runs as well, marked.")
+    ] = False
+    engine: Annotated[
+        str,
+        Option(
+            "--engine",
+            "With which kernel's TCP: this machine's (live), or a Linux kernel's in virtual time (kernel).",
+            "live|kernel",
+        ),
+    ] = LIVE
+    kernel: Kernel = None
+    untrusted: Untrusted = False
+
+
+@command(
+    ValidateOptions,
+    "anabranch validate scenarios/live/thin.toml --seeds 2 --keep out/live",
+    "anabranch validate scenarios/live/thin.toml --engine kernel",
+)
+def run_validate(options: ValidateOptions) -> None:
+    """Run scenarios in two engines and say how far apart they are.
+
+    The simulator, and the TCP of a kernel: of this machine's, or of a Linux kernel in virtual time.
     """
     from anabranch.errors import RunFailedError, UserError
+    from anabranch.files.output import check_folder, check_target
     from anabranch.live import check, prepare
-    from anabranch.output import check_folder, check_target
     from anabranch.progress import Progress
     from anabranch.validate import compare
     from anabranch.validate.host_times import HostTimes
     from anabranch.validate.judge import document, problems
 
-    check_engine(engine, kernel, (LIVE, KERNEL))
-    for name, is_given in (("--allow-tainted", allow_tainted), ("--host-times", host_times is not None)):
-        if engine == KERNEL and is_given:
+    check_engine(options.engine, options.kernel, (LIVE, KERNEL))
+    for name, is_given in (
+        ("--allow-tainted", options.allow_tainted),
+        ("--host-times", options.host_times is not None),
+    ):
+        if options.engine == KERNEL and is_given:
             raise UserError(f"{name} is of live runs: a kernel in virtual time is never late", hint="leave it out")
-    if not 1 <= seeds <= MAX_SEEDS:
-        raise UserError(f"--seeds is {seeds}; expected 1 to {MAX_SEEDS}")
-    if out is not None:
-        check_target(out, "validate")
-    if keep is not None:
-        check_folder(keep, "keep")
-    times = HostTimes.read(host_times) if host_times is not None else None
-    scenarios = [load_scenario(file, sets, untrusted=untrusted) for file in files]
+    if not 1 <= options.seeds <= MAX_SEEDS:
+        raise UserError(f"--seeds is {options.seeds}; expected 1 to {MAX_SEEDS}")
+    if options.out is not None:
+        check_target(options.out, "validate")
+    if options.keep is not None:
+        check_folder(options.keep, "keep")
+    times = HostTimes.read(options.host_times) if options.host_times is not None else None
+    scenarios = [load_scenario(file, options.sets, untrusted=options.untrusted) for file in options.files]
     for scenario in scenarios:
         # What is wrong with the last file is told before the first is run.
         scenario.resolve()
-    if engine == KERNEL:
+    if options.engine == KERNEL:
         interrupt.watch()
-        times = _check_kernel(scenarios, kernel)
+        times = _check_kernel(scenarios, options.kernel)
     else:
         prepare()
         for scenario in scenarios:
@@ -78,32 +110,32 @@ def run_validate(
     if times is None:
         times = _measure()
     comparisons = []
-    for file, scenario in zip(files, scenarios, strict=True):
+    for file, scenario in zip(options.files, scenarios, strict=True):
         with Progress(file.name, 1) as progress:
             compared = compare(
                 scenario,
                 str(file),
-                seeds=seeds,
-                keep=keep,
+                seeds=options.seeds,
+                keep=options.keep,
                 times=times,
-                allow_tainted=allow_tainted,
-                engine=engine,
-                kernel=kernel,
+                allow_tainted=options.allow_tainted,
+                engine=options.engine,
+                kernel=options.kernel,
                 progress=progress.update,
             )
             comparisons.append(compared)
-    if out is not None:
+    if options.out is not None:
         from anabranch.extras import remark_once
 
-        _write(comparisons, out)
+        _write(comparisons, options.out)
         remark_once(note, "matplotlib")
-    if as_json:
+    if options.json:
         print_json(document(comparisons))
     else:
         _print(comparisons)
     wrong = problems(comparisons)
     if wrong:
-        advice = "" if allow_tainted or not any(one.tainted_runs for one in comparisons) else _TAINTED
+        advice = "" if options.allow_tainted or not any(one.tainted_runs for one in comparisons) else _TAINTED
         raise RunFailedError("; ".join(wrong) + advice)
 
 
@@ -138,7 +170,7 @@ def _measure() -> HostTimes:
 
 
 def _write(comparisons: Sequence[Comparison], out: Path) -> None:
-    from anabranch.output import to_json, whole_directory
+    from anabranch.files.output import to_json, whole_directory
     from anabranch.plot.style import house_style, save
     from anabranch.plot.validate import distances
     from anabranch.validate.judge import document
@@ -157,7 +189,7 @@ def _write(comparisons: Sequence[Comparison], out: Path) -> None:
 def _print(comparisons: Sequence[Comparison]) -> None:
     from anabranch.cli.blocks import write
     from anabranch.cli.columns import Column, print_table
-    from anabranch.lines import wrapped
+    from anabranch.text.lines import wrapped
     from anabranch.validate.page import headings, rows, verdicts
 
     made = list(rows(comparisons))

@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from anabranch.cli.blocks import block, write
-from anabranch.lines import wrapped
-from anabranch.shown import plain
+from anabranch.text.lines import wrapped
+from anabranch.text.shown import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
     from anabranch.why import Why
 
 WORDS = ("summary", "all")

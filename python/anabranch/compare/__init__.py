@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from anabranch.compare.difference import Difference, Sample, difference
 from anabranch.compare.inputs import Input, InputRun
-from anabranch.compare.measures import (
+from anabranch.compare.settings import differing
+from anabranch.errors import UserError
+from anabranch.result.flat import flow_of_copy
+from anabranch.result.measures import (
     MOST_COPIES,
     Column,
     Measure,
@@ -26,10 +29,7 @@ from anabranch.compare.measures import (
     shown_by_default,
     without_copies,
 )
-from anabranch.compare.settings import differing
-from anabranch.errors import UserError
-from anabranch.figures import flow_of_copy
-from anabranch.sweep import Estimate, value_text
+from anabranch.sweep.sweep import Estimate, value_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

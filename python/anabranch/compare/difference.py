@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from anabranch.statistics import TTest, paired_test, welch_test
-from anabranch.sweep import Estimate, estimate
+from anabranch.statistics.statistics import TTest, paired_test, welch_test
+from anabranch.sweep.sweep import Estimate, estimate
 
 
 @dataclass(frozen=True)

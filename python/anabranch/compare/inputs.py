@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.compare.difference import Sample
-from anabranch.compare.measures import columns_of, copies_of
-from anabranch.design import Design
 from anabranch.errors import UserError, nearest
-from anabranch.files import read_head
-from anabranch.grid import MAX_POINTS
+from anabranch.files.files import read_head
+from anabranch.files.output import MANIFEST, read_manifest
+from anabranch.files.stored import StoredKind
+from anabranch.keys.grid import MAX_POINTS
 from anabranch.limits import MAX_SEED
-from anabranch.maker import FailedRunError, Jobs, Maker, Order
-from anabranch.output import MANIFEST, read_manifest
-from anabranch.points import Keys, Points, shared
-from anabranch.spoken import argument
-from anabranch.stored import StoredKind
-from anabranch.summary import LiveRunSummary
-from anabranch.sweep import Place, Point, SweepResult, SweptScenario, engine_at, runs_table
-from anabranch.sweep_file import SWEEP_FILE
+from anabranch.result.measures import columns_of, copies_of
+from anabranch.result.summary import LiveRunSummary
+from anabranch.sweep.design import Design
+from anabranch.sweep.file import SWEEP_FILE
+from anabranch.sweep.maker import FailedRunError, Jobs, Maker, Order
+from anabranch.sweep.points import Keys, Points, shared
+from anabranch.sweep.sweep import Place, Point, SweepResult, SweptScenario, engine_at, runs_table
+from anabranch.text.spoken import argument
 
 if TYPE_CHECKING:
+    from anabranch.result.table import Table
     from anabranch.scenario import Scenario
-    from anabranch.table import Table
 
 SUMMARY = "summary.json"
 
@@ -399,7 +399,7 @@ _SUMMARY = StoredKind(
 
 def _samples(summary: Path) -> Table | None:
     """The samples beside the summary in the directory of a run."""
-    from anabranch.table_file import read_table
+    from anabranch.result.table_file import read_table
 
     return read_table(summary.parent, "samples", "make the run again") if summary.name == SUMMARY else None
 

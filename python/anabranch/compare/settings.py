@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from anabranch import toml_text
+from anabranch.text import toml_text
 
 ABSENT = "–"
 _OWN = ("title", "seed", "sweep")

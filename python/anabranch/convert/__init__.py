@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from anabranch.convert import formats
 from anabranch.convert.content import Description, Names, Notes, Run, Source, Table, Written
 from anabranch.errors import UserError
-from anabranch.files import MAX_RESULT_BYTES, read_bytes
-from anabranch.spoken import argument
+from anabranch.files.files import MAX_RESULT_BYTES, read_bytes
+from anabranch.text.spoken import argument
 
 if TYPE_CHECKING:
     from anabranch.convert.formats import Format
@@ -184,9 +184,9 @@ def _write_table(table: Table, found: Format, target: Format, names: Names, note
 
 
 def _write_path(source: Source, found: Format, target: Format, names: Names, notes: Notes, options: Options) -> Written:
-    from anabranch import toml_text
     from anabranch.convert import run_output, scenario_file
     from anabranch.scenario import Scenario
+    from anabranch.text import toml_text
 
     description: Description | None = None
     at = source.directory

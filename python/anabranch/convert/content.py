@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch.errors import UserError
 
 if TYPE_CHECKING:
-    from anabranch import table as columns
+    from anabranch.result import table as columns
 
 MAX_SHOWN = 160
 """Characters of a source line in a message."""

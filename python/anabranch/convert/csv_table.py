@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from anabranch import table as columns
 from anabranch.convert.content import Names, Notes, Run, Table, Written
-from anabranch.table_file import csv_lines
+from anabranch.result import table as columns
+from anabranch.result.table_file import csv_lines
 
 
 def write(content: Run | Table, _names: Names, _notes: Notes) -> Written:

@@ -148,7 +148,7 @@ def write(run: Run, names: Names, notes: Notes) -> Written:
     notes.remarks.append("flent has series of flows over time: packets and queues of the run are not in the file")
     document = {"metadata": _metadata(run, names, flows), "version": _FORMAT, "x_values": times, "results": results,
                 "raw_values": {}}  # fmt: skip
-    from anabranch.output import to_json
+    from anabranch.files.output import to_json
 
     content = to_json(document)
     # Without a time of its own: the same run gives the same file.

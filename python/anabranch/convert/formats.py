@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.errors import UserError, nearest
-from anabranch.spoken import argument
+from anabranch.text.spoken import argument
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def parse(text: Text) -> Any:
     Raises:
         UserError: It is no JSON; the error has line and column.
     """
-    from anabranch import stored
+    from anabranch.files import stored
 
     try:
         value = json.loads(text.text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
@@ -29,7 +29,7 @@ from anabranch.convert.content import (
 )
 from anabranch.convert.shell_words import Cursor, Word, commands
 from anabranch.errors import UserError
-from anabranch.files import read_bytes
+from anabranch.files.files import read_bytes
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
 _DIRECTIONS = ("uplink", "downlink")
@@ -330,9 +330,6 @@ def _trace(where: str, link: Link, side: Mapping[str, Any], notes: Notes) -> byt
     if not is_exact:
         notes.lost(f"{where}.rate = {side['rate']!r}: rounded, because a trace has whole packets and milliseconds")
     return capacity.write(times)
-
-
-_QueueWriter = Callable[[str, Mapping[str, Any], Notes], list[str]]
 
 
 def _queue_words(where: str, side: str, queue: Mapping[str, Any], notes: Notes) -> list[str]:

@@ -10,14 +10,14 @@ from anabranch.convert import json_text
 from anabranch.convert.content import Notes, Run, Source, Text
 from anabranch.convert.json_text import Node
 from anabranch.errors import UserError, nearest
-from anabranch.files import MAX_RESULT_BYTES, read_bytes
-from anabranch.stored import StoredKind
-from anabranch.summary import LiveRunSummary
-from anabranch.table_file import read_table
+from anabranch.files.files import MAX_RESULT_BYTES, read_bytes
+from anabranch.files.stored import StoredKind
+from anabranch.result.summary import LiveRunSummary
+from anabranch.result.table_file import read_table
 
 if TYPE_CHECKING:
     from anabranch.convert.formats import Format
-    from anabranch.table import Table
+    from anabranch.result.table import Table
 
 _SUMMARY = "summary.json"
 _SUMMARY_FILE = StoredKind(
@@ -36,7 +36,7 @@ def read(source: Source, _notes: Notes) -> Run:
     Raises:
         UserError: It holds no results of a run, or not all of them.
     """
-    from anabranch.output import read_manifest
+    from anabranch.files.output import read_manifest
 
     directory = source.directory
     if source.content or str(directory) != source.name:
@@ -92,10 +92,10 @@ def make(source: Source, found: Format, notes: Notes) -> Run:
     """
     import tempfile
 
-    from anabranch import toml_text
     from anabranch.convert.scenario_file import open_scenario
     from anabranch.limits import SAMPLES_MS
     from anabranch.scenario import Scenario
+    from anabranch.text import toml_text
 
     if found.name == "scenario":
         result = open_scenario(source).run(samples_ms=SAMPLES_MS, packets=True)

@@ -8,11 +8,12 @@ from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from anabranch import _engine, toml_text
+from anabranch import _engine
 from anabranch.convert import step_table
 from anabranch.convert.content import PAPER_PACKET, Description, Link, Names, Notes, Source, Written
 from anabranch.errors import UserError, nearest
-from anabranch.spoken import argument
+from anabranch.text import toml_text
+from anabranch.text.spoken import argument
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario
@@ -56,7 +57,7 @@ def describe(scenario: Scenario, description: Description | None, at: Path, link
         ScenarioError: The scenario is wrong.
         UserError: There is no such link, or there are several and none is named.
     """
-    from anabranch.files import read_bytes
+    from anabranch.files.files import read_bytes
 
     if description is not None and description.files:
         with tempfile.TemporaryDirectory() as directory:

@@ -16,7 +16,7 @@ FLOW_KEYS = (
 
 def write(content: Run | Table, _names: Names, _notes: Notes) -> Written:
     """The summary as one JSON document."""
-    from anabranch.output import to_json
+    from anabranch.files.output import to_json
 
     return Written(to_json(dict(content.summary)))
 

@@ -18,7 +18,7 @@ from typing import Any
 from anabranch.convert import quantity
 from anabranch.convert.content import Description, Notes
 from anabranch.errors import UserError, nearest
-from anabranch.spoken import argument
+from anabranch.text.spoken import argument
 
 ROUTINGS = ("hops", "weights", "ecmp")
 """What ``--routing`` takes."""

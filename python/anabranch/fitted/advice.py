@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anabranch import toml_text
 from anabranch.fitted.remedies import PRICE, Remedy, case, relevant
 from anabranch.fitted.scenario import APPLICATION, FLOW, LINK, Fitted
 from anabranch.fitted.words import where
-from anabranch.lines import percent
 from anabranch.scenario import Scenario
-from anabranch.statistics import Interval, mean_interval
+from anabranch.statistics.statistics import Interval, mean_interval
+from anabranch.text import toml_text
+from anabranch.text.lines import percent
 
 SEEDS = tuple(range(1, 6))
 LONGEST_S = 60.0

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.diagnosis import Diagnosis, diagnose
+from anabranch.diagnosis.diagnosis import Diagnosis, diagnose
 from anabranch.errors import RunFailedError
 from anabranch.fitted.scenario import LINK, Fitted
 from anabranch.scenario import Scenario
-from anabranch.statistics import mean_interval
+from anabranch.statistics.statistics import mean_interval
 
 NO_GOODPUT = {"start_s": 0.0, "interval_s": 1.0, "mbit_s": []}
 SEEDS = 5

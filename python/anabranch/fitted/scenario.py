@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch import toml_text
 from anabranch.errors import UserError
+from anabranch.text import toml_text
 
 LINK = "path"
 REST = "rest"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from anabranch.lines import percent, span, wrapped
+from anabranch.text.lines import percent, span, wrapped
 
 MEASURES = {
     "goodput_mbit_s": "goodput, Mbit/s",

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch import toml_text
 from anabranch.errors import UserError, nearest
-from anabranch.files import MAX_TEXT_BYTES, read_bytes
+from anabranch.files.files import MAX_TEXT_BYTES, read_bytes
 from anabranch.gateway import classes
+from anabranch.text import toml_text
 
 POLICIES = ("active", "backup", "metered")
 _TABLES = ("gateway", "peer", "path", "class", "status")

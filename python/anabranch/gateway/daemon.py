@@ -49,7 +49,7 @@ def find() -> str:
 
 
 def _beside() -> Iterator[Path]:
-    from anabranch.checkout import find_checkout
+    from anabranch.files.checkout import find_checkout
 
     yield Path(__file__).resolve().parent.parent / NAME
     yield Path(sysconfig.get_path("scripts")) / NAME

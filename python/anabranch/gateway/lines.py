@@ -9,13 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from anabranch import toml_text
 from anabranch.convert import formats, quantity, tc_units
 from anabranch.convert.content import Description, Notes, Source, Text
 from anabranch.convert.shell_words import Word
 from anabranch.errors import UserError, nearest
-from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_json
+from anabranch.files.files import MAX_RESULT_BYTES, read_bytes, read_json
 from anabranch.gateway.config import Config
+from anabranch.text import toml_text
 
 DIRECTIONS = ("up", "down")
 """From the end whose configuration it is, and to it."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from anabranch import owner, toml_text
 from anabranch.errors import UserError, nearest
+from anabranch.files import owner
 from anabranch.gateway.classes import Packets, PlannedClass
 from anabranch.gateway.config import Config
 from anabranch.gateway.document import (
@@ -30,7 +30,8 @@ from anabranch.gateway.document import (
     PlanSide,
 )
 from anabranch.gateway.lines import DIRECTIONS, Line, delay_ms, mbit_s
-from anabranch.result import RunResult
+from anabranch.result.result import RunResult
+from anabranch.text import toml_text
 
 if TYPE_CHECKING:
     from anabranch._engine import Run

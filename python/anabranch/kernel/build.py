@@ -13,8 +13,9 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from anabranch import interrupt, owner
+from anabranch import interrupt
 from anabranch.errors import RunFailedError, UserError, nearest
+from anabranch.files import owner
 from anabranch.kernel.images import FACTS, INIT, LINUX, PRELOAD, Image, cache, numbers, read
 from anabranch.kernel.machine import Job
 

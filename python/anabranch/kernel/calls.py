@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from anabranch import _engine
-from anabranch.capture import DIRECTIONS
 from anabranch.errors import RunFailedError
+from anabranch.files.capture import DIRECTIONS
 from anabranch.kernel import inside
 from anabranch.kernel.machine import Ended, Job
-from anabranch.result import RETRANSMISSIONS, TABLES, KeptRun
-from anabranch.table import PlainColumn, Table
+from anabranch.result.result import RETRANSMISSIONS, TABLES, KeptRun
+from anabranch.result.table import PlainColumn, Table
 
 _COMMAND = (sys.executable, "-I", "-S", inside.__file__, str(Job.INSIDE))
 """Without ``site``, the interpreter starts sooner."""

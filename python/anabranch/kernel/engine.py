@@ -12,7 +12,7 @@ from anabranch.kernel.machine import Job
 from anabranch.kernel.output import passed_on
 
 if TYPE_CHECKING:
-    from anabranch.result import KeptRun, LiveRunResult
+    from anabranch.result.result import KeptRun, LiveRunResult
     from anabranch.scenario import Scenario
 
 _DRAIN_S = 600.0

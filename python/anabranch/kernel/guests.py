@@ -15,10 +15,10 @@ from anabranch.kernel.engine import image_of, run
 from anabranch.kernel.images import Image
 from anabranch.kernel.machine import Job as Guest
 from anabranch.limits import thread_count
-from anabranch.maker import FailedRunError, Jobs, Made, Order
+from anabranch.sweep.maker import FailedRunError, Jobs, Made, Order
 
 if TYPE_CHECKING:
-    from anabranch.result import LiveRunResult
+    from anabranch.result.result import LiveRunResult
     from anabranch.scenario import Scenario
 
 
@@ -55,7 +55,7 @@ class Guests:
                 guest.end()
 
     def identity(self, jobs: Jobs, run: int) -> tuple[str, ...]:
-        """See :class:`anabranch.maker.Engine`: the release and the recipe of the kernel."""
+        """See :class:`anabranch.sweep.maker.Engine`: the release and the recipe of the kernel."""
         text, file, sets, _ = jobs[run]
         image = self._images.get(tuple(sets))
         if image is None:
@@ -65,7 +65,7 @@ class Guests:
     def make(
         self, jobs: Jobs, runs: Sequence[int], order: Order, report: Callable[[int], None]
     ) -> Iterator[tuple[Sequence[int], list[Made]]]:
-        """See :class:`anabranch.maker.Engine`.
+        """See :class:`anabranch.sweep.maker.Engine`.
 
         Raises:
             FailedRunError: A run cannot be made.

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
+from anabranch.files import owner
 from anabranch.kernel import failures, processor
 from anabranch.kernel.guardian import Guardian
 from anabranch.kernel.images import Image

@@ -18,7 +18,7 @@ from anabranch.kernel.machine import Job
 from anabranch.kernel.output import passed_on
 
 if TYPE_CHECKING:
-    from anabranch.result import KeptRun
+    from anabranch.result.result import KeptRun
     from anabranch.scenario import Scenario
 
 INPUT = "in"

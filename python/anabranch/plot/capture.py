@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.diagnosis import DIRECTIONS, Diagnosis, main_direction
-from anabranch.diagnosis_points import points
+from anabranch.charts.capture import CHARTS, CaptureColumns
+from anabranch.diagnosis.diagnosis import DIRECTIONS, Diagnosis, main_direction
+from anabranch.diagnosis.points import points
 from anabranch.errors import UserError, nearest
 from anabranch.plot.run import draw
 from anabranch.plot.style import house_style, new_figure
-from anabranch.report.capture_charts import CHARTS, CaptureColumns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
-from anabranch.bounds import within
 from anabranch.plot.style import COLOURS, MARKERS, add_legend, new_figure
-from anabranch.quantities import numbers_of
+from anabranch.statistics.bounds import within
+from anabranch.sweep.quantities import numbers_of
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,8 +138,8 @@ def _x_axis(comparison: Comparison, rows: Sequence[Row]) -> int:
 
 def _parts(comparison: Comparison, rows: Sequence[Row], x: int) -> dict[str, list[Row]]:
     """The rows of each line: those that differ in the drawn axis only, by the values of the others."""
-    from anabranch.grid import short_names
-    from anabranch.sweep import value_text
+    from anabranch.keys.grid import short_names
+    from anabranch.sweep.sweep import value_text
 
     others = [i for i in range(len(comparison.axes)) if i != x]
     names = short_names([comparison.axes[i] for i in others])
@@ -152,7 +152,7 @@ def _parts(comparison: Comparison, rows: Sequence[Row], x: int) -> dict[str, lis
 
 
 def _label_x(axes: Axes, path: str, scale: Scale) -> None:
-    from anabranch.sweep import value_text
+    from anabranch.sweep.sweep import value_text
 
     axes.set_xlabel(shown.figure(f"{path} ({scale.unit})" if scale.unit else path))
     if not scale.is_numeric:

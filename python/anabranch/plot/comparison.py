@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from anabranch.compare import compare
 from anabranch.errors import UserError
-from anabranch.figures import flow_of_copy
-from anabranch.measure_names import ambiguous
 from anabranch.plot.points import Dimension, Points, draw
+from anabranch.result.flat import flow_of_copy
+from anabranch.result.measure_names import ambiguous
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

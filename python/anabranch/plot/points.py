@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
 from anabranch.errors import UserError, nearest
-from anabranch.figures import value_text
-from anabranch.grid import short_names
-from anabranch.measure_names import ambiguous
+from anabranch.keys.grid import short_names
 from anabranch.plot.compare import Scale, scale_of
 from anabranch.plot.style import COLOURS, MARKERS, add_legend, house_style
-from anabranch.statistics import Interval
+from anabranch.result.measure_names import ambiguous
+from anabranch.statistics.statistics import Interval
+from anabranch.sweep.figures import value_text
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

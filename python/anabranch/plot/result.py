@@ -6,24 +6,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
-from anabranch.bounds import within
-from anabranch.compare.measures import columns_of, without_copies
+from anabranch.charts.columns import RunColumns
 from anabranch.errors import UserError, nearest
 from anabranch.extras import need
-from anabranch.measure_names import figures_named, heading, meant, one_figure, one_name
 from anabranch.plot.run import draw
 from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, add_legend, house_style, thin, thin_points
-from anabranch.report.columns import RunColumns
-from anabranch.sweep import value_text
+from anabranch.result.measure_names import figures_named, heading, meant, one_figure, one_name
+from anabranch.result.measures import columns_of, without_copies
+from anabranch.statistics.bounds import within
+from anabranch.sweep.sweep import value_text
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from anabranch.result import RunResult
-    from anabranch.sweep import SweepResult
-    from anabranch.table import Table
+    from anabranch.result.result import RunResult
+    from anabranch.result.table import Table
+    from anabranch.sweep.sweep import SweepResult
 
 CHARTS = {"goodput": "samples", "cwnd": "samples", "srtt": "samples", "queue": "link_samples", "sequence": "packets",
           "reordering": "packets"}  # fmt: skip
@@ -136,7 +136,7 @@ def _drawn_into(axes: Axes | None) -> Iterator[Axes]:
 
 def _table_of(result: RunResult, columns: Sequence[str]) -> str:
     """The table that has all of ``columns``: one that was recorded, if there is one."""
-    from anabranch.result import TABLES
+    from anabranch.result.result import TABLES
 
     made = {name: result.plain(name).columns for name in TABLES if result.has_table(name)}
     having = [name for name, there in made.items() if all(len(meant(column, there)) == 1 for column in columns)]

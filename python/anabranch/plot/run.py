@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from anabranch.charts.columns import RunColumns
 from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, add_legend, new_figure, thin, thin_points
-from anabranch.report.columns import RunColumns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

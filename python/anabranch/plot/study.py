@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
 from anabranch.errors import UserError
 from anabranch.plot.style import COLOURS, MARKERS, add_legend, new_figure, thin
 from anabranch.study.bounds import Bounds, bounds_of
@@ -18,6 +17,7 @@ from anabranch.study.definition import Figure as FigureDefinition
 from anabranch.study.document import FILE_NAME, FILE_NAME_HINT
 from anabranch.study.results import Results
 from anabranch.study.series import NoValueError, Series, number
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.compare.measures import Measure
 from anabranch.errors import UserError, nearest
-from anabranch.measure_names import heading
 from anabranch.plot.points import Dimension, Points, draw, find
 from anabranch.plot.study import Drawing
-from anabranch.statistics import Interval, mean_interval
+from anabranch.result.measure_names import heading
+from anabranch.result.measures import Measure
+from anabranch.statistics.statistics import Interval, mean_interval
 from anabranch.study.series import Cell, Key, Series, number
 
 if TYPE_CHECKING:

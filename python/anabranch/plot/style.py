@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
 from anabranch.extras import need
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     import numpy as np

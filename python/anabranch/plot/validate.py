@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
 from anabranch.plot.style import COLOURS
+from anabranch.text import shown
 from anabranch.validate import WINDOW
 from anabranch.validate.measure import COMPLETION, GOODPUT, RETRANSMITTED, SHARES, SRTT
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anabranch.diagnosis_points import Moment
-from anabranch.diagnosis_text import cause_text
-from anabranch.report.capture_charts import VERDICTS
+from anabranch.charts.capture import VERDICTS
+from anabranch.diagnosis.points import Moment
+from anabranch.diagnosis.text import cause_text
 
 AROUND = 6
 """Packets before and after a frame that a ladder has."""

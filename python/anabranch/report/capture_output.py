@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
 from anabranch.charts import place_all
+from anabranch.charts.capture import VERDICTS, CaptureColumns
 from anabranch.charts.pack import thinned
-from anabranch.diagnosis import TABLES, Diagnosis, ends_of, main_direction, shares
-from anabranch.diagnosis_next import next_step
-from anabranch.diagnosis_points import moments, points
-from anabranch.diagnosis_text import (
+from anabranch.diagnosis.diagnosis import TABLES, Diagnosis, ends_of, main_direction, shares
+from anabranch.diagnosis.next_step import next_step
+from anabranch.diagnosis.points import moments, points
+from anabranch.diagnosis.text import (
     amount,
     cause_text,
     counts_text,
@@ -23,13 +23,13 @@ from anabranch.diagnosis_text import (
     remarks,
     round_trips_text,
 )
-from anabranch.output import whole_directory
-from anabranch.report.capture_charts import VERDICTS, CaptureColumns
+from anabranch.files.output import whole_directory
 from anabranch.report.capture_ladder import moment_data
 from anabranch.report.capture_path import fitted_path
-from anabranch.report.format import figure
 from anabranch.report.page import page, table, text
-from anabranch.table_file import write_table
+from anabranch.result.format import figure
+from anabranch.result.table_file import write_table
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from anabranch.charts.model import Chart
@@ -131,7 +131,7 @@ def html_report(
         body += _connection(connection, own, traced[connection["id"]], origin)
         if made is not None and made.connection["id"] == connection["id"]:
             body.append(fitted_path(made))
-    return page(title, "\n".join(body), charts=charts, scripts=["diagnose.js"] if charts else [])
+    return page(title, "\n".join(body), charts=charts, scripts=["ladder.js", "diagnose.js"] if charts else [])
 
 
 def _columns(connection: dict[str, Any], traced: Mapping[str, Any], origin: float) -> CaptureColumns:

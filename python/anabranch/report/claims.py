@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from anabranch.report.format import share
 from anabranch.report.page import text
+from anabranch.result.format import share
 
 if TYPE_CHECKING:
     from anabranch.study import ClaimResult

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from anabranch.charts.model import Chart, SeriesColumns
+from anabranch.charts.rates import rates
 from anabranch.plot.run import LEGEND_LIMIT
-from anabranch.report.rates import rates
 
 if TYPE_CHECKING:
     from anabranch.compare import Comparison
     from anabranch.compare.inputs import Input
-    from anabranch.table import Table
+    from anabranch.result.table import Table
 
 
 def charts(comparison: Comparison) -> Iterator[Chart]:

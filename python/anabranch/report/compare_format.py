@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.bounds import CUT, is_cut
-from anabranch.report.format import MEAN_OF_COPIES, NONE, figure, interval
+from anabranch.result.format import MEAN_OF_COPIES, NONE, figure, interval
+from anabranch.statistics.bounds import CUT, is_cut
 
 if TYPE_CHECKING:
     from anabranch.compare import Comparison
     from anabranch.compare.difference import Difference
     from anabranch.compare.inputs import Input
-    from anabranch.compare.measures import Measure
-    from anabranch.sweep import Estimate
+    from anabranch.result.measures import Measure
+    from anabranch.sweep.sweep import Estimate
 
 _TESTS = {
     "paired t": "paired t-test over the seeds, which are the same",

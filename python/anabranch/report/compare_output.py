@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch.charts import stack
 from anabranch.charts.pack import thinned
 from anabranch.extras import WITHOUT_FIGURES, is_installed
-from anabranch.output import to_json, whole_directory
+from anabranch.files.output import to_json, whole_directory
 from anabranch.report.compare_columns import charts, without_samples
 from anabranch.report.compare_format import cell, heading_rows, legend, percent
 from anabranch.report.page import image, page, table, text
@@ -102,7 +102,7 @@ def html_report(
 
 def _figures(comparison: Comparison) -> str:
     """One table of all measures."""
-    from anabranch.sweep import value_text
+    from anabranch.sweep.sweep import value_text
 
     headings = ["figure", "of", *comparison.axes, comparison.inputs[0].name]
     for one in comparison.inputs[1:]:

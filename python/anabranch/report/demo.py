@@ -56,7 +56,7 @@ _WHAT = (
 
 def next_commands() -> list[tuple[str, str]]:
     """What to type next, and what it does."""
-    from anabranch.checkout import is_checkout
+    from anabranch.files.checkout import is_checkout
 
     command = ".venv/bin/anabranch" if is_checkout() else "anabranch"
     return [

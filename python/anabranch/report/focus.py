@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.report.remarks import seconds
-from anabranch.report.sequence import LOST
+from anabranch.charts.sequence import LOST
+from anabranch.result.remarks import seconds
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
 
 _ROUND_TRIPS = 20
 """Length of the part: detection, recovery and the growth after it."""

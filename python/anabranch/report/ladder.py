@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from anabranch.report.sequence import packets_of, receiver
+from anabranch.charts.sequence import packets_of, receiver
 
 if TYPE_CHECKING:
-    from anabranch.result import RunResult
-    from anabranch.table import Table
+    from anabranch.result.result import RunResult
+    from anabranch.result.table import Table
 
 MOST_LADDERS = 400
 """Retransmissions that have a ladder."""

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from anabranch import shown
+from anabranch.charts.bands import MOST_LINES, is_many
 from anabranch.charts.model import Chart, SeriesColumns
-from anabranch.report.format import figure
+from anabranch.charts.rates import by_flow, rates
 from anabranch.report.page import table
-from anabranch.report.rates import by_flow, rates
-from anabranch.report.remarks import of
+from anabranch.result.format import figure
+from anabranch.result.remarks import of
+from anabranch.text import shown
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from anabranch.result.result import RunResult
+    from anabranch.result.table import Table
 
-    from anabranch.result import RunResult
-    from anabranch.table import Table
-
-MOST_LINES = 12
-"""Flows that have a line of their own; more are shown as percentiles."""
 FEWEST_OF_DISTRIBUTION = 8
 """Flows from which on a distribution says more than their table."""
 MOST_SMALL = 60
@@ -33,36 +29,6 @@ _MEASURES = (
 _SMALL_BINS = 60
 _SMALL = (150, 46)
 """Width and height of a small drawing."""
-
-
-def is_many(samples: Table) -> bool:
-    """Whether there are more flows than lines can be told apart."""
-    return len(samples.unique("flow")) > MOST_LINES
-
-
-def bands(series: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[SeriesColumns, ...]:
-    """Median, and 10th to 90th percentile, over the flows at each time.
-
-    Args:
-        series: Times and values of each flow.
-    """
-    import numpy as np
-
-    known = [(x, y) for x, y in series if len(x) > 1]
-    if not known:
-        return ()
-    begin, end = min(x[0] for x, _ in known), max(x[-1] for x, _ in known)
-    at = np.linspace(begin, end, 400)
-    rows = np.array([np.interp(at, x[~np.isnan(y)], y[~np.isnan(y)], left=np.nan, right=np.nan)
-                     for x, y in known if (~np.isnan(y)).any()])  # fmt: skip
-    if not len(rows):
-        return ()
-    some = ~np.isnan(rows).all(axis=0)
-    low, middle, high = np.nanpercentile(rows[:, some], [10, 50, 90], axis=0)
-    return (
-        SeriesColumns("median", at[some], middle),
-        SeriesColumns("90th percentile", at[some], high, "band", low=low, low_label="10th percentile"),
-    )
 
 
 def distributions(result: RunResult) -> Iterator[Chart]:

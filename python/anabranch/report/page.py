@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch import shown
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from anabranch.charts.model import Chart

@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.charts import place_all, stack
+from anabranch.charts.columns import RunColumns
 from anabranch.charts.pack import thinned
-from anabranch.output import whole_directory
-from anabranch.report.columns import RunColumns
+from anabranch.charts.sequence import sequence_flow
+from anabranch.files.output import whole_directory
 from anabranch.report.focus import part
-from anabranch.report.format import end, figure, made_by
 from anabranch.report.many import distributions, percentiles, small_multiples
 from anabranch.report.many import limits as limits_bars
 from anabranch.report.page import page, table, text
-from anabranch.report.remarks import LIMITS, replays, surprises, times
-from anabranch.report.sequence import sequence_flow
 from anabranch.report.topology import drawing
 from anabranch.report.why import episodes, told_on_click
-from anabranch.table_file import write_parts, write_table
+from anabranch.result.format import end, figure, made_by
+from anabranch.result.remarks import LIMITS, replays, surprises, times
+from anabranch.result.table_file import write_parts, write_table
 
 if TYPE_CHECKING:
     from anabranch.charts import Chart
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
 
 
 _AFTER_END = 1.05
@@ -55,7 +55,7 @@ def write_run(
         UserError: The directory holds something else.
         RunFailedError: It cannot be written.
     """
-    from anabranch.result import PART_ROWS, TABLES
+    from anabranch.result.result import PART_ROWS, TABLES
 
     columns = RunColumns(result)
     with whole_directory(directory, "run") as aside:
@@ -150,7 +150,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
         f"<pre>{text(resolved)}</pre></details>"
     )
     drawn = [*charts, *spread]
-    return page(str(title), "\n".join(body), charts=drawn, scripts=["run.js"] if drawn else [])
+    return page(str(title), "\n".join(body), charts=drawn, scripts=["ladder.js", "run.js"] if drawn else [])
 
 
 def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]:

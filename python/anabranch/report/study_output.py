@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch import shown
-from anabranch.bounds import CUT
 from anabranch.extras import WITHOUT_FIGURES, is_installed
-from anabranch.output import to_json, whole_directory
+from anabranch.files.output import to_json, whole_directory
 from anabranch.report.claims import cards, control_badge, counts, prose
-from anabranch.report.format import share
 from anabranch.report.page import image, page, table, text
+from anabranch.result.format import share
+from anabranch.result.table import Table
+from anabranch.result.table_file import csv_lines, write_table
+from anabranch.statistics.bounds import CUT
 from anabranch.study import correction
 from anabranch.study.keep import carry_over
-from anabranch.table import Table
-from anabranch.table_file import csv_lines, write_table
+from anabranch.text import shown
 
 if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
@@ -232,7 +232,7 @@ def _range(parameter: Open) -> str:
 
 
 def _plain(value: Any) -> str:
-    from anabranch.toml_text import write_value
+    from anabranch.text.toml_text import write_value
 
     return value if isinstance(value, str) else write_value(value)
 

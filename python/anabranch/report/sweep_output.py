@@ -9,23 +9,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.bounds import CUT, is_cut, within
 from anabranch.charts import Chart, SeriesColumns, place
 from anabranch.charts.heat import heat_map
 from anabranch.charts.parallel import Upright, parallel
-from anabranch.compare.measures import Column, columns_of, copies_of, shown_by_default, without_copies
 from anabranch.errors import UserError
-from anabranch.grid import short_names
-from anabranch.output_file import OutputFile, output_file
+from anabranch.files.output_file import OutputFile, output_file
+from anabranch.keys.grid import short_names
 from anabranch.plot.compare import Scale, scale_of
-from anabranch.report.format import MEAN_OF_COPIES, interval
 from anabranch.report.page import is_page_of_ours, page, table, text
-from anabranch.spoken import argument
-from anabranch.sweep import SweepResult, value_text
-from anabranch.sweep_file import REPORT, SWEEP_FILE, SweepDirectory
+from anabranch.result.format import MEAN_OF_COPIES, interval
+from anabranch.result.measures import Column, columns_of, copies_of, shown_by_default, without_copies
+from anabranch.statistics.bounds import CUT, is_cut, within
+from anabranch.sweep.file import REPORT, SWEEP_FILE, SweepDirectory
+from anabranch.sweep.sweep import SweepResult, value_text
+from anabranch.text.spoken import argument
 
 if TYPE_CHECKING:
-    from anabranch.sweep import Estimate
+    from anabranch.sweep.sweep import Estimate
 
     _Point = tuple[Any, ...]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.compare.measures import columns_of, without_copies
-from anabranch.report.format import interval
 from anabranch.report.page import table, text
-from anabranch.sweep import value_text
+from anabranch.result.format import interval
+from anabranch.result.measures import columns_of, without_copies
+from anabranch.sweep.sweep import value_text
 
 if TYPE_CHECKING:
-    from anabranch.sweep import SweepResult
+    from anabranch.sweep.sweep import SweepResult
 
 MOST_POINTS = 20
 MOST_FIGURES = 6

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anabranch import shown
+from anabranch.text import shown
 
 MOST_LINKS = 30
 """Links of a drawing; with more it shows nothing that the table of links does not."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch import shown
 from anabranch.report.ladder import LADDER, ladder_data
 from anabranch.report.page import table
 from anabranch.report.page import text as as_text
+from anabranch.text import shown
 from anabranch.why import text
 
 if TYPE_CHECKING:
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
     from anabranch.why import Episode, Why
 
 MAX_EPISODES = 200

@@ -410,7 +410,17 @@ class Study:
         ]
         made = [tables.one(results["plain"], table, full=not quick) for table in whole]
         corrections = _corrected(definition, results, claims)
-        return StudyResult(definition, mode, claims, made, results["plain"], known, notes, total, corrections)
+        return StudyResult(
+            definition=definition,
+            mode=mode,
+            claims=claims,
+            tables=made,
+            results=results["plain"],
+            robustness=known,
+            notes=notes,
+            runs=total,
+            corrections=corrections,
+        )
 
     def _plan(self, pool: Pool, name: str, condition: Condition) -> list[Job]:
         """All runs where nothing is changed; of the others those that judge a claim."""
@@ -448,7 +458,7 @@ def find(name: str | Path) -> Path:
     Raises:
         UserError: There is none.
     """
-    from anabranch.checkout import shipped_studies
+    from anabranch.files.checkout import shipped_studies
 
     path = Path(name)
     try:

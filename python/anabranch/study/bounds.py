@@ -6,7 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING
 
-from anabranch.bounds import is_share
+from anabranch.statistics.bounds import is_share
 
 if TYPE_CHECKING:
     from anabranch.study.definition import Definition

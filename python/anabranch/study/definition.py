@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from anabranch import toml_text
 from anabranch.study.expression import Expression
+from anabranch.text import toml_text
 
 Sets: TypeAlias = "Mapping[str, Any]"
 """Dotted path → value, applied to a scenario in order."""

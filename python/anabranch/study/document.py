@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from anabranch import toml_text
 from anabranch.errors import UserError, nearest
+from anabranch.text import toml_text
 
 Number = (int, float)
 

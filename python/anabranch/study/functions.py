@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from anabranch import statistics
+from anabranch.statistics import statistics
 from anabranch.study.series import (
     Cell,
     Key,

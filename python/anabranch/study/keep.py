@@ -1,7 +1,7 @@
 """Finished runs of a study on disk, so that one that was interrupted goes on where it stopped.
 
-A run is kept as that of a sweep (:mod:`anabranch.points`), under the same key, and is used under the same conditions.
-Of one that was sampled the store has what the study keeps, instead of the whole summary.
+A run is kept as that of a sweep (:mod:`anabranch.sweep.points`), under the same key, and is used under the same
+conditions. Of one that was sampled the store has what the study keeps, instead of the whole summary.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anabranch.errors import UserError
-from anabranch.output import follow, read_manifest, write_manifest
-from anabranch.points import FOLDER, Depends, Keys, Points, build_name, shared
-from anabranch.segments import segments
-from anabranch.summary import AnySummary
-from anabranch.table import Table
+from anabranch.files.output import follow, read_manifest, write_manifest
+from anabranch.result.summary import AnySummary
+from anabranch.result.table import Table
+from anabranch.sweep.points import FOLDER, Depends, Keys, Points, build_name, shared
+from anabranch.sweep.segments import segments
 
 if TYPE_CHECKING:
     from anabranch.study.results import Outcome

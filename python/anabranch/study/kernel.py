@@ -14,7 +14,7 @@ from anabranch.scenario import Scenario
 from anabranch.study.live import LivePool, named
 
 if TYPE_CHECKING:
-    from anabranch.result import KeptRun
+    from anabranch.result.result import KeptRun
     from anabranch.study.definition import Definition
     from anabranch.study.results import Job
 

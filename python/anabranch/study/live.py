@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from anabranch.errors import RunFailedError, UserError
 from anabranch.limits import check_jobs
 from anabranch.live import MAX_TAINTED, check, unavailable
-from anabranch.spoken import argument
+from anabranch.result.table import Table, column_of
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import INCONCLUSIVE
-from anabranch.table import Table, column_of
+from anabranch.text.spoken import argument
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
     from anabranch import _engine
-    from anabranch.result import KeptRun
+    from anabranch.result.result import KeptRun
     from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
     from anabranch.study.definition import Definition
 
@@ -299,8 +299,8 @@ class LiveStudyResult:
 
     def write(self, directory: str | Path) -> None:
         """Write ``study.json``, ``report.md`` and both engines' runs; the directory appears whole or not at all."""
-        from anabranch.output import to_json, whole_directory
-        from anabranch.table_file import write_table
+        from anabranch.files.output import to_json, whole_directory
+        from anabranch.result.table_file import write_table
 
         with whole_directory(Path(directory), "study") as aside:
             document = self.to_json()

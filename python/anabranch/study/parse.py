@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anabranch import toml_text
 from anabranch.errors import UserError, nearest
-from anabranch.measure_names import whole_path
+from anabranch.result.measure_names import whole_path
 from anabranch.scenario import read_text
 from anabranch.study import correction, inconsistency
 from anabranch.study.definition import (
@@ -33,6 +32,7 @@ from anabranch.study.document import Document, Node
 from anabranch.study.expression import Expression, ExpressionError, Names, compile_expression
 from anabranch.study.parse_live import read_live
 from anabranch.study.parse_tables import read_section, read_table
+from anabranch.text import toml_text
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _RESERVED = {"variant", "seed", "time_s"}

@@ -13,20 +13,20 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch import fairness
 from anabranch.errors import UserError, nearest
-from anabranch.figures import PARTS, flatten, without_copy
 from anabranch.limits import check_jobs, thread_count
-from anabranch.measure_names import figures_named, one_name
+from anabranch.result.flat import PARTS, flatten, without_copy
+from anabranch.result.measure_names import figures_named, one_name
+from anabranch.result.table import Table, column_of, for_user, joined
+from anabranch.statistics import fairness
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
-from anabranch.table import Table, column_of, for_user, joined
 
 if TYPE_CHECKING:
     import polars as pl
 
     from anabranch import _engine
-    from anabranch.result import KeptRun
+    from anabranch.result.result import KeptRun
     from anabranch.study.keep import Kept
 
 
@@ -73,7 +73,7 @@ class Outcome:
     digest: str | None
     tables: Mapping[str, Table]
     demands: Mapping[str, float] = field(default_factory=dict)
-    """What each flow asks for, in Mbit/s: see :func:`anabranch.fairness.demands_of`."""
+    """What each flow asks for, in Mbit/s: see :func:`anabranch.statistics.fairness.demands_of`."""
     depends: tuple[tuple[str, str], ...] = ()
     """The files that the run has read, seen from the study's directory, with a hash of the content of each."""
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from anabranch.errors import UserError
-from anabranch.output import to_json
-from anabranch.output_file import write_whole
-from anabranch.spoken import argument
-from anabranch.statistics import latin_hypercube
-from anabranch.stored import StoredKind
+from anabranch.files.output import to_json
+from anabranch.files.output_file import write_whole
+from anabranch.files.stored import StoredKind
+from anabranch.statistics.statistics import latin_hypercube
 from anabranch.study import needs
 from anabranch.study.definition import Definition
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import judge
+from anabranch.text.spoken import argument
 
 FILE = "robustness.json"
 _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",

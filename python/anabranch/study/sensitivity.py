@@ -36,7 +36,18 @@ class Choice:
     def as_open(self) -> tuple[Open, ...]:
         """The choice, and what changes with it, as open parameters without a range."""
         own = Open(
-            self.title, self.title, self.set, "", "", None, None, (), False, False, self.experiments, self.variants
+            name=self.title,
+            title=self.title,
+            set=self.set,
+            value="",
+            why="",
+            low=None,
+            high=None,
+            choices=(),
+            integer=False,
+            log=False,
+            experiments=self.experiments,
+            variants=self.variants,
         )
         return (own, *(parameter for choice in self.also for parameter in choice.as_open()))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from anabranch import statistics
+from anabranch.statistics import statistics
 
 Cell: TypeAlias = "float | int | bool | str | None"
 Key: TypeAlias = "tuple[Cell, ...]"

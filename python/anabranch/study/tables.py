@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from anabranch import statistics
 from anabranch.errors import UserError
-from anabranch.report.format import spread_within
+from anabranch.result.format import spread_within
+from anabranch.statistics import statistics
 from anabranch.study.bounds import UNBOUNDED, Bounds, bounds_of
 from anabranch.study.definition import Column, Definition, Table
 from anabranch.study.expression import Expression

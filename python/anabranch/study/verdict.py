@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from anabranch import statistics
+from anabranch.statistics import statistics
 from anabranch.study.definition import Claim
 from anabranch.study.functions import Value
 from anabranch.study.results import Results
@@ -146,7 +146,9 @@ def conclude(
             reasons.append(f"it holds at only {robustness:.0%} of the open parameters' plausible points{old}")
         if reasons:
             verdict, why = FRAGILE, "; ".join(reasons)
-    return ClaimResult(claim, plain, verdict, why, robustness, stale, jitter, control, proof)
+    return ClaimResult(
+        claim, plain, verdict, why, robustness=robustness, stale=stale, jitter=jitter, control=control, proof=proof
+    )
 
 
 def show(value: Cell) -> str:

@@ -33,7 +33,7 @@ from anabranch.validate.measure import (
 
 if TYPE_CHECKING:
     from anabranch.live import Limits
-    from anabranch.result import LiveRunResult
+    from anabranch.result.result import LiveRunResult
     from anabranch.scenario import Scenario
 
 OTHERS: Mapping[str, str] = {"cubic": "reno", "reno": "cubic", "bbr": "cubic"}
@@ -148,7 +148,7 @@ def _over(values: Mapping[str, float]) -> float:
 
 def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
     """The scenario with every flow's congestion control replaced by what ``controls`` answers to its name."""
-    from anabranch.toml_text import write_key
+    from anabranch.text.toml_text import write_key
 
     changed = scenario
     for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items():
@@ -165,7 +165,7 @@ def as_in_guest(scenario: Scenario, release: str) -> Scenario:
     The receive window stays the scenario's: hosts of a guest have buffers for it.
     """
     from anabranch.kernel.images import numbers
-    from anabranch.toml_text import write_key
+    from anabranch.text.toml_text import write_key
 
     changed = with_written_buffers(scenario, scenario)
     for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items():

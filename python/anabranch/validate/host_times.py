@@ -127,7 +127,7 @@ class HostTimes:
             UserError: It cannot be read, or is something else.
         """
         from anabranch.errors import UserError
-        from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_json
+        from anabranch.files.files import MAX_TEXT_BYTES, NoSuchFileError, read_json
 
         hint = "`anabranch validate --out DIR` writes one, DIR/host_times.json"
         try:
@@ -215,7 +215,7 @@ _UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9
 def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
     """``changed`` with applications that write as much at once as those of ``scenario`` do live."""
     from anabranch.live import first_send_buffer
-    from anabranch.toml_text import write_key
+    from anabranch.text.toml_text import write_key
 
     buffer = first_send_buffer(scenario)
     resolved = scenario.resolve()["resolved_scenario"]
@@ -227,7 +227,7 @@ def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
 
 def in_parts_of_tick(scenario: Scenario, parts: int) -> list[Scenario]:
     """The scenario with flows that begin so many times as late as a tick of the kernel's clock has equal parts."""
-    from anabranch.toml_text import write_key
+    from anabranch.text.toml_text import write_key
 
     starts = {name: flow["start"].split() for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items()}
     found = []
@@ -253,7 +253,7 @@ def with_host_times(scenario: Scenario, draws: int, times: HostTimes) -> list[Sc
     at a host's link. Applications of live runs write as much as their buffer holds before they are told of anything,
     and so do these.
     """
-    from anabranch.toml_text import write_key
+    from anabranch.text.toml_text import write_key
 
     resolved = scenario.resolve()["resolved_scenario"]
     changed = scenario
@@ -315,7 +315,7 @@ def _roles(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, number: int) -> Scenario:
-    from anabranch.toml_text import write_key
+    from anabranch.text.toml_text import write_key
 
     changed = scenario
     drawn = random.Random(number)  # noqa: S311 - a time, not a secret

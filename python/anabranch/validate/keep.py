@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from anabranch.files import content_hash
-from anabranch.stored import StoredKind
+from anabranch.files.files import content_hash
+from anabranch.files.stored import StoredKind
 from anabranch.validate.measure import METRICS, Figures
 
 if TYPE_CHECKING:
     from anabranch.live import Limits
-    from anabranch.summary import Resolved
+    from anabranch.result.summary import Resolved
 
 
 class _FiguresFile(TypedDict):
@@ -93,8 +93,8 @@ def path(directory: Path, name: str, about: object, seed: int, number: int) -> P
 
 def write(file: Path, run: LiveRun) -> None:
     """Keep a run; the file appears whole or not at all."""
-    from anabranch.output import to_json
-    from anabranch.output_file import write_whole
+    from anabranch.files.output import to_json
+    from anabranch.files.output_file import write_whole
 
     windows = {group: {str(at): value for at, value in bins.items()} for group, bins in run.figures.windows.items()}
     figures = {"values": run.figures.values, "windows": windows}
@@ -108,7 +108,7 @@ def read(file: Path) -> LiveRun | None:
         UserError: The file is none of ours.
     """
     from anabranch.errors import UserError
-    from anabranch.files import NoSuchFileError
+    from anabranch.files.files import NoSuchFileError
 
     try:
         kept = _KEPT.read(file)

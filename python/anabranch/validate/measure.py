@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from anabranch.result import RunResult
+    from anabranch.result.result import RunResult
 
 ALL = "all"
 """The one group of a figure that is of all flows together."""

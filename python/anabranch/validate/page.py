@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from anabranch import shown
 from anabranch.live import MAX_TAINTED
-from anabranch.report.format import NONE, figure
+from anabranch.result.format import NONE, figure
+from anabranch.text import shown
 from anabranch.validate import Comparison, Result
 from anabranch.validate.judge import (
     BANDS,

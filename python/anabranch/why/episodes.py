@@ -15,7 +15,7 @@ from anabranch.why.window import AFTERWARDS, BEGINS, ENDS, WindowEvent, window_e
 from anabranch.why.window import COLUMNS as EVENT_COLUMNS
 
 if TYPE_CHECKING:
-    from anabranch.table import Table
+    from anabranch.result.table import Table
 
 OUTSIDE = "outside a recovery"
 """What is retransmitted without a recovery: probes of the tail above all."""

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from anabranch.report.format import figure
+from anabranch.result.format import figure
 from anabranch.why.episodes import Episode, FlowWhy, Why
 from anabranch.why.text import episode_line, event_line, plural, retransmission_line
 
 if TYPE_CHECKING:
-    from anabranch.summary import FlowSummary
+    from anabranch.result.summary import FlowSummary
 
 MOST_FLOWS = 5
 """So many flows are named at most, those with most retransmissions."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from anabranch.table import Table
+    from anabranch.result.table import Table
 
 COLUMNS = ("flow", "direction", "time_s", "sequence_bytes", "payload_bytes", "cause", "needed", "original_s",
            "original_fate", "original_where", "original_received_s", "fate")  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.report.format import BROKEN, figure
+from anabranch.result.format import BROKEN, figure
 from anabranch.why.episodes import Episode, FlowWhy
 from anabranch.why.retransmissions import Retransmission
 from anabranch.why.window import WindowEvent
 
 if TYPE_CHECKING:
-    from anabranch.summary import FlowSummary
+    from anabranch.result.summary import FlowSummary
 
 
 def headline(flow: FlowWhy) -> str:

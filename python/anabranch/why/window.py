@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from anabranch.table import Table
+    from anabranch.result.table import Table
 
 COLUMNS = ("flow", "time_s", "event", "cwnd_before_packets", "cwnd_after_packets", "ssthresh_packets")
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from anabranch import Study, UserError, _engine, points
-from anabranch.output import check_target
-from anabranch.segments import Block, scan
+from anabranch import Study, UserError, _engine
+from anabranch.files.output import check_target
+from anabranch.result.table import Table
 from anabranch.study.keep import Kept, content
 from anabranch.study.results import Outcome
-from anabranch.table import Table
+from anabranch.sweep import points
+from anabranch.sweep.segments import Block, scan
 
 from ..command import Call
 from ..kept import kept_points

@@ -12,11 +12,11 @@ import pytest
 
 from anabranch import Study, UserError, _engine
 from anabranch.live import check
+from anabranch.result.table import Table
 from anabranch.study import live as module
 from anabranch.study.live import Audit, LivePool, on_grid, section
 from anabranch.study.results import Job
 from anabranch.study.robustness import _deciding
-from anabranch.table import Table
 
 SCENARIO = """
 title = "a path"

@@ -7,7 +7,7 @@ use std::{fs, process};
 const START: usize = 19;
 
 /// Number and start time of this process, and their scope: the running kernel and its PID
-/// namespace. The Python package writes and reads the same form (`anabranch.owner`).
+/// namespace. The Python package writes and reads the same form (`anabranch.files.owner`).
 pub(super) fn mark() -> String {
     let described = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name, in parentheses, may contain any character.

@@ -1,0 +1,195 @@
+"""The charts of one run as plain columns: drawn by the HTML report and by the static figures alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from anabranch.charts.bands import bands, is_many
+from anabranch.charts.model import Chart, SeriesColumns
+from anabranch.charts.rates import bottleneck, by_flow, rates
+from anabranch.charts.sequence import LOST, sequence_chart
+from anabranch.result.table_file import file_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from anabranch.result.result import RunResult
+
+MAX_SHOWN = 12
+"""Link directions, or flows with reordered packets, in one chart; more lines than this show nothing."""
+
+MAX_POINTS = 300_000
+"""Points of one series that are kept. Of more than this, those are left out that lie on others."""
+
+
+class RunColumns:
+    """Reads the tables of a run into charts."""
+
+    def __init__(self, result: RunResult) -> None:
+        self.result = result
+        self._charts: tuple[Chart, ...] | None = None
+
+    def charts(self) -> Iterator[Chart]:
+        """Every chart that has data: goodput, sequence, cwnd, round-trip time, queue, reordering."""
+        if self._charts is None:
+            made = (
+                self._goodput(),
+                sequence_chart(self.result),
+                *self._flow_charts(),
+                self._queue(),
+                self._reordering(),
+            )
+            self._charts = tuple(c for c in made if c is not None and any(len(s.x) for s in c.series))
+        yield from self._charts
+
+    def _goodput(self) -> Chart | None:
+        samples = self.result.plain("samples")
+        if not samples.height:
+            return None
+        lines = [rates(*flow) for flow in by_flow(samples, "delivered_bytes")]
+        about = "In-order octets of each flow."
+        if is_many(samples):
+            series, about = bands([(line.x, line.y) for line in lines]), f"{about} {_over(len(lines))}"
+        else:
+            series = tuple(lines)
+            # Percentiles of many flows lie far below it.
+            if rate := bottleneck(self.result):
+                series += (rate,)
+        return Chart("goodput", "Goodput", "goodput (Mbit/s)", series, about)
+
+    def _flow_charts(self) -> Iterator[Chart]:
+        samples = self.result.plain("samples")
+        if not samples.height:
+            return
+        for name, title, label, column in (
+            ("cwnd", "Congestion window", "cwnd (packets)", "cwnd_packets"),
+            ("srtt", "Smoothed round-trip time", "srtt (ms)", "srtt_ms"),
+        ):
+            flows = list(by_flow(samples, column))
+            about = ""
+            if is_many(samples):
+                series, about = bands([(x, y) for _, x, y in flows]), _over(len(flows))
+            else:
+                series = tuple(SeriesColumns(flow, x, y) for flow, x, y in flows)
+            if name == "cwnd" and len(flows) == 1:
+                series += tuple(
+                    SeriesColumns("ssthresh", x, y, faint=True) for _, x, y in by_flow(samples, "ssthresh_packets")
+                )
+                series += self._losses(*flows[0])
+            yield Chart(name, title, label, series, about)
+
+    def _losses(self, flow: str, times: NDArray[np.float64], cwnd: NDArray[np.float64]) -> tuple[SeriesColumns, ...]:
+        """The lost packets of a flow, each at the congestion window when it was sent."""
+        import numpy as np
+
+        sent = [
+            part.numbers("sent_s")[
+                part.is_in("fate", *LOST) & part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)
+            ]
+            for part in self.result.plain_parts(("flow", "sent_s", "fate", "payload_bytes"))
+        ]
+        found = np.sort(np.concatenate(sent)) if sent else np.empty(0)
+        if not len(found) or not len(times):
+            return ()
+        at = np.clip(np.searchsorted(times, found, side="right") - 1, 0, len(times) - 1)
+        return (SeriesColumns("lost", found, cwnd[at], "marks"),)
+
+    def _queue(self) -> Chart | None:
+        import numpy as np
+
+        samples = self.result.plain("link_samples")
+        if not samples.height:
+            return None
+        # Queues that never held a packet say nothing; the busiest come first.
+        queues = [
+            (f"{link} {direction}", part.sort("time_s"))
+            for (link, direction), part in samples.parts("link", "direction")
+        ]
+        series = [SeriesColumns(name, part.numbers("time_s"), part.numbers("queue_packets")) for name, part in queues]
+        peaks = {one.label: float(np.nanmax(one.y, initial=0.0)) for one in series}
+        series = [one for one in series if peaks[one.label] > 0]
+        series.sort(key=lambda one: -peaks[one.label])
+        return Chart("queue", "Queue", "queue (packets)", tuple(series[:MAX_SHOWN]))
+
+    def _reordering(self) -> Chart | None:
+        """Reordered packets, part by part: the whole table may not fit into memory."""
+        clouds: dict[str, Cloud] = {}
+        for part in self.result.plain_parts(("flow", "received_s", "reordered", "reordering_extent_packets")):
+            late = part.where(part.flags("reordered") & part.has("received_s"))
+            for (flow,), own in late.parts("flow"):
+                if flow in clouds or len(clouds) < MAX_SHOWN:
+                    cloud = clouds.setdefault(flow, Cloud())
+                    cloud.add(own.numbers("received_s"), own.numbers("reordering_extent_packets"))
+        if not clouds:
+            return None
+        about = "Every reordered packet at its arrival, and how far back it is (RFC 4737 §4.2)."
+        return Chart("reordering", "Reordering", "extent (packets)", *_drawn(clouds.items(), about))
+
+
+class Cloud:
+    """Points of which those are left out that lie on others, once there are many."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self._parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+
+    def add(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        """Take points."""
+        if not len(x):
+            return
+        self._parts.append((x, y))
+        self.taken += len(x)
+        if sum(len(part[0]) for part in self._parts) > MAX_POINTS:
+            self._parts = [_thinned(*self._joined())]
+
+    def series(self, label: str) -> SeriesColumns:
+        """Its points by time."""
+        import numpy as np
+
+        x, y = self._joined()
+        order = np.argsort(x, kind="stable")
+        return SeriesColumns(label, x[order], y[order], "points")
+
+    def _joined(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        import numpy as np
+
+        if not self._parts:
+            return np.empty(0), np.empty(0)
+        return np.concatenate([x for x, _ in self._parts]), np.concatenate([y for _, y in self._parts])
+
+
+def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The first point in each cell of the finest raster that leaves few enough of them."""
+    import numpy as np
+
+    def cells(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+        low, high = float(values.min()), float(values.max())
+        return ((values - low) / ((high - low) or 1.0) * count).astype(np.int64)
+
+    raster = 4096
+    while True:
+        raster //= 2
+        cell = cells(x, 2 * raster) * (raster + 1) + cells(y, raster)
+        # Packets of a cell mostly follow one another; sorting is for the others.
+        first = np.flatnonzero(np.diff(cell, prepend=cell[0] - 1))
+        if len(first) > MAX_POINTS // 2:
+            _, first = np.unique(cell, return_index=True)
+            first.sort()
+        if len(first) <= MAX_POINTS // 2:
+            return x[first], y[first]
+
+
+def _drawn(clouds: Iterable[tuple[str, Cloud]], about: str) -> tuple[tuple[SeriesColumns, ...], str]:
+    """The series of a chart, and what is said of it."""
+    named = [(cloud, cloud.series(name)) for name, cloud in clouds if cloud.taken]
+    left_out = sum(cloud.taken - len(series.x) for cloud, series in named)
+    if left_out:
+        told = f"{left_out:,} packets that lie on others are not drawn; they are in {file_name('packets')}."
+        about = f"{about} {told}".lstrip()
+    return tuple(series for _, series in named), about
+
+
+def _over(count: int) -> str:
+    return f"Median and percentiles over {count} flows at each time; {file_name('samples')} has every flow."

@@ -1,0 +1,171 @@
+"""The chart of sequences: what was sent, what the receiver held out of order, and the edges of the windows."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from anabranch.charts.model import Chart, SeriesColumns
+from anabranch.result.remarks import size
+from anabranch.result.table_file import file_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from anabranch.result.result import RunResult
+    from anabranch.result.table import Table
+
+MOST_ARRIVALS = 500_000
+"""Arrivals that are followed to know what the receiver holds; longer logs show what was sent only."""
+MOST_DRAWN = 5_000_000
+"""Packets of the flow that are read; a longer log would not fit into memory."""
+_COLUMNS = ("flow", "direction", "sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate",
+            "where")  # fmt: skip
+LOST = ("dropped", "too-big", "lost")
+"""Fates of a packet that did not arrive."""
+_COMPARABLE = 2.0
+"""A receive window of more than so many of the largest congestion window limits nothing, and is left out."""
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """What the receiver holds after each arrival.
+
+    Attributes:
+        time_s: When each packet arrived, ascending.
+        rcv_nxt: The next octet expected after it.
+        held: Whether the packet was held because an earlier octet was missing.
+        rows: Which row of the log it is.
+    """
+
+    time_s: NDArray[np.float64]
+    rcv_nxt: NDArray[np.float64]
+    held: NDArray[np.bool_]
+    rows: NDArray[np.int64]
+
+
+def sequence_flow(result: RunResult) -> str:
+    """The flow whose packets are drawn: the one that retransmitted most, and of equal ones the first."""
+    return max((counted := _retransmissions(result)), key=counted.__getitem__)
+
+
+def _retransmissions(result: RunResult) -> dict[str, int]:
+    """How many packets each flow retransmitted, the flows in the order of the table; part by part."""
+    counts: dict[str, int] = {}
+    for part in result.plain_parts(("flow", "retransmission")):
+        again = part.flags("retransmission")
+        for (flow,), rows in part.groups("flow").items():
+            counts[str(flow)] = counts.get(str(flow), 0) + int(again[rows].sum())
+    return counts
+
+
+def packets_of(result: RunResult, flow: str) -> Table:
+    """What carries payload of ``flow`` in the direction that has most of it, in order of sending: the first of it."""
+    from anabranch.result.table import joined
+
+    parts: list[Table] = []
+    for part in result.plain_parts(_COLUMNS):
+        parts.append(part.where(part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)))
+        if sum(one.height for one in parts) >= MOST_DRAWN:
+            break
+    own = joined(parts)
+    # Of equal directions the first.
+    ways = max(own.parts("direction"), key=lambda way: way[1].numbers("payload_bytes").sum(), default=((), own))
+    return ways[1].sort("sent_s")
+
+
+def receiver(own: Table) -> Receiver | None:
+    """Follow the arrivals; ``None`` where the log is of several streams, or too long."""
+    import numpy as np
+
+    first = own.numbers("sequence_bytes")[~own.flags("retransmission")]
+    if own.height > MOST_ARRIVALS or not len(first) or (np.diff(first) < 0).any():
+        return None
+    rows = np.flatnonzero(own.has("received_s"))
+    rows = rows[np.argsort(own.numbers("received_s")[rows], kind="stable")]
+    arrived = own.take(rows)
+    starts = arrived["sequence_bytes"]
+    ends = [start + octets for start, octets in zip(starts, arrived["payload_bytes"], strict=True)]
+    expected = int(first[0])
+    waiting: list[tuple[int, int]] = []
+    edges, held = [], []
+    for start, end in zip(starts, ends, strict=True):
+        held.append(start > expected)
+        if start > expected:
+            heapq.heappush(waiting, (start, end))
+        else:
+            expected = max(expected, end)
+            while waiting and waiting[0][0] <= expected:
+                expected = max(expected, heapq.heappop(waiting)[1])
+        edges.append(float(expected))
+    return Receiver(arrived.numbers("received_s"), np.array(edges), np.array(held, dtype=bool), rows)
+
+
+def sequence_chart(result: RunResult) -> Chart | None:
+    """The chart, of one flow."""
+    counts = _retransmissions(result)
+    if not counts:
+        return None
+    flow = max(counts, key=counts.__getitem__)
+    own = packets_of(result, flow)
+    is_again = own.flags("retransmission")
+    again, first, gone = own.where(is_again), own.where(~is_again), own.where(own.is_in("fate", *LOST))
+    series = [_cloud("sent", first), _cloud("retransmitted", again, "marks"), _cloud("lost or dropped", gone, "marks")]
+    settings = _settings(result, flow)
+    held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)
+    if held is not None:
+        series += _edges(result, flow, own, held, settings.get("transport", {}))
+    count = len(counts)
+    about = [] if count == 1 else [f"Flow {flow}, which retransmitted most; {file_name('packets')} has all {count}."]
+    if held is not None:
+        about.append(
+            "Points are when a packet was sent; the lines of the receiver, and what it held, are when it arrived."
+        )
+    elif settings.get("fec", {}).get("kind", "off") == "off":
+        about.append("What the receiver holds is not drawn: the log is of several streams, or too long.")
+    series = [one for one in series if len(one.x)]
+    return Chart("sequence", "Sequence", "sequence (MB)", tuple(series), " ".join(about), is_tall=True)
+
+
+def _edges(result: RunResult, flow: str, own: Table, held: Receiver, transport: dict[str, Any]) -> list[SeriesColumns]:
+    import numpy as np
+
+    starts, octets = own.numbers("sequence_bytes"), own.numbers("payload_bytes")
+    label = "held out of order (SACK)" if transport.get("sack") else "held out of order"
+    late = np.flatnonzero(held.held)
+    made = [
+        SeriesColumns(label, held.time_s[late], starts[held.rows[late]] / 1e6, "points", faint=True),
+        SeriesColumns("next expected (rcv_nxt)", held.time_s, held.rcv_nxt / 1e6, "step"),
+    ]
+    samples = result.plain("samples")
+    samples = samples.where(samples.is_in("flow", flow)) if samples.height else samples
+    mss = size(str(transport.get("mss", ""))) or float(octets.max(initial=0.0))
+    largest = 0.0
+    if samples.height:
+        times, cwnd, flight = map(samples.numbers, ("time_s", "cwnd_packets", "in_flight_packets"))
+        # What the window still permits lies above the highest octet that was sent.
+        sent = own.numbers("sent_s")
+        ends = np.maximum.accumulate(starts + octets)
+        at = np.searchsorted(sent, times, side="right")
+        some = (at > 0) & ~np.isnan(cwnd) & ~np.isnan(flight) & (times <= held.time_s[-1] if len(held.time_s) else True)
+        edge = ends[at[some] - 1] + np.maximum(cwnd[some] - flight[some], 0.0) * mss
+        made.append(SeriesColumns("congestion window's edge", times[some], edge / 1e6, faint=True))
+        largest = float(np.nanmax(cwnd, initial=0.0)) * mss
+    window = size(str(transport.get("receive_window", "")))
+    if window and not transport.get("receive_autotuning") and window <= _COMPARABLE * largest:
+        made.append(
+            SeriesColumns("receive window's edge", held.time_s, (held.rcv_nxt + window) / 1e6, "step", faint=True)
+        )
+    return made
+
+
+def _cloud(label: str, part: Table, kind: str = "points") -> SeriesColumns:
+    return SeriesColumns(label, part.numbers("sent_s"), part.numbers("sequence_bytes") / 1e6, kind)
+
+
+def _settings(result: RunResult, flow: str) -> dict[str, Any]:
+    flows = result.summary.get("resolved_scenario", {}).get("flow", {})
+    found = flows.get(flow, flows.get(flow.partition("/")[0], {}))
+    return found if isinstance(found, dict) else {}

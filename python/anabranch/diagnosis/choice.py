@@ -1,0 +1,194 @@
+"""Connections of a diagnosis by what a user complains of: a host, a port, a time."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from anabranch.diagnosis.diagnosis import Diagnosis, directions
+from anabranch.errors import UserError
+from anabranch.text.spoken import argument
+
+NEAR_S = 1.0
+"""A clock is read to a second: connections this close to a time are chosen."""
+AROUND_S = 5.0
+"""Pauses this close to the time are named."""
+MOST_NAMED = 5
+
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
+_SECONDS = re.compile(r"\d+(?:\.\d+)?")
+_EXAMPLES = "for example 14:03:20, 2026-11-28T14:03:20, or 12.5 for seconds from the start of the capture"
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which connections are chosen: all conditions hold. Of two hosts each is an end."""
+
+    hosts: tuple[str, ...] = ()
+    port: int | None = None
+    around: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Every connection is chosen."""
+        return not self.hosts and self.port is None and self.around is None
+
+
+def choose(document: Diagnosis, choice: Choice) -> Diagnosis:
+    """The diagnosis with the chosen connections alone.
+
+    Raises:
+        UserError: A value is malformed, or no connection fits.
+    """
+    networks = [_network(host) for host in choice.hosts]
+    if choice.port is not None and not 0 < choice.port < 65536:
+        raise UserError(f"{argument('port', choice.port)}: expected a port from 1 to 65535")
+    if len(networks) > 2:
+        raise UserError(f"{argument('host')}: expected one host or two: a connection has two ends")
+    moment = time_of(document, choice.around)
+    found: list[dict[str, Any]] = document["connections"]
+    if networks:
+        found = [one for one in found if _is_between(one, networks)]
+        if not found:
+            raise _none(document, "host", " and ".join(choice.hosts), _hosts(document["connections"]))
+    if choice.port is not None:
+        before, found = found, [one for one in found if choice.port in map(_port, (one["a"], one["b"]))]
+        if not found:
+            raise _none(document, "port", choice.port, _ports(before))
+    if moment is not None:
+        before, found = found, [one for one in found if _distance_s(one, moment) <= NEAR_S]
+        if not found:
+            raise _none(document, "around", choice.around, _nearest(before, moment))
+    omitted = dict.fromkeys(document["omitted"], 0)
+    chosen = {**document, "connections": found}
+    # The others are not known to fit.
+    return Diagnosis(chosen if choice.is_empty else {**chosen, "omitted": omitted})
+
+
+def time_of(document: Diagnosis, text: str | None) -> float | None:
+    """The time that a text names, in seconds since 1970; none without a text.
+
+    A clock time is one of this machine's time zone, on the day of the capture.
+
+    Raises:
+        UserError: It is no time, or on several days of the capture.
+    """
+    if text is None:
+        return None
+    start = document["start_s"] or 0.0
+    if _SECONDS.fullmatch(text):
+        return float(start) + float(text)
+    if clock := _CLOCK.fullmatch(text):
+        return _on_its_day(document, text, float(clock[1]) * 3600 + float(clock[2]) * 60 + float(clock[3] or 0))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"{argument('around', text)}: expected a time", hint=_EXAMPLES) from None
+    if len(text) <= len("2026-11-28"):
+        raise UserError(f"{argument('around', text)}: expected a time of the day as well", hint=_EXAMPLES)
+    return moment.timestamp()
+
+
+def _on_its_day(document: Diagnosis, text: str, since_midnight_s: float) -> float:
+    if since_midnight_s >= 24 * 3600 or int(text.split(":")[1]) > 59 or not _is_minute(text):
+        raise UserError(f"{argument('around', text)}: expected a time of the day", hint=_EXAMPLES)
+    starts = [one["start_s"] for one in document["connections"]]
+    ends = [one["start_s"] + one["duration_s"] for one in document["connections"]]
+    first = datetime.fromtimestamp(min(starts, default=0.0)).astimezone()
+    last = max(ends, default=0.0)
+    midnight = first.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    found = []
+    for day in range((datetime.fromtimestamp(last) - midnight).days + 1):
+        moment = (midnight + timedelta(days=day, seconds=since_midnight_s)).timestamp()
+        if first.timestamp() - NEAR_S <= moment <= last + NEAR_S:
+            found.append(moment)
+    if len(found) > 1:
+        first_day = datetime.fromtimestamp(found[0]).isoformat(timespec="seconds")
+        raise UserError(
+            f"{argument('around', text)}: the capture has several such times", hint=f"for example {first_day}"
+        )
+    return found[0] if found else (midnight + timedelta(seconds=since_midnight_s)).timestamp()
+
+
+def _is_minute(text: str) -> bool:
+    parts = text.split(":")
+    return len(parts) < 3 or float(parts[2]) < 60
+
+
+def pause_around(connection: dict[str, Any], moment: float) -> dict[str, Any] | None:
+    """The longest pause of a connection near a time."""
+    pauses = [
+        stall
+        for _, way in directions(connection)
+        for stall in way["stalls"]
+        if stall["start_s"] - AROUND_S <= moment <= stall["start_s"] + stall["duration_s"] + AROUND_S
+    ]
+    return max(pauses, key=lambda stall: float(stall["duration_s"]), default=None)
+
+
+def _network(text: str) -> Network:
+    """An address, also in brackets, or a network."""
+    try:
+        return ipaddress.ip_network(text.strip("[]"), strict=False)
+    except ValueError:
+        raise UserError(
+            f"{argument('host', text)}: expected an address or a network, as the capture has them",
+            hint="for example 192.0.2.7, 2001:db8::7 or 192.0.2.0/24; names are not resolved",
+        ) from None
+
+
+def _address(end: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.ip_address(end.rpartition(":")[0].strip("[]").partition("%")[0])
+
+
+def _port(end: str) -> int:
+    return int(end.rpartition(":")[2])
+
+
+def _is_between(connection: dict[str, Any], networks: Sequence[Network]) -> bool:
+    one, other = _address(connection["a"]), _address(connection["b"])
+    if len(networks) == 1:
+        return one in networks[0] or other in networks[0]
+    first, second = networks
+    return (one in first and other in second) or (one in second and other in first)
+
+
+def _distance_s(connection: dict[str, Any], moment: float) -> float:
+    """How far a time is from a connection; 0 within it."""
+    start = float(connection["start_s"])
+    return max(start - moment, moment - start - float(connection["duration_s"]), 0.0)
+
+
+def _none(document: Diagnosis, name: str, value: object, hint: str) -> UserError:
+    return UserError(f"{argument(name, value)}: {document['file']} has no such connection", hint=hint)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"there are: {', '.join(names[:MOST_NAMED]) or 'none'}{more}"
+
+
+def _hosts(connections: Sequence[dict[str, Any]]) -> str:
+    ends = [one[end] for one in connections for end in ("b", "a")]
+    return _listed(list(dict.fromkeys(end.rpartition(":")[0] for end in ends)))
+
+
+def _ports(connections: Sequence[dict[str, Any]]) -> str:
+    """The ports that were called first: they are fewer."""
+    ports = [_port(one[end]) for end in ("b", "a") for one in connections]
+    return _listed([str(port) for port in dict.fromkeys(ports)])
+
+
+def _nearest(connections: Sequence[dict[str, Any]], moment: float) -> str:
+    if not connections:
+        return _listed([])
+    near = min(connections, key=lambda one: _distance_s(one, moment))
+    times = (near["start_s"], near["start_s"] + near["duration_s"])
+    start, end = (datetime.fromtimestamp(time).isoformat(sep=" ", timespec="seconds") for time in times)
+    return f"the nearest is connection {near['id']}, from {start} to {end}"

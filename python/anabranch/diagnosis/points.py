@@ -1,0 +1,65 @@
+"""What the charts of a captured connection are drawn from: its packets, read from the capture a second time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch import _engine
+from anabranch.diagnosis.diagnosis import Diagnosis, directions
+from anabranch.errors import UserError
+from anabranch.progress import Progress
+
+MOST_POINTS = 20_000
+"""Points of one kind and direction of a connection."""
+MOST_STALLS = 30
+"""The longest pauses of a direction that have a packet ladder."""
+MOST_RETRANSMISSIONS = 120
+"""The first retransmissions of a direction that have one."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A pause or a retransmission, and the frames around which its ladder is drawn."""
+
+    direction: str
+    is_stall: bool
+    row: dict[str, Any]
+    frames: tuple[int, ...]
+
+    @property
+    def time_s(self) -> float:
+        """When a retransmission was sent, and when a pause ended."""
+        row = self.row
+        return float(row["start_s"] + row["duration_s"] if self.is_stall else row["time_s"])
+
+
+def moments(connection: dict[str, Any]) -> list[Moment]:
+    """What has a ladder: the longest pauses and the first retransmissions, by time."""
+    made = []
+    for name, way in directions(connection):
+        longest = sorted(way["stalls"], key=lambda stall: -stall["duration_s"])[:MOST_STALLS]
+        made += [Moment(name, True, stall, tuple(stall["packets"])) for stall in longest]
+        for again in way["retransmissions"][:MOST_RETRANSMISSIONS]:
+            frames = (again["earlier"], again["packet"]) if again["earlier"] else (again["packet"],)
+            made.append(Moment(name, False, again, frames))
+    return sorted(made, key=lambda moment: moment.time_s)
+
+
+def points(document: Diagnosis, connections: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The packets of some connections, by their numbers; the capture is read once more.
+
+    Raises:
+        UserError: The capture cannot be read any more.
+    """
+    chosen = list(connections)
+    frames = {frame for one in chosen for moment in moments(one) for frame in moment.frames}
+    numbers = [one["id"] for one in chosen]
+    try:
+        with Progress("charts", 1) as bar:
+            found = _engine.diagnose_trace(document["file"], numbers, frames, MOST_POINTS, bar.update)
+    except _engine.CaptureError as error:
+        raise UserError(str(error), file=document["file"]) from None
+    return {one["id"]: one for one in json.loads(found)}

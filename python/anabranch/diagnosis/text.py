@@ -1,0 +1,340 @@
+"""A diagnosis in words: lines of at most 80 columns for the terminal, sentences for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from anabranch.diagnosis.choice import pause_around
+from anabranch.diagnosis.diagnosis import Diagnosis, directions, ends_of, main_direction, shares
+from anabranch.diagnosis.next_step import COMMANDS, FAILURES, lost_s, next_step
+from anabranch.text import shown
+from anabranch.text.lines import percent, wrapped
+
+MOST_ROWS = 10
+"""Connections of the overview."""
+MOST_LISTED = 20
+"""Retransmissions and pauses that the detail of a connection lists."""
+
+NETWORK = ("round-trips", "congestion-window", "bottleneck", "retransmission-timeout", "fast-recovery", "reordering")
+SENDER = ("application", "send-buffer", "pacing")
+RECEIVER = ("receive-window", "zero-window")
+MOST_NAMED = 10
+"""Numbers of connections that a line names."""
+LEAST_SHARE = 0.01
+"""Limits with a smaller share of the time are left out."""
+LEAST_QUIET_S, LEAST_QUIET_SHARE = 1.0, 0.05
+"""A shorter time after the last data is left out, as is a smaller share of the connection."""
+
+
+def overview(document: Diagnosis, around_s: float | None = None, *, has_hint: bool = True) -> Iterator[str]:
+    """The capture in one screen: its connections, the one that fared worst (around a time), and the largest.
+
+    Args:
+        document: The diagnosis.
+        around_s: The time, in seconds since 1970.
+        has_hint: The last line names the options that show more.
+    """
+    connections = document["connections"]
+    count = len(connections) + document["omitted"]["connections"]
+    file = shown.plain(document["file"])
+    contents = f"{document['packets']:,} frames, {plural(count, 'TCP connection')}"
+    yield from wrapped(f"{file}: {contents}", "  ", whole=(file, contents))
+    for remark in remarks(document):
+        yield from wrapped(f"  {remark}", "    ")
+    if not connections:
+        yield "No TCP connection was found."
+        return
+    ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not failures(one), one["id"]))
+    yield ""
+    yield from _table(ranked[:MOST_ROWS])
+    if len(ranked) > MOST_ROWS or document["omitted"]["connections"]:
+        yield f"       {count - min(len(ranked), MOST_ROWS):,} more; --json lists {len(connections):,}"
+    yield ""
+    worst = fared_worst(ranked, around_s)
+    yield from _summary(worst)
+    if around_s is not None and (pause := pause_around(worst, around_s)):
+        yield from wrapped(f"  then: {pause_text(pause, worst['start_s'])}", "    ")
+    if worst is not ranked[0]:
+        yield from _briefly(ranked[0])
+    yield from _others([one for one in ranked[1:] if one is not worst])
+    if has_hint:
+        yield ""
+        yield f"--connection {worst['id']} lists its retransmissions and pauses; --advise tries remedies."
+
+
+def fared_worst(ranked: Sequence[dict[str, Any]], around_s: float | None = None) -> dict[str, Any]:
+    """The connection that troubles cost most time, or that had the longest pause then; else the first."""
+
+    def trouble(connection: dict[str, Any]) -> tuple[float, float]:
+        pause = None if around_s is None else pause_around(connection, around_s)
+        return (pause["duration_s"] if pause else 0.0, lost_s(connection))
+
+    return max(ranked, key=trouble)
+
+
+def detail(connection: dict[str, Any]) -> Iterator[str]:
+    """One connection in full."""
+    yield from _summary(connection)
+    for name, direction in directions(connection):
+        if not direction["retransmissions"] and not direction["stalls"]:
+            continue
+        sender, receiver = ends_of(connection, name)
+        yield ""
+        yield from wrapped(f"{sender} to {receiver}", "  ")
+        yield from _retransmissions(direction, connection["start_s"])
+        yield from _stalls(direction, connection["start_s"])
+
+
+def failures(connection: Mapping[str, Any]) -> list[str]:
+    """The findings of a connection that failed or began late."""
+    found = {one["cause"] for one in connection["findings"]}
+    return [cause for cause in FAILURES if cause in found]
+
+
+def _others(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Which of the connections that are not summed up failed or began late."""
+    by_cause: dict[str, list[int]] = {}
+    for connection in connections:
+        for cause in failures(connection)[:1]:
+            by_cause.setdefault(cause, []).append(connection["id"])
+    if not by_cause:
+        return
+    yield ""
+    yield "Other connections that failed or began late (--connection N shows one):"
+    for cause, numbers in by_cause.items():
+        listed = ", ".join(map(str, sorted(numbers)[:MOST_NAMED]))
+        more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
+        yield from wrapped(f"  {cause.replace('-', ' ')}: {listed}{more}", "    ")
+
+
+def remarks(document: Diagnosis) -> Iterator[str]:
+    """What is to be said of the capture as a whole."""
+    passed = {name: number for name, number in document["passed_over"].items() if number}
+    if passed:
+        yield f"passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
+    yield from _order(document)
+    if document["cut_off"]:
+        yield "the capture is cut off within its last record"
+    if document["damaged"]:
+        yield f"{shown.plain(document['damaged'])}; the part before is diagnosed"
+    if document["ended_early"]:
+        yield f"{plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
+
+
+def _order(document: Diagnosis) -> Iterator[str]:
+    """How packets that were not in order of time were put in order."""
+    if not document["time_went_back"]:
+        return
+    told = f"{plural(document['time_went_back'], 'packet')} out of order in the file"
+    match document["order"]:
+        case "sorted":
+            yield f"{told} (files, interfaces or queues that were joined): all packets were sorted by time"
+        case "clock-set-back":
+            steps = plural(document["clock_set_back"], "time")
+            yield f"{told}: the clock was set back {steps}; the order of the file is kept, and times go on from there"
+        case _:
+            late = document["not_put_in_order"]
+            yield f"{told}, put in order by time" + (f" but for {late:,}" if late else "")
+
+
+_ENDS, _LIMIT = "sender > receiver", "limited by"
+_FIGURES = ("bytes", "time", "Mbit/s", "RTT ms", "retr.")
+_WIDTHS = (8, 8, 8, 8, 6)
+_MARGIN = " " * 7
+"""Below the ends, which have room for a number before them."""
+
+
+def _table(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Two lines for each connection: its ends, and its figures below them."""
+    rows = [("#", _ENDS, _FIGURES, _LIMIT), *map(_row, connections)]
+    for number, ends, figures, limit in rows:
+        yield from wrapped(f"{number:>5}  {ends}", _MARGIN)
+        yield f"{_MARGIN}{' '.join(map(str.rjust, figures, _WIDTHS))}  {limit}"
+
+
+def _row(connection: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...], str]:
+    name, direction = main_direction(connection)
+    sender, receiver = ends_of(connection, name)
+    limit, part = next(iter(shares(connection, direction).items()))
+    figures = (
+        amount(direction["captured_bytes"]) + ("+" if direction["uncaptured_bytes"] else ""),
+        f"{_number(connection['duration_s'])} s",
+        _number(direction["goodput_mbit_s"]),
+        _number(direction["rtt_ms"]["median"]),
+        str(direction["retransmission_counts"]["all"]),
+    )
+    named = f"{limit.replace('-', ' ')} {percent(part)}" if part > 0 else "-"
+    return str(connection["id"]), f"{sender} > {receiver}", figures, named
+
+
+def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
+    """Whose time it was, limits, retransmissions, findings and the next step of a connection."""
+    name, direction = main_direction(connection)
+    sender, receiver = ends_of(connection, name)
+    time = f"{connection['duration_s']:.3f} s"
+    yield from wrapped(
+        f"Connection {connection['id']}: {sender} sends {bytes_text(direction)} to {receiver} in {time}", "    "
+    )
+    yield from _item(f"capture point {point_text(connection, name)}, handshake {connection['handshake']}")
+    yield from _item(round_trips_text(direction))
+    yield from _item(f"time: {parties_text(connection, name)}")
+    yield from _item(f"limits: {limits_text(connection, direction)}")
+    yield from _item(counts_text(direction))
+    for finding in connection["findings"]:
+        packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
+        yield from _item(f"- {finding_text(finding, sender, receiver)}{packets}")
+    yield from _next(connection)
+
+
+def _briefly(connection: Mapping[str, Any]) -> Iterator[str]:
+    """Limits and next step of a connection that did not fare worst."""
+    name, direction = main_direction(connection)
+    sender, receiver = ends_of(connection, name)
+    data = f"{bytes_text(direction)} to {receiver}, the most data"
+    yield from wrapped(f"Connection {connection['id']}: {sender} sends {data}", "    ")
+    yield from _item(f"limits: {limits_text(connection, direction)}")
+    yield from _next(connection)
+
+
+def _next(connection: Mapping[str, Any]) -> Iterator[str]:
+    if step := next_step(connection):
+        yield from _item(f"next: {step}")
+
+
+def _item(text: str) -> list[str]:
+    """One line of a summary; the lines that continue it are indented further."""
+    return wrapped(f"  {text}", "    ", whole=COMMANDS)
+
+
+def limits_text(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> str:
+    """The limits of a direction, the largest first, and the time after its data."""
+    limits = shares(connection, direction).items()
+    named = ", ".join(f"{limit.replace('-', ' ')} {percent(share)}" for limit, share in limits if share >= LEAST_SHARE)
+    quiet: float = connection["quiet_s"]
+    if quiet < max(LEAST_QUIET_S, LEAST_QUIET_SHARE * connection["duration_s"]):
+        return named or "none"
+    last = connection[connection["spoke_last"]] if connection["spoke_last"] else "none"
+    return f"{named or 'none'}; idle for {_number(quiet)} s after the last data, from {last}"
+
+
+def bytes_text(direction: Mapping[str, Any]) -> str:
+    """The data of a direction: the bytes of the capture, and those that it lacks."""
+    captured = amount(direction["captured_bytes"])
+    lacking = direction["uncaptured_bytes"]
+    return f"{captured}, and {amount(lacking)} that the capture lacks," if lacking else captured
+
+
+def finding_text(finding: Mapping[str, Any], sender: str, receiver: str) -> str:
+    """A finding in words; its direction is named only if it is the other one."""
+    text = shown.plain(finding["text"]).removeprefix(f"{sender} to {receiver}: ")
+    return text[:1].upper() + text[1:]
+
+
+def point_text(connection: Mapping[str, Any], direction: str) -> str:
+    """Where the capture was made, as the direction's sender sees it."""
+    point: str = connection["capture_point"]
+    near = {"near-a": "a_to_b", "near-b": "b_to_a"}.get(point)
+    if near is None:
+        return {"middle": "between the hosts"}.get(point, point)
+    return "near the sender" if near == direction else "near the receiver"
+
+
+def round_trips_text(direction: Mapping[str, Any]) -> str:
+    """The round trips of a direction."""
+    rtt = direction["rtt_ms"]
+    if rtt["min"] is None:
+        return "no round trip measured"
+    least, median, high = (_number(rtt[name]) for name in ("min", "median", "p95"))
+    if least == median == high:
+        return f"round trip {median} ms"
+    return f"round trip {least} / {median} / {high} ms (least, median, 95 %)"
+
+
+def parties_text(connection: Mapping[str, Any], name: str) -> str:
+    """Whose time it was until the last data: the network's, the sender's, the receiver's."""
+    direction = connection["directions"][name]
+    sender, receiver = ends_of(connection, name)
+    limits = shares(connection, direction)
+    active = connection["duration_s"] - connection["quiet_s"]
+    asking = direction["receiver_application_s"] / active if active > 0 else 0.0
+    parties = {
+        "network": sum(limits[name] for name in NETWORK),
+        f"sender {sender}": max(0.0, sum(limits[name] for name in SENDER) - asking),
+        f"receiver {receiver}": sum(limits[name] for name in RECEIVER) + asking,
+    }
+    parties["undecided or other"] = 1 - sum(parties.values())
+    return ", ".join(f"{name} {percent(share)}" for name, share in parties.items() if share >= LEAST_SHARE)
+
+
+def counts_text(direction: Mapping[str, Any]) -> str:
+    """How many segments were retransmitted, and how many of these in vain."""
+    counts = direction["retransmission_counts"]
+    segments = f"{plural(direction['data_packets'], 'segment')} with data"
+    if not counts["all"]:
+        return f"{segments}, none retransmitted"
+    triggers = ", ".join(f"{number} {name}" for name, number in direction["triggers"].items())
+    undecided = f", {counts['undecided']} undecided" if counts["undecided"] else ""
+    verdicts = f"{counts['needed']} needed, {counts['spurious']} spurious{undecided}"
+    return f"{segments}, {plural(counts['all'], 'retransmission')}: {verdicts} (by {triggers})"
+
+
+def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
+    found = direction["retransmissions"]
+    for one in found[:MOST_LISTED]:
+        need = {True: "needed", False: "spurious", None: "undecided"}[one["needed"]]
+        lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
+        earlier = f", earlier copy in frame {one['earlier']}" if one["earlier"] else ""
+        frame = f"frame {one['packet']}, {one['time_s'] - start_s:.6f} s"
+        yield from _item(f"{frame}: {octets_text(one)}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}")
+    if len(found) > MOST_LISTED:
+        yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
+
+
+def octets_text(retransmission: Mapping[str, Any]) -> str:
+    """Which octets a segment had: those of the data, counted from its first, or a SYN or FIN alone."""
+    first, length = retransmission["seq"], retransmission["bytes"]
+    if length or retransmission["trigger"] in ("keepalive", "window-probe"):
+        return f"bytes {first:,} to {first + length:,}"
+    return "SYN" if first < 0 else "FIN"
+
+
+def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
+    found = sorted(direction["stalls"], key=lambda one: -one["duration_s"])
+    for one in found[:MOST_LISTED]:
+        yield from _item(pause_text(one, start_s))
+    if len(found) > MOST_LISTED:
+        yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"
+
+
+def pause_text(stall: Mapping[str, Any], start_s: float) -> str:
+    """A pause, from the start of its connection on, its frames and its cause."""
+    frames = " to ".join(map(str, stall["packets"]))
+    noun = "frames" if len(stall["packets"]) > 1 else "frame"
+    at = f"{stall['duration_s'] * 1e3:.1f} ms at {stall['start_s'] - start_s:.6f} s"
+    return f"pause of {at}, {noun} {frames}: {cause_text(stall)}"
+
+
+def cause_text(stall: Mapping[str, Any]) -> str:
+    """The cause of a pause, and whose application it was."""
+    cause: str = stall["cause"].replace("-", " ")
+    return f"{cause} of the {stall['side']}" if stall["side"] else cause
+
+
+def plural(number: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def amount(octets: int) -> str:
+    """An amount of data with its unit."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if octets >= size:
+            return f"{octets / size:.3g} {unit}"
+    return f"{octets} B"

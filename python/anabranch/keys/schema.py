@@ -1,0 +1,318 @@
+"""Whether a value fits the scenario format's JSON Schema, asked where the value is given.
+
+The schema only raises the suspicion. The engine judges, and its message is the one that is shown: it names ranges,
+units, the nearest name and what replaced a switch that was removed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from anabranch._engine import ScenarioError
+from anabranch.errors import UserError, is_of_change
+from anabranch.keys.full_keys import add_hint
+from anabranch.text import shown, toml_text
+from anabranch.text.spoken import argument
+
+if TYPE_CHECKING:
+    from anabranch.scenario import Scenario
+
+Schema = Mapping[str, Any]
+
+_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "string": lambda v: isinstance(v, str),
+    "boolean": lambda v: isinstance(v, bool),
+    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+    "array": lambda v: isinstance(v, Sequence) and not isinstance(v, str),
+    "object": lambda v: isinstance(v, Mapping),
+    "null": lambda v: v is None,
+}
+
+_DIMENSIONS: Mapping[str, Mapping[str, str]] = {
+    "time": {"ps": "1e-12", "ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "h": "3600"},
+    "power": {"uW": "1e-6", "µW": "1e-6", "mW": "1e-3", "W": "1", "kW": "1e3", "MW": "1e6"},
+    "packets": {"packet": "1", "packets": "1"},
+    "bdp": {"bdp": "1"},
+    "size": {
+        "byte": "1", "bytes": "1", "B": "1", "kB": "1e3", "MB": "1e6", "GB": "1e9", "TB": "1e12",
+        "KiB": str(2**10), "MiB": str(2**20), "GiB": str(2**30), "TiB": str(2**40),
+    },
+    "rate": {
+        "bit/s": "1", "kbit/s": "1e3", "Mbit/s": "1e6", "Gbit/s": "1e9", "Tbit/s": "1e12",
+        "Kibit/s": str(2**10), "Mibit/s": str(2**20), "Gibit/s": str(2**30), "Tibit/s": str(2**40),
+    },
+}  # fmt: skip
+_UNITS = {unit: (name, Fraction(size)) for name, units in _DIMENSIONS.items() for unit, size in units.items()}
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([eE][+-]?[0-9]{1,3})? ?(\S+)")
+
+
+class BadValueError(UserError, ScenarioError):
+    """A value given from Python that no scenario can have; ``file`` is the call that gave it."""
+
+    file: str
+
+
+def check(scenario: Scenario, parts: Sequence[str], value: Any, given: str | Callable[[Sequence[str]], str]) -> None:
+    """Refuse ``value`` at the path ``parts`` of a scenario if no scenario can have it there.
+
+    Args:
+        scenario: What it is given to.
+        parts: The keys of the dotted path.
+        value: The value, in Python's own types.
+        given: The call that gives it, for the message; or a function that says it, of the keys that are wrong.
+
+    Raises:
+        BadValueError: The engine refuses it.
+    """
+    _check_stack(parts, value, given)
+    if any(fits(value, place) for place in places(parts)) and not _names_path(parts, value):
+        return
+    change = f"{'.'.join(toml_text.write_key(part) for part in parts)}={toml_text.write_value(value)}"
+    error = blame(scenario, change)
+    if error is None:
+        return
+    if isinstance(given, str):
+        raise BadValueError(_with_list(_told(error), [value]), file=given)
+    wrong = [key for key in value if not any(fits(value[key], place) for place in places([*parts, key]))]
+    wrong = wrong or [key for key in value if key == "path"]
+    is_plain = bool(wrong) and not any(isinstance(value[key], (dict, list)) for key in wrong)
+    told = _with_list(_told(error, shows_path=not is_plain), [value[key] for key in wrong])
+    raise BadValueError(told, file=given(wrong))
+
+
+def _with_list(told: str, wrong: Sequence[Any]) -> str:
+    """The message on one value in the place of a list, with the list of this value."""
+    if len(wrong) != 1 or isinstance(wrong[0], list):
+        return told
+    return re.sub(
+        r" = expected a list$", lambda hint: f" = did you mean [{shown.python(wrong[0])}]?{hint[0][2:]}", told
+    )
+
+
+def _names_path(parts: Sequence[str], value: Any) -> bool:
+    """Whether a ready path is named: which there are is not in the schema."""
+    return parts[:1] == ["link"] and (parts[2:] == ["path"] or (isinstance(value, Mapping) and "path" in value))
+
+
+_TRIAL = """duration = "1 s"
+link.a.between = ["A", "B"]
+link.a.rate = "1 Mbit/s"
+flow.f.from = "A"
+flow.f.to = "B"
+"""
+"""A scenario that is whole: the engine looks for a stack profile only then."""
+
+
+def _check_stack(parts: Sequence[str], value: Any, given: str | Callable[[Sequence[str]], str]) -> None:
+    """Refuse a stack profile that does not exist; which there are is not in the schema."""
+    from anabranch.scenario import Scenario
+
+    if list(parts[:1]) != ["flow"]:
+        return
+    stack = value if list(parts[2:]) == ["stack"] else value.get("stack") if isinstance(value, Mapping) else None
+    if not isinstance(stack, str):
+        return
+    error = blame(Scenario.from_text(_TRIAL), f"flow.f.stack={toml_text.write_value(stack)}")
+    if error is not None:
+        raise BadValueError(_told(error, shows_path=False), file=given if isinstance(given, str) else given(["stack"]))
+
+
+def check_component(path: str, value: Any, given: str, wrong: Sequence[Any] = ()) -> None:
+    """Refuse a component's table that no scenario can have at ``path``; see :func:`check`.
+
+    Args:
+        path: Where the table would be.
+        value: The table.
+        given: The call that gives it, for the message.
+        wrong: The values in it that are at fault.
+
+    Raises:
+        BadValueError: The engine refuses it.
+    """
+    from anabranch.scenario import Scenario
+
+    if any(fits(value, place) for place in places(path.split("."))):
+        return
+    error = blame(Scenario(), f"{path}={toml_text.write_value(value)}")
+    if error is not None:
+        # The path is made up: of the message, what was expected is left.
+        raise BadValueError(_with_list(_told(error, shows_path=False), wrong), file=given)
+
+
+def blame(scenario: Scenario, change: str) -> ScenarioError | None:
+    """What the engine says of one change of a scenario; ``None`` if it is not at fault.
+
+    Changes are read before anything that is missing: the scenario need not be complete.
+    """
+    from anabranch import _engine
+
+    try:
+        _engine.resolve(
+            scenario.text,
+            scenario.file,
+            [*scenario.sets, change],
+            None,
+            untrusted=scenario.untrusted,
+            controls=list(scenario.controls.items()),
+        )
+    except ScenarioError as error:
+        return add_hint(error, [change], scenario.text) if is_of_change(error.file, change) else None
+    return None
+
+
+def in_words_of_python(error: ScenarioError, scenario: Scenario) -> ScenarioError:
+    """The engine's error, whose place is ``--set '…'`` where a change is wrong, as Python and the command say it.
+
+    A key that is not there is followed by the whole paths that may be meant.
+    """
+    add_hint(error, scenario.sets, scenario.text)
+    if error.file.startswith("--set '"):
+        option = argument("set")
+        errors = str(error).split("\n\n")
+        error.args = (
+            "\n\n".join(option + one.removeprefix("--set") if one.startswith("--set '") else one for one in errors),
+        )
+        error.file = option + error.file.removeprefix("--set")
+    return error
+
+
+def _told(error: ScenarioError, *, shows_path: bool = True) -> str:
+    # What else is wrong is no concern of the value's.
+    told, *_ = str(error).split("\n\n")
+    first, *others = told.removeprefix(f"{error.file}: ").splitlines()
+    kept = [line for line in others if shows_path or line.startswith(" = ")]
+    return "\n".join([first, *kept])
+
+
+@cache
+def whole() -> Schema:
+    """The schema of scenario files."""
+    from anabranch import _engine
+
+    schema: Schema = json.loads(_engine.schema())
+    return schema
+
+
+def places(parts: Sequence[str]) -> list[Schema]:
+    """The schemas that may hold at a path; which of them depends on the scenario."""
+    found: list[Schema] = [whole()]
+    for part in parts:
+        found = [inner for place in found for one in alternatives(place) for inner in _inside(one, part)]
+    return found
+
+
+def fits(value: Any, schema: Schema) -> bool:
+    """Whether a value may stand where ``schema`` does. Keys that are required may still come, but for ``kind``."""
+    if "$ref" in schema and not fits(value, _definition(schema["$ref"])):
+        return False
+    for alternatives in ("anyOf", "oneOf"):
+        if alternatives in schema and not any(fits(value, one) for one in schema[alternatives]):
+            return False
+    return _is_of_type(value, schema) and all(test(value, schema) for test in _TESTS)
+
+
+def alternatives(schema: Schema) -> Iterator[Schema]:
+    """A schema, and all that it refers to or may be instead."""
+    yield schema
+    if "$ref" in schema:
+        yield from alternatives(_definition(schema["$ref"]))
+    for key in ("anyOf", "oneOf"):
+        for one in schema.get(key, ()):
+            yield from alternatives(one)
+
+
+def _inside(schema: Schema, part: str) -> Iterator[Schema]:
+    if part in schema.get("properties", {}):
+        yield schema["properties"][part]
+    elif isinstance(schema.get("additionalProperties"), Mapping):
+        yield schema["additionalProperties"]
+    elif part.isascii() and part.isdigit() and "items" in schema:
+        yield schema["items"]
+    elif set(schema) <= {"description", "title", "default"}:
+        # The format leaves its form open.
+        yield schema
+
+
+def _definition(reference: str) -> Schema:
+    definition: Schema = whole()["$defs"][reference.rsplit("/", 1)[-1]]
+    return definition
+
+
+def _is_of_type(value: Any, schema: Schema) -> bool:
+    types = schema.get("type", [])
+    names = [types] if isinstance(types, str) else types
+    return not names or any(_TYPES[name](value) for name in names)
+
+
+def _is_allowed(value: Any, schema: Schema) -> bool:
+    if "const" in schema and value != schema["const"]:
+        return False
+    return "enum" not in schema or value in schema["enum"]
+
+
+def _is_in_range(value: Any, schema: Schema) -> bool:
+    if not _TYPES["number"](value):
+        return True
+    # Not a number is in no range.
+    return (
+        value >= schema.get("minimum", value)
+        and value <= schema.get("maximum", value)
+        and ("exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"])
+    )
+
+
+def _is_quantity(value: Any, schema: Schema) -> bool:
+    if not isinstance(value, str) or "pattern" not in schema:
+        return True
+    if not re.search(schema["pattern"], value):
+        return False
+    low, high = (_compared(value, schema.get(key)) for key in ("x-minimum", "x-maximum"))
+    return (low is None or low >= 0) and (high is None or high <= 0)
+
+
+def _compared(one: str, other: str | None) -> int | None:
+    """-1, 0 or 1 as ``one`` is less than, equal to or more than ``other``; ``None`` where they cannot be compared."""
+    left, right = _size(one), _size(other or "")
+    if left is None or right is None or left[0] != right[0]:
+        return None
+    return (left[1] > right[1]) - (left[1] < right[1])
+
+
+def _size(text: str) -> tuple[str, Fraction] | None:
+    found = quantity(text)
+    return None if found is None else found[:2]
+
+
+def quantity(text: str) -> tuple[str, Fraction, str] | None:
+    """Dimension, size in its base unit, and unit of a quantity; ``None`` if ``text`` is none."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None or found[3] not in _UNITS:
+        return None
+    name, size = _UNITS[found[3]]
+    return name, Fraction(found[1] + (found[2] or "")) * size, found[3]
+
+
+def _has_fitting_parts(value: Any, schema: Schema) -> bool:
+    if isinstance(value, Mapping):
+        others = schema.get("additionalProperties", True)
+        if "kind" in schema.get("required", ()) and "kind" not in value:
+            return False
+        for key, inner in value.items():
+            place = schema.get("properties", {}).get(key, others)
+            if place is False or (isinstance(place, Mapping) and not fits(inner, place)):
+                return False
+        return True
+    if _TYPES["array"](value):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+            return False
+        return all(fits(inner, schema["items"]) for inner in value) if "items" in schema else True
+    return True
+
+
+_TESTS = (_is_allowed, _is_in_range, _is_quantity, _has_fitting_parts)

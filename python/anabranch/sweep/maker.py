@@ -1,0 +1,255 @@
+"""Makes the runs of a sweep that are not kept yet: the engine makes some, while a thread keeps those before."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from anabranch.limits import thread_count
+from anabranch.result.flat import read_summary
+from anabranch.result.summary import AnySummary
+from anabranch.sweep.figures import Figures
+from anabranch.sweep.points import Depends, Job, Keys, Points
+
+if TYPE_CHECKING:
+    from anabranch._engine import ScenarioError
+    from anabranch.sweep.design import Point
+
+CHUNK_S = 0.5
+"""Seconds of one call into the engine: what a kill can lose, and what the call itself takes is little beside it."""
+LEAST_OF_A_CHUNK = 16
+MOST_OF_A_CHUNK = 2048
+"""Bounds the memory of what the engine hands back."""
+LEAST_PER_THREAD = 8
+"""Several runs for each thread keep the cores busy."""
+MOST_GROWTH = 4
+"""From one chunk to the next: those before may have been the quick corner of the grid."""
+
+Made = tuple[str, Depends]
+"""A run's summary as JSON, and the files that it has read."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """How runs are made."""
+
+    digest: bool
+    untrusted: bool
+    controls: list[tuple[str, type]]
+    jobs: int | None = None
+
+
+class Jobs:
+    """What the engine is given for each point of a sweep."""
+
+    def __init__(self, text: str, file: str, sets: Sequence[str], axes: Sequence[str], points: Sequence[Point]) -> None:
+        self._text = text
+        self._file = file
+        self._sets = list(sets)
+        self._axes = dict.fromkeys(axes, ())
+        self.points = points
+        # The seeds of a point follow each other.
+        self._last: tuple[tuple[Any, ...], list[str]] | None = None
+
+    def varied(self, run: int) -> list[str]:
+        """What the grid sets, as ``PATH=VALUE``."""
+        return self._of(self.points[run])[len(self._sets) :]
+
+    def __getitem__(self, run: int) -> Job:
+        point = self.points[run]
+        return self._text, self._file, self._of(point), point.seed
+
+    def _of(self, point: Point) -> list[str]:
+        from anabranch.keys.grid import sets_of
+
+        last = self._last
+        if last is None or last[0] is not point.values:
+            # Not equal: 1 and true are equal.
+            last = self._last = (point.values, [*self._sets, *sets_of(self._axes, point.values)])
+        return last[1]
+
+
+class FailedRunError(Exception):
+    """A run that the engine refuses."""
+
+    def __init__(self, run: int, error: ScenarioError) -> None:
+        super().__init__(str(error))
+        self.run = run
+        self.error = error
+
+
+class Engine(Protocol):
+    """Where runs are made: here, on other machines, or in kernels."""
+
+    def identity(self, jobs: Jobs, run: int) -> tuple[str, ...]:
+        """What a run depends on beside the scenario and this build."""
+        ...
+
+    def make(
+        self, jobs: Jobs, runs: Sequence[int], order: Order, report: Callable[[int], None]
+    ) -> Iterator[tuple[Sequence[int], list[Made]]]:
+        """Make runs; what is finished comes in parts, in any order. ``report`` gets the number that is made.
+
+        Raises:
+            FailedRunError: A run cannot be made; those that were made together with it have come before.
+        """
+        ...
+
+    def close(self) -> None:
+        """Leave the machines."""
+        ...
+
+
+class Here:
+    """The cores of this machine."""
+
+    def identity(self, _jobs: Jobs, _run: int) -> tuple[str, ...]:
+        """See :class:`Engine`."""
+        return ()
+
+    def close(self) -> None:
+        """See :class:`Engine`."""
+
+    def make(
+        self, jobs: Jobs, runs: Sequence[int], order: Order, report: Callable[[int], None]
+    ) -> Iterator[tuple[Sequence[int], list[Made]]]:
+        """See :class:`Engine`."""
+        from anabranch import _engine
+
+        threads = thread_count(order.jobs, len(runs))
+        least = max(LEAST_PER_THREAD * threads, LEAST_OF_A_CHUNK)
+        size, start = least, 0
+        while start < len(runs):
+            chunk = runs[start : start + size]
+            began = time.monotonic()
+            try:
+                made = make_here([jobs[run] for run in chunk], threads, order, _after(start, report))
+            except _engine.ScenarioError:
+                failed: list[FailedRunError] = []
+                yield from _good(jobs, chunk, order, failed)
+                raise failed[0] from None
+            took = max(time.monotonic() - began, 1e-6)
+            yield chunk, made
+            start += len(chunk)
+            size = max(least, min(MOST_OF_A_CHUNK, int(len(chunk) * min(CHUNK_S / took, MOST_GROWTH))))
+
+
+def _after(before: int, report: Callable[[int], None]) -> Callable[[int], None]:
+    return lambda n: report(before + n)
+
+
+def make_here(work: list[Job], threads: int, order: Order, report: Callable[[int], None] | None = None) -> list[Made]:
+    """Make runs on the cores of this machine.
+
+    Raises:
+        ScenarioError: One cannot be made; the engine does not say which.
+    """
+    from anabranch import _engine
+
+    runs = _engine.run_many(
+        work,
+        threads=threads,
+        digest=order.digest,
+        untrusted=order.untrusted,
+        controls=order.controls,
+        progress=report,
+    )
+    return [(run.summary_json, run.depends) for run in runs]
+
+
+def _good(
+    jobs: Jobs, chunk: Sequence[int], order: Order, failed: list[FailedRunError]
+) -> Iterator[tuple[Sequence[int], list[Made]]]:
+    """Make what can be made of a chunk in which a run fails: halves of halves, until those that fail are alone."""
+    from anabranch import _engine
+
+    try:
+        threads = thread_count(order.jobs, len(chunk))
+        yield chunk, make_here([jobs[run] for run in chunk], threads, order)
+    except _engine.ScenarioError as error:
+        if len(chunk) == 1:
+            failed.append(FailedRunError(chunk[0], error))
+            return
+        half = len(chunk) // 2
+        yield from _good(jobs, chunk[:half], order, failed)
+        yield from _good(jobs, chunk[half:], order, failed)
+
+
+class Maker:
+    """Takes runs from where they are kept, and makes the others.
+
+    Args:
+        jobs: The runs.
+        keys: Under which they are kept.
+        kept: Where.
+        order: How they are made.
+        figures: Take those of the runs, behind what is there.
+    """
+
+    def __init__(self, jobs: Jobs, keys: Keys, kept: Points, order: Order, figures: Figures | None = None) -> None:
+        self.jobs = jobs
+        self.keys = keys
+        self.kept = kept
+        self.order = order
+        self.figures = Figures() if figures is None else figures
+        self._engine: Engine = Here()
+        self._base = len(self.figures)
+        self.figures.grow(len(jobs.points))
+
+    def make(self, engine: Engine, progress: Callable[[int, int], None] | None = None) -> Figures:
+        """The figures of all runs.
+
+        Raises:
+            FailedRunError: A run cannot be made; the others that were made with it are kept.
+        """
+        total = len(self.jobs.points)
+        self._engine = engine
+        missing = self._recall(total)
+        self.kept.said()
+        finished = total - len(missing)
+
+        def report(n: int) -> None:
+            if progress:
+                progress(finished + n, total)
+
+        report(0)
+        self._make(engine.make(self.jobs, missing, self.order, report))
+        return self.figures
+
+    def _recall(self, total: int) -> Sequence[int]:
+        """Take what is kept; the numbers of the others."""
+        if self.kept.is_empty():
+            return range(total)
+        missing = array("q")
+        for run in range(total):
+            summary = self.kept.read(self._key(run), AnySummary)
+            if summary is None:
+                missing.append(run)
+            else:
+                self.figures.add(self._base + run, summary)
+        return missing
+
+    def _make(self, parts: Iterator[tuple[Sequence[int], list[Made]]]) -> None:
+        # Reading summaries and writing them takes Python's lock, which the engine does not need.
+        with ThreadPoolExecutor(1, thread_name_prefix="keeper") as keeper:
+            keeping: Future[None] | None = None
+            for runs, made in parts:
+                if keeping is not None:
+                    keeping.result()
+                keeping = keeper.submit(self._keep, runs, made)
+            if keeping is not None:
+                keeping.result()
+
+    def _keep(self, runs: Sequence[int], made: list[Made]) -> None:
+        points = zip(runs, made, strict=True)
+        self.kept.write((self._key(run), summary, depends) for run, (summary, depends) in points)
+        for run, (summary, _) in zip(runs, made, strict=True):
+            self.figures.add(self._base + run, read_summary(summary))
+
+    def _key(self, run: int) -> bytes:
+        _, _, sets, seed = self.jobs[run]
+        return self.keys.of(sets, seed, *self._engine.identity(self.jobs, run))

@@ -1,0 +1,43 @@
+"""Text for people in lines of at most 80 columns, on a terminal and in a file alike."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+
+WIDTH = 80
+"""Columns of a line."""
+
+_HELD = "\uffff"
+"""Takes the place of a space that begins no line; :func:`anabranch.text.shown.plain` leaves none in a text."""
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|ms|s|B|kB|MB|GB|bytes|Mbit/s)(?![\w/]))|(?<=[a-z\d]) (?=\d+ %)")
+"""Before a unit, and before a share that belongs to a name: "bottleneck 12 %"."""
+
+
+def wrapped(text: str, indent: str = "", *, whole: Iterable[str] = ()) -> list[str]:
+    """Lines of at most 80 columns, broken at spaces; only a longer word stands out.
+
+    Args:
+        text: The text; spaces before its first word are kept.
+        indent: Begins every line but the first.
+        whole: Parts that are not broken: a path that has spaces, a command to copy.
+    """
+    for part in whole:
+        text = text.replace(part, part.replace(" ", _HELD))
+    found = textwrap.wrap(
+        _UNIT.sub(_HELD, text), WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        drop_whitespace=True, replace_whitespace=False,
+    )  # fmt: skip
+    return [line.replace(_HELD, " ") for line in found] or [""]
+
+
+def percent(share: float, *, signed: bool = False) -> str:
+    """A share as whole per cent: "44 %", "+44 %"; what rounds to nothing has no sign."""
+    rounded = round(100 * share)
+    return f"{rounded:+,} %" if signed and rounded else f"{rounded:,} %"
+
+
+def span(low: str, high: str, unit: str = "") -> str:
+    """A range of two figures as they are shown: "20 to 22 ms"; nothing if both read the same."""
+    return "" if low == high else f"{low} to {high} {unit}".rstrip()
