@@ -29,13 +29,13 @@ def peak_percentile(
     controller of the power-saving study.
 
     Args:
-        bin: The time over which arriving bytes are counted (about 1 ms in the source). (duration in ps, ns, us
-            (µs), ms, s, min, h; 1 us to 86400 s; default ``"1 ms"``)
-        section: The time of which the largest bin is kept; a multiple of ``bin``. (duration in ps, ns, us (µs), ms,
+        bin: Time over which bytes are counted (about 1 ms in the source). (duration in ps, ns, us (µs), ms, s, min,
+            h; 1 us to 86400 s; default ``"1 ms"``)
+        section: Time over which the largest bin is taken; a multiple of ``bin``. (duration in ps, ns, us (µs), ms,
             s, min, h; 1 us to 86400 s; default ``"100 ms"``)
-        interval: The control interval: from one decision to the next; a multiple of ``section``. (duration in ps,
-            ns, us (µs), ms, s, min, h; 1 us to 86400 s; default ``"1 s"``)
-        percentile: Which percentile of the peaks of an interval is the capacity, 0 to 100. (0.0 to 100.0; default
+        interval: Control interval: time between decisions; a multiple of ``section``. (duration in ps, ns, us (µs),
+            ms, s, min, h; 1 us to 86400 s; default ``"1 s"``)
+        percentile: Percentile of the peaks of an interval that is the capacity, 0 to 100. (0.0 to 100.0; default
             ``90.0``)
     """
     return build(
@@ -61,12 +61,11 @@ def moving_average(
     The mean rate of the last few intervals, with headroom, decides how many members the next one has.
 
     Args:
-        interval: From one decision to the next. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s;
-            default ``"1 s"``)
-        window: How many intervals the mean is over; at the start of a run there are fewer. (1 to 100000; default
-            ``10``)
-        utilization: The share of the members' capacity that the mean rate is to take, 0.01 to 1. (0.01 to 1.0;
-            default ``0.7``)
+        interval: Time between decisions. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s; default ``"1
+            s"``)
+        window: Number of intervals in the mean; fewer at the start of a run. (1 to 100000; default ``10``)
+        utilization: Share of the members' capacity that the mean rate should use, 0.01 to 1. (0.01 to 1.0; default
+            ``0.7``)
     """
     return build(
         Builder("control.moving_average", "group.component.control", kind="moving-average"),
@@ -92,12 +91,12 @@ def ewma_hysteresis(
     another.
 
     Args:
-        interval: From one decision to the next. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s;
-            default ``"100 ms"``)
-        weight: The weight of the last interval in the mean, 0.001 to 1. (0.001 to 1.0; default ``0.3``)
-        high: The share of the capacity above which members are taken in, 0.01 to 1. (0.01 to 1.0; default ``0.8``)
-        low: The share of what would be left below which one is taken out, below ``high``. (0.01 to 1.0; default
-            ``0.6``)
+        interval: Time between decisions. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s; default
+            ``"100 ms"``)
+        weight: Weight of the last interval in the mean, 0.001 to 1. (0.001 to 1.0; default ``0.3``)
+        high: Share of the capacity above which members are added, 0.01 to 1. (0.01 to 1.0; default ``0.8``)
+        low: Share of the capacity without one member below which one is removed, below ``high``. (0.01 to 1.0;
+            default ``0.6``)
     """
     return build(
         Builder("control.ewma_hysteresis", "group.component.control", kind="ewma-hysteresis"),
@@ -125,16 +124,14 @@ def peak_forecast(
     when the next peak comes. Learns how much risk it may take from how often it was wrong.
 
     Args:
-        bin: The shortest time over which arriving bytes are counted, and from one decision to the next. (duration
-            in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s; default ``"1 ms"``)
-        window: How many bins the recent load is the mean of. (1 to 100000; default ``4``)
-        memory: How long it is remembered by how much peaks exceeded the load: 100 bins or more, a multiple of
-            ``bin``. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s; default ``"8 s"``)
-        overloaded: The share of bins that may be overloaded in the long run, 0 to 1. (0.0 to 1.0; default
-            ``0.0007``)
-        release: From one member's leaving to the next one's where longer bins decide: several round trips, so that
-            bursts can spread out. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s; default ``"100
-            ms"``)
+        bin: Length of the shortest bins over which bytes are counted, and time between decisions. (duration in ps,
+            ns, us (µs), ms, s, min, h; 1 us to 86400 s; default ``"1 ms"``)
+        window: Number of bins in the mean that is the recent load. (1 to 100000; default ``4``)
+        memory: Time for which excesses are stored: 100 bins or more, a multiple of ``bin``. (duration in ps, ns, us
+            (µs), ms, s, min, h; 1 us to 86400 s; default ``"8 s"``)
+        overloaded: Share of bins that may be overloaded in the long run, 0 to 1. (0.0 to 1.0; default ``0.0007``)
+        release: Minimum time between members that leave, if longer bins decide: several round trips, so that bursts
+            can spread out. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s; default ``"100 ms"``)
     """
     return build(
         Builder("control.peak_forecast", "group.component.control", kind="peak-forecast"),
@@ -160,10 +157,9 @@ def oracle(
     traffic that does not react, to compare with.
 
     Args:
-        bin: The time over which arriving bytes are counted, and from one possible change to the next. (duration in
-            ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s; default ``"1 ms"``)
-        overloaded: The share of bins that may have fewer members than they need, 0 to 1. (0.0 to 1.0; default
-            ``0.0``)
+        bin: Time over which bytes are counted, and between possible changes. (duration in ps, ns, us (µs), ms, s,
+            min, h; 1 us to 86400 s; default ``"1 ms"``)
+        overloaded: Share of bins that may have fewer members than they need, 0 to 1. (0.0 to 1.0; default ``0.0``)
     """
     return build(
         Builder("control.oracle", "group.component.control", kind="oracle"),
@@ -186,11 +182,11 @@ def lpi(
     is taken out.
 
     Args:
-        sleep_time: From the end of the last packet until the port rests (T_s; 100BASE-TX has 200 µs). (duration in
-            ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"200 us"``)
-        wake_time: From waking to the first bit of a packet (T_w; 100BASE-TX has 30.5 µs). The group's own
-            ``wake_time`` is that of members that were switched off, and not used. (duration in ps, ns, us (µs), ms,
-            s, min, h; 0 s to 1 s; default ``"30.5 us"``)
+        sleep_time: Time from the end of the last packet until the port rests (T_s; 100BASE-TX has 200 µs).
+            (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"200 us"``)
+        wake_time: Time from waking to the first bit of a packet (T_w; 100BASE-TX has 30.5 µs). The group's
+            ``wake_time`` applies to members that were switched off, and is not used. (duration in ps, ns, us (µs),
+            ms, s, min, h; 0 s to 1 s; default ``"30.5 us"``)
     """
     return build(
         Builder("control.lpi", "group.component.control", kind="lpi"),

@@ -20,8 +20,8 @@ def bernoulli_loss(
 
     Args:
         rate: Probability that a packet is lost, 0 to 1. (0 to 1; default ``0.0``)
-        max_burst: The most packets that are lost in a row: the next one gets through, whatever is drawn for it, so
-            that fewer than ``rate`` are lost in all. None: no cap. (at least 1)
+        max_burst: Maximum number of consecutive losses: the next packet gets through whatever is drawn, so the
+            share of losses is below ``rate``. None: no limit. (at least 1)
     """
     return build(
         Builder("impair.bernoulli_loss", "link.component.impair", in_list=True, kind="bernoulli-loss"),
@@ -47,11 +47,11 @@ def gilbert_elliott(
     Loses packets in bursts: a channel that moves between a good and a bad state, from packet to packet.
 
     Args:
-        loss_rate: Share of the packets that are lost in the long run; with ``mean_burst``. (0 to 1)
-        mean_burst: How many packets a burst of losses has on average: ``r`` is 1 ÷ ``mean_burst``. (1.0 to
-            1000000.0)
-        p: Probability that the channel goes bad from one packet to the next (tc-netem(8): p); with ``r``. (0 to 1)
-        r: Probability that it goes good again (tc-netem(8): r). (0 to 1)
+        loss_rate: Share of packets lost in the long run; with ``mean_burst``. (0 to 1)
+        mean_burst: Mean number of packets in a burst of losses: ``r`` is 1 ÷ ``mean_burst``. (1.0 to 1000000.0)
+        p: Probability that the channel becomes bad from one packet to the next (tc-netem(8): p); with ``r``. (0 to
+            1)
+        r: Probability that it becomes good again (tc-netem(8): r). (0 to 1)
         h: Probability that a packet gets through in the bad state (tc-netem(8) takes 1-h); other than 0 only with
             ``p`` and ``r``. (0 to 1; default ``0.0``)
         k: Probability that a packet gets through in the good state (tc-netem(8) takes 1-k); other than 1 only with
@@ -86,10 +86,11 @@ def four_state_loss(
 
     Args:
         p13: From a gap to a loss that begins a burst. (0 to 1; default ``0.0``)
-        p31: From a loss within a burst to a gap; without one 1 − ``p13`` (tc-netem(8)), which, with nothing else,
-            is independent loss. (0 to 1)
-        p32: From a loss within a burst to packets that get through there. (0 to 1; default ``0.0``)
-        p23: From those back to a loss of the same burst. (0 to 1; default ``1.0``)
+        p31: From a loss within a burst to a gap. The default is 1 − ``p13`` (tc-netem(8)), which gives independent
+            loss if nothing else is set. (0 to 1)
+        p32: From a loss within a burst to packets that get through within the burst. (0 to 1; default ``0.0``)
+        p23: From packets that get through within a burst back to a loss of the same burst. (0 to 1; default
+            ``1.0``)
         p14: From a gap to a single loss. (0 to 1; default ``0.0``)
     """
     return build(
@@ -117,18 +118,17 @@ def loss_list(
     Loses the packets that a list names, by number or by time: for a look at one loss.
 
     Args:
-        packets: Numbers of packets in this direction of the link, from 0, each number once. All packets count,
-            those of the handshake and pure acknowledgments included: the first packet with data is 1 with the stack
+        packets: Packet numbers in this direction of the link, from 0, each number once. All packets count,
+            including the handshake and pure acknowledgments: the first packet with data is 1 with the stack
             ``rfc``, whose client acknowledges the SYN-ACK with it, and 2 with ``linux``, whose client acknowledges
             it separately. (each at least 0)
         data_packets: Numbers among the packets with data (TCP segments with payload, datagrams), from 0, each
-            number once: ``[2]`` loses the third packet with data, whatever the stack. Retransmissions count, too.
+            number once: ``[2]`` loses the third packet with data, whatever the stack. Retransmissions also count.
             (each at least 0)
-        times: Times from the start of the run: for each the next packet to come at or after it is lost; a time that
-            stands there twice loses two packets. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
-            9223372.036854775807 s)
-        file: A text file with more of ``packets`` and ``times``, one to a line: a bare number for a packet, a time
-            with its unit. Its path counts from where the scenario's file is.
+        times: Times from the start of the run. For each, the next packet at or after it is lost; a time given twice
+            loses two packets. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to 9223372.036854775807 s)
+        file: Text file with additional ``packets`` and ``times``, one per line: a bare number for a packet, a time
+            with its unit. Its path is relative to the scenario file.
     """
     return build(
         Builder("impair.loss_list", "link.component.impair", in_list=True, kind="loss-list"),
@@ -160,28 +160,27 @@ def jitter(
     Delays packets at random, each by itself or all of one time slot alike, with or without reordering.
 
     Args:
-        distribution: How the delays are distributed: ``"exponential"``, ``"normal"``, ``"pareto"`` or ``"table"``.
-            (one of ``"exponential"``, ``"normal"``, ``"pareto"``, ``"table"``; default ``"exponential"``)
-        mean: The mean of the delays that are drawn, on top of the link's own delay; must be given, but with
-            ``distribution = "table"``, which has its own. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
+        distribution: Distribution of the delays: ``"exponential"``, ``"normal"``, ``"pareto"`` or ``"table"``. (one
+            of ``"exponential"``, ``"normal"``, ``"pareto"``, ``"table"``; default ``"exponential"``)
+        mean: Mean of the delays, in addition to the link's own delay. Required, except with ``distribution =
+            "table"``, whose mean follows from its delays. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
             9223372.036854775807 s)
-        deviation: Standard deviation of ``"normal"``: a third of ``mean`` at most, so that no more than 0.14 % of
-            the draws lie below 0 s, which they then count as; without one a quarter of ``mean``. (duration in ps,
-            ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
-        shape: Exponent of the tail of ``"pareto"``: P(delay > x) falls as x to the minus ``shape``. The least delay
-            is ``mean`` × (``shape`` − 1) ÷ ``shape``. The variance is finite above 2. (1.01 to 100.0; default
+        deviation: Standard deviation of ``"normal"``: at most a third of ``mean``, so that at most 0.14 % of the
+            draws are below 0 s and count as 0 s. The default is a quarter of ``mean``. (duration in ps, ns, us
+            (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
+        shape: Exponent of the tail of ``"pareto"``: P(delay > x) falls as x to the minus ``shape``. The minimum
+            delay is ``mean`` × (``shape`` − 1) ÷ ``shape``. The variance is finite above 2. (1.01 to 100.0; default
             ``3.0``)
-        table: The delays of ``"table"``, of which each is drawn as often as any other. (each duration in ps, ns, us
-            (µs), ms, s, min, h; each 0 s to 9223372.036854775807 s)
-        file: A text file with these delays instead, one to a line with its unit; its path counts from where the
-            scenario's file is.
-        every: How long a delay that was drawn holds for all packets; 0 s: each packet has its own. (duration in ps,
-            ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
-        after_pause: Only a packet that comes at least so long after the one before it is late, as is the first of
-            all; 0 s: every packet. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s;
-            default ``"0 s"``)
-        packets: Numbers of packets among those that come here, from 0: only these are late; none: all. (each at
-            least 0)
+        table: Delays of ``"table"``, drawn with equal probability. (each duration in ps, ns, us (µs), ms, s, min,
+            h; each 0 s to 9223372.036854775807 s)
+        file: Text file with these delays instead, one per line with its unit. Its path is relative to the scenario
+            file.
+        every: Time for which a drawn delay holds for all packets; 0 s: each packet has a separate delay. (duration
+            in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
+        after_pause: Only packets that arrive at least this long after the previous packet are delayed, and the
+            first packet; 0 s: every packet. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
+            9223372.036854775807 s; default ``"0 s"``)
+        packets: Numbers of packets at this element, from 0: only these are delayed; empty: all. (each at least 0)
         reorder: Whether packets may overtake each other; otherwise the route stays FIFO. (default ``False``)
     """
     return build(
@@ -211,7 +210,7 @@ def duplicate(
     Doubles each packet independently with one probability; the copy arrives right behind.
 
     Args:
-        rate: Probability that a packet is doubled, 0 to 1. (0 to 1; default ``0.0``)
+        rate: Probability that a packet is duplicated, 0 to 1. (0 to 1; default ``0.0``)
     """
     return build(
         Builder("impair.duplicate", "link.component.impair", in_list=True, kind="duplicate"),
@@ -233,7 +232,7 @@ def corrupt(
 
     Args:
         rate: Probability that a packet is damaged, whatever its size, 0 to 1. (0 to 1; default ``0.0``)
-        bit_error_rate: Probability that a bit is wrong, 0 to 1; instead of ``rate``. (0 to 1; default ``0.0``)
+        bit_error_rate: Probability of a bit error, 0 to 1; instead of ``rate``. (0 to 1; default ``0.0``)
     """
     return build(
         Builder("impair.corrupt", "link.component.impair", in_list=True, kind="corrupt"),
@@ -256,13 +255,12 @@ def policer(
     A token bucket that delays nothing: packets beyond ``rate`` and what the bucket has saved up are lost.
 
     Args:
-        rate: The committed information rate (CIR of RFC 2697 §1), or ``"unlimited"``: then everything passes.
+        rate: Committed information rate (CIR of RFC 2697 §1), or ``"unlimited"``: then every packet passes.
             (``"unlimited"``; rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1
             bit/s to 18446744073709551615 bit/s; default ``"unlimited"``)
-        burst: The committed burst size (CBS of RFC 2697 §1). A packet that is larger than both buckets never
-            passes. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to 1000 MB; default ``"64
-            KiB"``)
-        excess: The excess burst size (EBS of RFC 2697 §1). (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB,
+        burst: Committed burst size (CBS of RFC 2697 §1). A packet larger than both buckets never passes. (size in
+            bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to 1000 MB; default ``"64 KiB"``)
+        excess: Excess burst size (EBS of RFC 2697 §1). (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB,
             TiB; 0 bytes to 1000 MB; default ``"0 bytes"``)
     """
     return build(

@@ -19,9 +19,10 @@ def drop_tail(
     First in, first out; what finds the queue full is dropped.
 
     Args:
-        limit: What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products (``"100
-            packets"``, ``"64 KiB"``, ``"1 bdp"``); by default without limit. (limit in packet (packets), bdp, bytes
-            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"unlimited"``)
+        limit: Limit of waiting packets, without the packet being sent: packets, bytes or bandwidth-delay products
+            (``"100 packets"``, ``"64 KiB"``, ``"1 bdp"``). By default there is no limit. (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"unlimited"``)
         reorder: As the scenario format has it.
     """
     return build(
@@ -57,40 +58,42 @@ def red(
     is full.
 
     Args:
-        limit: What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products (``"100
-            packets"``, ``"64 KiB"``, ``"1 bdp"``); by default without limit. (limit in packet (packets), bdp, bytes
-            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"unlimited"``)
-        min_threshold: Average below which nothing is dropped (``min_th``). In packets, or in bytes: then the queue
-            is measured in bytes. 5 packets as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
+        limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay
+            products (``"100 packets"``, ``"64 KiB"``, ``"1 bdp"``). By default there is no limit. (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"unlimited"``)
+        min_threshold: Average below which no packet is dropped (``min_th``), in packets or in bytes; the queue is
+            measured in the same unit. 5 packets, as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
             (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"5 packets"``)
         max_threshold: Average at which the probability reaches ``max_probability`` (``max_th``), in the unit of
-            ``min_threshold``. Three times that as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
-            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"15 packets"``)
-        max_probability: Probability at ``max_threshold`` (``max_p``): above 0, and 1 at most. 0.1 as Floyd
-            recommends (1997); 0.02 in the paper. (above 0; at most 1; default ``0.1``)
-        weight: What an arrival counts in the average (``w_q``): above 0, and 1 at most (Floyd and Jacobson §6).
-            (above 0; at most 1; default ``0.002``)
-        gentle: From ``max_threshold`` to twice that the probability rises to 1 instead of jumping there (Floyd
+            ``min_threshold``. Three times ``min_threshold``, as Floyd recommends (1997). (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"15 packets"``)
+        max_probability: Probability at ``max_threshold`` (``max_p``): above 0, at most 1. 0.1, as Floyd recommends
+            (1997); 0.02 in the paper. (above 0; at most 1; default ``0.1``)
+        weight: Weight of an arrival in the average (``w_q``): above 0, at most 1 (Floyd and Jacobson §6). (above 0;
+            at most 1; default ``0.002``)
+        gentle: From ``max_threshold`` to twice that, the probability rises to 1 instead of jumping to it (Floyd
             2000). (default ``False``)
-        spacing: How drops are spread over the packets, at a probability p: ``uniform`` makes the gap from one to
-            the next uniform in 1..1/p (Floyd and Jacobson §7, method 2), ``drawn`` as well, but with one random
-            number for each gap (§11, dummynet), ``geometric`` tries each packet by itself (method 1), ``waiting``
-            makes it uniform in 1/p..2/p, as ns-2 does by default, ``summed`` in 1/(2p)..3/(2p), so that
+        spacing: Distribution of drops over the packets at a probability p. ``uniform``: the gap between drops is
+            uniform in 1..1/p (Floyd and Jacobson §7, method 2). ``drawn``: the same with one random number for each
+            gap (§11, dummynet). ``geometric``: each packet is tried independently (method 1). ``waiting``: the gap
+            is uniform in 1/p..2/p, as in ns-2 by default. ``summed``: the gap is uniform in 1/(2p)..3/(2p), and
             probabilities that differ from packet to packet add up. (one of ``"uniform"``, ``"drawn"``,
             ``"geometric"``, ``"waiting"``, ``"summed"``; default ``"uniform"``)
         ecn: Marks packets of ECN-capable transports instead of dropping them, unless the queue is full (RFC 3168
             §5). (default ``False``)
-        hard_drop: With ``ecn``: drops where the average is so high that every packet would be marked (RFC 3168 §7);
-            off, it marks there as well. (default ``True``)
-        scale_by_size: With thresholds in bytes: the probability is proportional to the packet's size (Floyd and
+        hard_drop: With ``ecn``: drops packets if the average is so high that every packet would be marked (RFC 3168
+            §7). If off, it marks them. (default ``True``)
+        scale_by_size: With thresholds in bytes: makes the probability proportional to the packet's size (Floyd and
             Jacobson §8). RFC 7141 §2.2 advises against it. (default ``True``)
-        reference_packet: The size to which that probability belongs: the largest packet's in Floyd and Jacobson §8.
-            (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default ``"1500
-            bytes"``)
-        idle_packet: For an idle time the average falls as if packets of this size had passed an empty queue; 500
+        reference_packet: Packet size at which the probability is unscaled: the largest packet in Floyd and Jacobson
+            §8. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default
+            ``"1500 bytes"``)
+        idle_packet: An idle period lowers the average as if packets of this size had passed an empty queue; 500
             bytes in ns-2 (``mean_pktsize_``), small packets in Floyd and Jacobson §4. (size in bytes (byte, B), kB,
             KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default ``"500 bytes"``)
-        adaptive: ``max_probability`` follows the average so that it stays between the thresholds (Adaptive RED):
+        adaptive: Adapts ``max_probability`` so that the average stays between the thresholds (Adaptive RED):
             ``true``, or a table with ``target``, ``interval``, ``alpha``, ``beta``, ``floor`` and ``ceiling``.
             (default ``False``)
         reorder: As the scenario format has it.
@@ -142,50 +145,52 @@ def preferential_red(
     RED that drops several times as many packets of the flows that use most, named or found out.
 
     Args:
-        limit: What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products (``"100
-            packets"``, ``"64 KiB"``, ``"1 bdp"``); by default without limit. (limit in packet (packets), bdp, bytes
-            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"unlimited"``)
-        min_threshold: Average below which nothing is dropped (``min_th``). In packets, or in bytes: then the queue
-            is measured in bytes. 5 packets as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
+        limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay
+            products (``"100 packets"``, ``"64 KiB"``, ``"1 bdp"``). By default there is no limit. (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"unlimited"``)
+        min_threshold: Average below which no packet is dropped (``min_th``), in packets or in bytes; the queue is
+            measured in the same unit. 5 packets, as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
             (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"5 packets"``)
         max_threshold: Average at which the probability reaches ``max_probability`` (``max_th``), in the unit of
-            ``min_threshold``. Three times that as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
-            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"15 packets"``)
-        max_probability: Probability at ``max_threshold`` (``max_p``): above 0, and 1 at most. 0.1 as Floyd
-            recommends (1997); 0.02 in the paper. (above 0; at most 1; default ``0.1``)
-        weight: What an arrival counts in the average (``w_q``): above 0, and 1 at most (Floyd and Jacobson §6).
-            (above 0; at most 1; default ``0.002``)
-        gentle: From ``max_threshold`` to twice that the probability rises to 1 instead of jumping there (Floyd
+            ``min_threshold``. Three times ``min_threshold``, as Floyd recommends (1997). (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"15 packets"``)
+        max_probability: Probability at ``max_threshold`` (``max_p``): above 0, at most 1. 0.1, as Floyd recommends
+            (1997); 0.02 in the paper. (above 0; at most 1; default ``0.1``)
+        weight: Weight of an arrival in the average (``w_q``): above 0, at most 1 (Floyd and Jacobson §6). (above 0;
+            at most 1; default ``0.002``)
+        gentle: From ``max_threshold`` to twice that, the probability rises to 1 instead of jumping to it (Floyd
             2000). (default ``False``)
-        spacing: How drops are spread over the packets, at a probability p: ``uniform`` makes the gap from one to
-            the next uniform in 1..1/p (Floyd and Jacobson §7, method 2), ``drawn`` as well, but with one random
-            number for each gap (§11, dummynet), ``geometric`` tries each packet by itself (method 1), ``waiting``
-            makes it uniform in 1/p..2/p, as ns-2 does by default, ``summed`` in 1/(2p)..3/(2p), so that
+        spacing: Distribution of drops over the packets at a probability p. ``uniform``: the gap between drops is
+            uniform in 1..1/p (Floyd and Jacobson §7, method 2). ``drawn``: the same with one random number for each
+            gap (§11, dummynet). ``geometric``: each packet is tried independently (method 1). ``waiting``: the gap
+            is uniform in 1/p..2/p, as in ns-2 by default. ``summed``: the gap is uniform in 1/(2p)..3/(2p), and
             probabilities that differ from packet to packet add up. (one of ``"uniform"``, ``"drawn"``,
             ``"geometric"``, ``"waiting"``, ``"summed"``; default ``"uniform"``)
         ecn: Marks packets of ECN-capable transports instead of dropping them, unless the queue is full (RFC 3168
             §5). (default ``False``)
-        hard_drop: With ``ecn``: drops where the average is so high that every packet would be marked (RFC 3168 §7);
-            off, it marks there as well. (default ``True``)
-        scale_by_size: With thresholds in bytes: the probability is proportional to the packet's size (Floyd and
+        hard_drop: With ``ecn``: drops packets if the average is so high that every packet would be marked (RFC 3168
+            §7). If off, it marks them. (default ``True``)
+        scale_by_size: With thresholds in bytes: makes the probability proportional to the packet's size (Floyd and
             Jacobson §8). RFC 7141 §2.2 advises against it. (default ``True``)
-        reference_packet: The size to which that probability belongs: the largest packet's in Floyd and Jacobson §8.
-            (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default ``"1500
-            bytes"``)
-        idle_packet: For an idle time the average falls as if packets of this size had passed an empty queue; 500
+        reference_packet: Packet size at which the probability is unscaled: the largest packet in Floyd and Jacobson
+            §8. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default
+            ``"1500 bytes"``)
+        idle_packet: An idle period lowers the average as if packets of this size had passed an empty queue; 500
             bytes in ns-2 (``mean_pktsize_``), small packets in Floyd and Jacobson §4. (size in bytes (byte, B), kB,
             KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default ``"500 bytes"``)
-        adaptive: ``max_probability`` follows the average so that it stays between the thresholds (Adaptive RED):
+        adaptive: Adapts ``max_probability`` so that the average stays between the thresholds (Adaptive RED):
             ``true``, or a table with ``target``, ``interval``, ``alpha``, ``beta``, ``floor`` and ``ceiling``.
             (default ``False``)
-        multiplier: By what the probability of a heavy flow's packets is multiplied (``n`` of the study): above 0,
-            and 1,000,000 at most. (above 0; at most 1000000.0; default ``10.0``)
-        multiply: Which probability is multiplied; open in the study. (one of ``"plain"``, ``"spaced"``; default
-            ``"plain"``)
-        select: Whose: ``static`` with ``flows``, ``dynamic`` with ``record_interval``, ``statistics_interval`` and
-            ``history_length``, or ``space-saving`` with ``counters``, ``half_life`` and the two intervals. (one of
-            ``"dynamic"``, ``"history"``, ``"space-saving"``; default ``{"kind": "dynamic", "record_interval": 10,
-            "statistics_interval": 100, "history_length": 100}``)
+        multiplier: Factor of the probability of a heavy flow's packets (``n`` in the study): above 0, at most
+            1,000,000. (above 0; at most 1000000.0; default ``10.0``)
+        multiply: Probability to which it applies; the study leaves this open. (one of ``"plain"``, ``"spaced"``;
+            default ``"plain"``)
+        select: Selection of the heavy flows: ``static`` with ``flows``, ``dynamic`` with ``record_interval``,
+            ``statistics_interval`` and ``history_length``, or ``space-saving`` with ``counters``, ``half_life`` and
+            the two intervals. (one of ``"dynamic"``, ``"history"``, ``"space-saving"``; default ``{"kind":
+            "dynamic", "record_interval": 10, "statistics_interval": 100, "history_length": 100}``)
         reorder: As the scenario format has it.
     """
     return build(
@@ -245,58 +250,59 @@ def share_red(
     queue per flow.
 
     Args:
-        limit: What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products (``"100
-            packets"``, ``"64 KiB"``, ``"1 bdp"``); by default without limit. (limit in packet (packets), bdp, bytes
-            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"unlimited"``)
-        min_threshold: Average below which nothing is dropped (``min_th``). In packets, or in bytes: then the queue
-            is measured in bytes. 5 packets as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
+        limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay
+            products (``"100 packets"``, ``"64 KiB"``, ``"1 bdp"``). By default there is no limit. (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"unlimited"``)
+        min_threshold: Average below which no packet is dropped (``min_th``), in packets or in bytes; the queue is
+            measured in the same unit. 5 packets, as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
             (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"5 packets"``)
         max_threshold: Average at which the probability reaches ``max_probability`` (``max_th``), in the unit of
-            ``min_threshold``. Three times that as Floyd recommends (1997). (limit in packet (packets), bdp, bytes
-            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"15 packets"``)
-        max_probability: Probability at ``max_threshold`` (``max_p``): above 0, and 1 at most. 0.1 as Floyd
-            recommends (1997); 0.02 in the paper. (above 0; at most 1; default ``0.1``)
-        weight: What an arrival counts in the average (``w_q``): above 0, and 1 at most (Floyd and Jacobson §6).
-            (above 0; at most 1; default ``0.002``)
-        gentle: From ``max_threshold`` to twice that the probability rises to 1 instead of jumping there (Floyd
+            ``min_threshold``. Three times ``min_threshold``, as Floyd recommends (1997). (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"15 packets"``)
+        max_probability: Probability at ``max_threshold`` (``max_p``): above 0, at most 1. 0.1, as Floyd recommends
+            (1997); 0.02 in the paper. (above 0; at most 1; default ``0.1``)
+        weight: Weight of an arrival in the average (``w_q``): above 0, at most 1 (Floyd and Jacobson §6). (above 0;
+            at most 1; default ``0.002``)
+        gentle: From ``max_threshold`` to twice that, the probability rises to 1 instead of jumping to it (Floyd
             2000). (default ``False``)
-        spacing: How drops are spread over the packets, at a probability p: ``uniform`` makes the gap from one to
-            the next uniform in 1..1/p (Floyd and Jacobson §7, method 2), ``drawn`` as well, but with one random
-            number for each gap (§11, dummynet), ``geometric`` tries each packet by itself (method 1), ``waiting``
-            makes it uniform in 1/p..2/p, as ns-2 does by default, ``summed`` in 1/(2p)..3/(2p), so that
+        spacing: Distribution of drops over the packets at a probability p. ``uniform``: the gap between drops is
+            uniform in 1..1/p (Floyd and Jacobson §7, method 2). ``drawn``: the same with one random number for each
+            gap (§11, dummynet). ``geometric``: each packet is tried independently (method 1). ``waiting``: the gap
+            is uniform in 1/p..2/p, as in ns-2 by default. ``summed``: the gap is uniform in 1/(2p)..3/(2p), and
             probabilities that differ from packet to packet add up. (one of ``"uniform"``, ``"drawn"``,
             ``"geometric"``, ``"waiting"``, ``"summed"``; default ``"summed"``)
         ecn: Marks packets of ECN-capable transports instead of dropping them, unless the queue is full (RFC 3168
             §5). (default ``False``)
-        hard_drop: With ``ecn``: drops where the average is so high that every packet would be marked (RFC 3168 §7);
-            off, it marks there as well. (default ``True``)
-        scale_by_size: With thresholds in bytes: the probability is proportional to the packet's size (Floyd and
+        hard_drop: With ``ecn``: drops packets if the average is so high that every packet would be marked (RFC 3168
+            §7). If off, it marks them. (default ``True``)
+        scale_by_size: With thresholds in bytes: makes the probability proportional to the packet's size (Floyd and
             Jacobson §8). RFC 7141 §2.2 advises against it. (default ``True``)
-        reference_packet: The size to which that probability belongs: the largest packet's in Floyd and Jacobson §8.
-            (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default ``"1500
-            bytes"``)
-        idle_packet: For an idle time the average falls as if packets of this size had passed an empty queue; 500
+        reference_packet: Packet size at which the probability is unscaled: the largest packet in Floyd and Jacobson
+            §8. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default
+            ``"1500 bytes"``)
+        idle_packet: An idle period lowers the average as if packets of this size had passed an empty queue; 500
             bytes in ns-2 (``mean_pktsize_``), small packets in Floyd and Jacobson §4. (size in bytes (byte, B), kB,
             KiB, MB, MiB, GB, GiB, TB, TiB; 1 bytes to 65535 bytes; default ``"500 bytes"``)
-        adaptive: ``max_probability`` follows the average so that it stays between the thresholds (Adaptive RED):
+        adaptive: Adapts ``max_probability`` so that the average stays between the thresholds (Adaptive RED):
             ``true``, or a table with ``target``, ``interval``, ``alpha``, ``beta``, ``floor`` and ``ceiling``.
             (default ``False``)
-        exponent: How steeply the probability rises with the share of a connection that has more than an equal one,
-            on a queue that is hardly there; 0 treats it as RED does. (0.0 to 16.0; default ``1.0``)
-        steep_exponent: The same once RED's own probability has come to ``steep_at``; in between the exponent rises
-            in a line. (0.0 to 16.0; default ``8.0``)
-        steep_at: RED's own probability from which on ``steep_exponent`` holds: above 0, and 1 at most. (above 0; at
+        exponent: Steepness with which the probability rises with the share of a connection above its equal share,
+            on a short queue; 0 treats it as RED does. (0.0 to 16.0; default ``1.0``)
+        steep_exponent: The exponent when RED's own probability has reached ``steep_at``; in between the exponent
+            rises linearly. (0.0 to 16.0; default ``8.0``)
+        steep_at: RED's own probability from which on ``steep_exponent`` applies: above 0, at most 1. (above 0; at
             most 1; default ``0.002``)
-        sparing_exponent: How steeply the probability falls with the share of a connection that has less than an
-            equal one; 0 treats it as RED does. (0.0 to 16.0; default ``16.0``)
-        load_exponent: How steeply the probability falls where less arrives than the link can send. (0.0 to 16.0;
-            default ``2.0``)
-        record_interval: Every so many arriving packets one is recorded, in packets. (1 to 1000000; default ``3``)
-        statistics_interval: Every so many arriving packets the shares are worked out anew, in packets. (1 to
-            1000000; default ``100``)
-        history_length: How many records are kept. (1 to 1000000; default ``4000``)
-        load_memory: Over how many arriving packets the load is averaged, in packets. (1 to 1000000; default
-            ``8000``)
+        sparing_exponent: Steepness with which the probability falls with the share of a connection below its equal
+            share; 0 treats it as RED does. (0.0 to 16.0; default ``16.0``)
+        load_exponent: Steepness with which the probability falls if less arrives than the link can send. (0.0 to
+            16.0; default ``2.0``)
+        record_interval: One packet in this number of arriving packets is recorded. (1 to 1000000; default ``3``)
+        statistics_interval: Number of arriving packets between two computations of the shares. (1 to 1000000;
+            default ``100``)
+        history_length: Number of records. (1 to 1000000; default ``4000``)
+        load_memory: Number of arriving packets over which the load is averaged. (1 to 1000000; default ``8000``)
         reorder: As the scenario format has it.
     """
     return build(
@@ -346,22 +352,21 @@ def codel(
     often; holds the delay down whatever the rate.
 
     Args:
-        limit: What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products
+        limit: Limit of waiting packets, without the packet being sent: packets, bytes or bandwidth-delay products
             (tc-codel(8): 1000 packets). (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB,
             GiB, TB, TiB; 0 packets to unlimited; default ``"1000 packets"``)
-        target: The sojourn time that is acceptable when it stands (RFC 8289 §4.4: 5 ms, or 5 to 10 % of
-            ``interval``). (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"5 ms"``)
-        interval: How long it must have stood before anything is dropped: a round-trip time that few flows exceed
-            (RFC 8289 §4.3: 100 ms). Not below ``target``. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100
-            s; default ``"100 ms"``)
-        mtu: While no more than this waits, nothing is dropped: the link's largest packet (RFC 8289 §4.2, §5.3).
-            (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 65535 bytes; default ``"1500
-            bytes"``)
+        target: Acceptable standing sojourn time (RFC 8289 §4.4: 5 ms, or 5 to 10 % of ``interval``). (duration in
+            ps, ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"5 ms"``)
+        interval: Time for which the sojourn time must have been at or above ``target`` before the first drop: a
+            round-trip time that few flows exceed (RFC 8289 §4.3: 100 ms). Not below ``target``. (duration in ps,
+            ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"100 ms"``)
+        mtu: Backlog up to which nothing is dropped: the link's largest packet (RFC 8289 §4.2, §5.3). (size in bytes
+            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 65535 bytes; default ``"1500 bytes"``)
         ecn: Marks packets of ECN-capable transports instead of dropping them (RFC 8289 §3.1; tc-codel(8): false).
             (default ``False``)
-        ce_threshold: Marks every packet of an ECN-capable transport that has waited for longer, as DCTCP wants it,
-            or ``"off"`` (RFC 8290 §5.2.7: off). (``"off"``; duration in ps, ns, us (µs), ms, s, min, h; 0 s to
-            9223372.036854775807 s; default ``"off"``)
+        ce_threshold: Marks every packet of an ECN-capable transport that has waited for longer than this, as DCTCP
+            requires, or ``"off"`` (RFC 8290 §5.2.7: off). (``"off"``; duration in ps, ns, us (µs), ms, s, min, h; 0
+            s to 9223372.036854775807 s; default ``"off"``)
         reorder: As the scenario format has it.
     """
     return build(
@@ -400,29 +405,30 @@ def pie(
     cable modems.
 
     Args:
-        limit: What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products
-            (tc-pie(8): 1000 packets). (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB,
-            TB, TiB; 0 packets to unlimited; default ``"1000 packets"``)
-        target: The delay that is aimed at (``QDELAY_REF`` of RFC 8033 §4.2: 15 ms). (duration in ps, ns, us (µs),
-            ms, s, min, h; 1 us to 100 s; default ``"15 ms"``)
-        update_interval: How often the probability moves (``T_UPDATE`` of RFC 8033 §4.2: 15 ms). (duration in ps,
-            ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"15 ms"``)
-        alpha: What a delay off the target weighs, in hertz (RFC 8033 §4.2: 0.125). (0.0 to 100.0; default
-            ``0.125``)
-        beta: What a change of the delay weighs, in hertz (RFC 8033 §4.2: 1.25). (0.0 to 100.0; default ``1.25``)
-        max_burst: How long after a time without congestion nothing is dropped at random (``MAX_BURST`` of RFC 8033
-            §4.4: 150 ms). (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 s; default ``"150 ms"``)
-        mean_packet_size: While no more than two packets of this size wait, nothing is dropped at random
+        limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay
+            products (tc-pie(8): 1000 packets). (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB,
+            GB, GiB, TB, TiB; 0 packets to unlimited; default ``"1000 packets"``)
+        target: Target delay (``QDELAY_REF`` of RFC 8033 §4.2: 15 ms). (duration in ps, ns, us (µs), ms, s, min, h;
+            1 us to 100 s; default ``"15 ms"``)
+        update_interval: Interval between updates of the probability (``T_UPDATE`` of RFC 8033 §4.2: 15 ms).
+            (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"15 ms"``)
+        alpha: Weight of the difference between delay and target, in hertz (RFC 8033 §4.2: 0.125). (0.0 to 100.0;
+            default ``0.125``)
+        beta: Weight of a change of the delay, in hertz (RFC 8033 §4.2: 1.25). (0.0 to 100.0; default ``1.25``)
+        max_burst: Time after a period without congestion during which no packet is dropped at random (``MAX_BURST``
+            of RFC 8033 §4.4: 150 ms). (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 s; default ``"150
+            ms"``)
+        mean_packet_size: No packet is dropped at random while at most two packets of this size wait
             (``MEAN_PKTSIZE`` of RFC 8033 §4.1). (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64
             bytes to 65535 bytes; default ``"1500 bytes"``)
-        delay: How the queue's delay is estimated: ``"timestamps"`` or ``"rate"`` (RFC 8033 §4.3, §5.2). (one of
+        delay: Estimate of the queue's delay: ``"timestamps"`` or ``"rate"`` (RFC 8033 §4.3, §5.2). (one of
             ``"timestamps"``, ``"rate"``; default ``"timestamps"``)
-        derandomize: Spaces drops: none until the probabilities add up to 0.85, one at the latest at 8.5 (RFC 8033
-            §5.4). (default ``False``)
+        derandomize: Spaces drops: none until the probabilities add up to 0.85, and one at 8.5 at the latest (RFC
+            8033 §5.4). (default ``False``)
         ecn: Marks packets of ECN-capable transports instead of dropping them (RFC 8033 §5.1; tc-pie(8): false).
             (default ``False``)
-        mark_ecnth: The probability above which they are dropped all the same (RFC 8033 §5.1: 0.1). (0 to 1; default
-            ``0.1``)
+        mark_ecnth: Probability above which ECN-capable packets are dropped nevertheless (RFC 8033 §5.1: 0.1). (0 to
+            1; default ``0.1``)
         reorder: As the scenario format has it.
     """
     return build(
@@ -464,26 +470,28 @@ def fq_codel(
     shares, low delay, and sparse flows hardly wait.
 
     Args:
-        limit: What may wait in all queues, the packet being sent not counted: packets, bytes or bandwidth-delay
-            products (RFC 8290 §5.2.3: 10240 packets). (limit in packet (packets), bdp, bytes (byte, B), kB, KiB,
-            MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"10240 packets"``)
-        memory_limit: What may wait in all queues besides: a size, or ``"unlimited"`` (tc-fq_codel(8)
-            ``memory_limit``). (``"unlimited"``; size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0
-            bytes to 18446744073709551615 bytes; default ``"unlimited"``)
-        queues: Among how many queues connections are spread (RFC 8290 §5.2.5: 1024). (1 to 65536; default ``1024``)
-        quantum: What a queue may send per round (RFC 8290 §5.2.4: the largest packet). (size in bytes (byte, B),
-            kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 1 MB; default ``"1500 bytes"``)
-        target: The sojourn time that is acceptable when it stands (RFC 8290 §5.2.2: 5 ms). (duration in ps, ns, us
-            (µs), ms, s, min, h; 1 us to 100 s; default ``"5 ms"``)
-        interval: How long it must have stood before anything is dropped (RFC 8290 §5.2.1: 100 ms). Not below
-            ``target``. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"100 ms"``)
-        mtu: While a queue holds no more than this, CoDel drops nothing from it (RFC 8289 §4.2, §5.3). (size in
-            bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 65535 bytes; default ``"1500 bytes"``)
-        ecn: Marks packets of ECN-capable transports instead of dropping them (RFC 8290 §5.2.6: true). An overload
-            drops all the same. (default ``True``)
-        ce_threshold: Marks every packet of an ECN-capable transport that has waited for longer, as DCTCP wants it,
-            or ``"off"`` (RFC 8290 §5.2.7: off). (``"off"``; duration in ps, ns, us (µs), ms, s, min, h; 0 s to
-            9223372.036854775807 s; default ``"off"``)
+        limit: Limit of waiting packets in all queues, without the packet being sent: packets, bytes or
+            bandwidth-delay products (RFC 8290 §5.2.3: 10240 packets). (limit in packet (packets), bdp, bytes (byte,
+            B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"10240 packets"``)
+        memory_limit: Additional limit of all queues: a size, or ``"unlimited"`` (tc-fq_codel(8) ``memory_limit``).
+            (``"unlimited"``; size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
+            18446744073709551615 bytes; default ``"unlimited"``)
+        queues: Number of queues among which connections are spread (RFC 8290 §5.2.5: 1024). (1 to 65536; default
+            ``1024``)
+        quantum: Bytes that a queue may send per round (RFC 8290 §5.2.4: the largest packet). (size in bytes (byte,
+            B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 1 MB; default ``"1500 bytes"``)
+        target: Acceptable standing sojourn time (RFC 8290 §5.2.2: 5 ms). (duration in ps, ns, us (µs), ms, s, min,
+            h; 1 us to 100 s; default ``"5 ms"``)
+        interval: Time for which the sojourn time must have been at or above ``target`` before the first drop (RFC
+            8290 §5.2.1: 100 ms). Not below ``target``. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s;
+            default ``"100 ms"``)
+        mtu: Backlog of a queue up to which CoDel drops nothing from it (RFC 8289 §4.2, §5.3). (size in bytes (byte,
+            B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 65535 bytes; default ``"1500 bytes"``)
+        ecn: Marks packets of ECN-capable transports instead of dropping them (RFC 8290 §5.2.6: true). Packets are
+            still dropped at the limit. (default ``True``)
+        ce_threshold: Marks every packet of an ECN-capable transport that has waited for longer than this, as DCTCP
+            requires, or ``"off"`` (RFC 8290 §5.2.7: off). (``"off"``; duration in ps, ns, us (µs), ms, s, min, h; 0
+            s to 9223372.036854775807 s; default ``"off"``)
         reorder: As the scenario format has it.
     """
     return build(
@@ -517,15 +525,15 @@ def drr(
     where there is no room.
 
     Args:
-        limit: What may wait in all queues, the packet being sent not counted: packets, bytes or bandwidth-delay
-            products (by default 1000 packets, as many as ``codel`` and ``pie`` have). (limit in packet (packets),
-            bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"1000
-            packets"``)
-        quantum: What a turn adds to a queue's deficit counter (§III: at least the largest packet, so that each turn
-            sends one). (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 1 MB; default
-            ``"1500 bytes"``)
-        queues: ``"per-connection"``, or among how many queues connections are spread (§III). (``"per-connection"``;
-            1 to 65536; default ``"per-connection"``)
+        limit: Limit of waiting packets in all queues, without the packet being sent: packets, bytes or
+            bandwidth-delay products (by default 1000 packets, as for ``codel`` and ``pie``). (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"1000 packets"``)
+        quantum: Bytes that a turn adds to a queue's deficit counter (§III: at least the largest packet, so that
+            each turn sends one). (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 1 MB;
+            default ``"1500 bytes"``)
+        queues: ``"per-connection"``, or the number of queues among which connections are spread (§III).
+            (``"per-connection"``; 1 to 65536; default ``"per-connection"``)
         reorder: As the scenario format has it.
     """
     return build(
@@ -552,12 +560,13 @@ def threshold_mark(
     only what finds the queue full.
 
     Args:
-        limit: What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products (``"100
-            packets"``, ``"64 KiB"``, ``"1 bdp"``); by default without limit. (limit in packet (packets), bdp, bytes
-            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"unlimited"``)
-        threshold: ``K``: an ECN-capable packet is marked if more than this waits when it arrives. Packets, bytes or
-            bandwidth-delay products. Alizadeh et al. §3.4 take 20 packets at 1 Gbit/s and 65 at 10 Gbit/s; above a
-            seventh of the bandwidth-delay product (§3.3) the link stays busy. (limit in packet (packets), bdp,
+        limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay
+            products (``"100 packets"``, ``"64 KiB"``, ``"1 bdp"``). By default there is no limit. (limit in packet
+            (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default
+            ``"unlimited"``)
+        threshold: ``K``: an ECN-capable packet is marked if the backlog at its arrival exceeds this. Packets, bytes
+            or bandwidth-delay products. Alizadeh et al. §3.4 use 20 packets at 1 Gbit/s and 65 at 10 Gbit/s; above
+            a seventh of the bandwidth-delay product (§3.3) the link stays busy. (limit in packet (packets), bdp,
             bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited; default ``"20 packets"``)
         reorder: As the scenario format has it.
     """
@@ -594,33 +603,33 @@ def dualpi2(
     kinds get the same rate.
 
     Args:
-        limit: What may wait in both queues, the packet being sent not counted: packets, bytes or bandwidth-delay
-            products (tc-dualpi2(8): 10000 packets; RFC 9332 appendix A.1: 250 ms at the largest rate). (limit in
-            packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited;
-            default ``"10000 packets"``)
-        target: The delay of the C queue that is aimed at (RFC 9332 appendix A.1: 15 ms). (duration in ps, ns, us
-            (µs), ms, s, min, h; 1 us to 100 s; default ``"15 ms"``)
-        update_interval: How often p′ moves (``Tupdate`` of RFC 9332 appendix A.1: the target, or a third of the
-            largest round-trip time if that is less). (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s;
-            default ``"15 ms"``)
-        alpha: What a delay off the target weighs, in hertz (RFC 9332 appendix A.1: 0.1 ``Tupdate`` / ``RTT_max``²,
-            0.15 for 100 ms). (0.0 to 100.0; default ``0.15``)
-        beta: What a change of the delay weighs, in hertz (RFC 9332 appendix A.1: 0.3 / ``RTT_max``, 3 for 100 ms).
+        limit: Limit of waiting packets in both queues, without the packet in transmission: packets, bytes or
+            bandwidth-delay products (tc-dualpi2(8): 10000 packets; RFC 9332 appendix A.1: 250 ms at the largest
+            rate). (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets
+            to unlimited; default ``"10000 packets"``)
+        target: Target delay of the C queue (RFC 9332 appendix A.1: 15 ms). (duration in ps, ns, us (µs), ms, s,
+            min, h; 1 us to 100 s; default ``"15 ms"``)
+        update_interval: Interval between updates of p′ (``Tupdate`` of RFC 9332 appendix A.1: the smaller of the
+            target and a third of the largest round-trip time). (duration in ps, ns, us (µs), ms, s, min, h; 1 us to
+            100 s; default ``"15 ms"``)
+        alpha: Weight of the difference between delay and target, in hertz (RFC 9332 appendix A.1: 0.1 ``Tupdate`` /
+            ``RTT_max``², 0.15 for 100 ms). (0.0 to 100.0; default ``0.15``)
+        beta: Weight of a change of the delay, in hertz (RFC 9332 appendix A.1: 0.3 / ``RTT_max``, 3 for 100 ms).
             (0.0 to 100.0; default ``3.0``)
-        coupling: ``k``: the L4S probability is so many times the base probability (RFC 9332 §2.1: 2). (0.0 to 16.0;
-            default ``2.0``)
-        l4s_threshold: The delay of the L queue from which on it marks by itself (``minTh`` of RFC 9332 appendix
-            A.1: 800 µs). A queue of one packet is never marked by it. (duration in ps, ns, us (µs), ms, s, min, h;
-            1 us to 100 s; default ``"800 us"``)
-        l4s_range: Over so much more delay the probability rises to 1; ``"0 ms"`` makes the ramp a step (``range``
-            of RFC 9332 appendix A.1: 400 µs). (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 s; default
-            ``"400 us"``)
-        scheduler: Which queue is served where packets wait in both: ``"weighted"`` or ``"time-shifted"``. (one of
+        coupling: ``k``: ratio of the coupled L4S probability to the base probability (RFC 9332 §2.1: 2). (0.0 to
+            16.0; default ``2.0``)
+        l4s_threshold: Delay of the L queue from which its own ramp marks (``minTh`` of RFC 9332 appendix A.1: 800
+            µs). The ramp never marks a queue of one packet. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to
+            100 s; default ``"800 us"``)
+        l4s_range: Range of delay over which the ramp rises to 1; ``"0 ms"`` makes the ramp a step (``range`` of RFC
+            9332 appendix A.1: 400 µs). (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 s; default ``"400
+            us"``)
+        scheduler: Choice of the next queue if packets wait in both: ``"weighted"`` or ``"time-shifted"``. (one of
             ``"weighted"``, ``"time-shifted"``; default ``"weighted"``)
-        classic_share: With ``"weighted"``: the share of the bytes that the C queue has at least (tc-dualpi2(8)
+        classic_share: With ``"weighted"``: minimum share of the bytes for the C queue (tc-dualpi2(8)
             ``classic_protection``: 0.1). (0 to 1; default ``0.1``)
-        time_shift: With ``"time-shifted"``: so much is added to the delay of the L queue (twice the target).
-            (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 s; default ``"30 ms"``)
+        time_shift: With ``"time-shifted"``: time added to the delay of the L queue (twice the target). (duration in
+            ps, ns, us (µs), ms, s, min, h; 0 s to 100 s; default ``"30 ms"``)
         derandomize: Adds probabilities up and acts whenever the sum reaches 1, instead of drawing (``recur`` of RFC
             9332 appendix A.1). (default ``True``)
         reorder: As the scenario format has it.
@@ -665,26 +674,26 @@ def cake(
     with BLUE on every flow.
 
     Args:
-        limit: What may wait in all queues, the packet being sent not counted: packets, bytes or bandwidth-delay
-            products (tc-cake(8) ``memlimit``: at least 4 MiB). Beyond it the longest queue loses packets at its
-            head. (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to
-            unlimited; default ``"4 MiB"``)
-        rate: What the shaper sends per time, or ``"unlimited"`` (tc-cake(8) ``bandwidth``). (``"unlimited"``; rate
-            in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to
-            18446744073709551615 bit/s; default ``"unlimited"``)
+        limit: Limit of waiting packets in all queues, without the packet in transmission: packets, bytes or
+            bandwidth-delay products (tc-cake(8) ``memlimit``: at least 4 MiB). Above it the longest queue loses
+            packets at its head. (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB,
+            TiB; 0 packets to unlimited; default ``"4 MiB"``)
+        rate: Rate of the shaper, or ``"unlimited"`` (tc-cake(8) ``bandwidth``). (``"unlimited"``; rate in bit/s,
+            kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to 18446744073709551615
+            bit/s; default ``"unlimited"``)
         overhead: Bytes that the link below adds to each packet (tc-cake(8) ``overhead``: -64 to 256). (-64 to 256;
             default ``0``)
-        mpu: The least that a packet takes on the link below, overhead included (tc-cake(8) ``mpu``: 0 to 256). (0
-            to 256; default ``0``)
-        framing: How the link below frames packets: ``"noatm"``, ``"atm"`` or ``"ptm"``. (one of ``"noatm"``,
+        mpu: Minimum size of a packet on the link below, including overhead (tc-cake(8) ``mpu``: 0 to 256). (0 to
+            256; default ``0``)
+        framing: Framing of packets on the link below: ``"noatm"``, ``"atm"`` or ``"ptm"``. (one of ``"noatm"``,
             ``"atm"``, ``"ptm"``; default ``"noatm"``)
-        rtt: The round-trip time that the AQM expects: its interval, and twenty times its target (tc-cake(8)
-            ``rtt``: 100 ms). (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"100 ms"``)
-        isolation: Who gets an equal share. (one of ``"flowblind"``, ``"srchost"``, ``"dsthost"``, ``"hosts"``,
-            ``"flows"``, ``"dual-srchost"``, ``"dual-dsthost"``, ``"triple-isolate"``; default ``"triple-isolate"``)
-        diffserv: Which tins there are. (one of ``"besteffort"``, ``"diffserv3"``, ``"diffserv4"``; default
-            ``"diffserv3"``)
-        queues: Among how many queues the flows of a tin are spread (1024). (1 to 65536; default ``1024``)
+        rtt: Round-trip time that the AQM expects: its interval, and twenty times its target (tc-cake(8) ``rtt``:
+            100 ms). (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"100 ms"``)
+        isolation: Entities that get equal shares. (one of ``"flowblind"``, ``"srchost"``, ``"dsthost"``,
+            ``"hosts"``, ``"flows"``, ``"dual-srchost"``, ``"dual-dsthost"``, ``"triple-isolate"``; default
+            ``"triple-isolate"``)
+        diffserv: Set of tins. (one of ``"besteffort"``, ``"diffserv3"``, ``"diffserv4"``; default ``"diffserv3"``)
+        queues: Number of queues among which the flows of a tin are spread (1024). (1 to 65536; default ``1024``)
         reorder: As the scenario format has it.
     """
     return build(

@@ -63,23 +63,24 @@ def wifi(
     A Wi-Fi station whose physical layer has ``rate``.
 
     Args:
-        stations: Stations that always have something to send, this one included. (1 to 256; default ``1``)
-        aggregate: Frames of an A-MPDU at most (64; 1 for none). (1 to 64; default ``32``)
-        longest: The longest that an A-MPDU takes. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms;
-            default ``"4 ms"``)
+        stations: Saturated stations, including this one. (1 to 256; default ``1``)
+        aggregate: Maximum number of frames in an A-MPDU (up to 64; 1 disables aggregation). (1 to 64; default
+            ``32``)
+        longest: Maximum airtime of the frames of an A-MPDU. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100
+            ms; default ``"4 ms"``)
         frame_error: Probability that a frame is damaged. (0 to 1; default ``0.0``)
         slot: A slot of the backoff (9 µs). (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms; default ``"9
             us"``)
-        sifs: SIFS (16 µs). DIFS is two slots more. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms;
+        sifs: SIFS (16 µs). DIFS is SIFS plus two slots. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms;
             default ``"16 us"``)
-        preamble: What comes before each A-MPDU on the air (HT-mixed preamble of one stream: 36 µs). (duration in
-            ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms; default ``"36 us"``)
-        acknowledgment: How long a block acknowledgment takes (32 bytes at 24 Mbit/s after 20 µs). (duration in ps,
-            ns, us (µs), ms, s, min, h; 0 s to 100 ms; default ``"32 us"``)
-        window: ``W``: the contention window at first is from 0 to ``W`` - 1 (16). (1 to 1024; default ``16``)
-        doublings: ``m``: it doubles so often at most (6). (1 to 16; default ``6``)
-        header: Bytes of each frame around its IP packet: MAC header, LLC, FCS and delimiter. (1 to 1000; default
-            ``46``)
+        preamble: Preamble before each A-MPDU (HT-mixed preamble of one stream: 36 µs). (duration in ps, ns, us
+            (µs), ms, s, min, h; 0 s to 100 ms; default ``"36 us"``)
+        acknowledgment: Duration of a block acknowledgment (32 bytes at 24 Mbit/s after 20 µs). (duration in ps, ns,
+            us (µs), ms, s, min, h; 0 s to 100 ms; default ``"32 us"``)
+        window: ``W``: the initial contention window is from 0 to ``W`` - 1 (16). (1 to 1024; default ``16``)
+        doublings: ``m``: maximum number of doublings of the window (6). (1 to 16; default ``6``)
+        header: Bytes of each frame in addition to its IP packet: MAC header, LLC, FCS and delimiter. (1 to 1000;
+            default ``46``)
     """
     return build(
         Builder("service.wifi", "link.component.service", kind="wifi"),
@@ -114,17 +115,17 @@ def cable(
     A cable modem's upstream, which requests grants for its data and is granted ``rate``.
 
     Args:
-        map_interval: How often the CMTS builds a MAP, and how long each holds (2 ms). (duration in ps, ns, us (µs),
-            ms, s, min, h; 100 us to 100 ms; default ``"2 ms"``)
-        map_lead: From the time at which a MAP is built until its interval begins: scheduling (200 µs), the way
-            downstream, and the modem's processing (757 µs with frames of 135 µs). (duration in ps, ns, us (µs), ms,
-            s, min, h; 0 s to 1 s; default ``"1.2 ms"``)
-        request_delay: From the time at which a request is sent until the CMTS knows it: three frames of OFDMA, and
+        map_interval: Interval between MAPs, and the length of the interval that each describes (2 ms). (duration in
+            ps, ns, us (µs), ms, s, min, h; 100 us to 100 ms; default ``"2 ms"``)
+        map_lead: Time from the building of a MAP to the start of its interval: scheduling (200 µs), the downstream
+            path, and the modem's processing (757 µs with frames of 135 µs). (duration in ps, ns, us (µs), ms, s,
+            min, h; 0 s to 1 s; default ``"1.2 ms"``)
+        request_delay: Time from the sending of a request to its receipt by the CMTS: three OFDMA frames and
             propagation. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"450 us"``)
-        backoff: The window from which the modem picks the time of a request in contention. (duration in ps, ns, us
+        backoff: Window from which the modem picks the time of a request in contention. (duration in ps, ns, us
             (µs), ms, s, min, h; 0 s to 1 s; default ``"2 ms"``)
         collision: Probability that a request in contention collides. (0 to 1; default ``0.0``)
-        doublings: The window doubles so often at most, once after each collision. (1 to 16; default ``4``)
+        doublings: Maximum number of doublings of the window, one after each collision. (1 to 16; default ``4``)
     """
     return build(
         Builder("service.cable", "link.component.service", kind="cable"),
@@ -158,21 +159,22 @@ def cellular(
     HARQ.
 
     Args:
-        file: A trace that takes the place of ``rate``, as in the service ``trace``.
-        repeat: Whether that trace begins again at its end, or how often it is played in all. (1 to 4294967295)
-        tti: How long a transmission time interval is: 1 ms in LTE, in 5G 0.5 ms with 30 kHz between subcarriers.
+        file: Trace that replaces ``rate``, as in the service ``trace``.
+        repeat: Whether the trace repeats, or how often it is played in all. (1 to 4294967295)
+        tti: Length of a transmission time interval: 1 ms in LTE, 0.5 ms in 5G with 30 kHz subcarrier spacing.
             (duration in ps, ns, us (µs), ms, s, min, h; 62.5 us to 10 ms; default ``"1 ms"``)
-        sr_period: How often the phone can send a scheduling request; 0 where the scheduler sees what waits, as it
-            does downlink. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"0 s"``)
-        grant_delay: From the time at which a request or a report is sent until the block that it is granted: its
-            transmission (1 ms), the scheduler (3 ms), the grant (1 ms), the phone (3 ms). Uplink only. (duration in
-            ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"8 ms"``)
-        processing: How long a packet is processed before it can go into a block. Downlink only; ``grant_delay`` has
-            it uplink. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"3 ms"``)
-        decoding: How long a block is decoded. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"3
+        sr_period: Period of the phone's scheduling request opportunities; 0 if the scheduler sees the backlog, as
+            on the downlink. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"0 s"``)
+        grant_delay: Time from the sending of a request or report to the granted block: its transmission (1 ms), the
+            scheduler (3 ms), the grant (1 ms), the phone (3 ms). Uplink only. (duration in ps, ns, us (µs), ms, s,
+            min, h; 0 s to 1 s; default ``"8 ms"``)
+        processing: Processing time before a packet can go into a block. Downlink only; on the uplink
+            ``grant_delay`` includes it. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"3
             ms"``)
-        harq_round_trip: From a transmission that failed to the next. (duration in ps, ns, us (µs), ms, s, min, h; 0
-            s to 1 s; default ``"8 ms"``)
+        decoding: Decoding time of a block. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"3
+            ms"``)
+        harq_round_trip: Time from a failed transmission to the next one. (duration in ps, ns, us (µs), ms, s, min,
+            h; 0 s to 1 s; default ``"8 ms"``)
         error_rate: Share of transmissions that fail. (0.0 to 0.9; default ``0.1``)
     """
     return build(
