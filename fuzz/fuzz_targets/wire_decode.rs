@@ -14,10 +14,8 @@ use anabranch_core::{
     packet::Ecn,
     units::Instant,
 };
-use anabranch_tcp::{
-    Endpoint, Flags, Options, Profile, Role, Segment, State,
-    wire::{self, Checksum, Protocol},
-};
+use anabranch_tcp::{Endpoint, Profile, Role, State};
+use anabranch_wire::{self as wire, Checksum, Flags, Options, Protocol, Segment};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

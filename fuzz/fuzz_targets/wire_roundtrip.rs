@@ -2,10 +2,9 @@
 #![no_main]
 
 use anabranch_core::{body::Octets, packet::Ecn};
-use anabranch_tcp::{
-    AccEcn, Flags, Options, SackBlock, Segment, Timestamps,
-    accecn::Order,
-    wire::{self, EncodeError, IpHeader, Ports, Version},
+use anabranch_wire::{
+    self as wire, AccEcn, EncodeError, Flags, IpHeader, Options, Ports, SackBlock, Segment,
+    Timestamps, Version, accecn::Order,
 };
 use libfuzzer_sys::fuzz_target;
 

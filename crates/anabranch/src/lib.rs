@@ -46,10 +46,7 @@ pub use anabranch_engine::{
     summary::Summary,
     topology,
 };
-pub use anabranch_fec::{
-    self as fec,
-    transport::{self, Transport},
-};
+pub use anabranch_fec as fec;
 pub use anabranch_path::{
     group,
     heavy::{self, HeavyFlows},
@@ -63,6 +60,10 @@ pub use anabranch_scenario::{
     catalog::{self, catalog},
     workload,
 };
-pub use anabranch_tcp::{self as tcp, wire};
+pub use anabranch_tcp as tcp;
+pub use anabranch_wire::{
+    self as wire,
+    transport::{self, Transport},
+};
 /// What scenario files and summaries hold: parameters reach a factory of [`Extensions`] as this.
 pub use serde_json::Value;

@@ -17,11 +17,11 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::{
     middlebox::{Middlebox, Output},
     multipath,
 };
+use anabranch_wire::transport::Transport;
 
 use crate::{
     event_queue::{Class, Entry, Source},

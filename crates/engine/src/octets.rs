@@ -6,8 +6,8 @@ use anabranch_core::{
     body::Body,
     packet::{ConnectionId, Direction},
 };
-use anabranch_fec::transport::Transport;
-use anabranch_tcp::wire::{
+use anabranch_wire::transport::Transport;
+use anabranch_wire::{
     Carried, EncodeError, IpHeader, Ports, Prefix, encode_datagram, encode_prefix,
 };
 
@@ -47,7 +47,7 @@ pub(crate) fn encode<B: Body>(
     match payload {
         Transport::Tcp(segment) => encode_prefix(ip, ports, segment, to),
         Transport::Redundant(redundant) => {
-            anabranch_fec::wire::encode_redundant(ip, ports, redundant, to)
+            anabranch_wire::encode_redundant(ip, ports, redundant, to)
         }
         Transport::Datagram(body) => {
             let carried = match body.octets() {

@@ -22,7 +22,7 @@ use super::{
     params::{InRecovery, Params, Release},
     stats::Stats,
 };
-use anabranch_tcp::{Options, SackBlock, Segment, Seq};
+use anabranch_wire::{Options, SackBlock, Segment, Seq};
 
 /// What was ready in the first of these times leaves in the second with [`Release::Paced`], so that the delay ends.
 const SPEED: (u64, u64) = (10, 9);

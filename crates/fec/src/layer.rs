@@ -11,15 +11,16 @@ use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::{
     hold::{Held, Hold, Reason},
-    packet::{Hidden, Redundant, secret},
     params::Config,
     receiver::{Receiver, Recovered, Verdict},
     redundancy::{Redundancy, View},
     sender::Sender,
     stats::Stats,
 };
-use crate::transport::Transport;
-use anabranch_tcp::{Endpoint, Flags, Refusals, RetransmitCause, Segment, Seq, State};
+use anabranch_tcp::{Endpoint, Refusals, RetransmitCause, State};
+use anabranch_wire::redundant::{Hidden, Redundant, secret};
+use anabranch_wire::transport::Transport;
+use anabranch_wire::{Flags, Segment, Seq};
 
 /// A packet on its way out.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,9 +3,9 @@
 //! The layer stands between TCP and IP in both end hosts, as in Sato, Koga and Ikenaga §3.1. What is
 //! owned where:
 //!
-//! 1. [`code`]: what a redundant packet is made of and what it brings back; knows neither TCP nor time.
-//! 2. [`packet`]: what travels: a redundant packet, the group's number in data, the count in
-//!    acknowledgments; as octets in [`wire`](crate::wire).
+//! 1. [`anabranch_erasure`]: the codes.
+//! 2. [`redundant`](anabranch_wire::redundant): a redundant packet, the group's number in data and the count in
+//!    acknowledgments, as octets too.
 //! 3. [`redundancy`]: how many packets the next group has and how many redundant ones it gets.
 //! 4. [`params`]: what a scenario may set, and what goes together.
 //! 5. [`sender`]: the open group, the redundant packets due, and which of them count as in flight.
@@ -17,24 +17,16 @@
 //! 10. In the model: which flows have it, and its counters in the results.
 #![forbid(unsafe_code)]
 
-pub mod code;
-pub mod crc32c;
-pub mod gf256;
 pub mod hold;
 pub mod layer;
-pub mod packet;
 pub mod params;
 pub mod protected;
 pub mod receiver;
 pub mod redundancy;
 pub mod sender;
 pub mod stats;
-pub mod tinymt32;
-pub mod transport;
-pub mod wire;
 
 pub use layer::Layer;
-pub use packet::Redundant;
 pub use params::{Config, Params};
 pub use protected::Protected;
 pub use stats::Stats;

@@ -13,7 +13,7 @@ use anabranch_core::{
     units::Duration,
 };
 use anabranch_script::{Answer, KERNEL_FIGURES, Request, Target};
-use anabranch_tcp::wire::{Ports, Version};
+use anabranch_wire::{Ports, Version};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,

@@ -14,7 +14,7 @@ use anabranch_core::{
 };
 
 use crate::report::Report;
-use anabranch_fec::transport::Transport;
+use anabranch_wire::transport::Transport;
 
 /// A packet as a middlebox holds it.
 pub type Held<B> = Packet<Transport<B>>;

@@ -12,10 +12,8 @@ use anabranch_core::{
     packet::Ecn,
     units::{Bytes, Duration, Instant, text::Limit},
 };
-use anabranch_tcp::{
-    Endpoint, Flags, Outgoing, Profile, Role, Segment, Settings, State, wire,
-    wire::{Discards, IpHeader, Ports, Version},
-};
+use anabranch_tcp::{Endpoint, Outgoing, Profile, Role, Settings, State};
+use anabranch_wire::{self as wire, Discards, Flags, IpHeader, Ports, Segment, Version};
 
 use crate::{
     error::choices,

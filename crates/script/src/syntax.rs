@@ -1,7 +1,7 @@
 //! A script as it was read.
 
 use anabranch_core::units::Duration;
-use anabranch_tcp::{AccEcn, Flags, SackBlock};
+use anabranch_wire::{AccEcn, Flags, SackBlock};
 
 use crate::error::Position;
 

@@ -1,7 +1,7 @@
 //! What a script drives.
 
 use anabranch_core::units::Duration;
-use anabranch_tcp::wire::{Ports, Version};
+use anabranch_wire::{Ports, Version};
 
 /// An hour, which costs nothing in virtual time.
 const PATIENCE: Duration = Duration::from_secs(3600);

@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use anabranch_tcp::Seq;
+use anabranch_wire::Seq;
 
 /// Retransmissions that are remembered although their octets are acknowledged: the original may still arrive.
 const MOST_ACKNOWLEDGED: usize = 4_096;

@@ -14,7 +14,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_path::middlebox::Held;
-use anabranch_tcp::wire::Ports;
+use anabranch_wire::Ports;
 
 /// Entries of a [`Numbered`] at most, so that 16 bits of a number name one.
 const KEPT: usize = 1 << 16;

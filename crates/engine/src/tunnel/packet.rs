@@ -4,11 +4,10 @@ use anabranch_core::{
     body::Body,
     packet::{ConnectionId, Direction},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::middlebox::{Held, connection_of};
-use anabranch_tcp::{
-    Flags, Options,
-    wire::{self, Carried, IpHeader, Ports, Prefix, Protocol, Version},
+use anabranch_wire::transport::Transport;
+use anabranch_wire::{
+    self as wire, Carried, Flags, IpHeader, Options, Ports, Prefix, Protocol, Version,
 };
 
 use super::label::Label;

@@ -1,7 +1,6 @@
 //! Laws, examples and golden traces of error correction, a module for each topic.
 
 mod any_redundancy;
-mod codes;
 mod endpoint;
 mod groups;
 mod hold;

@@ -12,13 +12,11 @@ use anabranch_core::{
     rng::Stream as Draws,
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::host::{Arrived, Departing, Host, Refused};
 use anabranch_scenario::{Family, Resolved, workload::Config};
-use anabranch_tcp::{
-    Ending, Endpoint, Flags, Options, Role, Segment, State, wire,
-    wire::{Discards, IpHeader, Ports, Version},
-};
+use anabranch_tcp::{Ending, Endpoint, Role, State};
+use anabranch_wire::transport::Transport;
+use anabranch_wire::{self as wire, Discards, Flags, IpHeader, Options, Ports, Segment, Version};
 use serde_json::{Map, Value, json};
 
 use crate::{

@@ -11,9 +11,9 @@ use anabranch_core::{
     body::Body,
     packet::{ConnectionId, Ecn},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::host::Departing;
-use anabranch_tcp::{Flags, Segment};
+use anabranch_wire::transport::Transport;
+use anabranch_wire::{Flags, Segment};
 
 /// A whole IP packet. As a [`Body`] it is its payload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -434,10 +434,7 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     use anabranch_core::body::Octets;
-    use anabranch_tcp::{
-        wire,
-        wire::{IpHeader, Ports, Version},
-    };
+    use anabranch_wire::{self as wire, IpHeader, Ports, Version};
     use proptest::prelude::*;
 
     use super::*;

@@ -7,7 +7,7 @@ use anabranch_core::{body::Octets, units::Instant};
 use anabranch_live::{Around, Error, Frame, departing, write};
 use anabranch_path::host::{Arrived, Departing, Host};
 use anabranch_scenario::Extensions;
-use anabranch_tcp::{Flags, Segment, wire};
+use anabranch_wire::{self as wire, Flags, Segment};
 use serde_json::{Value, json};
 
 /// What each file has; every connection must be done in time.
@@ -428,7 +428,8 @@ fn an_option_that_one_end_alone_knows_of_is_told() {
             right,
             fault: Changes {
                 leaves: |segment| {
-                    if let anabranch_tcp::Options::Syn { sack_permitted, .. } = &mut segment.options
+                    if let anabranch_wire::Options::Syn { sack_permitted, .. } =
+                        &mut segment.options
                     {
                         *sack_permitted = false;
                     }

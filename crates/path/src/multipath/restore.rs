@@ -13,8 +13,8 @@ use anabranch_core::{
     units::Instant,
 };
 
-use anabranch_fec::transport::Transport;
-use anabranch_tcp::Flags;
+use anabranch_wire::Flags;
+use anabranch_wire::transport::Transport;
 
 mod alarms;
 mod lateness;

@@ -1,10 +1,8 @@
 //! What scripts may ask of our endpoint.
 
 use anabranch_core::{body::Octets, units::Duration};
-use anabranch_tcp::{
-    Endpoint, Refusal,
-    wire::{DecodeError, Discards},
-};
+use anabranch_tcp::{Endpoint, Refusal};
+use anabranch_wire::{DecodeError, Discards};
 
 /// Every figure: those of a kernel, then those that our endpoint alone tells.
 pub(super) const ALL: [&str; crate::KERNEL_FIGURES.len() + OWN.len()] = {

@@ -1,6 +1,6 @@
 //! Packets.
 
-use anabranch_tcp::{
+use anabranch_wire::{
     AccEcn, Flags, SackBlock,
     accecn::{Counter, Order},
 };

@@ -5,12 +5,9 @@
 //! number means itself.
 
 use anabranch_core::packet;
-use anabranch_tcp::{
-    Flags, SackBlock, Timestamps, wire,
-    wire::{
-        Carried, IpHeader, Ports, Prefix, Protocol, TcpHeader, TcpOption, TcpPacket, Version,
-        iter_options,
-    },
+use anabranch_wire::{
+    self as wire, Carried, Flags, IpHeader, Ports, Prefix, Protocol, SackBlock, TcpHeader,
+    TcpOption, TcpPacket, Timestamps, Version, iter_options,
 };
 
 use crate::syntax::{Ecn, Fault, Header, Item, Options};

@@ -1,7 +1,7 @@
 //! Scripts that are wrong, and scripts that are right about another TCP.
 
 use anabranch_script::{EndpointTarget, parse, run};
-use anabranch_tcp::wire::{Ports, Version};
+use anabranch_wire::{Ports, Version};
 use proptest::prelude::*;
 
 fn carry_out(text: &str) -> Result<(), String> {

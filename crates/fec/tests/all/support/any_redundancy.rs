@@ -9,11 +9,9 @@ use anabranch_core::{
     parameters::Count,
     units::Instant,
 };
-use anabranch_fec::{
-    Config, Params, Redundant, Stats, packet::Tag, receiver::Receiver, redundancy::View,
-    sender::Sender,
-};
-use anabranch_tcp::{Flags, Segment, Seq};
+use anabranch_fec::{Config, Params, Stats, receiver::Receiver, redundancy::View, sender::Sender};
+use anabranch_wire::{Flags, Segment, Seq};
+use anabranch_wire::{Redundant, redundant::Tag};
 
 const SIZE: usize = 16;
 

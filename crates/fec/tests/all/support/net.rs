@@ -10,8 +10,9 @@ use anabranch_core::{
     rng::Stream,
     units::{Duration, Instant},
 };
-use anabranch_fec::{Config, Protected, Redundant, packet::Tag, transport::Transport};
+use anabranch_fec::{Config, Protected};
 use anabranch_tcp::{Endpoint, Profile, Role, Settings, State};
+use anabranch_wire::{Redundant, redundant::Tag, transport::Transport};
 
 /// What the network does to what the first end sends.
 #[derive(Debug, Clone, Default)]

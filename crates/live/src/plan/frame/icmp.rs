@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_tcp::wire::Checksum;
+use anabranch_wire::Checksum;
 
 use super::Header;
 

@@ -10,7 +10,6 @@ use anabranch_core::{
     tunnel::{Header, Report},
     units::{Duration, Instant, Rate},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::{
     link::Window,
     middlebox::{Held, Middlebox, Output},
@@ -23,7 +22,8 @@ use anabranch_path::{
         split::{AnySplit, Missing, Split, View, earliest_arrival},
     },
 };
-use anabranch_tcp::{Flags, Segment};
+use anabranch_wire::transport::Transport;
+use anabranch_wire::{Flags, Segment};
 
 const ROUTES: usize = 2;
 /// One way, in steps of a quarter of a millisecond; acknowledgments take the same.

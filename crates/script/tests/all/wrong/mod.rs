@@ -3,10 +3,7 @@
 
 use anabranch_core::units::Duration;
 use anabranch_script::{Answer, EndpointTarget, Request, Target};
-use anabranch_tcp::{
-    Flags,
-    wire::{Checksum, Ports, Protocol, Version, decode_ip, iter_options},
-};
+use anabranch_wire::{Checksum, Flags, Ports, Protocol, Version, decode_ip, iter_options};
 
 /// Octets of an IPv4 header without options; the wrong ones speak nothing else.
 const TCP: usize = 20;

@@ -2,14 +2,15 @@
 
 use anabranch_core::packet::Ecn;
 
-use super::{Checksum, DecodeError, EncodeError};
+use crate::{Checksum, DecodeError, EncodeError};
+use packet::{
+    AUTHENTICATION, DONT_FRAGMENT, ESP, FRAGMENT, IPV4_HEADER, IPV6_HEADER, ROUTING, extension_len,
+};
 
-const IPV4_HEADER: usize = 20;
-const IPV6_HEADER: usize = 40;
-/// RFC 791 §3.1: "do not fragment".
-const DONT_FRAGMENT: u16 = 1 << 14;
-/// RFC 791 §3.1: "more fragments", and the offset.
-const MORE_OR_OFFSET: u16 = 0x3fff;
+mod packet;
+
+pub(crate) use packet::be16;
+pub use packet::{Fragment, IpPacket, set_ecn, take_hops};
 
 /// What differs between the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,12 +90,21 @@ impl Protocol {
             Self::Other(number) => number,
         }
     }
-    const fn from_number(number: u8) -> Self {
+    /// The protocol with this number.
+    #[must_use]
+    #[inline]
+    pub const fn from_number(number: u8) -> Self {
         match number {
             6 => Self::Tcp,
             17 => Self::Udp,
             other => Self::Other(other),
         }
+    }
+    /// Whether its header begins with two ports: TCP, UDP, DCCP, SCTP and UDP-Lite.
+    #[must_use]
+    #[inline]
+    pub const fn has_ports(self) -> bool {
+        matches!(self, Self::Tcp | Self::Udp | Self::Other(33 | 132 | 136))
     }
 }
 
@@ -137,6 +147,17 @@ impl Carried<'_> {
 }
 
 impl IpHeader {
+    /// The fields of a packet's header.
+    #[must_use]
+    pub fn of(packet: &IpPacket<'_>) -> Self {
+        Self {
+            version: packet.version(),
+            dscp: packet.dscp(),
+            ecn: packet.ecn(),
+            hop_limit: packet.hop_limit(),
+        }
+    }
+
     /// The octets that stand before DSCP and ECN are told apart (RFC 3168 §5).
     const fn traffic_class(&self) -> u8 {
         self.dscp << 2 | self.ecn as u8
@@ -220,100 +241,50 @@ pub fn encode_ip(
     Ok(())
 }
 
-/// Takes a packet apart: its header, what it carries, and that.
+/// Reads a packet as its receiver does: header, protocol and payload. A packet with extension headers that have no meaning here
+/// (RFC 8200 §4) has its transport's protocol.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
-pub fn decode_ip(packet: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
-    match packet.first().ok_or(DecodeError::IpTruncated)? >> 4 {
-        4 => decode_v4(packet),
-        6 => decode_v6(packet),
-        _ => Err(DecodeError::Version),
-    }
-}
-
-fn decode_v4(packet: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
-    let fixed: &[u8; IPV4_HEADER] = packet.first_chunk().ok_or(DecodeError::IpTruncated)?;
-    let header_len = usize::from(fixed[0] & 15) * 4;
-    let header = packet
-        .get(..header_len)
-        .filter(|header| header.len() >= IPV4_HEADER)
-        .ok_or(DecodeError::IpHeaderLength)?;
-    let mut sum = Checksum::default();
-    sum.add(header);
-    if !sum.holds() {
-        return Err(DecodeError::IpChecksum);
-    }
-    let total = usize::from(be16(fixed, 2));
-    let payload = packet.get(header_len..total).ok_or(DecodeError::IpLength)?;
-    let fragment = be16(fixed, 6);
-    if fragment & MORE_OR_OFFSET != 0 {
-        return Err(DecodeError::Fragment);
-    }
-    let address = |at| std::array::from_fn(|i| fixed[at + i]);
-    let ip = IpHeader {
-        version: Version::V4 {
-            source: address(12),
-            destination: address(16),
-            identification: be16(fixed, 4),
-            dont_fragment: fragment & DONT_FRAGMENT != 0,
-        },
-        dscp: fixed[1] >> 2,
-        ecn: Ecn::from_bits(fixed[1]),
-        hop_limit: fixed[8],
+/// The first error, from the outside in.
+pub fn decode_ip(octets: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
+    let packet = IpPacket::read(octets)?;
+    let header_len = packet.header_len();
+    let incomplete = if packet.is_v6() {
+        DecodeError::Extension
+    } else {
+        let header = octets.get(..header_len);
+        let mut sum = Checksum::default();
+        sum.add(header.ok_or(DecodeError::IpHeaderLength)?);
+        if !sum.holds() {
+            return Err(DecodeError::IpChecksum);
+        }
+        DecodeError::IpLength
     };
-    Ok((ip, Protocol::from_number(fixed[9]), payload))
-}
-
-fn decode_v6(packet: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
-    let fixed: &[u8; IPV6_HEADER] = packet.first_chunk().ok_or(DecodeError::IpTruncated)?;
-    let len = usize::from(be16(fixed, 4));
-    let mut payload = packet
-        .get(IPV6_HEADER..IPV6_HEADER + len)
+    let length = packet
+        .length()
+        .filter(|&length| length <= octets.len())
         .ok_or(DecodeError::IpLength)?;
-    let mut next = fixed[6];
-    loop {
-        match next {
-            // Hop-by-hop options, routing, destination options (RFC 8200 §4.3, §4.4, §4.6).
-            0 | 43 | 60 => {
-                let [following, words, ..] = *payload else {
-                    return Err(DecodeError::Extension);
-                };
-                // A route that is not at its end is not ours to follow (RFC 8200 §4.4).
-                if next == 43
-                    && payload
-                        .get(3)
-                        .is_none_or(|&segments_left| segments_left > 0)
-                {
-                    return Err(DecodeError::Extension);
-                }
-                payload = payload
-                    .get((usize::from(words) + 1) * 8..)
-                    .ok_or(DecodeError::Extension)?;
-                next = following;
+    for extension in packet.extensions() {
+        match extension {
+            // A packet on its way to another address (RFC 8200 §4.4), or one that needs a key (RFC 4302).
+            (ROUTING, octets) if octets.get(3).is_none_or(|&left| left > 0) => {
+                return Err(DecodeError::Extension);
             }
-            44 => return Err(DecodeError::Fragment),
-            // Authentication and encryption: nobody here has the keys (RFC 4302, RFC 4303).
-            50 | 51 => return Err(DecodeError::Extension),
-            _ => break,
+            (AUTHENTICATION, _) => return Err(DecodeError::Extension),
+            _ => {}
         }
     }
-    let address = |at| std::array::from_fn(|i| fixed[at + i]);
-    let class = fixed[0] << 4 | fixed[1] >> 4;
-    let ip = IpHeader {
-        version: Version::V6 {
-            source: address(8),
-            destination: address(24),
-            flow_label: u32::from_be_bytes([0, fixed[1] & 15, fixed[2], fixed[3]]),
-        },
-        dscp: class >> 2,
-        ecn: Ecn::from_bits(class),
-        hop_limit: fixed[7],
-    };
-    Ok((ip, Protocol::from_number(next), payload))
-}
-
-/// The number that begins at `at`.
-pub(super) const fn be16(octets: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([octets[at], octets[at + 1]])
+    if packet.fragment() != Fragment::Whole || packet.next_header() == FRAGMENT && packet.is_v6() {
+        return Err(DecodeError::Fragment);
+    }
+    let payload = octets.get(header_len..length).ok_or(incomplete)?;
+    let number = packet.protocol();
+    if packet.is_v6() && (number == ESP || extension_len(number, 0).is_some()) {
+        return Err(DecodeError::Extension);
+    }
+    Ok((
+        IpHeader::of(&packet),
+        Protocol::from_number(number),
+        payload,
+    ))
 }

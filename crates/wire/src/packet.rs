@@ -12,21 +12,10 @@
 //! Sending IPv4 options, IPv6 extension headers, or the urgent pointer; reassembly of fragments;
 //! jumbograms (RFC 2675).
 
-mod checksum;
-mod error;
-mod ip;
-mod option;
-mod tcp;
-mod udp;
-
-pub use checksum::Checksum;
-pub use error::{DecodeError, Discards, EncodeError};
-pub use ip::{Carried, IpHeader, Protocol, Version, decode_ip, encode_ip};
-pub use option::{OptionIter, TcpOption, iter_options};
-pub use tcp::{Ports, TcpHeader, TcpPacket, decode_tcp, encode_tcp};
-pub use udp::encode_datagram;
-
-use crate::Segment;
+use crate::{
+    Carried, DecodeError, EncodeError, IpHeader, Ports, Protocol, Segment, TcpHeader, TcpPacket,
+    decode_ip, decode_tcp, encode_tcp, option,
+};
 use anabranch_core::body::{Body, Octets};
 
 /// Where a packet goes, and how much of it: a capture may want its first octets only.

@@ -84,7 +84,8 @@ impl TcpOption<'_> {
     }
 }
 
-/// The options of a header, in order, up to the end-of-list octet or the first that is impossible.
+/// The options of a header, in order, up to the end of the list or the first without a possible length. One of a length that is wrong
+/// for its kind is an error after which others follow.
 #[must_use]
 pub const fn iter_options(octets: &[u8]) -> OptionIter<'_> {
     OptionIter { rest: octets }
@@ -97,13 +98,22 @@ pub struct OptionIter<'a> {
 }
 
 impl<'a> OptionIter<'a> {
+    /// Octets of the options that have not been read.
+    pub(crate) const fn octets_left(&self) -> usize {
+        self.rest.len()
+    }
+
     fn read(&mut self, kind: u8) -> Result<TcpOption<'a>, DecodeError> {
-        let length = usize::from(*self.rest.get(1).ok_or(DecodeError::OptionPastEnd)?);
+        // An option that does not say where the next one begins is the last.
+        let rest = core::mem::take(&mut self.rest);
+        let length = usize::from(*rest.get(1).ok_or(DecodeError::OptionPastEnd)?);
         if length < 2 {
             return Err(DecodeError::OptionLength);
         }
-        let option = self.rest.get(..length).ok_or(DecodeError::OptionPastEnd)?;
-        self.rest = &self.rest[length..];
+        let (option, behind) = rest
+            .split_at_checked(length)
+            .ok_or(DecodeError::OptionPastEnd)?;
+        self.rest = behind;
         let content = &option[2..];
         Ok(match (kind, content) {
             (MSS, &[high, low]) => TcpOption::Mss(u16::from_be_bytes([high, low])),
@@ -149,9 +159,6 @@ impl<'a> Iterator for OptionIter<'a> {
             }
             kind => self.read(kind),
         };
-        if option.is_err() {
-            self.rest = &[];
-        }
         Some(option)
     }
 }

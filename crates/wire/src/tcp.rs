@@ -1,13 +1,14 @@
 //! The TCP header (RFC 9293 §3.1; the `AE` bit is AccECN's).
 
-use super::{
-    Carried, DecodeError, EncodeError, IpHeader, Prefix, Protocol, encode_ip, ip::be16,
-    option::MOST as MOST_OPTIONS,
+use crate::{
+    Carried, DecodeError, EncodeError, Flags, IpHeader, Prefix, Protocol, TcpOption,
+    checksum::updated, encode_ip, ip::be16, iter_options, option::MOST as MOST_OPTIONS,
 };
-use crate::Flags;
 
 const HEADER: usize = 20;
-/// FIN to AE, and the three bits that are reserved behind them, which [`fec`](anabranch_fec::packet) uses.
+/// The place of the checksum.
+const CHECKSUM: usize = 16;
+/// FIN to AE, and the three bits that are reserved behind them, which [`Redundant`](crate::Redundant) uses.
 const FLAG_BITS: u16 = 0xfff;
 
 /// Ports of a segment.
@@ -105,6 +106,78 @@ pub fn encode_tcp(packet: &TcpPacket<'_>, to: Prefix<'_>) -> Result<u32, EncodeE
     Ok(u32::try_from(headers + payload.len()).expect("IP's length field holds it"))
 }
 
+impl TcpHeader {
+    /// Reads the header that begins with `octets`, and its length with options, which may not all be present.
+    ///
+    /// # Errors
+    /// [`DecodeError::TcpTruncated`] if the fixed part is incomplete, [`DecodeError::DataOffset`] if the length is below that.
+    #[inline]
+    pub fn read(octets: &[u8]) -> Result<(Self, usize), DecodeError> {
+        let fixed: &[u8; HEADER] = octets.first_chunk().ok_or(DecodeError::TcpTruncated)?;
+        let length = usize::from(fixed[12] >> 4) * 4;
+        if length < HEADER {
+            return Err(DecodeError::DataOffset);
+        }
+        let be32 = |at: usize| u32::from_be_bytes(core::array::from_fn(|i| fixed[at + i]));
+        let header = Self {
+            ports: Ports {
+                source: be16(fixed, 0),
+                destination: be16(fixed, 2),
+            },
+            seq: be32(4),
+            ack: be32(8),
+            flags: Flags(be16(fixed, 12) & FLAG_BITS),
+            window: be16(fixed, 14),
+            urgent: be16(fixed, 18),
+        };
+        Ok((header, length))
+    }
+
+    /// The options of a header of this length, as far as they are present.
+    #[must_use]
+    #[inline]
+    pub fn options(octets: &[u8], length: usize) -> &[u8] {
+        octets
+            .get(HEADER..length.min(octets.len()))
+            .unwrap_or_default()
+    }
+}
+
+/// Lowers the MSS option of a SYN to `limit` (RFC 4459 §3.2), and corrects the checksum. Returns whether it did. Another segment stays
+/// as it is, and so does one with an incomplete header.
+pub fn clamp_mss(segment: &mut [u8], limit: u16) -> bool {
+    let Some((at, old)) = mss_option(segment).filter(|&(_, old)| old > limit) else {
+        return false;
+    };
+    // The checksum covers words: an option at an odd place has its octets in two of them.
+    let word = |value: u16| {
+        if at % 2 == 0 {
+            value
+        } else {
+            value.swap_bytes()
+        }
+    };
+    let checksum = updated(be16(segment, CHECKSUM), word(old), word(limit));
+    segment[at..at + 2].copy_from_slice(&limit.to_be_bytes());
+    segment[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
+    true
+}
+
+/// The place of a SYN's MSS, and its value.
+fn mss_option(segment: &[u8]) -> Option<(usize, u16)> {
+    let (header, length) = TcpHeader::read(segment).ok()?;
+    let mut options = iter_options(segment.get(HEADER..length)?);
+    if !header.flags.has(Flags::SYN) {
+        return None;
+    }
+    while let Some(option) = options.next() {
+        if let Ok(TcpOption::Mss(mss)) = option {
+            return Some((length - options.octets_left() - 2, mss));
+        }
+    }
+    None
+}
+
 /// Takes a segment apart: header, options, payload.
 ///
 /// # Errors
@@ -113,25 +186,17 @@ pub fn decode_tcp<'a>(
     ip: &IpHeader,
     segment: &'a [u8],
 ) -> Result<(TcpHeader, &'a [u8], &'a [u8]), DecodeError> {
-    let fixed: &[u8; HEADER] = segment.first_chunk().ok_or(DecodeError::TcpTruncated)?;
+    if segment.len() < HEADER {
+        return Err(DecodeError::TcpTruncated);
+    }
     let mut sum = ip.pseudo_header(Protocol::Tcp, segment.len());
     sum.add(segment);
     if !sum.holds() {
         return Err(DecodeError::TcpChecksum);
     }
-    let offset = usize::from(fixed[12] >> 4) * 4;
-    let options = segment.get(HEADER..offset).ok_or(DecodeError::DataOffset)?;
-    let be32 = |at: usize| u32::from_be_bytes(std::array::from_fn(|i| fixed[at + i]));
-    let header = TcpHeader {
-        ports: Ports {
-            source: be16(fixed, 0),
-            destination: be16(fixed, 2),
-        },
-        seq: be32(4),
-        ack: be32(8),
-        flags: Flags(be16(fixed, 12) & FLAG_BITS),
-        window: be16(fixed, 14),
-        urgent: be16(fixed, 18),
-    };
-    Ok((header, options, &segment[offset..]))
+    let (header, length) = TcpHeader::read(segment)?;
+    let (headers, payload) = segment
+        .split_at_checked(length)
+        .ok_or(DecodeError::DataOffset)?;
+    Ok((header, &headers[HEADER..], payload))
 }

@@ -4,14 +4,10 @@ use anabranch_core::{
     body::{Body, Length, Octets},
     packet::Ecn,
 };
-use anabranch_tcp::{
-    AccEcn, Flags, Options, SackBlock, Segment, Timestamps,
+use anabranch_wire::{
+    self as wire, AccEcn, Carried, DecodeError, Discards, EncodeError, Flags, IpHeader, Options,
+    Ports, Prefix, SackBlock, Segment, TcpHeader, TcpOption, TcpPacket, Timestamps, Version,
     accecn::{Counter, Order},
-    wire,
-    wire::{
-        Carried, DecodeError, Discards, EncodeError, IpHeader, Ports, Prefix, TcpHeader, TcpOption,
-        TcpPacket, Version,
-    },
 };
 use proptest::prelude::*;
 

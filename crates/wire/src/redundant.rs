@@ -14,12 +14,16 @@
 //! # Not implemented
 //! - Negotiation: both ends are told to use it.
 
+mod octets;
+
+pub use octets::{decode_redundant, encode_redundant};
+
 use super::crc32c::Crc32c;
-use anabranch_core::body::Body;
-use anabranch_tcp::{
+use crate::{
     Flags,
     segment::{HEADERS, Segment},
 };
+use anabranch_core::body::Body;
 
 /// Bytes of the option, RFC 6994's kind, length and identifier included.
 pub const OPTION_SIZE: u32 = 16;

@@ -2,8 +2,7 @@
 
 use anabranch_core::{body::Body, packet::ConnectionId};
 
-use crate::Redundant;
-use anabranch_tcp::Segment;
+use crate::{Redundant, Segment};
 
 /// The transport header and content of a packet.
 #[derive(Debug, Clone, PartialEq)]

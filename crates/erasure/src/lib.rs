@@ -1,4 +1,4 @@
-//! Codes: how redundant packets are made of data packets, and what they bring back.
+//! Erasure codes: redundant packets made of data packets, and the packets that they rebuild. The crate knows neither TCP nor time.
 //!
 //! Each code has two forms that say the same. On octets ([`Code::encode`], [`Code::decode`]) it
 //! makes redundancy and rebuilds what is missing. On presence alone ([`Code::recoverable`]) it says which
@@ -7,12 +7,15 @@
 //! Packets of different lengths count as padded with zeros to the longest, and come back padded: how long
 //! they were is the business of whoever names them.
 //!
-//! Adding one is a file in `code/`, a variant of [`AnyCode`] and one of [`Config`](super::Config) with its description, and what sender
-//! and receiver do differently for it.
+//! A code is a file and a variant of [`AnyCode`] here. In the crate `fec` it is a variant of `Config` with its description, and
+//! whatever sender and receiver do differently for it.
+#![forbid(unsafe_code)]
 
+pub mod gf256;
 pub mod linear;
 pub mod reed_solomon;
 pub mod sliding_rlc;
+pub mod tinymt32;
 pub mod xor;
 
 /// What a redundant packet covers. Places count the packets of whatever slice the code is given.

@@ -53,6 +53,16 @@ impl Checksum {
     }
 }
 
+/// A checksum after a word that it covers has changed from `old` to `new` (RFC 1624, equation 3).
+#[must_use]
+pub(crate) fn updated(checksum: u16, old: u16, new: u16) -> u16 {
+    let mut sum = Checksum::default();
+    for word in [!checksum, !old, new] {
+        sum.add(&word.to_be_bytes());
+    }
+    sum.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +74,12 @@ mod tests {
         let mut sum = Checksum::default();
         sum.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
         assert_eq!(sum.finish(), !0xddf2);
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624() {
+        // RFC 1624 §4: with equation 3 the checksum becomes 0000, which equation 4 misses.
+        assert_eq!(updated(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 
     proptest! {
