@@ -21,7 +21,7 @@ use anabranch_path::{
     middlebox::{Middlebox, Output},
     multipath,
 };
-use anabranch_wire::transport::Transport;
+use anabranch_wire::Transport;
 
 use crate::{
     event_queue::{Class, Entry, Source},

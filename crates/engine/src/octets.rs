@@ -6,9 +6,8 @@ use anabranch_core::{
     body::Body,
     packet::{ConnectionId, Direction},
 };
-use anabranch_wire::transport::Transport;
 use anabranch_wire::{
-    Carried, EncodeError, IpHeader, Ports, Prefix, encode_datagram, encode_prefix,
+    Carried, EncodeError, IpHeader, Ports, Prefix, Transport, encode_datagram, encode_prefix,
 };
 
 /// The ports that connections use in turn: those that need no privilege.

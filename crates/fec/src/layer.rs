@@ -18,9 +18,10 @@ use super::{
     stats::Stats,
 };
 use anabranch_tcp::{Endpoint, Refusals, RetransmitCause, State};
-use anabranch_wire::redundant::{Hidden, Redundant, secret};
-use anabranch_wire::transport::Transport;
-use anabranch_wire::{Flags, Segment, Seq};
+use anabranch_wire::{
+    Flags, Segment, Seq, Transport,
+    redundant::{Hidden, Redundant, secret},
+};
 
 /// A packet on its way out.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,8 +11,7 @@ use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 pub use super::layer::Outgoing;
 use super::{layer::Layer, params::Config, stats::Stats};
 use anabranch_tcp::Endpoint;
-use anabranch_wire::Seq;
-use anabranch_wire::transport::Transport;
+use anabranch_wire::{Seq, Transport};
 
 /// See the module.
 #[derive(Debug)]

@@ -20,8 +20,10 @@ use std::collections::VecDeque;
 use super::stats::Stats;
 use anabranch_core::body::Body;
 use anabranch_erasure::{AnyCode, Code, xor::Sum};
-use anabranch_wire::redundant::{Hidden, Redundant, Tag, checksum};
-use anabranch_wire::{Segment, Seq};
+use anabranch_wire::{
+    Segment, Seq,
+    redundant::{Hidden, Redundant, Tag, checksum},
+};
 
 /// A data packet that is there.
 #[derive(Debug, Clone)]

@@ -16,8 +16,10 @@ use super::{
     redundancy::{AnyRedundancy, Redundancy, Shape, View},
 };
 use anabranch_erasure::{AnyCode, Code, xor::Sum};
-use anabranch_wire::redundant::{Redundant, Tag, checksum};
-use anabranch_wire::{Segment, Seq};
+use anabranch_wire::{
+    Segment, Seq,
+    redundant::{Redundant, Tag, checksum},
+};
 
 /// A data packet that a redundant packet may have to cover.
 #[derive(Debug)]

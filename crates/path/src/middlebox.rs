@@ -14,7 +14,7 @@ use anabranch_core::{
 };
 
 use crate::report::Report;
-use anabranch_wire::transport::Transport;
+use anabranch_wire::Transport;
 
 /// A packet as a middlebox holds it.
 pub type Held<B> = Packet<Transport<B>>;

@@ -1,6 +1,6 @@
 //! The Internet checksum (RFC 1071).
 
-/// A sum under way. Parts may be added one by one, of odd length too.
+/// A partial sum. Its parts may have odd lengths.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Checksum {
     /// Not yet folded; below 2^48 for anything that IP can carry.
@@ -30,12 +30,12 @@ impl Checksum {
         }
     }
 
-    /// Adds so many zeros: nothing but their parity shows.
+    /// Adds zeros: only the parity of their number matters.
     pub const fn add_zeros(&mut self, count: usize) {
         self.odd ^= count % 2 == 1;
     }
 
-    /// The checksum: what makes the sum over everything, itself included, zero.
+    /// The checksum: with it the sum over everything is zero.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "folded to 16 bits")]
     pub const fn finish(self) -> u16 {

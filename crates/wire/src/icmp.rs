@@ -153,44 +153,27 @@ fn is_group(address: IpAddr) -> bool {
 }
 
 /// A message between two addresses, with its checksum. ICMPv6's covers the pseudo-header (RFC 4443 §2.3).
-fn write(between: [IpAddr; 2], class: (u8, Ecn), mut message: Vec<u8>) -> Option<Vec<u8>> {
-    let (version, protocol) = match between {
-        [IpAddr::V4(source), IpAddr::V4(destination)] => {
-            let version = Version::V4 {
-                source: source.octets(),
-                destination: destination.octets(),
-                identification: 0,
-                dont_fragment: false,
-            };
-            (version, V4)
-        }
-        [IpAddr::V6(source), IpAddr::V6(destination)] => {
-            let version = Version::V6 {
-                source: source.octets(),
-                destination: destination.octets(),
-                flow_label: 0,
-            };
-            (version, V6)
-        }
-        _ => return None,
-    };
-    let (dscp, ecn) = class;
+fn write(
+    [source, destination]: [IpAddr; 2],
+    (dscp, ecn): (u8, Ecn),
+    mut message: Vec<u8>,
+) -> Option<Vec<u8>> {
     let ip = IpHeader {
-        version,
+        version: Version::between(source, destination)?,
         dscp,
         ecn,
         hop_limit: HOPS,
     };
-    let mut sum = match protocol {
-        V6 => ip.pseudo_header(V6, message.len()),
-        _ => Checksum::default(),
+    let (protocol, mut sum) = match ip.version {
+        Version::V4 { .. } => (V4, Checksum::default()),
+        Version::V6 { .. } => (V6, ip.pseudo_header(V6, message.len())),
     };
     message.get_mut(2..4)?.fill(0);
     sum.add(&message);
     message
         .get_mut(2..4)?
         .copy_from_slice(&sum.finish().to_be_bytes());
-    let mut packet = Vec::with_capacity(version.header_len() + message.len());
+    let mut packet = Vec::with_capacity(ip.version.header_len() + message.len());
     encode_ip(&ip, protocol, message.len(), &mut packet).ok()?;
     packet.append(&mut message);
     Some(packet)

@@ -1,8 +1,9 @@
-//! The network's header: IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3).
+//! The header of IP: IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3).
 
 use anabranch_core::packet::Ecn;
 
 use crate::{Checksum, DecodeError, EncodeError};
+use core::net::IpAddr;
 use packet::{
     AUTHENTICATION, DONT_FRAGMENT, ESP, FRAGMENT, IPV4_HEADER, IPV6_HEADER, ROUTING, extension_len,
 };
@@ -12,7 +13,7 @@ mod packet;
 pub(crate) use packet::be16;
 pub use packet::{Fragment, IpPacket, set_ecn, take_hops};
 
-/// What differs between the two.
+/// The fields of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// IPv4.
@@ -23,7 +24,7 @@ pub enum Version {
         destination: [u8; 4],
         /// Identification.
         identification: u16,
-        /// Not to be fragmented on the way, as path MTU discovery (RFC 1191) wants it.
+        /// "Don't fragment", as path MTU discovery needs it (RFC 1191).
         dont_fragment: bool,
     },
     /// IPv6.
@@ -38,6 +39,47 @@ pub enum Version {
 }
 
 impl Version {
+    /// The header's fields between two addresses, with neither identification nor flow label; `None` if the addresses are not of one
+    /// version.
+    #[must_use]
+    pub const fn between(source: IpAddr, destination: IpAddr) -> Option<Self> {
+        match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => Some(Self::V4 {
+                source: source.octets(),
+                destination: destination.octets(),
+                identification: 0,
+                dont_fragment: true,
+            }),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Some(Self::V6 {
+                source: source.octets(),
+                destination: destination.octets(),
+                flow_label: 0,
+            }),
+            _ => None,
+        }
+    }
+    /// Source and destination address.
+    #[must_use]
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        match *self {
+            Self::V4 {
+                source,
+                destination,
+                ..
+            } => [source.into(), destination.into()],
+            Self::V6 {
+                source,
+                destination,
+                ..
+            } => [source.into(), destination.into()],
+        }
+    }
+    /// Whether a packet of this header comes from where one of `other`'s goes, and the other way round.
+    #[must_use]
+    pub fn answers(&self, other: &Self) -> bool {
+        let [source, destination] = other.addresses();
+        self.addresses() == [destination, source]
+    }
     /// The MSS of a peer that sends no MSS option (RFC 9293 §3.7.1).
     #[must_use]
     pub const fn default_mss(&self) -> u16 {
@@ -59,7 +101,7 @@ impl Version {
 /// A header of either version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpHeader {
-    /// Addresses, and what else differs.
+    /// Addresses and the other fields of one version.
     pub version: Version,
     /// Differentiated services code point, 6 bits (RFC 2474).
     pub dscp: u8,
@@ -69,7 +111,7 @@ pub struct IpHeader {
     pub hop_limit: u8,
 }
 
-/// What a packet carries.
+/// The protocol of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP.
@@ -113,12 +155,12 @@ impl Protocol {
 pub enum Carried<'a> {
     /// These octets.
     Octets(&'a [u8]),
-    /// So many zeros.
+    /// This number of zeros.
     Zeros(usize),
 }
 
 impl Carried<'_> {
-    /// How many octets.
+    /// The number of octets.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self {
@@ -158,7 +200,7 @@ impl IpHeader {
         }
     }
 
-    /// The octets that stand before DSCP and ECN are told apart (RFC 3168 §5).
+    /// DSCP and ECN field in one octet (RFC 3168 §5).
     const fn traffic_class(&self) -> u8 {
         self.dscp << 2 | self.ecn as u8
     }
@@ -271,10 +313,11 @@ pub fn decode_ip(octets: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeErr
                 return Err(DecodeError::Extension);
             }
             (AUTHENTICATION, _) => return Err(DecodeError::Extension),
+            (FRAGMENT, _) => return Err(DecodeError::Fragment),
             _ => {}
         }
     }
-    if packet.fragment() != Fragment::Whole || packet.next_header() == FRAGMENT && packet.is_v6() {
+    if packet.fragment() != Fragment::Whole {
         return Err(DecodeError::Fragment);
     }
     let payload = octets.get(header_len..length).ok_or(incomplete)?;

@@ -8,20 +8,20 @@ use crate::{
 const HEADER: usize = 20;
 /// The place of the checksum.
 const CHECKSUM: usize = 16;
-/// FIN to AE, and the three bits that are reserved behind them, which [`Redundant`](crate::Redundant) uses.
+/// FIN to AE, and the three reserved bits, which [`redundant`](crate::redundant) uses.
 const FLAG_BITS: u16 = 0xfff;
 
 /// Ports of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ports {
-    /// Where it comes from.
+    /// Source port.
     pub source: u16,
-    /// Where it goes.
+    /// Destination port.
     pub destination: u16,
 }
 
 impl Ports {
-    /// The other way.
+    /// The ports of the other direction.
     #[must_use]
     pub const fn swapped(self) -> Self {
         Self {
@@ -51,9 +51,9 @@ pub struct TcpHeader {
 /// A packet of any header.
 #[derive(Debug, Clone, Copy)]
 pub struct TcpPacket<'a> {
-    /// The network's header.
+    /// The header of IP.
     pub ip: &'a IpHeader,
-    /// The fixed part of TCP's.
+    /// The fixed part of TCP's header.
     pub header: &'a TcpHeader,
     /// Options as octets; they are padded with zeros to whole words.
     pub options: &'a [u8],
@@ -61,8 +61,7 @@ pub struct TcpPacket<'a> {
     pub payload: Carried<'a>,
 }
 
-/// Appends a packet, or what is wanted of it; the checksums are those of the whole. Returns the
-/// octets of the whole.
+/// Appends a packet, or its first octets. The checksums are those of the whole packet, whose length is returned.
 ///
 /// # Errors
 /// If there are too many options or too much payload.
@@ -178,10 +177,10 @@ fn mss_option(segment: &[u8]) -> Option<(usize, u16)> {
     None
 }
 
-/// Takes a segment apart: header, options, payload.
+/// Reads a segment as its receiver does: header, options and payload.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error, from the outside in.
 pub fn decode_tcp<'a>(
     ip: &IpHeader,
     segment: &'a [u8],

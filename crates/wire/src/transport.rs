@@ -1,4 +1,4 @@
-//! What a packet's payload is to its end hosts.
+//! The content of a packet.
 
 use anabranch_core::{body::Body, packet::ConnectionId};
 

@@ -15,8 +15,7 @@ use anabranch_core::{
 use anabranch_fec::{self as fec};
 use anabranch_path::host::{Arrived, Departing, Host};
 use anabranch_tcp::{Endpoint, RetransmitCause, Role, Settings, State};
-use anabranch_wire::transport::Transport;
-use anabranch_wire::{Flags, Segment, Seq, seq::near};
+use anabranch_wire::{Flags, Segment, Seq, Transport, seq::near};
 
 use super::{
     Network,

@@ -19,7 +19,7 @@ use anabranch_core::{
 };
 use anabranch_path::host::Departing;
 use anabranch_tcp::Stats;
-use anabranch_wire::transport::Transport;
+use anabranch_wire::Transport;
 
 use anabranch_scenario::workload::{Pace, Sendings, sendings::Sending};
 

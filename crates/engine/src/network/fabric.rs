@@ -18,7 +18,7 @@ use anabranch_path::{
     link::{PlainLink, ServedLink, Window, plain, served},
     queue::{Item, Outcome},
 };
-use anabranch_wire::transport::Transport;
+use anabranch_wire::Transport;
 
 use super::{groups::GroupSlot, processing::Processing};
 use crate::{

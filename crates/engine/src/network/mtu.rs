@@ -13,7 +13,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_path::host::Refused;
-use anabranch_wire::transport::Transport;
+use anabranch_wire::Transport;
 
 use super::{
     LinkId, Network,

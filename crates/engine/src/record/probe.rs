@@ -8,7 +8,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_tcp::RetransmitCause;
-use anabranch_wire::transport::Transport;
+use anabranch_wire::Transport;
 
 use super::{
     packet_log::{PacketKey, PacketLog, PacketRow},

@@ -18,8 +18,7 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::Instant,
 };
-use anabranch_wire::transport::Transport;
-use anabranch_wire::{self as wire, IpHeader, Ports, Version};
+use anabranch_wire::{self as wire, IpHeader, Ports, Transport, Version};
 
 use crate::octets;
 use anabranch_scenario::Resolved;

@@ -24,9 +24,7 @@ use anabranch_path::{
     middlebox::{Held, Kept, Middlebox, Output},
     multipath::{Meter, Report, TunnelPath, TunnelReceiver, TunnelReport, TunnelSender},
 };
-use anabranch_wire::transport::Transport;
-
-use anabranch_wire::Ports;
+use anabranch_wire::{Ports, Transport};
 
 use super::{
     crossing::Crossing,

@@ -5,9 +5,9 @@ use anabranch_core::{
     packet::{ConnectionId, Direction},
 };
 use anabranch_path::middlebox::{Held, connection_of};
-use anabranch_wire::transport::Transport;
 use anabranch_wire::{
-    self as wire, Carried, Flags, IpHeader, Options, Ports, Prefix, Protocol, Version,
+    self as wire, Carried, Flags, IpHeader, IpPacket, Options, Ports, Prefix, Protocol, Transport,
+    Version,
 };
 
 use super::label::Label;
@@ -83,12 +83,10 @@ fn header<B: Body>(packet: &Held<B>, number: u16, label: &Label, is_v6: bool) ->
 
 /// The number that [`encode`] wrote.
 pub(super) fn number(octets: &[u8]) -> Option<u16> {
-    let at = match octets.first()? >> 4 {
-        4 => 4,
-        6 => 2,
-        _ => return None,
-    };
-    Some(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?]))
+    match IpHeader::of(&IpPacket::read(octets).ok()?).version {
+        Version::V4 { identification, .. } => Some(identification),
+        Version::V6 { flow_label, .. } => u16::try_from(flow_label).ok(),
+    }
 }
 
 /// Whether these octets are of a packet that has these ports: of another they would be if its number had been given again too soon.

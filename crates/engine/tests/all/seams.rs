@@ -25,7 +25,7 @@ use anabranch_path::{
     middlebox::{Held, Kept, Middlebox, Output},
     queue::{Config, Custom, Item, QueueContext, QueueDiscipline},
 };
-use anabranch_wire::transport::Transport;
+use anabranch_wire::Transport;
 
 use self::link::{
     a_late_packet_that_is_doubled_is_reordered_once, a_link_retransmits,

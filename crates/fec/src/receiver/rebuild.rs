@@ -6,8 +6,10 @@ use super::{Kept, MOST_PLACES, Outcome, Receiver, Recovered};
 use crate::stats::Stats;
 use anabranch_core::body::Body;
 use anabranch_erasure::{AnyCode, Code, Cover, xor::Sum};
-use anabranch_wire::Seq;
-use anabranch_wire::redundant::{Redundant, checksum};
+use anabranch_wire::{
+    Seq,
+    redundant::{Redundant, checksum},
+};
 
 impl<B: Body> Receiver<B> {
     /// Brings back what can be.

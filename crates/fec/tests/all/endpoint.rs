@@ -15,8 +15,7 @@ use anabranch_fec::{
     params::{HoldTime, InRecovery, Release},
 };
 use anabranch_tcp::{Profile, State, settings::EcnMode};
-use anabranch_wire::{Flags, IpHeader, Segment, Version};
-use anabranch_wire::{Redundant, redundant, transport::Transport};
+use anabranch_wire::{Flags, IpHeader, Redundant, Segment, Transport, Version, redundant};
 use proptest::prelude::*;
 
 use crate::support::net;

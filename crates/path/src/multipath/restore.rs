@@ -13,8 +13,7 @@ use anabranch_core::{
     units::Instant,
 };
 
-use anabranch_wire::Flags;
-use anabranch_wire::transport::Transport;
+use anabranch_wire::{Flags, Transport};
 
 mod alarms;
 mod lateness;

@@ -172,7 +172,7 @@ impl Numbers {
         (version, ports): (Version, Ports),
     ) -> Result<Header, String> {
         let packet = take_apart(octets)?;
-        if packet.tcp.ports != ports.swapped() || !answers(&packet.ip.version, &version) {
+        if packet.tcp.ports != ports.swapped() || !packet.ip.version.answers(&version) {
             return Err("the target has sent a packet to somebody else".to_owned());
         }
         if packet.tcp.flags.any(Flags::SYN) && self.target.is_none() {
@@ -283,37 +283,6 @@ pub(super) fn take_apart(octets: &[u8]) -> Result<Packet<'_>, String> {
         options,
         payload,
     })
-}
-
-/// Whether one goes where the other came from.
-fn answers(packet: &Version, towards: &Version) -> bool {
-    match (packet, towards) {
-        (
-            Version::V4 {
-                source,
-                destination,
-                ..
-            },
-            Version::V4 {
-                source: peer,
-                destination: target,
-                ..
-            },
-        ) => (source, destination) == (target, peer),
-        (
-            Version::V6 {
-                source,
-                destination,
-                ..
-            },
-            Version::V6 {
-                source: peer,
-                destination: target,
-                ..
-            },
-        ) => (source, destination) == (target, peer),
-        _ => false,
-    }
 }
 
 /// Makes a packet bad.

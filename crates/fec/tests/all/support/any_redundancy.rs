@@ -10,8 +10,7 @@ use anabranch_core::{
     units::Instant,
 };
 use anabranch_fec::{Config, Params, Stats, receiver::Receiver, redundancy::View, sender::Sender};
-use anabranch_wire::{Flags, Segment, Seq};
-use anabranch_wire::{Redundant, redundant::Tag};
+use anabranch_wire::{Flags, Redundant, Segment, Seq, redundant::Tag};
 
 const SIZE: usize = 16;
 

@@ -12,7 +12,7 @@ use anabranch_core::{
 };
 use anabranch_fec::{Config, Protected};
 use anabranch_tcp::{Endpoint, Profile, Role, Settings, State};
-use anabranch_wire::{Redundant, redundant::Tag, transport::Transport};
+use anabranch_wire::{Redundant, Transport, redundant::Tag};
 
 /// What the network does to what the first end sends.
 #[derive(Debug, Clone, Default)]

@@ -22,8 +22,7 @@ use anabranch_path::{
         split::{AnySplit, Missing, Split, View, earliest_arrival},
     },
 };
-use anabranch_wire::transport::Transport;
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Flags, Segment, Transport};
 
 const ROUTES: usize = 2;
 /// One way, in steps of a quarter of a millisecond; acknowledgments take the same.

@@ -20,8 +20,7 @@ use anabranch_path::{
         split::{Init, weighted_round_robin},
     },
 };
-use anabranch_wire::transport::Transport;
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Flags, Segment, Transport};
 use proptest::prelude::*;
 
 /// A packet in flight, and what the network does to it. Times in microseconds.
