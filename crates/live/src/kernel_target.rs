@@ -2,7 +2,7 @@
 //! script's packets, by the clock.
 
 use std::{
-    net::{Ipv4Addr, SocketAddrV4},
+    net::SocketAddrV4,
     os::fd::OwnedFd,
     time::Instant,
 };
@@ -25,7 +25,7 @@ use rustix::{
 
 use crate::{
     kernel::{
-        address::v4_of,
+        address::{address_of, v4_of},
         namespace::{DEVICE, Namespace},
         sys::{self, tcp_info::TcpInfo},
         tun::{Device, Tun},
@@ -357,14 +357,8 @@ impl Target for KernelTarget {
     }
 
     fn towards(&self) -> (Version, Ports) {
-        let octets = |address: Ipv4Addr| address.octets();
-        let version = Version::V4 {
-            source: octets(v4_of(PEER)),
-            destination: octets(v4_of(HOST)),
-            identification: 0,
-            dont_fragment: true,
-        };
-        (version, PORTS)
+        let version = Version::between(address_of(PEER, false), address_of(HOST, false));
+        (version.expect("both are of one version"), PORTS)
     }
 
     fn inject(&mut self, now: Duration, packet: &[u8]) {

@@ -20,7 +20,7 @@ use anabranch_engine::{
     network::{GroupId, LinkId, Network},
 };
 use anabranch_path::host::Departing;
-use anabranch_wire::transport::Transport;
+use anabranch_wire::Transport;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     time::{ClockId, clock_gettime},

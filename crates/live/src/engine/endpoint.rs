@@ -15,8 +15,9 @@ use anabranch_core::{
 use anabranch_path::host::{Arrived, Departing, Host, Refused};
 use anabranch_scenario::{Family, Resolved, workload::Config};
 use anabranch_tcp::{Ending, Endpoint, Role, State};
-use anabranch_wire::transport::Transport;
-use anabranch_wire::{self as wire, Discards, Flags, IpHeader, Options, Ports, Segment, Version};
+use anabranch_wire::{
+    self as wire, Discards, Flags, IpHeader, Options, Ports, Segment, Transport, Version,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
     },
     engine::audit::Recorder,
     kernel::{
-        address::{v4_of, v6_of},
+        address::address_of,
         sys::tcp_info::TcpInfo,
     },
     plan::{
@@ -226,20 +227,8 @@ impl Connection {
             (listens, connects)
         };
         let is_v6 = flow.family == Family::V6;
-        let ip = if is_v6 {
-            Version::V6 {
-                source: v6_of(here).octets(),
-                destination: v6_of(there).octets(),
-                flow_label: 0,
-            }
-        } else {
-            Version::V4 {
-                source: v4_of(here).octets(),
-                destination: v4_of(there).octets(),
-                identification: 0,
-                dont_fragment: true,
-            }
-        };
+        let ip = Version::between(address_of(here, is_v6), address_of(there, is_v6))
+            .expect("both are of one version");
         let mut settings = flow.stack.clone();
         if is_v6 {
             settings.mss = settings.mss.saturating_sub(LONGER_HEADER).max(1);
@@ -333,35 +322,8 @@ impl Connection {
 
     /// Whether a packet comes from where the peer is. A peer that connects has any port until its first segment.
     fn is_from_peer(&self, ip: &IpHeader, ports: Ports) -> bool {
-        let addresses = match (ip.version, self.ip) {
-            (
-                Version::V4 {
-                    source,
-                    destination,
-                    ..
-                },
-                Version::V4 {
-                    source: ours,
-                    destination: theirs,
-                    ..
-                },
-            ) => (source, destination) == (theirs, ours),
-            (
-                Version::V6 {
-                    source,
-                    destination,
-                    ..
-                },
-                Version::V6 {
-                    source: ours,
-                    destination: theirs,
-                    ..
-                },
-            ) => (source, destination) == (theirs, ours),
-            _ => false,
-        };
         let knows_port = self.role == Role::Active || self.syns[1].is_some();
-        addresses
+        ip.version.answers(&self.ip)
             && ports.destination == self.ports.source
             && (!knows_port || ports.source == self.ports.destination)
     }
