@@ -86,8 +86,7 @@ fn mend(packet: &mut [u8]) {
     packet[6..8].fill(0);
     packet[9] = 6;
     packet[10..12].fill(0);
-    let mut sum = Checksum::default();
-    sum.add(&packet[..20]);
+    let sum = Checksum::of(&packet[..20]);
     packet[10..12].copy_from_slice(&sum.finish().to_be_bytes());
     let Ok((ip, ..)) = wire::decode_ip(packet) else {
         return;

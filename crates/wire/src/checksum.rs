@@ -10,6 +10,13 @@ pub struct Checksum {
 }
 
 impl Checksum {
+    /// The sum of these octets.
+    #[must_use]
+    pub fn of(octets: &[u8]) -> Self {
+        let mut sum = Self::default();
+        sum.add(octets);
+        sum
+    }
     /// Adds octets.
     pub fn add(&mut self, octets: &[u8]) {
         let mut rest = octets;
@@ -55,7 +62,7 @@ impl Checksum {
 
 /// A checksum after a word that it covers has changed from `old` to `new` (RFC 1624, equation 3).
 #[must_use]
-pub(crate) fn updated(checksum: u16, old: u16, new: u16) -> u16 {
+pub fn updated(checksum: u16, old: u16, new: u16) -> u16 {
     let mut sum = Checksum::default();
     for word in [!checksum, !old, new] {
         sum.add(&word.to_be_bytes());

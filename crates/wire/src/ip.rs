@@ -262,8 +262,7 @@ pub fn encode_ip(
             out.extend_from_slice(&[ip.hop_limit, protocol.number(), 0, 0]);
             out.extend_from_slice(source);
             out.extend_from_slice(destination);
-            let mut sum = Checksum::default();
-            sum.add(&out[start..]);
+            let sum = Checksum::of(&out[start..]);
             out[start + 10..start + 12].copy_from_slice(&sum.finish().to_be_bytes());
         }
         Version::V6 {
@@ -294,10 +293,10 @@ pub fn decode_ip(octets: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeErr
     let incomplete = if packet.is_v6() {
         DecodeError::Extension
     } else {
-        let header = octets.get(..header_len);
-        let mut sum = Checksum::default();
-        sum.add(header.ok_or(DecodeError::IpHeaderLength)?);
-        if !sum.holds() {
+        let header = octets
+            .get(..header_len)
+            .ok_or(DecodeError::IpHeaderLength)?;
+        if !Checksum::of(header).holds() {
             return Err(DecodeError::IpChecksum);
         }
         DecodeError::IpLength

@@ -31,7 +31,7 @@ pub mod transport;
 mod udp;
 
 pub use accecn::AccEcn;
-pub use checksum::Checksum;
+pub use checksum::{Checksum, updated};
 pub use error::{DecodeError, Discards, EncodeError};
 pub use ip::{
     Carried, Fragment, IpHeader, IpPacket, Protocol, Version, decode_ip, encode_ip, set_ecn,

@@ -308,8 +308,7 @@ fn spoil(packet: &mut Vec<u8>, ip: &IpHeader, fault: Fault) -> Result<(), String
         Fault::Fragment if v4 => {
             packet[6] |= 0x20;
             packet[10..12].fill(0);
-            let mut sum = wire::Checksum::default();
-            sum.add(&packet[..tcp]);
+            let sum = wire::Checksum::of(&packet[..tcp]);
             let sum = sum.finish().to_be_bytes();
             packet[10..12].copy_from_slice(&sum);
         }

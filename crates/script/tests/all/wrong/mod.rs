@@ -261,8 +261,7 @@ fn put(packet: &mut [u8], at: usize, number: u32) {
 /// Makes the checksums right.
 fn mend(packet: &mut [u8]) {
     packet[10..12].fill(0);
-    let mut sum = Checksum::default();
-    sum.add(&packet[..TCP]);
+    let sum = Checksum::of(&packet[..TCP]);
     packet[10..12].copy_from_slice(&sum.finish().to_be_bytes());
     let Ok((ip, Protocol::Tcp, _)) = decode_ip(packet) else {
         return;
