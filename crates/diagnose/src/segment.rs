@@ -117,8 +117,10 @@ impl Segment {
             block_count: 0,
         };
         // As far as they are present and make sense.
-        for option in iter_options(TcpHeader::options(octets, header_len)).flatten() {
-            segment.read_option(option);
+        for option in iter_options(TcpHeader::options(octets, header_len)) {
+            if let Ok(option) = option {
+                segment.read_option(option);
+            }
         }
         Ok(segment)
     }

@@ -34,7 +34,9 @@ pub fn is_tcp(packet: &[u8]) -> bool {
 #[must_use]
 pub fn read(packet: &[u8]) -> Option<Summary> {
     let ip = IpPacket::read(packet).ok()?;
-    if ip.length() != Some(packet.len()) || ip.header_len() > packet.len() {
+    // Extension headers are for the receiver to judge.
+    let has_header = ip.is_v6() || ip.header_len() <= packet.len();
+    if !has_header || ip.length() != Some(packet.len()) {
         return None;
     }
     // A flow has all fragments of its packets: only the first of them has ports.

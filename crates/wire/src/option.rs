@@ -103,6 +103,7 @@ impl<'a> OptionIter<'a> {
         self.rest.len()
     }
 
+    #[inline]
     fn read(&mut self, kind: u8) -> Result<TcpOption<'a>, DecodeError> {
         // An option that does not say where the next one begins is the last.
         let rest = core::mem::take(&mut self.rest);
@@ -147,6 +148,7 @@ impl<'a> OptionIter<'a> {
 impl<'a> Iterator for OptionIter<'a> {
     type Item = Result<TcpOption<'a>, DecodeError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let option = match *self.rest.first()? {
             END => {
@@ -163,6 +165,7 @@ impl<'a> Iterator for OptionIter<'a> {
     }
 }
 
+#[inline]
 fn be32(octets: &[u8]) -> u32 {
     u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]])
 }

@@ -117,7 +117,9 @@ impl TcpHeader {
         if length < HEADER {
             return Err(DecodeError::DataOffset);
         }
-        let be32 = |at: usize| u32::from_be_bytes(core::array::from_fn(|i| fixed[at + i]));
+        let be32 = |at: usize| {
+            u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
+        };
         let header = Self {
             ports: Ports {
                 source: be16(fixed, 0),

@@ -399,5 +399,6 @@ pub(crate) const fn be16(octets: &[u8], at: usize) -> u16 {
 /// The `N` octets from `at` on.
 #[inline]
 fn octets_at<const N: usize, const M: usize>(octets: &[u8; M], at: usize) -> [u8; N] {
-    core::array::from_fn(|i| octets[at + i])
+    // `array::from_fn` is not inlined here.
+    octets[at..].first_chunk().copied().unwrap_or([0; N])
 }
