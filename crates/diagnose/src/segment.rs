@@ -118,9 +118,8 @@ impl Segment {
         };
         // As far as they are present and make sense.
         for option in iter_options(TcpHeader::options(octets, header_len)) {
-            if let Ok(option) = option {
-                segment.read_option(option);
-            }
+            let Ok(option) = option else { continue };
+            segment.read_option(option);
         }
         Ok(segment)
     }
