@@ -46,6 +46,7 @@ pub use anabranch_engine::{
     summary::Summary,
     topology,
 };
+pub use anabranch_erasure as erasure;
 pub use anabranch_fec as fec;
 pub use anabranch_path::{
     group,

@@ -27,10 +27,7 @@ use crate::{
         stream::{Check, Stream, Wrong},
     },
     engine::audit::Recorder,
-    kernel::{
-        address::address_of,
-        sys::tcp_info::TcpInfo,
-    },
+    kernel::{address::address_of, sys::tcp_info::TcpInfo},
     plan::{
         devices,
         directory::Directory,
