@@ -150,7 +150,7 @@ docs: dev ## Build the documentation site into site/, strictly
 	@echo "documentation: site/index.html"
 
 fuzz: dev ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60) each
-	for target in scenario capture diagnose diagnose_segments lacpdu fec gateway_control gateway_data gateway_handshake gateway_inner recording tunnel wire_decode wire_roundtrip; do \
+	for target in scenario capture diagnose diagnose_segments lacpdu fec gateway_control gateway_data gateway_handshake gateway_inner recording tunnel wire; do \
 	  $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
 	done
 

@@ -24,20 +24,21 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_CONGESTION = frozenset({"anabranch-core"})
-_TCP = _CONGESTION | {"anabranch-congestion"}
-_FEC = _TCP | {"anabranch-tcp"}
-_PATH = _FEC | {"anabranch-fec"}
-_SCENARIO = _PATH | {"anabranch-path"}
+_CORE = frozenset({"anabranch-core"})
+# Links and queues depend on packets, not on the hosts that send them.
+_PATH = _CORE | {"anabranch-wire"}
+_TCP = _PATH | {"anabranch-congestion"}
+_FEC = _TCP | {"anabranch-erasure", "anabranch-tcp"}
+_SCENARIO = _FEC | {"anabranch-fec", "anabranch-path"}
 # Workloads (replays) and the analysis read captures.
 _ENGINE = _SCENARIO | {"anabranch-capture", "anabranch-document", "anabranch-scenario"}
 # The tunnel's core depends on queues, codes and addresses; the simulator and the daemon are its two
 # shells.
-_GATEWAY = frozenset({"anabranch-core", "anabranch-fec", "anabranch-path"})
+_GATEWAY = _PATH | {"anabranch-erasure", "anabranch-path"}
 # Files are opened outside the engine; their errors use the wording of the core.
 _SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}
-_DIAGNOSE = frozenset({"anabranch-core", "anabranch-capture"})
+_DIAGNOSE = _PATH | {"anabranch-capture"}
 
 # Rooms of Python by floor, the lowest first.
 FLOORS: Sequence[frozenset[str]] = (
@@ -90,11 +91,13 @@ MOST_AT_THE_ROOT = 12
 # on each other; the façade combines all crates.
 ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-core": frozenset(),
-    "anabranch-congestion": _CONGESTION,
+    "anabranch-congestion": _CORE,
+    "anabranch-erasure": frozenset(),
+    "anabranch-wire": _CORE,
     "anabranch-tcp": _TCP,
     "anabranch-fec": _FEC,
     "anabranch-path": _PATH,
-    "anabranch-capture": frozenset(),
+    "anabranch-capture": _PATH,
     "anabranch-columns": frozenset(),
     "anabranch-diagnose": _DIAGNOSE,
     "anabranch-document": frozenset(),
@@ -109,14 +112,33 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     # Behaviour scripts also drive the kernel.
     "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},
     "anabranch-gateway": _GATEWAY,
-    "anabranch-gatewayd": frozenset({"anabranch-core", "anabranch-document", "anabranch-files", "anabranch-gateway"}),
+    "anabranch-gatewayd": _PATH | {"anabranch-document", "anabranch-files", "anabranch-gateway"},
     "anabranch": _FACADE,
     "anabranch-py": _FACADE | {"anabranch", "anabranch-columns", "anabranch-diagnose"},
     "anabranch-bench": _FACADE | {"anabranch"},
 }
 
+# Crates that a crate must not link, directly or indirectly: a middlebox is no host.
+UNREACHABLE: Mapping[str, frozenset[str]] = {
+    name: frozenset({"anabranch-congestion", "anabranch-tcp", "anabranch-fec"})
+    for name in ("anabranch-wire", "anabranch-path", "anabranch-gateway", "anabranch-gatewayd")
+}
+
 # The crates to which the engine's rules apply, by folder.
-ENGINE = ("core", "congestion", "tcp", "fec", "path", "document", "scenario", "engine", "gateway", "script")
+ENGINE = (
+    "core",
+    "congestion",
+    "erasure",
+    "wire",
+    "tcp",
+    "fec",
+    "path",
+    "document",
+    "scenario",
+    "engine",
+    "gateway",
+    "script",
+)
 
 # The crates that may hold unsafe code.
 UNSAFE_ALLOWED = frozenset({"anabranch-bpf", "anabranch-columns", "anabranch-live", "anabranch-loader", "anabranch-py"})
@@ -213,6 +235,28 @@ def check_edges(metadata: Mapping[str, Any]) -> list[Finding]:
             if target in members and target not in ALLOWED[name]:
                 kind = dependency["kind"] or "normal"
                 findings.append(Finding(name, f"must not know {target} ({kind} dependency)"))
+    return findings
+
+
+def check_reach(metadata: Mapping[str, Any]) -> list[Finding]:
+    """Follow the workspace's dependencies, without those of tests, to what a crate must not link."""
+    known = {
+        package["name"]: [each["name"] for each in package["dependencies"] if each["kind"] != "dev"]
+        for package in metadata["packages"]
+    }
+    findings = []
+    for name, forbidden in UNREACHABLE.items():
+        ways = {name: name}
+        unvisited = [name]
+        while unvisited:
+            at = unvisited.pop()
+            for target in known.get(at, []):
+                if target not in ways:
+                    ways[target] = f"{ways[at]} → {target}"
+                    unvisited.append(target)
+        findings += [
+            Finding(name, f"must not link {target} ({ways[target]})") for target in sorted(forbidden & ways.keys())
+        ]
     return findings
 
 
@@ -368,7 +412,7 @@ def main() -> int:
         return 1
     metadata = json.loads(output.stdout)
     count, findings = check_sources(ROOT)
-    findings += check_edges(metadata) + check_forbid(metadata, ROOT)
+    findings += check_edges(metadata) + check_reach(metadata) + check_forbid(metadata, ROOT)
     modules, found = check_rooms(ROOT / "python" / "anabranch")
     findings += found
     if count == 0 or modules == 0:

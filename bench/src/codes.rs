@@ -5,10 +5,10 @@
 
 use std::hint::black_box;
 
-use anabranch::fec::code::{
-    AnyCode, Code, Cover, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor,
+use anabranch::{
+    erasure::{AnyCode, Code, Cover, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor},
+    wire::redundant::checksum,
 };
-use anabranch::fec::packet::checksum;
 
 use crate::cost::thread_cpu_s;
 

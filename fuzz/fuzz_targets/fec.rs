@@ -8,6 +8,6 @@ use libfuzzer_sys::fuzz_target;
 mod any_redundancy;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = anabranch_fec::wire::decode_redundant(bytes);
+    let _ = anabranch_wire::decode_redundant(bytes);
     any_redundancy::run(bytes);
 });

@@ -28,6 +28,8 @@ def test_edges_downwards_are_allowed() -> None:
     [
         ("anabranch-core", "anabranch-congestion"),
         ("anabranch-path", "anabranch-scenario"),
+        ("anabranch-path", "anabranch-tcp"),
+        ("anabranch-path", "anabranch-fec"),
         ("anabranch-engine", "anabranch-live"),
         ("anabranch-scenario", "anabranch-engine"),
         ("anabranch-live", "anabranch-gateway"),
@@ -39,6 +41,20 @@ def test_edges_upwards_and_sideways_are_found(name: str, target: str, kind: str 
     metadata = {"packages": [package(name, target, kind=kind), package(target)]}
     findings = check_layers.check_edges(metadata)
     assert [str(finding) for finding in findings] == [f"{name}: must not know {target} ({kind or 'normal'} dependency)"]
+
+
+def test_tcp_in_a_middlebox_is_found_through_other_crates() -> None:
+    metadata = {
+        "packages": [
+            package("anabranch-gatewayd", "anabranch-files", "clap"),
+            package("anabranch-files", "anabranch-tcp", kind="build"),
+            package("anabranch-path", "anabranch-tcp", kind="dev"),
+            package("anabranch-tcp"),
+        ]
+    }
+    findings = check_layers.check_reach(metadata)
+    way = "anabranch-gatewayd → anabranch-files → anabranch-tcp"
+    assert [str(finding) for finding in findings] == [f"anabranch-gatewayd: must not link anabranch-tcp ({way})"]
 
 
 def test_a_crate_without_a_layer_is_found() -> None:

@@ -46,10 +46,8 @@ pub use anabranch_engine::{
     summary::Summary,
     topology,
 };
-pub use anabranch_fec::{
-    self as fec,
-    transport::{self, Transport},
-};
+pub use anabranch_erasure as erasure;
+pub use anabranch_fec as fec;
 pub use anabranch_path::{
     group,
     heavy::{self, HeavyFlows},
@@ -63,7 +61,11 @@ pub use anabranch_scenario::{
     catalog::{self, catalog},
     workload,
 };
-pub use anabranch_tcp::{self as tcp, wire};
+pub use anabranch_tcp as tcp;
+pub use anabranch_wire::{
+    self as wire,
+    transport::{self, Transport},
+};
 /// A value in scenario files and summaries; factories of [`Extensions`] receive their parameters in
 /// this form.
 pub use serde_json::Value;

@@ -2,16 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Which part of a packet a fragment is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fragment {
-    /// All of it.
-    Whole,
-    /// The first of several, with the transport header.
-    First,
-    /// Another, without ports.
-    Later,
-}
+pub use anabranch_wire::Fragment;
 
 /// What the IP header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use anabranch_capture::{Fragment, Packet};
 
+use anabranch_wire::{DecodeError, Flags, Protocol, TcpHeader, TcpOption, iter_options};
+
 use crate::time::{Nanos, from_picos};
 
 /// Reason for which an IP packet is not used.
@@ -34,14 +36,10 @@ impl Omit {
 /// An address and a port.
 pub(crate) type End = (IpAddr, u16);
 
-pub(crate) const FIN: u8 = 1;
-pub(crate) const SYN: u8 = 2;
-pub(crate) const RST: u8 = 4;
-pub(crate) const PSH: u8 = 8;
-const ACK: u8 = 16;
-
-const TCP: u8 = 6;
-const HEADER: usize = 20;
+pub(crate) const FIN: Flags = Flags::FIN;
+pub(crate) const SYN: Flags = Flags::SYN;
+pub(crate) const RST: Flags = Flags::RST;
+pub(crate) const PSH: Flags = Flags::PSH;
 
 /// Maximum number of blocks of a SACK option: a header has no room for more.
 pub(crate) const MOST_BLOCKS: usize = 4;
@@ -57,7 +55,7 @@ pub(crate) struct Segment {
     pub(crate) seq: u32,
     /// The acknowledgment number, if the ACK bit is set.
     pub(crate) ack: Option<u32>,
-    pub(crate) flags: u8,
+    pub(crate) flags: Flags,
     /// The window field of the header, without scaling.
     pub(crate) window: u16,
     pub(crate) payload: u32,
@@ -79,7 +77,7 @@ pub(crate) struct Segment {
 impl Segment {
     pub(crate) fn of(packet: &Packet<'_>) -> Result<Self, Omit> {
         let ip = &packet.ip;
-        if ip.protocol != TCP {
+        if ip.protocol != Protocol::Tcp.number() {
             return Err(Omit::NoTcp);
         }
         if ip.fragment == Fragment::Later {
@@ -87,22 +85,23 @@ impl Segment {
         }
         let octets = packet.octets.get(ip.header as usize..);
         let octets = octets.ok_or(Omit::CutShort)?;
-        let fixed: &[u8; HEADER] = octets.first_chunk().ok_or(Omit::CutShort)?;
-        let header = u32::from(fixed[12] >> 4) * 4;
-        if (header as usize) < HEADER || ip.header + header > ip.length {
+        let (tcp, header_len) = TcpHeader::read(octets).map_err(|error| match error {
+            DecodeError::TcpTruncated => Omit::CutShort,
+            _ => Omit::Malformed,
+        })?;
+        let header = u32::try_from(header_len).unwrap_or(u32::MAX);
+        if ip.header.saturating_add(header) > ip.length {
             return Err(Omit::Malformed);
         }
-        let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-        let flags = fixed[13];
         let mut segment = Self {
             number: packet.number,
             time: from_picos(packet.time),
-            source: (ip.source, u16_at(0)),
-            target: (ip.target, u16_at(2)),
-            seq: u32_at(fixed, 4),
-            ack: (flags & ACK != 0).then(|| u32_at(fixed, 8)),
-            flags,
-            window: u16_at(14),
+            source: (ip.source, tcp.ports.source),
+            target: (ip.target, tcp.ports.destination),
+            seq: tcp.seq,
+            ack: tcp.flags.has(Flags::ACK).then_some(tcp.ack),
+            flags: tcp.flags,
+            window: tcp.window,
             payload: ip.length - ip.header - header,
             hop_limit: ip.hop_limit,
             id: ip
@@ -113,64 +112,37 @@ impl Segment {
             mss: None,
             scale: None,
             sack_permitted: false,
-            has_all_options: octets.len() >= header as usize,
+            has_all_options: octets.len() >= header_len,
             blocks: [(0, 0); MOST_BLOCKS],
             block_count: 0,
         };
-        let end = octets.len().min(header as usize);
-        segment.read_options(&octets[HEADER..end]);
+        // As far as they are present and make sense.
+        for option in iter_options(TcpHeader::options(octets, header_len)) {
+            let Ok(option) = option else { continue };
+            segment.read_option(option);
+        }
         Ok(segment)
     }
 
-    pub(crate) const fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+    pub(crate) const fn has(&self, flag: Flags) -> bool {
+        self.flags.any(flag)
     }
 
     pub(crate) fn blocks(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.block_count)]
     }
 
-    /// Reads the options that were captured. Stops at the first malformed one.
-    fn read_options(&mut self, mut rest: &[u8]) {
-        loop {
-            rest = match rest {
-                [] | [0, ..] => return,
-                [1, behind @ ..] => behind,
-                [kind, length, ..] => {
-                    let length = usize::from(*length);
-                    let (Some(value), Some(behind)) = (rest.get(2..length), rest.get(length..))
-                    else {
-                        return;
-                    };
-                    self.read_option(*kind, value);
-                    behind
-                }
-                [_] => return,
-            };
-        }
-    }
-
-    fn read_option(&mut self, kind: u8, value: &[u8]) {
-        match (kind, value) {
-            (2, [high, low]) => self.mss = Some(u16::from_be_bytes([*high, *low])),
-            (3, [shift]) => self.scale = Some((*shift).min(14)),
-            (4, []) => self.sack_permitted = true,
-            (5, blocks) => {
-                for (into, block) in self.blocks.iter_mut().zip(blocks.chunks_exact(8)) {
-                    *into = (u32_at(block, 0), u32_at(block, 4));
-                    self.block_count += 1;
-                }
+    fn read_option(&mut self, option: TcpOption<'_>) {
+        match option {
+            TcpOption::Mss(mss) => self.mss = Some(mss),
+            TcpOption::WindowScale(shift) => self.scale = Some(shift.min(14)),
+            TcpOption::SackPermitted => self.sack_permitted = true,
+            TcpOption::Sack(count, blocks) => {
+                self.blocks = blocks.map(|block| (block.left, block.right));
+                self.block_count = count;
             }
-            (8, stamps) if stamps.len() == 8 => {
-                self.stamps = Some((u32_at(stamps, 0), u32_at(stamps, 4)));
-            }
+            TcpOption::Timestamps(stamps) => self.stamps = Some((stamps.value, stamps.echo)),
             _ => {}
         }
     }
-}
-
-/// The number at `at`; 0 past the end, which callers exclude.
-fn u32_at(octets: &[u8], at: usize) -> u32 {
-    let four = octets.get(at..).and_then(<[u8]>::first_chunk);
-    four.map_or(0, |four| u32::from_be_bytes(*four))
 }

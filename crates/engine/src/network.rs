@@ -19,11 +19,11 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::{
     middlebox::{Middlebox, Output},
     multipath,
 };
+use anabranch_wire::Transport;
 
 use crate::{
     event_queue::{Class, Entry, Source},

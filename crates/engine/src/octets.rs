@@ -7,9 +7,8 @@ use anabranch_core::{
     body::Body,
     packet::{ConnectionId, Direction},
 };
-use anabranch_fec::transport::Transport;
-use anabranch_tcp::wire::{
-    Carried, EncodeError, IpHeader, Ports, Prefix, encode_datagram, encode_prefix,
+use anabranch_wire::{
+    Carried, EncodeError, IpHeader, Ports, Prefix, Transport, encode_datagram, encode_prefix,
 };
 
 /// The source ports, used in rotation: the unprivileged ones.
@@ -50,7 +49,7 @@ pub(crate) fn encode<B: Body>(
     match payload {
         Transport::Tcp(segment) => encode_prefix(ip, ports, segment, to),
         Transport::Redundant(redundant) => {
-            anabranch_fec::wire::encode_redundant(ip, ports, redundant, to)
+            anabranch_wire::encode_redundant(ip, ports, redundant, to)
         }
         Transport::Datagram(body) => {
             let carried = match body.octets() {

@@ -25,7 +25,7 @@ use super::{
     params::{InRecovery, Params, Release},
     stats::Stats,
 };
-use anabranch_tcp::{Options, SackBlock, Segment, Seq};
+use anabranch_wire::{Options, SackBlock, Segment, Seq};
 
 /// [`Release::Paced`] shortens the intervals between acknowledgments by this ratio, so that the
 /// delay ends.

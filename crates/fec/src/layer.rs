@@ -13,15 +13,17 @@ use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::{
     hold::{Held, Hold, Reason},
-    packet::{Hidden, Redundant, secret},
     params::Config,
     receiver::{Receiver, Recovered, Verdict},
     redundancy::{Redundancy, View},
     sender::Sender,
     stats::Stats,
 };
-use crate::transport::Transport;
-use anabranch_tcp::{Endpoint, Flags, Refusals, RetransmitCause, Segment, Seq, State};
+use anabranch_tcp::{Endpoint, Refusals, RetransmitCause, State};
+use anabranch_wire::{
+    Flags, Segment, Seq, Transport,
+    redundant::{Hidden, Redundant, secret},
+};
 
 /// A departing packet.
 #[derive(Debug, Clone, PartialEq)]

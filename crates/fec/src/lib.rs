@@ -4,9 +4,10 @@
 //! The layer is between TCP and IP in both end hosts, as in Sato, Koga and Ikenaga §3.1. Modules
 //! and their responsibilities:
 //!
-//! 1. [`code`]: encoding and decoding of redundant packets, independent of TCP and time.
-//! 2. [`packet`]: redundant packets, the group's number in data, the count in acknowledgments;
-//!    their encoding is in [`wire`](crate::wire).
+//! 1. [`anabranch_erasure`]: encoding and decoding of redundant packets, independent of TCP and
+//!    time.
+//! 2. [`redundant`](anabranch_wire::redundant): redundant packets, the group's number in data, the
+//!    count in acknowledgments, and their encoding.
 //! 3. [`redundancy`]: the number of data packets and redundant packets of the next group.
 //! 4. [`params`]: the parameters of a scenario, and their consistency.
 //! 5. [`sender`]: the open group, the redundant packets that are due, and those in flight.
@@ -20,24 +21,16 @@
 //! 10. In the engine: the flows with error correction, and its counters in the results.
 #![forbid(unsafe_code)]
 
-pub mod code;
-pub mod crc32c;
-pub mod gf256;
 pub mod hold;
 pub mod layer;
-pub mod packet;
 pub mod params;
 pub mod protected;
 pub mod receiver;
 pub mod redundancy;
 pub mod sender;
 pub mod stats;
-pub mod tinymt32;
-pub mod transport;
-pub mod wire;
 
 pub use layer::Layer;
-pub use packet::Redundant;
 pub use params::{Config, Params};
 pub use protected::Protected;
 pub use stats::Stats;

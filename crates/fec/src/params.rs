@@ -11,7 +11,9 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::code::{AnyCode, Code, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor};
+use anabranch_erasure::{
+    AnyCode, Code, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor,
+};
 
 quantity! {
     /// Longest time for which acknowledgments are held.

@@ -10,8 +10,8 @@ use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 pub use super::layer::Outgoing;
 use super::{layer::Layer, params::Config, stats::Stats};
-use crate::transport::Transport;
-use anabranch_tcp::{Endpoint, Seq};
+use anabranch_tcp::Endpoint;
+use anabranch_wire::{Seq, Transport};
 
 /// See the module.
 #[derive(Debug)]

@@ -21,13 +21,13 @@ mod rebuild;
 
 use std::collections::VecDeque;
 
-use super::{
-    code::{AnyCode, Code, xor::Sum},
-    packet::{Hidden, Redundant, Tag, checksum},
-    stats::Stats,
-};
+use super::stats::Stats;
 use anabranch_core::body::Body;
-use anabranch_tcp::{Segment, Seq};
+use anabranch_erasure::{AnyCode, Code, xor::Sum};
+use anabranch_wire::{
+    Segment, Seq,
+    redundant::{Hidden, Redundant, Tag, checksum},
+};
 
 /// A data packet that is present.
 #[derive(Debug, Clone)]

@@ -14,12 +14,14 @@ use std::collections::VecDeque;
 use anabranch_core::{body::Body, units::Instant};
 
 use super::{
-    code::{AnyCode, Code, xor::Sum},
-    packet::{Redundant, Tag, checksum},
     params::{Config, Params},
     redundancy::{AnyRedundancy, Redundancy, Shape, View},
 };
-use anabranch_tcp::{Segment, Seq};
+use anabranch_erasure::{AnyCode, Code, xor::Sum};
+use anabranch_wire::{
+    Segment, Seq,
+    redundant::{Redundant, Tag, checksum},
+};
 
 /// A data packet that a redundant packet may have to cover.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! `anabranch_fec`. Symbols carry no length, because an IP packet contains its own.
 
 use anabranch_core::units::{Duration, Instant};
-use anabranch_fec::code::{Code as _, Cover, reed_solomon::ReedSolomon};
+use anabranch_erasure::{Code as _, Cover, reed_solomon::ReedSolomon};
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{

@@ -242,6 +242,7 @@ impl Default for Order {
 }
 
 impl Order {
+    /// The counters so far.
     #[must_use]
     pub const fn stats(&self) -> OrderStats {
         self.stats

@@ -32,6 +32,7 @@ pub struct Route {
     pub remote: SocketAddr,
 }
 
+/// One path of the tunnel, as seen from this end.
 #[derive(Debug)]
 pub struct Path {
     /// The route; unknown at an end that only answers, until data has arrived.

@@ -19,6 +19,7 @@ use crate::pool::Pool;
 /// The largest number of waiting packets. It bounds memory to 3 MB at 1,500 octets.
 const PACKETS: u64 = 2_048;
 
+/// The packets of one lane that wait to be sent.
 #[derive(Debug)]
 pub struct Queue {
     discipline: FqCodel,

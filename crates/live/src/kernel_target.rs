@@ -1,11 +1,7 @@
 //! The kernel's TCP under a behaviour script: sockets in a separate namespace, and a TUN device
 //! that carries the script's packets in real time.
 
-use std::{
-    net::{Ipv4Addr, SocketAddrV4},
-    os::fd::OwnedFd,
-    time::Instant,
-};
+use std::{net::SocketAddrV4, os::fd::OwnedFd, time::Instant};
 
 use anabranch_core::{
     packet::{Direction, FlowId},
@@ -13,7 +9,7 @@ use anabranch_core::{
     units::Duration,
 };
 use anabranch_script::{Answer, KERNEL_FIGURES, Request, Target};
-use anabranch_tcp::wire::{Ports, Version};
+use anabranch_wire::{Ports, Version};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -25,7 +21,7 @@ use rustix::{
 
 use crate::{
     kernel::{
-        address::v4_of,
+        address::{address_of, v4_of},
         namespace::{DEVICE, Namespace},
         sys::{self, tcp_info::TcpInfo},
         tun::{Device, Tun},
@@ -360,14 +356,8 @@ impl Target for KernelTarget {
     }
 
     fn towards(&self) -> (Version, Ports) {
-        let octets = |address: Ipv4Addr| address.octets();
-        let version = Version::V4 {
-            source: octets(v4_of(PEER)),
-            destination: octets(v4_of(HOST)),
-            identification: 0,
-            dont_fragment: true,
-        };
-        (version, PORTS)
+        let version = Version::between(address_of(PEER, false), address_of(HOST, false));
+        (version.expect("both are of one version"), PORTS)
     }
 
     fn inject(&mut self, now: Duration, packet: &[u8]) {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
-use anabranch_fec::transport::Transport;
+use anabranch_wire::Transport;
 
 /// One end of a flow, sans-I/O.
 ///

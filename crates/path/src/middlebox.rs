@@ -14,7 +14,7 @@ use anabranch_core::{
 };
 
 use crate::report::Report;
-use anabranch_fec::transport::Transport;
+use anabranch_wire::Transport;
 
 /// A packet in a middlebox.
 pub type Held<B> = Packet<Transport<B>>;

@@ -12,10 +12,8 @@ use anabranch_core::{
     packet::Ecn,
     units::{Bytes, Duration, Instant, text::Limit},
 };
-use anabranch_tcp::{
-    Endpoint, Flags, Outgoing, Profile, Role, Segment, Settings, State, wire,
-    wire::{Discards, IpHeader, Ports, Version},
-};
+use anabranch_tcp::{Endpoint, Outgoing, Profile, Role, Settings, State};
+use anabranch_wire::{self as wire, Discards, Flags, IpHeader, Ports, Segment, Version};
 
 use crate::{
     error::choices,
@@ -94,28 +92,9 @@ impl EndpointTarget {
 
     fn send(&mut self, out: &Outgoing<Octets>) {
         let (version, ports) = self.towards;
+        let [source, destination] = version.addresses();
         let ip = IpHeader {
-            version: match version {
-                Version::V4 {
-                    source,
-                    destination,
-                    ..
-                } => Version::V4 {
-                    source: destination,
-                    destination: source,
-                    identification: 0,
-                    dont_fragment: true,
-                },
-                Version::V6 {
-                    source,
-                    destination,
-                    ..
-                } => Version::V6 {
-                    source: destination,
-                    destination: source,
-                    flow_label: 0,
-                },
-            },
+            version: Version::between(destination, source).expect("both are of one version"),
             dscp: 0,
             ecn: out.ecn,
             hop_limit: 64,

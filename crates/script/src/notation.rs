@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_tcp::{Flags, accecn::Counter};
+use anabranch_wire::{Flags, accecn::Counter};
 
 use crate::syntax::{Ecn, Header, Item, Options};
 

@@ -1,7 +1,7 @@
 //! The syntax tree of a script.
 
 use anabranch_core::units::Duration;
-use anabranch_tcp::{AccEcn, Flags, SackBlock};
+use anabranch_wire::{AccEcn, Flags, SackBlock};
 
 use crate::error::Position;
 

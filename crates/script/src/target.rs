@@ -1,7 +1,7 @@
 //! The interface of a TCP that scripts drive.
 
 use anabranch_core::units::Duration;
-use anabranch_tcp::wire::{Ports, Version};
+use anabranch_wire::{Ports, Version};
 
 /// An hour: waiting costs nothing in virtual time.
 const PATIENCE: Duration = Duration::from_secs(3600);

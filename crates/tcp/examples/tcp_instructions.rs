@@ -10,7 +10,8 @@ use anabranch_core::{
     packet::Ecn,
     units::{Bytes, Duration, Instant, text::Limit},
 };
-use anabranch_tcp::{DelayedAck, Endpoint, Outgoing, Profile, Role, Segment};
+use anabranch_tcp::{DelayedAck, Endpoint, Outgoing, Profile, Role};
+use anabranch_wire::Segment;
 
 #[inline(never)]
 fn arrive(end: &mut Endpoint<Length>, now: Instant, segment: &Segment<Length>) {

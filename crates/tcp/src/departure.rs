@@ -2,7 +2,8 @@
 
 use anabranch_core::packet::Ecn;
 
-use crate::{cause::RetransmitCause, segment::Segment};
+use crate::cause::RetransmitCause;
+use anabranch_wire::segment::Segment;
 
 /// A segment on its way out.
 #[derive(Debug, Clone, PartialEq)]

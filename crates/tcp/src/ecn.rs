@@ -21,7 +21,8 @@ pub(crate) mod option;
 
 use anabranch_core::packet::Ecn;
 
-use crate::{segment::Flags, settings::EcnMode};
+use crate::settings::EcnMode;
+use anabranch_wire::segment::Flags;
 
 /// How marks are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

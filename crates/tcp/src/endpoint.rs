@@ -29,11 +29,11 @@ use crate::{
     receiver::Receiver,
     refusal::{Refusal, Refusals},
     sender::Sender,
-    seq::Seq,
     settings::Settings,
     state::{Event, State},
 };
 use anabranch_congestion::{Control, TimerRule};
+use anabranch_wire::seq::Seq;
 
 /// Which end opens the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

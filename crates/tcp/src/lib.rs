@@ -5,7 +5,6 @@
 //! [`Settings`] value, made from a named [`Profile`] and a scenario's [`Overrides`].
 #![forbid(unsafe_code)]
 
-pub mod accecn;
 pub mod ack;
 pub mod cause;
 mod clock;
@@ -23,18 +22,14 @@ pub mod refusal;
 pub mod remedy;
 pub mod rtt;
 pub mod scoreboard;
-pub mod segment;
 pub mod send_buffer;
 pub mod send_limit;
 mod sender;
-pub mod seq;
 pub mod settings;
 pub mod state;
 pub mod stats;
 pub mod window_validation;
-pub mod wire;
 
-pub use accecn::AccEcn;
 pub use cause::RetransmitCause;
 pub use congestion_state::CongestionState;
 pub use departure::{Departure, Outgoing};
@@ -46,9 +41,7 @@ pub use policy::{
 pub use profile::{Profile, profiles};
 pub use recovery::window_log::{WindowChange, WindowEvent};
 pub use refusal::{Refusal, Refusals};
-pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
 pub use send_limit::{LimitTimes, SendLimit};
-pub use seq::Seq;
 pub use settings::{Overrides, Problem, Settings};
 pub use state::State;
 pub use stats::{Snapshot, Stats};

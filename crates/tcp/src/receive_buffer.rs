@@ -6,8 +6,8 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use super::{segment::SackBlock, seq::Seq};
 use anabranch_core::body::Body;
+use anabranch_wire::{segment::SackBlock, seq::Seq};
 
 /// Octets that arrived beyond a gap.
 #[derive(Debug)]

@@ -15,9 +15,9 @@ use anabranch_core::body::Body;
 
 use self::{autotuning::Tuner, data::Reports, ecn::ReceiverEcn};
 use crate::{
-    ack::AckPolicy, receive_buffer::ReceiveBuffer, seq::Seq, settings::Settings,
-    stats::ReceiverStats,
+    ack::AckPolicy, receive_buffer::ReceiveBuffer, settings::Settings, stats::ReceiverStats,
 };
+use anabranch_wire::seq::Seq;
 
 /// The receiving half. See the module.
 #[derive(Debug)]

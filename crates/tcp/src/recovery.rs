@@ -21,7 +21,7 @@ pub mod undo;
 pub mod watch;
 pub mod window_log;
 
-use super::seq::Seq;
+use anabranch_wire::seq::Seq;
 
 /// Where the sender stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use crate::seq::Seq;
+use anabranch_wire::seq::Seq;
 
 pub mod choice;
 pub mod late;

@@ -23,8 +23,8 @@ pub use self::{
     record::{Again, Delivered, Marks, Once, Plain, Record},
     timed::{Expired, Found, Limit},
 };
-use super::seq::Seq;
 use crate::cause::RetransmitCause;
+use anabranch_wire::seq::Seq;
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::seq::Seq;
 use anabranch_core::body::Body;
+use anabranch_wire::seq::Seq;
 
 /// Small writes are joined into chunks of about this many octets.
 const CHUNK: u32 = 65_536;

@@ -45,7 +45,6 @@ use crate::{
     scoreboard::Scoreboard,
     send_buffer::SendBuffer,
     send_limit::{LimitAccount, SendLimit},
-    seq::Seq,
     settings::Settings,
     stats::SenderStats,
     window_validation::Validation,
@@ -53,6 +52,7 @@ use crate::{
 use anabranch_congestion::{
     Attached, CongestionControl, Control, IdleRestart, TimerRule, rate::RateSampler,
 };
+use anabranch_wire::seq::Seq;
 
 /// The sending half. See the module.
 #[derive(Debug)]

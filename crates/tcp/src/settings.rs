@@ -18,8 +18,9 @@ pub use super::policy::{
 };
 pub use anabranch_congestion::{IdleRestart, hystart::Kind as HyStart};
 
-use super::{rtt::Bounds, segment::TIMESTAMPS_SIZE};
+use super::rtt::Bounds;
 use crate::remedy;
+use anabranch_wire::segment::TIMESTAMPS_SIZE;
 
 /// Declares each switch once: documentation, name, type and bounds. [`Settings`] holds the value of a profile, [`Overrides`] what a
 /// scenario's `transport` sets over it. `special` switches have another type there, `shorthands` no value of their own;

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use anabranch_wire::Flags;
+
 use crate::segment::{End, MOST_BLOCKS, Segment};
 
 /// Octets of a record.
-pub(super) const LENGTH: usize = 116;
+pub(super) const LENGTH: usize = 117;
 
 /// Flags: one bit for each optional field.
 const V6: [u8; 2] = [1, 2];
@@ -48,13 +50,13 @@ pub(super) fn write(segment: &Segment, out: &mut Vec<u8>) {
         out.extend(end.to_le_bytes());
     }
     let halves = [
+        segment.flags.0,
         segment.window,
         segment.id.unwrap_or_default(),
         segment.mss.unwrap_or_default(),
     ];
     out.extend(halves.into_iter().flat_map(u16::to_le_bytes));
     out.extend([
-        segment.flags,
         segment.hop_limit,
         segment.scale.unwrap_or_default(),
         segment.block_count,
@@ -101,8 +103,8 @@ pub(super) fn read(record: &[u8]) -> Segment {
     let (source, target) = (fields.end(), fields.end());
     let [seq, ack, payload, stamp, echo] = std::array::from_fn(|_| fields.u32());
     let blocks: [_; MOST_BLOCKS] = std::array::from_fn(|_| (fields.u32(), fields.u32()));
-    let [window, id, mss] = std::array::from_fn(|_| fields.u16());
-    let [flags, hop_limit, scale, block_count, bits, whole] = std::array::from_fn(|_| fields.u8());
+    let [flags, window, id, mss] = std::array::from_fn(|_| fields.u16());
+    let [hop_limit, scale, block_count, bits, whole] = std::array::from_fn(|_| fields.u8());
     let has = |bit: u8| bits & bit != 0;
     let end = |(address, port): (Ipv6Addr, u16), v6: u8| -> End {
         let narrow = address.to_ipv4_mapped().filter(|_| !has(v6));
@@ -115,7 +117,7 @@ pub(super) fn read(record: &[u8]) -> Segment {
         target: end(target, V6[1]),
         seq,
         ack: has(ACK).then_some(ack),
-        flags,
+        flags: Flags(flags),
         window,
         payload,
         hop_limit,

@@ -148,6 +148,8 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use anabranch_wire::Flags;
+
     use super::*;
     use crate::segment::MOST_BLOCKS;
 
@@ -166,7 +168,7 @@ mod tests {
             },
             seq: word,
             ack: has(1).then_some(!word),
-            flags: octet,
+            flags: Flags(half),
             window: half,
             payload: word,
             hop_limit: octet,

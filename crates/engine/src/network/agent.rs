@@ -12,11 +12,10 @@ use anabranch_core::{
     tunnel::Header,
     units::Instant,
 };
-use anabranch_fec::{self as fec, transport::Transport};
+use anabranch_fec::{self as fec};
 use anabranch_path::host::{Arrived, Departing, Host};
-use anabranch_tcp::{
-    Endpoint, Flags, RetransmitCause, Role, Segment, Seq, Settings, State, seq::near,
-};
+use anabranch_tcp::{Endpoint, RetransmitCause, Role, Settings, State};
+use anabranch_wire::{Flags, Segment, Seq, Transport, seq::near};
 
 use super::{
     Network,

@@ -10,7 +10,8 @@ use anabranch_core::{
 };
 use anabranch_fec::{self as fec};
 use anabranch_path::link::Window;
-use anabranch_tcp::{Endpoint, LimitTimes, Refusals, Seq, Settings, Snapshot, Stats};
+use anabranch_tcp::{Endpoint, LimitTimes, Refusals, Settings, Snapshot, Stats};
+use anabranch_wire::Seq;
 
 use super::{
     App, End, Network,

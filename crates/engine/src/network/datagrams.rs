@@ -18,9 +18,9 @@ use anabranch_core::{
     reordering::Arrival,
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::host::Departing;
 use anabranch_tcp::Stats;
+use anabranch_wire::Transport;
 
 use anabranch_scenario::workload::{Pace, Sendings, sendings::Sending};
 

@@ -13,12 +13,12 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::Instant,
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::{
     impair::Verdict,
     link::{PlainLink, ServedLink, Window, plain, served},
     queue::{Item, Outcome},
 };
+use anabranch_wire::Transport;
 
 use super::{groups::GroupSlot, processing::Processing};
 use crate::{

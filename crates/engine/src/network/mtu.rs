@@ -13,8 +13,8 @@ use anabranch_core::{
     trace::Fate,
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::host::Refused;
+use anabranch_wire::Transport;
 
 use super::{
     LinkId, Network,

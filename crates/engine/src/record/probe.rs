@@ -7,8 +7,8 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_tcp::RetransmitCause;
+use anabranch_wire::Transport;
 
 use super::{
     packet_log::{PacketKey, PacketLog, PacketRow},

@@ -7,7 +7,7 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use anabranch_tcp::Seq;
+use anabranch_wire::Seq;
 
 /// Retransmissions that are stored after their octets are acknowledged: the original may still
 /// arrive.

@@ -19,11 +19,7 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::Instant,
 };
-use anabranch_fec::transport::Transport;
-use anabranch_tcp::{
-    wire,
-    wire::{IpHeader, Ports, Version},
-};
+use anabranch_wire::{self as wire, IpHeader, Ports, Transport, Version};
 
 use crate::octets;
 use anabranch_scenario::Resolved;

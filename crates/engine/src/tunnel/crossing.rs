@@ -15,7 +15,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_path::middlebox::Held;
-use anabranch_tcp::wire::Ports;
+use anabranch_wire::Ports;
 
 /// The most entries of a [`Numbered`], so that 16 bits of a number identify one.
 const KEPT: usize = 1 << 16;

@@ -11,7 +11,6 @@ use anabranch_core::{
     tunnel::Header,
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_gateway::{
     crypto::{Entropy as _, Keys, public_key},
     inner,
@@ -25,8 +24,7 @@ use anabranch_path::{
     middlebox::{Held, Kept, Middlebox, Output},
     multipath::{Meter, Report, TunnelPath, TunnelReceiver, TunnelReport, TunnelSender},
 };
-
-use anabranch_tcp::wire::Ports;
+use anabranch_wire::{Ports, Transport};
 
 use super::{
     crossing::Crossing,

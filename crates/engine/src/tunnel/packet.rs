@@ -4,11 +4,10 @@ use anabranch_core::{
     body::Body,
     packet::{ConnectionId, Direction},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::middlebox::{Held, connection_of};
-use anabranch_tcp::{
-    Flags, Options,
-    wire::{self, Carried, IpHeader, Ports, Prefix, Protocol, Version},
+use anabranch_wire::{
+    self as wire, Carried, Flags, IpHeader, IpPacket, Options, Ports, Prefix, Protocol, Transport,
+    Version,
 };
 
 use super::label::Label;
@@ -86,12 +85,10 @@ fn header<B: Body>(packet: &Held<B>, number: u16, label: &Label, is_v6: bool) ->
 
 /// The number written by [`encode`].
 pub(super) fn number(octets: &[u8]) -> Option<u16> {
-    let at = match octets.first()? >> 4 {
-        4 => 4,
-        6 => 2,
-        _ => return None,
-    };
-    Some(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?]))
+    match IpHeader::of(&IpPacket::read(octets).ok()?).version {
+        Version::V4 { identification, .. } => Some(identification),
+        Version::V6 { flow_label, .. } => u16::try_from(flow_label).ok(),
+    }
 }
 
 /// Whether these octets are of a packet with these ports. They are of another packet if its number

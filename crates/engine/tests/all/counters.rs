@@ -8,7 +8,7 @@ use anabranch_engine::{
     topology::{Compiled, Engine, compile},
 };
 use anabranch_scenario::{Extensions, Resolved, Scenario};
-use anabranch_tcp::Seq;
+use anabranch_wire::Seq;
 use serde_json::{Value, json};
 
 /// Start values such that packets arrive before and after the wrap of each width in use, and

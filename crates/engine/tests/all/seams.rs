@@ -18,13 +18,14 @@ use anabranch_core::{
     units::{Duration, Instant, Rate},
 };
 use anabranch_engine::network::{Builder, Change, FlowSpec, LinkSpec, Network, Stop, Traffic};
-use anabranch_fec::{self as fec, transport::Transport};
+use anabranch_fec::{self as fec};
 use anabranch_path::{
     host::{Arrived, Departing, Host},
     link::service::{Fixed, Service},
     middlebox::{Held, Kept, Middlebox, Output},
     queue::{Config, Custom, Item, QueueContext, QueueDiscipline},
 };
+use anabranch_wire::Transport;
 
 use self::link::{
     a_late_packet_that_is_doubled_is_reordered_once, a_link_retransmits,

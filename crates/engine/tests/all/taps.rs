@@ -5,7 +5,7 @@ use crate::support::{Shape, resolve, text};
 use anabranch_core::{body::Length, packet::Direction};
 use anabranch_engine::record::Tapping;
 use anabranch_engine::{Finished, Simulation};
-use anabranch_tcp::wire;
+use anabranch_wire as wire;
 
 const SHAPE: Shape = Shape {
     files_only: false,

@@ -14,7 +14,7 @@ use anabranch_core::{
 use anabranch_engine::record::Tapping;
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::Extensions;
-use anabranch_tcp::wire::{self, Protocol};
+use anabranch_wire::{self as wire, Protocol};
 use logged::{figure, logged, rows};
 
 /// A path of 10 Mbit/s and 10 ms with a queue of `limit`, and UDP over it.

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::{Kept, MOST_PLACES, Outcome, Receiver, Recovered};
-use crate::{
-    code::{AnyCode, Code, Cover, xor::Sum},
-    packet::{Redundant, checksum},
-    stats::Stats,
-};
+use crate::stats::Stats;
 use anabranch_core::body::Body;
-use anabranch_tcp::Seq;
+use anabranch_erasure::{AnyCode, Code, Cover, xor::Sum};
+use anabranch_wire::{
+    Seq,
+    redundant::{Redundant, checksum},
+};
 
 impl<B: Body> Receiver<B> {
     /// Recovers packets with a redundant packet.

@@ -10,16 +10,12 @@ use anabranch_core::{
     units::Instant,
 };
 use anabranch_fec::{
-    Config, Params, Protected, Redundant, packet,
+    Config, Params, Protected,
     params::Choice,
     params::{HoldTime, InRecovery, Release},
-    transport::Transport,
 };
-use anabranch_tcp::{
-    Flags, Profile, Segment, State,
-    settings::EcnMode,
-    wire::{IpHeader, Version},
-};
+use anabranch_tcp::{Profile, State, settings::EcnMode};
+use anabranch_wire::{Flags, IpHeader, Redundant, Segment, Transport, Version, redundant};
 use proptest::prelude::*;
 
 use crate::support::net;
@@ -595,7 +591,7 @@ fn refused_acknowledgments_report_no_losses() {
             flags: Flags::ACK,
             ..Segment::default()
         };
-        let mut hidden = packet::Hidden::default();
+        let mut hidden = redundant::Hidden::default();
         hidden.add(3);
         hidden.write(&mut forged);
         net.ends[0].on_packet(net.now, &Transport::Tcp(forged), Ecn::NotEct);
@@ -657,10 +653,7 @@ fn ip() -> IpHeader {
 /// A receiver without the layer drops redundant packets: they have no ACK.
 #[test]
 fn a_plain_receiver_drops_redundancy() {
-    use anabranch_tcp::{
-        wire,
-        wire::{Ports, Prefix},
-    };
+    use anabranch_wire::{self as wire, Ports, Prefix};
     let redundant = Redundant {
         first: 5,
         count: 3,
@@ -676,13 +669,12 @@ fn a_plain_receiver_drops_redundancy() {
         destination: 2,
     };
     let mut octets = Vec::new();
-    let len =
-        anabranch_fec::wire::encode_redundant(&ip, ports, &redundant, Prefix::whole(&mut octets));
+    let len = anabranch_wire::encode_redundant(&ip, ports, &redundant, Prefix::whole(&mut octets));
     assert_eq!(len, Ok(redundant.ip_size()));
     let segment = wire::decode(&octets).expect("it is a segment").segment;
     assert!(!segment.flags.any(Flags::ACK));
     assert_eq!(
-        anabranch_fec::wire::decode_redundant(&octets)
+        anabranch_wire::decode_redundant(&octets)
             .map(|read| read.map(|(_, ports, read)| (ports, read))),
         Ok(Some((ports, redundant)))
     );
@@ -702,7 +694,7 @@ fn redundancy_of_missing_data_cannot_be_forged_from_outside() {
         }
         let expected = net.ends[1].tcp().rcv_nxt();
         let lie = Octets(vec![0x41; 100]);
-        let sum = packet::checksum(expected.wire(), &lie.0);
+        let sum = redundant::checksum(expected.wire(), &lie.0);
         let forged = Redundant {
             first: expected.wire(),
             count: 1,
@@ -776,22 +768,22 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..200),
         flip in prop::option::of((0_usize..100, 0_u8..8)),
     ) {
-        use anabranch_tcp::wire::{Ports, Prefix};
+        use anabranch_wire::{Ports, Prefix};
         let redundant = Redundant { first, count, size, lengths, key, checksum, body: Octets(body) };
         let ip = ip();
         let ports = Ports { source: 1, destination: 2 };
         let mut octets = Vec::new();
-        anabranch_fec::wire::encode_redundant(&ip, ports, &redundant, Prefix::whole(&mut octets)).expect("it fits");
+        anabranch_wire::encode_redundant(&ip, ports, &redundant, Prefix::whole(&mut octets)).expect("it fits");
         if let Some((place, bit)) = flip {
             let place = place % octets.len();
             octets[place] ^= 1 << bit;
             // A checksum detects a single wrong bit, unless the bit is in a field that the
             // checksums exclude.
-            if let Ok(Some((.., read))) = anabranch_fec::wire::decode_redundant(&octets) {
+            if let Ok(Some((.., read))) = anabranch_wire::decode_redundant(&octets) {
                 prop_assert_eq!(read, redundant);
             }
         } else {
-            let read = anabranch_fec::wire::decode_redundant(&octets).expect("it is one").expect("it is one");
+            let read = anabranch_wire::decode_redundant(&octets).expect("it is one").expect("it is one");
             prop_assert_eq!(read.2, redundant);
         }
     }

@@ -7,10 +7,10 @@
 use anabranch_core::{body::Length, parameters::Count, units::Duration};
 use anabranch_fec::{
     Config, Params,
-    packet::Tag,
     params::Choice,
     params::{HoldTime, InRecovery},
 };
+use anabranch_wire::redundant::Tag;
 
 use crate::support::net;
 

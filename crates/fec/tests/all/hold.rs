@@ -6,7 +6,7 @@ use anabranch_fec::{
     hold::{Held, Hold, Reason},
     params::InRecovery,
 };
-use anabranch_tcp::{
+use anabranch_wire::{
     AccEcn, Flags, Options, SackBlock, Segment, Seq,
     accecn::{Counter, Order},
 };

@@ -1,7 +1,6 @@
 //! Properties, examples and golden traces of error correction, one module per topic.
 
 mod any_redundancy;
-mod codes;
 mod endpoint;
 mod groups;
 mod hold;

@@ -10,6 +10,7 @@ use crate::wire::{HEADER, Header, Inner, PATHS, PathId};
 /// Messages that a path may carry under one key. A session is replaced long before.
 pub const MESSAGE_LIMIT: u64 = 1 << 60;
 
+/// The keys and indices of one session.
 pub struct Session {
     /// This end's index.
     pub index: u32,

@@ -30,6 +30,7 @@ const FORGET: u64 = 256;
 pub struct Kept {
     /// Its place in its flow.
     pub place: Place,
+    /// Its octets.
     pub packet: Vec<u8>,
     /// The number of retransmissions.
     pub attempts: u8,

@@ -33,6 +33,7 @@ struct Version {
     lowest: u64,
 }
 
+/// The numbers that arrived on one path.
 #[derive(Debug, Clone, Default)]
 pub struct Received {
     highest: Option<u64>,

@@ -165,7 +165,7 @@ impl Tunnel {
         }
         let mut changed = self.pool.copy(packet);
         match merged {
-            Some(ecn) => inner::set_ecn(&mut changed, ecn),
+            Some(ecn) => anabranch_wire::set_ecn(&mut changed, ecn),
             // Its flow must not wait for it.
             None => changed.clear(),
         }

@@ -1,74 +1,10 @@
-//! IP packets: flows, the MSS option and prefixes.
+//! IP packets: flows and prefixes.
 
 use anabranch_core::packet::Ecn;
-use anabranch_gateway::inner::{self, FLOWS, Prefix, clamp_mss, decapsulated, read, set_ecn};
+use anabranch_gateway::inner::{FLOWS, Prefix, clamp_mss, decapsulated, read};
 use proptest::prelude::*;
 
-fn sum(octets: &[u8]) -> u32 {
-    octets
-        .chunks(2)
-        .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)))
-        .sum()
-}
-
-/// The checksum of a TCP segment over its pseudo-header, which is zero if it is correct.
-fn checksum(addresses: &[u8], tcp: &[u8]) -> u16 {
-    let length = u32::try_from(tcp.len()).expect("small");
-    let mut total = sum(addresses) + 6 + length + sum(tcp);
-    while total > 0xffff {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    !u16::try_from(total).expect("folded")
-}
-
-/// A SYN with `padding` no-operations before its MSS option.
-fn syn(is_v4: bool, mss: u16, padding: usize) -> Vec<u8> {
-    let mut tcp = vec![0; 20];
-    tcp[..4].copy_from_slice(&[0x12, 0x34, 0, 80]);
-    tcp[13] = 2;
-    tcp.extend(vec![1; padding]);
-    tcp.extend([2, 4]);
-    tcp.extend(mss.to_be_bytes());
-    while !tcp.len().is_multiple_of(4) {
-        tcp.push(0);
-    }
-    tcp[12] = u8::try_from(tcp.len() / 4).expect("small") << 4;
-    let addresses: Vec<u8> = (1..=if is_v4 { 8 } else { 32 }).collect();
-    let code = checksum(&addresses, &tcp);
-    tcp[16..18].copy_from_slice(&code.to_be_bytes());
-    let length = u16::try_from(tcp.len()).expect("small");
-    let mut packet = vec![0; 4];
-    if is_v4 {
-        packet[0] = 0x45;
-        packet[2..4].copy_from_slice(&(length + 20).to_be_bytes());
-        packet.extend([0, 0, 0, 0, 64, 6, 0, 0]);
-    } else {
-        packet[0] = 0x60;
-        packet.extend(length.to_be_bytes());
-        packet.extend([6, 64]);
-    }
-    packet.extend(addresses);
-    packet.extend(tcp);
-    packet
-}
-
 proptest! {
-    #[test]
-    fn a_clamped_syn_keeps_a_correct_checksum(is_v4: bool, mss: u16, padding in 0_usize..4, mtu in 576_usize..1_500) {
-        let mut packet = syn(is_v4, mss, padding);
-        let summary = read(&packet).expect("a whole packet");
-        let headers = if is_v4 { 40 } else { 60 };
-        let limit = u16::try_from(mtu - headers).expect("small");
-        prop_assert_eq!(clamp_mss(&mut packet, &summary, mtu), mss > limit);
-        let ip = if is_v4 { 20 } else { 40 };
-        let addresses = if is_v4 { &packet[12..20] } else { &packet[8..40] };
-        let option = ip + 20 + padding + 2;
-        let now = u16::from_be_bytes([packet[option], packet[option + 1]]);
-        prop_assert_eq!(now, mss.min(limit));
-        let code = checksum(addresses, &packet[ip..]);
-        prop_assert!(code == 0 || code == 0xffff, "{:#06x}", code);
-    }
-
     #[test]
     fn any_octets_are_read_without_panic(octets in proptest::collection::vec(any::<u8>(), 0..120), first in 0x40_u8..0x70) {
         let mut octets = octets;
@@ -131,26 +67,24 @@ fn decapsulation_sets_the_ecn_field_of_rfc_6040() {
     }
 }
 
+/// All fragments of a packet are in one flow, and a SYN in a fragment keeps its MSS.
 #[test]
-fn a_changed_ecn_field_keeps_class_and_checksum_correct() {
-    for first in [0x45, 0x60] {
-        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
-            let mut packet = vec![0x5a; 60];
-            packet[0] = first;
-            let (before, whole) = (packet.clone(), sum(&packet[..20]));
-            set_ecn(&mut packet, ecn);
-            assert_eq!(inner::ecn(&packet), ecn);
-            if first == 0x45 {
-                assert_eq!(packet[1] >> 2, before[1] >> 2);
-                // Equal in one's complement, in which 0xffff is 0.
-                assert_eq!(sum(&packet[..20]) % 0xffff, whole % 0xffff);
-            } else {
-                assert_eq!(packet[1] & !0x30, before[1] & !0x30);
-                assert_eq!(packet[2..], before[2..]);
-            }
-        }
-    }
-    // Too short to have the field.
-    set_ecn(&mut [0x45; 19], Ecn::Ce);
-    set_ecn(&mut [], Ecn::Ce);
+fn fragments_have_no_ports() {
+    let mut packet = vec![0; 44];
+    packet[..4].copy_from_slice(&[0x45, 0, 0, 44]);
+    packet[9] = 6;
+    packet[20..24].copy_from_slice(&[0x12, 0x34, 0, 80]);
+    packet[32..34].copy_from_slice(&[0x60, 2]);
+    packet[40..44].copy_from_slice(&[2, 4, 5, 180]);
+    let whole = read(&packet).expect("a whole packet");
+    assert_eq!(whole.ports, Some([0x1234, 80]));
+    let mut fragments = [packet.clone(), packet.clone()];
+    fragments[0][6] = 0x20;
+    fragments[1][7] = 3;
+    let [first, later] = fragments.each_ref().map(|packet| read(packet).expect("IP"));
+    assert_eq!((first.ports, later.ports), (None, None));
+    assert_eq!(first.flow, later.flow);
+    assert!(!clamp_mss(&mut fragments[0], &first, 1_000));
+    assert!(clamp_mss(&mut packet, &whole, 1_000));
+    assert_eq!(packet[42..], 960_u16.to_be_bytes());
 }

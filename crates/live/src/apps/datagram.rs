@@ -15,7 +15,7 @@ use std::{
 
 use anabranch_core::{body::Body, histogram::Histogram, units::Instant};
 use anabranch_engine::network::{OneWayDelay, Schedule};
-use anabranch_fec::transport::Transport;
+use anabranch_wire::Transport;
 use rustix::net::sockopt;
 
 use crate::{

@@ -19,8 +19,8 @@ use anabranch_engine::{
     link_samples::{GroupSample, LinkSample},
     network::{GroupId, LinkId, Network},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::host::Departing;
+use anabranch_wire::Transport;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     time::{ClockId, clock_gettime},

@@ -11,6 +11,7 @@ use anabranch_core::{
     units::Instant,
 };
 use anabranch_path::host::{Arrived, Departing, Host, Refused};
+use anabranch_wire::take_hops;
 
 use crate::{
     apps::datagram::Stamps,
@@ -45,7 +46,7 @@ impl Host<Frame> for KernelEnd {
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
         let mut octets = frame::write(packet.transport, packet.ecn);
         if self.routers > 0 {
-            frame::pass_routers(octets.to_mut(), self.routers);
+            take_hops(octets.to_mut(), self.routers);
         }
         let released = self.recorder.release(self.place, now);
         if let (Some(stamps), Some(at)) = (&self.stamps, released) {

@@ -12,12 +12,11 @@ use anabranch_core::{
     rng::Stream as Draws,
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::host::{Arrived, Departing, Host, Refused};
 use anabranch_scenario::{Family, Resolved, workload::Config};
-use anabranch_tcp::{
-    Ending, Endpoint, Flags, Options, Role, Segment, State, wire,
-    wire::{Discards, IpHeader, Ports, Version},
+use anabranch_tcp::{Ending, Endpoint, Role, State};
+use anabranch_wire::{
+    self as wire, Discards, Flags, IpHeader, Options, Ports, Segment, Transport, Version,
 };
 use serde_json::{Map, Value, json};
 
@@ -28,10 +27,7 @@ use crate::{
         stream::{Check, Stream, Wrong},
     },
     engine::audit::Recorder,
-    kernel::{
-        address::{v4_of, v6_of},
-        sys::tcp_info::TcpInfo,
-    },
+    kernel::{address::address_of, sys::tcp_info::TcpInfo},
     plan::{
         devices,
         directory::Directory,
@@ -232,20 +228,8 @@ impl Connection {
             (listens, connects)
         };
         let is_v6 = flow.family == Family::V6;
-        let ip = if is_v6 {
-            Version::V6 {
-                source: v6_of(here).octets(),
-                destination: v6_of(there).octets(),
-                flow_label: 0,
-            }
-        } else {
-            Version::V4 {
-                source: v4_of(here).octets(),
-                destination: v4_of(there).octets(),
-                identification: 0,
-                dont_fragment: true,
-            }
-        };
+        let ip = Version::between(address_of(here, is_v6), address_of(there, is_v6))
+            .expect("both are of one version");
         let mut settings = flow.stack.clone();
         if is_v6 {
             settings.mss = settings.mss.saturating_sub(LONGER_HEADER).max(1);
@@ -340,35 +324,8 @@ impl Connection {
     /// Whether a packet comes from the peer. Any port is accepted before the first segment of a
     /// peer that connects.
     fn is_from_peer(&self, ip: &IpHeader, ports: Ports) -> bool {
-        let addresses = match (ip.version, self.ip) {
-            (
-                Version::V4 {
-                    source,
-                    destination,
-                    ..
-                },
-                Version::V4 {
-                    source: ours,
-                    destination: theirs,
-                    ..
-                },
-            ) => (source, destination) == (theirs, ours),
-            (
-                Version::V6 {
-                    source,
-                    destination,
-                    ..
-                },
-                Version::V6 {
-                    source: ours,
-                    destination: theirs,
-                    ..
-                },
-            ) => (source, destination) == (theirs, ours),
-            _ => false,
-        };
         let knows_port = self.role == Role::Active || self.syns[1].is_some();
-        addresses
+        ip.version.answers(&self.ip)
             && ports.destination == self.ports.source
             && (!knows_port || ports.source == self.ports.destination)
     }

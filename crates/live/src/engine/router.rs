@@ -11,12 +11,16 @@ use anabranch_core::{
     units::Instant,
 };
 use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_wire::{
+    icmp::{Reaction, at_router},
+    take_hops,
+};
 
 use crate::{
     engine::audit::Recorder,
     plan::{
         devices,
-        frame::{self, Frame, Verdict},
+        frame::{self, Frame},
         hops::{Hop, RateLimit, Shared},
     },
 };
@@ -68,14 +72,14 @@ impl Host<Frame> for RouterEnd {
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
         self.recorder.release((self.flow, Direction::Forward), now);
         let mut octets = frame::write(packet.transport, packet.ecn).into_owned();
-        frame::pass_routers(&mut octets, self.before);
-        let answer = match frame::at_router(&octets, self.addresses) {
-            Verdict::Answer(answer) => Some(answer),
-            Verdict::Error(error) => {
+        take_hops(&mut octets, self.before);
+        let answer = match at_router(&octets, self.addresses) {
+            Reaction::Answer(answer) => Some(answer),
+            Reaction::Error(error) => {
                 let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
                 limit.allows(now).then_some(error)
             }
-            Verdict::Silence => None,
+            Reaction::Silence => None,
         };
         self.answers
             .extend(answer.and_then(|answer| frame::departing(&answer)));

@@ -7,6 +7,7 @@ use anabranch_core::units::Instant;
 use anabranch_live::{Around, Frame, departing, write};
 use anabranch_path::host::{Arrived, Host};
 use anabranch_scenario::Extensions;
+use anabranch_wire::{Checksum, updated};
 
 /// Headers of IPv4, TCP with timestamps, and UDP.
 const IP: usize = 20;
@@ -90,10 +91,12 @@ impl Fault for Altered {
             (IP + TCP, IP + 16)
         };
         if octets.len() >= content + 500 {
-            let before = sum(&octets[content..]);
+            let sum = |octets: &[u8]| !Checksum::of(&octets[content..]).finish();
+            let before = sum(&octets);
             (self.0)(&mut octets[content..]);
-            let after = sum(&octets[content..]);
-            correct(&mut octets, checksum, before, after);
+            let had = u16::from_be_bytes([octets[checksum], octets[checksum + 1]]);
+            let is = updated(had, before, sum(&octets));
+            octets[checksum..checksum + 2].copy_from_slice(&is.to_be_bytes());
         }
         let changed = departing(&octets).expect("still a packet");
         let packet = Arrived {
@@ -102,29 +105,6 @@ impl Fault for Altered {
         };
         right.on_packet(now, packet);
     }
-}
-
-/// The sum of the 16-bit words, as in the Internet checksum (RFC 1071).
-fn sum(octets: &[u8]) -> u32 {
-    let words = octets
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    fold(words.sum())
-}
-
-const fn fold(mut sum: u32) -> u32 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum
-}
-
-/// Updates a checksum (RFC 1624, equation 3).
-fn correct(octets: &mut [u8], at: usize, before: u32, after: u32) {
-    let had = u32::from(u16::from_be_bytes([octets[at], octets[at + 1]]));
-    let is = fold((!had & 0xffff) + (!before & 0xffff) + after);
-    let is = u16::try_from(!is & 0xffff).expect("16 bits");
-    octets[at..at + 2].copy_from_slice(&is.to_be_bytes());
 }
 
 fn all(does: Around, is_right: bool) {

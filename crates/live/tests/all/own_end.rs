@@ -7,7 +7,7 @@ use anabranch_core::{body::Octets, units::Instant};
 use anabranch_live::{Around, Error, Frame, departing, write};
 use anabranch_path::host::{Arrived, Departing, Host};
 use anabranch_scenario::Extensions;
-use anabranch_tcp::{Flags, Segment, wire};
+use anabranch_wire::{self as wire, Flags, Segment};
 use serde_json::{Value, json};
 
 /// Size of each file; every connection must finish in time.
@@ -434,7 +434,8 @@ fn a_disagreement_about_an_option_is_detected() {
             right,
             fault: Changes {
                 leaves: |segment| {
-                    if let anabranch_tcp::Options::Syn { sack_permitted, .. } = &mut segment.options
+                    if let anabranch_wire::Options::Syn { sack_permitted, .. } =
+                        &mut segment.options
                     {
                         *sack_permitted = false;
                     }

@@ -23,7 +23,7 @@ use crate::{
     middlebox::{Held, Middlebox, Output, connection_of},
     report::{Report, SplitReport},
 };
-use anabranch_fec::transport::Transport;
+use anabranch_wire::Transport;
 
 /// How often an entrance that keeps packets looks whether the other end asks for any, or whether there is anything to ask for:
 /// a sender whose packets wait behind a gap sends nothing by which that could be noticed.

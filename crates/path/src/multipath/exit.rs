@@ -19,7 +19,7 @@ use crate::{
     middlebox::{Held, Kept, Middlebox, Output, connection_of},
     report::{Report, RestoreReport},
 };
-use anabranch_fec::transport::Transport;
+use anabranch_wire::Transport;
 
 /// What an exit is made of.
 #[derive(Debug)]

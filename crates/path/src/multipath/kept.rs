@@ -114,8 +114,8 @@ mod tests {
     };
 
     use super::*;
-    use anabranch_fec::transport::Transport;
-    use anabranch_tcp::{Flags, Segment};
+    use anabranch_wire::transport::Transport;
+    use anabranch_wire::{Flags, Segment};
 
     fn packet(number: u16, len: u32) -> Held<Length> {
         Packet {

@@ -13,8 +13,7 @@ use anabranch_core::{
     units::Instant,
 };
 
-use anabranch_fec::transport::Transport;
-use anabranch_tcp::Flags;
+use anabranch_wire::{Flags, Transport};
 
 mod alarms;
 mod lateness;

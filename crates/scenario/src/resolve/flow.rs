@@ -150,7 +150,7 @@ fn correction(
             vec![format!("expected {}", wrong.expected)],
         )
     })?;
-    let most = fec::packet::MOST_PAYLOAD;
+    let most = anabranch_wire::redundant::MOST_PAYLOAD;
     if fec != fec::Config::Off && settings.mss > most {
         return Err(resolver.error(
             &path,

@@ -1,10 +1,8 @@
 //! The figures of our endpoint that scripts may query.
 
 use anabranch_core::{body::Octets, units::Duration};
-use anabranch_tcp::{
-    Endpoint, Refusal,
-    wire::{DecodeError, Discards},
-};
+use anabranch_tcp::{Endpoint, Refusal};
+use anabranch_wire::{DecodeError, Discards};
 
 /// All figures: first those of a kernel, then those only of our endpoint.
 pub(super) const ALL: [&str; crate::KERNEL_FIGURES.len() + OWN.len()] = {

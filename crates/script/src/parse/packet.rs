@@ -1,6 +1,6 @@
 //! Parses packets.
 
-use anabranch_tcp::{
+use anabranch_wire::{
     AccEcn, Flags, SackBlock,
     accecn::{Counter, Order},
 };

@@ -5,12 +5,9 @@
 //! its numbers are used unchanged.
 
 use anabranch_core::packet;
-use anabranch_tcp::{
-    Flags, SackBlock, Timestamps, wire,
-    wire::{
-        Carried, IpHeader, Ports, Prefix, Protocol, TcpHeader, TcpOption, TcpPacket, Version,
-        iter_options,
-    },
+use anabranch_wire::{
+    self as wire, Carried, Flags, IpHeader, Ports, Prefix, Protocol, SackBlock, TcpHeader,
+    TcpOption, TcpPacket, Timestamps, Version, iter_options,
 };
 
 use crate::syntax::{Ecn, Fault, Header, Item, Options};
@@ -176,7 +173,7 @@ impl Numbers {
         (version, ports): (Version, Ports),
     ) -> Result<Header, String> {
         let packet = take_apart(octets)?;
-        if packet.tcp.ports != ports.swapped() || !answers(&packet.ip.version, &version) {
+        if packet.tcp.ports != ports.swapped() || !packet.ip.version.answers(&version) {
             return Err("the target has sent a packet to somebody else".to_owned());
         }
         if packet.tcp.flags.any(Flags::SYN) && self.target.is_none() {
@@ -289,37 +286,6 @@ pub(super) fn take_apart(octets: &[u8]) -> Result<Packet<'_>, String> {
     })
 }
 
-/// Whether a packet is the reverse of the other's direction.
-fn answers(packet: &Version, towards: &Version) -> bool {
-    match (packet, towards) {
-        (
-            Version::V4 {
-                source,
-                destination,
-                ..
-            },
-            Version::V4 {
-                source: peer,
-                destination: target,
-                ..
-            },
-        ) => (source, destination) == (target, peer),
-        (
-            Version::V6 {
-                source,
-                destination,
-                ..
-            },
-            Version::V6 {
-                source: peer,
-                destination: target,
-                ..
-            },
-        ) => (source, destination) == (target, peer),
-        _ => false,
-    }
-}
-
 /// Applies a fault to a packet.
 fn spoil(packet: &mut Vec<u8>, ip: &IpHeader, fault: Fault) -> Result<(), String> {
     let tcp = ip.version.header_len();
@@ -343,8 +309,7 @@ fn spoil(packet: &mut Vec<u8>, ip: &IpHeader, fault: Fault) -> Result<(), String
         Fault::Fragment if v4 => {
             packet[6] |= 0x20;
             packet[10..12].fill(0);
-            let mut sum = wire::Checksum::default();
-            sum.add(&packet[..tcp]);
+            let sum = wire::Checksum::of(&packet[..tcp]);
             let sum = sum.finish().to_be_bytes();
             packet[10..12].copy_from_slice(&sum);
         }

@@ -1,7 +1,7 @@
 //! Compares a packet with the expectation of a script.
 
 use anabranch_core::units::Duration;
-use anabranch_tcp::Flags;
+use anabranch_wire::Flags;
 
 use super::numbers::{self, take_apart};
 use crate::syntax::{Header, Item, Options};

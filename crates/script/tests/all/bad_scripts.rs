@@ -1,7 +1,7 @@
 //! Invalid scripts, and valid scripts whose expectations fail.
 
 use anabranch_script::{EndpointTarget, parse, run};
-use anabranch_tcp::wire::{Ports, Version};
+use anabranch_wire::{Ports, Version};
 use proptest::prelude::*;
 
 fn carry_out(text: &str) -> Result<(), String> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::wrong::{How, Wrong};
 use anabranch_script::{Action, EndpointTarget, Position, Script, parse, run};
-use anabranch_tcp::wire::{Ports, Version};
+use anabranch_wire::{Ports, Version};
 
 const PORTS: Ports = Ports {
     source: 40_000,

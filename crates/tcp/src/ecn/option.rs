@@ -18,7 +18,7 @@
 
 use anabranch_core::packet::Ecn;
 
-use crate::{
+use anabranch_wire::{
     AccEcn,
     accecn::{Counter, Order},
 };

@@ -3,7 +3,8 @@
 use anabranch_core::{body::Body, units::Instant};
 
 use super::Endpoint;
-use crate::{refusal::Refusal, segment::Segment, sender::Outcome};
+use crate::{refusal::Refusal, sender::Outcome};
+use anabranch_wire::segment::Segment;
 
 impl<B: Body> Endpoint<B> {
     /// Takes the acknowledgment and the window of a segment. `false` if the segment acknowledges

@@ -5,10 +5,12 @@ use anabranch_core::{body::Body, units::Instant};
 use super::{Ending, Endpoint};
 use crate::{
     scoreboard::Scoreboard,
-    segment::{Flags, Segment},
     sender::Stream,
-    seq::Seq,
     state::{Event, State},
+};
+use anabranch_wire::{
+    segment::{Flags, Segment},
+    seq::Seq,
 };
 
 impl<B: Body> Endpoint<B> {

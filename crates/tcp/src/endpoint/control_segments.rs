@@ -4,15 +4,12 @@ use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::Endpoint;
 use crate::{
-    ack::AckPolicy,
-    cause::RetransmitCause,
-    clock::timestamp,
-    departure::Departure,
-    scoreboard::Marks,
+    ack::AckPolicy, cause::RetransmitCause, clock::timestamp, departure::Departure,
+    scoreboard::Marks, settings::DelayedAck, state::State,
+};
+use anabranch_wire::{
     segment::{Flags, Options, Segment, Timestamps},
     seq::Seq,
-    settings::DelayedAck,
-    state::State,
 };
 
 /// What the other options of a SYN leave of the 40 bytes, at worst.

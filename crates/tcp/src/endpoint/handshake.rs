@@ -16,13 +16,15 @@ use crate::{
     recovery::watch::Watch,
     refusal::Refusal,
     scoreboard::Delivered,
-    segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
     sender::Finder,
-    seq::Seq,
     settings::{EcnMode, Recovery},
     state::{Event, State},
 };
 use anabranch_congestion::CongestionControl;
+use anabranch_wire::{
+    segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
+    seq::Seq,
+};
 
 /// The MSS of a peer that tells none, over IPv4 and over IPv6 (RFC 9293 §3.7.1): the least packet that
 /// every host takes, less the fixed headers.

@@ -10,10 +10,12 @@ use super::{Ending, Endpoint};
 use crate::{
     clock::{OUTDATED, age_tick},
     refusal::Refusal,
-    segment::{Flags, Segment},
     sender::Timer,
-    seq::Seq,
     state::{Event, State},
+};
+use anabranch_wire::{
+    segment::{Flags, Segment},
+    seq::Seq,
 };
 
 /// Bits that a segment of the steady state may not have.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::Endpoint;
-use crate::{
-    clock::timestamp,
+use crate::clock::timestamp;
+use anabranch_wire::{
     segment::{Flags, Segment, Timestamps},
     seq::Seq,
 };

@@ -5,10 +5,10 @@ use anabranch_core::{body::Body, units::Instant};
 use super::Endpoint;
 use crate::{
     departure::{Departure, Outgoing},
-    segment::Segment,
     sender::Stream,
     state::Event,
 };
+use anabranch_wire::segment::Segment;
 
 impl<B: Body> Endpoint<B> {
     /// The next segment to send. To be called until `None`, after everything else that is called.

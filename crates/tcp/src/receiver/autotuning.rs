@@ -52,7 +52,8 @@ use anabranch_core::{
 };
 
 use super::Receiver;
-use crate::{clock::timestamp, rtt::RttEstimator, segment::Segment};
+use crate::{clock::timestamp, rtt::RttEstimator};
+use anabranch_wire::segment::Segment;
 
 /// What the receiver measures.
 #[derive(Debug)]

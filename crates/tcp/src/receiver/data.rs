@@ -6,10 +6,8 @@ use anabranch_core::{
 };
 
 use super::Receiver;
-use crate::{
-    receive_buffer::ReceiveBuffer,
-    refusal::Refusal,
-    rtt::RttEstimator,
+use crate::{receive_buffer::ReceiveBuffer, refusal::Refusal, rtt::RttEstimator};
+use anabranch_wire::{
     segment::{Flags, Segment},
     seq::Seq,
 };

@@ -4,15 +4,13 @@ use anabranch_core::{body::Body, packet::Ecn};
 
 use super::Receiver;
 use crate::{
-    AccEcn,
     ecn::{
         FIRST_COUNT, Feedback, MARKS_PER_ACK, flags, handshake_encoding, option::OptionWriter,
         syn_flags,
     },
-    segment::Flags,
-    seq::Seq,
     settings::EcnMode,
 };
+use anabranch_wire::{AccEcn, segment::Flags, seq::Seq};
 
 /// What the receiver knows of marks.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,8 @@
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::Receiver;
-use crate::{
-    clock::timestamp,
-    departure::Departure,
+use crate::{clock::timestamp, departure::Departure};
+use anabranch_wire::{
     segment::{Flags, Options, Segment, TIMESTAMPS_SIZE, Timestamps},
     seq::Seq,
 };

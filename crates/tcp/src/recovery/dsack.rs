@@ -7,7 +7,7 @@
 //! - Telling duplicates made by the network from spurious retransmissions (RFC 3708 §3); what was
 //!   never retransmitted counts for nothing in [`undo`](super::undo), though.
 
-use crate::{segment::SackBlock, seq::Seq};
+use anabranch_wire::{segment::SackBlock, seq::Seq};
 
 /// The duplicate that the first of `blocks` reports, if it does: it lies below what is
 /// acknowledged, or within the second block.

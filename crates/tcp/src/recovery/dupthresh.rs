@@ -8,7 +8,8 @@
 //! - Early retransmit (RFC 5827).
 
 use super::{Phase, RecoveryState};
-use crate::{policy::Recovery, seq::Seq, settings::Settings};
+use crate::{policy::Recovery, settings::Settings};
+use anabranch_wire::seq::Seq;
 
 /// What of an acknowledgment decides whether it is a duplicate (RFC 5681 §2).
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +68,8 @@ pub fn reached(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{profile::Profile, seq::Seq};
+    use crate::profile::Profile;
+    use anabranch_wire::seq::Seq;
 
     #[test]
     fn duplicates_at_the_edge_of_a_restart_tell_of_nothing() {

@@ -28,7 +28,7 @@ pub const fn allowance(state: &RecoveryState, smss: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seq::Seq;
+    use anabranch_wire::seq::Seq;
 
     #[test]
     fn two_segments_at_most_and_only_before_recovery() {

@@ -31,7 +31,7 @@ impl RecoveryState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seq::Seq;
+    use anabranch_wire::seq::Seq;
 
     #[test]
     fn rfc_6582_window() {

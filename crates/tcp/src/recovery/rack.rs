@@ -23,10 +23,8 @@
 
 use anabranch_core::units::{Duration, Instant};
 
-use crate::{
-    scoreboard::{Delivered, Limit},
-    seq::Seq,
-};
+use crate::scoreboard::{Delivered, Limit};
+use anabranch_wire::seq::Seq;
 
 /// Recoveries without a duplicate after which the window shrinks again (§6.2 step 4).
 const PERSIST: u32 = 16;

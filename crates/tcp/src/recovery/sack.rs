@@ -11,7 +11,8 @@
 //! - Nothing of RFC 6675 §4 and §5.
 
 use super::RecoveryState;
-use crate::{scoreboard::Scoreboard, seq::Seq};
+use crate::scoreboard::Scoreboard;
+use anabranch_wire::seq::Seq;
 
 /// What may leave next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

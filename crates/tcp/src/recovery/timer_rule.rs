@@ -32,8 +32,9 @@
 
 use anabranch_core::units::{Duration, Instant};
 
-use crate::{scoreboard::Delivered, seq::Seq};
+use crate::scoreboard::Delivered;
 use anabranch_congestion::TimerRule;
+use anabranch_wire::seq::Seq;
 
 /// The rule at work.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@
 
 use anabranch_core::units::Duration;
 
-use crate::seq::Seq;
+use anabranch_wire::seq::Seq;
 
 /// What a probe waits for beyond two round trips.
 pub const SLACK: Duration = Duration::from_millis(2);

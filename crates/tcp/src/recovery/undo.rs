@@ -15,7 +15,7 @@
 //! # Not implemented
 //! - RFC 4015 §3.3: the estimate is not begun anew after a spurious timeout, as in Linux; the next samples show the delay.
 
-use crate::seq::Seq;
+use anabranch_wire::seq::Seq;
 
 /// A reduction that may still be taken back.
 #[derive(Debug, Clone, Copy, Default)]

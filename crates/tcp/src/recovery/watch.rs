@@ -7,9 +7,9 @@ use super::{frto::Frto, pace::Pace, rack::Rack, reordering::Reordering, tlp::Tlp
 use crate::remedy::{self, Remedy, late::Arrivals};
 use crate::{
     policy::{Recovery, RecoveryPace},
-    seq::Seq,
     settings::Settings,
 };
+use anabranch_wire::seq::Seq;
 
 /// The state of all of them.
 #[derive(Debug)]

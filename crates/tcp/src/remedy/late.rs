@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::seq::Seq;
+use anabranch_wire::seq::Seq;
 
 /// Segments remembered at most: more than a report takes to come back with any usual window.
 const MOST: usize = 1024;

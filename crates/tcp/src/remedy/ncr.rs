@@ -40,7 +40,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Init, LEAST, Policy, Progress, RemedyParams, View};
-use crate::seq::Seq;
+use anabranch_wire::seq::Seq;
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {

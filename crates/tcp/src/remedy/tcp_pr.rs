@@ -38,8 +38,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Init, Policy, Progress, RemedyParams, View};
-use crate::seq::Seq;
 use anabranch_congestion::params::{Lifetimes, Share};
+use anabranch_wire::seq::Seq;
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::seq::Seq;
+use anabranch_wire::seq::Seq;
 
 /// A set of sequence numbers. Reports arrive near the top and leave at the bottom, where a deque
 /// is cheap.

@@ -3,7 +3,8 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{Marks, Record, Scoreboard, record::SETTLED};
-use crate::{cause::RetransmitCause, seq::Seq};
+use crate::cause::RetransmitCause;
+use anabranch_wire::seq::Seq;
 
 impl Scoreboard {
     /// IsLost of RFC 6675 §4 for every octet at once: those below the result, and not reported

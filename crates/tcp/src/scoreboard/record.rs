@@ -2,7 +2,8 @@
 
 use anabranch_core::units::Instant;
 
-use crate::{cause::RetransmitCause, seq::Seq};
+use crate::cause::RetransmitCause;
+use anabranch_wire::seq::Seq;
 
 /// Marks of what is not in flight.
 pub(super) const SETTLED: Marks = Marks(Marks::SACKED.0 | Marks::LOST.0);

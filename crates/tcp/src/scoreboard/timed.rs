@@ -9,7 +9,8 @@ use super::{
     Scoreboard,
     record::{Marks, Record, SETTLED},
 };
-use crate::{cause::RetransmitCause, seq::Seq};
+use crate::cause::RetransmitCause;
+use anabranch_wire::seq::Seq;
 
 /// Segments that left before `latest` and not after `limit` are lost.
 #[derive(Debug, Clone, Copy)]

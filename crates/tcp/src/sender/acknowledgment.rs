@@ -10,11 +10,13 @@ use super::{Sender, timers::Timer};
 use crate::{
     recovery::{Phase, dupthresh::Duplicate, tlp::Probing},
     scoreboard::{Delivered, Plain},
-    segment::{Flags, Options, Segment},
     send_limit::SendLimit,
-    seq::Seq,
 };
 use anabranch_congestion::{Ack, CongestionControl};
+use anabranch_wire::{
+    segment::{Flags, Options, Segment},
+    seq::Seq,
+};
 
 /// What an acknowledgment means for the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use anabranch_core::body::Body;
 
 use super::Sender;
-use crate::{
-    ecn::{
-        FIRST_COUNT, Feedback, MOST_WITHOUT_PROGRESS, field, newly_marked,
-        option::{OptionReader, Told},
-    },
+use crate::ecn::{
+    FIRST_COUNT, Feedback, MOST_WITHOUT_PROGRESS, field, newly_marked,
+    option::{OptionReader, Told},
+};
+use anabranch_wire::{
     segment::{Flags, Segment},
     seq::Seq,
 };

@@ -7,11 +7,9 @@
 use anabranch_core::{body::Body, units::Instant};
 
 use super::Sender;
-use crate::{
-    send_limit::{Constraint, LimitTimes, Room, SendLimit},
-    seq::Seq,
-};
+use crate::send_limit::{Constraint, LimitTimes, Room, SendLimit};
 use anabranch_congestion::CongestionControl;
+use anabranch_wire::seq::Seq;
 
 impl<B: Body> Sender<B> {
     /// What limits the sender now.

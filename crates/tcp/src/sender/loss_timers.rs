@@ -13,8 +13,8 @@ use crate::{
     departure::Departure,
     receiver::Receiver,
     recovery::tlp::{Probing, Tlp},
-    segment::Segment,
 };
+use anabranch_wire::segment::Segment;
 
 /// So much longer than it is to last a timer of RACK or TLP is set for by a clock that ticks
 /// ([`Timers`](crate::policy::Timers)),

@@ -6,8 +6,9 @@ use anabranch_core::{
 };
 
 use super::Sender;
-use crate::{clock::timestamp, recovery::tlp::Probing, scoreboard::Delivered, segment::Segment};
+use crate::{clock::timestamp, recovery::tlp::Probing, scoreboard::Delivered};
 use anabranch_congestion::{RateSample, rate::Delivery};
+use anabranch_wire::segment::Segment;
 
 impl<B: Body> Sender<B> {
     /// A delivery-rate sample from what an acknowledgment delivered.

@@ -15,10 +15,10 @@ use crate::{
         Phase, limited_transmit,
         sack::{NewData, NextSeg, next_seg},
     },
-    segment::{Flags, Segment},
     send_limit::SendLimit,
 };
 use anabranch_congestion::{CongestionControl, Idle};
+use anabranch_wire::segment::{Flags, Segment};
 
 /// What may leave waits for more only while it is less than this part of the window,
 const SHARE_OF_WINDOW: u64 = 3;

@@ -16,11 +16,10 @@ use anabranch_core::{
 
 use super::{Retransmit, Sender};
 use crate::{
-    departure::Departure,
-    policy::MtuDiscovery,
-    receiver::Receiver,
-    recovery::Phase,
+    departure::Departure, policy::MtuDiscovery, receiver::Receiver, recovery::Phase,
     scoreboard::Record,
+};
+use anabranch_wire::{
     segment::{HEADERS, Segment, TIMESTAMPS_SIZE},
     seq::Seq,
 };

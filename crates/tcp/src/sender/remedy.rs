@@ -12,9 +12,9 @@ use crate::{
     recovery::{Phase, watch::Remedied},
     remedy::{Late, Policy, Progress, View},
     scoreboard::Record,
-    seq::Seq,
 };
 use anabranch_congestion::CongestionControl;
+use anabranch_wire::seq::Seq;
 
 impl<B: Body> Sender<B> {
     /// What the connection has agreed on decides what the remedy must hear.

@@ -1,13 +1,12 @@
 //! Selective acknowledgments as they arrive (RFC 2018, RFC 2883).
 
 use super::{Sender, acknowledgment::News};
-use crate::{
-    recovery::dsack,
-    refusal::Refusal,
+use crate::{recovery::dsack, refusal::Refusal};
+use anabranch_core::body::Body;
+use anabranch_wire::{
     segment::{SackBlock, Segment},
     seq::Seq,
 };
-use anabranch_core::body::Body;
 
 impl<B: Body> Sender<B> {
     /// Takes the blocks of a SACK option (RFC 2018), and the duplicate that the first may report.

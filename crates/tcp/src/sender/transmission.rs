@@ -8,15 +8,11 @@ use anabranch_core::{
 
 use super::{Sender, Stream, timers::Timer};
 use crate::{
-    cause::RetransmitCause,
-    departure::Departure,
-    policy::RecoveryPace,
-    receiver::Receiver,
-    recovery::Phase,
-    scoreboard::Marks,
-    segment::{Flags, Segment},
+    cause::RetransmitCause, departure::Departure, policy::RecoveryPace, receiver::Receiver,
+    recovery::Phase, scoreboard::Marks,
 };
 use anabranch_congestion::{CongestionControl, Sent};
+use anabranch_wire::segment::{Flags, Segment};
 
 impl<B: Body> Sender<B> {
     /// A lone FIN, or what the override timeout lets leave.

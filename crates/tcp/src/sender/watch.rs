@@ -25,10 +25,9 @@ use crate::{
     },
     remedy::Policy,
     scoreboard::{Limit, Record},
-    segment::Segment,
-    seq::Seq,
 };
 use anabranch_congestion::{Congestion, CongestionControl, Signal, Spurious};
+use anabranch_wire::{segment::Segment, seq::Seq};
 
 /// The least time that a peer suspected of reneging is given.
 const RENEGING_DELAY: Duration = Duration::from_millis(10);

@@ -3,8 +3,9 @@
 use anabranch_core::{body::Body, units::Bytes};
 
 use super::{Sender, Stream};
-use crate::{send_buffer::SendBuffer, seq::Seq};
+use crate::send_buffer::SendBuffer;
 use anabranch_congestion::CongestionControl;
+use anabranch_wire::seq::Seq;
 
 impl<B: Body> Sender<B> {
     /// Gives the stream `body` to send, as far as the send buffer has room. Returns how many octets

@@ -20,8 +20,8 @@ use super::{
     Sender,
     pacing::{MAX_BURST, WRITE},
 };
-use crate::seq::Seq;
 use anabranch_congestion::CongestionControl;
+use anabranch_wire::seq::Seq;
 
 /// Octets of memory that a burst takes besides its payload.
 const BURST_OVERHEAD: u64 = 800;

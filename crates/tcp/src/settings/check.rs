@@ -1,11 +1,9 @@
 //! Bounds of the switches, and what they need of one another.
 
 use anabranch_core::units::{Duration, text::Limit};
+use anabranch_wire::segment::{HEADERS, TIMESTAMPS_SIZE};
 
-use super::{
-    super::segment::{HEADERS, TIMESTAMPS_SIZE},
-    DelayedAck, IdleRestart, Recovery, RecoveryPace, Settings,
-};
+use super::{DelayedAck, IdleRestart, Recovery, RecoveryPace, Settings};
 
 /// A switch that cannot be as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

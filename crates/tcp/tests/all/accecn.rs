@@ -10,10 +10,8 @@ use anabranch_core::{
     packet::Ecn,
     units::{Bytes, Duration, Instant},
 };
-use anabranch_tcp::{
-    DelayedAck, EcnMode, Endpoint, Flags, Options, Overrides, Profile, Role, SackBlock, Segment,
-    Settings, accecn::Counter,
-};
+use anabranch_tcp::{DelayedAck, EcnMode, Endpoint, Overrides, Profile, Role, Settings};
+use anabranch_wire::{Flags, Options, SackBlock, Segment, accecn::Counter};
 use proptest::prelude::*;
 use support::{Link, Net, endpoint};
 

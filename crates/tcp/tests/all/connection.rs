@@ -8,9 +8,9 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_tcp::{
-    Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, Segment, Segmentation,
-    Settings, State,
+    Endpoint, Profile, Recovery, RetransmitCause, Role, Segmentation, Settings, State,
 };
+use anabranch_wire::{Flags, Options, Segment};
 use support::{
     Link, Net, endpoint,
     plain::{drain, link, ms, net, settings},

@@ -8,7 +8,8 @@ use anabranch_core::{
     packet::Ecn,
     units::{Duration, Instant},
 };
-use anabranch_tcp::{DelayedAck, EcnMode, Endpoint, Flags, Outgoing, Profile, Role, Settings};
+use anabranch_tcp::{DelayedAck, EcnMode, Endpoint, Outgoing, Profile, Role, Settings};
+use anabranch_wire::Flags;
 use support::endpoint;
 
 fn settings(mode: EcnMode) -> Settings {

@@ -8,10 +8,8 @@ use anabranch_core::{
     packet::Ecn,
     units::{Bytes, Duration, Instant, text::Limit},
 };
-use anabranch_tcp::{
-    AccEcn, EcnMode, Endpoint, Flags, Options, Profile, Recovery, Refusal, Role, SackBlock,
-    Segment, Settings, State, Timestamps, accecn::Order,
-};
+use anabranch_tcp::{EcnMode, Endpoint, Profile, Recovery, Refusal, Role, Settings, State};
+use anabranch_wire::{AccEcn, Flags, Options, SackBlock, Segment, Timestamps, accecn::Order};
 use proptest::prelude::*;
 use support::{
     Link, Net, endpoint, octets,
@@ -75,7 +73,7 @@ fn hostile() -> impl Strategy<Value = Segment<Length>> {
                 window,
                 flags: Flags(flags),
                 timestamps: timestamps
-                    .map(|(value, echo)| anabranch_tcp::Timestamps { value, echo }),
+                    .map(|(value, echo)| anabranch_wire::Timestamps { value, echo }),
                 options,
                 body: Length(len),
             },

@@ -8,9 +8,10 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant},
 };
 use anabranch_tcp::{
-    Endpoint, Flags, Options, Profile, Recovery, RecoveryPace, RetransmitCause, Role, Segment,
-    Settings, Timers, WindowChange, WindowRules,
+    Endpoint, Profile, Recovery, RecoveryPace, RetransmitCause, Role, Settings, Timers,
+    WindowChange, WindowRules,
 };
+use anabranch_wire::{Flags, Options, Segment};
 use proptest::prelude::*;
 use support::{
     Link, Net, endpoint,

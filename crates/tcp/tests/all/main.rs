@@ -22,4 +22,3 @@ mod send_limit;
 mod spurious;
 mod support;
 mod transfer;
-mod wire;

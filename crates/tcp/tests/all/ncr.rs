@@ -8,9 +8,10 @@ use std::sync::Arc;
 use anabranch_congestion::params::ReductionBase;
 use anabranch_core::{body::Octets, units::Duration};
 use anabranch_tcp::{
-    Seq, Settings,
+    Settings,
     remedy::{Config, Custom, Init, Policy, Progress, Remedy, View, ncr},
 };
+use anabranch_wire::Seq;
 use support::{
     Link, Net, octets,
     remedies::{SMSS, build, settings, view},

@@ -8,7 +8,8 @@ use anabranch_core::{
     body::Octets,
     units::{Duration, Instant},
 };
-use anabranch_tcp::{Ending, Flags, Profile, RecoveryPace, Settings, profiles};
+use anabranch_tcp::{Ending, Profile, RecoveryPace, Settings, profiles};
+use anabranch_wire::Flags;
 
 use support::{Link, Net, octets};
 

@@ -13,8 +13,9 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant, Rate, text::Limit},
 };
 use anabranch_tcp::{
-    DelayedAck, EcnMode, Endpoint, Flags, Profile, Recovery, Role, Segmentation, Settings,
+    DelayedAck, EcnMode, Endpoint, Profile, Recovery, Role, Segmentation, Settings,
 };
+use anabranch_wire::Flags;
 use support::{Link, Net};
 
 const MSS: u64 = 1000;

@@ -10,12 +10,13 @@ use anabranch_core::{
     units::Duration,
 };
 use anabranch_tcp::{
-    Overrides, Profile, Recovery, Seq,
+    Overrides, Profile, Recovery,
     remedy::{
         Choice, Config, Init, LEAST, Late, Policy, Progress, Remedy, View, blanton_allman,
         leung_ma, ncr, registry, rr_tcp, tcp_pr,
     },
 };
+use anabranch_wire::Seq;
 use proptest::prelude::*;
 use support::{
     Link, Net, octets,

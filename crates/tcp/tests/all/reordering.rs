@@ -11,7 +11,8 @@ use anabranch_core::{
     packet::Ecn,
     units::{Duration, Instant, text::Limit},
 };
-use anabranch_tcp::{DelayedAck, Endpoint, Profile, Role, Segment, Settings, Stats};
+use anabranch_tcp::{DelayedAck, Endpoint, Profile, Role, Settings, Stats};
+use anabranch_wire::Segment;
 use support::endpoint;
 
 const SERVICE: Duration = Duration::from_micros(1200);

@@ -5,9 +5,10 @@ use crate::support;
 use anabranch_congestion::IdleRestart;
 use anabranch_core::{body::Length, packet::Ecn};
 use anabranch_tcp::{
-    EcnMode, Receiver, Recovery, RecoveryPace, Refusal, RetransmitCause, Segment, Settings,
-    Timestamps, WindowChange, WindowRules,
+    EcnMode, Receiver, Recovery, RecoveryPace, Refusal, RetransmitCause, Settings, WindowChange,
+    WindowRules,
 };
+use anabranch_wire::{Segment, Timestamps};
 use support::scripted::{MSS, Sender, again, all, first, ms, racked};
 
 use RetransmitCause::{Rack, Rto};

@@ -10,11 +10,8 @@ use anabranch_core::{
     parameters::Count,
     units::Instant,
 };
-use anabranch_fec::{
-    Config, Params, Redundant, Stats, packet::Tag, receiver::Receiver, redundancy::View,
-    sender::Sender,
-};
-use anabranch_tcp::{Flags, Segment, Seq};
+use anabranch_fec::{Config, Params, Stats, receiver::Receiver, redundancy::View, sender::Sender};
+use anabranch_wire::{Flags, Redundant, Segment, Seq, redundant::Tag};
 
 const SIZE: usize = 16;
 

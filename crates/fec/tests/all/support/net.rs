@@ -10,8 +10,9 @@ use anabranch_core::{
     rng::Stream,
     units::{Duration, Instant},
 };
-use anabranch_fec::{Config, Protected, Redundant, packet::Tag, transport::Transport};
+use anabranch_fec::{Config, Protected};
 use anabranch_tcp::{Endpoint, Profile, Role, Settings, State};
+use anabranch_wire::{Redundant, Transport, redundant::Tag};
 
 /// The events of the network for packets of the first end.
 #[derive(Debug, Clone, Default)]

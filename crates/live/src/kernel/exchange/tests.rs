@@ -7,6 +7,8 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
+use anabranch_wire::Checksum;
+
 use super::{Come, Exchange, Happened, Place, ROOMS, Ring};
 use crate::kernel::{
     address::v4_of,
@@ -136,15 +138,7 @@ fn echo(number: u16) -> Vec<u8> {
 
 /// The Internet checksum (RFC 1071).
 fn checksum(octets: &[u8]) -> [u8; 2] {
-    let words = octets
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
-    let mut sum: u32 = words.sum();
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    let sum = u16::try_from(sum).expect("folded");
-    (!sum).to_be_bytes()
+    Checksum::of(octets).finish().to_be_bytes()
 }
 
 /// The number of an echo reply.

@@ -63,7 +63,7 @@ use crate::multipath::{
     order::Order,
     params::{Memory, Silence, Wait},
 };
-use anabranch_tcp::seq::near;
+use anabranch_wire::seq::near;
 
 /// Share of late packets that a wait is long enough for.
 pub const QUANTILE: f64 = 0.98;

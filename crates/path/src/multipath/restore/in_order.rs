@@ -44,7 +44,7 @@ use super::{
     line::{FIRST, Held, Line, Waiting},
 };
 use crate::multipath::params::{Memory, Silence};
-use anabranch_tcp::seq::near;
+use anabranch_wire::seq::near;
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {

@@ -8,7 +8,7 @@ use super::{
     line::{Held, Line, Waiting},
 };
 use crate::multipath::params::Memory;
-use anabranch_tcp::seq::near;
+use anabranch_wire::seq::near;
 
 /// What became of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,6 @@ use anabranch_core::{
     tunnel::{Header, Report},
     units::{Duration, Instant, Rate},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::{
     link::Window,
     middlebox::{Held, Middlebox, Output},
@@ -24,7 +23,7 @@ use anabranch_path::{
         split::{AnySplit, Missing, Split, View, earliest_arrival},
     },
 };
-use anabranch_tcp::{Flags, Segment};
+use anabranch_wire::{Flags, Segment, Transport};
 
 const ROUTES: usize = 2;
 /// One-way delays in steps of a quarter of a millisecond; acknowledgments have the same.

@@ -3,10 +3,7 @@
 
 use anabranch_core::units::Duration;
 use anabranch_script::{Answer, EndpointTarget, Request, Target};
-use anabranch_tcp::{
-    Flags,
-    wire::{Checksum, Ports, Protocol, Version, decode_ip, iter_options},
-};
+use anabranch_wire::{Checksum, Flags, Ports, Protocol, Version, decode_ip, iter_options};
 
 /// Octets of an IPv4 header without options. Wrong TCPs use only IPv4.
 const TCP: usize = 20;
@@ -264,8 +261,7 @@ fn put(packet: &mut [u8], at: usize, number: u32) {
 /// Recomputes the checksums.
 fn mend(packet: &mut [u8]) {
     packet[10..12].fill(0);
-    let mut sum = Checksum::default();
-    sum.add(&packet[..TCP]);
+    let sum = Checksum::of(&packet[..TCP]);
     packet[10..12].copy_from_slice(&sum.finish().to_be_bytes());
     let Ok((ip, Protocol::Tcp, _)) = decode_ip(packet) else {
         return;

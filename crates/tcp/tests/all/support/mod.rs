@@ -15,9 +15,8 @@ use anabranch_core::{
     rng::Stream,
     units::{Duration, Instant},
 };
-use anabranch_tcp::{
-    Endpoint, Flags, Options, Outgoing, Role, SackBlock, Segment, Settings, State,
-};
+use anabranch_tcp::{Endpoint, Outgoing, Role, Settings, State};
+use anabranch_wire::{Flags, Options, SackBlock, Segment};
 
 /// What the link does, per direction alike.
 #[derive(Debug, Clone)]

@@ -6,9 +6,8 @@ use anabranch_core::{
     packet::Ecn,
     units::{Duration, Instant},
 };
-use anabranch_tcp::{
-    DelayedAck, Endpoint, Flags, Options, Profile, Recovery, Role, Segment, Settings,
-};
+use anabranch_tcp::{DelayedAck, Endpoint, Profile, Recovery, Role, Settings};
+use anabranch_wire::{Flags, Options, Segment};
 
 use super::{Link, Net, endpoint};
 

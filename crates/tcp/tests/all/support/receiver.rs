@@ -1,7 +1,8 @@
 //! An endpoint that receives what a test hands it, segment by segment.
 
 use anabranch_core::{body::Length, packet::Ecn, units::Instant};
-use anabranch_tcp::{Endpoint, Flags, Options, Role, Segment, Settings, Timestamps};
+use anabranch_tcp::{Endpoint, Role, Settings};
+use anabranch_wire::{Flags, Options, Segment, Timestamps};
 
 use super::endpoint;
 

@@ -2,9 +2,10 @@
 
 use anabranch_core::{body::Length, packet::Ecn, units::Instant};
 use anabranch_tcp::{
-    DelayedAck, EcnMode, Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role,
-    SackBlock, Segment, Settings, Stats, Timestamps, WindowChange,
+    DelayedAck, EcnMode, Endpoint, Profile, Recovery, RetransmitCause, Role, Settings, Stats,
+    WindowChange,
 };
+use anabranch_wire::{Flags, Options, SackBlock, Segment, Timestamps};
 
 use super::endpoint;
 

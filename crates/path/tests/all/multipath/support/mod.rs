@@ -11,7 +11,6 @@ use anabranch_core::{
     tunnel::Header,
     units::{Duration, Instant, Rate},
 };
-use anabranch_fec::transport::Transport;
 use anabranch_path::{
     link::Window,
     middlebox::{Held, Middlebox, Output},
@@ -21,7 +20,7 @@ use anabranch_path::{
         split::{Init, weighted_round_robin},
     },
 };
-use anabranch_tcp::{Flags, Segment};
+use anabranch_wire::{Flags, Segment, Transport};
 use proptest::prelude::*;
 
 /// A packet in flight, and the network's effects on it. Times in microseconds.

@@ -1,10 +1,10 @@
-//! What can be wrong with a packet, and how often it was.
+//! Errors of packets, and their counts.
 
 /// Why a packet was discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[repr(u8)]
 pub enum DecodeError {
-    /// Shorter than an IP header.
+    /// It ends within the fixed header of IP.
     #[error("the packet ends inside the IP header")]
     IpTruncated,
     /// Neither 4 nor 6.
@@ -19,16 +19,16 @@ pub enum DecodeError {
     /// The IPv4 header checksum is wrong (RFC 791 §3.1).
     #[error("the IPv4 header checksum is wrong")]
     IpChecksum,
-    /// A part of a packet (RFC 791 §3.2, RFC 8200 §4.5).
+    /// It is a fragment (RFC 791 §3.2, RFC 8200 §4.5).
     #[error("the packet is a fragment")]
     Fragment,
-    /// IPv6 extension headers that run past the end, or that are not skipped.
+    /// IPv6 extension headers that run past the end, or that have a meaning here.
     #[error("an IPv6 extension header is impossible or not known")]
     Extension,
-    /// It carries no TCP.
+    /// It carries another protocol.
     #[error("the packet carries no TCP segment")]
     Protocol,
-    /// Shorter than a TCP header.
+    /// It ends within the fixed header of TCP.
     #[error("the packet ends inside the TCP header")]
     TcpTruncated,
     /// The data offset is below 5 words or beyond the segment (RFC 9293 §3.1).

@@ -14,10 +14,10 @@ const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const ACCECN0: u8 = 172;
 const ACCECN1: u8 = 174;
-/// The most that the data offset leaves for options (RFC 9293 §3.1).
+/// Octets of options at most (RFC 9293 §3.1).
 pub(super) const MOST: usize = 40;
 
-/// One option as it stands in a header.
+/// An option of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpOption<'a> {
     /// No-operation.
@@ -28,7 +28,7 @@ pub enum TcpOption<'a> {
     WindowScale(u8),
     /// SACK-permitted.
     SackPermitted,
-    /// SACK: how many blocks, and the blocks.
+    /// SACK: the number of blocks, and the blocks.
     Sack(u8, [SackBlock; 4]),
     /// Timestamps.
     Timestamps(Timestamps),
@@ -38,13 +38,13 @@ pub enum TcpOption<'a> {
     Unknown {
         /// Its number.
         kind: u8,
-        /// What stands behind the length.
+        /// The octets after the length.
         content: &'a [u8],
     },
 }
 
 impl TcpOption<'_> {
-    /// Appends it, without padding.
+    /// Appends the option without padding.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Nop => out.push(NOP),
@@ -84,7 +84,8 @@ impl TcpOption<'_> {
     }
 }
 
-/// The options of a header, in order, up to the end-of-list octet or the first that is impossible.
+/// The options of a header, in order, up to the end of the list or the first without a possible length. One of a length that is wrong
+/// for its kind is an error after which others follow.
 #[must_use]
 pub const fn iter_options(octets: &[u8]) -> OptionIter<'_> {
     OptionIter { rest: octets }
@@ -97,13 +98,23 @@ pub struct OptionIter<'a> {
 }
 
 impl<'a> OptionIter<'a> {
+    /// Octets of the options that have not been read.
+    pub(crate) const fn octets_left(&self) -> usize {
+        self.rest.len()
+    }
+
+    #[inline]
     fn read(&mut self, kind: u8) -> Result<TcpOption<'a>, DecodeError> {
-        let length = usize::from(*self.rest.get(1).ok_or(DecodeError::OptionPastEnd)?);
+        // An option that does not say where the next one begins is the last.
+        let rest = core::mem::take(&mut self.rest);
+        let length = usize::from(*rest.get(1).ok_or(DecodeError::OptionPastEnd)?);
         if length < 2 {
             return Err(DecodeError::OptionLength);
         }
-        let option = self.rest.get(..length).ok_or(DecodeError::OptionPastEnd)?;
-        self.rest = &self.rest[length..];
+        let (option, behind) = rest
+            .split_at_checked(length)
+            .ok_or(DecodeError::OptionPastEnd)?;
+        self.rest = behind;
         let content = &option[2..];
         Ok(match (kind, content) {
             (MSS, &[high, low]) => TcpOption::Mss(u16::from_be_bytes([high, low])),
@@ -137,6 +148,7 @@ impl<'a> OptionIter<'a> {
 impl<'a> Iterator for OptionIter<'a> {
     type Item = Result<TcpOption<'a>, DecodeError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let option = match *self.rest.first()? {
             END => {
@@ -149,18 +161,16 @@ impl<'a> Iterator for OptionIter<'a> {
             }
             kind => self.read(kind),
         };
-        if option.is_err() {
-            self.rest = &[];
-        }
         Some(option)
     }
 }
 
+#[inline]
 fn be32(octets: &[u8]) -> u32 {
     u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]])
 }
 
-/// Of whatever length: the whole fields that there are, three at most (RFC 9768 §3.2.3).
+/// An option of any length: its whole fields, three at most (RFC 9768 §3.2.3).
 fn read_accecn(order: Order, content: &[u8]) -> AccEcn {
     let mut fields = [0; 3];
     let mut count = 0;
@@ -171,7 +181,7 @@ fn read_accecn(order: Order, content: &[u8]) -> AccEcn {
     AccEcn::new(order, &fields[..count])
 }
 
-/// What the options of a segment say.
+/// The options of a segment.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) timestamps: Option<Timestamps>,
@@ -179,8 +189,8 @@ pub(super) struct Read {
     pub(super) skipped: u8,
 }
 
-/// Reads what a segment with these flags may carry; of an option that comes twice the last counts.
-/// Beside four SACK blocks nothing is kept of AccECN: losses go first (RFC 9768 §3.2.3.3).
+/// Reads the options that a segment with these flags may have; the last of a kind counts. AccECN beside four SACK blocks is skipped:
+/// losses have precedence (RFC 9768 §3.2.3.3).
 pub(super) fn read_options(
     flags: Flags,
     default_mss: u16,

@@ -1,45 +1,25 @@
-//! Segments as octets: IPv4 (RFC 791) or IPv6 (RFC 8200), and TCP (RFC 9293 §3.1) in it.
+//! Whole packets of TCP: a [`Segment`] in IPv4 or IPv6.
 //!
-//! [`encode`] writes a [`Segment`] as the IP packet that a link carries, [`decode`] reads one.
-//! Decoding believes nothing: every length is checked against what is there, both checksums are
-//! verified, and what is wrong has a [`DecodeError`] of its own, which [`Discards`] counts.
-//!
-//! A segment with an option whose length is impossible is refused whole: RFC 9293 §3.2 asks only
-//! that such a thing be survived, and what else the segment says is not worth believing. Options
-//! of unknown kind are skipped and counted.
-//!
-//! # Not implemented
-//! Sending IPv4 options, IPv6 extension headers, or the urgent pointer; reassembly of fragments;
-//! jumbograms (RFC 2675).
+//! A segment with an option of impossible length is refused whole: RFC 9293 §3.2 asks only that it be survived, and the rest of such a
+//! segment is not credible. Options of unknown kind are skipped and counted.
 
-mod checksum;
-mod error;
-mod ip;
-mod option;
-mod tcp;
-mod udp;
-
-pub use checksum::Checksum;
-pub use error::{DecodeError, Discards, EncodeError};
-pub use ip::{Carried, IpHeader, Protocol, Version, decode_ip, encode_ip};
-pub use option::{OptionIter, TcpOption, iter_options};
-pub use tcp::{Ports, TcpHeader, TcpPacket, decode_tcp, encode_tcp};
-pub use udp::encode_datagram;
-
-use crate::Segment;
+use crate::{
+    Carried, DecodeError, EncodeError, IpHeader, Ports, Protocol, Segment, TcpHeader, TcpPacket,
+    decode_ip, decode_tcp, encode_tcp, option,
+};
 use anabranch_core::body::{Body, Octets};
 
-/// Where a packet goes, and how much of it: a capture may want its first octets only.
+/// The destination of a packet and the number of its octets to write: a capture may need the first only.
 #[derive(Debug)]
 pub struct Prefix<'a> {
-    /// What it is appended to.
+    /// The octets that it is appended to.
     pub octets: &'a mut Vec<u8>,
-    /// Octets of it at most.
+    /// The number of octets at most.
     pub most: usize,
 }
 
 impl<'a> Prefix<'a> {
-    /// All of it.
+    /// The whole packet.
     pub const fn whole(octets: &'a mut Vec<u8>) -> Self {
         Self {
             octets,
@@ -48,17 +28,17 @@ impl<'a> Prefix<'a> {
     }
 }
 
-/// What [`decode`] found in a packet.
+/// The content of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded {
-    /// The network's header.
+    /// The header of IP.
     pub ip: IpHeader,
     /// Ports, source first.
     pub ports: Ports,
     /// The segment.
     pub segment: Segment<Octets>,
-    /// Options that were skipped: of unknown kind, or in a segment where they mean nothing
-    /// (RFC 9293 §3.2 and RFC 7323 §2.2 allow some in a SYN only).
+    /// The number of options that were skipped: of unknown kind, or in a segment where they have no meaning (RFC 9293 §3.2 and
+    /// RFC 7323 §2.2 allow some in a SYN only).
     pub skipped_options: u8,
 }
 
@@ -109,11 +89,10 @@ pub fn encode_prefix<B: Body>(
     encode_tcp(&packet, to)
 }
 
-/// Reads an IP packet that carries a TCP segment. Octets behind the packet's own length, such as
-/// a link's padding, are ignored.
+/// Reads an IP packet that carries a TCP segment. Octets after the packet's length, such as a link's padding, are ignored.
 ///
 /// # Errors
-/// The first thing that is wrong with it, from the outside in.
+/// The first error, from the outside in.
 pub fn decode(packet: &[u8]) -> Result<Decoded, DecodeError> {
     let (ip, protocol, payload) = decode_ip(packet)?;
     if protocol != Protocol::Tcp {

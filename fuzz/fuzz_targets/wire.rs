@@ -1,4 +1,5 @@
-//! Any octets as an IP packet, and as an endpoint's input: never a panic, never a corrupt stream.
+//! Any octets as an IP packet, and as an endpoint's input: never a panic, never a corrupt stream. Headers are read in place, changed
+//! and answered by ICMP messages with right checksums; a decoded segment is written and read again.
 //!
 //! The checksums are made right first where there is room for them; nearly nothing would get past
 //! them otherwise. The first octet says how the packet is dressed:
@@ -14,9 +15,12 @@ use anabranch_core::{
     packet::Ecn,
     units::Instant,
 };
-use anabranch_tcp::{
-    Endpoint, Flags, Options, Profile, Role, Segment, State,
-    wire::{self, Checksum, Protocol},
+use anabranch_tcp::{Endpoint, Profile, Role, State};
+use anabranch_wire::{
+    self as wire, Checksum, Flags, IpHeader, IpPacket, Options, Protocol, Segment, TcpHeader,
+    clamp_mss,
+    icmp::{Reaction, at_router},
+    iter_options, set_ecn, take_hops,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -28,6 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     if how & 1 == 0 {
         mend(&mut packet);
     }
+    in_place(&packet);
     let Ok(decoded) = wire::decode(&packet) else {
         return;
     };
@@ -42,6 +47,34 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
+/// Readers that verify nothing, changes, and messages about the packet.
+fn in_place(packet: &[u8]) {
+    let mut changed = packet.to_vec();
+    set_ecn(&mut changed, Ecn::Ce);
+    take_hops(&mut changed, 3);
+    let router = [[192, 0, 2, 1].into(), [9; 16].into()];
+    if let Reaction::Answer(message) | Reaction::Error(message) = at_router(packet, router) {
+        wire::decode_ip(&message).expect("we wrote it");
+    }
+    let Ok(ip) = IpPacket::read(packet) else {
+        return;
+    };
+    let _ = (ip.ports(), ip.source(), IpHeader::of(&ip));
+    let segment = ip.payload().unwrap_or_default();
+    if let Ok((_, length)) = TcpHeader::read(segment) {
+        let _ = iter_options(TcpHeader::options(segment, length)).count();
+    }
+    let mut clamped = segment.to_vec();
+    if !clamp_mss(&mut clamped, 1_000) {
+        assert_eq!(clamped, segment);
+    }
+    let ip = IpPacket::read(&changed).expect("the same headers");
+    assert_eq!(
+        (ip.ecn(), ip.payload()),
+        (Ecn::Ce, Some(segment).filter(|_| ip.payload().is_some()))
+    );
+}
+
 /// Makes length and checksums right.
 fn mend(packet: &mut [u8]) {
     let len = packet.len();
@@ -53,8 +86,7 @@ fn mend(packet: &mut [u8]) {
     packet[6..8].fill(0);
     packet[9] = 6;
     packet[10..12].fill(0);
-    let mut sum = Checksum::default();
-    sum.add(&packet[..20]);
+    let sum = Checksum::of(&packet[..20]);
     packet[10..12].copy_from_slice(&sum.finish().to_be_bytes());
     let Ok((ip, ..)) = wire::decode_ip(packet) else {
         return;

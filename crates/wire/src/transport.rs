@@ -1,9 +1,8 @@
-//! What a packet's payload is to its end hosts.
+//! The content of a packet.
 
 use anabranch_core::{body::Body, packet::ConnectionId};
 
-use crate::Redundant;
-use anabranch_tcp::Segment;
+use crate::{Redundant, Segment};
 
 /// The transport header and content of a packet.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,4 +1,4 @@
-//! What travels: redundant packets, the number of a group in its data, and what the receiver counts in
+//! Redundant packets of error correction, the number of a group in its data, and the receiver's count of losses in
 //! acknowledgments.
 //!
 //! A redundant packet is a TCP segment without ACK, which a receiver that does not know it drops
@@ -6,7 +6,7 @@
 //! that of the first octet covered, its payload the code's, and an experimental option (RFC 6994) says
 //! the rest. Data and acknowledgments use the three bits of the header that RFC 9293 §3.1 reserves and
 //! RFC 9768 leaves over: data for the number of its group, acknowledgments for a count of losses
-//! that TCP does not hear of.
+//! that TCP is not notified of.
 //!
 //! All packets that a redundant packet covers have one length, but for the last, which may be shorter: so
 //! the number of an octet tells which packet it is in, whatever is missing.
@@ -14,12 +14,16 @@
 //! # Not implemented
 //! - Negotiation: both ends are told to use it.
 
+mod octets;
+
+pub use octets::{decode_redundant, encode_redundant};
+
 use super::crc32c::Crc32c;
-use anabranch_core::body::Body;
-use anabranch_tcp::{
+use crate::{
     Flags,
     segment::{HEADERS, Segment},
 };
+use anabranch_core::body::Body;
 
 /// Bytes of the option, RFC 6994's kind, length and identifier included.
 pub const OPTION_SIZE: u32 = 16;

@@ -1,6 +1,6 @@
 //! The Internet checksum (RFC 1071).
 
-/// A sum under way. Parts may be added one by one, of odd length too.
+/// A partial sum. Its parts may have odd lengths.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Checksum {
     /// Not yet folded; below 2^48 for anything that IP can carry.
@@ -10,6 +10,13 @@ pub struct Checksum {
 }
 
 impl Checksum {
+    /// The sum of these octets.
+    #[must_use]
+    pub fn of(octets: &[u8]) -> Self {
+        let mut sum = Self::default();
+        sum.add(octets);
+        sum
+    }
     /// Adds octets.
     pub fn add(&mut self, octets: &[u8]) {
         let mut rest = octets;
@@ -30,12 +37,12 @@ impl Checksum {
         }
     }
 
-    /// Adds so many zeros: nothing but their parity shows.
+    /// Adds zeros: only the parity of their number matters.
     pub const fn add_zeros(&mut self, count: usize) {
         self.odd ^= count % 2 == 1;
     }
 
-    /// The checksum: what makes the sum over everything, itself included, zero.
+    /// The checksum: with it the sum over everything is zero.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "folded to 16 bits")]
     pub const fn finish(self) -> u16 {
@@ -53,6 +60,16 @@ impl Checksum {
     }
 }
 
+/// A checksum after a word that it covers has changed from `old` to `new` (RFC 1624, equation 3).
+#[must_use]
+pub fn updated(checksum: u16, old: u16, new: u16) -> u16 {
+    let mut sum = Checksum::default();
+    for word in [!checksum, !old, new] {
+        sum.add(&word.to_be_bytes());
+    }
+    sum.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +81,12 @@ mod tests {
         let mut sum = Checksum::default();
         sum.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
         assert_eq!(sum.finish(), !0xddf2);
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624() {
+        // RFC 1624 §4: with equation 3 the checksum becomes 0000, which equation 4 misses.
+        assert_eq!(updated(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 
     proptest! {

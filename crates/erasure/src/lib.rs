@@ -1,5 +1,5 @@
 //! Erasure codes: the encoding of redundant packets, and the recovery of lost data packets from
-//! them.
+//! them. The crate is independent of TCP and time.
 //!
 //! Each code has two forms with equal results. On octets, [`Code::encode`] produces redundancy and
 //! [`Code::decode`] recovers missing packets. On presence alone, [`Code::recoverable`] returns the
@@ -8,12 +8,15 @@
 //! Shorter packets are padded with zeros to the longest one, and are recovered with the padding.
 //! The caller knows their lengths.
 //!
-//! A new code is a file in `code/`, a variant of [`AnyCode`], a variant of
-//! [`Config`](super::Config) with its description, and its differences in sender and receiver.
+//! A new code is a file and a variant of [`AnyCode`] in this crate; in the crate `fec` it is a
+//! variant of `Config` with its description, and its differences in sender and receiver.
+#![forbid(unsafe_code)]
 
+pub mod gf256;
 pub mod linear;
 pub mod reed_solomon;
 pub mod sliding_rlc;
+pub mod tinymt32;
 pub mod xor;
 
 /// The packets that a redundant packet covers. Places index the slice passed to the code.

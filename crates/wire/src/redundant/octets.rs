@@ -3,15 +3,12 @@
 //! The option: kind 253, length 16, identifier, then two octets each of the number of packets covered, their
 //! size, the XOR of their lengths and the key, and four octets of checksum ([`Redundant`]).
 
-use crate::{Redundant, packet::OPTION_SIZE};
-use anabranch_core::body::{Body, Octets};
-use anabranch_tcp::{
-    Flags,
-    wire::{
-        Carried, DecodeError, EncodeError, IpHeader, Ports, Prefix, Protocol, TcpHeader, TcpOption,
-        TcpPacket, decode_ip, decode_tcp, encode_tcp, iter_options,
-    },
+use crate::{
+    Carried, DecodeError, EncodeError, Flags, IpHeader, Ports, Prefix, Protocol, TcpHeader,
+    TcpOption, TcpPacket, decode_ip, decode_tcp, encode_tcp, iter_options,
 };
+use crate::{Redundant, redundant::OPTION_SIZE};
+use anabranch_core::body::{Body, Octets};
 
 /// Experiment 1 of RFC 6994 §3.
 const KIND: u8 = 253;

@@ -1,17 +1,19 @@
-//! The network's header: IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3).
+//! The header of IP: IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3).
 
 use anabranch_core::packet::Ecn;
 
-use super::{Checksum, DecodeError, EncodeError};
+use crate::{Checksum, DecodeError, EncodeError};
+use core::net::IpAddr;
+use packet::{
+    AUTHENTICATION, DONT_FRAGMENT, ESP, FRAGMENT, IPV4_HEADER, IPV6_HEADER, ROUTING, extension_len,
+};
 
-const IPV4_HEADER: usize = 20;
-const IPV6_HEADER: usize = 40;
-/// RFC 791 §3.1: "do not fragment".
-const DONT_FRAGMENT: u16 = 1 << 14;
-/// RFC 791 §3.1: "more fragments", and the offset.
-const MORE_OR_OFFSET: u16 = 0x3fff;
+mod packet;
 
-/// What differs between the two.
+pub(crate) use packet::be16;
+pub use packet::{Fragment, IpPacket, set_ecn, take_hops};
+
+/// The fields of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// IPv4.
@@ -22,7 +24,7 @@ pub enum Version {
         destination: [u8; 4],
         /// Identification.
         identification: u16,
-        /// Not to be fragmented on the way, as path MTU discovery (RFC 1191) wants it.
+        /// "Don't fragment", as path MTU discovery needs it (RFC 1191).
         dont_fragment: bool,
     },
     /// IPv6.
@@ -37,6 +39,47 @@ pub enum Version {
 }
 
 impl Version {
+    /// The header's fields between two addresses, with neither identification nor flow label; `None` if the addresses are not of one
+    /// version.
+    #[must_use]
+    pub const fn between(source: IpAddr, destination: IpAddr) -> Option<Self> {
+        match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => Some(Self::V4 {
+                source: source.octets(),
+                destination: destination.octets(),
+                identification: 0,
+                dont_fragment: true,
+            }),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Some(Self::V6 {
+                source: source.octets(),
+                destination: destination.octets(),
+                flow_label: 0,
+            }),
+            _ => None,
+        }
+    }
+    /// Source and destination address.
+    #[must_use]
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        match *self {
+            Self::V4 {
+                source,
+                destination,
+                ..
+            } => [source.into(), destination.into()],
+            Self::V6 {
+                source,
+                destination,
+                ..
+            } => [source.into(), destination.into()],
+        }
+    }
+    /// Whether a packet of this header comes from where one of `other`'s goes, and the other way round.
+    #[must_use]
+    pub fn answers(&self, other: &Self) -> bool {
+        let [source, destination] = other.addresses();
+        self.addresses() == [destination, source]
+    }
     /// The MSS of a peer that sends no MSS option (RFC 9293 §3.7.1).
     #[must_use]
     pub const fn default_mss(&self) -> u16 {
@@ -58,7 +101,7 @@ impl Version {
 /// A header of either version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpHeader {
-    /// Addresses, and what else differs.
+    /// Addresses and the other fields of one version.
     pub version: Version,
     /// Differentiated services code point, 6 bits (RFC 2474).
     pub dscp: u8,
@@ -68,7 +111,7 @@ pub struct IpHeader {
     pub hop_limit: u8,
 }
 
-/// What a packet carries.
+/// The protocol of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP.
@@ -89,12 +132,21 @@ impl Protocol {
             Self::Other(number) => number,
         }
     }
-    const fn from_number(number: u8) -> Self {
+    /// The protocol with this number.
+    #[must_use]
+    #[inline]
+    pub const fn from_number(number: u8) -> Self {
         match number {
             6 => Self::Tcp,
             17 => Self::Udp,
             other => Self::Other(other),
         }
+    }
+    /// Whether its header begins with two ports: TCP, UDP, DCCP, SCTP and UDP-Lite.
+    #[must_use]
+    #[inline]
+    pub const fn has_ports(self) -> bool {
+        matches!(self, Self::Tcp | Self::Udp | Self::Other(33 | 132 | 136))
     }
 }
 
@@ -103,12 +155,12 @@ impl Protocol {
 pub enum Carried<'a> {
     /// These octets.
     Octets(&'a [u8]),
-    /// So many zeros.
+    /// This number of zeros.
     Zeros(usize),
 }
 
 impl Carried<'_> {
-    /// How many octets.
+    /// The number of octets.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self {
@@ -137,7 +189,18 @@ impl Carried<'_> {
 }
 
 impl IpHeader {
-    /// The octets that stand before DSCP and ECN are told apart (RFC 3168 §5).
+    /// The fields of a packet's header.
+    #[must_use]
+    pub fn of(packet: &IpPacket<'_>) -> Self {
+        Self {
+            version: packet.version(),
+            dscp: packet.dscp(),
+            ecn: packet.ecn(),
+            hop_limit: packet.hop_limit(),
+        }
+    }
+
+    /// DSCP and ECN field in one octet (RFC 3168 §5).
     const fn traffic_class(&self) -> u8 {
         self.dscp << 2 | self.ecn as u8
     }
@@ -199,8 +262,7 @@ pub fn encode_ip(
             out.extend_from_slice(&[ip.hop_limit, protocol.number(), 0, 0]);
             out.extend_from_slice(source);
             out.extend_from_slice(destination);
-            let mut sum = Checksum::default();
-            sum.add(&out[start..]);
+            let sum = Checksum::of(&out[start..]);
             out[start + 10..start + 12].copy_from_slice(&sum.finish().to_be_bytes());
         }
         Version::V6 {
@@ -220,100 +282,51 @@ pub fn encode_ip(
     Ok(())
 }
 
-/// Takes a packet apart: its header, what it carries, and that.
+/// Reads a packet as its receiver does: header, protocol and payload. A packet with extension headers that have no meaning here
+/// (RFC 8200 §4) has its transport's protocol.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
-pub fn decode_ip(packet: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
-    match packet.first().ok_or(DecodeError::IpTruncated)? >> 4 {
-        4 => decode_v4(packet),
-        6 => decode_v6(packet),
-        _ => Err(DecodeError::Version),
-    }
-}
-
-fn decode_v4(packet: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
-    let fixed: &[u8; IPV4_HEADER] = packet.first_chunk().ok_or(DecodeError::IpTruncated)?;
-    let header_len = usize::from(fixed[0] & 15) * 4;
-    let header = packet
-        .get(..header_len)
-        .filter(|header| header.len() >= IPV4_HEADER)
-        .ok_or(DecodeError::IpHeaderLength)?;
-    let mut sum = Checksum::default();
-    sum.add(header);
-    if !sum.holds() {
-        return Err(DecodeError::IpChecksum);
-    }
-    let total = usize::from(be16(fixed, 2));
-    let payload = packet.get(header_len..total).ok_or(DecodeError::IpLength)?;
-    let fragment = be16(fixed, 6);
-    if fragment & MORE_OR_OFFSET != 0 {
-        return Err(DecodeError::Fragment);
-    }
-    let address = |at| std::array::from_fn(|i| fixed[at + i]);
-    let ip = IpHeader {
-        version: Version::V4 {
-            source: address(12),
-            destination: address(16),
-            identification: be16(fixed, 4),
-            dont_fragment: fragment & DONT_FRAGMENT != 0,
-        },
-        dscp: fixed[1] >> 2,
-        ecn: Ecn::from_bits(fixed[1]),
-        hop_limit: fixed[8],
+/// The first error, from the outside in.
+pub fn decode_ip(octets: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
+    let packet = IpPacket::read(octets)?;
+    let header_len = packet.header_len();
+    let incomplete = if packet.is_v6() {
+        DecodeError::Extension
+    } else {
+        let header = octets
+            .get(..header_len)
+            .ok_or(DecodeError::IpHeaderLength)?;
+        if !Checksum::of(header).holds() {
+            return Err(DecodeError::IpChecksum);
+        }
+        DecodeError::IpLength
     };
-    Ok((ip, Protocol::from_number(fixed[9]), payload))
-}
-
-fn decode_v6(packet: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
-    let fixed: &[u8; IPV6_HEADER] = packet.first_chunk().ok_or(DecodeError::IpTruncated)?;
-    let len = usize::from(be16(fixed, 4));
-    let mut payload = packet
-        .get(IPV6_HEADER..IPV6_HEADER + len)
+    let length = packet
+        .length()
+        .filter(|&length| length <= octets.len())
         .ok_or(DecodeError::IpLength)?;
-    let mut next = fixed[6];
-    loop {
-        match next {
-            // Hop-by-hop options, routing, destination options (RFC 8200 §4.3, §4.4, §4.6).
-            0 | 43 | 60 => {
-                let [following, words, ..] = *payload else {
-                    return Err(DecodeError::Extension);
-                };
-                // A route that is not at its end is not ours to follow (RFC 8200 §4.4).
-                if next == 43
-                    && payload
-                        .get(3)
-                        .is_none_or(|&segments_left| segments_left > 0)
-                {
-                    return Err(DecodeError::Extension);
-                }
-                payload = payload
-                    .get((usize::from(words) + 1) * 8..)
-                    .ok_or(DecodeError::Extension)?;
-                next = following;
+    for extension in packet.extensions() {
+        match extension {
+            // A packet on its way to another address (RFC 8200 §4.4), or one that needs a key (RFC 4302).
+            (ROUTING, octets) if octets.get(3).is_none_or(|&left| left > 0) => {
+                return Err(DecodeError::Extension);
             }
-            44 => return Err(DecodeError::Fragment),
-            // Authentication and encryption: nobody here has the keys (RFC 4302, RFC 4303).
-            50 | 51 => return Err(DecodeError::Extension),
-            _ => break,
+            (AUTHENTICATION, _) => return Err(DecodeError::Extension),
+            (FRAGMENT, _) => return Err(DecodeError::Fragment),
+            _ => {}
         }
     }
-    let address = |at| std::array::from_fn(|i| fixed[at + i]);
-    let class = fixed[0] << 4 | fixed[1] >> 4;
-    let ip = IpHeader {
-        version: Version::V6 {
-            source: address(8),
-            destination: address(24),
-            flow_label: u32::from_be_bytes([0, fixed[1] & 15, fixed[2], fixed[3]]),
-        },
-        dscp: class >> 2,
-        ecn: Ecn::from_bits(class),
-        hop_limit: fixed[7],
-    };
-    Ok((ip, Protocol::from_number(next), payload))
-}
-
-/// The number that begins at `at`.
-pub(super) const fn be16(octets: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([octets[at], octets[at + 1]])
+    if packet.fragment() != Fragment::Whole {
+        return Err(DecodeError::Fragment);
+    }
+    let payload = octets.get(header_len..length).ok_or(incomplete)?;
+    let number = packet.protocol();
+    if packet.is_v6() && (number == ESP || extension_len(number, 0).is_some()) {
+        return Err(DecodeError::Extension);
+    }
+    Ok((
+        IpHeader::of(&packet),
+        Protocol::from_number(number),
+        payload,
+    ))
 }

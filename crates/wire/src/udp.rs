@@ -1,11 +1,10 @@
-//! Datagrams of whatever is not TCP, for captures (RFC 768).
+//! UDP datagrams (RFC 768).
 
 use super::{Carried, EncodeError, IpHeader, Ports, Prefix, Protocol, encode_ip};
 
 const HEADER: usize = 8;
 
-/// Appends a UDP packet, or what is wanted of it; the checksums are those of the whole. Returns the
-/// octets of the whole.
+/// Appends a UDP packet, or its first octets. The checksums are those of the whole packet, whose length is returned.
 ///
 /// # Errors
 /// If the payload is too long.
@@ -31,7 +30,7 @@ pub fn encode_datagram(
     let mut sum = ip.pseudo_header(Protocol::Udp, len);
     sum.add(&out[at..]);
     payload.sum_into(&mut sum);
-    // Zero would say that there is none.
+    // Zero means that there is none (RFC 768).
     let checksum = match sum.finish() {
         0 => u16::MAX,
         other => other,

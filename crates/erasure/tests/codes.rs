@@ -1,7 +1,7 @@
 //! Erasure codes recover exactly the lost octets, and their form on presence alone agrees with
 //! their form on octets.
 
-use anabranch_fec::code::{
+use anabranch_erasure::{
     AnyCode, Code, Cover, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor,
 };
 use proptest::prelude::*;
@@ -219,8 +219,8 @@ fn coefficients_follow_from_the_generator() {
     ];
     let expected = listed.map(|number| number.to_le_bytes()[0]);
     assert!(!expected.contains(&0));
-    let factors = anabranch_fec::code::sliding_rlc::coefficients(1, 5);
+    let factors = anabranch_erasure::sliding_rlc::coefficients(1, 5);
     assert_eq!(factors, expected);
-    let many = anabranch_fec::code::sliding_rlc::coefficients(9, 255);
+    let many = anabranch_erasure::sliding_rlc::coefficients(9, 255);
     assert!(!many.contains(&0));
 }

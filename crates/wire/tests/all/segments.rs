@@ -4,46 +4,14 @@ use anabranch_core::{
     body::{Body, Length, Octets},
     packet::Ecn,
 };
-use anabranch_tcp::{
-    AccEcn, Flags, Options, SackBlock, Segment, Timestamps,
+use anabranch_wire::{
+    self as wire, AccEcn, DecodeError, Discards, EncodeError, Flags, IpHeader, Options, Ports,
+    Prefix, SackBlock, Segment, TcpOption, Timestamps, Version,
     accecn::{Counter, Order},
-    wire,
-    wire::{
-        Carried, DecodeError, Discards, EncodeError, IpHeader, Ports, Prefix, TcpHeader, TcpOption,
-        TcpPacket, Version,
-    },
 };
 use proptest::prelude::*;
 
-const PORTS: Ports = Ports {
-    source: 49_152,
-    destination: 5001,
-};
-
-fn v4() -> IpHeader {
-    IpHeader {
-        version: Version::V4 {
-            source: [10, 0, 0, 1],
-            destination: [10, 0, 0, 2],
-            identification: 7,
-            dont_fragment: true,
-        },
-        dscp: 0,
-        ecn: Ecn::NotEct,
-        hop_limit: 64,
-    }
-}
-
-fn v6() -> IpHeader {
-    IpHeader {
-        version: Version::V6 {
-            source: [0x20; 16],
-            destination: [0xfd; 16],
-            flow_label: 0xa_bcde,
-        },
-        ..v4()
-    }
-}
+use crate::support::{PORTS, v4, v6, with_options};
 
 fn segment<B: Body>(flags: Flags, body: B) -> Segment<B> {
     Segment {
@@ -60,27 +28,6 @@ fn segment<B: Body>(flags: Flags, body: B) -> Segment<B> {
 fn encoded<B: Body>(ip: &IpHeader, segment: &Segment<B>) -> Vec<u8> {
     let mut out = Vec::new();
     wire::encode(ip, PORTS, segment, &mut out).expect("it fits");
-    out
-}
-
-/// A packet with these octets for options.
-fn with_options(flags: Flags, options: &[u8]) -> Vec<u8> {
-    let header = TcpHeader {
-        ports: PORTS,
-        seq: 1,
-        ack: 2,
-        flags,
-        window: 3,
-        urgent: 0,
-    };
-    let mut out = Vec::new();
-    let packet = TcpPacket {
-        ip: &v4(),
-        header: &header,
-        options,
-        payload: Carried::Octets(b"abc"),
-    };
-    wire::encode_tcp(&packet, Prefix::whole(&mut out)).expect("it fits");
     out
 }
 
@@ -291,7 +238,7 @@ proptest! {
 
     #[test]
     fn any_options_have_an_answer(flags in 0_u16..512, options in prop::collection::vec(any::<u8>(), 0..=40)) {
-        let packet = with_options(Flags(flags), &options);
+        let packet = with_options(&v4(), Flags(flags), &options);
         match wire::decode(&packet) {
             Ok(decoded) => {
                 prop_assert_eq!(&decoded.segment.body.0, b"abc");
@@ -379,7 +326,7 @@ fn rfc_9768_figure_4_the_option_in_octets() {
 #[test]
 fn an_accecn_option_of_any_length_is_read() {
     let read = |options: &[u8]| {
-        let decoded = wire::decode(&with_options(Flags::ACK, options)).expect("it is right");
+        let decoded = wire::decode(&with_options(&v4(), Flags::ACK, options)).expect("it is right");
         decoded.segment.options.accecn().expect("it is there")
     };
     assert_eq!(read(&[172, 2]).count(), 0);
@@ -393,7 +340,8 @@ fn an_accecn_option_of_any_length_is_read() {
 #[test]
 fn accecn_means_nothing_where_it_may_not_stand() {
     // In a SYN without ACK (RFC 9768 §3.2.3.2.1), and no room is kept beside four blocks.
-    let syn = wire::decode(&with_options(Flags::SYN, &[172, 5, 0, 0, 1])).expect("it is right");
+    let syn =
+        wire::decode(&with_options(&v4(), Flags::SYN, &[172, 5, 0, 0, 1])).expect("it is right");
     assert_eq!(
         (syn.skipped_options, syn.segment.options),
         (1, Options::None)
@@ -401,7 +349,7 @@ fn accecn_means_nothing_where_it_may_not_stand() {
     let mut options = vec![5, 34];
     options.extend([7; 32]);
     options.extend([172, 5, 0, 0, 1]);
-    let ack = wire::decode(&with_options(Flags::ACK, &options)).expect("it is right");
+    let ack = wire::decode(&with_options(&v4(), Flags::ACK, &options)).expect("it is right");
     assert_eq!(ack.skipped_options, 1);
     assert_eq!(ack.segment.options.sack_blocks().len(), 4);
 }
@@ -462,27 +410,27 @@ fn what_is_wrong_is_told() {
         (tcp(12, 0x70), DecodeError::DataOffset),
         (changed(&good, 41, 0), DecodeError::TcpChecksum),
         (
-            with_options(Flags::ACK, &[8, 0, 0, 0]),
+            with_options(&v4(), Flags::ACK, &[8, 0, 0, 0]),
             DecodeError::OptionLength,
         ),
         (
-            with_options(Flags::ACK, &[77, 1, 0, 0]),
+            with_options(&v4(), Flags::ACK, &[77, 1, 0, 0]),
             DecodeError::OptionLength,
         ),
         (
-            with_options(Flags::SYN, &[2, 3, 5, 0]),
+            with_options(&v4(), Flags::SYN, &[2, 3, 5, 0]),
             DecodeError::OptionLength,
         ),
         (
-            with_options(Flags::ACK, &[5, 2, 0, 0]),
+            with_options(&v4(), Flags::ACK, &[5, 2, 0, 0]),
             DecodeError::OptionLength,
         ),
         (
-            with_options(Flags::ACK, &[1, 1, 1, 8]),
+            with_options(&v4(), Flags::ACK, &[1, 1, 1, 8]),
             DecodeError::OptionPastEnd,
         ),
         (
-            with_options(Flags::ACK, &[8, 10, 0, 0]),
+            with_options(&v4(), Flags::ACK, &[8, 10, 0, 0]),
             DecodeError::OptionPastEnd,
         ),
     ];
@@ -515,8 +463,9 @@ fn extension_headers_on_the_way_are_skipped() {
 
 #[test]
 fn options_that_mean_nothing_are_skipped_and_counted() {
-    let decode =
-        |flags, options: &[u8]| wire::decode(&with_options(flags, options)).expect("it is right");
+    let decode = |flags, options: &[u8]| {
+        wire::decode(&with_options(&v4(), flags, options)).expect("it is right")
+    };
     let unknown = decode(
         Flags::ACK,
         &[1, 254, 6, 1, 2, 3, 4, 8, 10, 0, 0, 0, 5, 0, 0, 0, 6],
