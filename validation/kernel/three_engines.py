@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from anabranch.live import first_send_buffer
 from anabranch.plot.style import COLOURS, house_style
-from anabranch.result import RunResult
+from anabranch.result.result import RunResult
 from anabranch.scenario import Scenario
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
