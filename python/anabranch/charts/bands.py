@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from anabranch.result.table import Table
 
 MOST_LINES = 12
-"""Flows that have a line of their own; more are shown as percentiles."""
+"""Most flows that are drawn as lines; more are drawn as percentiles."""
 
 
 def is_many(samples: Table) -> bool:
-    """Whether there are more flows than lines can be told apart."""
+    """Whether there are more flows than lines that a reader can distinguish."""
     return len(samples.unique("flow")) > MOST_LINES
 
 

@@ -19,7 +19,7 @@ def main() -> None:
 
     from anabranch import interrupt
 
-    # What is loaded at the start is no garbage; looking for some takes a seventh of `--help`. A command enables it.
+    # Nothing loaded at the start is garbage, and the search takes a seventh of `--help`. A command enables it.
     gc.disable()
     _open_streams()
     interrupt.listen()
@@ -28,7 +28,7 @@ def main() -> None:
         if sys.argv[1:] in (["--version"], ["-V"]):
             from anabranch.cli.version import print_version
 
-            # Without click, whose import takes longer than all else. What fails here is reported below.
+            # Without click, whose import takes longer than all else. A failure is reported below.
             with contextlib.suppress(OSError):
                 print_version()
                 sys.exit(0)
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _run(app: click.Command) -> int:
-    """The command's exit status; what is wrong with the arguments is shown as text."""
+    """The command's exit status; errors of arguments are shown as text."""
     from click import Abort, ClickException
 
     try:
@@ -63,7 +63,7 @@ def _run(app: click.Command) -> int:
 
 
 def _refused(error: click.ClickException) -> int:
-    """Say what is wrong with the arguments, and where the right ones are listed; the exit status."""
+    """Show an error of the arguments, and the command that lists the right ones; the exit status."""
     import sys
 
     from click.exceptions import NoArgsIsHelpError
@@ -85,7 +85,7 @@ def _refused(error: click.ClickException) -> int:
 
 
 def _open_streams() -> None:
-    """Let closed standard streams lead nowhere, and show what a terminal cannot as an escape.
+    """Let closed standard streams lead nowhere, and escape characters that a terminal cannot show.
 
     A stream that the caller closed (``>&-``) would leave its number to the next file that is opened.
     """

@@ -1,4 +1,4 @@
-"""``anabranch bench``: hands over to the benchmark program of the checkout, or measures what commands take."""
+"""``anabranch bench``: hands over to the benchmark program of the checkout, or measures costs of commands."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _engine(*, json: bool) -> None:
 
 
 def _commands(*, json: bool) -> None:
-    """Measure what commands take besides the engine, in processor time, and print it."""
+    """Measure the processor time of commands without the engine, and print it."""
     from anabranch.cli import command_cost
     from anabranch.cli.common import print_json
 

@@ -30,10 +30,10 @@ class Option(NamedTuple):
 
     Attributes:
         name: Its spelling.
-        help: What its help says.
-        metavar: What its value is called.
+        help: Its help text.
+        metavar: The name of its value.
         read: Makes the value of a text.
-        alone: The value without a value: that of others comes behind ``=``, and with a blank an argument follows.
+        alone: The value of the bare option. Another value follows ``=``; after a blank comes an argument.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Option(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument: what usage lines call it, what its help says, and what reads it."""
+    """An argument: its name in usage lines, its help text, and the function that reads it."""
 
     metavar: str
     help: str
@@ -56,8 +56,8 @@ def command(options: type[T], *examples: str, name: str | None = None) -> Callab
 
     Args:
         options: The dataclass that the function is given.
-        examples: The end of the help text: lines to type, each as it stands.
-        name: What users type, where that is not the name of the module.
+        examples: Lines of the example that ends the help text.
+        name: The name that users type, if it is not the name of the module.
     """
 
     def made(work: Callable[[T], None]) -> Command[T]:
@@ -124,21 +124,21 @@ class Command(_Quiet, Generic[T]):
 
     @params.setter
     def params(self, value: list[click.Parameter]) -> None:
-        """What click sets: none."""
+        """Ignore the empty list that click sets."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, with the values of options that stand alone."""
+        """Parse, and give bare options their values."""
         hints = get_type_hints(self._options, include_extras=True).values()
         alone = {one.name: one.alone for hint in hints for one in hint.__metadata__ if getattr(one, "alone", None)}
         return super().parse_args(ctx, [f"{word}={alone[word]}" if word in alone else word for word in args])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Do the work; what goes wrong becomes a message and an exit status."""
+        """Do the work; an error becomes a message and an exit status."""
         with exit_status():
             return super().invoke(ctx)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Nothing: what click from 8.5 on shows below the options, :meth:`format_options` shows above them."""
+        """Nothing: click shows arguments below the options (since 8.5), :meth:`format_options` above them."""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The usage line, with arguments as they are declared."""
@@ -157,19 +157,19 @@ class Command(_Quiet, Generic[T]):
 
 
 class DeclaredArgument(click.Argument):
-    """An argument with a help text, which those of click before 8.5 have none of."""
+    """An argument with a help text; click has them since 8.5."""
 
     def __init__(self, *declarations: Any, help: str, **attributes: Any) -> None:  # noqa: A002 - as options have it
         super().__init__(*declarations, **attributes)
         self.help = help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002 - click's
-        """What the help shows."""
+        """The row of the help."""
         return str(self.metavar), self.help or ""
 
 
 class Kind(_ParamType):
-    """A type of values, and what a message calls it."""
+    """A type of values, and its name in messages."""
 
     def __init__(self, read: Callable[[str], Any], name: str) -> None:
         self.read = read
@@ -232,11 +232,11 @@ class Group(_Quiet, click.Group):
     """A group of commands of ours.
 
     Args:
-        name: What users type.
+        name: The name that users type.
         help: The help text.
         members: Each command's place, ``module:name`` in this folder, and the first line of its help: the list of
             commands imports none. One without a line is hidden.
-        named: What click's groups take besides.
+        named: Further arguments of click's group.
     """
 
     def __init__(self, name: str, help: str, members: Mapping[str, tuple[str, str]], **named: Any) -> None:  # noqa: A002 - click's

@@ -1,7 +1,7 @@
-"""What commands take: start-up, writing recorded packets, and a sweep's work for each run, besides the engine.
+"""Costs of commands without the engine: start-up, writing recorded packets, and a sweep's work for each run.
 
-Time is processor time, of a process or of work in this one. Of what is measured several times the least counts:
-other work on the machine only adds.
+Time is processor time, of a process or of work in this one. The least of several measurements counts, because other
+work on the machine only adds.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ class Process:
 
 
 def measured() -> list[Cost]:
-    """What commands take besides the engine."""
+    """Costs of commands without the engine."""
     with tempfile.TemporaryDirectory(prefix="anabranch-bench-") as folder:
         return [_start_up(Path(folder)), _out(Path(folder)), *_sweep(Path(folder))]
 
 
 def processes() -> dict[str, Process]:
-    """Every case of output and start-up, each a process of its own."""
+    """Every case of output and start-up, each in a new process."""
     made: dict[str, Process] = {}
     with tempfile.TemporaryDirectory(prefix="anabranch-output-") as name:
         folder = Path(name)
         (folder / "warm-up.toml").write_text(CLEAN.format(duration="100 ms", rate="2 Mbit/s"), encoding="utf-8")
-        # Python compiles what the cases import.
+        # Python compiles the modules that the cases import.
         _process(["run", "warm-up.toml", "--out", "warm-up", "--why"], folder)
         for case, arguments in _cases(folder):
             made[case] = _process(arguments, folder)
@@ -94,7 +94,7 @@ def processes() -> dict[str, Process]:
 
 
 def per_recorded_packet(costs: dict[str, Process]) -> dict[str, float]:
-    """What recording a packet costs: processor time in µs, memory in bytes."""
+    """Cost of a recorded packet: processor time in µs, memory in bytes."""
     recorded, alone = costs["large-out-why"], costs["large"]
     return {
         "cpu_us": round(1e6 * (recorded.cpu_s - alone.cpu_s) / recorded.recorded_packets, 3),
@@ -189,7 +189,7 @@ def _cases(folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _process(arguments: list[str], folder: Path) -> Process:
-    """Run the command, or Python's ``-c``, with these arguments; what it writes goes into ``folder``.
+    """Run the command, or Python's ``-c``, with these arguments, in ``folder``.
 
     Raises:
         RunFailedError: It failed.

@@ -153,7 +153,7 @@ def _parts(comparison: Comparison, block: Block) -> list[tuple[str, list[Row]]]:
 
 
 def columns(comparison: Comparison, block: Block, rows: Sequence[Row]) -> tuple[list[Column], list[list[Column]]]:
-    """What every table begins with, the first input included, and each further input with its change."""
+    """The first columns of every table, with the first input, and each further input with its change."""
     from anabranch.cli.columns import Column
     from anabranch.keys.grid import short_names
     from anabranch.report.compare_format import cell

@@ -1,4 +1,4 @@
-"""``anabranch completion SHELL``: what a shell completes, from the commands' own definitions.
+"""``anabranch completion SHELL``: a script for a shell, from the commands' definitions.
 
 The script holds every word, so that completing starts no program.
 """
@@ -16,7 +16,7 @@ from anabranch.cli.command import Argument, command
 SHELLS = ("bash", "zsh", "fish")
 
 FILES, SCENARIOS, DIRECTORIES, NOTHING = "files", "scenarios", "directories", "nothing"
-"""What the shell itself completes; anything else are words."""
+"""Kinds that the shell itself completes; anything else are words."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Option:
 
     Attributes:
         names: Its spellings.
-        value: What it takes: words, or one of the kinds above; ``None`` for a flag.
+        value: Its value: words, or one of the kinds above; ``None`` for a flag.
         meaning: Its help.
     """
 
@@ -41,7 +41,7 @@ class Command:
     Attributes:
         path: The words that call it, "" for the program itself.
         options: Its options.
-        arguments: What may stand as an argument: words, and kinds.
+        arguments: Its arguments: words, and kinds.
         meaning: Its help.
     """
 
@@ -106,7 +106,7 @@ def commands() -> Iterator[Command]:
 
 
 def _words() -> dict[str, tuple[str | Sequence[str], ...]]:
-    """What the arguments of some commands may be."""
+    """Values of the arguments of some commands."""
     from anabranch.cli.explain import registry
     from anabranch.files.checkout import shipped_studies
     from anabranch.keys.registry import aliases
@@ -129,7 +129,7 @@ def _option(option: Any) -> Option:
     if option.is_flag:
         value = None
     elif metavar.startswith("["):
-        # It may stand alone, or with a value behind "=".
+        # It may be bare, or have a value after "=".
         names, value = (*names, *(f"{name}{metavar.strip('[]')}" for name in names)), None
     elif re.fullmatch(r"[a-z-]+(\|[a-z-]+)+", metavar):
         value = metavar.split("|")
@@ -230,7 +230,7 @@ def _fish(found: Sequence[Command]) -> str:
 
 
 def _fish_condition(command: Command, found: Sequence[Command]) -> str:
-    """When a command is the one that is being typed."""
+    """The condition that a command is being typed."""
     below = [one.path.rpartition(" ")[2] for one in found if one.path.rpartition(" ")[0] == command.path and one.path]
     seen = [f"__fish_seen_subcommand_from {word}" for word in command.path.split()]
     if below:

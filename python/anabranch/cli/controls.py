@@ -112,7 +112,7 @@ def unload_control(options: UnloadOptions) -> None:
 
 
 def _refusal(error: ValueError) -> Exception:
-    """The engine's message; what comes after its first semicolon says what to do."""
+    """The engine's message; the part after its first semicolon is advice."""
     from anabranch.errors import UserError
 
     message, _, hint = str(error).partition("; ")

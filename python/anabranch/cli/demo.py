@@ -1,4 +1,4 @@
-"""``anabranch demo``: the reordering study in quick mode, and one page that shows what came out."""
+"""``anabranch demo``: the reordering study in quick mode, and one page of its results."""
 
 from __future__ import annotations
 

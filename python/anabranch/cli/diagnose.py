@@ -132,7 +132,7 @@ def run_diagnose(options: DiagnoseOptions) -> None:
 
 
 def _follow(interface: str, options: DiagnoseOptions) -> None:
-    """Diagnose what passes an interface until Ctrl-C, and print what the ring shows then.
+    """Diagnose the packets of an interface until Ctrl-C, and print the diagnosis of the ring.
 
     Raises:
         UserError: There is no such interface or cause, or an option does not fit.
@@ -194,7 +194,7 @@ def _follow(interface: str, options: DiagnoseOptions) -> None:
 
 
 def _diagnose(options: DiagnoseOptions) -> None:
-    """Diagnose a capture and print what it shows.
+    """Diagnose a capture and print the diagnosis.
 
     Raises:
         UserError: It is no capture, or has no such connection.
@@ -277,7 +277,7 @@ def _command_line(options: DiagnoseOptions) -> str:
 
 
 def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: DiagnoseOptions) -> Made | None:
-    """The scenario of the connection that is chosen, or of the one with the most data, and what it is used for.
+    """The scenario of the chosen connection, or of the connection with the most data, and its use.
 
     Without a simulation that was asked for, a connection with too little data has none.
     """

@@ -42,7 +42,7 @@ class _Daemon(click.Command):
 
 
 class _Group(Group):
-    """``gateway``: what is no command of ours is one of ``anabranch-gateway``."""
+    """``gateway``: commands that are not ours are commands of ``anabranch-gateway``."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command, or the hidden one that hands over, whose first argument is then the other program's command."""

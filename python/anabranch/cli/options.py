@@ -11,7 +11,7 @@ from anabranch.cli.command import Argument, Option
 
 
 def directory(text: str) -> Path:
-    """A directory that an option names; what is empty names none, where a path would make "." of it."""
+    """A directory that an option names; an empty text is an error, not the directory "."."""
     if not text:
         raise click.BadParameter("it is empty; a directory was expected")
     return Path(text)

@@ -27,7 +27,7 @@ VIRTUAL = "s of virtual time"
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of the command; those that only go with another are ``None`` where they were left out."""
+    """The options of the command; an option that needs another is ``None`` if it was left out."""
 
     file: File
     seed: Annotated[int | None, Option("--seed", "Seed of random numbers; the scenario's when left out.", "N")] = None
@@ -199,7 +199,7 @@ def _made(scenario: Scenario, options: RunOptions, recorded: dict[str, Any]) -> 
         return run_audited(
             scenario,
             **recorded,
-            # Only the trace tells what the kernel retransmits, and why.
+            # Only the trace shows retransmissions of the kernel and their causes.
             trace=options.trace or (("acks" if options.out else "events") if options.why else None),
             otherwise="--engine sim" + (", which has no --trace" if options.trace else ""),
             untraced="without --trace and --why",
@@ -289,7 +289,7 @@ def _check_together(options: RunOptions) -> None:
 
 
 def _captures(scenario: Scenario, options: RunOptions) -> list[CaptureFile]:
-    """Where captures go, in place of nothing that the run reads: the scenario, and the files that it names.
+    """Files of the captures; none replaces the scenario or a file that the scenario names.
 
     Raises:
         ScenarioError: The scenario is wrong.

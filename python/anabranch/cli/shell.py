@@ -115,5 +115,5 @@ def greeting(scenario: Scenario, host: str) -> Iterator[str]:
 
 
 def _shown(text: str) -> str:
-    """Text as a terminal shows it: what would move its cursor is written out."""
+    """Text as a terminal shows it, with control characters written out."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_POINTS = 1000
 """Rows of the printed table; the Parquet table and --json have all points."""
 _MANY_FLOWS = 4
-"""From so many flows on, the printed table shows the first ones only; the Parquet table has them all."""
+"""Flows of the printed table; the Parquet table has all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +242,7 @@ def _wrote(out: Path, has_page: bool) -> None:
 
 
 def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
-    """Write the pages, where they are wanted."""
+    """Write the pages that are asked for."""
     if options.out is not None:
         from anabranch.report.sweep_output import write_into
 

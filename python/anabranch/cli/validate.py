@@ -98,7 +98,7 @@ def run_validate(options: ValidateOptions) -> None:
     times = HostTimes.read(options.host_times) if options.host_times is not None else None
     scenarios = [load_scenario(file, options.sets, untrusted=options.untrusted) for file in options.files]
     for scenario in scenarios:
-        # What is wrong with the last file is told before the first is run.
+        # Errors of the last file are reported before the first is run.
         scenario.resolve()
     if options.engine == KERNEL:
         interrupt.watch()

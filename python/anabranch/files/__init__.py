@@ -1,4 +1,4 @@
-"""Files: reading what an option or a scenario names, and writing files and directories whole or not at all.
+"""Reading the files that options and scenarios name, and writing files and directories whole or not at all.
 
-Names of temporary files, captures of a run, stored JSON, and what ships with the package are here, too.
+Names of temporary files, captures of a run, stored JSON, and the files of the package are here, too.
 """

@@ -1,4 +1,4 @@
-"""Text: how names, lines and TOML are written and read, and what messages call things.
+"""Text: writing and reading names, lines and TOML, and names of arguments in messages.
 
 Nothing here knows scenarios or results.
 """
