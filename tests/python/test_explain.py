@@ -78,7 +78,7 @@ def test_a_path_leads_to_its_key(anabranch: Call, path: str, place: str) -> None
 def test_a_path_may_name_a_component(anabranch: Call) -> None:
     assert anabranch("explain", "flow.cc.cubic").out == anabranch("explain", "cubic").out
     path = "link.bottleneck.forward.queue.reorder.interval"
-    assert "Places that a moved packet goes back" in anabranch("explain", path).out
+    assert "Number of packets by which a moved packet goes back" in anabranch("explain", path).out
 
 
 @pytest.mark.parametrize(
