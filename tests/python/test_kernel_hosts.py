@@ -212,9 +212,21 @@ def test_an_engine_without_a_shell_is_refused(tmp_path: Path) -> None:
     done = anabranch("shell", "scenario.toml", "A", "--engine", "kernl", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        'error: there is no engine "kernl" for a shell',
+        'error: there is no engine "kernl"',
         '  did you mean "kernel"?',
     ]
+
+
+def test_a_shell_has_the_kernel_that_is_named(tmp_path: Path) -> None:
+    """Detects a release that is ignored: a live shell has this machine's."""
+    (tmp_path / "scenario.toml").write_text(PATH)
+    done = anabranch("shell", "scenario.toml", "A", "--kernel", "6.12", "--", "uname", "-r", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == "error: --kernel 6.12 is of --engine kernel, and --engine live runs none"
+    words = ("shell", "scenario.toml", "A", "--engine", "kernel", "--kernel", "0.1", "--", "uname", "-r")
+    done = anabranch(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "0.1" in done.stderr.splitlines()[0]
 
 
 def scenario_of_hosts(name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from anabranch.cli.command import Argument, Option, command
-from anabranch.cli.options import Sets
+from anabranch.cli.options import Kernel, Sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,7 @@ class ShellOptions:
             "live|kernel",
         ),
     ] = "live"
+    kernel: Kernel = None
 
 
 @command(
@@ -51,13 +52,12 @@ def run_shell(options: ShellOptions) -> None:
     The live network is around it, and the other hosts' programs run. No flow sends. Ctrl-C is the program's; SIGTERM
     ends it, and then this command.
     """
-    from anabranch.cli.common import load_scenario, note
-    from anabranch.errors import UserError, nearest
+    from anabranch.cli.common import check_engine, load_scenario, note
+    from anabranch.errors import UserError
     from anabranch.live import check_host, check_program, prepare
     from anabranch.live import shell as open_shell
 
-    if options.engine not in ENGINES:
-        raise UserError(f'there is no engine "{options.engine}" for a shell', hint=nearest(options.engine, ENGINES))
+    check_engine(options.engine, options.kernel, ENGINES)
     if options.file == Path("-"):
         raise UserError("standard input is the shell's; a scenario file was expected")
     scenario = load_scenario(options.file, options.sets)
@@ -81,7 +81,7 @@ def _in_a_kernel(scenario: Scenario, options: ShellOptions, program: list[str]) 
     from anabranch.kernel.shell import shell
 
     interactive = not options.command and os.isatty(0)
-    image = image_of(scenario)
+    image = image_of(scenario, options.kernel)
     for line in greeting(scenario, options.host):
         note(line)
     if interactive:
