@@ -95,8 +95,8 @@ class Scenario(Tables):
 
         Args:
             path: The file.
-            untrusted: Reject everything an untrusted scenario may not do: files outside its folder, ``exec``, ``attach``,
-                ``bpf``.
+            untrusted: Reject everything that an untrusted scenario may not do: files outside its folder, ``exec``,
+                ``attach``, ``bpf``.
 
         Raises:
             UserError: The file cannot be read, or is not text.
@@ -409,8 +409,8 @@ class Scenario(Tables):
 
         Args:
             seed: Instead of the scenario's.
-            kernel: The kernel, by the beginning of its release (``"6.12"``); default: the kernel that the scenario names,
-                or the newest that ``anabranch kernel build`` has built.
+            kernel: The kernel, by the beginning of its release (``"6.12"``); default: the kernel that the scenario
+                names, or the newest that ``anabranch kernel build`` has built.
             packets: Record one row per packet sent.
             samples_ms: As in :meth:`run_live`.
             captures: Links whose packets are captured, as in :meth:`run_live`.

@@ -78,8 +78,8 @@ class TTest:
 
     Attributes:
         name: ``"paired t"`` or ``"Welch t"``.
-        p: Probability of a difference at least as large if there were none.
         p: Probability of a difference at least as large under the null hypothesis.
+        lower: Lower end of the difference's interval.
         upper: Upper end.
         n: Number of pairs, or of values on the smaller side.
         level: Confidence level of the interval (0‥1).

@@ -48,8 +48,8 @@ class Node:
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """A text, or nothing."""
         """A text; ``None`` if absent."""
+        return self.text(key) if key in self.value else None
 
     def number(self, key: str, default: float | None = None) -> float:
         """A number; required unless there is a default."""
