@@ -103,7 +103,7 @@ def check(
         text: The scenario.
         file: The name of its file.
         sets: Changes over it, as ``PATH=VALUE``.
-        seed: Instead of the scenario's.
+        seed: The seed; default: the scenario's.
         machine: Check also whether this machine can run it.
         guest: Check also whether a kernel in virtual time can run it.
 

@@ -220,7 +220,7 @@ class Scenario(Tables):
         """Parse and check without running.
 
         Args:
-            seed: Instead of the scenario's.
+            seed: The seed; default: the scenario's.
             live: Resolve for the live engine, which has keys that the simulator lacks.
 
         Raises:
@@ -263,7 +263,7 @@ class Scenario(Tables):
         """Run once.
 
         Args:
-            seed: Instead of the scenario's.
+            seed: The seed; default: the scenario's.
             digest: Hash every packet observation, so that equal runs can be recognised.
             samples_ms: Interval of samples of cwnd, queues and more, in milliseconds.
             packets: Record one row per data packet sent.
@@ -354,13 +354,13 @@ class Scenario(Tables):
         """Run once in real time, with this machine's kernel at the ends of every flow.
 
         Args:
-            seed: Instead of the scenario's.
+            seed: The seed; default: the scenario's.
             packets: Record one row per packet sent.
             samples_ms: Interval of samples of link queues and group members, in milliseconds. Windows and round-trip
                 times are always sampled, every 10 ms.
             captures: Links whose packets are captured, as in :meth:`run`, but with their real addresses.
             snap_length: Largest number of bytes stored of each captured packet.
-            limits: A run beyond them is tainted; default: those of :class:`Limits <anabranch.live.Limits>`.
+            limits: A run beyond them is tainted; default: :class:`Limits <anabranch.live.Limits>` itself.
             trace: The trace of the kernel's TCP: ``"acks"`` (every segment that a sender receives: the table
                 ``ack_samples``), ``"events"`` (changes of its congestion state, and retransmissions) or ``"off"``.
                 Default, if this machine permits it: ``"acks"`` with ``samples_ms`` and ``"events"`` without.
@@ -408,7 +408,7 @@ class Scenario(Tables):
         The live engine runs in User-Mode Linux: without privileges, and with the same figures on a busy machine.
 
         Args:
-            seed: Instead of the scenario's.
+            seed: The seed; default: the scenario's.
             kernel: The kernel, by the beginning of its release (``"6.12"``); default: the kernel that the scenario
                 names, or the newest that ``anabranch kernel build`` has built.
             packets: Record one row per packet sent.
@@ -469,7 +469,7 @@ class Scenario(Tables):
             (4, 7)
 
         Args:
-            grid: Dotted path → values; applied in addition to the scenario's own ``[sweep]``.
+            grid: Dotted path → values; replaces or adds to the axes of the scenario's own ``[sweep]``.
             repeat: Seeds per point, from the scenario's seed on.
             jobs: Number of parallel threads or kernels; default: the number of cores.
             digest: As in :meth:`run`; without it, equal repeats are not recognised.
@@ -479,8 +479,8 @@ class Scenario(Tables):
             ranges: Dotted path → ``"LOW..HIGH"``, followed by ``:log`` for a logarithmic scale.
             design: The choice of points in these ranges: ``"sobol"`` (the default), ``"lhs"`` or ``"grid"``.
             points: Number of points; for a grid, of each range.
-            until: ``"FIGURE:WIDTH"``: add seeds to each point until its 95 % interval has this width, in the figure's
-                unit or in per cent of the mean; ``repeat`` is the limit.
+            until: ``"FIGURE:WIDTH"``: add seeds to each point until its 95 % interval is no wider than this, in the
+                figure's unit or in per cent of the mean; ``repeat`` is the limit.
             refine: ``"FIGURE:N"``: add N points where the curve over the single range bends.
             ray: Address of a Ray cluster that makes the runs; ``"local"`` starts one here.
             engine: ``"sim"``, or ``"kernel"``: each run in a Linux kernel in virtual time, as in :meth:`run_kernel`.

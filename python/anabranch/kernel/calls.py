@@ -45,8 +45,8 @@ def ask(
 
     Args:
         job: The job.
-        call: The arguments of a live run of the engine, and its keywords.
-        program: Instead: a program and its arguments.
+        call: The arguments and keywords of a live run of the engine.
+        program: A program and its arguments, in place of ``call``.
         for_programs: Whether the user's programs run in the guest. They write into folders; the engine does not.
         piped: Descriptors that are pipes in the guest.
         standard_input: The file that it reads, as the guest names it.

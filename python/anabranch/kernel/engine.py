@@ -34,11 +34,11 @@ def run(
 
     Args:
         scenario: The scenario.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`; the scenario's when left out.
-        seed: Instead of the scenario's.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`; default: the scenario's.
+        seed: The seed; default: the scenario's.
         job: The guest's job, for a caller that ends it from another thread.
         progress: Called with the finished share (0‥1) of the virtual time.
-        options: As of :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`.
+        options: As in :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`.
 
     Raises:
         ScenarioError: The scenario is wrong, or needs a feature that no kernel in virtual time has.

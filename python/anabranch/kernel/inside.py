@@ -1,8 +1,8 @@
 """In a guest: answers the request in the job's folder: to call the engine, or to run a program.
 
-:mod:`anabranch.kernel.calls` writes the request and starts this file. An import costs ten times as much in a guest as
-on the host. This module therefore imports only built-in modules and the engine, and loads the engine without a search
-of folders.
+:mod:`anabranch.kernel.calls` writes the request and starts this file. An import in a guest costs ten times its cost on
+the host. This module therefore imports only built-in modules and the engine, and loads the engine without a search of
+folders.
 """
 
 import _imp

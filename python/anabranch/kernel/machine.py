@@ -24,7 +24,7 @@ from anabranch.kernel.images import Image
 MEMORY_MIB = 1024
 """Memory of a guest. The host allocates it on use."""
 LEAST_MIB = 128
-"""With less, the guest reads the pages of its programs again and again."""
+"""With less, the guest repeatedly reads the pages of its programs from the disk."""
 POLL_S = 0.02
 """Seconds of real time between two polls of the guest."""
 SILENCE_S = 120.0
@@ -120,7 +120,7 @@ class Job:
         Args:
             image: The kernel.
             command: The program and its arguments.
-            seed: Of every random draw in the guest: sequence numbers, ports, hashes, ``/dev/urandom``.
+            seed: Seed of every random draw in the guest: sequence numbers, ports, hashes, ``/dev/urandom``.
             memory_mib: The guest's memory in MiB; default: ``ANABRANCH_KERNEL_MEMORY``, or 1,024.
             silence_s: Longest real time without progress of virtual time, in seconds.
             limit_s: How long the program may take, in seconds of virtual time.

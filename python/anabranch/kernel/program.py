@@ -15,8 +15,8 @@ def run(command: Sequence[str], *, seed: int = 1, kernel: str | None = None) -> 
 
     Args:
         command: The program and its arguments.
-        seed: Of every random draw in the guest.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
+        seed: Seed of every random draw in the guest.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`.
 
     Returns:
         Its exit status, as a shell reports it.

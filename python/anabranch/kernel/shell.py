@@ -42,7 +42,7 @@ def shell(
         host: The host of the program.
         command: The program and its arguments.
         remark: Called with remarks on the run.
-        interactive: Whether it has the terminal, and real time.
+        interactive: Whether the program has the terminal, and real time.
 
     Returns:
         Its exit status.

@@ -39,7 +39,7 @@ class Scale:
 
     Attributes:
         places: Position by value.
-        unit: The unit that all values share; empty where they have none.
+        unit: The common unit of all values; empty if there is none.
         is_numeric: Whether the positions are the values; otherwise they are indices.
     """
 

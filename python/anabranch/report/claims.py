@@ -51,7 +51,7 @@ def cards(claims: Sequence[ClaimResult], figures: Mapping[str, str], placed: set
     Args:
         claims: The claims of one section.
         figures: The HTML of each figure by its name.
-        placed: Figures that the page already has; this function adds those that it places.
+        placed: Figures that are already on the page; the figures placed here are added.
     """
     parts: list[str] = []
     group: list[str] = []

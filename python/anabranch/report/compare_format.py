@@ -25,7 +25,7 @@ _MANY_TESTS = 20
 
 
 def cell(estimate: Estimate | None, measure: Measure) -> str:
-    """A mean, with half of its interval where it has one, in the unit of the measure."""
+    """A mean, with half of its interval if it has one, in the unit of the measure."""
     return interval(estimate, measure.name, measure.scale)
 
 

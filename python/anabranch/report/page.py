@@ -56,7 +56,7 @@ def table(
     raw: bool = False,
     words: Collection[int] = (),
 ) -> str:
-    """A table. The first ``left`` columns and those in ``words`` are left-aligned, others right; ``raw``: as HTML.
+    """A table. The first ``left`` columns and those in ``words`` are left-aligned; cells are HTML if ``raw``.
 
     On a narrow screen each row of a wide table becomes a block whose lines bear the headings.
     """

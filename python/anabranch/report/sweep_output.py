@@ -144,7 +144,7 @@ def write_report(result: SweepResult, path: Path, command: str = "", *, force: b
     Args:
         result: The sweep.
         path: The file; an existing report is replaced.
-        command: The command that made the sweep, as it is typed.
+        command: The command that made the sweep, as typed.
         force: Replace also a file that anabranch did not make.
 
     Raises:
@@ -188,7 +188,7 @@ def html_report(result: SweepResult, command: str = "", data: Sequence[str] = ()
 
     Args:
         result: The sweep.
-        command: The command that made it, as it is typed.
+        command: The command that made it, as typed.
         data: Files beside the page that contain the figures.
     """
     axes = _axes(result)

@@ -23,7 +23,7 @@ _NODE = 17
 _MOST_NODE = 8
 """Largest number of letters of a node's name."""
 _STEP = 56
-"""Distance from one node to the next, crosswise."""
+"""Distance between two nodes of one layer."""
 _AROUND = 26
 """Space before and after the boxes of a gap."""
 _APART = 14

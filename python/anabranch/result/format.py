@@ -168,7 +168,7 @@ def spread_within(value: float, half: float, low: float, high: float, digits: in
 
 
 def share(value: float | None, *, stale: bool = False) -> str:
-    """A share (0‥1) as per cent; marked when it was computed before the last change."""
+    """A share (0‥1) as per cent; marked if it was computed before the last change."""
     if value is None:
         return NONE
     return f"{100 * value:.0f} %{' (stale)' if stale else ''}"

@@ -220,7 +220,7 @@ def _owner(column: Any) -> str:
 
 
 def one_figure(written: str, figures: Sequence[str], noun: str, others: Iterable[str] = ()) -> str:
-    """The single figure that ``written`` names; a flow stands for its copies. For the arguments, see above.
+    """The single figure that ``written`` names; a flow's name means its copies. For the arguments, see above.
 
     Raises:
         UserError: There is none, there are several, or the short name is ambiguous.

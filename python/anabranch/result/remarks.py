@@ -285,7 +285,7 @@ def _irrelevant_windows(result: RunResult) -> Iterator[str]:
             for key, what, share in windows
             if (most := size(str(transport.get(key)))) is not None
         ]
-        # The smaller window; if they are equal, the one that limited the sender longer.
+        # The smaller window; if they are equal, the window that limited the sender longer.
         bound, _, what = min(known, default=(sys.maxsize, 0.0, ""))
         if cwnd * mss > bound:
             told.add(table)

@@ -351,7 +351,7 @@ class RunResult:
         return True
 
     def why(self) -> Why:
-        """The trigger of each retransmission, whether it was needed, and its effect on the window.
+        """The trigger of each retransmission, whether it was needed, and the events of the congestion window.
 
         Raises:
             NotRecordedError: The run did not record packets.

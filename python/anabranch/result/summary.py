@@ -319,7 +319,7 @@ class LivePackets(TypedDict):
 
 
 class LiveProgram(TypedDict, total=False):
-    """The end of a program of the user's."""
+    """The outcome of a program of the user's."""
 
     host: str
     command: list[str]

@@ -310,7 +310,7 @@ def joined(tables: Sequence[Table]) -> Table:
 
 
 def _joined(parts: Sequence[Column | int]) -> Column:
-    """The concatenation of columns; a number ``n`` stands for ``n`` rows without values."""
+    """The concatenation of columns; a number ``n`` is a part with ``n`` empty rows."""
     import numpy as np
 
     kinds = {part.kind for part in parts if isinstance(part, Column)}

@@ -234,7 +234,7 @@ class Study:
             robustness: Also judge over the open parameters' ranges, which multiplies the time by the number of points.
             figures: Also make the runs that no claim or table needs, for the figures of :meth:`StudyResult.write`.
             jobs: Threads; default: all cores.
-            progress: Called with (what, finished, total).
+            progress: Called with (stage, finished, total).
             keep: Directory of the results, which stores finished runs: after an interrupt, the same call resumes there.
                 Pass the same directory to :meth:`StudyResult.write`.
             store: Directory of finished runs that sweeps, studies and comparisons share, instead of ``keep``.

@@ -37,7 +37,7 @@ ATTEMPTS = 2
 MAX_ATTEMPTS = 100
 
 LATEST_SAMPLE_MS = 5.0
-"""A sample of a socket later than this after its time is dropped: half of the sampling interval of sockets."""
+"""A socket sample more than this after its time is dropped. The limit is half the sampling interval of sockets."""
 
 _FIGURES = re.compile(r"^[\d.,]+ |\bmore than [\d.]+ ms |\b[\d.]+ ms (?=late)|; .*$")
 """The parts of the audit's reasons that differ from run to run."""

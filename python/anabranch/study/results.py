@@ -137,7 +137,7 @@ class Pool:
         return list({j.key: j for j in jobs if j.key not in self.outcomes}.values())
 
     def make(self, jobs: Sequence[Job], progress: Callable[[int], None] | None = None) -> None:
-        """Make the missing runs of ``jobs``; ``progress`` gets the number made so far.
+        """Make the missing runs of ``jobs``; ``progress`` gets the number of completed runs.
 
         Raises:
             ScenarioError: A scenario of the study is wrong.

@@ -21,7 +21,7 @@ from anabranch.sweep.maker import FailedRunError, Jobs, Made, Order
 from anabranch.text.spoken import argument
 
 CHUNK_S = 1.2
-"""Duration of a task from the second one on; Ray's own overhead is small in comparison."""
+"""Intended seconds of a task, from the second one on; Ray's own overhead is small in comparison."""
 FIRST_CHUNK = 8
 MOST_OF_A_CHUNK = 8192
 MOST_GROWTH = 8

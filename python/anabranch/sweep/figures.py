@@ -70,7 +70,7 @@ class Figures:
             column = columns.get(name)
             if column is None:
                 column = columns[name] = array("d", [math.nan]) * self._runs
-            # A summary is JSON, which has no NaN: so NaN can stand for a missing figure.
+            # A summary is JSON, which has no NaN: so NaN can represent a missing figure.
             column[run] = math.nan if value is None else value
         self._digests[run] = summary.get("digest")
 

@@ -27,7 +27,7 @@ MOST_OF_A_CHUNK = 2048
 LEAST_PER_THREAD = 8
 """With several runs per thread, no core is idle."""
 MOST_GROWTH = 4
-"""Largest growth from one chunk to the next: the runs so far may be the fast corner of the grid."""
+"""Largest growth from one chunk to the next: the previous runs may be the fast corner of the grid."""
 
 Made = tuple[str, Depends]
 """A run's summary as JSON, and the files that it read."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from anabranch.sweep import shards
 
     _Blame = Callable[[ScenarioError, Sequence[str]], ScenarioError]
-    """Adds the point to an error of the engine."""
+    """Tells of the engine's error on one point."""
 
 __all__ = [
     "PARTS",
@@ -89,7 +89,7 @@ class SweptScenario:
     """The changes to its file, as ``PATH=VALUE``."""
     resolved: dict[str, Any] = field(default_factory=dict)
     is_sequential: bool = False
-    """Whether seeds were added until an interval was narrow: the intervals are then those of a confidence sequence."""
+    """Whether seeds were added until an interval was narrow: each interval is then from a confidence sequence."""
     engine: str = "sim"
     """``"sim"``, or ``"kernel"`` for Linux kernels in virtual time."""
 
@@ -133,7 +133,7 @@ class SweepResult:
     def merge(cls, directories: Sequence[str | Path], out: str | Path | None = None) -> SweepResult:
         """The sweep whose shards are in these directories (``sweep(…, shard=(I, N), out=…)``).
 
-        Its tables are the same as of a sweep made in one place.
+        Its tables equal the tables of a sweep made in one place.
 
         Args:
             directories: The directories of all shards, in any order; duplicates are ignored.
@@ -405,13 +405,13 @@ def _estimate(
 
 @dataclass(frozen=True)
 class Choice:
-    """The request for points in addition to those of the grid.
+    """The request for points in addition to the points of the grid.
 
     Attributes:
         ranges: Dotted path → ``LOW..HIGH``, followed by ``:log`` for a logarithmic scale.
         design: The choice of points in the ranges: ``"sobol"``, ``"lhs"`` or ``"grid"``.
         points: Number of points; for a grid, of each range.
-        until: ``FIGURE:WIDTH``: add seeds to each point until its interval has this width.
+        until: ``FIGURE:WIDTH``: add seeds to each point until its interval is no wider than this.
         refine: ``FIGURE:N``: add N points where the curve over the single range bends.
     """
 
@@ -656,7 +656,7 @@ class _Runner:
 def planned_axes(
     scenario: Scenario, grid: Mapping[str, Sequence[Any]], *, live: bool = False
 ) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]], Resolved]:
-    """The axes of a sweep, those of them given by ``grid``, and the scenario, with ``live`` for the live engine.
+    """The axes of a sweep, the axes given by ``grid``, and the scenario, with ``live`` for the live engine.
 
     Raises:
         ScenarioError: The scenario is wrong.

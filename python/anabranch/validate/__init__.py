@@ -147,7 +147,7 @@ def _over(values: Mapping[str, float]) -> float:
 
 
 def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
-    """The scenario with the congestion control of every flow replaced by ``controls`` of its name."""
+    """The scenario with each flow's congestion control replaced by the result of ``controls`` for its name."""
     from anabranch.text.toml_text import write_key
 
     changed = scenario
@@ -160,7 +160,7 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
 
 
 def as_in_guest(scenario: Scenario, release: str) -> Scenario:
-    """The scenario with the receiver of a kernel's release, and applications that write like those of a live run.
+    """The scenario with the receiver of a kernel's release, and the applications of a live run.
 
     The receive window remains the scenario's: hosts of a guest have buffers for it.
     """
@@ -417,7 +417,7 @@ def _floor(metric: Metric, live: Mapping[int, list[Figures]], *, drawn: bool) ->
     """Distance between live runs that differ by chance alone.
 
     If the scenario draws random numbers, these are pairs with the same seed, otherwise all pairs. The error is between
-    means over the seeds, and means of n runs are 1/√n as far apart as runs.
+    means over the seeds, and means of n runs have a distance of 1/√n of that of single runs.
     """
     pairs = _pairs(live, drawn=drawn)
     if not pairs:

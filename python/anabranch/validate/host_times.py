@@ -22,7 +22,7 @@ TICK_US = 4000
 ticks, and timestamps count milliseconds."""
 
 PAUSES_MS: Final = (0, 1, 2, 10)
-"""Pauses. A host that has sent nothing for one of these times takes longer to answer, as does one without input."""
+"""Pauses in ms. A host takes longer to answer if it has sent, or received, nothing for such a time."""
 
 LONGEST_US = 1_000_000
 """Upper bound of a host's delay in an untainted run."""
@@ -212,7 +212,7 @@ _UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9
 
 
 def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
-    """``changed`` with applications whose writes are as large as those of ``scenario`` are live."""
+    """``changed`` with the size of writes that the applications of ``scenario`` have live."""
     from anabranch.live import first_send_buffer
     from anabranch.text.toml_text import write_key
 

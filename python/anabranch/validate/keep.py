@@ -53,7 +53,7 @@ class LiveRun:
 
 @cache
 def build() -> list[str]:
-    """The makers of the runs and their figures: our version, and hashes of the engine and of the measuring code."""
+    """The build that made the runs and their figures: our version, and hashes of the engine and the measuring code."""
     from anabranch import __version__, _engine
 
     parts = [Path(str(_engine.__file__)), Path(__file__).with_name("measure.py")]

@@ -11,7 +11,7 @@ SYN, ACK = 2, 16
 
 @dataclass(frozen=True)
 class Segment:
-    """A TCP packet on entering the link; numbers are those of its header."""
+    """A TCP packet on entering the link, with the numbers of its header."""
 
     time_s: float
     seq: int

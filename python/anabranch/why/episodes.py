@@ -90,7 +90,7 @@ def in_order(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> 
     """Events and retransmissions by time.
 
     Events come before the retransmissions of the same instant: one acknowledgment or timer causes both, and its effect
-    on the window decides what may be sent.
+    on the window permits the retransmissions.
     """
     timeline: list[WindowEvent | Retransmission] = [*events, *again]
     # The sort is stable: events stay first.

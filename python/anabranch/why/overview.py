@@ -51,7 +51,7 @@ def overview(why: Why, flows: Mapping[str, FlowSummary]) -> Iterator[tuple[str, 
 
 
 def _outside(why: Why, flows: Mapping[str, FlowSummary]) -> str:
-    """The retransmissions that the flows' figures leave out: those of the warm-up, and after a file's arrival."""
+    """The retransmissions that the flows' figures leave out: during the warm-up, and after a file's arrival."""
     again = [item for one in why.flows if one.flow in flows for item in one.retransmissions]
     count = len(again) - sum(flow.get("retransmitted_packets") or 0 for flow in flows.values())
     if count <= 0:

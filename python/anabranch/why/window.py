@@ -23,7 +23,7 @@ AFTERWARDS = frozenset({"undo", "tlp"})
 
 @dataclass(frozen=True, slots=True)
 class WindowEvent:
-    """An event that concerned the congestion window.
+    """An event of the congestion window.
 
     Attributes:
         time_s: Time of the event.
