@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Tables(Mapping[str, Table]):
-    """Tables of the engine, built on first access: they need NumPy, whose import takes half of a guest's start time."""
+    """Tables of the engine, built on first access: the import of NumPy takes half as long as the start of a guest."""
 
     def __init__(self, columns: Mapping[str, list[PlainColumn]]) -> None:
         self._columns = columns

@@ -24,7 +24,7 @@ from anabranch.kernel.images import Image
 MEMORY_MIB = 1024
 """Memory of a guest. The host allocates it on use."""
 LEAST_MIB = 128
-"""With less, the guest repeatedly reads the pages of its programs from the disk."""
+"""With less, the guest reads the pages of its programs repeatedly."""
 POLL_S = 0.02
 """Seconds of real time between two polls of the guest."""
 SILENCE_S = 120.0

@@ -43,7 +43,7 @@ OTHER_THAN_THESE = "cubic"
 """The alternative for any further control."""
 
 ALIKE = ("reno", "cubic", "bbr")
-"""The answer of a formula blind to the control is the mean over runs in which all flows have one of these."""
+"""The answer of a formula blind to the control: the mean over runs in which all flows have one of these."""
 
 REPEATS = 2
 """Live runs per seed."""
@@ -359,7 +359,7 @@ def _measured(made: LiveRunResult) -> LiveRun:
 
 
 def _draws(events: Sequence[int]) -> int:
-    """Number of draws for runs with these numbers of events."""
+    """Number of draws of host delays for runs with these numbers of events."""
     return max(FEW_DRAWS, min(DRAWS, EVENTS // max(events, default=1)))
 
 
