@@ -116,7 +116,7 @@ class Audit:
     Attributes:
         attempts: Largest number of attempts at a run.
         runs: Runs made, repeats included.
-        tainted: Tainted runs among them: too late, or with packets lost between kernel and engine.
+        tainted: Tainted runs among them: too late, or with packets lost on the way to the kernel.
         without_result: Jobs whose repeats were tainted as well.
         reasons: Number of runs by reason: the words of the audit, without their figures.
         seconds: Total duration.
