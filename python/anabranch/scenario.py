@@ -1,4 +1,4 @@
-"""A scenario: a file, a text, or built from code; changed by ``set``; run once, or over a grid."""
+"""A scenario: read from a file or a text, or built from code; changed by ``set``; run once or over a grid."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["MAX_FILE_BYTES", "Scenario", "Value", "read_text"]
 
 STANDARD_INPUT = "standard input"
-"""What a scenario that comes from there is called in messages."""
+"""Name of a scenario from standard input in messages."""
 
 MAX_FILE_BYTES = MAX_TEXT_BYTES
 """Largest scenario file that is read at all. A hand-written one is a few kilobytes."""
 
 
 class Scenario(Tables):
-    """A path, the flows on it, and how long to watch. Immutable: every change returns a new scenario.
+    """A path, the flows on it, and the duration. Immutable: every change returns a new scenario.
 
         >>> base = (
         ...     Scenario("Two hosts", duration="2 s")
@@ -46,11 +46,11 @@ class Scenario(Tables):
         ['main']
 
     Args:
-        title: What the scenario shows.
+        title: The scenario's subject.
         duration: Simulated time, with its unit (``"10 s"``).
         seed: Seed of every random draw.
         warmup: Metrics start here, with its unit.
-        untrusted: As of :meth:`from_file`.
+        untrusted: As in :meth:`from_file`.
 
     Raises:
         BadValueError: No scenario can have one of the values.
@@ -95,8 +95,8 @@ class Scenario(Tables):
 
         Args:
             path: The file.
-            untrusted: Refuse what an untrusted scenario may not do: files outside its folder, ``exec``, ``attach``,
-                ``bpf``.
+            untrusted: Reject everything that an untrusted scenario may not do: files outside its folder, ``exec``,
+                ``attach``, ``bpf``.
 
         Raises:
             UserError: The file cannot be read, or is not text.
@@ -110,7 +110,7 @@ class Scenario(Tables):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Value], *, untrusted: bool = False) -> Scenario:
-        """A scenario given as the dictionary that its TOML text would be read into.
+        """A scenario given as the dictionary into which its TOML text would be parsed.
 
             >>> link = {"between": ["S", "R"], "rate": "10 Mbit/s", "delay": "20 ms"}
             >>> flow = {"from": "S", "to": "R"}
@@ -128,12 +128,12 @@ class Scenario(Tables):
 
     @property
     def text(self) -> str:
-        """The TOML this scenario starts from, before ``sets``."""
+        """The scenario's TOML text, without the changes of ``sets``."""
         return self._text
 
     @property
     def file(self) -> str:
-        """The name it has in error messages."""
+        """The scenario's name in error messages."""
         return self._file
 
     @property
@@ -143,7 +143,7 @@ class Scenario(Tables):
 
     @property
     def untrusted(self) -> bool:
-        """Whether what an untrusted scenario may not do is refused; see :meth:`from_file`."""
+        """Whether the scenario is restricted as an untrusted one; see :meth:`from_file`."""
         return self._untrusted
 
     @property
@@ -155,7 +155,7 @@ class Scenario(Tables):
         """The scenario with congestion controls written in Python, which ``cc`` may name; see :mod:`anabranch.control`.
 
         Raises:
-            UserError: One has no name, or a name that is taken.
+            UserError: A control has no name, or a name that is taken.
         """
         from anabranch.keys.control_names import check_names
 
@@ -189,7 +189,7 @@ class Scenario(Tables):
         return self.with_sets(f"{path}={toml_text.write_value(kept)}")
 
     def with_sets(self, *changes: str) -> Scenario:
-        """The scenario with changes written as ``PATH=VALUE``, over those it has. The run checks them."""
+        """The scenario with further changes, written as ``PATH=VALUE``, applied after its own. The run checks them."""
         return self._with(_sets=(*self._sets, *changes))
 
     def at(self, time: str, changes: Mapping[str, Value]) -> Scenario:
@@ -220,8 +220,8 @@ class Scenario(Tables):
         """Parse and check without running.
 
         Args:
-            seed: Instead of the scenario's.
-            live: As the live engine reads it, which has keys that the simulator has not.
+            seed: The seed; default: the scenario's.
+            live: Resolve for the live engine, which has keys that the simulator lacks.
 
         Raises:
             ScenarioError: The scenario is wrong; the message has file, line and column.
@@ -263,14 +263,14 @@ class Scenario(Tables):
         """Run once.
 
         Args:
-            seed: Instead of the scenario's.
-            digest: Hash every packet observation, so that equal runs can be told.
-            samples_ms: Record cwnd, queue and the like every so many milliseconds.
+            seed: The seed; default: the scenario's.
+            digest: Hash every packet observation, so that equal runs can be recognised.
+            samples_ms: Interval of samples of cwnd, queues and more, in milliseconds.
             packets: Record one row per data packet sent.
             fast_path: Let the engine fold plain links; the results are the same.
             captures: Links whose packets are captured, ``"LINK"``, ``"LINK.forward"`` or ``"LINK.reverse"``; see
                 :meth:`RunResult.pcapng`.
-            snap_length: Bytes kept of each captured packet, at most.
+            snap_length: Largest number of bytes stored of each captured packet.
             progress: Called with the finished share (0‥1).
 
         Raises:
@@ -304,14 +304,14 @@ class Scenario(Tables):
         except UserError:
             raise
         except ValueError as error:
-            # More than fits in memory.
+            # The result does not fit in memory.
             raise UserError(str(error)) from None
         return RunResult(run, (*(SAMPLES if samples_ms is not None else ()), *(PACKETS if packets else ())))
 
     def _places(
         self, captures: Sequence[str], snap_length: int, seed: int | None, *, live: bool = False
     ) -> tuple[list[tuple[str, str | None]], int] | None:
-        """Captures as the engine takes them; ``None`` for none.
+        """Captures in the engine's form; ``None`` for none.
 
         Raises:
             UserError: ``snap_length`` is out of range, or there is no such link.
@@ -354,22 +354,22 @@ class Scenario(Tables):
         """Run once in real time, with this machine's kernel at the ends of every flow.
 
         Args:
-            seed: Instead of the scenario's.
+            seed: The seed; default: the scenario's.
             packets: Record one row per packet sent.
-            samples_ms: Record queues of links and members of groups every so many milliseconds. Windows and
-                round-trip times are always recorded, every 10 ms.
-            captures: Links whose packets are captured, as of :meth:`run`; with the addresses that they really have.
-            snap_length: Bytes kept of each captured packet, at most.
-            limits: Past these the run is tainted; the defaults when left out.
-            trace: What of the kernel's TCP is traced: ``"acks"`` (every segment that a sender receives: the table
-                ``ack_samples``), ``"events"`` (changes of its congestion state, and what it retransmits) or ``"off"``.
-                When left out, acknowledgments with ``samples_ms`` and events without, where this machine lets us.
+            samples_ms: Interval of samples of link queues and group members, in milliseconds. Windows and round-trip
+                times are always sampled, every 10 ms.
+            captures: Links whose packets are captured, as in :meth:`run`, but with their real addresses.
+            snap_length: Largest number of bytes stored of each captured packet.
+            limits: A run beyond them is tainted; default: :class:`Limits <anabranch.live.Limits>` itself.
+            trace: The trace of the kernel's TCP: ``"acks"`` (every segment that a sender receives: the table
+                ``ack_samples``), ``"events"`` (changes of its congestion state, and retransmissions) or ``"off"``.
+                Default, if this machine permits it: ``"acks"`` with ``samples_ms`` and ``"events"`` without.
             allow_tainted: Return a tainted run as well; its ``summary["tainted"]`` is true.
             progress: Called with the finished share (0‥1).
 
         Raises:
-            ScenarioError: The scenario is wrong, or asks for what no live run can do.
-            UserError: This machine or this build cannot run live, or not trace what is to be traced.
+            ScenarioError: The scenario is wrong, or needs a feature that no live run has.
+            UserError: This machine or this build cannot run live, or cannot make the requested trace.
             RunFailedError: The run is tainted and has no result, or something failed in mid-run.
         """
         from anabranch.live import run_live
@@ -408,17 +408,17 @@ class Scenario(Tables):
         The live engine runs in User-Mode Linux: without privileges, and with the same figures on a busy machine.
 
         Args:
-            seed: Instead of the scenario's.
-            kernel: The kernel, by the beginning of its release (``"6.12"``); when left out, the one that the scenario
+            seed: The seed; default: the scenario's.
+            kernel: The kernel, by the beginning of its release (``"6.12"``); default: the kernel that the scenario
                 names, or the newest that ``anabranch kernel build`` has built.
             packets: Record one row per packet sent.
-            samples_ms: As of :meth:`run_live`.
-            captures: Links whose packets are captured, as of :meth:`run_live`.
-            snap_length: Bytes kept of each captured packet, at most.
+            samples_ms: As in :meth:`run_live`.
+            captures: Links whose packets are captured, as in :meth:`run_live`.
+            snap_length: Largest number of bytes stored of each captured packet.
             progress: Called with the finished share (0‥1) of the virtual time.
 
         Raises:
-            ScenarioError: The scenario is wrong, or asks for what no kernel in virtual time can do.
+            ScenarioError: The scenario is wrong, or needs a feature that no kernel in virtual time has.
             UserError: No such kernel is built.
             RunFailedError: The kernel stopped, or the run failed in it.
         """
@@ -469,24 +469,24 @@ class Scenario(Tables):
             (4, 7)
 
         Args:
-            grid: Dotted path → values; over the scenario's own ``[sweep]``.
+            grid: Dotted path → values; replaces or adds to the axes of the scenario's own ``[sweep]``.
             repeat: Seeds per point, from the scenario's seed on.
-            jobs: Threads, or kernels at once; as many as there are cores when left out.
-            digest: As in :meth:`run`; without it equal repeats are not recognised.
-            out: Directory that keeps finished points and the table; resumed if it exists.
-            shard: ``(I, N)``: part I of N, from 1, into ``out``; :meth:`SweepResult.merge` puts parts together.
+            jobs: Number of parallel threads or kernels; default: the number of cores.
+            digest: As in :meth:`run`; without it, equal repeats are not recognised.
+            out: Directory for finished points and the table; the sweep resumes if it exists.
+            shard: ``(I, N)``: part I of N, from 1, into ``out``; :meth:`SweepResult.merge` joins the parts.
             store: Directory of finished points that sweeps, studies and comparisons share, instead of ``out``.
-            ranges: Dotted path → ``"LOW..HIGH"``, with ``:log`` behind it where ratios count.
-            design: How these are chosen: ``"sobol"`` (the default), ``"lhs"`` or ``"grid"``.
-            points: How many; of a grid, of each range.
-            until: ``"FIGURE:WIDTH"``: seeds of each point until its 95 % interval is that wide, in the figure's unit or
-                in per cent of the mean; ``repeat`` is the most of them.
-            refine: ``"FIGURE:N"``: N points more where the curve of the one range bends.
+            ranges: Dotted path → ``"LOW..HIGH"``, followed by ``:log`` for a logarithmic scale.
+            design: The choice of points in these ranges: ``"sobol"`` (the default), ``"lhs"`` or ``"grid"``.
+            points: Number of points; for a grid, of each range.
+            until: ``"FIGURE:WIDTH"``: add seeds to each point until its 95 % interval is no wider than this, in the
+                figure's unit or in per cent of the mean; ``repeat`` is the limit.
+            refine: ``"FIGURE:N"``: add N points where the curve over the single range bends.
             ray: Address of a Ray cluster that makes the runs; ``"local"`` starts one here.
-            engine: ``"sim"``, or ``"kernel"``: each run in a Linux kernel in virtual time, as of :meth:`run_kernel`.
-            kernel: With ``engine="kernel"``: the kernel, as of :meth:`run_kernel`.
+            engine: ``"sim"``, or ``"kernel"``: each run in a Linux kernel in virtual time, as in :meth:`run_kernel`.
+            kernel: With ``engine="kernel"``: the kernel, as in :meth:`run_kernel`.
             progress: Called with (finished, total) points.
-            remark: Called with a sentence for each finished point that cannot be used and is made again.
+            remark: Called with a sentence for each finished point that is unusable and is run again.
 
         Raises:
             ScenarioError: The scenario or a point of the grid is wrong.
@@ -522,13 +522,13 @@ class Scenario(Tables):
         return self._with_document({**self._document, kind: entries})
 
     def _check(self, parts: Sequence[str], value: Any, method: str) -> None:
-        """Refuse what no scenario can have; ``method`` is what was called."""
+        """Reject a value that no scenario can have; ``method`` is the method called, for the message."""
         from anabranch.keys import schema
 
         schema.check(self, parts, value, method)
 
     def _with_document(self, document: Mapping[str, Any]) -> Scenario:
-        # A copy: the caller may change its list later.
+        # Copy: the caller may change its list later.
         kept = {key: toml_text.plain(value) for key, value in document.items()}
         return self._with(_document=kept, _text=toml_text.write_document(kept))
 
@@ -585,7 +585,7 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
 
 
 def read_standard_input() -> str:
-    """The text of a scenario on standard input; what it raises is as of :func:`read_text`."""
+    """The text of a scenario on standard input. It raises the errors of :func:`read_text`."""
     from anabranch.files.file_kind import check_text
 
     raw = read_standard_bytes(most=MAX_FILE_BYTES)

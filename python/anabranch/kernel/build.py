@@ -1,4 +1,4 @@
-"""Building a kernel that runs in virtual time, from a distribution's or a user's source."""
+"""Builds kernels for virtual time, from the source of a distribution or of the user."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from anabranch.kernel.images import FACTS, INIT, LINUX, PRELOAD, Image, cache, n
 from anabranch.kernel.machine import Job
 
 PROGRAMS = {"make": "make", "cc": "gcc libc6-dev", "flex": "flex", "bison": "bison", "bc": "bc", "xz": "xz-utils"}
-"""What a build needs, and Debian's packages of it."""
+"""Programs that a build needs, and their Debian packages."""
 ARCHIVES = Path("/usr/src")
 """Where the packages of Debian and Ubuntu put sources of kernels."""
 PARTS = 930
-"""Files that a build compiles, about."""
+"""Approximate number of files that a build compiles."""
 _HERE = Path(__file__).parent
 CONFIG = _HERE / "guest" / "config"
 _INIT_SOURCE = _HERE / "guest" / "init.c"
@@ -47,7 +47,7 @@ Say = Callable[[str], None]
 
 
 def recipe() -> str:
-    """Hash of what an image is built with: the configuration, and the sources of the programs beside the kernel."""
+    """Hash of the inputs of an image: the configuration, and the sources of the programs that go with the kernel."""
     sources = (CONFIG, _INIT_SOURCE, _PRELOAD_SOURCE)
     return hashlib.sha256(b"".join([*(path.read_bytes() for path in sources), _TICK.encode()])).hexdigest()[:12]
 
@@ -61,16 +61,16 @@ def archives() -> dict[str, Path]:
 
 
 def build(source: str | None, *, jobs: int | None = None, say: Say = lambda _: None) -> Image:
-    """Build a kernel and try it; the one of the same release and recipe is replaced.
+    """Build a kernel and test it. The image replaces an earlier one of the same release and recipe.
 
     Args:
-        source: A tree, an archive, or a version of Debian's (``"6.12"``); the newest installed one when left out.
-        jobs: Compilers at once; as many as there are processors when left out.
-        say: Is told what is done.
+        source: A tree, an archive, or a version packaged by Debian (``"6.12"``); default: the newest installed one.
+        jobs: Number of parallel compilers; default: the number of processors.
+        say: Called with a message for each step.
 
     Raises:
         UserError: There is no such source, a program is missing, or the tree has no virtual time.
-        RunFailedError: The build failed, or what was built does not run.
+        RunFailedError: The build failed, or the new kernel does not run.
     """
     place = _source(source, say)
     _check_programs(say)
@@ -99,12 +99,12 @@ def build(source: str | None, *, jobs: int | None = None, say: Say = lambda _: N
 
 
 def check(image: Image) -> None:
-    """See to it that a kernel runs, that its time is virtual, and that a seed determines what it draws.
+    """Check that a kernel runs, that its time is virtual, and that a seed determines its random numbers.
 
     Raises:
         RunFailedError: It does not.
     """
-    # Linux mixes what it gathered into its random numbers after the first second.
+    # After the first second, Linux mixes the entropy it has gathered into its random numbers.
     script = f"sleep {_SLEPT_S}; cut -d ' ' -f 1 /proc/uptime; od -An -N 16 -t x8 /dev/urandom"
     drawn = set()
     for _ in range(2):
@@ -162,7 +162,7 @@ def _check_programs(say: Say) -> None:
 
 
 def _installs(packages: Sequence[str], say: Say) -> bool:
-    """As root on Debian: install packages; whether that was done."""
+    """Install packages, if this is Debian and the user is root. Returns whether they were installed."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None or not Path("/etc/debian_version").exists():
         return False
     say(f"installing {' '.join(packages)} from the distribution's packages")
@@ -178,7 +178,7 @@ def _become() -> str:
 
 @contextlib.contextmanager
 def _workplace() -> Iterator[Path]:
-    """Make a folder beside the kernels and remove it after the block; a later build removes that of a killed one."""
+    """Make a folder beside the kernels and remove it after the block. A later build removes that of a killed build."""
     cache().mkdir(parents=True, exist_ok=True)
     owner.remove_dead(cache())
     folder = owner.beside(cache() / "kernel")
@@ -186,7 +186,7 @@ def _workplace() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        # A source tree has 80,000 files: longer than an interrupted command has otherwise.
+        # A source tree has 80,000 files: removing it takes longer than an interrupted command is usually given.
         with interrupt.whole_step():
             shutil.rmtree(folder, ignore_errors=True)
             owner.forget(folder)
@@ -209,7 +209,7 @@ def _make(tree: Path, work: Path) -> list[str]:
 
 
 def _compile(tree: Path, work: Path, made: Path, jobs: int, say: Say) -> list[str]:
-    """Compile an image into ``made``; options of ours that the tree lacks."""
+    """Compile an image into ``made``. Returns the options of our configuration that the tree lacks."""
     objects = work / "objects"
     objects.mkdir()
     make = _make(tree, work)
@@ -246,7 +246,7 @@ def _kconfig(tree: Path, work: Path) -> None:
 
 
 def _missing_options(config: Path) -> list[str]:
-    """Options of ours that a configuration does not have, because the tree does not know them.
+    """The options of our configuration that this one lacks, because the tree does not define them.
 
     Raises:
         UserError: The kernel would have no virtual time, or not run on this machine.

@@ -1,4 +1,4 @@
-"""On the host: what a guest is asked to do, and its answer."""
+"""On the host: requests to a guest, and its answers."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def ask(
 
     Args:
         job: The job.
-        call: The arguments of a live run of the engine, and its keywords.
-        program: Instead: a program and its arguments.
+        call: The arguments and keywords of a live run of the engine.
+        program: A program and its arguments, in place of ``call``.
         for_programs: Whether the user's programs run in the guest. They write into folders; the engine does not.
         piped: Descriptors that are pipes in the guest.
         standard_input: The file that it reads, as the guest names it.
@@ -84,19 +84,19 @@ def ask(
 
 
 def answer(job: Job, ended: Ended, told: str) -> KeptRun:
-    """The engine's run, of a guest that has ended.
+    """The result of the engine's run in a guest that has ended.
 
     Args:
         job: The job.
         ended: How the command ended.
-        told: What ended, for the message of a guest that left no answer.
+        told: Name of the guest's task, for the message if there is no answer.
 
     Raises:
-        ScenarioError: What the engine raised there; this and the others are its own.
-        LiveUnavailableError: See there.
-        RuntimeError: See there.
-        ValueError: See there.
-        RunFailedError: There is no answer.
+        ScenarioError: Raised by the engine in the guest, as are the next three.
+        LiveUnavailableError: See above.
+        RuntimeError: See above.
+        ValueError: See above.
+        RunFailedError: The guest left no answer.
     """
     try:
         kind, *content = marshal.loads((job.folder / inside.ANSWER).read_bytes())  # noqa: S302 - our own process wrote it
@@ -113,7 +113,7 @@ def answer(job: Job, ended: Ended, told: str) -> KeptRun:
 
 
 def _plain(value: Any) -> Any:
-    """A value of Python's types themselves: marshal takes a number of NumPy for octets."""
+    """Converts a value to Python's built-in types: marshal would write a NumPy number as bytes."""
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Tables(Mapping[str, Table]):
-    """Tables of the engine, made when they are read: they need NumPy, which takes half as long as a guest to start."""
+    """Tables of the engine, built on first access: the import of NumPy takes half as long as the start of a guest."""
 
     def __init__(self, columns: Mapping[str, list[PlainColumn]]) -> None:
         self._columns = columns

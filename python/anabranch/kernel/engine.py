@@ -34,14 +34,14 @@ def run(
 
     Args:
         scenario: The scenario.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`; the scenario's when left out.
-        seed: Instead of the scenario's.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`; default: the scenario's.
+        seed: The seed; default: the scenario's.
         job: The guest's job, for a caller that ends it from another thread.
         progress: Called with the finished share (0‥1) of the virtual time.
-        options: As of :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`.
+        options: As in :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`.
 
     Raises:
-        ScenarioError: The scenario is wrong, or asks for what no kernel in virtual time can do.
+        ScenarioError: The scenario is wrong, or needs a feature that no kernel in virtual time has.
         UserError: There is no such kernel.
         RunFailedError: The kernel or the run failed.
     """
@@ -58,7 +58,7 @@ def run(
 
 
 def image_of(scenario: Scenario, kernel: str | None = None) -> Image:
-    """The kernel that runs a scenario: the one that is asked for, else the scenario's, else as of ``chosen``.
+    """The kernel for a scenario: ``kernel`` if given, else the scenario's, else the default of ``chosen``.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -68,10 +68,10 @@ def image_of(scenario: Scenario, kernel: str | None = None) -> Image:
 
 
 def check(scenario: Scenario, seed: int | None = None) -> float:
-    """How long a run takes, in seconds of virtual time.
+    """The duration of a run, in seconds of virtual time.
 
     Raises:
-        ScenarioError: The scenario is wrong, or asks for what no kernel in virtual time can do.
+        ScenarioError: The scenario is wrong, or needs a feature that no kernel in virtual time has.
         UserError: This build has no live engine.
     """
     from anabranch.live import check as check_live
@@ -80,7 +80,7 @@ def check(scenario: Scenario, seed: int | None = None) -> float:
         raise UserError(
             "a kernel runs no congestion control in Python", hint="use run(), or a congestion control of the kernel"
         )
-    # The other check trusts a scenario.
+    # `check_live` assumes a valid scenario.
     scenario.resolve(seed=seed, live=True)
     return check_live(scenario.text, scenario._file, scenario.sets, seed, guest=True)
 

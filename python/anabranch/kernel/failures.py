@@ -1,4 +1,4 @@
-"""Why a guest failed, from what its kernel printed, and what to type."""
+"""Errors of a failed guest, derived from its kernel's console, with the command that helps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anabranch.errors import RunFailedError
 from anabranch.kernel.images import Image
 
 MEMORY_VARIABLE = "ANABRANCH_KERNEL_MEMORY"
-"""The environment variable that has the guest's memory in MiB."""
+"""The environment variable for the guest's memory in MiB."""
 _FULL_MIB = 8
 _KILLED = "Out of memory: Killed process"
 _REFUSED = re.compile(r"^MemoryError|memory allocation of \d+ bytes failed|Cannot allocate memory", re.MULTILINE)
@@ -66,10 +66,10 @@ class Guest(NamedTuple):
 
     Attributes:
         image: Its kernel.
-        console: What the kernel printed.
+        console: The kernel's console output.
         returncode: The kernel's exit status, negative for a signal.
         memory_mib: The guest's memory.
-        memory_folder: Where the host keeps it.
+        memory_folder: The folder of the host that holds this memory.
     """
 
     image: Image
@@ -86,7 +86,7 @@ def of(guest: Guest) -> RunFailedError:
 
 
 def of_memory(guest: Guest, told: str) -> RunFailedError | None:
-    """The error of a program that failed for want of memory, by the kernel's console or by what it told itself."""
+    """The error of a program that ran out of memory, detected in the kernel's console or the program's own output."""
     if _KILLED not in guest.console and not _REFUSED.search(told):
         return None
     hint = f"give it more, in MiB: {MEMORY_VARIABLE}={2 * guest.memory_mib}"
@@ -100,7 +100,7 @@ def of_start(image: Image, error: OSError) -> RunFailedError:
 
 
 def end_of(console: str) -> str:
-    """The last lines of a console, each after a line break; of a panic its first ones, which a call trace follows."""
+    """The last lines of a console, each after a line break. For a panic, its first lines: a call trace follows them."""
     lines = [line.strip() for line in console.splitlines() if line.strip()]
     panic = next((at for at, line in enumerate(lines) if "Kernel panic" in line), None)
     shown = lines[-_CONSOLE_LINES:] if panic is None else lines[panic : panic + _CONSOLE_LINES]
@@ -108,7 +108,7 @@ def end_of(console: str) -> str:
 
 
 def free_mib(folder: str) -> int:
-    """What a file system has left, in MiB."""
+    """Free space of a file system, in MiB."""
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize >> 20
 

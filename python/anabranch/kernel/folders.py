@@ -1,6 +1,6 @@
-"""In a guest: the folders that programs of the user may write, and what else they expect.
+"""In a guest: writable folders, devices and the loopback interface for the user's programs.
 
-A module of :mod:`anabranch.kernel.inside`, which says why it imports so little.
+A module of :mod:`anabranch.kernel.inside`, which explains the few imports.
 """
 
 import os
@@ -13,7 +13,7 @@ _OF_THE_GUEST = ("/dev", "/proc", "/run", "/sys")
 _DEVICES = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 """Links below ``/dev`` that an init makes, not the kernel."""
 _UP_S = 2.0
-"""Seconds of uptime before the user's programs start: ``ping`` takes a clock below one second for an unset one."""
+"""Seconds of uptime before the user's programs start: ``ping`` treats a clock below one second as unset."""
 _SET_FLAGS = 0x8914
 """``SIOCSIFFLAGS`` (netdevice(7))."""
 _UP = 0x1
@@ -35,7 +35,7 @@ def settle(folder: "str | None") -> None:
         if os.path.isabs(place) and os.path.isdir(place) and _is_ours(place):
             _take_new_files(place)
     if folder is not None and (_is_ours(folder) or folder not in _OF_THE_GUEST):
-        # It may lie below a folder that is the guest's own, as in /run/user.
+        # It may lie below a folder of the guest, as in /run/user.
         os.makedirs(folder, exist_ok=True)
         _mount("none", folder, "hostfs", data=folder)
     time.sleep(max(0.0, _UP_S - time.monotonic()))
@@ -50,7 +50,7 @@ def _complete_devices() -> None:
 
 
 def _start_loopback() -> None:
-    """Set the loopback interface up, which has its addresses then."""
+    """Set the loopback interface up; the kernel then assigns its addresses."""
     import _socket
     import fcntl
 
@@ -60,14 +60,14 @@ def _start_loopback() -> None:
 
 
 def _is_ours(folder: str) -> bool:
-    """Whether the guest has the host's folder, and can do without its own there."""
+    """Whether the folder is the host's, and the guest can do without its own there."""
     return folder != "/" and not any(folder == own or folder.startswith(f"{own}/") for own in _OF_THE_GUEST)
 
 
 def _take_new_files(folder: str) -> None:
-    """Put a file system in memory over a folder that shows all that was there.
+    """Mount a file system in memory over a folder; it still shows all previous entries.
 
-    It is ramfs because tmpfs draws a random number for each file: the draws of a run would depend on what lies there.
+    It is ramfs because tmpfs draws a random number for each file: a run's draws would depend on the folder's contents.
     """
     names = sorted(os.listdir(folder))
     mode = os.stat(folder).st_mode & 0o7777
@@ -76,7 +76,7 @@ def _take_new_files(folder: str) -> None:
         _mount("ramfs", folder, "ramfs")
         os.chmod(folder, mode)
         for name in names:
-            # Of another user, or gone meanwhile.
+            # The entry belongs to another user, or has been removed.
             try:
                 _show(f"/proc/self/fd/{below}/{name}", f"{folder}/{name}")
             except OSError:

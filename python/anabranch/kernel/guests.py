@@ -1,4 +1,4 @@
-"""Guests side by side: the runs of a sweep or a study, each in a separate kernel.
+"""Parallel guests: the runs of a sweep or a study, each in a separate kernel.
 
 One guest makes one run. A second run in the same guest would begin at another time and with other random numbers.
 """
@@ -32,11 +32,11 @@ class Work:
 
 
 class Guests:
-    """Makes runs in guests, several at once.
+    """Makes runs in several parallel guests.
 
     Args:
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`; the scenario's when left out.
-        untrusted: Scenarios are not trusted.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`; default: the scenario's.
+        untrusted: Whether the scenarios are untrusted.
     """
 
     def __init__(self, kernel: str | None = None, *, untrusted: bool = False) -> None:
@@ -92,7 +92,7 @@ class Guests:
             report(made)
 
     def side_by_side(self, work: Iterator[Work], most: int) -> Iterator[tuple[int, Future[LiveRunResult]]]:
-        """Make runs, ``most`` at a time; each with its number in ``work``, in the order in which they end.
+        """Make runs, ``most`` at a time. Yields each with its number in ``work``, in the order in which they end.
 
         Leaving this early ends the guests.
         """

@@ -1,4 +1,4 @@
-"""Kernels that have been built, and which of them runs."""
+"""The kernels that have been built, and the choice of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anabranch.errors import UserError, nearest
 VARIABLE = "ANABRANCH_KERNEL"
 """The environment variable that names an image, or the release of one in the cache."""
 LINUX, INIT, PRELOAD, FACTS = "linux", "init", "preload.so", "image.json"
-"""Files of an image: the kernel, the guest's first process, the library before the kernel, and facts of the build."""
+"""Files of an image: the kernel, the guest's first process, the preloaded library, and the facts of the build."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def cache() -> Path:
 
 
 def read(folder: Path) -> Image | None:
-    """The image in a folder; ``None`` where there is none that is whole."""
+    """The image in a folder; ``None`` if there is none or it is incomplete."""
     try:
         facts = json.loads((folder / FACTS).read_text("utf-8"))
         lacks = tuple(map(str, facts.get("lacks", ())))
@@ -83,7 +83,7 @@ def images() -> list[Image]:
 
 
 def chosen(wish: str | None = None) -> Image:
-    """The image to run: the one that is wished for, else the one of ``ANABRANCH_KERNEL``, else the newest.
+    """The image to run: ``wish`` if given, else the image of ``ANABRANCH_KERNEL``, else the newest.
 
     Args:
         wish: The beginning of a release (``"6.12"``), or the folder of an image.
@@ -121,5 +121,5 @@ def _wished(wish: str | None) -> Image:
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    """A release as numbers that compare: 6.12 is after 6.1."""
+    """A release as comparable numbers: 6.12 is later than 6.1."""
     return tuple(int(number) for number in re.findall(r"\d+", release))

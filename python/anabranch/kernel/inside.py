@@ -1,7 +1,8 @@
 """In a guest: answers the request in the job's folder: to call the engine, or to run a program.
 
-:mod:`anabranch.kernel.calls` writes the request and starts this file. An import costs a guest ten times what it costs
-the host: this module needs the engine and built-in modules only, and loads the engine without a search of folders.
+:mod:`anabranch.kernel.calls` writes the request and starts this file. An import in a guest costs ten times its cost on
+the host. This module therefore imports only built-in modules and the engine, and loads the engine without a search of
+folders.
 """
 
 import _imp
@@ -11,7 +12,7 @@ import os
 import sys
 import time
 
-# Type checkers take the name for true, wherever it is from.
+# Type checkers take the name for true, in whatever module it is defined.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _TERMINAL = "/dev/tty1"
 _GRACE_S = 1.0
 """Seconds of virtual time for the last output."""
 _NOT_STARTED = 127
-"""Status of a program that cannot be started, as a shell has it."""
+"""Status of a program that cannot be started, as in a shell."""
 
 
 def main(job: str) -> int:
@@ -78,7 +79,7 @@ def _call(
     tables: "list[str]",
     captures: "list[tuple[str, str | None]]",
 ) -> "tuple[Any, ...]":
-    """Call the engine; its result or its error in plain values."""
+    """Call the engine. Returns its result or its error in plain values."""
     engine = _load("anabranch._engine", library)
     arguments, keywords = call
     told = -_STEP
@@ -108,7 +109,7 @@ def _load(name: str, library: str) -> "Any":
 
 
 def _unless_missing(make: "Any", *arguments: "Any") -> "Any":
-    """What the engine makes of a run; nothing where it does not have it."""
+    """The engine's output for a run; ``None`` if the run does not have it."""
     try:
         return make(*arguments)
     except (KeyError, ValueError):
@@ -137,7 +138,7 @@ def _take_terminal() -> None:
 
 
 def _pipe(descriptor: int) -> int:
-    """Make a descriptor a pipe; the process that passes on what is written.
+    """Replace a descriptor by a pipe. Returns the process that copies the pipe to it.
 
     A program that opens ``/dev/stderr`` would empty a file. The process must have one thread.
     """
@@ -172,5 +173,5 @@ def _end_pipes(descriptors: "list[int]", children: "list[int]") -> None:
 
 if __name__ == "__main__":
     ended = main(sys.argv[1])
-    # The guest ends with this process: nothing has to be taken down.
+    # The guest ends with this process: nothing needs to be cleaned up.
     os._exit(ended)

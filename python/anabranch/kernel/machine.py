@@ -1,4 +1,4 @@
-"""A program in a kernel of its own, in virtual time."""
+"""Runs a program in a separate kernel, in virtual time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from anabranch.kernel.guardian import Guardian
 from anabranch.kernel.images import Image
 
 MEMORY_MIB = 1024
-"""Memory of a guest. The host gives it as it is used."""
+"""Memory of a guest. The host allocates it on use."""
 LEAST_MIB = 128
-"""With less, the guest reads the pages of its programs again and again."""
+"""With less, the guest reads the pages of its programs repeatedly."""
 POLL_S = 0.02
-"""Seconds of real time between two looks at the guest."""
+"""Seconds of real time between two polls of the guest."""
 SILENCE_S = 120.0
 """Seconds of real time in which virtual time must advance."""
 START_NS = 1_767_225_600_000_000_000
@@ -38,12 +38,12 @@ _HERE = Path("/proc/self/cwd")
 
 @dataclass(frozen=True)
 class Ended:
-    """What a guest leaves.
+    """The outcome of a guest.
 
     Attributes:
         status: The program's exit status.
-        out: What it printed.
-        err: What it printed as errors.
+        out: The program's standard output.
+        err: The program's standard error.
     """
 
     status: int
@@ -59,7 +59,7 @@ class _Patience(NamedTuple):
     real_s: float | None
 
     def exceeded(self, virtual_s: float, silent_s: float, real_s: float) -> str:
-        """Why the guest is ended now; nothing where it may go on."""
+        """The reason to end the guest now; empty if it may continue."""
         if silent_s > self.silence_s:
             return (
                 f"virtual time has stood still at {virtual_s:g} s for {self.silence_s:.0f} s: a program in the guest "
@@ -76,7 +76,7 @@ class _Patience(NamedTuple):
 
 
 class Job:
-    """A folder of the host that the guest may write; it goes with the ``with`` block.
+    """A folder of the host that the guest may write; the ``with`` block removes it at its end.
 
     Inside it is ``/run/job``.
     """
@@ -120,16 +120,16 @@ class Job:
         Args:
             image: The kernel.
             command: The program and its arguments.
-            seed: Of every random draw in the guest: sequence numbers, ports, hashes, ``/dev/urandom``.
-            memory_mib: The guest's memory in MiB; that of ``ANABRANCH_KERNEL_MEMORY``, or 1,024, when left out.
-            silence_s: How long virtual time may stand still, in seconds of real time.
+            seed: Seed of every random draw in the guest: sequence numbers, ports, hashes, ``/dev/urandom``.
+            memory_mib: The guest's memory in MiB; default: ``ANABRANCH_KERNEL_MEMORY``, or 1,024.
+            silence_s: Longest real time without progress of virtual time, in seconds.
             limit_s: How long the program may take, in seconds of virtual time.
             real_s: The same in seconds of real time.
-            progress: Is told the share that is done, as the program writes it into the job's file ``progress``.
-            terminal: A descriptor that is ``/dev/tty1`` in the guest, whose time then is the host's.
+            progress: Called with the completed share, which the program writes into the job's file ``progress``.
+            terminal: A descriptor that is ``/dev/tty1`` in the guest; the guest then runs in real time.
 
         Raises:
-            UserError: ``ANABRANCH_KERNEL_MEMORY`` is no number, or there is no space for so much memory.
+            UserError: ``ANABRANCH_KERNEL_MEMORY`` is no number, or no folder has space for the memory.
             RunFailedError: The kernel did not start, stopped, made no progress, or ran out of memory.
         """
         memory_mib = memory_mib or _memory_mib()
@@ -140,7 +140,7 @@ class Job:
             (self.folder / name).unlink(missing_ok=True)
         for path in (image.init, image.preload):
             (self.folder / path.name).symlink_to(path.resolve())
-        # The kernel mixes its command line into its random numbers: it names no folder of this run.
+        # The kernel mixes its command line into its random numbers, so no folder of this run is in it.
         arguments = [
             str(image.linux.resolve()), f"mem={memory_mib}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
             *_time(terminal), f"init={_HERE}/{image.init.name}", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
@@ -153,7 +153,7 @@ class Job:
             "ANABRANCH_KERNEL_SEED": str(seed),
         }
         with console.open("wb") as written, processor.held() as number:
-            # A group of its own: the guest is several processes, and Ctrl-C is ours to pass on.
+            # A separate process group: the guest is several processes, and we pass Ctrl-C on ourselves.
             try:
                 with processor.pinned(number):
                     guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
@@ -240,10 +240,10 @@ def _memory_mib() -> int:
 
 
 def _memory_folder(memory_mib: int) -> str:
-    """Where the guest's memory lies: a file system in memory that lets programs run from it, where there is one.
+    """The folder for the guest's memory: if possible, a file system in memory from which programs may run.
 
     Raises:
-        UserError: There is no folder with so much space.
+        UserError: No folder has enough space.
     """
     fit = [folder for folder in ("/dev/shm", tempfile.gettempdir(), "/var/tmp") if _runs_programs(folder)]  # noqa: S108
     for folder in fit:

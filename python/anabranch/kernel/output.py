@@ -1,4 +1,4 @@
-"""Output of a guest's programs, as it comes."""
+"""Passes on the output of a guest's programs as it is written."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _POLL_S = 0.05
-"""Seconds of real time between two looks at the files."""
+"""Seconds of real time between two polls of the files."""
 
 
 @contextlib.contextmanager
 def passed_on(job: Path, **to: int) -> Iterator[None]:
-    """On the host: pass on what the guest prints within the block.
+    """On the host: pass on the guest's output within the block.
 
     Args:
         job: The job's folder.
@@ -45,7 +45,7 @@ def passed_on(job: Path, **to: int) -> Iterator[None]:
 
 
 def _write(descriptor: int, part: bytes) -> None:
-    """Write all of it; nothing if nobody reads any more."""
+    """Write all of ``part``; stop if the reader has closed the pipe."""
     with contextlib.suppress(BrokenPipeError):
         while part:
             part = part[os.write(descriptor, part) :]

@@ -1,4 +1,4 @@
-"""One processor for a guest: a system call inside costs a quarter where all processes of the guest share one."""
+"""One processor for a guest: its system calls cost a quarter if all its processes share one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import socket
 from collections.abc import Iterator
 
 NAME = "anabranch-kernel-cpu"
-"""Abstract sockets of this name, a processor and a count are held while a guest runs."""
+"""Prefix of the abstract sockets that are held while a guest runs; a processor and a count follow."""
 _ROUNDS = 64
-"""Guests on one processor, at most, that are counted."""
+"""Largest number of guests counted on one processor."""
 
 
 @contextlib.contextmanager
 def held() -> Iterator[int]:
-    """Hold the processor with the fewest guests, of those that the caller may use.
+    """Hold the allowed processor with the fewest guests.
 
-    Guests of other processes are seen by the abstract sockets that they hold; a socket goes with its owner, however
-    that ends.
+    Guests of other processes are visible by the abstract sockets that they hold. The kernel closes a socket when its
+    owner ends in any way.
     """
     allowed = sorted(os.sched_getaffinity(0))
     for turn, processor in itertools.product(range(_ROUNDS), allowed):
@@ -37,7 +37,7 @@ def held() -> Iterator[int]:
 
 @contextlib.contextmanager
 def pinned(processor: int) -> Iterator[None]:
-    """Let the calling thread, and processes that it starts, run on one processor; other threads are not changed."""
+    """Restrict the calling thread, and the processes that it starts, to one processor. Other threads are unaffected."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {processor})
     try:

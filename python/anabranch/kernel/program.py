@@ -1,4 +1,4 @@
-"""A program of the host in a kernel of its own, in virtual time."""
+"""Runs a program of the host in a separate kernel, in virtual time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def run(command: Sequence[str], *, seed: int = 1, kernel: str | None = None) -> 
 
     Args:
         command: The program and its arguments.
-        seed: Of every random draw in the guest.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
+        seed: Seed of every random draw in the guest.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`.
 
     Returns:
-        Its exit status, as a shell has it.
+        Its exit status, as a shell reports it.
 
     Raises:
         UserError: There is no such kernel.

@@ -1,7 +1,7 @@
-"""A shell, or a command, inside a host of a scenario in a kernel of its own.
+"""A shell, or a command, inside a host of a scenario in a separate kernel.
 
 A command runs in virtual time. It has no terminal; its input is read to the end before it starts. A shell has the
-terminal and runs in real time: who types takes time, and virtual time would run ahead of them.
+terminal and runs in real time, because a user types slowly and virtual time would run ahead.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def shell(
     Args:
         image: The kernel.
         scenario: The network.
-        host: Where.
+        host: The host of the program.
         command: The program and its arguments.
-        remark: Is told what should be known of how it ran.
-        interactive: Whether it has the terminal, and real time.
+        remark: Called with remarks on the run.
+        interactive: Whether the program has the terminal, and real time.
 
     Returns:
         Its exit status.
@@ -76,7 +76,7 @@ def shell(
 
 
 def _input() -> bytes:
-    """All that a command can read: nothing of a terminal or a device."""
+    """The command's complete input; empty if the input is a terminal or a device."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:

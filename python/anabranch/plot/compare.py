@@ -1,4 +1,4 @@
-"""Sweeps side by side: each measure over what is varied, a line for each sweep."""
+"""Sweeps side by side: each measure over the varied parameter, a line for each sweep."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 MOST_LINES = 12
 MOST_ELEMENTS = 6
-"""Flows or links of one measure that have a figure; the tables have all."""
+"""Flows or links of one measure that get a figure; the tables contain all."""
 MOST_INSIDE = 5
-"""Lines whose legend finds room among them; with more it stands beside the panel."""
+"""Up to this number of lines the legend is inside the panel, otherwise beside it."""
 BESIDE = 2.2
-"""Inches for that."""
+"""Inches for a legend beside the panel."""
 WIDE = 50.0
 """From this ratio of largest to smallest on, an axis is logarithmic."""
 MAX_SLUG = 80
@@ -35,12 +35,12 @@ _QUANTITY = re.compile(r"([-+]?[0-9][0-9_]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?) *([A-Z
 
 @dataclass(frozen=True)
 class Scale:
-    """Where the values of an axis stand.
+    """Positions of the values of an axis.
 
     Attributes:
         places: Position by value.
-        unit: The unit that all values share; empty where they have none.
-        is_numeric: The positions are the values; else they are counted.
+        unit: The common unit of all values; empty if there is none.
+        is_numeric: Whether the positions are the values; otherwise they are indices.
     """
 
     places: dict[Any, float]
@@ -49,13 +49,13 @@ class Scale:
 
     @property
     def is_log(self) -> bool:
-        """The values span so much that equal steps would hide most of them."""
+        """Whether the values span so wide a range that a linear axis would hide most of them."""
         low, high = min(self.places.values()), max(self.places.values())
         return self.is_numeric and low > 0 and high / low >= WIDE
 
 
 def scale_of(values: Sequence[Any]) -> Scale:
-    """Numbers, and quantities of one dimension, by their size; anything else in its order."""
+    """Positions of values: numbers, and quantities of one dimension, by size; other values in their order."""
     values = list(dict.fromkeys(values))
     found = [_quantity(value) for value in values]
     numbers = [(number, unit) for number, unit in found if number is not None]
@@ -109,7 +109,7 @@ def _draw(comparison: Comparison, block: Block, element: str) -> Figure:
                 name = f"{one.name}, {label}" if label else one.name
                 points = sorted(((scale.places[row.point[x]], row) for row in part), key=_place)
                 line = _line(axes, block, points, i, len(lines))
-                # What has no size has nothing between two values.
+                # Values without a size have nothing in between.
                 line.set_linestyle("-" if scale.is_numeric else "none")
                 lines.append((line, name))
     else:
@@ -128,7 +128,7 @@ def _place(point: tuple[float, Row]) -> float:
 
 
 def _x_axis(comparison: Comparison, rows: Sequence[Row]) -> int:
-    """The axis to draw over: the first whose values have a size, else the first."""
+    """The axis to draw over: the first with numeric values, else the first."""
     for i in range(len(comparison.axes)):
         values = [row.point[i] for row in rows]
         if len(set(values)) > 1 and scale_of(values).is_numeric:
@@ -137,7 +137,7 @@ def _x_axis(comparison: Comparison, rows: Sequence[Row]) -> int:
 
 
 def _parts(comparison: Comparison, rows: Sequence[Row], x: int) -> dict[str, list[Row]]:
-    """The rows of each line: those that differ in the drawn axis only, by the values of the others."""
+    """The rows of each line, keyed by the values of all axes but the drawn one."""
     from anabranch.keys.grid import short_names
     from anabranch.sweep.sweep import value_text
 
@@ -162,7 +162,7 @@ def _label_x(axes: Axes, path: str, scale: Scale) -> None:
 
 
 def _line(axes: Axes, block: Block, points: Sequence[tuple[float, Row]], column: int, drawn: int) -> Line2D:
-    """One input's line, with its 95 % interval; colours are of inputs, markers tell lines of one input apart."""
+    """One input's line, with its 95 % interval. The colour marks the input, the marker a line within it."""
     scale = block.measure.scale
     name = block.measure.name
     known = [(x, within(cell.interval, name)) for x, row in points if (cell := row.cells[column]) is not None]

@@ -1,4 +1,4 @@
-"""What :meth:`Comparison.plot` draws."""
+"""Implements :meth:`Comparison.plot`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plot_comparison(
         blocks = tuple(block for block in blocks if block.measure.section == of)
         if not blocks:
             raise UserError(f'"{y}" is no measure of a {of}', hint=f"leave {of} out")
-    # The copies of a flow are in its mean.
+    # The copies of a flow are included in its mean.
     rows = [(block.measure, row) for block in blocks for row in block.rows if flow_of_copy(row.element) is None]
     owners = list(dict.fromkeys((measure, row.element) for measure, row in rows))
     if of is None and len(owners) > 1:

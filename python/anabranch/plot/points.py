@@ -1,4 +1,4 @@
-"""Points of a grid as a chart: what stands to the right, what differs in colour, and what has a panel each.
+"""Points of a grid as a chart: one dimension along the x axis, one by colour, one by panel.
 
 :meth:`SweepResult.plot`, :meth:`Comparison.plot` and :meth:`StudyResult.plot` draw with it.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_INSIDE = 5
-"""Lines whose legend finds room in the panel; with more it is beside it."""
+"""Up to this number of lines the legend is inside the panel, otherwise beside it."""
 MOST_LINES = 24
 """Lines that a legend names."""
 MOST_PANELS = 24
@@ -33,18 +33,18 @@ ACROSS = 3
 _MOST_TICKS = 8
 """Values on a logarithmic axis that have a tick each."""
 _ASIDE, _SPREAD = 0.1, 0.6
-"""Between the points of two lines at a name, and of all of them: parts of the distance of two names."""
+"""Offset between the points of two lines at a name, and of all lines, as parts of the distance between two names."""
 _DASHES = ("-", "--", ":", "-.")
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """Something in which the points differ.
+    """A dimension in which the points differ.
 
     Attributes:
         name: A path of the grid (``link.a.rate``), ``flow``, ``input``, ``variant``, …
-        label: On the axis, without a unit; the name when left out.
-        values: The texts of values that are shown otherwise than they are.
+        label: The axis label, without a unit; default: the name.
+        values: Texts of values that differ from their usual text.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Points:
-    """What is drawn.
+    """Points to draw.
 
     Attributes:
-        dimensions: In what the points differ.
+        dimensions: The dimensions in which the points differ.
         cells: The coordinates of each point, in the order of ``dimensions``, and its interval; ``None`` for no value.
-        label: What is measured, with its unit.
+        label: The measure, with its unit.
         scale: Factor from the figures to the unit.
     """
 
@@ -75,7 +75,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which dimension is shown how, by number; ``rest`` are those without a place of their own."""
+    """The use of each dimension, by index; ``rest`` are the dimensions with neither axis, colour nor panel."""
 
     x: int
     color: int | None
@@ -84,10 +84,10 @@ class Choice:
 
 
 def draw(points: Points, *, x: str | None, color: str | None, col: str | None, ax: Axes | None) -> Axes | Figure:
-    """Draw the points: the axes that were drawn into, or with ``col`` the figure with a panel for each value.
+    """Draw the points. Returns the axes drawn into, or with ``col`` the figure, which has a panel for each value.
 
     Raises:
-        UserError: There is no such dimension, or one has two places.
+        UserError: There is no such dimension, or one has two uses.
     """
     if not points.dimensions:
         raise UserError("there is nothing to draw over", hint="give the grid two values or more")
@@ -110,7 +110,7 @@ def draw(points: Points, *, x: str | None, color: str | None, col: str | None, a
 def choose(dimensions: Sequence[Dimension], *, x: str | None, color: str | None, col: str | None) -> Choice:
     """Find the dimensions that are named, and choose the others.
 
-    To the right is the first one that has no other place. A single one that is left differs in colour.
+    The x axis is the first dimension without another use. If a single dimension is left, it differs in colour.
     """
     named = {place: find(name, dimensions) for place, name in (("color", color), ("col", col)) if name is not None}
     taken = list(named.values())
@@ -162,7 +162,7 @@ class _Panel:
         self.lines = list(dict.fromkeys(tuple(at[i] for i in line) for at, _ in self.shown))
 
     def draw(self, axes: Axes, value: Any = None) -> None:
-        """Draw all points, or those with one value of ``col``; with labels and a legend."""
+        """Draw all points, or only the points with one value of ``col``, with labels and a legend."""
         self.draw_lines(axes, value)
         self.begin_at_zero(axes)
         axes.set_xlabel(shown.figure(self.x_label()))
@@ -186,18 +186,18 @@ class _Panel:
         self._ticks(axes)
 
     def begin_at_zero(self, axes: Axes) -> None:
-        """Show the zero below figures that are none of them negative; after all lines are drawn."""
+        """Begin the y axis at zero if no figure is negative. Call this after all lines are drawn."""
         if all(interval.mean >= 0 for _, interval in self.shown):
             axes.set_ylim(bottom=0)
 
     def x_label(self) -> str:
-        """What is to the right, with its unit."""
+        """Label of the x axis, with its unit."""
         dimension = self.points.dimensions[self.choice.x]
         label = dimension.label or dimension.name
         return f"{label} ({self.scale.unit})" if self.scale.unit else label
 
     def add_legend(self, owner: Axes | Figure, axes: Axes, **place: Any) -> None:
-        """A legend of the lines, with what differs between them as its title."""
+        """Add a legend of the lines, titled by the dimensions in which they differ."""
         drawn = [axes.plot([], [], **self._looks(key))[0] for key in self.lines[:MOST_LINES]]
         names = [
             ", ".join(self.points.dimensions[i].text(value) for i, value in zip(self.line, key, strict=True))
@@ -207,7 +207,7 @@ class _Panel:
         add_legend(owner, drawn, names, title=shown.figure(", ".join(titles)), title_fontsize=8, **place)
 
     def _looks(self, key: tuple[Any, ...]) -> dict[str, Any]:
-        """The look of a line: its colour by ``color``, its marker and dashes by what has no other place."""
+        """The look of a line: its colour by ``color``, its marker and dashes by the remaining dimensions."""
         colours = self.values[self.choice.color] if self.choice.color is not None else self.lines
         colour = colours.index(key[0] if self.choice.color is not None else key)
         rest = key[1:] if self.choice.color is not None else ()
@@ -216,12 +216,12 @@ class _Panel:
         return {
             "color": COLOURS[colour % len(COLOURS)],
             "marker": MARKERS[(way if rest else colour) % len(MARKERS)],
-            # Between two names there is nothing.
+            # Names have nothing in between.
             "linestyle": _DASHES[way % len(_DASHES)] if self.scale.is_numeric else "none",
         }
 
     def _aside(self, key: tuple[Any, ...]) -> float:
-        """How far a line's points are beside a name, so that intervals do not cover each other."""
+        """Offset of a line's points from a name, so that intervals do not cover each other."""
         if self.scale.is_numeric:
             return 0.0
         return (self.lines.index(key) - (len(self.lines) - 1) / 2) * min(_ASIDE, _SPREAD / len(self.lines))

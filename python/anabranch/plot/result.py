@@ -1,4 +1,4 @@
-"""What :meth:`RunResult.plot` and :meth:`SweepResult.plot` draw."""
+"""Implements :meth:`RunResult.plot` and :meth:`SweepResult.plot`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ CHARTS = {"goodput": "samples", "cwnd": "samples", "srtt": "samples", "queue": "
 """The charts of a run, and the table that each shows."""
 
 _OWNERS = (("flow",), ("link", "direction"), ("group",))
-"""Columns that say whose a row is."""
+"""Columns that identify the owner of a row."""
 
 _ELEMENTS = ("flow", "link", "group", "gateway")
-"""What a measure may be of."""
+"""Kinds of elements that a measure may belong to."""
 
 _MOST_LINES = 10
 """Lines that a legend names."""
@@ -43,8 +43,8 @@ def plot_chart(result: RunResult, name: str, axes: Axes | None) -> Axes:
     """One chart of a run's report.
 
     Raises:
-        NotRecordedError: The run did not record what it shows.
-        UserError: There is no such chart, or nothing of it happened.
+        NotRecordedError: The run did not record the chart's data.
+        UserError: There is no such chart, or the run has no data for it.
     """
     if name not in CHARTS:
         raise UserError(f'there is no chart "{name}"', hint=nearest(name, CHARTS))
@@ -123,7 +123,7 @@ def plot_sweep(
 
 @contextmanager
 def _drawn_into(axes: Axes | None) -> Iterator[Axes]:
-    """The axes that were given, or those of a new figure in our style, which ``pyplot`` shows."""
+    """Yields ``axes``, or the axes of a new figure in our style, which ``pyplot`` shows."""
     if axes is not None:
         yield axes
         return
@@ -135,7 +135,7 @@ def _drawn_into(axes: Axes | None) -> Iterator[Axes]:
 
 
 def _table_of(result: RunResult, columns: Sequence[str]) -> str:
-    """The table that has all of ``columns``: one that was recorded, if there is one."""
+    """A table that has all of ``columns``, preferably a recorded one."""
     from anabranch.result.result import TABLES
 
     made = {name: result.plain(name).columns for name in TABLES if result.has_table(name)}

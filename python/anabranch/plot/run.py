@@ -65,5 +65,5 @@ def draw(chart: Chart, axes: Axes) -> None:
 
 
 def _handle(axes: Axes, colour: str) -> Line2D:
-    """What stands for areas in the legend."""
+    """A legend handle for filled areas."""
     return axes.plot([], [], color=colour, linewidth=3)[0]

@@ -1,4 +1,4 @@
-"""The figures of a study: those its ``study.toml`` declares, then those its ``plot.py`` draws."""
+"""The figures of a study: first those declared in ``study.toml``, then those drawn by ``plot.py``."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
 
 
 MOST_INSIDE = 5
-"""Lines whose legend finds room among them; with more it stands beside the panel."""
+"""Up to this number of lines the legend is inside the panel, otherwise beside it."""
 BESIDE = 2.2
-"""Inches for that."""
+"""Inches for a legend beside the panel."""
 LETTER = 0.0175
-"""Part of a panel's width that a letter of a tick's label takes."""
+"""Width of a letter of a tick label, as part of the panel's width."""
 GAP = 0.01
-"""And the least between two labels."""
+"""Smallest gap between two labels, in the same unit."""
 MOST_LABEL = 120
-"""Characters of an axis' label."""
+"""Largest number of characters of an axis label."""
 MOST_TICKS = 10
-"""Values of an axis that find room below a panel."""
+"""Largest number of axis values that fit below a panel."""
 BAND = 1.5
-"""Times as high as the highest line a panel is at most."""
+"""Largest height of a panel, as a multiple of its highest line."""
 ZERO = 3.0
-"""A logarithmic axis has its 0 this many times below the smallest value above it."""
+"""On a logarithmic axis, 0 is drawn this factor below the smallest positive value."""
 
 
 _PRINTED: Mapping[str, Any] = {"marker": "*", "markersize": 11, "markeredgewidth": 0.8, "linestyle": "none"}
-"""How a point looks that the source prints, over ours."""
+"""Marker of a point printed in the source, drawn over ours."""
 
 
 class Drawing:
-    """What a study's ``plot.py`` gets: the results, asked in the language of claims.
+    """The argument of a study's ``plot.py``: the results, queried in the language of claims.
 
         def figures(study):
             figure, axes = study.new_figure()
@@ -70,7 +70,7 @@ class Drawing:
         """Any expression of the language of claims, as a series.
 
         Raises:
-            UserError: The expression is not well formed, or there is nothing it speaks of.
+            UserError: The expression is not well formed, or names something that does not exist.
         """
         from anabranch.study.expression import ExpressionError, Names, compile_expression
 
@@ -90,7 +90,7 @@ class Drawing:
         return value if isinstance(value, Series) else Series((), {(): value})
 
     def line(self, expression: str, x: str, experiment: str | None = None) -> tuple[list[float], list[float]]:
-        """An expression against an axis, means over seeds, in the axis' order: ready for ``axes.plot``."""
+        """An expression over an axis, as means over seeds in the axis' order: ready for ``axes.plot``."""
         return _points(self.series(expression, experiment).collapsed(), x)
 
 
@@ -125,7 +125,7 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
             raise NoValueError("a single value; nothing to draw")
         bounds = bounds_of(results.definition, expression)
         for variant, part in _parts(value, definition):
-            # The same in every figure, whatever else is drawn there; lines of one variant count by themselves.
+            # The variant's place is the same in every figure. With labelled lines, the lines are counted instead.
             place = list(results.definition.variants).index(variant) if variant and not label else drawn
             again, colour = divmod(place, len(COLOURS))
             text = label or (results.definition.variants[variant].label if variant else "")
@@ -155,7 +155,7 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
 
 
 def _parts(value: Series, definition: FigureDefinition) -> Iterator[tuple[str, Series]]:
-    """What each line shows: a variant's part of the series, or all of it where no variant is in it."""
+    """The lines of a figure: each variant's part of the series, or the whole series if it has no variants."""
     if "variant" not in value.axes:
         yield "", value
         return
@@ -180,12 +180,12 @@ def _scales(axes: Axes, definition: FigureDefinition, results: Results) -> None:
         # An interval may reach below 0 where no value does.
         lowest = min((np.min(line.get_ydata()) for line in axes.get_lines()), default=0.0)
         axes.set_ylim(bottom=0 if lowest >= 0 else min(0, axes.get_ylim()[0]))
-        # One over two seeds may be many times as wide as the lines are high, which would be flat then: it is cut off.
+        # An interval over two seeds may be many times as wide as the lines are high and would flatten them: cut it off.
         highest = max((np.max(line.get_ydata()) for line in axes.get_lines()), default=0.0)
         if highest > 0:
             axes.set_ylim(top=min(axes.get_ylim()[1], BAND * highest))
     if definition.x_scale == "log" and (zero := _zero(axis)) is not None:
-        # The 0 has no distance from the others on such an axis.
+        # On such an axis, 0 has no distance from the other values.
         axes.axvline(zero * math.sqrt(ZERO), color="#808080", linewidth=0.7, linestyle=":")
 
 
@@ -193,7 +193,7 @@ def _log_ticks(axes: Axes, axis: Axis) -> None:
     above = [value for value in axis.full if value > 0]
     zero = _zero(axis)
     if len(above) <= MOST_TICKS:
-        # What was measured, rather than powers of ten.
+        # The measured values, rather than powers of ten.
         marks, labels = above, _apart(above, zero)
     elif zero is not None:
         first, last = math.ceil(math.log10(min(above))), math.floor(math.log10(max(above)))
@@ -208,14 +208,14 @@ def _log_ticks(axes: Axes, axis: Axis) -> None:
 
 
 def _zero(axis: Axis | None) -> float | None:
-    """Where a logarithmic axis has its 0; nothing where it needs none."""
+    """Position of 0 on a logarithmic axis; ``None`` if the axis needs none."""
     values = [*axis.quick, *axis.full] if axis is not None else []
     above = [value for value in values if value > 0]
     return min(above) / ZERO if above and 0 in values else None
 
 
 def _apart(values: Sequence[float], begin: float | None = None) -> list[str]:
-    """The labels below the ticks of a logarithmic axis; empty where one would run into the one before."""
+    """The tick labels of a logarithmic axis; empty for a label that would overlap the one before."""
     span = math.log(max(values) / (begin or min(values)))
     shown: list[str] = []
     last, letters = -math.inf, 0
@@ -229,12 +229,12 @@ def _apart(values: Sequence[float], begin: float | None = None) -> list[str]:
 
 @dataclass(frozen=True)
 class _Style:
-    """How a line is told from the others."""
+    """Colour and marker that distinguish a line from the others."""
 
     colour: str
     marker: str
     hollow: bool
-    """The colours have been used once."""
+    """Whether all colours have been used once already."""
 
 
 def _line(
@@ -243,7 +243,7 @@ def _line(
     import numpy as np
 
     if definition.x == "time_s" and "seed" in part.axes:
-        # One run over time, not the mean of several: a mean of sawtooths is nobody's window.
+        # One run over time: the mean of several sawtooths is the window of no run.
         first = min(number(point["seed"]) for point, _ in part)
         part = part.keep(lambda point: point["seed"] == first)
     xs, ys = _points(part.collapsed(), definition.x)
@@ -255,14 +255,14 @@ def _line(
     inside = "none" if style.hollow else style.colour
     looks: dict[str, Any] = {"marker": style.marker, "color": style.colour, "markerfacecolor": inside}
     if zero is not None and xs[0] == 0:
-        # By itself: a line to it would show values that nobody measured.
+        # A separate marker: a line to it would show values that were not measured.
         axes.plot([zero], ys[:1], linestyle="none", **looks)
         xs, ys = xs[1:], ys[1:]
     return axes.plot(xs, ys, linestyle=joined, **looks)[0]
 
 
 def _band(axes: Axes, part: Series, x: str, colour: str, zero: float | None, bounds: Bounds) -> None:
-    """The 95 % interval over seeds, where there are several and they differ; it ends at the bounds."""
+    """The 95 % interval over seeds, if there are several and they differ, within the figure's bounds."""
     from anabranch.study.series import interval_ends
 
     try:

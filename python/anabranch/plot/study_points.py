@@ -1,4 +1,4 @@
-"""What :meth:`StudyResult.plot` draws."""
+"""Implements :meth:`StudyResult.plot`."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def _dimension(axis: str, definition: Definition) -> Dimension:
 
 
 def _order(series: Series, axes: list[str]) -> list[int]:
-    """Where each of ``axes`` is in a key without seed."""
+    """The index of each of ``axes`` in a key without the seed."""
     left = [axis for axis in series.axes if axis != "seed"]
     return [left.index(axis) for axis in axes]
 
 
 def _over_seeds(series: Series) -> dict[Key, Interval | None]:
-    """The mean over the seeds of each point; none where a seed has no value."""
+    """The mean over the seeds of each point; ``None`` if a seed has no value."""
     if "seed" in series.axes:
         _, groups = series.groups("seed")
         values: dict[Key, list[Cell]] = {key: [value for _, value in rows] for key, rows in groups.items()}
@@ -81,13 +81,13 @@ def _over_seeds(series: Series) -> dict[Key, Interval | None]:
 
 
 def _label(y: str, definition: Definition) -> str:
-    """What is drawn: a quantity's label, with the unit of the figure that it is, unless the label has one."""
+    """Label of a quantity, with the unit of its figure unless the label already contains one."""
     quantity = definition.quantities.get(y)
     if quantity is None:
         return y
     last = (quantity.path or quantity.column or "").rpartition(".")[2]
     unit = Measure("flow", last).unit if last else ""
     if unit == "%":
-        # Shown as it is, 0 to 1.
+        # The value is drawn unscaled, 0 to 1.
         unit = ""
     return quantity.label if not unit or "(" in quantity.label else f"{quantity.label} ({unit})"

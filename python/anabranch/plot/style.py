@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Told apart by every kind of eye (after Okabe and Ito's palette), and dark enough on paper."""
+"""Distinguishable with every kind of colour vision (after Okabe and Ito's palette), and dark enough on paper."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORMATS = ("pdf", "svg", "png")
 MAX_LINE_POINTS = 4_000
 MOST_TOLD = 10
-"""Names that a warning has."""
+"""Largest number of names in a warning."""
 MAX_VECTOR_MARKS = 5_000
-"""More marks than this are drawn as an image inside the vector file: a PDF of a million circles opens nowhere."""
+"""Above this number, marks are drawn as an image inside the vector file: no viewer opens a PDF of a million circles."""
 
 _STYLE: Any = {
     "axes.axisbelow": True,
@@ -56,21 +56,21 @@ _STYLE: Any = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw and save with our settings, whatever the user's own are; a warning names what the figures cannot show."""
+    """Draw and save with our settings instead of the user's. A warning names the characters that the font lacks."""
     need("matplotlib", "a figure")
     import matplotlib as mpl
 
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
-        # What stands in a figure does not depend on the figures of another run.
+        # The replacements in a figure do not depend on the figures of another run.
         _spelled.clear()
         yield
         _tell()
 
 
 def new_figure(width: float = 5.0, height: float = 3.1) -> tuple[Figure, Axes]:
-    """A figure of one panel; ``width`` and ``height`` in inches. No window system is asked."""
+    """A figure of one panel; ``width`` and ``height`` in inches. It needs no window system."""
     need("matplotlib", "a figure")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -81,7 +81,7 @@ def new_figure(width: float = 5.0, height: float = 3.1) -> tuple[Figure, Axes]:
 
 
 def add_legend(owner: Axes | Figure, lines: Sequence[Artist], names: Sequence[str], **options: Any) -> None:
-    """A legend with these names as they are: matplotlib takes a leading underscore for "no entry"."""
+    """A legend with exactly these names: matplotlib would hide a name that begins with an underscore."""
     legend = owner.legend(lines, [" "] * len(lines), fontsize=8, **options)
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(shown.figure(name))
@@ -99,10 +99,10 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = []
     for suffix in FORMATS:
         path = stem.with_name(f"{stem.name}.{suffix}")
-        # In memory first: of a disk that fills up matplotlib makes an error of its own.
+        # Draw in memory first: on a full disk, matplotlib raises an error of a different type.
         drawn = io.BytesIO()
         with warnings.catch_warnings():
-            # Names are data: neither is a fault of ours, and the terminal is not the place.
+            # Names are data: these warnings are no fault of ours, and do not belong on the terminal.
             warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
             warnings.filterwarnings("ignore", message="constrained_layout not applied")
             figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
@@ -112,17 +112,17 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 class FigureWarning(UserWarning):
-    """Figures show something in another way than it was given."""
+    """A figure shows a name differently from its original."""
 
 
 _spelled: dict[str, str] = {}
-"""What the fonts cannot show, and what stands in its place."""
+"""Text that the fonts lack, and its replacement in the figures."""
 
 
 def spell(figure: Figure) -> None:
-    """Replace what the fonts cannot show (DejaVu Sans has no CJK), which would be drawn as boxes that look the same.
+    """Replace characters that the fonts lack (DejaVu Sans has no CJK): they would all be drawn as the same box.
 
-    Code points stand in its place; where that gets too long for a label, a number.
+    The replacement is the characters' code points, or a number if these are too long for a label.
     """
     from matplotlib.text import Text
 
@@ -135,7 +135,7 @@ def spell(figure: Figure) -> None:
 
 
 def _spell_ticks(axis: Axis) -> None:
-    """The same for the labels of ticks, which are made when the figure is drawn."""
+    """The same for tick labels, which are created when the figure is drawn."""
     formatter, properties = axis.get_major_formatter(), axis.get_major_ticks(1)[0].label1.get_fontproperties()
     labels = formatter.format_ticks
 
@@ -172,7 +172,7 @@ def _code_points(text: str) -> str:
 
 
 def _tell() -> None:
-    """Warn of what could not be shown."""
+    """Warn of the characters that were replaced."""
     if not _spelled:
         return
     told = ", ".join(f"{shown.plain(run)} (shown as {spelled})" for run, spelled in list(_spelled.items())[:MOST_TOLD])
@@ -181,7 +181,7 @@ def _tell() -> None:
 
 
 def thin(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """At most :data:`MAX_LINE_POINTS` points of a line that look the same: lowest and highest of each slice."""
+    """At most :data:`MAX_LINE_POINTS` points of a line of the same look: the lowest and highest of each slice."""
     import numpy as np
 
     if len(x) <= MAX_LINE_POINTS:
@@ -198,7 +198,7 @@ def thin(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.flo
 
 
 def thin_points(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The points of a cloud that can be told apart at print size: one for each cell of a fine raster."""
+    """The points of a cloud that are distinguishable in print: one for each cell of a fine raster."""
     import numpy as np
 
     if len(x) <= MAX_VECTOR_MARKS:

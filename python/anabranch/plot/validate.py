@@ -1,4 +1,4 @@
-"""The figure of a validation: how far apart the engines are, beside what that is held against."""
+"""The figure of a validation: the distance between the engines, beside the distances it is compared with."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PANELS = (
     (WINDOW, "Window over time (%)"),
     (COMPLETION.name, "Completion times (%)"),
 )
-"""Metric and title of each."""
+"""Metric and title of each panel."""
 
 LEAST = {RETRANSMITTED.name: 0.01}
-"""Distances below are drawn there: the axis is logarithmic."""
+"""Smaller distances are drawn at this value, because the axis is logarithmic."""
 LEAST_SHARE = 0.01
-"""The same for what is drawn in per cent."""
+"""The same for metrics in per cent."""
 
 WIDTH, ROW, MARGIN = 11.0, 0.2, 1.1
 """Inches."""

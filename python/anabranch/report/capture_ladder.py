@@ -1,4 +1,4 @@
-"""The packet ladders of a captured connection: what passed the capture point around a pause or a retransmission."""
+"""The packet ladders of a captured connection: its packets at the capture point around a pause or retransmission."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from anabranch.diagnosis.points import Moment
 from anabranch.diagnosis.text import cause_text
 
 AROUND = 6
-"""Packets before and after a frame that a ladder has."""
+"""Packets before and after a frame in a ladder."""
 
 
 def moment_data(
     connection: Mapping[str, Any], traced: Mapping[str, Any], chosen: Sequence[Moment], origin: float
 ) -> dict[str, Any]:
-    """What a click in the chart of sequences tells and draws.
+    """The data for a click in the sequence chart: sentence and ladder.
 
     Returns:
-        ``moments``: time (s), sequence (MB), a sentence, the frames that are marked, the rows of the ladder, with the
-        number of packets left out as a negative number. ``rows``: frame, time (s), whether ``a`` sent it, what it
-        carries, whether it is a retransmission.
+        ``moments``: time (s), sequence (MB), a sentence, the marked frames, the rows of the ladder, in which a negative
+        number is a number of omitted packets. ``rows``: frame, time (s), whether ``a`` sent it, its content, whether
+        it is a retransmission.
     """
     rows = traced["packets"]
     place = {row["packet"]: i for i, row in enumerate(rows)}
@@ -48,7 +48,7 @@ def moment_data(
 
 
 def _places(rows: Sequence[Mapping[str, Any]], marks: Sequence[int]) -> list[int]:
-    """The rows around some places; a negative number says how many packets are left out."""
+    """The rows around the given places; a negative number is a number of omitted packets."""
     made: list[int] = []
     for place in range(len(rows)):
         if not any(abs(place - mark) <= AROUND and _near(rows, place, mark) for mark in marks):
@@ -66,7 +66,7 @@ def _near(rows: Sequence[Mapping[str, Any]], place: int, mark: int) -> bool:
 
 
 def _carried(row: Mapping[str, Any]) -> str:
-    """What a packet carries, in a few words."""
+    """The content of a packet, in a few words."""
     parts = [flag for flag in row["flags"] if flag != "PSH"]
     if row["bytes"] and row["seq"] is not None:
         parts.append(f"{row['seq']:,} +{row['bytes']:,}")

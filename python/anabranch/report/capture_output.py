@@ -1,4 +1,4 @@
-"""What ``anabranch diagnose --out`` writes: a report as one page, tables, and the capture with comments."""
+"""The output of ``anabranch diagnose --out``: a report as one page, tables, and the capture with comments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 REPORT = "report.html"
 DOCUMENT = "diagnosis.json"
 MOST_DRAWN = 4
-"""Connections with charts: those with the most data."""
+"""Largest number of connections with charts; connections with the most data come first."""
 MOST_CONNECTIONS = 100
 """Connections in the page's table."""
 MOST_ROWS = 200
@@ -63,10 +63,10 @@ def write_diagnosis(
 
     Args:
         document: The diagnosis.
-        directory: Where.
-        chosen: The only connection that is drawn.
-        made: The fitted scenario and what was simulated with it, where there is one.
-        command: What made it, as it is typed; the report shows it.
+        directory: The directory to write.
+        chosen: The only connection to draw.
+        made: The fitted scenario and its simulations, if there is one.
+        command: The command as typed; the report shows it.
 
     Raises:
         UserError: The directory holds something else, or the capture cannot be read any more.
@@ -88,7 +88,7 @@ def write_tables(document: Diagnosis, directory: Path) -> None:
 
 
 def drawn_connections(document: Diagnosis, chosen: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    """The connections that have charts: the chosen one, or those with the most data."""
+    """The connections with charts: the chosen one, or those with the most data."""
     if chosen is not None:
         return [chosen]
     ranked = sorted(document["connections"], key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
@@ -98,13 +98,13 @@ def drawn_connections(document: Diagnosis, chosen: dict[str, Any] | None = None)
 def html_report(
     document: Diagnosis, *, chosen: dict[str, Any] | None = None, made: Made | None = None, command: str = ""
 ) -> str:
-    """The report of a capture as one page that needs nothing else.
+    """The report of a capture as one self-contained page.
 
     Args:
         document: The diagnosis.
-        chosen: The only connection that is drawn.
-        made: The fitted scenario and what was simulated with it, where there is one.
-        command: What made the report, as it is typed.
+        chosen: The only connection to draw.
+        made: The fitted scenario and its simulations, if there is one.
+        command: The command that made the report, as typed.
 
     Raises:
         UserError: The capture cannot be read any more.

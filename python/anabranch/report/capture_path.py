@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def fitted_path(made: Made) -> str:
-    """The model of the path, and what was simulated with it."""
+    """The model of the path, and the simulations with it."""
     connection = made.connection
     items = words.path_items(connection["path"], made.scenario.assumptions)
     scenario = text(made.scenario.text)

@@ -1,4 +1,4 @@
-"""The claims of a study as a page shows them: verdicts as badges, and each claim beside its figure."""
+"""The claims of a study on a page: verdicts as badges, and each claim beside its figure."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def verdict_badge(word: str) -> str:
-    """A verdict with a mark that colour-blind readers and grey paper keep."""
+    """A verdict with a mark that remains visible to colour-blind readers and in greyscale."""
     css = CLASSES.get(word, "inconclusive")
     return f"<span class='verdict badge {css}'>{_MARKS[css]} {text(word)}</span>"
 
 
 def control_badge(claim: ClaimResult) -> str:
-    """Whether the check fails on the system that is known to be wrong, as it must; "" where there is none."""
+    """Whether the check fails, as it must, on a system known to be wrong; "" if there is none."""
     if claim.control is None:
         return ""
     if claim.control.holds is True:
@@ -41,17 +41,17 @@ def control_badge(claim: ClaimResult) -> str:
 
 
 def prose(value: str) -> str:
-    """Text of a study; what stands between backticks is code."""
+    """Text of a study as HTML; text between backticks is code."""
     return _CODE.sub(r"<code>\1</code>", text(value))
 
 
 def cards(claims: Sequence[ClaimResult], figures: Mapping[str, str], placed: set[str]) -> str:
-    """The claims in their order, those of one figure beside it.
+    """The claims in their order; consecutive claims of one figure are beside it.
 
     Args:
-        claims: Of one section.
+        claims: The claims of one section.
         figures: The HTML of each figure by its name.
-        placed: Figures that the page has already; those that are placed here are added.
+        placed: Figures that are already on the page; the figures placed here are added.
     """
     parts: list[str] = []
     group: list[str] = []

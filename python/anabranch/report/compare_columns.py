@@ -54,7 +54,7 @@ def _left_out(inputs: Sequence[Input], each: int) -> str:
 
 
 def without_samples(comparison: Comparison) -> list[str]:
-    """The runs of which nothing is known over time."""
+    """The runs without samples over time."""
     if comparison.kind != "run":
         return []
     return [one.name for one in comparison.inputs if one.run is None or one.run.samples is None]

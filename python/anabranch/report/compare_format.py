@@ -1,4 +1,4 @@
-"""A comparison as text for people: its figures, differences, and what explains them."""
+"""A comparison as text for people: its figures, differences, and their explanation."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _TESTS = {
 
 
 _MANY_TESTS = 20
-"""From so many on, one in twenty is a star that means nothing."""
+"""From this number of tests on, the legend warns that one in twenty has a star by chance."""
 
 
 def cell(estimate: Estimate | None, measure: Measure) -> str:
-    """A mean, with half of its interval where it has one, in the unit of the measure."""
+    """A mean, with half of its interval if it has one, in the unit of the measure."""
     return interval(estimate, measure.name, measure.scale)
 
 
 def percent(difference: Difference | None) -> str:
-    """A difference with its sign; a dash where per cent of the first mean nothing."""
+    """A difference with its sign; a dash if a percentage of the first mean is meaningless."""
     if difference is None or difference.percent is None:
         return NONE
     value = difference.percent
@@ -42,7 +42,7 @@ def percent(difference: Difference | None) -> str:
 
 
 def heading_rows(comparison: Comparison) -> list[tuple[str, str]]:
-    """Each input by its name, and what it is."""
+    """The name and description of each input."""
     return [(one.name, _about(one)) for one in comparison.inputs]
 
 
@@ -60,7 +60,7 @@ _ENGINES = {"live": "live", "kernel": "in a Linux kernel, virtual time"}
 
 
 def legend(comparison: Comparison) -> list[str]:
-    """What the columns mean, and by which test a difference is called significant."""
+    """The meaning of the columns, and the significance test."""
     lines = [f"change: in per cent of {comparison.inputs[0].name}"]
     shown = {element for block in comparison.blocks for element in block.elements}
     means = [flow for flow in comparison.flows_with_copies if flow in shown]

@@ -1,4 +1,4 @@
-"""What ``anabranch compare --out`` writes: the comparison as JSON, overlaid figures, and one HTML report."""
+"""The output of ``anabranch compare --out``: the comparison as JSON, overlaid figures, and one HTML report."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from anabranch.compare.difference import Difference
 
 MOST_SETTINGS = 10
-"""Differences that are shown at once; more would push the charts out of sight."""
+"""Differences that are shown at once; more would push the charts off the screen."""
 MOST_ROWS = 500
-"""Rows of the table of the page; comparison.json has them all."""
+"""Largest number of rows of the page's table; comparison.json has all."""
 
 
 def write_comparison(comparison: Comparison, directory: Path, document: Mapping[str, Any]) -> None:
     """Write everything; the directory appears whole or not at all.
 
     Args:
-        comparison: What is shown.
-        directory: Where.
-        document: What ``comparison.json`` has, which may be more than is shown.
+        comparison: The comparison to show.
+        directory: The directory to write.
+        document: The content of ``comparison.json``, which may be more than is shown.
 
     Raises:
         UserError: The directory holds something else.
@@ -67,7 +67,7 @@ _IN_ORDER = (
 def html_report(
     comparison: Comparison, drawn: Sequence[Chart], figures: Sequence[tuple[str, str]], directory: Path
 ) -> str:
-    """The report as one page that needs nothing else."""
+    """The report as one self-contained page."""
     title = " beside ".join(one.name for one in comparison.inputs)
     body = [f"<h1>{text(title)}</h1>", table(("name", "input"), heading_rows(comparison), left=2)]
     if comparison.settings:
@@ -128,6 +128,6 @@ def _change(difference: Difference | None) -> str:
 
 
 def p_value(p: float) -> str:
-    """Two digits, or as many as show on which side of 0.05 it is: 0.0496 has a star, 0.0504 has none."""
+    """Two digits, or the fewest that show the side of 0.05: 0.0496 has a star, 0.0504 has none."""
     written = (f"{p:.{digits}g}" for digits in range(2, 18))
     return next(text for text in written if (float(text) < 0.05) == (p < 0.05))

@@ -1,4 +1,4 @@
-"""The page of ``anabranch demo``: one figure, the claims, and what to do next."""
+"""The page of ``anabranch demo``: one figure, the claims, and the next commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def front_page(result: StudyResult, figure: bytes | None) -> str:
-    """The whole page; the study's own report stands beside it in ``study/``. Without matplotlib it has no figure."""
+    """The whole page; the study's own report is beside it in ``study/``. Without matplotlib it has no figure."""
     definition = result.definition
     rows = [
         (
@@ -55,7 +55,7 @@ _WHAT = (
 
 
 def next_commands() -> list[tuple[str, str]]:
-    """What to type next, and what it does."""
+    """The next commands to type, each with a short description."""
     from anabranch.files.checkout import is_checkout
 
     command = ".venv/bin/anabranch" if is_checkout() else "anabranch"

@@ -1,4 +1,4 @@
-"""The part of a run with which its report opens: the first loss, or the first change."""
+"""The part of a run shown first in its report: around the first loss, or the first change."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from anabranch.result.result import RunResult
 
 _ROUND_TRIPS = 20
-"""Length of the part: detection, recovery and the growth after it."""
+"""Length of the part in round-trip times: detection, recovery and the growth after it."""
 _LEAST = 0.02
-"""Length of the part at least, as a share of the run."""
+"""Smallest length of the part, as a share of the run."""
 _MOST = 0.5
-"""A longer part is the whole run."""
+"""Largest length of the part, as a share of the run; beyond it the whole run is shown."""
 _BEFORE = 0.3
 """Share of the part that precedes the event."""
 
@@ -40,7 +40,7 @@ def part(result: RunResult) -> tuple[float, float] | None:
 
 
 def _first_loss(result: RunResult) -> float | None:
-    """When the first lost packet was sent; without a loss, when the first retransmission was."""
+    """Time of the first lost packet's transmission; without a loss, of the first retransmission."""
     lost: float | None = None
     again: float | None = None
     for packets in result.plain_parts(("sent_s", "fate", "retransmission")):
@@ -58,7 +58,7 @@ def _least(known: float | None, values: NDArray[np.float64]) -> float | None:
 
 
 def _first_change(result: RunResult) -> float | None:
-    """When the scenario first changes the path."""
+    """Time of the scenario's first change of the path."""
     changes = result.summary.get("resolved_scenario", {}).get("at", [])
     times = [seconds(str(change.get("time"))) for change in changes]
     return min((time for time in times if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""The packet ladder: what sender and receiver saw around a retransmission."""
+"""The packet ladder: packets at sender and receiver around a retransmission."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BEFORE_ORIGINAL = 1
 _AFTER_ORIGINAL = 4
 _BEFORE = 7
 _AFTER = 2
-"""Packets around the original and around the retransmission; what lies between is counted."""
+"""Packets around the original and around the retransmission; the packets in between are only counted."""
 
 LADDER = (
     "<details class='ladder'><summary id='ladder-title'>Packets around this retransmission</summary>"
@@ -27,26 +27,26 @@ LADDER = (
     "<button type='button' data-step='0'>Zoom the charts to it</button></div>"
     "<div id='ladder' role='group' aria-labelledby='ladder-title'></div></details>"
 )
-"""Where the ladder is drawn."""
+"""The container of the ladder."""
 
 
 def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]]) -> dict[str, Any]:
-    """The packets of every ladder, once each, and which of them each ladder has.
+    """The packets of all ladders, once each, and the packets of each ladder.
 
     Args:
         result: The run.
-        flow: Whose retransmissions.
-        chosen: When each was sent, and its first octet.
+        flow: The flow of the retransmissions.
+        chosen: Time and first octet of each retransmission.
 
     Returns:
         ``rows``: sent (s), arrived (s or null), first octet, octets, whether it is a retransmission, where it was lost
         (null if it was not), the next octet expected after it arrived (null if unknown), whether it was held.
-        ``ladders``: the rows of each, with the number of packets left out as a negative number.
+        ``ladders``: the rows of each; a negative number is a number of omitted packets.
     """
     own = packets_of(result, flow)
     sent, sequence = own["sent_s"], own["sequence_bytes"]
     places = {(round(time, 9), start): i for i, (time, start) in enumerate(zip(sent, sequence, strict=True))}
-    # What a retransmission replaces is the transmission before it: streams that follow each other have the same octets.
+    # A retransmission replaces the last transmission of its octets: consecutive streams use the same numbers.
     before: dict[int, int] = {}
     latest: dict[int, int] = {}
     for i, start in enumerate(sequence):
@@ -61,7 +61,7 @@ def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]
 
 
 def _ladder(original: int, again: int, count: int, shown: dict[int, int]) -> list[int]:
-    """The rows around an original and its retransmission, by their place among the rows of the page."""
+    """The rows around an original and its retransmission, as indices into the rows of the page."""
     first = range(max(original - _BEFORE_ORIGINAL, 0), min(original + _AFTER_ORIGINAL + 1, count))
     last = range(max(again - _BEFORE, 0), min(again + _AFTER + 1, count))
     made = [shown.setdefault(i, len(shown)) for i in first if i < last.start]

@@ -1,4 +1,4 @@
-"""Runs of many flows: bands in place of lines, distributions, percentiles, and one small drawing for each flow."""
+"""Runs with many flows: bands instead of lines, distributions, percentiles, and a small drawing of each flow."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from anabranch.result.table import Table
 
 FEWEST_OF_DISTRIBUTION = 8
-"""Flows from which on a distribution says more than their table."""
+"""From this number of flows on, a distribution shows more than the table of flows."""
 MOST_SMALL = 60
-"""Small drawings of a page."""
+"""Largest number of small drawings on a page."""
 _PERCENTILES = (0, 10, 50, 90, 100)
 _MEASURES = (
     ("goodput_mbit_s", "goodput (Mbit/s)"), ("mean_srtt_ms", "srtt (ms)"), ("mean_cwnd_packets", "cwnd (packets)"),
@@ -59,7 +59,7 @@ def _steps(label: str, values: Sequence[float]) -> SeriesColumns:
 
 
 def percentiles(result: RunResult) -> str:
-    """A table of percentiles over the flows; "" where there are few."""
+    """A table of percentiles over the flows; "" if there are few."""
     import numpy as np
 
     if len(result.flows) < FEWEST_OF_DISTRIBUTION:
@@ -75,7 +75,7 @@ def percentiles(result: RunResult) -> str:
 
 
 def small_multiples(samples: Table) -> str:
-    """The goodput of each flow over time, all on one scale; "" where lines show the same."""
+    """The goodput of each flow over time, all on one scale; "" if the page has a line for each flow."""
     if not is_many(samples):
         return ""
     drawn = [(flow, rates(flow, x, y, _SMALL_BINS)) for flow, x, y in by_flow(samples, "delivered_bytes")]
@@ -108,11 +108,11 @@ def _small(flow: str, line: SeriesColumns, top: float, end: float) -> str:
 
 
 def limits(result: RunResult, shares: Sequence[tuple[str, str]]) -> str:
-    """Bars of what limited each TCP flow; of many flows one bar for each table of flows, of their mean shares.
+    """Bars with the limits of each TCP flow; for many flows, one bar with the mean shares of each table of flows.
 
     Args:
         result: The run.
-        shares: Name of each share in the summary, and what it is.
+        shares: Name of each share in the summary, and its description.
     """
     rows: dict[str, list[Mapping[str, float]]] = {}
     for name, flow in result.flows.items():

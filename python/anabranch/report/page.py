@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 _CLASS = " class='wide'"
 _WIDE = 5
-"""Columns from which on a telephone has no room for a table."""
+"""From this number of columns on, a table is too wide for a telephone."""
 
 _GENERATOR = '<meta name="generator" content="Anabranch">'
-"""Says who made a page, so that the next command may replace it."""
+"""Identifies our pages, so that a later command may replace them."""
 
 _HERE = Path(__file__).resolve().parent
 
 
 def page(title: str, body: str, *, charts: Sequence[Chart] = (), scripts: Sequence[str] = ()) -> str:
-    """A whole page; the component and its data only where there are charts, ``scripts`` of the report after it."""
+    """A whole page. The chart component and its data are included only with charts, and ``scripts`` come after it."""
     from anabranch.charts.embed import assets, style
 
     look = (_HERE / "page.css").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def table(
     raw: bool = False,
     words: Collection[int] = (),
 ) -> str:
-    """A table; the first ``left`` columns and those of ``words`` stand left, figures right. ``raw`` cells are HTML.
+    """A table. The first ``left`` columns and those in ``words`` are left-aligned; cells are HTML if ``raw``.
 
     On a narrow screen each row of a wide table becomes a block whose lines bear the headings.
     """

@@ -1,4 +1,4 @@
-"""What ``anabranch run --out`` writes: summary, tables, one HTML report, and figures where they are asked for."""
+"""The output of ``anabranch run --out``: summary, tables, one HTML report, and on request figures."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 _AFTER_END = 1.05
-"""Where charts end, in multiples of the time at which the last flow ends and nothing is in flight any more."""
+"""End of the charts, as a multiple of the time at which the last flow has ended and nothing is in flight."""
 _MOST_OF_RUN = 0.8
-"""A run in which flows fill more than this share is drawn whole."""
+"""A run is drawn whole if flows are active for more than this share of it."""
 
 
 def write_run(
@@ -46,10 +46,10 @@ def write_run(
 
     Args:
         result: The run.
-        directory: Where.
-        captures: Captures of the run that are kept with it, and their paths in the directory.
+        directory: The directory to write.
+        captures: Captures of the run that are stored with it, and their paths in the directory.
         figures: Draw each chart as PDF, SVG and PNG, too.
-        command: What made the run, as it is typed; the report shows it.
+        command: The command that made the run, as typed; the report shows it.
 
     Raises:
         UserError: The directory holds something else.
@@ -66,8 +66,8 @@ def write_run(
             if name == "packets" or not result.has_table(name):
                 continue
             height = result.plain(name).height
-            # A table that was not recorded is left out: an empty one would say that nothing happened.
-            # Window events are recorded with the packets: then none means that nothing happened.
+            # A table that was not recorded is omitted: an empty one would mean that nothing happened.
+            # Window events are recorded with the packets, so an empty table of them does mean that.
             recorded = name in ("flows", "links") or (name == "window_events" and _says_why(result))
             if height > 0 or recorded:
                 write_table(aside, name, result.frame(name))
@@ -105,12 +105,12 @@ def html_tables(result: RunResult) -> str:
 
 
 def html_report(result: RunResult, columns: RunColumns | None = None, command: str = "") -> str:
-    """The report of a run as one page that needs nothing else.
+    """The report of a run as one self-contained page.
 
     Args:
         result: The run.
-        columns: Its charts, where they are made already.
-        command: What made the run, as it is typed.
+        columns: Its charts, if they exist already.
+        command: The command that made the run, as typed.
     """
     summary = result.summary
     charts = [thinned(chart) for chart in until_the_end(result, (columns or RunColumns(result)).charts())]
@@ -154,7 +154,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
 
 
 def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]:
-    """The charts without the part in which no flow is left, where that is much of the run."""
+    """The charts without the time after the last flow's end, if that is a large part of the run."""
     ends = [flow.get("ended_at_s") for flow in result.flows.values()]
     known = [end for end in ends if end is not None]
     last = max(*known, _last_in_flight(result), 0.0) * _AFTER_END
@@ -167,7 +167,7 @@ def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]
 
 
 def _last_in_flight(result: RunResult) -> float:
-    """When the last acknowledgment came to a sender: a file is whole before. 0 where no sender was sampled."""
+    """Time of the last acknowledgment at a sender, which comes after the file is whole. 0 if no sender was sampled."""
     samples = result.plain("samples")
     times = samples.numbers("time_s")
     busy = times[samples.numbers("in_flight_packets") > 0]
@@ -183,7 +183,7 @@ OVERLAY = (
     "<input type='file' id='overlay' accept='.html,text/html' aria-describedby='overlay-told'></label></p>"
     "<p class='hint' id='overlay-told' aria-live='polite'></p>"
 )
-"""What a reader can do with the charts; the other report is read inside the browser."""
+"""Hint on the use of the charts. The other report is read inside the browser."""
 
 
 def _made_by(command: str) -> str:

@@ -1,4 +1,4 @@
-"""What ``anabranch study --out`` writes: verdicts as JSON, Markdown and HTML, figures, and the runs as tables."""
+"""The output of ``anabranch study --out``: verdicts as JSON, Markdown and HTML, figures, and the runs as tables."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
 
 
 def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
-    """The report as Markdown, its figures beside it."""
+    """The report as Markdown, with its figures as files beside it."""
     definition = result.definition
     lines = [f"# {shown.markdown(definition.title)}", ""]
     lines += [*_prose(definition.source), ""] if definition.source else []
@@ -164,7 +164,7 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
 
 
 def _quoted(made: CorrectionResult) -> list[str]:
-    """What the source says, what it means, and what was read before."""
+    """The quoted sentence of the source, its translation, and the reason for the correction."""
     corrected = made.correction
     translation = f"In English: {corrected.translation}" if corrected.translation else ""
     left = "" if made.claims else "The full grid shows the claims before and since."
@@ -191,7 +191,7 @@ def _claims_of(result: StudyResult, figure: str) -> str:
 
 
 def legend(result: StudyResult) -> list[str]:
-    """What the columns of shares and of controls count, a sentence each."""
+    """The meaning of the columns of shares and controls, in one sentence each."""
     remarks = []
     if result.robustness:
         stale = ", computed before the last change (stale)" if result.robustness.stale else ""
@@ -258,7 +258,7 @@ def _markdown_table(headings: Sequence[str], rows: Any) -> list[str]:
 
 
 def _prose(text: str) -> list[str]:
-    """Lines of text as Markdown that shows them."""
+    """Lines of text, escaped for Markdown."""
     return [shown.markdown(line) for line in text.splitlines()]
 
 

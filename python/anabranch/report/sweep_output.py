@@ -30,38 +30,38 @@ if TYPE_CHECKING:
     _Point = tuple[Any, ...]
 
 MOST_RUNS = 50_000
-"""Of more runs the page is made only where it is asked for: it takes longer than the tables."""
+"""With more runs, the page is made only on request, because it takes longer than the tables."""
 MOST_MEASURES = 8
 """Measures that have charts; the tables of the sweep have all of them."""
 MOST_PANELS = 12
-"""Small multiples of one measure over the first axis."""
+"""Largest number of panels of one measure over the first axis."""
 MOST_OTHER_PANELS = 4
-"""Over each other axis."""
+"""The same over each other axis."""
 MOST_OPEN = 12
-"""Rows of the table that are shown at once; more would push the charts out of sight."""
+"""Rows of the table that are shown at once; more would push the charts off the screen."""
 BESIDE = 0.1
-"""Of the way from one name of an axis to the next: intervals of one name are drawn beside each other."""
+"""Offset between the intervals at one name of an axis, as part of the distance between two names."""
 MOST_ASKED = 3
-"""Measures that the question names."""
+"""Measures that the question mentions."""
 MOST_LINES = 7
-"""Lines of one panel: as many as there are colours."""
+"""Largest number of lines of one panel: the number of colours."""
 MOST_MAPS = 6
-"""Heat maps of one measure."""
+"""Largest number of heat maps of one measure."""
 MOST_POINTS = 400
-"""Points of the page's table, and lines of the parallel coordinates."""
+"""Largest number of points in the page's table, and of lines in the parallel coordinates."""
 MOST_UPRIGHTS = 4
-"""Measures among the parallel coordinates."""
+"""Largest number of measures in the parallel coordinates."""
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """What is varied.
+    """A varied parameter.
 
     Attributes:
-        index: Its place among the axes of the sweep.
+        index: Its index among the axes of the sweep.
         name: Its short name.
         values: Its values in the order of the grid.
-        scale: Where they stand.
+        scale: The positions of its values.
     """
 
     index: int
@@ -79,7 +79,7 @@ class _Axis:
 
     @property
     def label(self) -> str:
-        """The name, with the unit where all values share one."""
+        """The name, with the unit if all values share one."""
         return f"{self.name} ({self.scale.unit})" if self.scale.unit else self.name
 
     def told(self, value: Any) -> str:
@@ -105,7 +105,7 @@ class _Measured:
 
     @cached_property
     def scale(self) -> float:
-        """What the figure is multiplied by to be shown."""
+        """Factor from the figure to its displayed value."""
         return self.column.measure.scale
 
     @cached_property
@@ -118,7 +118,7 @@ class _Measured:
         return {}
 
     def where(self, chosen: Mapping[int, Any]) -> list[_Point]:
-        """The points with these values, by the number of the axis."""
+        """The points with these values, keyed by axis index."""
         places = tuple(chosen)
         if places not in self._chosen:
             groups: dict[_Point, list[_Point]] = {}
@@ -128,7 +128,7 @@ class _Measured:
         return self._chosen[places].get(tuple(chosen.values()), [])
 
     def ends(self, point: _Point) -> tuple[float, float] | None:
-        """The interval at a point, where there is one, within the figure's bounds."""
+        """The interval at a point, if there is one, within the figure's bounds."""
         found = self.points.get(point)
         if found is None:
             return None
@@ -144,18 +144,18 @@ def write_report(result: SweepResult, path: Path, command: str = "", *, force: b
     Args:
         result: The sweep.
         path: The file; an existing report is replaced.
-        command: The command that made the sweep, as it is typed.
-        force: A file that anabranch did not make is replaced, too.
+        command: The command that made the sweep, as typed.
+        force: Replace also a file that anabranch did not make.
 
     Raises:
-        UserError: There is a directory or a foreign file, or the place cannot be written.
+        UserError: The path is a directory or a foreign file, or cannot be written.
         RunFailedError: The disk is full, or fails otherwise.
     """
     report_file(path, force=force).write(html_report(result, command).encode())
 
 
 def write_into(result: SweepResult, directory: Path, command: str = "") -> bool:
-    """Write the report into the directory of the sweep's tables, which it links to; not of very many runs."""
+    """Write the report into the directory of the sweep's tables, which it links to. Skipped with very many runs."""
     if result.frame.height > MOST_RUNS:
         return False
     tables = SweepDirectory(directory)
@@ -170,7 +170,7 @@ def report_file(path: Path, *, force: bool | None = None) -> OutputFile:
     """The file of the report, checked before any work is done.
 
     Raises:
-        UserError: It is a directory, a foreign file, no page by its name, or in a directory that does not exist.
+        UserError: The path is a directory, a foreign file, not named as a page, or in a directory that does not exist.
     """
     told = argument("report", path)
     if not path.parent.is_dir():
@@ -184,12 +184,12 @@ def report_file(path: Path, *, force: bool | None = None) -> OutputFile:
 
 
 def html_report(result: SweepResult, command: str = "", data: Sequence[str] = ()) -> str:
-    """The report as one page that needs nothing else.
+    """The report as one self-contained page.
 
     Args:
         result: The sweep.
-        command: The command that made it, as it is typed.
-        data: Files beside the page that have the figures.
+        command: The command that made it, as typed.
+        data: Files beside the page that contain the figures.
     """
     axes = _axes(result)
     measures = _measures(result)
@@ -249,7 +249,7 @@ def _data(files: Sequence[str]) -> str:
 
 
 def _axes(result: SweepResult) -> list[_Axis]:
-    """What has several values: the first that has a size first, because charts are drawn over it."""
+    """The axes with several values. The first numeric one leads, because charts are drawn over it."""
     names = short_names(result.axes)
     found = []
     for index, axis in enumerate(result.axes):
@@ -267,7 +267,7 @@ def _measures(result: SweepResult) -> list[_Measured]:
     found = []
     for column in kept:
         points = dict(result.estimates(column.figure))
-        # What is 0 everywhere, or nowhere, shows nothing.
+        # A measure that is 0 or missing everywhere shows nothing.
         if any(one is not None and one.interval.mean != 0 for one in points.values()):
             found.append(_Measured(column, points))
     return found[:MOST_MEASURES]
@@ -347,7 +347,7 @@ def _line(measure: _Measured, across: _Axis, chosen: dict[int, Any], label: str,
 
 
 def _maps(measure: _Measured, across: _Axis, down: _Axis, facets: Sequence[_Axis]) -> str:
-    """A heat map over two axes whose values have a size, for each combination of the others."""
+    """A heat map over two numeric axes, for each combination of the others."""
     combinations = list(itertools.product(*(axis.values for axis in facets)))
     parts = []
     for combination in combinations[:MOST_MAPS]:

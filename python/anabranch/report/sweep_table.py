@@ -1,4 +1,4 @@
-"""The table of a sweep as a notebook shows it: every point, and the figures that are asked for most."""
+"""The table of a sweep in a notebook: every point, and the most used figures."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from typing import Any
 from anabranch.text import shown
 
 MOST_LINKS = 30
-"""Links of a drawing; with more it shows nothing that the table of links does not."""
+"""Largest number of links in a drawing; a larger one would show no more than the table of links."""
 MOST_WIDE = 1300
-"""Units up to which nodes stand side by side; a longer chain runs downwards, so that its letters stay readable."""
+"""Largest width with nodes side by side, in units; a longer chain runs downwards so that its letters stay legible."""
 _LETTER = 6.3
 """Width of a letter, at least on average."""
 _LINE = 15
@@ -21,18 +21,18 @@ _UNLIMITED = "unlimited"
 _NODE = 17
 """Half of a node's height."""
 _MOST_NODE = 8
-"""Letters of a node's name."""
+"""Largest number of letters of a node's name."""
 _STEP = 56
-"""From one node to the next across."""
+"""Distance between two nodes of one layer."""
 _AROUND = 26
-"""Before and after the boxes of a gap."""
+"""Space before and after the boxes of a gap."""
 _APART = 14
-"""Between two boxes."""
+"""Space between two boxes."""
 
 
 @dataclass(frozen=True)
 class _Link:
-    """A link, or a group, between two nodes: what its box says."""
+    """A link or group between two nodes, with the lines of its box."""
 
     name: str
     ends: tuple[str, str]
@@ -48,7 +48,7 @@ class _Link:
 
 
 def drawing(resolved: Mapping[str, Any]) -> str:
-    """The topology, once for a wide screen and once for a narrow one, and each flow in words; "" without a link."""
+    """The topology, once for a wide and once for a narrow screen, and each flow in words; "" without a link."""
     links = list(_links(resolved))
     if not links:
         return ""
@@ -76,7 +76,7 @@ def _links(resolved: Mapping[str, Any]) -> Iterator[_Link]:
 
 
 def _told(link: Mapping[str, Any]) -> Iterator[str]:
-    """What a box says of a link: both directions where they differ."""
+    """The lines of a link's box; both directions if they differ."""
     forward, reverse = link.get("forward", link), link.get("reverse", link)
     if "members" in link:
         yield f"{link['members']} members, {link['spread']}"
@@ -92,7 +92,7 @@ def _told(link: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _effects(way: Mapping[str, Any]) -> Iterator[str]:
-    """The queue of one direction where it is not an unlimited FIFO, then its impairments."""
+    """The queue of one direction unless it is an unlimited FIFO, then its impairments."""
     queue = way.get("queue", {})
     limit = queue.get("limit", _UNLIMITED)
     if queue.get("kind") != "drop-tail" or limit != _UNLIMITED:
@@ -116,7 +116,7 @@ def _rate(way: Mapping[str, Any]) -> str:
 
 
 def _values(one: Mapping[str, Any]) -> str:
-    """The first two parameters, which say most."""
+    """The first two parameters, which are the most significant."""
     plain = [f"{key.replace('_', ' ')} {_quantity(value)}" for key, value in one.items()
              if key != "kind" and isinstance(value, (int, float, str)) and not isinstance(value, bool)]  # fmt: skip
     return ", ".join(plain[:2])
@@ -152,7 +152,7 @@ def _layers(links: Sequence[_Link], resolved: Mapping[str, Any]) -> list[list[st
     receivers = {flow["to"] for flow in flows}
     senders = [flow["from"] for flow in flows if flow["from"] not in receivers] or [flow["from"] for flow in flows[:1]]
     distance: dict[str, int] = {}
-    # The nodes stand last for the parts of the network that no sender reaches.
+    # All nodes come last, for the parts of the network that no sender reaches.
     for starts in (senders, *([node] for node in nodes)):
         queue = deque(dict.fromkeys(node for node in starts if node in nodes and node not in distance))
         distance.update(dict.fromkeys(queue, 0))
@@ -167,7 +167,7 @@ def _layers(links: Sequence[_Link], resolved: Mapping[str, Any]) -> list[list[st
 
 
 def _svg(links: Sequence[_Link], layers: Sequence[Sequence[str]], told: str, *, is_wide: bool) -> tuple[str, bool]:
-    """The drawing, data going to the right where ``is_wide`` and downwards else; and whether it is wide."""
+    """The drawing, and whether it is wide. Data goes to the right if ``is_wide``, otherwise downwards."""
     depth = {node: layer for layer, nodes in enumerate(layers) for node in nodes}
     gaps: dict[int, list[_Link]] = {}
     for link in links:
@@ -209,7 +209,7 @@ def _svg(links: Sequence[_Link], layers: Sequence[Sequence[str]], told: str, *, 
 def _placed(
     gap: Sequence[_Link], at: Mapping[str, tuple[float, float]], long: Mapping[_Link, tuple[float, float]]
 ) -> Iterator[tuple[_Link, float]]:
-    """The boxes between two layers: each near the middle of its ends, none over another."""
+    """The boxes between two layers: each near the middle of its ends, without overlap."""
     wanted = {link: sum(at[end][1] for end in link.ends) / 2 for link in gap}
     places: list[float] = []
     ordered = sorted(gap, key=lambda link: wanted[link])

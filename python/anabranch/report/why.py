@@ -1,4 +1,4 @@
-"""The report's account of retransmissions: a table of episodes, and what a click in the chart of sequences tells."""
+"""Retransmissions in the report: a table of episodes, and the text for a click in the sequence chart."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from anabranch.why import Episode, Why
 
 MAX_EPISODES = 200
-"""Rows of the tables of all flows. All are in what `--why --json` prints."""
+"""Rows of the tables of all flows; the output of `--why --json` contains all episodes."""
 FEWEST_EPISODES = 10
-"""Rows of the table of one flow, whatever the others have."""
+"""Smallest number of rows of one flow's table, whatever the number of flows."""
 FEW_EPISODES = 3
-"""A longer table is folded when the page opens."""
+"""The largest table that is open when the page opens; a longer one is folded."""
 _WORDS = (7, 8)
 """Columns of those tables that hold no figures."""
 MAX_FLOWS = 50
-"""Flows that have a table."""
+"""Largest number of flows with a table."""
 MAX_TOLD = 5_000
-"""Retransmissions that can be clicked; the report of a run that retransmits more than this would not open."""
+"""Largest number of clickable retransmissions; with all of them, the report of a very lossy run would not open."""
 HINT = "Click a retransmission to see why it was sent; in the chart, n and p go to the next and the previous one."
 
 
 def told_on_click(result: RunResult, why: Why, flow: str) -> str:
-    """The place where a click tells about a retransmission of ``flow``, and what there is to tell."""
+    """The text area for clicks on retransmissions of ``flow``, with its data."""
     episodes: list[str] = []
     packets: list[tuple[float, float, str, int]] = []
     for number, episode in enumerate((e for f in why.flows if f.flow == flow for e in f.episodes), 1):
@@ -51,7 +51,7 @@ def told_on_click(result: RunResult, why: Why, flow: str) -> str:
 
 
 def episodes(why: Why) -> str:
-    """A table of episodes for each flow that sent something again."""
+    """A table of episodes for each flow with retransmissions."""
     parts = ["<h2>Why packets were retransmitted</h2>"]
     head = ("no.", "episode", "from (s)", "to (s)", "retransmitted", "needed", "spurious", "triggered by", "the window")
     flows = [flow for flow in why.flows if flow.episodes]

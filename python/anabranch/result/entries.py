@@ -11,20 +11,20 @@ from anabranch.result.measure_names import meant, near
 
 
 class UnknownNameError(UserError, KeyError):
-    """A key that a dictionary, or a column that a table, does not have. The hint is the nearest one."""
+    """A dictionary lacks this key, or a table this column. The hint is the nearest name."""
 
     __str__ = UserError.__str__
 
 
 class NoFigureError(UserError):
-    """A flow has no such figure: it was over before anything was measured."""
+    """A flow has no such figure, because it ended before measurement began."""
 
 
 class Entries(dict[str, Any]):
     """A dictionary whose missing keys are reported with the nearest name.
 
     Attributes:
-        noun: What it has, for the message: ``the run has no flow``.
+        noun: The start of the message, which the missing key follows: ``the run has no flow``.
     """
 
     __slots__ = ("noun",)
@@ -33,7 +33,7 @@ class Entries(dict[str, Any]):
     def __missing__(self, key: object) -> Any:
         noun = getattr(self, "noun", "there is no key")
         name = str(key)
-        # Of figures the measure that is meant, else the nearest by spelling.
+        # For figures, suggest the measure that is meant, otherwise the nearest by spelling.
         found = meant(name, self)
         hint = f'did you mean "{found[0]}"?' if len(found) == 1 else near(name, self) if self else nearest(name, self)
         raise UnknownNameError(f'{noun} "{name}"', hint=hint)
@@ -43,7 +43,7 @@ class Entries(dict[str, Any]):
 
 
 class FlowEntries(Entries):
-    """The figures of a flow of the simulator: its rates are numbers, or asking for them says why there are none."""
+    """The figures of a flow of the simulator. Reading a rate that it does not have raises an error with the reason."""
 
     __slots__ = ("flow",)
     flow: str
@@ -91,7 +91,7 @@ def read(text: str) -> Entries:
 
 
 def section(summary: Mapping[str, Any], name: str) -> Entries:
-    """The entries of a section, none where the summary does not have it."""
+    """The entries of a section; empty if the summary does not have it."""
     found = summary.get(name)
     if not isinstance(found, Entries):
         found = Entries(found or {})

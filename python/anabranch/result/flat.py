@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from anabranch.result.summary import AnySummary
 
 PARTS = ("reordering", "transfers", "fec")
-"""What a flow's summary has as a whole, or as ``None``."""
+"""Parts of a flow's summary that are ``None`` if they do not apply."""
 
 _SECTIONS = (
     ("flows", "flow"),
@@ -31,13 +31,13 @@ Flat = dict[str, "float | None"]
 
 
 def flow_of_copy(name: str) -> str | None:
-    """The flow of which ``name`` is one copy (``main`` for ``main/0``); ``None`` if it is no copy."""
+    """The flow that ``name`` is a copy of (``main`` for ``main/0``); ``None`` if it is no copy."""
     parts = _COPY.fullmatch(name)
     return parts["flow"] if parts and parts["rest"] is None else None
 
 
 def without_copy(figure: str) -> str:
-    """``flow.main.goodput_mbit_s`` for ``flow.main/0.goodput_mbit_s``; any other figure as it is."""
+    """``flow.main.goodput_mbit_s`` for ``flow.main/0.goodput_mbit_s``; other figures unchanged."""
     parts = _COPY.fullmatch(figure)
     return f"{parts['flow']}{parts['rest'] or ''}" if parts else figure
 
@@ -53,7 +53,7 @@ def flatten(summary: Mapping[str, Any], *, distributions: bool = False, means: b
     """
     flat: Flat = {}
 
-    # Called for every run of a sweep: the exact types that JSON gives are looked at, which takes a third of the time.
+    # Called for every run of a sweep: comparing the exact types of JSON values takes a third of the time.
     def walk(flat: Flat, prefix: str, table: Mapping[str, Any]) -> None:
         for key, inner in table.items():
             kind = type(inner)
@@ -61,7 +61,7 @@ def flatten(summary: Mapping[str, Any], *, distributions: bool = False, means: b
                 flat[f"{prefix}.{key}"] = inner
             elif kind is int:
                 flat[f"{prefix}.{key}"] = float(inner)
-            # A part that a flow does not have (no error correction, say) is no figure.
+            # A part that does not apply to a flow, such as error correction, is no figure.
             elif inner is None:
                 if key not in PARTS:
                     flat[f"{prefix}.{key}"] = None
@@ -80,7 +80,7 @@ def flatten(summary: Mapping[str, Any], *, distributions: bool = False, means: b
 
 
 def _flatten_flows(flat: Flat, flows: Mapping[str, Any], walk: Callable[[Flat, str, Mapping[str, Any]], None]) -> None:
-    """The figures of all flows, those of a flow with several copies preceded by their means."""
+    """The figures of all flows. If a flow has several copies, their means come first."""
     groups: dict[str, list[str]] = {}
     for name in flows:
         groups.setdefault(flow_of_copy(name) or name, []).append(name)
@@ -107,7 +107,7 @@ def _means(copies: Sequence[Flat]) -> Flat:
 
 def read_summary(raw: str) -> AnySummary:
     """A summary without the resolved scenario, which is two thirds of it and has no figures."""
-    # In JSON a quotation mark inside a text has a backslash before it: these are keys.
+    # Inside a JSON string a quotation mark follows a backslash, so these are keys.
     begin, end = raw.find('"resolved_scenario":'), raw.rfind(',"platform":"')
     if 0 < begin < end:
         try:

@@ -1,4 +1,4 @@
-"""Figures as text for people: few digits, a dash where there is no figure."""
+"""Figures as text for people: few digits, and a dash for a missing figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NONE = "–"
 MEAN_OF_COPIES = "mean over the copies of the flow (count)"
-"""Explains a figure of a flow that has several copies."""
+"""Explains a figure of a flow with several copies."""
 
 
 def figure(value: float | None, *, ratio: bool = False) -> str:
@@ -30,18 +30,18 @@ def figure(value: float | None, *, ratio: bool = False) -> str:
 
 
 MOST_LINES = 10
-"""Flows, or axes, of a result as text."""
+"""Largest number of flows, or axes, in the text of a result."""
 
 
 def made_by(summary: Mapping[str, Any]) -> str:
-    """The engine of a run, as it stands behind its duration."""
+    """The engine of a run, in words that follow its duration."""
     if summary.get("engine") == "kernel":
         return f"in Linux {summary['live']['machine']['kernel']}, virtual time"
     return "live" if summary.get("engine") == "live" else "simulated"
 
 
 def run_text(result: RunResult) -> str:
-    """A run on a few lines: what it is, what was recorded, and each flow's goodput."""
+    """A run on a few lines: its scenario, the recorded tables, and each flow's goodput."""
     from anabranch.result.result import TABLES
     from anabranch.text.shown import plain
 
@@ -63,7 +63,7 @@ def run_text(result: RunResult) -> str:
 
 
 def sweep_text(result: SweepResult) -> str:
-    """A sweep on a few lines: its axes, and how many values each has."""
+    """A sweep on a few lines: its axes, and the number of their values."""
     from anabranch.text.shown import plain
 
     lines = [f"<SweepResult of {result.plain.height} runs, {len(result.figures())} figures each"]
@@ -72,15 +72,15 @@ def sweep_text(result: SweepResult) -> str:
 
 
 BROKEN = {"reset": "was reset", "gave-up": "gave up", "refused": "was refused"}
-"""How a connection ended badly, in words."""
+"""Abnormal ends of a connection, in words."""
 
 
 ENDINGS = {"completed": "finished", "running": "still running", **BROKEN}
-"""How a connection ended, in words."""
+"""All ends of a connection, in words."""
 
 
 def end(flow: FlowSummary) -> str:
-    """How a flow ended, and when in seconds from the start of the run."""
+    """How a flow ended, and the time in seconds from the start of the run."""
     ended, at = flow.get("ended"), flow.get("ended_at_s")
     if ended is None:
         return NONE
@@ -97,12 +97,12 @@ def ending(flow: FlowSummary) -> str:
 
 
 def spread(value: float, half: float, digits: int | None = None) -> str:
-    """A value and its spread to the same place: the spread's second digit, or the units: "477 ± 278", "0.35 ± 0.12".
+    """A value and its spread, both rounded to the spread's second digit or to units: "477 ± 278", "0.35 ± 0.12".
 
     Args:
         value: The value.
         half: Its spread, half of an interval.
-        digits: Places after the point, where a table gives them; its numbers have no separators.
+        digits: Decimal places, if a table prescribes them; its numbers have no separators.
     """
     if digits is not None:
         return f"{value:.{digits}f} ± {half:.{digits}f}"
@@ -115,25 +115,25 @@ def spread(value: float, half: float, digits: int | None = None) -> str:
 
 
 LEAST_SPREAD = 1e-12
-"""Of the value: a smaller spread is of rounding."""
+"""As a ratio to the value: a smaller spread is rounding error."""
 MAX_PLACES = 9
-"""Places after the point at most; a smaller spread is written with an exponent."""
+"""Largest number of decimal places; a smaller spread is written with an exponent."""
 
 
 def _places(half: float) -> int:
-    """Places after the point at which a spread has two digits."""
-    # Rounded first: 0.0996 has two digits as 0.10, not as 0.100.
+    """The decimal places at which a spread has two digits."""
+    # Round first: 0.0996 has two digits as 0.10, not as 0.100.
     rounded = float(f"{half:.1e}")
     return max(0, 1 - math.floor(math.log10(rounded))) if rounded > 0 else 0
 
 
 def interval(estimate: Estimate | None, name: str, scale: float = 1.0) -> str:
-    """A mean with half of its interval, where it has one; with both ends where one is cut off at a bound.
+    """A mean with half of its interval, if it has one. If a bound cuts the interval off, both ends are shown instead.
 
     Args:
         estimate: The mean and its interval.
-        name: The figure, which has the bounds.
-        scale: What the figure is multiplied by to be shown.
+        name: The figure, which determines the bounds.
+        scale: Factor from the figure to its displayed value.
     """
     if estimate is None:
         return NONE
@@ -150,14 +150,14 @@ def interval(estimate: Estimate | None, name: str, scale: float = 1.0) -> str:
 
 
 def spread_within(value: float, half: float, low: float, high: float, digits: int | None = None) -> str:
-    """As :func:`spread`; with both ends of the interval in place of half of it where one is beyond a bound.
+    """Like :func:`spread`. If one end of the interval is beyond a bound, both ends are shown instead of the half.
 
     Args:
         value: The value.
         half: Half of its interval.
-        low: The least value that is possible.
-        high: The largest one.
-        digits: Places after the point, where a table gives them.
+        low: The lower bound.
+        high: The upper bound.
+        digits: Decimal places, if a table prescribes them.
     """
     ends = (max(value - half, low), min(value + half, high))
     if ends == (value - half, value + half) or not low <= value <= high:
@@ -168,7 +168,7 @@ def spread_within(value: float, half: float, low: float, high: float, digits: in
 
 
 def share(value: float | None, *, stale: bool = False) -> str:
-    """A share (0‥1) as per cent; marked when it was computed before the last change."""
+    """A share (0‥1) as per cent; marked if it was computed before the last change."""
     if value is None:
         return NONE
     return f"{100 * value:.0f} %{' (stale)' if stale else ''}"

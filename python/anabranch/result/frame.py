@@ -1,4 +1,4 @@
-"""Polars frames that name the nearest column where one is missing."""
+"""Polars frames that suggest the nearest name for a missing column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class UnknownColumnError(UnknownNameError, pl.exceptions.ColumnNotFoundError):
 
 
 class NamedFrame(pl.DataFrame):
-    """A frame of results. What is made of it (a selection, a filtered frame) is a frame of Polars."""
+    """A frame of results. Frames derived from it (selected, filtered) are plain Polars frames."""
 
     def __getitem__(self, key: Any) -> Any:
         """A column, or rows, as of Polars."""
@@ -41,5 +41,5 @@ class NamedFrame(pl.DataFrame):
         return super().select(*expressions, **named)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Who reads it may have another version of us.
+        # The reader may have another version of Anabranch.
         return pl.DataFrame, (self.to_dict(as_series=True),)

@@ -1,10 +1,10 @@
 """Short names of figures: ``goodput`` for ``goodput_mbit_s``, ``queue_delay`` for ``p95_queue_delay_ms``.
 
 A measure may be called by its name, by its name without the unit, or without the unit and the statistic before it
-(``mean_``, ``min_``, ``max_``, ``p95_``, …). Of several statistics of one quantity, that is the one which tables show
-by default, else the mean. :data:`WORDS` has other words. A short name that fits several quantities is refused with all
-of them. Before the measure its flow, link or group may stand: ``flow.main.goodput``, ``main.goodput``,
-``bottleneck.forward.queue_delay``.
+(``mean_``, ``min_``, ``max_``, ``p95_``, …). If a quantity has several statistics, the short name means the statistic
+that tables show by default, otherwise the mean. :data:`WORDS` has further words. A short name that fits several
+quantities is rejected with a list of them. The name of a flow, link or group may precede the measure:
+``flow.main.goodput``, ``main.goodput``, ``bottleneck.forward.queue_delay``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNITS = (
     ("_bytes", "bytes"),
     ("_joules", "J"),
 )
-"""The unit that the end of a name says."""
+"""The unit for each ending of a name."""
 
 SHOWN = (
     ("flow", "goodput_mbit_s"),
@@ -63,7 +63,7 @@ WORDS = {
     "utilisation": ("utilization",),
     "window": ("mean_cwnd_packets",),
 }
-"""Words that are no part of a name, and the measures that each may mean."""
+"""Words that are no part of a name, and the measures that they may mean."""
 
 _STATISTIC = re.compile(r"(mean|min|max|p[0-9]+)_(?=.)")
 _MOST_LISTED = 12
@@ -94,7 +94,7 @@ def heading(name: str) -> str:
 
 
 def meant(written: str, names: Iterable[str]) -> list[str]:
-    """The names that ``written`` may stand for: one if it is a name or a short name, several if it is ambiguous.
+    """The names that ``written`` may mean: one if it is a name or a short name, several if it is ambiguous.
 
     Args:
         written: A name, or a short name.
@@ -108,7 +108,7 @@ def meant(written: str, names: Iterable[str]) -> list[str]:
         return same
     if same := [name for name in WORDS.get(wanted, ()) if name in known]:
         return same
-    # A figure before one that is in a part of the figures: `retransmitted_packets` before `fec.releases.retransmitted`.
+    # A top-level figure precedes one inside a part: `retransmitted_packets` before `fec.releases.retransmitted`.
     for own in ([name for name in known if "." not in name], [name for name in known if "." in name]):
         for form in (_last, without_unit, quantity):
             if same := [name for name in own if form(name) == wanted]:
@@ -121,7 +121,7 @@ def _last(name: str) -> str:
 
 
 def _preferred(names: list[str]) -> list[str]:
-    """Of several statistics of one quantity the one that is meant; all of them if none of them stands out."""
+    """The preferred one of several statistics of a quantity; all of them if none is preferred."""
     if len({quantity(name) for name in names}) > 1 or len({name.rpartition(".")[0] for name in names}) > 1:
         return names
     for chosen in (
@@ -134,15 +134,15 @@ def _preferred(names: list[str]) -> list[str]:
 
 
 def one_name(written: str, names: Iterable[str], noun: str) -> str:
-    """The one of ``names`` that ``written`` stands for.
+    """The name in ``names`` that ``written`` means.
 
     Args:
         written: A name, or a short name.
         names: The valid names.
-        noun: What has them, for the message: ``the table has no column``.
+        noun: The start of the message, which the name follows: ``the table has no column``.
 
     Raises:
-        UserError: None does, or several do.
+        UserError: It means none of them, or several.
     """
     known = list(dict.fromkeys(names))
     found = meant(written, known)
@@ -154,7 +154,7 @@ def one_name(written: str, names: Iterable[str], noun: str) -> str:
 
 
 def ambiguous(written: str, names: Sequence[str]) -> UserError:
-    """The refusal of a short name that fits several names."""
+    """The error for a short name that fits several names."""
     return UserError(f'"{written}" is ambiguous', hint=f"give one of {', '.join(names[:_MOST_LISTED])}")
 
 
@@ -164,7 +164,7 @@ def near(written: str, names: Iterable[str], before: str = "") -> str:
     Args:
         written: The wrong name.
         names: The valid names.
-        before: What stands before each of them.
+        before: A prefix of each name in the hint.
     """
     forms: dict[str, str] = {}
     for name in names:
@@ -181,9 +181,9 @@ def figures_named(written: str, figures: Sequence[str], noun: str, others: Itera
 
     Args:
         written: A figure (``flow.main.goodput_mbit_s``), its last parts, or a short name.
-        figures: The figures that there are.
-        noun: What has them, for the message: ``the sweep has no figure``.
-        others: What may be meant as well, for the hint.
+        figures: All figures.
+        noun: The start of the message, which the name follows: ``the sweep has no figure``.
+        others: Further valid names, for the hint.
 
     Raises:
         UserError: There is none, or the short name is ambiguous.
@@ -204,7 +204,7 @@ def figures_named(written: str, figures: Sequence[str], noun: str, others: Itera
             raise ambiguous(written, there)
         if there:
             return [column.figure for column in own if column.measure.name == there[0]]
-        # The measure is known, its flow or link is not.
+        # The measure exists, but not for this flow or link.
         having = [column.figure for column in columns if column.measure.name in names]
         raise UserError(f'{noun} "{written}"', hint=nearest(written, having))
     if owner and own:
@@ -220,7 +220,7 @@ def _owner(column: Any) -> str:
 
 
 def one_figure(written: str, figures: Sequence[str], noun: str, others: Iterable[str] = ()) -> str:
-    """The one figure that ``written`` names; a flow stands for its copies. The arguments are as before.
+    """The single figure that ``written`` names; a flow's name means its copies. For the arguments, see above.
 
     Raises:
         UserError: There is none, there are several, or the short name is ambiguous.
@@ -237,7 +237,7 @@ def one_figure(written: str, figures: Sequence[str], noun: str, others: Iterable
 
 @cache
 def catalogue() -> dict[str, tuple[str, ...]]:
-    """Every measure of a summary, by section; those that have the name of a route, a reason or a state are left out."""
+    """Every measure of a summary, by section, without measures that are named by a route, a reason or a state."""
     from anabranch.result import summary
 
     kinds = {
@@ -263,9 +263,9 @@ def _numbers(kind: type, prefix: str = "") -> Iterator[str]:
 
 
 def whole_path(path: str) -> str:
-    """A figure's path with the whole name of its measure: ``flow.*.goodput_mbit_s`` of ``flow.*.goodput``.
+    """A figure's path with the full name of its measure: ``flow.*.goodput_mbit_s`` for ``flow.*.goodput``.
 
-    What is no short name of a measure of that section, or has several meanings, stays as it is.
+    A path that does not end in an unambiguous short name of a measure of its section is returned unchanged.
     """
     section, dot, rest = path.partition(".")
     owner, _, last = rest.rpartition(".")
@@ -274,7 +274,7 @@ def whole_path(path: str) -> str:
     names = catalogue()[section]
     if last in {name.rpartition(".")[2] for name in names}:
         return path
-    # A part of a flow's figures may stand before the measure already.
+    # The path may already name a part of the flow's figures.
     part = owner.rpartition(".")[2]
     inside = [name for name in names if name.startswith(f"{part}.")]
     found = meant(last, [name.removeprefix(f"{part}.") for name in inside] or names)

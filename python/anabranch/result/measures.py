@@ -1,4 +1,4 @@
-"""The figures of a summary by what they are of (flow, link, …) and what they measure."""
+"""The figures of a summary by their element (flow, link, …) and measure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECTIONS = ("flow", "fairness", "link", "group", "gateway")
 _RATIO = re.compile(r"(^|_)(utilization|share|ratio|rate)$")
 
 _PARTS = ("reordering", "transfers", "exchanges", "fec", "refused")
-"""What a flow's summary has further figures in."""
+"""Parts of a flow's summary that contain further figures."""
 _FLOW = re.compile(rf"flow\.(?P<element>.+?)\.(?P<name>(?:{'|'.join(_PARTS)})\..+|[^.]+)", re.DOTALL)
 _DIRECTED = re.compile(r"(?:link|gateway)\.(?P<element>.+?\.(?:forward|reverse))\.(?P<name>.+)", re.DOTALL)
 _GROUP = re.compile(r"group\.(?P<element>.+?)\.(?P<name>port_seconds\..+|[^.]+)", re.DOTALL)
@@ -25,17 +25,17 @@ _FORMS = {"flow": _FLOW, "link": _DIRECTED, "gateway": _DIRECTED, "group": _GROU
 _NAMES = {"jain_index": "Jain index"}
 
 MOST_COPIES = 4
-"""A comparison of runs shows each of up to this number of copies of a flow; of more, only their mean."""
+"""A comparison of runs shows each copy of a flow up to this number of copies; with more, only their mean."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What is measured, whatever of.
+    """A measured quantity, independent of the flow or link.
 
     Attributes:
         section: ``"flow"``, ``"link"``, ``"group"``, ``"gateway"`` or ``"fairness"``.
         name: As in the summary: ``goodput_mbit_s``, ``fec.recovered_packets``.
-        rank: Where it stands: those shown by default first, the others as in the summary.
+        rank: Position in tables: measures shown by default first, the others as in the summary.
     """
 
     section: str
@@ -51,7 +51,7 @@ class Measure:
 
     @property
     def scale(self) -> float:
-        """What the figure is multiplied by to be shown: ratios are shown as per cent."""
+        """Factor from the figure to its displayed value: ratios are shown as per cent."""
         return 100.0 if self.unit == "%" else 1.0
 
     @property
@@ -78,9 +78,9 @@ class Column:
     """One figure of a summary.
 
     Attributes:
-        figure: Its whole name: ``link.path.forward.utilization``.
+        figure: Its full name: ``link.path.forward.utilization``.
         element: The flow or link: ``path forward``.
-        measure: What it measures.
+        measure: Its measure.
     """
 
     figure: str
@@ -89,7 +89,7 @@ class Column:
 
 
 def columns_of(figures: Iterable[str]) -> list[Column]:
-    """The figures as columns, each once, as they come; what is no figure of a section is left out."""
+    """The figures as columns, each once, in the given order; names without a known section are dropped."""
     found: dict[str, Column] = {}
     ranks: dict[tuple[str, str], int] = {}
     for figure in dict.fromkeys(figures):
@@ -113,7 +113,7 @@ def _rank(section: str, name: str, otherwise: int) -> tuple[int, int, int]:
 
 
 def shown_by_default(measure: Measure, columns: Sequence[Column]) -> bool:
-    """Whether a table shows it without being asked."""
+    """Whether tables show the measure by default."""
     if measure.section == "fairness":
         # The index of one flow is always 1.
         return len({c.element for c in columns if c.measure.section == "flow"}) > 1
@@ -121,7 +121,7 @@ def shown_by_default(measure: Measure, columns: Sequence[Column]) -> bool:
 
 
 def copies_of(columns: Iterable[Column]) -> dict[str, list[str]]:
-    """The copies of each flow that has several, by the flow's name, which has the means of their figures."""
+    """The copies of each flow that has several, keyed by the flow's name, whose figures are their means."""
     flows = dict.fromkeys(column.element for column in columns if column.measure.section == "flow")
     found: dict[str, list[str]] = {}
     for name in flows:
@@ -132,7 +132,7 @@ def copies_of(columns: Iterable[Column]) -> dict[str, list[str]]:
 
 
 def without_copies(columns: Sequence[Column], named: Collection[str] = (), most: int = 0) -> list[Column]:
-    """Without the copies of a flow that has more than ``most`` of them; figures that are named are kept."""
+    """The columns without the copies of flows that have more than ``most`` copies; named figures are kept."""
     left_out = {copy for copies in copies_of(columns).values() if len(copies) > most for copy in copies}
     return [
         column
@@ -142,7 +142,7 @@ def without_copies(columns: Sequence[Column], named: Collection[str] = (), most:
 
 
 def chosen(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
-    """The columns that are meant: by the measure or a short name of it, with the flow or link before it or without.
+    """The columns with these names: a measure or its short name, with or without the flow or link before it.
 
     Raises:
         UserError: No column has such a name, or it is ambiguous.

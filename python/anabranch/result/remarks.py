@@ -1,4 +1,4 @@
-"""What a run's output remarks beside its figures: what limited flows, response times, replays, surprising settings."""
+"""Remarks on a run beside its figures: limits of flows, response times, replays, surprising settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMITS = (
     ("cwnd_limited_share", "the congestion window"), ("rwnd_limited_share", "the receive window"),
     ("sndbuf_limited_share", "the send buffer"), ("application_limited_share", "the application"),
 )  # fmt: skip
-"""What can limit a sender, by the name of its share."""
+"""The limits of a sender, by the name of their share."""
 
 
 def of(flow: FlowSummary, key: str) -> float | None:
@@ -44,13 +44,13 @@ def mean(values: list[float]) -> float:
 
 
 def ends_of(result: RunResult, names: list[str]) -> str:
-    """How many of some flows ended in each way."""
+    """How many of the flows ended in each way."""
     counts = Counter(result.flows[name].get("ended") for name in names)
     return ", ".join(f"{count:,} {ENDINGS.get(ended, ended)}" for ended, count in counts.most_common() if ended)
 
 
 def limit(flow: FlowSummary) -> str:
-    """What limited a TCP flow, in one phrase; "" if it is no TCP flow with one connection."""
+    """The limits of a TCP flow, in one phrase; "" unless it is a TCP flow with one connection."""
     shares = [(of(flow, key), what) for key, what in LIMITS]
     if all(share is None for share, _ in shares):
         return ""
@@ -61,7 +61,7 @@ def limit(flow: FlowSummary) -> str:
 
 
 def limits(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType({})) -> list[str]:
-    """What limited each TCP flow, a sentence each; flows with ``copies`` are left out."""
+    """The limits of each TCP flow, in one sentence each; flows with ``copies`` are omitted."""
     return [
         f"{name}: limited by {told}"
         for name, flow in result.flows.items()
@@ -70,7 +70,7 @@ def limits(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType
 
 
 def waits(flow: FlowSummary) -> list[tuple[str, str]]:
-    """One-way delays, response times and transfers of a flow: what it is, and its figures."""
+    """One-way delays, response times and transfers of a flow: a label and the figures of each."""
     told = []
     if flow.get("mean_one_way_delay_ms") is not None:
         mean, p95 = figure(flow.get("mean_one_way_delay_ms")), figure(flow.get("p95_one_way_delay_ms"))
@@ -89,7 +89,7 @@ def waits(flow: FlowSummary) -> list[tuple[str, str]]:
 
 
 def times(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType({})) -> list[str]:
-    """Delays of UDP flows and response times, a sentence each; of ``copies`` one sentence for all."""
+    """Delays of UDP flows and response times, in one sentence each; copies of a flow share a sentence."""
     told = [f"{table}: {what}" for table, names in copies.items() for what in times_of_copies(result, names)]
     for name, flow in result.flows.items():
         if name.partition("/")[0] not in copies:
@@ -111,7 +111,7 @@ def times_of_copies(result: RunResult, names: list[str]) -> list[str]:
 
 
 def replays(result: RunResult) -> list[str]:
-    """A sentence for each flow that replays a capture: what was read of it, and what was skipped."""
+    """A sentence for each flow that replays a capture: the packets replayed and the frames skipped."""
     told = []
     for flow, capture in result.summary.get("captures", {}).items():
         parts = [f"{flow}: replays {capture['replayed_packets']} of {capture['ip_packets']} IP packets of its capture"]
@@ -131,7 +131,7 @@ def replays(result: RunResult) -> list[str]:
 
 
 def missing(result: RunResult) -> Iterator[tuple[str, list[str]]]:
-    """Each stack of the run that lacks something of what its name stands for, and what it lacks."""
+    """Each stack of the run whose model is incomplete, and the missing features."""
     from anabranch.keys.registry import aliases, engine_registry
 
     used = dict.fromkeys(flow["stack"] for flow in _flows(result).values() if "stack" in flow)
@@ -142,7 +142,7 @@ def missing(result: RunResult) -> Iterator[tuple[str, list[str]]]:
 
 
 def not_modelled(result: RunResult) -> list[str]:
-    """One line per stack of the run that lacks something of what its name stands for."""
+    """One line for each stack of the run whose model is incomplete."""
     return [
         f"stack {name}: not modelled in this version: {'; '.join(lacks)}; see anabranch explain {name}"
         for name, lacks in missing(result)
@@ -150,7 +150,7 @@ def not_modelled(result: RunResult) -> list[str]:
 
 
 def audit(live: LiveSummary) -> str:
-    """What the live engine says of itself, in one sentence."""
+    """The live engine's audit, in one sentence."""
     told = live["audit"]
     late = [figure(told[key]) for key in ("p50_lateness_ms", "p99_lateness_ms", "max_lateness_ms")]
     return (
@@ -160,7 +160,7 @@ def audit(live: LiveSummary) -> str:
 
 
 def trace(live: LiveSummary) -> str:
-    """What of the kernel's TCP was traced, or why nothing was."""
+    """The extent of the trace of the kernel's TCP, or the reason for its absence."""
     traced = live["trace"]
     if traced["detail"] is None:
         return f"the kernel's TCP was not traced: {traced['why_not']}"
@@ -169,24 +169,24 @@ def trace(live: LiveSummary) -> str:
 
 
 MOST_REMARKS = 20
-"""Remarks of one kind that are shown."""
+"""Largest number of remarks of one kind."""
 LONG_WAIT_MS = 20.0
-"""From so much delay on, an unlimited queue is worth a remark."""
+"""From this delay on, an unlimited queue deserves a remark."""
 IDLE_SHARE = 0.1
-"""From such a share of the measured time on, a link's utilization is worth a remark if no flow was there."""
+"""From this share of the measured time without a flow on, a link's utilization deserves a remark."""
 
 
 def surprises(result: RunResult) -> list[str]:
-    """What in the scenario makes a figure mean something else than it seems to, a sentence each."""
+    """Settings of the scenario that make a figure misleading, in one sentence each."""
     kinds = (_left_out, _too_big, _unlimited_queues, _irrelevant_windows, _idle_links, _idle_times)
     return [remark for kind in kinds for remark in few(kind(result))]
 
 
 def few(remarks: Iterable[str]) -> list[str]:
-    """Remarks of one kind: of many the first, and how many there are besides."""
+    """Remarks of one kind: the first ones, and the number of the others."""
     told = list(remarks)
     more = len(told) - MOST_REMARKS
-    # One line in place of one line says less.
+    # Replacing a single remark by a line about it would save nothing.
     return told if more <= 1 else [*told[:MOST_REMARKS], f"{more:,} more remarks of this kind are left out"]
 
 
@@ -199,7 +199,7 @@ def _left_out(result: RunResult) -> Iterator[str]:
 
 
 def _too_big(result: RunResult) -> Iterator[str]:
-    """Links that dropped packets for their size, and what became of the flows that met a black hole there."""
+    """Links that dropped packets for their size, with the flows that delivered nothing through such a black hole."""
     links = {**_scenario(result).get("link", {}), **_scenario(result).get("group", {})}
     for name, directions in result.links.items():
         for direction, link in directions.items():
@@ -217,7 +217,7 @@ def _too_big(result: RunResult) -> Iterator[str]:
 
 
 def few_names(names: list[str]) -> list[str]:
-    """Names for a sentence: of many the first."""
+    """The first names, for a sentence."""
     return names if len(names) <= MOST_REMARKS else [*names[:MOST_REMARKS], "…"]
 
 
@@ -255,10 +255,10 @@ def _unlimited_queues(result: RunResult) -> Iterator[str]:
 
 
 def _longest_wait_ms(result: RunResult, settings: Mapping[str, Any], link: LinkSummary) -> float | None:
-    """How long the last packet of the longest queue waits; ``None`` where the rate is not constant.
+    """Waiting time of the last packet of the longest queue; ``None`` unless the rate is constant.
 
-    The percentiles count packets that have left. A queue that grows until the end of the run holds those that wait
-    longest.
+    The percentiles count packets that have left. If a queue grows until the end of the run, the packets with the
+    longest wait are still in it.
     """
     is_constant = settings.get("service") == {"kind": "fixed"} and not _scenario(result).get("at")
     begin, end = seconds(str(_scenario(result).get("warmup"))), result.summary.get("duration_s")
@@ -270,7 +270,7 @@ def _longest_wait_ms(result: RunResult, settings: Mapping[str, Any], link: LinkS
 
 
 def _irrelevant_windows(result: RunResult) -> Iterator[str]:
-    """Flows whose congestion window is larger than what another window lets them send; of copies the first."""
+    """Flows whose congestion window exceeds another window's limit; for copies, only the first."""
     told = set()
     for name, flow in result.flows.items():
         table = name.partition("/")[0]
@@ -285,7 +285,7 @@ def _irrelevant_windows(result: RunResult) -> Iterator[str]:
             for key, what, share in windows
             if (most := size(str(transport.get(key)))) is not None
         ]
-        # The smaller one; of equal ones that which limited the sender longer.
+        # The smaller window; if they are equal, the window that limited the sender longer.
         bound, _, what = min(known, default=(sys.maxsize, 0.0, ""))
         if cwnd * mss > bound:
             told.add(table)
@@ -314,7 +314,7 @@ def idle_links(result: RunResult) -> list[str]:
 
 
 def _idle_times(result: RunResult) -> Iterator[str]:
-    """Links whose flows were there for a part of the time only, over all of which utilization counts."""
+    """Links whose flows ran for only part of the time, while utilization covers all of it."""
     begin, end = seconds(str(_scenario(result).get("warmup"))), result.summary.get("duration_s")
     if begin is None or end is None or end <= begin:
         return
@@ -335,7 +335,7 @@ def _idle_times(result: RunResult) -> Iterator[str]:
 
 
 def _spans(result: RunResult) -> dict[str, tuple[float, float]]:
-    """When each flow begins and ends, in seconds from the start of the run."""
+    """The begin and end of each flow, in seconds from the start of the run."""
     spans = {}
     for name, flow in result.flows.items():
         given = _flows(result).get(name.partition("/")[0], {})
@@ -358,17 +358,17 @@ _SIZE = {"byte": 1, "bytes": 1, "B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, 
 
 
 def seconds(text: str) -> float | None:
-    """A duration as the engine writes it, "200 ms"; ``None`` if it is none."""
+    """A duration in the engine's form, "200 ms"; ``None`` for anything else."""
     return _quantity(text, _DURATION)
 
 
 def megabits(text: str) -> float | None:
-    """A rate as the engine writes it, "10 Mbit/s", in Mbit/s; ``None`` if it is none."""
+    """A rate in the engine's form, "10 Mbit/s", in Mbit/s; ``None`` for anything else."""
     return _quantity(text, _RATE)
 
 
 def size(text: str) -> int | None:
-    """A size as the engine writes it, "128 KiB", in bytes; ``None`` if it is none."""
+    """A size in the engine's form, "128 KiB", in bytes; ``None`` for anything else."""
     value = _quantity(text, _SIZE)
     return None if value is None else int(value)
 

@@ -1,4 +1,4 @@
-"""The result of one run: the summary as typed dictionaries, and tables, as Polars frames where Polars is installed."""
+"""The result of one run: the summary as typed dictionaries, and tables, as Polars frames if Polars is installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TABLES = ("flows", "links", "samples", "ack_samples", "link_samples", "group_samples", "packets",
           "window_events")  # fmt: skip
-"""Every table a run may have; all but the first two only when they were recorded."""
+"""All tables of a run; all but the first two exist only if they were recorded."""
 
 
 SAMPLES = ("samples", "link_samples", "group_samples")
@@ -38,14 +38,14 @@ SAMPLES = ("samples", "link_samples", "group_samples")
 PACKETS = ("packets", "window_events")
 """Tables that ``packets`` records."""
 RETRANSMISSIONS = "retransmissions"
-"""What the engine found of each retransmission in the table of packets: :meth:`RunResult.why` reads it."""
+"""The engine's table of retransmissions, derived from the packets; :meth:`RunResult.why` reads it."""
 
 PART_ROWS = 1 << 15
-"""Rows of a part of ``packets``; larger parts make its file no smaller, and take more memory."""
+"""Rows of a part of ``packets``; larger parts make its file no smaller and need more memory."""
 
 
 class Run(Protocol):
-    """A run of the engine, or what was kept of one."""
+    """A run of the engine, or a stored one."""
 
     @property
     def summary_json(self) -> str:
@@ -55,10 +55,10 @@ class Run(Protocol):
         """A table, with the Arrow C stream interface."""
 
     def packet_batches(self, rows: int, columns: list[str] | None = None) -> Iterable[Any]:
-        """The table ``packets`` in parts of so many rows; an empty table is one part."""
+        """The table ``packets`` in parts of ``rows`` rows; an empty table is one part."""
 
     def left_out_packets(self) -> int:
-        """Packets that were sent when the log of packets was full."""
+        """Number of packets sent after the log of packets was full."""
 
     def pcapng(self, link: str, direction: str | None = None) -> bytes:
         """A capture."""
@@ -66,14 +66,14 @@ class Run(Protocol):
 
 @dataclass(frozen=True)
 class KeptRun:
-    """What is kept of a run of the engine when its result is pickled."""
+    """The stored form of an engine's run, made when its result is pickled."""
 
     summary_json: str
     tables: Mapping[str, Table]
     captures: Mapping[tuple[str, str | None], bytes] = field(default_factory=dict)
     left_out: int = 0
     depends: Sequence[tuple[str, str]] = ()
-    """The files that the run has read, with a hash of the content of each."""
+    """The files read by the run, each with a hash of its content."""
 
     def table(self, name: str) -> Table:
         """A table of the run."""
@@ -86,7 +86,7 @@ class KeptRun:
             yield table.take(slice(start, start + rows))
 
     def left_out_packets(self) -> int:
-        """Packets of the run that are not in its table."""
+        """Number of packets of the run that are not in its table."""
         return self.left_out
 
     def pcapng(self, link: str, direction: str | None = None) -> bytes:
@@ -98,7 +98,7 @@ class KeptRun:
 
 
 class RunResult:
-    """What one run gave. It can be pickled, and notebooks show it.
+    """The result of one run. It can be pickled, and notebooks show it.
 
         >>> from anabranch import Scenario
         >>> result = Scenario.from_file("reordering.toml").set("duration", "2 s").run(samples_ms=10)
@@ -113,7 +113,7 @@ class RunResult:
 
     Args:
         run: The engine's run.
-        recorded: The tables that were recorded; all of them when left out.
+        recorded: The tables that were recorded; default: all.
 
     Attributes:
         summary: The contract's JSON document, as dictionaries.
@@ -150,15 +150,15 @@ class RunResult:
 
     @property
     def digest(self) -> str | None:
-        """Hash over every packet observation; equal for equal runs, ``None`` when it was turned off."""
+        """Hash over every packet observation, equal for equal runs; ``None`` if it was turned off."""
         return self.summary.get("digest")
 
     @property
     def flows(self) -> dict[str, FlowSummary]:
         """Per flow: goodput, retransmissions, mean cwnd and more.
 
-        A flow of the simulator that was over before the warm-up was has no goodput and no throughput: reading them
-        raises a :class:`UserError`.
+        A flow of the simulator that ended before the warm-up did has no goodput and no throughput: reading them raises
+        a :class:`UserError`.
         """
         return self.summary["flows"]
 
@@ -174,16 +174,16 @@ class RunResult:
 
     @property
     def gateways(self) -> dict[str, dict[str, GatewaySummary]]:
-        """Per gateway and direction: what took which route, what waited to be put in order, and for how long."""
+        """Per gateway and direction: the packets on each route, and the packets held to restore order, with waits."""
         return entries.section(self.summary, "gateways")
 
     @property
     def live(self) -> LiveSummary | None:
-        """Of a live run: what the engine says of itself, and the machine."""
+        """The live engine's audit, and the machine; ``None`` for other runs."""
         return cast("LiveRunSummary", self.summary).get("live")
 
     def __getitem__(self, name: str) -> float:
-        """A figure of the run by its name, or a short one: ``result["goodput"]``, ``result["main.rtt"]``.
+        """A figure of the run by its name or a short name: ``result["goodput"]``, ``result["main.rtt"]``.
 
         Raises:
             UserError: There is no such figure, several have this name, or it does not apply.
@@ -200,9 +200,9 @@ class RunResult:
         return value
 
     def table(self, name: str) -> pl.DataFrame:
-        """One table as a Polars frame; the columns are the engine's own memory, not a copy.
+        """One table as a Polars frame; the columns share the engine's memory without a copy.
 
-        Without Polars (``pip install 'anabranch[tables]'``) it is that of :meth:`plain`.
+        Without Polars (``pip install 'anabranch[tables]'``) it is the table of :meth:`plain`.
 
         Args:
             name: ``"flows"``, ``"links"``, ``"samples"``, ``"ack_samples"``, ``"link_samples"``, ``"group_samples"``,
@@ -210,32 +210,32 @@ class RunResult:
 
         Raises:
             NotRecordedError: The run did not record it.
-            UserError: There is no table of that name, or this engine does not make it.
+            UserError: There is no table of that name, or this engine does not produce it.
         """
         frame = self.frame(name)
         self.check_recorded(name)
         return frame
 
     def check_recorded(self, name: str) -> None:
-        """Refuse a table that was not recorded.
+        """Raise an error for a table that was not recorded.
 
         Raises:
-            NotRecordedError: It was not.
-            UserError: There is no table of that name, or this engine does not make it.
+            NotRecordedError: The table was not recorded.
+            UserError: There is no table of that name, or this engine does not produce it.
         """
         self.plain(name)
         if not self.recorded(name):
             raise self._not_recorded(name)
 
     def recorded(self, name: str) -> bool:
-        """Whether a table was recorded; one that was may still be empty, because nothing happened."""
+        """Whether a table was recorded; it may still be empty because nothing happened."""
         return name in self._recorded and self.has_table(name)
 
     def frame(self, name: str) -> pl.DataFrame:
-        """One table, as :meth:`table` gives it; empty where it was not recorded.
+        """One table, as in :meth:`table`; empty if it was not recorded.
 
         Raises:
-            UserError: There is no table of that name, or this engine does not make it.
+            UserError: There is no table of that name, or this engine does not produce it.
         """
         from anabranch.result.table import for_user
 
@@ -244,11 +244,11 @@ class RunResult:
         return self._frames[name]
 
     def plain(self, name: str) -> Table:
-        """One table in plain Python; empty where it was not recorded.
+        """One table in plain Python; empty if it was not recorded.
 
         It has ``columns``, ``height``, ``table["flow"]``, ``rows()``, ``to_dict()``, ``to_dicts()`` and ``select(…)``.
-        Iteration gives its rows. ``polars.DataFrame``, ``pyarrow.table`` and ``pandas.DataFrame.from_arrow`` take it as
-        it is.
+        Iteration yields its rows. ``polars.DataFrame``, ``pyarrow.table`` and ``pandas.DataFrame.from_arrow`` accept it
+        directly.
 
             >>> from anabranch import Scenario
             >>> result = Scenario.from_file("reordering.toml").set("duration", "2 s").run()
@@ -256,7 +256,7 @@ class RunResult:
             'main'
 
         Raises:
-            UserError: There is no table of that name, or this engine does not make it.
+            UserError: There is no table of that name, or this engine does not produce it.
         """
         from anabranch.result.table import Table
 
@@ -275,7 +275,7 @@ class RunResult:
             raise UserError(f'this engine does not make table "{name}"') from None
 
     def pcapng(self, capture: str) -> bytes:
-        """A capture as a pcapng file's content: raw IP, nanoseconds, each packet's fate on the link as its comment.
+        """A capture as the content of a pcapng file: raw IP, nanoseconds, each packet's outcome on the link as comment.
 
         Args:
             capture: A link, or one direction of it, among the ``captures`` of the run.
@@ -298,12 +298,12 @@ class RunResult:
     def diagnose(self, capture: str, file: str | Path) -> Diagnosis:
         """Write a capture to a file and diagnose it, as if the run were a network.
 
-        The tables of the diagnosis have the columns ``flow`` and ``flow_direction`` of the run's tables, and
-        ``sequence_bytes`` counts as theirs does.
+        The tables of the diagnosis have the columns ``flow`` and ``flow_direction`` of the run's tables, and their
+        ``sequence_bytes`` counts from the same origin.
 
         Args:
             capture: A link, or one direction of it, among the ``captures`` of the run.
-            file: Where the capture is written.
+            file: The file for the capture.
 
         Raises:
             NotRecordedError: It was not captured.
@@ -314,10 +314,10 @@ class RunResult:
         return diagnose_run(self, capture, Path(file))
 
     def packet_parts(self, columns: Sequence[str] | None = None, rows: int = PART_ROWS) -> Iterator[pl.DataFrame]:
-        """The table ``packets`` in parts that fit into memory; an empty one where it was not recorded.
+        """The table ``packets`` in parts that fit into memory; one empty part if it was not recorded.
 
         Args:
-            columns: The columns; all when left out.
+            columns: The columns; default: all.
             rows: Rows of a part; the last may have fewer.
         """
         from anabranch.result.table import for_user
@@ -334,15 +334,15 @@ class RunResult:
 
     @property
     def left_out_packets(self) -> int:
-        """Packets that are not in the table ``packets``, because they were sent when it had its most rows."""
+        """Number of packets missing from the table ``packets``, because it was full when they were sent."""
         return self._run.left_out_packets()
 
     def has_table(self, name: str) -> bool:
-        """Whether the engine makes a table, recorded or not."""
+        """Whether the engine produces a table, recorded or not."""
         from anabranch.errors import UserError
 
         if name == "packets":
-            # The whole of it may have many gigabytes.
+            # The complete table may have many gigabytes.
             return True
         try:
             self.plain(name)
@@ -351,11 +351,11 @@ class RunResult:
         return True
 
     def why(self) -> Why:
-        """What triggered each retransmission, whether it was needed, and what the window did.
+        """The trigger of each retransmission, whether it was needed, and the events of the congestion window.
 
         Raises:
             NotRecordedError: The run did not record packets.
-            UserError: The trace of a live run does not say why.
+            UserError: The trace of a live run is missing or incomplete.
         """
         from anabranch.errors import UserError
         from anabranch.why import inspect
@@ -400,16 +400,16 @@ class RunResult:
 
         Args:
             chart: ``"goodput"``, ``"cwnd"``, ``"srtt"``, ``"queue"``, ``"sequence"`` or ``"reordering"``.
-            x: Instead of ``chart``: the column to the right (``"time_s"`` when left out).
-            y: The column upwards. Columns may be given by short names: ``"cwnd"``.
-            color: A column, for each value of which there is one line; the flow, link or group when left out.
-            table: The table that has the columns; the first that has all of them when left out.
-            ax: Where to draw; axes of a new figure when left out.
+            x: Instead of ``chart``: the column for the x axis (default: ``"time_s"``).
+            y: The column for the y axis. Columns may be given by short names: ``"cwnd"``.
+            color: A column with one line for each of its values; default: the flow, link or group.
+            table: The table that has the columns; default: the first that has all of them.
+            ax: The axes to draw into; default: axes of a new figure.
             hue: The same as ``color``.
 
         Raises:
-            NotRecordedError: The run did not record what is to be drawn.
-            UserError: There is no such chart or column, or nothing of it happened.
+            NotRecordedError: The run did not record the data to draw.
+            UserError: There is no such chart or column, or the run has no data for it.
         """
         from anabranch.plot.result import plot_chart, plot_columns
 
@@ -431,7 +431,7 @@ class RunResult:
         """Write summary, tables and report into a directory, which appears whole or not at all.
 
         Args:
-            directory: Where.
+            directory: The directory to write.
             figures: Write each chart of the report as PDF, SVG and PNG as well.
 
         Raises:
@@ -453,7 +453,7 @@ class RunResult:
 
 
 class LiveRunResult(RunResult):
-    """What one live run gave: as of the simulator, but for rates that may be ``None`` (a program of the user's)."""
+    """The result of one live run. Unlike in the simulator, rates may be ``None``: for a program of the user's."""
 
     @property
     def flows(self) -> dict[str, AnyFlowSummary]:  # type: ignore[override]

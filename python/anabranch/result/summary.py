@@ -1,7 +1,7 @@
 """The summary of one run, typed: the JSON document of ``anabranch run --json``.
 
-A figure that does not apply is ``None``, never 0. Rates count from the later of flow start and warm-up to the
-flow's end.
+A figure that does not apply is ``None``, never 0. Rates cover the time from the later of flow start and end of warm-up
+to the flow's end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 
 class FecReleases(TypedDict, total=False):
-    """Why the receiver let acknowledgments go that it had held: how often for each reason."""
+    """How often the receiver released held acknowledgments, by reason."""
 
     repaired: int
     retransmitted: int
@@ -20,11 +20,11 @@ class FecReleases(TypedDict, total=False):
 
 
 class FecSummary(TypedDict):
-    """What forward error correction did for a flow. Rates are ratios (0‥1).
+    """Forward error correction of a flow. Rates are ratios (0‥1).
 
-    ``redundancy_rate`` is redundant packets over all sent but pure acknowledgments, ``effective_recovery_rate``
-    redundant packets that brought something back over redundant packets sent. ``hidden_losses`` are those that TCP did
-    not hear of, as the sender was told of them.
+    ``redundancy_rate`` is redundant packets over all packets sent except pure acknowledgments;
+    ``effective_recovery_rate`` is redundant packets that recovered a packet over redundant packets sent.
+    ``hidden_losses`` are losses hidden from TCP, as reported to the sender.
     """
 
     redundant_packets: int
@@ -55,7 +55,7 @@ class ReorderingSummary(TypedDict):
 
 
 class TransferSummary(TypedDict):
-    """Transfers of a workload that makes many, begun in the measured time."""
+    """Transfers of a workload with many transfers, if they began in the measured time."""
 
     started: int
     completed: int
@@ -68,7 +68,7 @@ class TransferSummary(TypedDict):
 class ExchangeSummary(TypedDict, total=False):
     """Requests and their responses over one connection, in the measured time.
 
-    A response time is from the request's writing to the arrival of the response's last byte.
+    A response time lasts from the writing of the request to the arrival of the response's last byte.
     """
 
     started: int
@@ -80,14 +80,14 @@ class ExchangeSummary(TypedDict, total=False):
 
 
 class _Rates(TypedDict):
-    """What a flow got."""
+    """Rates of a flow."""
 
     goodput_mbit_s: float
     throughput_mbit_s: float
 
 
 class _MaybeRates(TypedDict):
-    """The same, where there may be none."""
+    """The same, but possibly ``None``."""
 
     goodput_mbit_s: float | None
     throughput_mbit_s: float | None
@@ -128,31 +128,31 @@ class FlowSummary(_Rates, _FlowFigures):
     """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive.
 
     ``refused`` maps reasons (``unsent_ack``, ``old_ack``, ``sack_block``, ``blind_reset``, ``old_reset``,
-    ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end
-    gave them; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which
-    late packets may explain.
+    ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to their number of
+    occurrences at either end; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and
+    ``old_timestamp``, which late packets may explain.
     The ``*_limited_share`` are shares (0‥1) of the measured time in which the congestion window, the receive window,
     the send buffer or the application limited the sender; the rest is pacing and recovery.
-    ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``exchanges`` unless
-    it is requests and responses, ``fec`` without it.
+    ``reordering`` is ``None`` if nothing arrived, ``transfers`` unless the workload has many transfers, ``exchanges``
+    unless it consists of requests and responses, ``fec`` without error correction.
     ``ended`` is ``completed`` (all of a file arrived, or the application stopped at ``stop``), ``running``, ``reset``,
-    ``gave-up`` (nothing answered for too long) or ``refused`` (a reset answered the SYN), ``ended_at_s`` the time since
-    the start of the run, ``None`` while it runs. Workloads of many transfers have neither. Over UDP all that is TCP's
-    is ``None``; the one-way delays, from a datagram's sending to its arrival, are ``None`` over TCP.
-    Of a flow that was over before the warm-up was, ``goodput_mbit_s`` and ``throughput_mbit_s`` are ``None`` in the
-    document; asking the result of a run for them raises :class:`~anabranch.result.entries.NoFigureError`.
+    ``gave-up`` (no answer for too long) or ``refused`` (a reset answered the SYN). ``ended_at_s`` is the time since
+    the start of the run, ``None`` while the flow runs. Workloads of many transfers have neither. Over UDP, all figures
+    of TCP are ``None``. The one-way delays, from sending to arrival of a datagram, are ``None`` over TCP.
+    If a flow ended before the warm-up did, ``goodput_mbit_s`` and ``throughput_mbit_s`` are ``None`` in the document;
+    reading them from a result raises :class:`~anabranch.result.entries.NoFigureError`.
     """
 
 
 class AnyFlowSummary(_MaybeRates, _FlowFigures):
-    """A flow as the document has it, of either engine, and as a live run gives it.
+    """A flow in the document of either engine, and in the result of a live run.
 
-    Rates are ``None`` of a flow that was over before the warm-up was, and of a program of the user's.
+    Rates are ``None`` for a flow that ended before the warm-up did, and for a program of the user's.
     """
 
 
 class CaptureSummary(TypedDict):
-    """What was read of a capture that a flow replays; ``skipped`` counts frames that give no packet, by reason."""
+    """The input of a flow that replays a capture; ``skipped`` counts frames without a usable packet, by reason."""
 
     frames: int
     ip_packets: int
@@ -166,7 +166,7 @@ class CaptureSummary(TypedDict):
 
 
 class LinkSummary(TypedDict):
-    """One direction of a link: ``dropped`` by queues, ``lost`` by impairments; means are time-weighted."""
+    """One direction of a link: ``dropped`` by queues, ``lost`` by impairments; means are weighted by time."""
 
     sent_packets: int
     dropped_packets: int
@@ -182,7 +182,7 @@ class LinkSummary(TypedDict):
 
 
 class GroupSummary(TypedDict):
-    """An aggregated link and what its control did."""
+    """An aggregated link and the actions of its control."""
 
     mean_active_members: float | None
     member_seconds_off: float | None
@@ -196,7 +196,7 @@ class GroupSummary(TypedDict):
 
 
 class TunnelPath(TypedDict, total=False):
-    """How a path of a tunnel is at the end of the run; only where the gateway's ``kind`` is ``"tunnel"``."""
+    """State of a tunnel's path at the end of the run; only if the gateway's ``kind`` is ``"tunnel"``."""
 
     state: str
     deaths: int
@@ -206,14 +206,14 @@ class TunnelPath(TypedDict, total=False):
 
 
 class RouteSummary(TunnelPath):
-    """What a gateway sent over one route, copies and what the tunnel adds counted."""
+    """Packets and bytes that a gateway sent over one route, including copies and the tunnel's overhead."""
 
     sent_packets: int
     sent_bytes: int
 
 
 class TunnelFigures(TypedDict, total=False):
-    """What a tunnel counts; only where the gateway's ``kind`` is ``"tunnel"``."""
+    """Counters of a tunnel; only if the gateway's ``kind`` is ``"tunnel"``."""
 
     entered_packets: int
     class_packets: dict[str, int]
@@ -227,7 +227,7 @@ class TunnelFigures(TypedDict, total=False):
 
 
 class RestorerFigures(TypedDict, total=False):
-    """What a restorer counts; only where the gateway's ``kind`` is ``"split"``."""
+    """Counters of a restorer; only if the gateway's ``kind`` is ``"split"``."""
 
     held_packets: int
     released_by_timer: int
@@ -237,7 +237,7 @@ class RestorerFigures(TypedDict, total=False):
 
 
 class GatewaySummary(RestorerFigures, TunnelFigures):
-    """One direction of a gateway: what was sent over which route, and what was held back to restore order."""
+    """One direction of a gateway: the packets sent over each route, and the packets held back to restore order."""
 
     routes: dict[str, RouteSummary]
     released_packets: int
@@ -254,7 +254,7 @@ class FairnessSummary(TypedDict):
 
 
 class EngineStats(TypedDict):
-    """What the run cost."""
+    """Cost of the run."""
 
     events: int
     delivered_packets: int
@@ -264,7 +264,7 @@ class EngineStats(TypedDict):
 
 
 class DatagramAccount(TypedDict, total=False):
-    """The datagrams of a UDP flow on their way from one program into the network, and out of it into the other."""
+    """Datagrams of a UDP flow, counted from the sending program into the network and from there to the receiver."""
 
     written: int
     taken: int
@@ -274,7 +274,7 @@ class DatagramAccount(TypedDict, total=False):
 
 
 class LiveAudit(TypedDict, total=False):
-    """What the live engine says of itself."""
+    """The live engine's audit of itself."""
 
     tainted: bool
     reasons: list[str]
@@ -296,7 +296,7 @@ class LiveAudit(TypedDict, total=False):
 
 
 class LivePackets(TypedDict):
-    """Every packet of a live run, warm-up included: counted where it is sent, on its way, and where it comes."""
+    """All packets of a live run, including the warm-up: counted at the sender, in transit, and at the receiver."""
 
     kernel_sent: int
     kernel_taken: int
@@ -319,7 +319,7 @@ class LivePackets(TypedDict):
 
 
 class LiveProgram(TypedDict, total=False):
-    """How a program of the user's ended."""
+    """The outcome of a program of the user's."""
 
     host: str
     command: list[str]
@@ -330,7 +330,7 @@ class LiveProgram(TypedDict, total=False):
 
 
 class LiveTrace(TypedDict):
-    """What was traced of the kernel: ``detail`` is ``acks``, ``events``, or ``None`` for the reason ``why_not``."""
+    """The trace of the kernel: ``detail`` is ``acks``, ``events``, or ``None`` for the reason ``why_not``."""
 
     detail: str | None
     why_not: str | None
@@ -349,7 +349,7 @@ class LiveControl(TypedDict):
 
 
 class LiveEnd(TypedDict):
-    """One end of a flow: whose TCP it is, what its application did, and what was negotiated."""
+    """One end of a flow: the owner of its TCP, the application's bytes, and the negotiated options."""
 
     tcp: str
     written_bytes: int
@@ -362,7 +362,7 @@ class LiveEnd(TypedDict):
 
 
 class LiveSummary(TypedDict, total=False):
-    """What only a live run has: its audit, programs, and the machine.
+    """Fields of a live run only: its audit, programs, and the machine.
 
     ``ends`` has each flow's two ends, ``from`` and ``to``; ``tcp_counters`` the kernel's ``Tcp`` counters by host.
     """
@@ -408,7 +408,7 @@ class _FlowsOfSummary(TypedDict):
 
 
 class Summary(_Head, _FlowsOfSummary, _Rest):
-    """The whole document, as the result of a run of the simulator gives it."""
+    """The whole document, as in the result of a run of the simulator."""
 
 
 class _FlowsOfAnySummary(TypedDict):
@@ -416,7 +416,7 @@ class _FlowsOfAnySummary(TypedDict):
 
 
 class AnySummary(_Head, _FlowsOfAnySummary, _Rest):
-    """The whole document of either engine, as it is stored."""
+    """The whole document of either engine, in its stored form."""
 
 
 class LiveRunSummary(AnySummary, total=False):
@@ -427,7 +427,7 @@ class LiveRunSummary(AnySummary, total=False):
 
 
 class Resolved(TypedDict):
-    """A scenario after parsing, before a run: what it will do and what it sweeps."""
+    """A scenario after parsing, before a run: its flows, links and sweep."""
 
     title: str
     seed: int

@@ -1,6 +1,6 @@
 """Tables of results in plain Python: columns, rows, dictionaries, and the Arrow interface for other libraries.
 
-The reports read them, with or without polars. A user gets one from ``result.table(…)`` where polars is not installed
+The reports read them, with or without polars. ``result.table(…)`` returns one if polars is not installed
 (docs/design/040-optional-packages.md).
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 PlainColumn = tuple[str, str, bytes, "bytes | None", "list[str] | None"]
-"""A column as the engine takes and gives it: name, kind, octets, validity, distinct strings."""
+"""A column as exchanged with the engine: name, kind, octets, validity, distinct strings."""
 
 
 class Column:
@@ -29,7 +29,7 @@ class Column:
 
     Attributes:
         kind: ``"f8"``, ``"u8"``, ``"u4"``, ``"i8"``, ``"?"``, ``"text"``, or ``"object"`` for lists.
-        values: The numbers; of text an index into ``names`` for each row.
+        values: The numbers; for text, an index into ``names`` for each row.
         valid: Whether each row has a value; ``None`` if all have one.
         names: The distinct strings of a text column.
     """
@@ -48,7 +48,7 @@ class Column:
         return Column(self.kind, self.values[rows], valid, self.names)
 
     def to_list(self) -> list[Any]:
-        """The values as Python has them; ``None`` where there is none."""
+        """The values as Python objects; ``None`` for a missing value."""
         values: list[Any] = self.values.tolist()
         if self.kind == "text":
             values = [self.names[code] for code in values] if self.names else [None] * len(values)
@@ -71,7 +71,7 @@ class Table:
         >>> table.to_dicts()[0]
         {'flow': 'a', 'goodput_mbit_s': 9.5}
 
-    ``polars.DataFrame(table)``, ``pyarrow.table(table)`` and ``pandas.DataFrame.from_arrow(table)`` take it as it is.
+    ``polars.DataFrame(table)``, ``pyarrow.table(table)`` and ``pandas.DataFrame.from_arrow(table)`` accept it directly.
     """
 
     __slots__ = ("_columns", "height")
@@ -84,7 +84,7 @@ class Table:
 
     @classmethod
     def of(cls, columns: Mapping[str, Iterable[Any]]) -> Table:
-        """A table of values by column; numbers of a column become floats if one of them is."""
+        """A table of values by column; the numbers of a column become floats if one of them is a float."""
         return cls({name: column_of(values) for name, values in columns.items()})
 
     @classmethod
@@ -107,7 +107,7 @@ class Table:
 
     @classmethod
     def of_any(cls, table: Any) -> Table:
-        """A table of the engine, a frame of polars, or one of these."""
+        """A table from a table of the engine, a frame of polars, or another :class:`Table`."""
         if isinstance(table, cls):
             return table
         if hasattr(table, "get_columns"):
@@ -167,10 +167,10 @@ class Table:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Table:
-        """What :meth:`to_bytes` has made.
+        """The table that :meth:`to_bytes` has encoded.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The bytes are no such table.
         """
         import json
 
@@ -209,7 +209,7 @@ class Table:
             raise UserError(f'the table has no column "{name}"', hint=nearest(name, self._columns)) from None
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """A column as floats; NaN where it has no value."""
+        """A column as floats; NaN for a missing value."""
         import numpy as np
 
         column = self.column(name)
@@ -217,20 +217,20 @@ class Table:
         return values if column.valid is None else np.where(column.valid, values, np.nan)
 
     def flags(self, name: str) -> Mask:
-        """Where a column of flags is true."""
+        """Mask of the rows in which a column of flags is true."""
         column = self.column(name)
         values: Mask = column.values.astype(bool)
         return values if column.valid is None else values & column.valid
 
     def has(self, name: str) -> Mask:
-        """Where a column has a value."""
+        """Mask of the rows in which a column has a value."""
         import numpy as np
 
         valid = self.column(name).valid
         return np.ones(self.height, dtype=bool) if valid is None else valid
 
     def is_in(self, name: str, *wanted: Any) -> Mask:
-        """Where a column has one of these values."""
+        """Mask of the rows in which a column has one of these values."""
         import numpy as np
 
         column = self.column(name)
@@ -240,7 +240,7 @@ class Table:
         return np.isin(column.values, codes) & self.has(name)
 
     def where(self, mask: Mask) -> Table:
-        """The rows at which the mask is true."""
+        """The rows for which the mask is true."""
         return self if bool(mask.all()) else self.take(mask)
 
     def take(self, rows: Any) -> Table:
@@ -251,7 +251,7 @@ class Table:
         return Table(taken, 0 if taken else len(np.arange(self.height)[rows]))
 
     def sort(self, name: str) -> Table:
-        """The rows by one column of numbers, equal ones in their order."""
+        """The rows sorted by a column of numbers; the sort is stable."""
         import numpy as np
 
         values = self.numbers(name)
@@ -276,7 +276,7 @@ class Table:
             code = code * (own.max() + 1) + own
             if column.valid is not None:
                 code = code * 2 + column.valid
-            # Renumbered: the product over many columns would overflow.
+            # Renumber: the product over many columns would overflow.
             _, code = np.unique(code, return_inverse=True)
         order = np.argsort(code, kind="stable")
         starts = np.flatnonzero(np.diff(code[order], prepend=-1))
@@ -289,7 +289,7 @@ class Table:
         return list(dict.fromkeys(self[name]))
 
     def with_columns(self, more: Mapping[str, Column]) -> Table:
-        """The table with more columns, or others in their place."""
+        """The table with these columns added or replaced."""
         return Table({**self._columns, **more}, self.height)
 
     def _plain(self) -> list[PlainColumn]:
@@ -302,7 +302,7 @@ class Table:
 
 
 def joined(tables: Sequence[Table]) -> Table:
-    """Tables one after the other; a column that some of them lack has no values there."""
+    """The concatenation of tables; a column is empty for the tables that lack it."""
     if len(tables) == 1:
         return tables[0]
     names = dict.fromkeys(name for table in tables for name in table.columns)
@@ -310,7 +310,7 @@ def joined(tables: Sequence[Table]) -> Table:
 
 
 def _joined(parts: Sequence[Column | int]) -> Column:
-    """Columns one after the other; a number is a part of so many rows without values."""
+    """The concatenation of columns; a number ``n`` is a part with ``n`` empty rows."""
     import numpy as np
 
     kinds = {part.kind for part in parts if isinstance(part, Column)}
@@ -359,7 +359,7 @@ def column_of(values: Iterable[Any], kind: str | None = None) -> Column:
 
 
 def _kind_of(types: set[type]) -> str:
-    """The kind that holds values of all these types."""
+    """A kind that can hold values of all these types."""
     if not types or types == {str}:
         return "text"
     if types == {bool}:

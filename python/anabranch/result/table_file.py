@@ -1,4 +1,4 @@
-"""Tables in files: Parquet where polars is installed, CSV elsewhere; both are read again."""
+"""Tables in files: Parquet if polars is installed, CSV otherwise. Both can be read back."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     import polars as pl
 
 CSV_ROWS = 10_000
-"""Rows of a table that are text at a time."""
+"""Rows of a table that are converted to text at a time."""
 
 
 def file_name(table: str) -> str:
-    """The name of the file that holds a table."""
+    """The name of a table's file."""
     return f"{table}.parquet" if is_installed("polars") else f"{table}.csv"
 
 
 def write_table(directory: Path, name: str, table: Any) -> None:
-    """A table as a file; Python writes it, so that a full disk is an :class:`OSError` like any other.
+    """Write a table to a file. Python does the writing, so that a full disk is an :class:`OSError` like any other.
 
     Args:
-        directory: Where.
-        name: Of the table.
-        table: A table, or what hands itself over through the Arrow interface.
+        directory: The directory of the file.
+        name: The name of the table.
+        table: A table, or an object with the Arrow interface.
     """
     path = directory / file_name(name)
     if path.suffix == ".parquet":
@@ -44,12 +44,12 @@ def write_table(directory: Path, name: str, table: Any) -> None:
 
 
 def write_parts(directory: Path, name: str, parts: Iterator[Any], rows: int) -> None:
-    """A table as a file, of which few parts are in memory at once; of Parquet four parts are a row group.
+    """Write a table to a file with only a few parts in memory at once. In Parquet, four parts are a row group.
 
     Args:
-        directory: Where.
-        name: Of the table.
-        parts: The table, at least one part of it.
+        directory: The directory of the file.
+        name: The name of the table.
+        parts: The table, in one part or more.
         rows: Rows of each part but the last.
 
     Raises:
@@ -73,7 +73,7 @@ def write_parts(directory: Path, name: str, parts: Iterator[Any], rows: int) -> 
         return
 
     def source(*_asked: object) -> Iterator[pl.DataFrame]:
-        # What is asked (columns, rows, a filter) comes from a query, and this one has none.
+        # Polars passes a query's columns, rows and filter; this query has none.
         yield from chain([first], frames)
 
     whole = register_io_source(source, schema=first.schema)
@@ -115,12 +115,12 @@ def read_table(directory: Path, name: str, hint: str) -> Table | None:
     """A table of a directory, from Parquet or CSV; ``None`` if there is none.
 
     Args:
-        directory: Where.
-        name: Of the table.
-        hint: Advice where the file is not as it was written.
+        directory: The directory of the file.
+        name: The name of the table.
+        hint: Advice if the file is damaged.
 
     Raises:
-        UserError: It is not whole, or is Parquet and polars is not installed.
+        UserError: The file is damaged, or is Parquet and polars is not installed.
     """
     path = directory / f"{name}.parquet"
     if path.is_file():
@@ -133,7 +133,7 @@ def read_parquet(path: Path, hint: str) -> Table:
     """A Parquet file.
 
     Raises:
-        UserError: It is not whole, or polars is not installed.
+        UserError: The file is damaged, or polars is not installed.
     """
     if not is_installed("polars"):
         raise UserError(f"{path}: reading Parquet needs polars, which is not installed", hint=advice("polars"))
@@ -146,15 +146,15 @@ def read_parquet(path: Path, hint: str) -> Table:
 
 
 def read_csv(path: Path, hint: str, texts: Iterable[str] = ()) -> Table:
-    """A CSV file as :func:`csv_lines` writes it: a column of numbers or flags is one if all its cells are.
+    """Read a CSV file of :func:`csv_lines`. A column has numbers or flags if all its cells do.
 
     Args:
         path: The file.
-        hint: Advice where it is not as it was written.
-        texts: Columns that are text whatever their cells look like.
+        hint: Advice if the file is damaged.
+        texts: Columns of text, whatever their cells look like.
 
     Raises:
-        UserError: It is not whole.
+        UserError: The file is damaged.
     """
     import csv
 

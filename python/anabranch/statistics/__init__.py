@@ -1,4 +1,4 @@
-"""Statistics of few runs: means and their intervals, intervals that may be looked at after every run, fairness.
+"""Statistics of few runs: means and their intervals, intervals that remain valid after every run, fairness.
 
-Nothing here knows where figures are from.
+Nothing here depends on the origin of the figures.
 """

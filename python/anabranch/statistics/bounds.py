@@ -1,6 +1,6 @@
-"""Bounds of figures: no count, rate or time is below 0, no share above 1, and so no end of an interval that is shown.
+"""Bounds of figures: counts, rates and times are at least 0, shares at most 1. Displayed intervals end there.
 
-Tables and JSON keep the ends of Student's interval as they are computed.
+Tables and JSON contain the ends of Student's interval as computed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fairly flows share a link: max-min shares, the worst of them, and Jain's index.
+"""Fairness among flows on a link: max-min shares, the smallest of them, and Jain's index.
 
-A flow that asks for less than an equal share gets what it asks for, and the others share what that leaves: the max-min
-fair allocation (Bertsekas and Gallager, Data Networks, 2nd edition, §6.5.2), for one link by filling.
+A flow that demands less than an equal share receives its demand, and the other flows share the rest: the max-min fair
+allocation (Bertsekas and Gallager, Data Networks, 2nd edition, §6.5.2), for one link by filling.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def max_min(capacity: float, demands: Sequence[float]) -> list[float]:
     """The max-min fair allocation of a link.
 
     Args:
-        capacity: What there is to share, in the unit of ``demands``.
-        demands: What each flow asks for; infinite for one that takes what it gets.
+        capacity: The capacity to share, in the unit of ``demands``.
+        demands: The demand of each flow; infinite for a greedy flow.
 
     Returns:
-        What each flow ought to get, in the order of ``demands``.
+        The fair share of each flow, in the order of ``demands``.
     """
     shares = [0.0] * len(demands)
     left = max(capacity, 0.0)
@@ -42,10 +42,10 @@ def of_max_min(goodputs: Mapping[str, float], capacity: float, demands: Mapping[
     """Each flow's goodput over its max-min fair share of a link.
 
     Args:
-        goodputs: What each flow got. A flow that asks for something unknown (see :func:`demands_of`) is not judged:
-            what it got is taken off the capacity.
-        capacity: What the link carries, in the same unit.
-        demands: What each flow asks for.
+        goodputs: The goodput of each flow. A flow with an unknown demand (see :func:`demands_of`) is not judged: its
+            goodput is subtracted from the capacity.
+        capacity: The capacity of the link, in the same unit.
+        demands: The demand of each flow.
     """
     judged = [name for name in goodputs if not math.isnan(demands.get(name, math.inf))]
     others = math.fsum(value for name, value in goodputs.items() if name not in judged)
@@ -54,21 +54,21 @@ def of_max_min(goodputs: Mapping[str, float], capacity: float, demands: Mapping[
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """Jain's index, 1 ÷ n to 1 (Jain, Chiu and Hawe, DEC-TR-301, 1984); ``None`` where nothing was got."""
+    """Jain's index, 1 ÷ n to 1 (Jain, Chiu and Hawe, DEC-TR-301, 1984); ``None`` if all values are 0."""
     squares = math.fsum(v * v for v in values)
     return math.fsum(values) ** 2 / (len(values) * squares) if squares > 0 else None
 
 
 def demands_of(resolved: Mapping[str, Any], flows: Sequence[str]) -> dict[str, float]:
-    """What each flow of a run asks for, in Mbit/s.
+    """The demand of each flow of a run, in Mbit/s.
 
     Args:
-        resolved: The scenario as it was run, every default written out.
-        flows: Names of the summary: ``"main"``, or ``"main/0"`` of several copies.
+        resolved: The resolved scenario of the run, with all defaults.
+        flows: Names of the summary: ``"main"``, or ``"main/0"`` if a flow has several copies.
 
     Returns:
-        The rate of a workload that has one of its own (``paced``); not-a-number for workloads of many transfers
-        and those that vary, whose load at a time is not known; infinite for all others.
+        The rate of a workload with a constant rate (``paced``); not-a-number for workloads of many transfers and
+        variable workloads, whose momentary load is unknown; infinite for all others.
     """
     out: dict[str, float] = {}
     for name in flows:

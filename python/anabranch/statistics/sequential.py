@@ -1,11 +1,11 @@
-"""Intervals that may be looked at after every run: a sweep stops when they are as narrow as asked.
+"""Intervals that remain valid after every run, so that a sweep can stop when they are narrow enough.
 
-Student's interval holds at a number of runs that was fixed before. Who stops when it is narrow stops too early. A
-confidence sequence holds at all numbers of runs at once, so that any rule may stop it (Lai, On Confidence Sequences,
-Annals of Statistics 4, 1976). This one inverts the t-test that bets with a normal mixture over the effect's size, and
-knows no variance (Wang and Ramdas, Anytime-valid t-tests and confidence sequences for Gaussian means with unknown
-variance, arXiv:2310.03722). It is exact for normal values, as Student's is. Figures of runs have no known bounds, which
-empirical-Bernstein and betting sequences need.
+Student's interval is valid for a number of runs that was fixed in advance. A sweep that stops when it is narrow stops
+too early. A confidence sequence is valid for all numbers of runs at once, so any rule may stop it (Lai, On Confidence
+Sequences, Annals of Statistics 4, 1976). This one inverts the t-test that bets with a normal mixture over the effect's
+size, and needs no known variance (Wang and Ramdas, Anytime-valid t-tests and confidence sequences for Gaussian means
+with unknown variance, arXiv:2310.03722). It is exact for normal values, as Student's is. Empirical-Bernstein and
+betting sequences need known bounds, which figures of runs do not have.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from anabranch.text.spoken import argument
 SPREAD = 0.1
 """Variance of the mixture, in squared standard deviations of one value: narrowest at about 100 values."""
 FIRST = 16
-"""Values before the first look: fewer say little of values that are mostly equal."""
+"""Values before the first evaluation: fewer are not conclusive if most of them are equal."""
 MOST = 1000
-"""Seeds of a point that does not become narrow, unless more are asked for."""
+"""Largest number of seeds of a point by default."""
 STEP = 1.5
-"""Most growth between two looks."""
+"""Largest growth between two evaluations."""
 
 
 @dataclass(frozen=True)
 class Until:
-    """When there are enough seeds of a point.
+    """The condition under which a point has enough seeds.
 
     Attributes:
-        figure: The figure whose interval is looked at.
-        width: Its whole width.
-        is_relative: The width is a share of the mean.
+        figure: The figure whose interval is evaluated.
+        width: The required full width.
+        is_relative: Whether the width is a share of the mean.
     """
 
     figure: str
@@ -47,10 +47,10 @@ class Until:
         return interval.lower is not None and self._wide(interval) <= self.width
 
     def next_count(self, interval: Interval, most: int) -> int:
-        """After how many values to look again."""
+        """The number of values for the next evaluation."""
         if interval.lower is None:
             return min(most, max(FIRST, 2 * interval.n))
-        # The width goes with the root of the number.
+        # The width decreases with the square root of the number.
         needed = interval.n * (self._wide(interval) / self.width) ** 2
         return min(most, max(interval.n + 1, math.ceil(min(needed, interval.n * STEP))))
 
@@ -65,7 +65,7 @@ def read_until(text: str) -> Until:
     """``FIGURE:WIDTH``, the width in the figure's unit or in per cent of the mean.
 
     Raises:
-        UserError: It is none.
+        UserError: The text has another form.
     """
     figure, colon, width = text.rpartition(":")
     number = width.strip().removesuffix("%")
@@ -84,7 +84,7 @@ def read_until(text: str) -> Until:
 
 
 def sequence_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """The mean and the confidence sequence's interval after these values; without ends while it is the whole line.
+    """The mean and the confidence sequence's interval after these values; without ends if it is unbounded.
 
     Raises:
         ValueError: ``values`` is empty.
@@ -104,10 +104,10 @@ def sequence_interval(values: Sequence[float], level: float = 0.95) -> Interval:
 
 
 def half_width(n: int, level: float = 0.95) -> float | None:
-    """Half of the interval in standard errors, as Student's quantile is; ``None`` while it has no end.
+    """Half of the interval in standard errors, comparable to Student's quantile; ``None`` if it is unbounded.
 
     The bet's wealth against a mean with t-statistic t is √(1/r) ((1 + t²/ν) / (1 + t²/(νr)))^(n/2), ν = n − 1 and
-    r = 1 + n·SPREAD; the interval has the means against which it stays below 1/α.
+    r = 1 + n·SPREAD; the interval contains the means against which it stays below 1/α.
     """
     freedom, r = n - 1, 1 + n * SPREAD
     root = math.exp(2 / n * (0.5 * math.log(r) - math.log(1 - level)))

@@ -1,6 +1,6 @@
 """Small-sample statistics: means with Student-t intervals, rank correlation, Latin hypercubes.
 
-Kept here, a page long, rather than pulled in with a numerical library many times the size of the engine.
+A page of code here saves the dependency on a numerical library many times the size of the engine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _MANY = 256
-"""Values from which on an array is quicker than a list."""
+"""From this number of values on, an array is faster than a list."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Interval:
 
     Attributes:
         mean: Arithmetic mean of the values.
-        lower: Lower end, ``None`` where there is no interval (n = 1, or a deterministic repeat).
+        lower: Lower end; ``None`` if there is no interval (n = 1, or a deterministic repeat).
         upper: Upper end, likewise.
         n: Number of independent values.
         level: Confidence level (0‥1).
@@ -59,7 +59,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
 
 @lru_cache(maxsize=1024)
 def t_quantile(p: float, degrees: float) -> float:
-    """The value Student's t with ``degrees`` degrees of freedom stays below with probability ``p`` (0.5 < p < 1)."""
+    """The ``p`` quantile (0.5 < p < 1) of Student's t distribution with ``degrees`` degrees of freedom."""
     low, high = 0.0, 1.0
     while _t_cdf(high, degrees) < p:
         high *= 2
@@ -78,7 +78,7 @@ class TTest:
 
     Attributes:
         name: ``"paired t"`` or ``"Welch t"``.
-        p: Probability of a difference at least as large if there were none.
+        p: Probability of a difference at least as large under the null hypothesis.
         lower: Lower end of the difference's interval.
         upper: Upper end.
         n: Number of pairs, or of values on the smaller side.
@@ -99,7 +99,7 @@ class TTest:
 
 
 def paired_test(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> TTest:
-    """Student's t-test of ``second`` − ``first`` over pairs that share what is random in them.
+    """Student's t-test of ``second`` − ``first`` over pairs with common random numbers.
 
     Raises:
         ValueError: There are fewer than two pairs, or values without a partner.
@@ -123,14 +123,14 @@ def welch_test(first: Sequence[float], second: Sequence[float], level: float = 0
         raise ValueError("Welch's test needs two values on each side")
     (mean_1, variance_1), (mean_2, variance_2) = _moments(first), _moments(second)
     a, b = variance_1 / n, variance_2 / m
-    # Of the share, not of the variances: their squares may underflow.
+    # Compute with the share instead of the variances, whose squares may underflow.
     share = a / (a + b) if a + b > 0 else 0.5
     degrees = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
     return _t_test("Welch t", mean_2 - mean_1, math.sqrt(a + b), degrees, min(n, m), level)
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and variance; values that are all equal have variance 0, whatever rounding makes of their mean."""
+    """Mean and variance. Equal values have variance 0, whatever the rounding of their mean."""
     if min(values) == max(values):
         return values[0], 0.0
     mean = math.fsum(values) / len(values)
@@ -141,16 +141,16 @@ def _t_test(name: str, difference: float, error: float, degrees: float, n: int, 
     if error == 0:
         return TTest(name, 1.0 if difference == 0 else 0.0, difference, difference, n, level)
     t = difference / error
-    # Twice the tail beyond |t|; one minus the distribution function would lose small probabilities.
+    # Twice the tail beyond |t|: one minus the distribution function would lose small probabilities.
     p = _beta_regularised(degrees / (degrees + t * t), degrees / 2, 0.5)
     half = t_quantile(0.5 + level / 2, degrees) * error
     return TTest(name, p, difference - half, difference + half, n, level)
 
 
 def runs_needed(values: Sequence[float], threshold: float, level: float = 0.95) -> int | None:
-    """How many values would put ``threshold`` outside the interval if mean and spread stay as they are.
+    """The number of values that would put ``threshold`` outside the interval if mean and spread do not change.
 
-    ``None`` when there is no telling: fewer than two values, or the mean is the threshold.
+    ``None`` if it cannot be estimated: fewer than two values, or the mean equals the threshold.
     """
     interval = mean_interval(values, level) if values else None
     if interval is None or interval.lower is None or interval.mean == threshold:
@@ -165,7 +165,7 @@ def runs_needed(values: Sequence[float], threshold: float, level: float = 0.95) 
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Spearman's rank correlation (−1‥1), ties sharing their mean rank; ``None`` if either side is constant."""
+    """Spearman's rank correlation (−1‥1); ties share their mean rank. ``None`` if either side is constant."""
     return pearson(_ranks(x), _ranks(y))
 
 
@@ -185,7 +185,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Least-squares slope of y against x; ``None`` when x is constant."""
+    """Least-squares slope of y against x; ``None`` if x is constant."""
     if len(x) < 2:
         return None
     mx, my = math.fsum(x) / len(x), math.fsum(y) / len(y)
@@ -196,7 +196,7 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def latin_hypercube(points: int, dimensions: int, seed: int) -> list[list[float]]:
-    """``points`` points of the unit cube: in every dimension exactly one in each of ``points`` equal slices."""
+    """``points`` points of the unit cube: every dimension has exactly one in each of ``points`` equal slices."""
     rng = random.Random(seed)  # noqa: S311 - a design, not a secret
     columns = []
     for _ in range(dimensions):

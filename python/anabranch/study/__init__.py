@@ -38,9 +38,9 @@ __all__ = ["ClaimJson", "ClaimResult", "Study", "StudyJson", "StudyResult", "Stu
 
 
 class ClaimJson(TypedDict, total=False):
-    """One claim in the JSON of ``anabranch study``; shares are ratios, ``why`` stands unless it was reproduced.
+    """One claim in the JSON of ``anabranch study``; shares are ratios. ``why`` is absent if the claim was reproduced.
 
-    ``section`` stands where a claim is not the source's own.
+    ``section`` is present only if the claim is not the source's own.
     """
 
     id: str
@@ -60,7 +60,7 @@ class ClaimJson(TypedDict, total=False):
 
 
 class InconsistencyJson(TypedDict):
-    """Why the source contradicts itself: the statements, the argument, and what the proof measured."""
+    """Why the source contradicts itself: the statements, the argument, and the measured proof."""
 
     statements: list[str]
     argument: str
@@ -70,7 +70,7 @@ class InconsistencyJson(TypedDict):
 
 
 class TableJson(TypedDict):
-    """One table in the JSON of ``anabranch study``: what the columns are called, and a record for each row."""
+    """One table in the JSON of ``anabranch study``: the titles of its columns, and a record for each row."""
 
     id: str
     title: str
@@ -96,14 +96,14 @@ class StudyResult:
     """A study that was run.
 
     Attributes:
-        definition: What was run.
+        definition: The study.
         mode: ``"quick"`` or ``"full"``.
         claims: Every claim with its verdict, in the order of the study.
         tables: The tables that the study declares.
-        corrections: What the claims gave before a reading was corrected.
+        corrections: Results of the claims before a reading was corrected.
         results: The runs themselves.
-        robustness: What is known of it, if anything.
-        notes: What a reader should know of the runs as a whole.
+        robustness: The known robustness, if any.
+        notes: Remarks on the runs as a whole.
     """
 
     definition: Definition
@@ -118,12 +118,12 @@ class StudyResult:
 
     @property
     def failed(self) -> bool:
-        """Some check is no check: it accepts the wrong system, too."""
+        """Whether a check is invalid because it also accepts the wrong system."""
         return any(c.check_failed for c in self.claims)
 
     @property
     def by_section(self) -> list[tuple[str, list[ClaimResult]]]:
-        """The claims by section, the source's own first, with no title."""
+        """The claims by section. The source's own claims come first, without a title."""
         titles: dict[str | None, str] = {
             None: "",
             **{name: section.title for name, section in self.definition.sections.items()},
@@ -158,18 +158,18 @@ class StudyResult:
         experiment: str | None = None,
         ax: Axes | None = None,
     ) -> Axes | Figure:
-        """Draw a quantity over an axis, with 95 % intervals over seeds, as :meth:`SweepResult.plot` does of a sweep.
+        """Draw a quantity over an axis, with 95 % intervals over seeds, like :meth:`SweepResult.plot` for a sweep.
 
         Args:
             y: A quantity of the study, or an expression in the language of claims.
-            x: The axis to the right; the first of the experiment when left out.
-            color: The axis that differs in colour; ``"variant"`` when left out and there are variants.
+            x: The x axis; default: the first axis of the experiment.
+            color: The axis that differs in colour; default: ``"variant"`` if there are variants.
             col: The axis whose values have a panel each.
-            experiment: Of which experiment; the study's first when left out.
-            ax: Where to draw; axes of a new figure when left out.
+            experiment: The experiment; default: the study's first.
+            ax: The axes to draw into; default: axes of a new figure.
 
         Returns:
-            The axes that were drawn into; with ``col`` the figure.
+            The axes drawn into; with ``col`` the figure.
 
         Raises:
             UserError: There is no such quantity or axis.
@@ -211,7 +211,7 @@ class Study:
         """A study that ships, by name, or any directory with a ``study.toml``.
 
         Raises:
-            UserError: There is none, or it is wrong; the message has file, line and column.
+            UserError: There is no such study, or it is wrong; the message has file, line and column.
         """
         return cls(load(find(name)))
 
@@ -227,22 +227,22 @@ class Study:
         store: str | Path | None = None,
         remark: Callable[[str], None] | None = None,
     ) -> StudyResult:
-        """Run everything and judge every claim: plainly, with start jitter, and on its wrong system.
+        """Run everything and judge every claim: unmodified, with start jitter, and on its wrong system.
 
         Args:
             quick: The quick grid rather than the full one.
-            robustness: Also judge over the open parameters' ranges (takes as many times longer as there are points).
-            figures: Also make the runs that no claim and no table asks for: :meth:`StudyResult.write` draws them.
-            jobs: Threads; all cores when left out.
-            progress: Called with (what, finished, total).
-            keep: Directory of the results, which keeps finished runs: after an interrupt the same call goes on from
-                there. :meth:`StudyResult.write` is to be called with it.
+            robustness: Also judge over the open parameters' ranges, which multiplies the time by the number of points.
+            figures: Also make the runs that no claim or table needs, for the figures of :meth:`StudyResult.write`.
+            jobs: Threads; default: all cores.
+            progress: Called with (stage, finished, total).
+            keep: Directory of the results, which stores finished runs: after an interrupt, the same call resumes there.
+                Pass the same directory to :meth:`StudyResult.write`.
             store: Directory of finished runs that sweeps, studies and comparisons share, instead of ``keep``.
-            remark: Called with a sentence for each run that cannot be used and is made again.
+            remark: Called with a sentence for each run that is unusable and is made again.
 
         Raises:
             ScenarioError: A scenario of the study is wrong.
-            UserError: The study asks for a figure that does not exist.
+            UserError: The study refers to a figure that does not exist.
         """
         kept = None
         if keep is not None or store is not None:
@@ -260,18 +260,18 @@ class Study:
         announce: Callable[[int, float], None] | None = None,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> LiveStudyResult:
-        """Run what ``[live]`` names with this machine's kernel, in real time, and the same in the simulator.
+        """Run the study's ``[live]`` part with this machine's kernel, in real time, and in the simulator.
 
         Args:
             quick: The quick grid of ``[live]``.
-            jobs: Threads of the simulator's runs; live runs are made one after the other.
-            attempts: How often a run is made at most that is tainted.
-            announce: Called with the number of live runs and the seconds they take, before the first.
-            progress: As of :meth:`run`.
+            jobs: Threads of the simulator's runs; live runs are sequential.
+            attempts: Largest number of attempts at a tainted run.
+            announce: Called with the number of live runs and their duration in seconds, before the first.
+            progress: As in :meth:`run`.
 
         Raises:
-            ScenarioError: A scenario is wrong, or asks for what no live run can do.
-            UserError: The study has no ``[live]``, or this machine does not let us run live.
+            ScenarioError: A scenario is wrong, or needs a feature that no live run has.
+            UserError: The study has no ``[live]``, or this machine does not permit live runs.
             RunFailedError: A run failed.
         """
         from anabranch.study.live import run_live
@@ -287,17 +287,17 @@ class Study:
         announce: Callable[[int, float], None] | None = None,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> LiveStudyResult:
-        """Run what ``[live]`` names in Linux kernels in virtual time, and the same in the simulator.
+        """Run the study's ``[live]`` part in Linux kernels in virtual time, and in the simulator.
 
         Args:
             quick: The quick grid of ``[live]``.
-            jobs: Kernels at once, and threads of the simulator's runs; all cores when left out.
-            kernel: The kernel, as of :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
+            jobs: Number of parallel kernels, and threads of the simulator's runs; default: all cores.
+            kernel: The kernel, as in :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
             announce: Called with the number of runs in kernels and their virtual seconds, before the first.
-            progress: As of :meth:`run`.
+            progress: As in :meth:`run`.
 
         Raises:
-            ScenarioError: A scenario is wrong, or asks for what no kernel in virtual time can do.
+            ScenarioError: A scenario is wrong, or needs a feature that no kernel in virtual time has.
             UserError: The study has no ``[live]``, or no such kernel is built.
             RunFailedError: A run failed.
         """
@@ -318,7 +318,7 @@ class Study:
             conditions["jitter"] = Condition(full=not quick, jitter=True)
         for name in dict.fromkeys(c.control for c in definition.checks if c.control):
             conditions[f"wrong {name}"] = Condition(full=not quick, wrong=definition.wrongs[name])
-        # On the quick grid they would take as long again as everything else.
+        # The quick grid leaves corrections out, because they would double its time.
         for name, correction in definition.corrections.items() if not quick else ():
             if correction.before:
                 conditions[f"before {name}"] = Condition(full=True, wrong=correction.before)
@@ -342,7 +342,7 @@ class Study:
     ) -> StudyResult:
         """Make the runs that are missing in ``pool``, and judge every claim.
 
-        ``spoilt`` says why one cannot be: it is given how many of its runs have no result.
+        ``spoilt`` returns the reason why a claim has no verdict, given the number of its runs without a result.
         """
         definition = self.definition
         plans = self._plans(pool, quick=quick, figures=figures)
@@ -350,7 +350,7 @@ class Study:
         total = len(pool.missing(everything))
         pool.make(everything, lambda n: progress(f"study {definition.name}", n, total) if progress else None)
         results = {name: pool.results(plan) for name, plan in plans.items()}
-        # By key: runs that the engine cannot tell apart are made once, under the name of one of them.
+        # By key: runs that are equal for the engine are made once, under the name of one of them.
         lost = {job.key for job in pool.lost}
 
         known: Robustness | None
@@ -359,7 +359,7 @@ class Study:
                 definition, pool, lambda n, of: progress("robustness", n, of) if progress else None
             )
         elif definition.is_live:
-            # What is kept is of the study's own setting.
+            # The stored robustness belongs to the study's unmodified setting.
             known = None
         else:
             known = robustness_module.kept(definition, lambda: self._quick(pool))
@@ -379,7 +379,7 @@ class Study:
             judging = [plans["plain"], plans[f"wrong {claim.control}"] if claim.control else []]
             without = {job.key for plan in judging for job in needs.only(plan, asked)} & lost
             reason = spoilt(len(without)) if spoilt and without else ""
-            # What the runs that are there give is worth seeing, and no verdict.
+            # The measures of the available runs are shown, but are no verdict.
             measures = judge(claim, results["plain"]).measures if reason else {}
             if quick and claim.full_only:
                 reason, measures = "the quick grid cannot judge it; run the full study (one run per point)", {}
@@ -402,7 +402,7 @@ class Study:
             )
         notes = self._notes(results["plain"])
         mode = "quick" if quick else "full"
-        # A table with a run that has no result would have a hole.
+        # A table with a run that has no result would have a gap.
         whole = [
             table
             for table in definition.tables
@@ -423,7 +423,7 @@ class Study:
         )
 
     def _plan(self, pool: Pool, name: str, condition: Condition) -> list[Job]:
-        """All runs where nothing is changed; of the others those that judge a claim."""
+        """All runs under the condition "plain"; under other conditions, only the runs that judge a claim."""
         jobs = pool.plan(condition)
         if name == "plain":
             return jobs
@@ -453,7 +453,7 @@ class Study:
 
 
 def find(name: str | Path) -> Path:
-    """The directory of a study, by path or by the name of one that ships.
+    """The directory of a study, by path or by the name of a shipped study.
 
     Raises:
         UserError: There is none.
@@ -479,7 +479,7 @@ def find(name: str | Path) -> Path:
 def _proof(
     claim: Claim, results: Mapping[str, Results], known: Robustness | None, plain: Mapping[str, bool | None]
 ) -> Proof | None:
-    """What the proof says that the source contradicts itself, if the study declares one."""
+    """The result of the proof that the source contradicts itself, if the study declares one."""
     if claim.inconsistent is None:
         return None
     check = claim.inconsistent.proof
@@ -491,7 +491,7 @@ def _proof(
 def _corrected(
     definition: Definition, results: Mapping[str, Results], claims: list[ClaimResult]
 ) -> list[CorrectionResult]:
-    """What the claims gave before each correction: in the setting of before, or by the check of before."""
+    """Results of the claims before each correction: with the earlier setting, or with the earlier check."""
     made = []
     for name, correction in definition.corrections.items():
         before = results.get(f"before {name}")

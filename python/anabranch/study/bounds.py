@@ -16,13 +16,13 @@ Bounds = tuple[float, float]
 UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 _SIGNED = frozenset({"spearman", "correlation", "slope", "lower95", "lower95_at_once", "log10"})
-"""Functions whose value may be below 0 though no argument is."""
+"""Functions whose value may be negative even if no argument is."""
 
 
 def bounds_of(definition: Definition, expression: Expression) -> Bounds:
-    """The least and the largest possible value of an expression.
+    """The smallest and largest possible value of an expression.
 
-    A difference, or anything with one in it, has none: that its interval reaches below 0 is its result.
+    A difference, or an expression that contains one, has no bounds: an interval that reaches below 0 is its result.
     """
     if _may_be_negative(definition, expression):
         return UNBOUNDED

@@ -1,7 +1,7 @@
-"""Corrections of a reading: what the source says, what the study did before, and what each claim gave before and since.
+"""Corrections of a reading: the sentence of the source, the earlier reading, and each claim's results before and since.
 
-Before, either the study's setting was another, which takes runs of its own and is judged on the full grid only, or the
-claim's check was, which is judged on the same runs.
+If the study's setting was different before, that takes separate runs and is judged on the full grid only. If the
+claim's check was different, it is judged on the same runs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ KEYS = ("date", "title", "sentence", "translation", "why", "claims", "before")
 
 
 def read(name: str, node: Node, system: Callable[[str, Node], Wrong]) -> Correction:
-    """Read ``[correction.NAME]``; ``system`` reads what it has in common with a wrong system.
+    """Read ``[correction.NAME]``; ``system`` reads the keys that it shares with a wrong system.
 
     Raises:
-        UserError: It is wrong; the message has file, line and column.
+        UserError: The table is wrong; the message has file, line and column.
     """
     node.reject_unknown(KEYS)
     before = node.child("before")
@@ -54,10 +54,10 @@ def _date(node: Node) -> str:
 
 
 def check(node: Node, corrections: Mapping[str, Correction], claims: Iterable[Claim]) -> None:
-    """Refuse corrections of claims that are not there, and those that nothing refers to.
+    """Reject a correction of a claim that does not exist, and a correction that no claim refers to.
 
     Raises:
-        UserError: There is one.
+        UserError: There is such a correction.
     """
     checks = {claim.id: claim.before.correction for claim in claims if claim.before}
     known = {claim.id for claim in claims}
@@ -80,9 +80,9 @@ class Corrected:
     """A claim before a correction and since.
 
     Attributes:
-        accept_if: What was accepted before, if that was another.
-        before: What its check gives in the setting of before, or the check of before in the study's own.
-        since: The claim as it stands.
+        accept_if: The acceptance condition before, if it was different.
+        before: The result of the check in the earlier setting, or of the earlier check in the study's own setting.
+        since: The claim in its current form.
     """
 
     since: ClaimResult
@@ -92,7 +92,7 @@ class Corrected:
 
 @dataclass(frozen=True)
 class CorrectionResult:
-    """A correction and the claims that it changes; none where the grid cannot judge what was before."""
+    """A correction and the claims that it changes; empty if the grid cannot judge the earlier setting."""
 
     correction: Correction
     claims: tuple[Corrected, ...]
@@ -125,4 +125,4 @@ class CorrectionResult:
 
 
 HEADINGS = ("claim", "verdict before", "measured before", "verdict", "measured")
-"""Of :meth:`CorrectionResult.rows`."""
+"""Headings of :meth:`CorrectionResult.rows`."""

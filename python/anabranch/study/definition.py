@@ -1,4 +1,4 @@
-"""What a study is: the parsed, checked form of its ``study.toml``.
+"""A study: the parsed, checked form of its ``study.toml``.
 
 The form is described for people in ``docs/studies.md``.
 """
@@ -22,11 +22,11 @@ class Axis:
     """One axis of a grid.
 
     Attributes:
-        name: As expressions call it.
+        name: The name in expressions.
         set: Path → template; ``"{}"`` alone passes the number, text around it makes a quantity (``"{} ms"``).
         quick: Values of the quick grid.
         full: Values of the full grid.
-        label: On figures.
+        label: The label in figures.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Variant:
-    """One of the things compared: the changes that make it, and how figures call it."""
+    """A compared alternative: the changes that define it, and its label in figures."""
 
     name: str
     label: str
@@ -47,12 +47,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A scenario run for every variant over a grid of axes, with so many seeds per point.
+    """A scenario run for every variant over a grid of axes, with a number of seeds per point.
 
     Attributes:
-        label: In tables that have a row for each experiment.
-        samples: Condition on the points whose samples over time are kept, if any are.
-        where: Condition on the points that are run at all.
+        label: The label in tables that have a row for each experiment.
+        samples: Condition on the points whose samples over time are stored, if any.
+        where: Condition on the points that are run.
     """
 
     name: str
@@ -70,11 +70,11 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A figure claims speak of: a path in the summary, a column of samples, or an expression over other quantities.
+    """A figure used in claims: a path in the summary, a column of samples, or an expression over other quantities.
 
     Attributes:
-        combine: What is made of all figures that a path with ``*`` fits.
-        capacity: What the flows share, in Mbit/s, where ``combine`` asks how fairly they do.
+        combine: How all figures that match a path with ``*`` are combined.
+        capacity: The capacity that the flows share, in Mbit/s, if ``combine`` is a measure of fairness.
     """
 
     name: str
@@ -90,13 +90,14 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Open:
-    """A parameter the source leaves open: what we chose, why, and what else would have been plausible.
+    """A parameter that the source leaves open: our value, the reason for it, and plausible alternatives.
 
     Attributes:
-        low: Smallest plausible value, or ``None`` when ``choices`` lists them.
+        low: Smallest plausible value, or ``None`` if ``choices`` lists the values.
         integer: Only whole numbers are plausible.
-        log: Ranges over orders of magnitude: points are spread evenly over the logarithm.
-        variants: The only variants it is a parameter of, set after the variant's own changes; empty: all, set before.
+        log: The range covers orders of magnitude: points are spread evenly over the logarithm.
+        variants: The only variants with the parameter, which is set after the variant's own changes; empty: all
+            variants, and it is set before.
     """
 
     name: str
@@ -129,11 +130,11 @@ class Open:
 
 @dataclass(frozen=True)
 class Wrong:
-    """A system that is known to be wrong, on which checks must fail.
+    """A system known to be wrong, on which checks must fail.
 
     Attributes:
-        variants: The only variants that checks need of it; empty: all.
-        axes: Other values of axes; only of the setting before a correction.
+        variants: The only variants that checks need on it; empty: all.
+        axes: Other values of axes; only for the setting before a correction.
     """
 
     name: str
@@ -147,7 +148,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Jitter:
-    """How starts are spread where nothing else in a scenario is random."""
+    """Random spread of start times, for scenarios without other randomness."""
 
     set: Sets
     seeds: int
@@ -155,7 +156,7 @@ class Jitter:
 
 @dataclass(frozen=True)
 class Section:
-    """Claims and tables that stand apart from the source's own: what of them is whose."""
+    """Claims and tables that are not the source's own, with their origin."""
 
     name: str
     title: str
@@ -185,10 +186,10 @@ class Correction:
 
     Attributes:
         date: The day, ISO 8601.
-        sentence: What the source says, in its own language.
-        translation: The same in English, where that is another.
-        why: What was read before, and why the sentence means something else.
-        before: The study's setting before the correction; ``None``: only checks changed.
+        sentence: The sentence of the source, in its language.
+        translation: The same in English, if the language is another.
+        why: The earlier reading, and why the sentence means something else.
+        before: The study's setting before the correction; ``None`` if only checks changed.
         claims: The claims that ``before`` changes.
     """
 
@@ -212,19 +213,19 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Claim:
-    """One published result and how it is checked.
+    """One published result and its check.
 
     Attributes:
-        section: The section it stands in; ``None``: it is the source's own.
+        section: The claim's section; ``None`` if it is the source's own.
         measures: Name → expression, in order; a later one may use an earlier one.
         accept: Conditions that must all hold.
-        undecided: A difference and a threshold: while the 95 % interval over seeds of the difference holds the
+        undecided: A difference and a threshold: if the 95 % interval over seeds of the difference contains the
             threshold at some point, a failed check is *inconclusive*, with the number of runs that would settle it.
         control: The wrong system on which the check must fail; ``None`` only with ``invariant``.
-        invariant: Why there is no wrong system: the claim is about what does not change.
+        invariant: Why there is no wrong system: the claim is about something that does not change.
         full_only: The quick grid cannot judge it.
-        inconsistent: Why the source contradicts itself, and what shows it.
-        before: The check before a correction, if it was another.
+        inconsistent: Why the source contradicts itself, with the proof.
+        before: The check before a correction, if it was different.
     """
 
     id: str
@@ -248,7 +249,7 @@ class Claim:
 
     @property
     def checks(self) -> tuple[Claim, ...]:
-        """Everything that is judged on runs: the claim, the proof that it cannot hold, and its check of before."""
+        """All checks that are judged on runs: the claim, the proof that it cannot hold, and its earlier check."""
         proof = self.inconsistent.proof if self.inconsistent else None
         before = self.before.check if self.before else None
         return (self, *(check for check in (proof, before) if check))
@@ -259,15 +260,15 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: As JSON and CSV call it.
-        value: What stands there, one value for each row or one for all.
-        at: Where that is: shown behind it, filled into ``at_form``.
-        digits: Decimal places; four significant digits when ``None``.
+        name: The name in JSON and CSV.
+        value: The content, one value for each row or one for all.
+        at: The position of the value: appended to it, filled into ``at_form``.
+        digits: Decimal places; four significant digits if ``None``.
         percent: A ratio shown as per cent.
-        without: Rows of variants for which it says nothing.
+        without: Variants whose rows leave the column empty.
         full_only: The quick grid has no points for it.
-        interval: With half the 95 % interval over seeds behind it.
-        variant: The only variant whose values stand here, in a table with a column for each.
+        interval: Append half of the 95 % interval over seeds.
+        variant: The only variant whose values the column has, in a table with a column for each variant.
     """
 
     name: str
@@ -283,7 +284,7 @@ class Column:
     variant: str | None = None
 
     def names(self) -> list[str]:
-        """What it has in JSON and CSV: the value, where that is, and half its interval."""
+        """Its names in JSON and CSV: the value, its position, and half its interval."""
         more = {"at": self.at is not None, "ci95": self.interval}
         return [self.name, *(f"{self.name}_{part}" for part, has in more.items() if has)]
 
@@ -311,13 +312,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure drawn from the results: expressions against an axis.
+    """A figure drawn from the results: expressions over an axis.
 
     Attributes:
         lines: Label and expression of each line; an expression without a label has a line for each variant.
-        x_scale: ``linear`` or ``log``. A logarithmic axis has a 0 apart from the rest.
+        x_scale: ``linear`` or ``log``. A logarithmic axis shows 0 apart from the other values.
         y_scale: ``linear`` or ``log``.
-        printed: Points that the source prints, by variant or by the label of a line: x and y of each.
+        printed: Points printed in the source, by variant or by the label of a line: x and y of each.
     """
 
     id: str
@@ -363,18 +364,18 @@ class Definition:
     texts: Mapping[Path, str]
     values: Mapping[str, Any]
     live: Definition | None = None
-    """What of it can run live, as a study of its own: the same claims with the same conditions."""
+    """The part that can run live, as a separate study: the same claims with the same conditions."""
     is_live: bool = False
     """Whether it is such a part."""
 
     @property
     def checks(self) -> tuple[Claim, ...]:
-        """Everything that is judged on runs: the claims, the proofs that some cannot hold, and checks of before."""
+        """All checks that are judged on runs: the claims, the proofs that some cannot hold, and earlier checks."""
         return tuple(check for claim in self.claims for check in claim.checks)
 
     @property
     def default_experiment(self) -> str:
-        """The experiment meant where none is named: the first."""
+        """The experiment used if none is named: the first."""
         return next(iter(self.experiments))
 
 
@@ -389,5 +390,5 @@ def fill(template: Any, value: Any) -> Any:
 
 
 def as_sets(changes: Mapping[str, Any]) -> list[str]:
-    """Changes as the engine takes them: ``PATH=VALUE``."""
+    """Changes in the engine's form: ``PATH=VALUE``."""
     return [f"{path}={toml_text.write_value(value)}" for path, value in changes.items()]

@@ -1,4 +1,4 @@
-"""Reading ``study.toml``: typed access to a TOML document, every error with file, line and column."""
+"""Reads ``study.toml``: typed access to a TOML document; every error has file, line and column."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from anabranch.text import toml_text
 Number = (int, float)
 
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""What becomes the name of a file: of a figure, of a table."""
+"""Names of figures and tables that become file names."""
 FILE_NAME_HINT = "it becomes a file's name: letters, digits, dots, dashes and underscores, at most 100"
 
 
 class Node:
-    """A table of the document, with its place."""
+    """A table of the document, with its position."""
 
     def __init__(self, document: Document, path: toml_text.Path, value: dict[str, Any]) -> None:
         self.document = document
@@ -30,7 +30,7 @@ class Node:
         return self.document.error(message, (*self.path, *keys), hint=hint, offset=offset)
 
     def reject_unknown(self, known: Collection[str]) -> None:
-        """No key but ``known``."""
+        """Raise an error for a key other than ``known``."""
         for key in self.value:
             if key not in known:
                 raise self.document.error(
@@ -48,7 +48,7 @@ class Node:
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """A text, or nothing."""
+        """A text; ``None`` if absent."""
         return self.text(key) if key in self.value else None
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -80,7 +80,7 @@ class Node:
         return value
 
     def texts(self, key: str, valid: Collection[str] | None = None, what: str = "name") -> list[str] | None:
-        """A list of texts (one text is a list of one), each among ``valid``; ``None`` when left out."""
+        """A list of texts, each among ``valid``; one text is a list of one. ``None`` if absent."""
         if key not in self.value:
             return None
         value = self.value[key]
@@ -94,14 +94,14 @@ class Node:
         return list(items)
 
     def table(self, key: str) -> dict[str, Any]:
-        """A table of anything; empty when left out."""
+        """A table with any content; empty if absent."""
         value = self.value.get(key, {})
         if not isinstance(value, dict):
             raise self.error(f"{key} must be a table", key)
         return value
 
     def child(self, key: str) -> Node | None:
-        """A table to read further; ``None`` when left out."""
+        """A table to read further; ``None`` if absent."""
         return Node(self.document, (*self.path, key), self.table(key)) if key in self.value else None
 
     def children(self, key: str) -> Iterator[tuple[str, Node]]:
@@ -128,7 +128,7 @@ class Node:
 
 
 class Document:
-    """A parsed TOML file that knows where everything stands."""
+    """A parsed TOML file with the positions of all its entries."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.file = str(path)
@@ -146,18 +146,18 @@ class Document:
         offset: int = 0,
         at_key: bool = False,
     ) -> UserError:
-        """An error at ``path``, or at the nearest table around it that stands somewhere."""
+        """An error at ``path``, or at the nearest enclosing table that has a position."""
         exact = path in self.places
         while path and path not in self.places:
             path = path[:-1]
         if not path:
-            # The top of the document begins at its first line.
+            # The root of the document begins at its first line.
             first = toml_text.source_line(self.text, 1)
             return UserError(message, file=self.file, line=1, column=1, source=first, hint=hint)
         key, value = self.places[path]
         place = key if at_key and exact else value
         source = toml_text.source_line(self.text, place.line)
-        # Into the text of a one-line string; a string over several lines is shown at its opening quotes.
+        # Point into the text of a one-line string; for a string over several lines, point at its opening quotes.
         inside = exact and offset > 0 and not source[place.column - 1 :].startswith(('"""', "'''"))
         column = place.column + offset + 1 if inside else place.column
         return UserError(message, file=self.file, line=place.line, column=column, source=source, hint=hint)

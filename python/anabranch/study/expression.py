@@ -3,9 +3,9 @@
     min(normalised[newreno, 4 <= ri <= 99])
     share(normalised[cubic] < normalised[newreno]) >= 0.8
 
-Written in Python's syntax and read with its parser, never run by it: only the nodes below have a meaning here, and a
-name means a quantity, an axis, or an earlier measure. ``quantity[…]`` selects: a bare name or a string picks an
-experiment or a variant, a comparison keeps the points where it holds; ``axis == value`` also forgets the axis.
+Expressions have Python's syntax and are parsed by its parser, but never run by Python: only the nodes below have a
+meaning, and a name means a quantity, an axis, or an earlier measure. ``quantity[…]`` selects: a bare name or a string
+picks an experiment or a variant, a comparison keeps the points where it holds; ``axis == value`` also drops the axis.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ExpressionError(ValueError):
 
 @dataclass(frozen=True)
 class Names:
-    """What names may stand in an expression."""
+    """The valid names in an expression."""
 
     quantities: Collection[str] = ()
     axes: Collection[str] = ()
@@ -66,14 +66,14 @@ class Names:
 
 
 class Source(Protocol):
-    """Where quantities come from."""
+    """The source of quantities."""
 
     def quantity(self, name: str, experiment: str | None) -> Series:
-        """Every value of a quantity, over all axes of the experiment (the default one when ``None``)."""
+        """Every value of a quantity, over all axes of the experiment (the default one if ``None``)."""
         ...
 
     def axis(self, name: str, experiment: str | None) -> Series:
-        """An axis as a series of itself."""
+        """An axis as a series of its coordinates."""
         ...
 
 
@@ -82,8 +82,8 @@ class Expression:
     """A checked expression.
 
     Attributes:
-        text: As written.
-        tree: Its syntax tree, holding only what the language has.
+        text: The expression as written.
+        tree: Its syntax tree, with only the nodes that the language has.
     """
 
     text: str
@@ -94,12 +94,12 @@ class Expression:
         """Compute it.
 
         Args:
-            source: Where quantities come from.
+            source: The source of quantities.
             measures: Values of the measures named before it.
-            experiment: The experiment meant where none is named.
+            experiment: The experiment to use if none is named.
 
         Raises:
-            NoValueError: Something it needs does not exist in the results.
+            NoValueError: A value that it needs does not exist in the results.
         """
         return _Evaluator(self.names, source, measures, experiment).value(self.tree)
 
@@ -108,7 +108,7 @@ def compile_expression(text: str, names: Names) -> Expression:
     """Parse and check.
 
     Raises:
-        ExpressionError: Not well formed, or a name that does not exist.
+        ExpressionError: It is not well formed, or contains a name that does not exist.
     """
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"more than {MAX_LENGTH} characters", 0)
@@ -314,7 +314,7 @@ class _Evaluator:
         return kept.drop(single) if single else kept
 
     def at(self, node: ast.expr, point: Mapping[str, Cell]) -> Value:
-        """The condition at one point: the point's coordinates are the values of the axes."""
+        """The value of the condition at one point, whose coordinates are the values of the axes."""
         return _Evaluator(self.names, self.source, {**self.measures, **point}, self.experiment).value(node)
 
 
@@ -355,7 +355,7 @@ def _fixed_axis(node: ast.expr, axes: Collection[str]) -> str | None:
 
 
 def _for_comparison(value: Value) -> Value:
-    """Means over seeds are compared; samples are compared run by run."""
+    """Series are compared by their means over seeds, samples run by run."""
     return value.collapsed() if isinstance(value, Series) and "time_s" not in value.axes else value
 
 

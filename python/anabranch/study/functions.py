@@ -1,4 +1,4 @@
-"""The functions a claim's expression may call, each with one line of help; the reference lists them from here."""
+"""The functions of claims' expressions, each with one line of help; the reference lists them from here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Value: TypeAlias = "Series | Cell"
 
 @dataclass(frozen=True)
 class Function:
-    """One function: how it is written, what it gives, how many positional arguments, whether ``over=AXIS`` fits."""
+    """One function: its usage and help, its number of positional arguments, and whether it accepts ``over=AXIS``."""
 
     usage: str
     help: str
@@ -120,7 +120,7 @@ def _smaller(*values: Value) -> Value:
 
 
 def _lookup(x: Value, **where: Value) -> Value:
-    """For every point, the value at the point whose named axes are replaced by what the expressions give there."""
+    """For every point, the value at the point whose named axes have the expressions' values instead."""
     series = _series(x, "lookup").collapsed()
     cells: dict[Key, Cell] = {}
     sources = {axis: to.collapsed() if isinstance(to, Series) else to for axis, to in where.items()}
@@ -172,7 +172,7 @@ def _last(x: Value) -> Value:
 
 
 def _cross_correlation(x: Value, y: Value, lag_s: Value) -> Value:
-    """Largest Pearson correlation of x with y delayed by 0‥lag_s, on the time grid the two share."""
+    """Largest Pearson correlation of x with y delayed by 0‥lag_s, on the common time grid."""
     both = combine(x, y, lambda a, _: a), combine(x, y, lambda _, b: b)
     axes, left = _by_time(both[0], "cross_correlation")
     _, right = _by_time(both[1], "cross_correlation")

@@ -1,8 +1,8 @@
-"""The verdict *paper inconsistent*: reading what a study says of it, and judging the proof.
+"""The verdict *paper inconsistent*: reading its declaration in a study, and judging the proof.
 
 A proof is a check that can fail. It takes one of two forms. A *run* measures something and must fail on a wrong
-system, as a claim does. An *exclusion* names claims of the same study: at no point of the open parameters' ranges, nor
-in the study's own setting, may they and this claim hold together, and each must hold somewhere.
+system, as a claim does. An *exclusion* names claims of the same study. These claims and this one must not hold together
+at any point of the open parameters' ranges nor in the study's own setting, and each must hold somewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def read(node: Node, check: Callable[[Node], Claim]) -> Inconsistency:
     """Read ``[claim.inconsistent]``; ``check`` reads the keys that it shares with a claim.
 
     Raises:
-        UserError: It is wrong; the message has file, line and column.
+        UserError: The table is wrong; the message has file, line and column.
     """
     node.reject_unknown(["statements", "argument", "excludes", *RUN_KEYS])
     statements = node.texts("statements") or ()
@@ -50,11 +50,11 @@ def read(node: Node, check: Callable[[Node], Claim]) -> Inconsistency:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the proof of an inconsistency says.
+    """The result of the proof of an inconsistency.
 
     Attributes:
-        plain: Whether it holds, and what was measured.
-        control: What it says on its wrong system; ``None`` of an exclusion.
+        plain: Whether it holds, with its measures.
+        control: Its result on the wrong system; ``None`` for an exclusion.
     """
 
     plain: Judgement
@@ -62,17 +62,17 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether it proves the inconsistency: it holds, and fails on its wrong system."""
+        """Whether the inconsistency is proven: the proof holds, and fails on its wrong system."""
         return self.plain.holds is True and (self.control is None or self.control.holds is False)
 
     @property
     def accepts_wrong_system(self) -> bool:
-        """Whether it is no proof, because it holds on its wrong system as well."""
+        """Whether the proof is invalid because it holds on its wrong system as well."""
         return self.control is not None and self.control.holds is True
 
     @property
     def reason(self) -> str:
-        """Why it does not prove the inconsistency."""
+        """Why the inconsistency is not proven."""
         if self.plain.holds is not True:
             return self.plain.reason
         if self.accepts_wrong_system:
@@ -85,7 +85,7 @@ def exclusion(claim: Claim, known: Robustness | None, plain: Mapping[str, bool |
 
     Args:
         claim: The claim with the inconsistency.
-        known: What holds at each point, if that was computed.
+        known: The claims that hold at each point, if they were computed.
         plain: Claim → whether it holds in the study's own setting.
     """
     assert claim.inconsistent is not None  # noqa: S101 - the caller has seen it

@@ -1,7 +1,7 @@
-"""Finished runs of a study on disk, so that one that was interrupted goes on where it stopped.
+"""Finished runs of a study on disk, so that an interrupted study resumes.
 
-A run is kept as that of a sweep (:mod:`anabranch.sweep.points`), under the same key, and is used under the same
-conditions. Of one that was sampled the store has what the study keeps, instead of the whole summary.
+A run is stored like a run of a sweep (:mod:`anabranch.sweep.points`), under the same key, and is reused under the same
+conditions. For a sampled run, the store has the study's extract instead of the whole summary.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from anabranch.study.results import Outcome
 
 FORMAT = 3
-"""Of what is kept of a sampled run."""
+"""Version of the stored form of a sampled run."""
 
 Summarised = tuple[AnySummary, list[tuple[str, str]]]
-"""The summary of a run, and the files that it has read."""
+"""The summary of a run, and the files that it read."""
 
 
 class _OutcomeFile(TypedDict):
@@ -42,12 +42,12 @@ class _OutcomeFile(TypedDict):
 
 
 class Kept:
-    """The finished runs of a study in a directory, which is made with the first of them.
+    """The finished runs of a study in a directory, which is created with the first run.
 
     Args:
-        directory: Where the study's results go; without ``store`` they have the runs, too.
+        directory: The directory of the study's results; without ``store`` it also contains the runs.
         folder: The directory of the study.
-        remark: Called with a sentence for each run that cannot be used.
+        remark: Called with a sentence for each unusable run.
         store: A directory of runs that sweeps, studies and comparisons share.
     """
 
@@ -64,18 +64,18 @@ class Kept:
         self._keys: dict[str, Keys] = {}
 
     def key(self, text: str, sets: Sequence[str], seed: int | None, *more: Any) -> bytes:
-        """The key of a run; ``more`` is what else is kept of it than its summary."""
+        """The key of a run; ``more`` describes the data stored in addition to its summary."""
         if text not in self._keys:
             self._keys[text] = Keys(text, digest=True)
         return self._keys[text].of(sets, seed, *more)
 
     def summary(self, key: bytes) -> Summarised | None:
-        """The summary of a run; ``None`` if it is not kept, or cannot be used."""
+        """The summary of a run; ``None`` if it is not stored or unusable."""
         found = self._points.entry(key, AnySummary)
         return None if found is None else (found[0], sorted(found[1].items()))
 
     def outcome(self, key: bytes) -> Outcome | None:
-        """What was kept of a sampled run; ``None`` if nothing was, or it cannot be used."""
+        """The stored outcome of a sampled run; ``None`` if there is none or it is unusable."""
         from anabranch.study.results import Outcome
 
         kept = self._points.read(key, _OutcomeFile)
@@ -91,20 +91,20 @@ class Kept:
         return Outcome(kept["figures"], kept["digest"], tables, demands, depends)
 
     def reject(self, why: str) -> None:
-        """Say that a run that is kept cannot be used, and is made again."""
+        """Report that a stored run is unusable and is made again."""
         self._points.reject(f"a run that was kept cannot be used: {why}; it is made again")
 
     def write(self, runs: Iterable[tuple[bytes, str | bytes, Depends]]) -> None:
-        """Keep runs, each as key, summary or :func:`content`, and the files that it has read."""
+        """Store runs, each as key, summary or :func:`content`, and the files that it read."""
         self._begin()
         self._points.write(runs)
 
     def said(self) -> None:
-        """Say of how many runs nothing was said."""
+        """Report the number of unusable runs without a separate report."""
         self._points.said()
 
     def close(self) -> None:
-        """Write through to the disk what was kept."""
+        """Flush the stored runs to disk."""
         self._points.close()
 
     def _begin(self) -> None:
@@ -117,7 +117,7 @@ class Kept:
 
 
 def content(outcome: Outcome) -> bytes:
-    """What is kept of a sampled run."""
+    """The stored form of a sampled run."""
     kept = {
         "figures": dict(outcome.figures),
         "digest": outcome.digest,
@@ -130,18 +130,18 @@ def content(outcome: Outcome) -> bytes:
 
 
 def carry_over(directory: Path, aside: Path) -> None:
-    """Let new results have the finished runs of this build that ``directory`` has: the next call uses them."""
+    """Link the finished runs of this build in ``directory`` into the new results, so that the next call reuses them."""
     for path in segments(follow(directory) / FOLDER, build_name()):
         (aside / FOLDER).mkdir(exist_ok=True)
         try:
             os.link(path, aside / FOLDER / path.name)
         except OSError:
-            # A file system without links.
+            # The file system has no links.
             shutil.copyfile(path, aside / FOLDER / path.name)
 
 
 def _compact(value: Any) -> bytes:
-    """JSON in as few bytes as there are: a study may have ten thousand runs."""
+    """The most compact JSON: a study may have ten thousand runs."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
@@ -153,7 +153,7 @@ def _table(text: str) -> Table:
     """A stored table.
 
     Raises:
-        UserError: It is none.
+        UserError: The text is no table.
     """
     try:
         return Table.from_bytes(zlib.decompress(base64.b64decode(text, validate=True)))

@@ -1,4 +1,4 @@
-"""Runs of a study in kernels in virtual time, in the place of live runs."""
+"""Runs of a study in kernels in virtual time, in place of live runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class KernelPool(LivePool):
-    """Makes runs in kernels, side by side. No run is tainted, and none is repeated.
+    """Makes runs in kernels in parallel. No run is tainted, and none is repeated.
 
     Args:
         definition: The study.
-        threads: Kernels at once.
-        kernel: As of :func:`anabranch.kernel.images.chosen`.
+        threads: Number of parallel kernels.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`.
     """
 
     def __init__(self, definition: Definition, threads: int | None = None, kernel: str | None = None) -> None:
@@ -34,10 +34,10 @@ class KernelPool(LivePool):
         self._kernel = kernel
 
     def check(self, jobs: Sequence[Job]) -> float:
-        """How long the runs take in virtual time, in seconds.
+        """The total duration of the runs, in seconds of virtual time.
 
         Raises:
-            ScenarioError: One of them is wrong, or asks for what no kernel in virtual time can do.
+            ScenarioError: A scenario is wrong, or needs a feature that no kernel in virtual time has.
             UserError: There is no such kernel.
         """
         total_s = 0.0
@@ -48,7 +48,7 @@ class KernelPool(LivePool):
         return total_s
 
     def make(self, jobs: Sequence[Job], progress: Callable[[int], None] | None = None) -> None:
-        """Make what is missing of ``jobs``.
+        """Make the missing runs of ``jobs``.
 
         Raises:
             ScenarioError: A scenario of the study is wrong, or cannot run in a kernel.

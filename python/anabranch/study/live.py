@@ -1,6 +1,6 @@
-"""Studies in the live engine, beside the simulator.
+"""Studies in the live engine, compared with the simulator.
 
-The claims that ``[live]`` names are judged by runs with this machine's kernel, and by the simulator's runs of the same
+The claims named in ``[live]`` are judged by runs with this machine's kernel, and by the simulator's runs of the same
 scenarios over the same grid.
 """
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from anabranch.study.definition import Definition
 
 ATTEMPTS = 2
-"""A run that is tainted is made once more."""
+"""Largest number of attempts at a run that is tainted, by default."""
 
 MAX_ATTEMPTS = 100
 
 LATEST_SAMPLE_MS = 5.0
-"""A socket that was looked at later than this after its time is left out: half of how often they are looked at."""
+"""A socket sample more than this after its time is dropped. The limit is half the sampling interval of sockets."""
 
 _FIGURES = re.compile(r"^[\d.,]+ |\bmore than [\d.]+ ms |\b[\d.]+ ms (?=late)|; .*$")
-"""What of the audit's words differs from run to run."""
+"""The parts of the audit's reasons that differ from run to run."""
 
 
 class LiveAuditJson(TypedDict):
-    """How exact the live runs were, and how often one was made at most."""
+    """The audit of the live runs, with the largest number of attempts at one."""
 
     attempts: int
     runs: int
@@ -55,7 +55,7 @@ class LiveAuditJson(TypedDict):
 
 
 class LiveClaimJson(TypedDict):
-    """One claim: what both engines say."""
+    """One claim with the results of both engines."""
 
     id: str
     claim: str
@@ -85,19 +85,19 @@ class LiveStudyJson(TypedDict):
 
 
 def on_grid(samples: Table, every_ms: float) -> Table:
-    """Samples of sockets at the times at which links and groups are sampled, so that one can be set against the other.
+    """Samples of sockets, moved to the sampling times of links and groups so that they can be compared.
 
-    Live a socket is looked at a little after its time, and every 10 ms, whatever the study asks for.
+    Live, a socket is sampled a little after its time, and every 10 ms, whatever the study's interval.
 
     Args:
-        samples: With ``time_s`` and ``flow``.
-        every_ms: How far the times are apart, in ms.
+        samples: Samples with ``time_s`` and ``flow``.
+        every_ms: Interval of the sampling times, in ms.
     """
     import numpy as np
 
     step = every_ms / 1000
     times = samples.numbers("time_s")
-    # What was taken just then must not fall before it by the rounding of the quotient.
+    # The tolerance keeps a sample taken exactly at a grid time from being rounded down to the one before.
     place = np.floor(times / step + 1e-6)
     placed = samples.with_columns({"time_s": column_of(np.round(place * step, 9))})
     kept = placed.where(times - place * step < LATEST_SAMPLE_MS / 1000)
@@ -111,16 +111,16 @@ def _too_many(audit: LiveAuditJson) -> bool:
 
 @dataclass
 class Audit:
-    """What became of the live runs.
+    """The audit of the live runs.
 
     Attributes:
-        attempts: How often a run is made at most.
-        runs: Made, repeats included.
-        tainted: Of these, too late or with packets lost on the way to the kernel.
+        attempts: Largest number of attempts at a run.
+        runs: Runs made, repeats included.
+        tainted: Tainted runs among them: too late, or with packets lost on the way to the kernel.
         without_result: Jobs whose repeats were tainted as well.
-        reasons: Why, and how often: the words of the audit, without their figures.
-        seconds: How long all took.
-        machine: What the kernel was.
+        reasons: Number of runs by reason: the words of the audit, without their figures.
+        seconds: Total duration.
+        machine: The kernel and its machine.
     """
 
     attempts: int = ATTEMPTS
@@ -133,11 +133,11 @@ class Audit:
 
     @property
     def failed(self) -> bool:
-        """Whether more were tainted than may be."""
+        """Whether more runs were tainted than permitted."""
         return _too_many(self.json())
 
     def json(self) -> LiveAuditJson:
-        """For the document."""
+        """The audit in the JSON document."""
         return {
             "attempts": self.attempts,
             "runs": self.runs,
@@ -149,18 +149,18 @@ class Audit:
 
 
 class LivePool(Pool):
-    """Makes runs live, one after the other; one that is tainted is made again, ``attempts`` times in all."""
+    """Makes runs live, one after the other; a tainted run is repeated, up to ``attempts`` attempts."""
 
     def __init__(self, definition: Definition, attempts: int = ATTEMPTS) -> None:
         super().__init__(definition)
         self.audit = Audit(attempts)
 
     def make(self, jobs: Sequence[Job], progress: Callable[[int], None] | None = None) -> None:
-        """Make what is missing of ``jobs``; one that is tainted every time has no outcome and is ``lost``.
+        """Make the missing runs of ``jobs``; a job that is tainted every time has no outcome and is ``lost``.
 
         Raises:
             ScenarioError: A scenario of the study is wrong, or cannot run live.
-            UserError: This machine does not let us run live.
+            UserError: This machine does not permit live runs.
             RunFailedError: A run failed.
         """
         import time
@@ -168,7 +168,7 @@ class LivePool(Pool):
         started = time.monotonic()
         todo = [job for job in self.missing(jobs) if all(job.key != lost.key for lost in self.lost)]
         made = 0
-        # What was in a run's way is often still there right after it: repeats come when all else is done.
+        # A disturbance often lasts, so repeats come after all other runs.
         for _ in range(self.audit.attempts):
             again = []
             for job in todo:
@@ -184,15 +184,15 @@ class LivePool(Pool):
         self.audit.seconds += time.monotonic() - started
 
     def results(self, jobs: Sequence[Job]) -> Results:
-        """The outcomes of those ``jobs`` that have one."""
+        """The outcomes of the ``jobs`` that have one."""
         return Results(self.definition, [(j, self.outcomes[j.key]) for j in jobs if j.key in self.outcomes])
 
     def _succeeds(self, job: Job) -> bool:
-        """Make a run; whether it has a result."""
+        """Make a run. Returns whether it has a result."""
         return self._take(job, self._run(job))
 
     def _take(self, job: Job, run: _engine.Run | KeptRun) -> bool:
-        """Take the outcome of a run; whether it has a result."""
+        """Record the outcome of a run. Returns whether it has a result."""
         summary = json.loads(run.summary_json)
         reasons = summary["live"]["audit"]["reasons"]
         self.audit.runs += 1
@@ -230,10 +230,10 @@ class LiveStudyResult:
     """A study that was run live.
 
     Attributes:
-        definition: The part of the study that was.
+        definition: The part of the study that runs live.
         simulated: The simulator's verdicts on the same scenarios and grid.
-        live: Those of the runs with the kernel's TCP.
-        audit: How exact these runs were.
+        live: The verdicts of the runs with the kernel's TCP.
+        audit: The audit of these runs.
         engine: ``"live"``, or ``"kernel"`` for runs in virtual time.
     """
 
@@ -245,12 +245,12 @@ class LiveStudyResult:
 
     @property
     def claims(self) -> list[tuple[ClaimResult, ClaimResult]]:
-        """Each claim as the simulator and as the live runs judge it."""
+        """Each claim with the verdicts of the simulator and of the live runs."""
         return list(zip(self.simulated.claims, self.live.claims, strict=True))
 
     @property
     def repeats(self) -> dict[str, int]:
-        """How many runs with a result there are at each point of an experiment; the fewest."""
+        """The smallest number of runs with a result at a point, by experiment."""
         runs = Counter((job.experiment, job.variant, job.point) for job, _ in self.live.results.runs)
         fewest: dict[str, int] = {}
         for (experiment, *_), n in runs.items():
@@ -259,7 +259,7 @@ class LiveStudyResult:
 
     @property
     def tables(self) -> list[tuple[StudyTable, StudyTable]]:
-        """The tables that all runs of both engines are there for, the simulator's and the live one."""
+        """The tables for which both engines have all runs, each from the simulator and from the live runs."""
         simulated = {made.table.id: made for made in self.simulated.tables}
         return [(simulated[made.table.id], made) for made in self.live.tables]
 
@@ -329,16 +329,16 @@ def run_live(
 
 @dataclass
 class Plan:
-    """A live study of which every run has been checked, and none made."""
+    """A live study whose runs have been checked but not made."""
 
     part: Study
     pool: LivePool
     quick: bool
     jobs: int | None
     runs: int
-    """So many live runs."""
+    """Number of live runs."""
     seconds: float
-    """So long they take."""
+    """Their total duration."""
     engine: str = "live"
 
     def run(
@@ -369,11 +369,11 @@ def plan(
     engine: str = "live",
     kernel: str | None = None,
 ) -> Plan:
-    """Check every run of a study: what cannot run live, or what this machine lacks, shows before anything has run.
+    """Check every run of a study, so that a scenario or machine that cannot run live is reported before the first run.
 
     Raises:
-        ScenarioError: A scenario is wrong, cannot run live, or wants a congestion control that the kernel lacks.
-        UserError: The study has no ``[live]``, or this machine does not let us run live.
+        ScenarioError: A scenario is wrong, cannot run live, or needs a congestion control that the kernel lacks.
+        UserError: The study has no ``[live]``, or this machine does not permit live runs.
     """
     from anabranch.study import Study
 
@@ -400,7 +400,7 @@ def plan(
 
 
 def _asks(pool: LivePool, jobs: Sequence[Job]) -> list[Job]:
-    """Of runs that ask the same of the kernel the first."""
+    """The first of each set of runs with the same flows and hosts, which need the same of the kernel."""
     from anabranch import _engine
 
     found: dict[str, Job] = {}
@@ -412,17 +412,17 @@ def _asks(pool: LivePool, jobs: Sequence[Job]) -> list[Job]:
 
 
 def _check(pool: LivePool, job: Job, *, machine: bool = False) -> float:
-    """How long a run takes, in seconds; with ``machine`` it is also looked whether this one can make it.
+    """The duration of a run, in seconds; ``machine`` checks also whether this machine can run it.
 
     Raises:
-        ScenarioError: It cannot.
+        ScenarioError: The run is not possible.
     """
     text, file, sets, seed = pool._task(job)
     return check(text, file, sets, seed, machine=machine)
 
 
 def without_live(study: Study) -> UserError:
-    """Why a study without ``[live]`` does not run live: what the first of its runs would be refused for."""
+    """The error for a study without ``[live]``, with the reason why its first unsuitable run cannot run live."""
     from anabranch import _engine
 
     definition = study.definition
@@ -443,12 +443,12 @@ def without_live(study: Study) -> UserError:
 
 
 def _spoilt(pool: LivePool, n: int) -> str:
-    """Why a claim cannot be judged of whose runs ``n`` have no result."""
+    """The reason why a claim has no verdict if ``n`` of its runs have no result."""
     return f"{n} of its runs were tainted each time ({pool.audit.attempts}) and have no result"
 
 
 def section(document: LiveStudyJson) -> list[str]:
-    """What a page says of a live study: lines of Markdown."""
+    """The section on a live study in a page: lines of Markdown."""
     audit, machine = document["audit"], document["machine"]
     minutes = audit["seconds"] / 60
     engine = document["engine"]
@@ -496,7 +496,7 @@ def section(document: LiveStudyJson) -> list[str]:
 
 
 def _repeats(document: LiveStudyJson) -> list[str]:
-    """How many runs stand behind a point: the kernel's do not repeat each other."""
+    """The number of runs at each point: runs with the kernel do not repeat exactly."""
     if "repeats" not in document:
         return []
     told = ", ".join(f"{experiment} {n}" for experiment, n in document["repeats"].items())
@@ -506,7 +506,7 @@ def _repeats(document: LiveStudyJson) -> list[str]:
 
 
 def _tells(one: dict[str, Any]) -> bool:
-    """Whether a verdict wants its reason beside it: that a condition does not hold says the verdict itself."""
+    """Whether a verdict needs its reason beside it; a failed condition explains itself."""
     return one["verdict"] == INCONCLUSIVE and bool(one.get("why"))
 
 

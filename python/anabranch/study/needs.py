@@ -1,6 +1,6 @@
-"""Which runs an expression can ask for, so that no others need be made to judge it.
+"""The runs that an expression can depend on, so that no others need to be made to judge it.
 
-Told from the expression alone and never too few: where a variant is not picked by its name, all of them are meant.
+Determined from the expression alone, and never too few: an expression that picks no variant by name needs all of them.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from anabranch.study.results import Job
 
 @dataclass(frozen=True)
 class Need:
-    """The runs of one variant in an experiment; of all its variants where none is named."""
+    """The runs of one variant in an experiment, or of all its variants if none is named."""
 
     experiment: str
     variant: str | None = None
 
     def covers(self, job: Job) -> bool:
-        """Whether a run is one of them."""
+        """Whether a run is one of these."""
         return job.experiment == self.experiment and self.variant in {None, job.variant}
 
 
 def of_claims(definition: Definition, claims: Iterable[Claim]) -> frozenset[Need]:
-    """What judging some claims can ask for."""
+    """The runs that judging these claims can depend on."""
     needs: set[Need] = set()
     for claim in claims:
         walker = _Walker(definition, set(claim.measures))
@@ -38,7 +38,7 @@ def of_claims(definition: Definition, claims: Iterable[Claim]) -> frozenset[Need
 
 
 def of_table(definition: Definition, table: Table) -> frozenset[Need]:
-    """What the cells of a table can ask for."""
+    """The runs that the cells of a table can depend on."""
     walker = _Walker(definition, set())
     return frozenset(
         need
@@ -51,7 +51,7 @@ def of_table(definition: Definition, table: Table) -> frozenset[Need]:
 
 
 def only(jobs: Iterable[Job], needs: frozenset[Need]) -> list[Job]:
-    """The runs that are asked for."""
+    """The needed runs among ``jobs``."""
     return [job for job in jobs if any(need.covers(job) for need in needs)]
 
 
@@ -64,7 +64,7 @@ class _Walker:
         yield from self.node(expression.tree, experiment, None)
 
     def node(self, node: ast.AST, experiment: str, variant: str | None) -> Iterator[Need]:
-        """What a part asks for; ``variant`` is the one that is picked from its value later."""
+        """The needs of a node; ``variant`` is the variant that is picked from its value later."""
         if isinstance(node, ast.Subscript):
             yield from self.selection(node, experiment, variant)
         elif isinstance(node, ast.Name):
@@ -72,7 +72,7 @@ class _Walker:
         elif isinstance(node, ast.keyword) and node.arg == "over":
             return
         elif isinstance(node, ast.Call):
-            # A function may go over all variants before one is picked.
+            # A function may cover all variants before one is picked.
             for argument in (*node.args, *node.keywords):
                 yield from self.node(argument, experiment, None)
         else:
@@ -84,7 +84,7 @@ class _Walker:
         chosen = next((name for name in names if name in self.definition.experiments), experiment)
         picked = [name for name in names if name in self.definition.variants]
         yield from self.node(node.value, chosen, picked[0] if picked else variant)
-        # Axes in a condition are coordinates of the points that are there already.
+        # Axes in a condition are coordinates of existing points, so they need no runs.
         for part in ast.walk(node.slice):
             if isinstance(part, ast.Name) and part.id in self.definition.quantities:
                 yield from self.name(part.id, chosen, None)
@@ -100,7 +100,7 @@ class _Walker:
         elif name == "variant":
             yield Need(experiment)
         else:
-            # An axis, perhaps of another experiment: the first that has it is meant. Every variant has the same points.
+            # An axis, perhaps of another experiment: use the first that has it. All variants have the same points.
             experiments = self.definition.experiments
             having = next((e.name for e in experiments.values() if name in e.axes), experiment)
             at = experiments[experiment if name in experiments[experiment].axes else having]

@@ -1,4 +1,4 @@
-"""From ``study.toml`` to a :class:`Definition`; every mistake has file, line and column."""
+"""Parses ``study.toml`` into a :class:`Definition`; every error has file, line and column."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _RESERVED = {"variant", "seed", "time_s"}
 _TABLES = ("samples", "link_samples", "group_samples", "packets")
 SHARING = ("worst-share", "jain")
-"""Ways to combine what flows got that say how fairly they share."""
+"""Measures of fairness among the values of ``combine``."""
 _COMBINES = ("sum", "mean", "min", "max", *SHARING)
 _SHARING_HINT = f"with combine = {' or '.join(SHARING)}"
 _OF_FLOWS = re.compile(r"flow\.[^.]+\.(goodput|throughput)_mbit_s\Z")
@@ -62,7 +62,7 @@ def load(directory: Path) -> Definition:
 
 
 def _check_plot(path: Path) -> None:
-    """A slip in ``plot.py`` must show before the runs, not after them."""
+    """Check the syntax of ``plot.py``, so that an error shows before the runs."""
     if not path.exists():
         return
     text = read_text(path, "a study's plots (Python)")
@@ -131,7 +131,7 @@ class _Parser:
             if table.id in {t.id for t in tables[:i]}:
                 raise root.error(f'a second table "{table.id}"', "table", i, "id")
         claims: list[Claim] = []
-        # What plot.py draws has names that only a run of it tells.
+        # The names of plot.py's figures are known only after it has run.
         draws_own = Path(self.document.file).with_name("plot.py").exists()
         for node in root.entries("claim"):
             claim = self.claim(node, wrongs, None if draws_own else [f.id for f in figures])
@@ -171,7 +171,7 @@ class _Parser:
             figures=figures,
             sections=self.sections,
             tables=tables,
-            # Those of [live] are read later and decide nothing here.
+            # The texts of [live] are read later and have no influence here.
             texts=dict(self.texts),
             values=self.document.values,
         )
@@ -300,7 +300,7 @@ class _Parser:
         return Quantity(name, label, expression=self.expression(node, ("expression",), self.names))
 
     def capacity(self, node: Node, path: str, combine: str | None) -> float | None:
-        """What the flows share, where it is asked how fairly they do."""
+        """The capacity that the flows share, if ``combine`` is a measure of fairness."""
         if combine not in SHARING:
             if "capacity" in node:
                 raise node.error("capacity belongs to a path with combine", "capacity", hint=_SHARING_HINT)
@@ -388,7 +388,7 @@ class _Parser:
         )
 
     def earlier_setting(self, name: str, node: Node, variants: dict[str, Variant], axes: Mapping[str, Axis]) -> Wrong:
-        """The setting before a correction: as a wrong system, or with other values of axes."""
+        """The setting before a correction: like a wrong system, or with other values of axes."""
         others = {}
         values = node.child("axes")
         for axis in values.value if values else ():
@@ -460,7 +460,7 @@ class _Parser:
         )
 
     def printed(self, node: Node, valid: list[str]) -> dict[str, tuple[tuple[float, float], ...]]:
-        """The points that the source prints, by the line that they belong to."""
+        """The points printed in the source, by the line that they belong to."""
         found: dict[str, tuple[tuple[float, float], ...]] = {}
         for name, points in node.table("printed").items():
             if name not in valid:
@@ -471,7 +471,7 @@ class _Parser:
         return found
 
     def lines(self, node: Node, variants: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
-        """A figure's lines: those of ``lines``, or the one expression of ``y``."""
+        """A figure's lines: the entries of ``lines``, or the single expression of ``y``."""
         if "lines" not in node:
             return (("", self.expression(node, ("y",), self.names)),)
         if "y" in node:
@@ -485,7 +485,7 @@ class _Parser:
         return tuple((label, self.expression(node, ("lines", label), self.names)) for label in labels)
 
     def check_exclusions(self, claims: list[Claim]) -> None:
-        """A proof by exclusion must name other claims of the study, and the open parameters that it goes over."""
+        """Check that a proof by exclusion names other claims of the study, and that there are open parameters."""
         names = [claim.id for claim in claims]
         for node, claim in zip(self.root.entries("claim"), claims, strict=True):
             excludes = claim.inconsistent.excludes if claim.inconsistent else ()
@@ -552,7 +552,7 @@ class _Parser:
         return Earlier(name, replace(self.other_check(node, claim, "before"), accept_if=node.text("accept_if")))
 
     def proof(self, node: Node, claim: Claim, wrongs: dict[str, Wrong]) -> Claim:
-        """The check on runs that proves an inconsistency: of a claim only what is judged."""
+        """The check on runs that proves an inconsistency: only the judged parts of a claim."""
         proof = self.other_check(node, claim, "proof of inconsistency")
         control = node.text("control")
         if control not in wrongs:
@@ -560,7 +560,7 @@ class _Parser:
         return replace(proof, control=control)
 
     def other_check(self, node: Node, claim: Claim, what: str) -> Claim:
-        """A claim with another check in the place of its own, and no wrong system."""
+        """The claim with its check replaced, and without a wrong system."""
         measures, accept = self.check(node)
         return replace(
             claim,
@@ -574,7 +574,7 @@ class _Parser:
         )
 
     def check(self, node: Node) -> tuple[dict[str, Expression], tuple[Expression, ...]]:
-        """What a check measures, and the conditions that must hold."""
+        """The measures of a check, and its conditions."""
         measures: dict[str, Expression] = {}
         for name in node.table("measure"):
             if not _NAME.match(name):
@@ -596,7 +596,7 @@ class _Parser:
         return measures, accept
 
     def section_name(self, node: Node) -> str | None:
-        """The section that a claim or a table stands in; nothing where it is the source's own."""
+        """The section of a claim or table; ``None`` if it is the source's own."""
         name = node.optional_text("section")
         if name is not None and name not in self.sections:
             hint = nearest(name, self.sections) if self.sections else f"there is no [section.{name}]"
@@ -604,7 +604,7 @@ class _Parser:
         return name
 
     def variant_label(self, name: str) -> str:
-        """What a variant is called in reports."""
+        """The label of a variant in reports."""
         return self.variants[name].label
 
     def experiment_name(self, node: Node) -> str:

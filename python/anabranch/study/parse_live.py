@@ -1,4 +1,4 @@
-"""``[live]`` of ``study.toml``: which part of a study real kernels can run, and how."""
+"""``[live]`` of ``study.toml``: the part of a study for real kernels, and its settings."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
-    """The part that can run live: the study's claims, conditions and quantities over a grid of its own.
+    """The part that can run live: the study's claims, conditions and quantities over a separate grid.
 
-    The study's setting, open parameters and start jitter describe its own stacks and are left out. What stands in
-    ``[live]`` is written as in the study and takes its place, by name.
+    The study's setting, open parameters and start jitter describe the simulator's stacks and are left out. An entry of
+    ``[live]`` is written like one of the study and replaces the entry of the same name.
 
     Raises:
-        UserError: Something in it does not fit the study; the message has file, line and column.
+        UserError: An entry does not fit the study; the message has file, line and column.
     """
     node.reject_unknown(["about", "axis", "variant", "experiment", "wrong", "claims", "tables"])
     axes = {**study.axes, **{name: _axis(parser, name, inner, study) for name, inner in node.children("axis")}}
@@ -59,7 +59,7 @@ def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
         variants=variants,
         experiments=experiments,
         wrongs=wrongs,
-        # Why a claim does not reproduce or cannot, and what was fitted to what, belongs to the simulator's runs.
+        # Reasons, notes and inconsistencies belong to the simulator's runs.
         claims=tuple(
             replace(claims[name], why="", note="", full_only=False, inconsistent=None, before=None) for name in chosen
         ),

@@ -12,18 +12,18 @@ from anabranch.study.document import Node
 from anabranch.study.expression import Expression, Names
 
 MAX_DIGITS = 12
-"""Decimal places of a cell."""
+"""Largest number of decimal places of a cell."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
 
 
 class Reader(Protocol):
-    """What is known of the study that a table is part of."""
+    """The reader of the study that contains the table."""
 
     names: Names
 
     @property
     def experiments(self) -> Mapping[str, Experiment]:
-        """The experiments that a table may be made from."""
+        """The experiments that a table may use."""
         ...
 
     def expression(self, node: Node, key: tuple[str | int, ...], names: Names) -> Expression:
@@ -31,7 +31,7 @@ class Reader(Protocol):
         ...
 
     def experiment_name(self, node: Node) -> str:
-        """Read the experiment that is meant where none is named."""
+        """Read the experiment; default: the study's first."""
         ...
 
     def section_name(self, node: Node) -> str | None:
@@ -39,11 +39,11 @@ class Reader(Protocol):
         ...
 
     def check_name(self, name: str, node: Node) -> None:
-        """Refuse what cannot be a name."""
+        """Raise an error for an invalid name."""
         ...
 
     def variant_label(self, name: str) -> str:
-        """What a variant is called."""
+        """The label of a variant."""
         ...
 
 
@@ -57,7 +57,7 @@ def read_table(reader: Reader, node: Node) -> Table:
     """Read a ``[[table]]`` with its ``[[table.column]]``.
 
     Raises:
-        UserError: It is wrong; the message has file, line and column.
+        UserError: The table is wrong; the message has file, line and column.
     """
     node.reject_unknown(
         ["id", "title", "section", "experiment", "experiments", "rows", "variants", "column", "columns", "value",
@@ -99,7 +99,7 @@ def _rows_are(rows: str) -> str:
 
 
 def _experiments(reader: Reader, node: Node, rows: str) -> tuple[str, ...]:
-    """The rows of a table with one for each experiment, none of which may have several points."""
+    """The rows of a table with a row for each experiment; no experiment may have several points."""
     if rows != "experiment":
         if "experiments" in node:
             raise node.error("experiments are the rows of a table with", "experiments", hint='rows = "experiment"')

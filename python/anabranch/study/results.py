@@ -1,4 +1,4 @@
-"""The runs of a study: which there are to make, making each once, and reading quantities out of them."""
+"""The runs of a study: the plan of runs, making each once, and reading quantities from them."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Condition:
-    """Under what a study is run.
+    """The condition under which a study is run.
 
     Attributes:
         full: The full grid rather than the quick one.
-        opens: Values of open parameters other than the chosen ones.
-        wrong: A wrong system in the place of the right one.
-        jitter: Starts are spread, one seed after the other.
+        opens: Values of open parameters that differ from the study's.
+        wrong: A wrong system in place of the right one.
+        jitter: Spread start times, with one seed after the other.
     """
 
     full: bool = False
@@ -49,7 +49,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Job:
-    """One run: where it stands in its experiment, and what the engine is given."""
+    """One run: its position in the experiment, and the engine's input."""
 
     experiment: str
     variant: str
@@ -61,21 +61,21 @@ class Job:
 
     @property
     def key(self) -> tuple[Path, tuple[str, ...], int, float | None]:
-        """Equal for jobs the engine cannot tell apart."""
+        """The key of the run, equal for jobs that are the same for the engine."""
         return (self.scenario, self.sets, self.seed, self.samples_ms)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is kept of a run."""
+    """The stored result of a run."""
 
     figures: Mapping[str, float | None]
     digest: str | None
     tables: Mapping[str, Table]
     demands: Mapping[str, float] = field(default_factory=dict)
-    """What each flow asks for, in Mbit/s: see :func:`anabranch.statistics.fairness.demands_of`."""
+    """The demand of each flow, in Mbit/s: see :func:`anabranch.statistics.fairness.demands_of`."""
     depends: tuple[tuple[str, str], ...] = ()
-    """The files that the run has read, seen from the study's directory, with a hash of the content of each."""
+    """The files that the run read, relative to the study's directory, each with a hash of its content."""
 
 
 def plan(definition: Definition, condition: Condition, first_seed: Callable[[Path], int]) -> list[Job]:
@@ -113,7 +113,7 @@ def grid(definition: Definition, experiment: Experiment, condition: Condition) -
 
 
 class Pool:
-    """Makes runs, each different one once, and remembers them."""
+    """Makes runs, each distinct one once, and stores their outcomes."""
 
     def __init__(self, definition: Definition, threads: int | None = None, kept: Kept | None = None) -> None:
         check_jobs(threads)
@@ -122,9 +122,9 @@ class Pool:
         self.threads = threads
         self.outcomes: dict[tuple[Path, tuple[str, ...], int, float | None], Outcome] = {}
         self.lost: list[Job] = []
-        """Runs that were made and have no result; of the simulator there are none."""
+        """Runs that were made and have no result; the simulator has none."""
         self.first_seed = cache(self._first_seed)
-        # A figure for each bin of each flow: of hundreds of flows only where somebody asks for them.
+        # Reordering distributions have a figure for each bin of each flow: read them only if a quantity uses them.
         paths = [q.path for q in definition.quantities.values() if q.path]
         self._distributions = any(".reordering." in path or path.endswith("*") for path in paths)
 
@@ -133,11 +133,11 @@ class Pool:
         return plan(self.definition, condition, self.first_seed)
 
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
-        """Those not made yet, each once."""
+        """The jobs without an outcome, each once."""
         return list({j.key: j for j in jobs if j.key not in self.outcomes}.values())
 
     def make(self, jobs: Sequence[Job], progress: Callable[[int], None] | None = None) -> None:
-        """Make what is missing of ``jobs``; ``progress`` gets the number made so far.
+        """Make the missing runs of ``jobs``; ``progress`` gets the number of completed runs.
 
         Raises:
             ScenarioError: A scenario of the study is wrong.
@@ -149,7 +149,7 @@ class Pool:
         todo = self.missing(asked)
         if progress and made:
             progress(made)
-        # Bounded batches bound the memory of what the engine hands back, and what an interrupt can lose.
+        # Bounded batches limit the memory of the engine's results, and the work lost by an interrupt.
         size = 256 if self.kept is None else max(8 * thread_count(self.threads, len(todo)), 16)
         for samples_ms in sorted({j.samples_ms for j in todo}, key=lambda v: v or 0):
             batch = [j for j in todo if j.samples_ms == samples_ms]
@@ -191,7 +191,7 @@ class Pool:
         )
 
     def _recall(self, jobs: Sequence[Job]) -> int:
-        """Take what an earlier call has kept of ``jobs``; how many of them it had."""
+        """Load the stored outcomes of ``jobs``. Returns their number."""
         if self.kept is None:
             return 0
         found = 0
@@ -213,7 +213,7 @@ class Pool:
         try:
             return self._of_summary(found[0], {}, found[1])
         except (LookupError, TypeError, ValueError, AttributeError):
-            # The resolved scenario inside has no type here: it is the engine's.
+            # The resolved scenario in the file is the engine's and has no type here.
             kept.reject("its resolved scenario is not as it was written")
             return None
 
@@ -239,7 +239,7 @@ class Pool:
         return int(json.loads(_engine.resolve(self.definition.texts[scenario], file, [], None))["seed"])
 
     def _tables(self) -> list[str]:
-        """The tables that quantities read."""
+        """The tables used by quantities."""
         return sorted({q.table for q in self.definition.quantities.values() if q.table})
 
     def _outcome(self, run: _engine.Run | KeptRun, samples: bool) -> Outcome:
@@ -254,7 +254,7 @@ class Pool:
 
 
 class Results:
-    """The outcomes of a study's runs, as the quantities its claims speak of."""
+    """The outcomes of a study's runs, as the quantities used in claims."""
 
     def __init__(self, definition: Definition, runs: Sequence[tuple[Job, Outcome]]) -> None:
         self.definition = definition
@@ -266,19 +266,19 @@ class Results:
         return Results(self.definition, [(j, o) for j, o in self.runs if j.seed == seed])
 
     def seeds(self) -> list[int]:
-        """Every seed there are runs of."""
+        """The seeds of all runs."""
         return sorted({j.seed for j, _ in self.runs})
 
     def digests(self) -> list[str | None]:
-        """The digest of every run, in order: what the engine answered."""
+        """The digest of every run, in order."""
         return [o.digest for _, o in self.runs]
 
     def files(self) -> list[tuple[str, str]]:
-        """The files that the runs have read, with a hash of the content of each."""
+        """The files that the runs read, each with a hash of its content."""
         return sorted({read for _, o in self.runs for read in o.depends})
 
     def axis(self, name: str, experiment: str | None) -> Series:
-        """An axis as a series of itself."""
+        """An axis as a series of its coordinates."""
         chosen = experiment or self.definition.default_experiment
         order = self._axes(chosen)
         if name == "time_s" or name not in order:
@@ -320,7 +320,7 @@ class Results:
         return Table.of(columns).with_columns(figures)
 
     def samples(self, table: str) -> pl.DataFrame | None:
-        """The samples of every run that kept any, with the run's coordinates; ``None`` if none did."""
+        """The samples of every run that stored any, with the run's coordinates; ``None`` if none did."""
         found = self.plain_samples(table)
         return None if found is None else for_user(found)
 
@@ -377,7 +377,7 @@ class Results:
         path = quantity.path or ""
         if "*" not in path and quantity.capacity is None:
             if path not in outcome.figures:
-                # As everywhere, a flow stands for its copies: the mean over them.
+                # As everywhere, a flow's name means the mean over its copies.
                 copies = [value for name, value in outcome.figures.items() if without_copy(name) == path]
                 if copies:
                     return None if None in copies else math.fsum(v for v in copies if v is not None) / len(copies)
@@ -385,7 +385,7 @@ class Results:
                 if part.rpartition(".")[2] in PARTS and not any(
                     name.startswith(f"{part}.") for name in outcome.figures
                 ):
-                    # This variant's flow does not have the part at all: no error correction, say.
+                    # This variant's flow lacks the whole part, for example error correction.
                     return None
                 raise self._unknown(quantity, path, outcome.figures)
             return outcome.figures[path]
@@ -437,7 +437,7 @@ class Results:
 
 
 class _Nothing:
-    """For conditions over axes alone."""
+    """A source for conditions over axes alone."""
 
     def quantity(self, name: str, experiment: str | None) -> Series:
         raise NoValueError(f"{name} is not known before the runs (experiment {experiment})")
@@ -460,7 +460,7 @@ def _changes(
     point: tuple[float, ...],
     condition: Condition,
 ) -> dict[str, Any]:
-    """All changes to the scenario, later ones over earlier ones: setting, open, experiment, variant, axes, wrong."""
+    """All changes to the scenario, in order of priority: setting, open, experiment, variant, axes, wrong."""
     changes: dict[str, Any] = dict(definition.setting)
     other = dict(condition.opens)
     opens = [
@@ -493,7 +493,7 @@ def _changes(
 
 
 def _override(changes: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Later changes come last even where an earlier one had the same path: a whole table may lie in between."""
+    """Move a path that is changed again to the end: an enclosing table may have been set in between."""
     for path, value in more.items():
         changes.pop(path, None)
         changes[path] = value

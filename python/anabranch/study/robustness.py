@@ -1,7 +1,7 @@
-"""In what share of the open parameters' plausible range does a verdict hold?
+"""The share of the open parameters' plausible range in which a verdict holds.
 
-The answer stays in the study's directory with the digest of what it was computed from: the parts of ``study.toml``
-that decide a verdict, the scenarios, the engine's version, and the engine's own digests on the quick grid.
+The result is stored in the study's directory with a digest of its inputs: the parts of ``study.toml`` that decide a
+verdict, the scenarios, the engine's version, and the engine's own digests on the quick grid.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _KEPT = StoredKind(_RobustnessFile, "a robustness result")
 
 @dataclass(frozen=True)
 class Robustness:
-    """Kept shares.
+    """Stored shares.
 
     Attributes:
         claims: Claim → share of points where it holds (0‥1).
         points: Number of points.
-        stale: What it was computed from has changed since.
+        stale: The inputs have changed since.
         points_held: Claim → whether it holds, at each point.
     """
 
@@ -62,7 +62,7 @@ class Robustness:
 
 
 def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], None] | None = None) -> Robustness:
-    """Judge every claim at a Latin hypercube of the open parameters on the quick grid, and keep the answer.
+    """Judge every claim at a Latin hypercube of the open parameters on the quick grid, and store the result.
 
     Raises:
         UserError: The study declares no claim, or no open parameter.
@@ -92,7 +92,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
         chosen = tuple((p.name, p.at(u)) for p, u in zip(definition.opens, unit, strict=True))
         jobs = asked(definition, pool, Condition(opens=chosen))
         base = (i + 1) * len(quick)
-        # Not remembered: no other question asks for these runs, and there are many.
+        # Use a temporary pool: no other computation needs these runs, and there are many.
         once = Pool(definition, pool.threads, pool.kept)
         once.make(jobs, lambda n, base=base: progress(base + n, total) if progress else None)  # type: ignore[misc]
         results = once.results(jobs)
@@ -121,7 +121,7 @@ def asked(definition: Definition, pool: Pool, condition: Condition) -> list[Job]
 
 
 def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | None:
-    """What an earlier computation kept; ``quick`` gives the runs of the quick grid, to tell whether it is stale."""
+    """The stored result; ``quick`` returns the runs of the quick grid, which show whether it is stale."""
     path = definition.directory / FILE
     if not path.exists():
         return None
@@ -135,10 +135,10 @@ def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | N
 
 
 def _check_file(path: Path) -> None:
-    """Refuse a file with the name of the result that is none, before any work is done.
+    """Reject a file that has the name of the result but other content, before any work is done.
 
     Raises:
-        UserError: There is one.
+        UserError: There is such a file.
     """
     if os.path.lexists(path):
         try:
@@ -150,7 +150,7 @@ def _check_file(path: Path) -> None:
 
 
 def inputs_digest(definition: Definition, quick: Results) -> str:
-    """A hash of everything that decides the verdicts; wording does not count."""
+    """A hash of everything that decides the verdicts; wording has no influence."""
     from anabranch import _engine
 
     content: dict[str, Any] = {
@@ -171,12 +171,12 @@ def _deciding(value: Any) -> Any:
 
 
 def _is_prose(key: str, value: Any) -> bool:
-    """``claim`` and ``figure`` are also the names of tables; of those, claims decide, and nothing else does."""
-    # Of quantities "table" is where their samples are, which decides; as a list it is the tables of the report.
+    """Whether an entry is only descriptive. ``claim`` and ``figure`` also name tables; of these, only claims decide."""
+    # In a quantity, "table" names its samples, which decides; as a list, it contains the report's tables.
     return (
         (isinstance(value, str) and key != "table")
-        # Live runs decide no verdict of the simulator's; a proof of inconsistency and what was read before are judged
-        # on runs of their own.
+        # Live runs decide no verdict of the simulator; proofs of inconsistency and earlier readings are judged on
+        # separate runs.
         or key in {"figure", "figures", "inconsistent", "section", "live", "correction", "before", "takes"}
         or (key == "table" and isinstance(value, list))
     )

@@ -1,4 +1,4 @@
-"""How many claims hold when one choice is another, all else as the study sets it."""
+"""The number of claims that hold if one choice is changed and all others remain as in the study."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from anabranch.study.verdict import judge
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A choice that the source decides, as it would be otherwise.
+    """A choice made by the source, with an alternative.
 
     Attributes:
-        title: In the table.
-        set: Path → value, over what experiment and variant set.
-        experiments: In which experiments.
-        variants: Of which variants; empty: of all.
-        also: What changes with it.
+        title: The row's title in the table.
+        set: Path → value, applied over the changes of experiment and variant.
+        experiments: The experiments that it affects.
+        variants: The variants that it affects; empty: all.
+        also: Choices that change with it.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Choice:
     also: tuple[Choice, ...] = ()
 
     def as_open(self) -> tuple[Open, ...]:
-        """The choice, and what changes with it, as open parameters without a range."""
+        """The choice, and the choices that change with it, as open parameters without a range."""
         own = Open(
             name=self.title,
             title=self.title,
@@ -60,14 +60,14 @@ def rows(
     without: tuple[str, ...] = (),
     only: str = "",
 ) -> Iterator[list[str]]:
-    """What is different, how many of the source's claims hold, and which do not; as it is set first.
+    """For each alternative: its title, the number of the source's claims that hold, and the others; unchanged first.
 
     Args:
         definition: The study.
         decided: Choices that are no open parameters.
-        full: On the full grid.
-        without: Open parameters of these experiments are left alone.
-        only: Choices whose title has this in it.
+        full: Use the full grid.
+        without: Leave open parameters of these experiments unchanged.
+        only: Use only choices whose title contains this text.
     """
     claims = [claim for claim in definition.claims if claim.section is None]
     for what, study, condition in _alternatives(definition, decided, without):
@@ -98,9 +98,9 @@ def _alternatives(
 
 
 def main(rows: Callable[..., Iterable[list[str]]]) -> None:
-    """Prints what ``rows`` gives as a Markdown table: a study's ``sensitivity.py``.
+    """Prints the rows of ``rows`` as a Markdown table: the main function of a study's ``sensitivity.py``.
 
-    ``rows`` is called with ``full``, and with ``only`` if it knows that.
+    ``rows`` is called with ``full``, and with ``only`` if it has that parameter.
     """
     parser = argparse.ArgumentParser(description="How many claims hold when one choice is another.")
     parser.add_argument("--quick", action="store_true", help="the quick grid instead of the full one")

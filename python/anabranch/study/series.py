@@ -1,7 +1,7 @@
-"""Figures over a grid: what a claim's expression computes with.
+"""Figures over a grid: the values in a claim's expression.
 
 A :class:`Series` is one value per point of some axes (``variant``, a grid axis such as ``ri``, ``seed``, ``time_s``).
-Two of them meet on the axes they share, so a baseline without the grid's axis stands beside every point of it.
+Two series are combined on their common axes, so a baseline without a grid axis is combined with every point of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Key: TypeAlias = "tuple[Cell, ...]"
 
 
 class NoValueError(ValueError):
-    """A figure does not exist where a claim asks for it: the claim cannot be judged."""
+    """A figure needed by a claim does not exist, so the claim cannot be judged."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,18 @@ class Series:
             yield dict(zip(self.axes, key, strict=True)), value
 
     def map(self, function: Callable[[Cell], Cell]) -> Series:
-        """``function`` of every value; a missing value stays missing."""
+        """``function`` applied to every value; a missing value remains missing."""
         return Series(self.axes, {k: None if v is None else function(v) for k, v in self.cells.items()})
 
     def keep(self, test: Callable[[dict[str, Cell]], bool]) -> Series:
-        """Only the points ``test`` says yes to."""
+        """The points for which ``test`` returns true."""
         return Series(self.axes, {k: v for k, v in self.cells.items() if test(dict(zip(self.axes, k, strict=True)))})
 
     def drop(self, axis: str) -> Series:
-        """Forget an axis on which only one coordinate is left.
+        """Drop an axis with a single remaining coordinate.
 
         Raises:
-            NoValueError: Several are left, so that points would fall together.
+            NoValueError: Several coordinates remain, so points would coincide.
         """
         at = self.axes.index(axis)
         if len({k[at] for k in self.cells}) > 1:
@@ -60,7 +60,7 @@ class Series:
         return self.axes[:at] + self.axes[at + 1 :], out
 
     def collapsed(self) -> Series:
-        """The mean over seeds, where there are seeds and numbers; a seed without a value makes the mean missing."""
+        """The mean over seeds, if there are seeds and numbers; the mean is missing if any seed lacks a value."""
         if "seed" not in self.axes:
             return self
         axes, groups = self.groups("seed")
@@ -81,7 +81,7 @@ class Series:
         """Every value as a number.
 
         Raises:
-            NoValueError: There is no point, or a value is missing; the message says where.
+            NoValueError: There is no point, or a value is missing; the message names the point.
         """
         if not self.cells:
             raise NoValueError("no point of the grid fits")
@@ -107,7 +107,7 @@ def number(value: Cell) -> float:
 
 
 def combine(a: Series | Cell, b: Series | Cell, function: Callable[[Cell, Cell], Cell]) -> Series | Cell:
-    """``function`` of both, point by point on the axes they share; missing where either is."""
+    """``function`` of both, point by point on their common axes; missing if either is missing."""
 
     def both(x: Cell, y: Cell) -> Cell:
         return None if x is None or y is None else function(x, y)
@@ -137,7 +137,7 @@ def combine(a: Series | Cell, b: Series | Cell, function: Callable[[Cell, Cell],
 
 
 def reduce(series: Series, over: str | None, function: Callable[[list[float]], Cell]) -> Series | Cell:
-    """``function`` of all values (means over seeds), or of those along one axis."""
+    """``function`` of all values (means over seeds), or of the values along one axis."""
     flat = series.collapsed()
     if over is None:
         return function(flat.numbers())
@@ -152,7 +152,7 @@ def interval_ends(series: Series, *, at_once: bool = False) -> tuple[Series, Ser
 
     Args:
         series: A value for each point and seed.
-        at_once: The intervals of all points hold together with 95 % (Bonferroni), not each by itself.
+        at_once: The intervals of all points hold jointly with 95 % confidence (Bonferroni), not just individually.
 
     Raises:
         NoValueError: A point has fewer than two seeds, and so no interval.
@@ -172,7 +172,7 @@ def interval_ends(series: Series, *, at_once: bool = False) -> tuple[Series, Ser
 
 
 def pairs(a: Series | Cell, b: Series | Cell) -> tuple[list[float], list[float]]:
-    """Values of both at the points they share, means over seeds."""
+    """Values of both at their common points, as means over seeds."""
     if not isinstance(a, Series) or not isinstance(b, Series):
         raise NoValueError("two series over the grid were expected")
     flat_a, flat_b = a.collapsed(), b.collapsed()

@@ -23,15 +23,15 @@ Record: TypeAlias = "dict[str, Cell]"
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A table that was made.
+    """A table with its content.
 
     Attributes:
-        table: What was made.
-        columns: Its columns that the grid has points for.
-        records: A row each: what the row is called, then the value of each column, where that is as ``NAME_at``, and
-            half its 95 % interval over seeds as ``NAME_ci95``.
-        first: The heading of the rows' names.
-        bounds: The least and the largest possible value of columns that have intervals.
+        table: Its definition.
+        columns: Its columns for which the grid has points.
+        records: One per row: the row's label, the value of each column, its position as ``NAME_at``, and half its 95 %
+            interval over seeds as ``NAME_ci95``.
+        first: The heading of the row labels.
+        bounds: The smallest and largest possible value of columns with intervals.
     """
 
     table: Table
@@ -99,7 +99,7 @@ def one(results: Results, table: Table, *, full: bool) -> StudyTable:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A mean over seeds, and half its 95 % interval where there are several and it is asked for."""
+    """A mean over seeds, and half its 95 % interval if there are several seeds and the column shows it."""
 
     value: Cell
     half: float | None = None
@@ -126,7 +126,7 @@ def _first(definition: Definition, table: Table) -> str:
 def _values(
     results: Results, table: Table, column: Column, expression: Expression, rows: Sequence[Cell]
 ) -> dict[Cell, _Measured]:
-    """What stands in each row; a row of which there is nothing to say has none."""
+    """The value of each row; rows without a value are absent."""
 
     def wrong(reason: str) -> UserError:
         where = f'[[table]] {table.id}, column "{column.name}": {expression.text}'
@@ -159,7 +159,7 @@ def _values(
 
 
 def _by_row(value: Value, axis: str | None, column: Column, wrong: Callable[[str], UserError]) -> dict[Key, _Measured]:
-    """The value at each coordinate of ``axis``; at the empty key where there is one for all."""
+    """The value at each coordinate of ``axis``; at the empty key if there is one value for all."""
     if not isinstance(value, Series):
         if column.interval:
             raise wrong("an interval needs a value for each seed")

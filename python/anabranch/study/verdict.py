@@ -1,4 +1,4 @@
-"""Judging claims: measure, compare with what was to be accepted, and say why when it is not reproduced."""
+"""Judges claims: measures, tests the conditions, and gives the reason if a claim is not reproduced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTLED = (REPRODUCED, INCONSISTENT)
 """Verdicts that settle a claim."""
 _UNITS = {"_mbit_s": "Mbit/s", "_packets": "packets", "_bytes": "bytes", "_percent": "%", "_ms": "ms", "_s": "s"}
 FRAGILE_BELOW = 0.5
-"""Share of points, or of start-jitter seeds, below which a verdict that holds is fragile."""
+"""A verdict is fragile if it holds at less than this share of points, or of start-jitter seeds."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Judgement:
     """One claim measured on one set of runs.
 
     Attributes:
-        holds: Whether every condition held; ``None`` when it cannot be told.
-        measures: Name → measured value; those that came out.
-        reason: Why not, or why it cannot be told; empty when it holds.
+        holds: Whether every condition held; ``None`` if that is undecided.
+        measures: Name → measured value, for the measures that have one.
+        reason: Why it does not hold or is undecided; empty if it holds.
     """
 
     holds: bool | None
@@ -43,7 +43,7 @@ class Judgement:
 
     @property
     def word(self) -> str:
-        """The verdict these runs alone would give."""
+        """The verdict from these runs alone."""
         if self.holds is None:
             return INCONCLUSIVE
         return REPRODUCED if self.holds else NOT_REPRODUCED
@@ -56,14 +56,14 @@ class Judgement:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """A claim and everything found out about it.
+    """A claim with all its results.
 
     Attributes:
-        robustness: Share of the open parameters' plausible points where it holds, if that was computed.
-        stale: The robustness was computed from something that has changed since.
-        jitter: Share of start-jitter seeds where it holds, where starts are spread.
-        control: What the check says on the wrong system; ``None`` where the claim declares there is none.
-        proof: What the proof of the source's inconsistency says, where the study declares one and it was judged.
+        robustness: Share of the open parameters' plausible points where it holds, if computed.
+        stale: The inputs of the robustness have changed since.
+        jitter: Share of start-jitter seeds where it holds, if starts are spread.
+        control: The result of the check on the wrong system; ``None`` if the claim declares that there is none.
+        proof: The proof of the source's inconsistency, if the study declares one and it was judged.
     """
 
     claim: Claim
@@ -120,7 +120,7 @@ def conclude(
     stale: bool = False,
     proof: Proof | None = None,
 ) -> ClaimResult:
-    """The verdict, from everything that was found out."""
+    """The verdict, from all results."""
     verdict, why = plain.word, plain.reason
     if plain.holds is False and claim.inconsistent is not None and proof is not None and proof.holds:
         verdict = INCONSISTENT
@@ -152,7 +152,7 @@ def conclude(
 
 
 def show(value: Cell) -> str:
-    """A measured value, for people: four significant digits."""
+    """A measured value for people: four significant digits."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -182,7 +182,7 @@ def _truth(value: Value) -> bool:
 
 
 def _shown(name: str, value: Value) -> dict[str, Cell]:
-    """A measure for people: a single figure as it is, several not at all (later measures reduce them)."""
+    """A measure for people: a single figure unchanged, a series not at all (later measures reduce it)."""
     if not isinstance(value, Series):
         if value is None:
             raise NoValueError("no value")
@@ -192,7 +192,7 @@ def _shown(name: str, value: Value) -> dict[str, Cell]:
 
 
 def _undecided(claim: Claim, results: Results, values: dict[str, Value]) -> str:
-    """Why more runs could turn a failed check, and how many; empty if they could not or it is not known."""
+    """Why more runs could reverse a failed check, and how many; empty if they could not or this is unknown."""
     if claim.undecided is None:
         return ""
     try:

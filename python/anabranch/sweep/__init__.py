@@ -1,4 +1,4 @@
-"""Sweeps: which points there are, making their runs on this machine or a cluster, and keeping finished ones.
+"""Sweeps: the choice of points, their runs on this machine or a cluster, and the storage of finished runs.
 
-Comparisons, studies and ``--store`` find kept runs here.
+Comparisons, studies and ``--store`` use the stored runs.
 """

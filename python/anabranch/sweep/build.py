@@ -1,4 +1,4 @@
-"""Which build of the engine makes the results: its version does not change with every change of its source."""
+"""The build of the engine that makes the results: its version does not change with every change of its source."""
 
 from __future__ import annotations
 

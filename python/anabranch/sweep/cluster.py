@@ -1,6 +1,6 @@
-"""Runs of a sweep on a Ray cluster, in tasks of about a second. Tasks of a node that is lost are repeated.
+"""Runs of a sweep on a Ray cluster, in tasks of about a second. Tasks of a lost node are repeated.
 
-Every node needs this build of Anabranch, and the files that the scenario names at the same paths.
+Every node needs this build of Anabranch, and the files of the scenario at the same paths.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from anabranch.sweep.maker import FailedRunError, Jobs, Made, Order
 from anabranch.text.spoken import argument
 
 CHUNK_S = 1.2
-"""Of a task, from the second on: what Ray itself takes is little beside it."""
+"""Intended seconds of a task, from the second one on; Ray's own overhead is small in comparison."""
 FIRST_CHUNK = 8
 MOST_OF_A_CHUNK = 8192
 MOST_GROWTH = 8
 AHEAD = 2
-"""Tasks for each processor: one waits where the other is made."""
+"""Tasks per processor: one is queued while the other runs."""
 ATTEMPTS = 5
-"""Of a task whose worker or node is lost. A task that is lost more often ends its worker itself."""
+"""Attempts at a task whose worker or node is lost. A task that is lost more often is assumed to crash its worker."""
 CONNECT_S = 5.0
-"""Seconds in which a cluster's port has to answer."""
+"""Seconds in which a cluster's port must answer."""
 
 _WORDS = {
     "import": ("Ray cannot be loaded", "pip install --force-reinstall 'anabranch[ray]'"),
@@ -50,10 +50,10 @@ class ClusterError(RunFailedError):
     """A failure of the cluster, not of the scenario.
 
     Attributes:
-        fact: What failed.
-        reason: Ray's own words.
-        log: Where the cluster's log is.
-        hint: What to do.
+        fact: The failure.
+        reason: Ray's message.
+        log: The location of the cluster's log.
+        hint: The remedy.
     """
 
     def __init__(self, told: str, failure: Failure, log: str) -> None:
@@ -64,7 +64,7 @@ class ClusterError(RunFailedError):
 
 @dataclass
 class _Waiting:
-    """A task that was submitted."""
+    """A submitted task."""
 
     runs: Sequence[int]
     attempts: int = 1
@@ -74,8 +74,8 @@ class Ray:
     """The processors of a Ray cluster.
 
     Args:
-        address: Of the cluster (``HOST:PORT`` or ``auto``); ``local`` starts one on this machine.
-        jobs: Processors of a cluster that is started here.
+        address: The cluster's address (``HOST:PORT`` or ``auto``); ``local`` starts one on this machine.
+        jobs: Number of processors of a cluster started here.
 
     Raises:
         UserError: Ray is not installed, or there is no cluster at that address.
@@ -110,7 +110,7 @@ class Ray:
         return ()
 
     def close(self) -> None:
-        """Leave the cluster; end the one that was started here."""
+        """Disconnect from the cluster; shut it down if it was started here."""
         self._driver.close()
 
     def make(
@@ -120,7 +120,7 @@ class Ray:
 
         Raises:
             UserError: A node has another build.
-            ClusterError: The cluster failed, or tasks were lost again and again.
+            ClusterError: The cluster failed, or a task was lost repeatedly.
         """
         waiting: dict[int, _Waiting] = {}
         start, made, size, processors = 0, 0, FIRST_CHUNK, self._ready.processors
@@ -135,7 +135,7 @@ class Ray:
                 processors, task = done.processors, waiting.pop(done.number)
                 if isinstance(done.outcome, Failure):
                     if done.outcome.raised and order.controls:
-                        # Of a congestion control in Python, as without Ray.
+                        # An error of a congestion control in Python, raised as without Ray.
                         raise pickle.loads(done.outcome.raised)  # noqa: S301 - from our own task
                     if done.outcome.kind != "lost" or task.attempts >= ATTEMPTS:
                         raise self._error(done.outcome)
@@ -167,7 +167,7 @@ class Ray:
             done = self._driver.next()
             if isinstance(done, Failure):
                 raise self._error(done)
-            # Tasks of an earlier call that was left may still end.
+            # Abandoned tasks of an earlier call may still end.
             if done.number in waiting:
                 return done
 
@@ -184,7 +184,7 @@ class Ray:
 
 
 def _logs(known: str) -> str:
-    """Where to look: the directory that Ray reports, else that of the latest cluster here."""
+    """The location of the logs: the directory that Ray reports, else that of the latest cluster here."""
     if known:
         return known
     latest = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "session_latest" / "logs"  # noqa: S108 - Ray's own
@@ -201,10 +201,10 @@ def _error(attributes: dict[str, Any]) -> Any:
 
 
 def _check_reachable(address: str, told: str) -> None:
-    """Ray itself tries for minutes, and writes pages.
+    """Check the address first: Ray itself would retry for minutes and print pages.
 
     Raises:
-        UserError: Nothing answers, or the address is none.
+        UserError: Nothing answers, or the address is malformed.
     """
     plain = address.removeprefix("ray://")
     host, colon, port = plain.rpartition(":")

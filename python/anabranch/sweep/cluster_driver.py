@@ -1,7 +1,7 @@
-"""The process that speaks to Ray for a sweep (:mod:`anabranch.sweep.cluster`).
+"""The process that talks to Ray for a sweep (:mod:`anabranch.sweep.cluster`).
 
 Ray writes to the standard streams of its process, waits without end for a cluster that does not answer, and ends the
-process when the cluster's head is lost. A separate process keeps all of that from the sweep.
+process when the cluster's head is lost. A separate process shields the sweep from all of that.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from anabranch.sweep.points import Job
 
 LOCAL = "local"
 LOOPBACK = "127.0.0.2"
-"""Address of a cluster that is started here, for no other machine. Ray replaces 127.0.0.1 by a public address."""
+"""Address of a cluster started here, which other machines cannot reach. Ray replaces 127.0.0.1 by a public address."""
 READY_S = 120.0
-"""Seconds in which Ray has to connect, or to start."""
+"""Seconds in which Ray must connect, or start."""
 POLL_S = 0.05
-"""Seconds between two looks for new tasks while tasks run."""
+"""Seconds between two polls for new tasks while tasks run."""
 _PLACE = re.compile(r"^\[[^\]]*\] (\(\S+\) )?\S+:\d+: ")
 """Time, process and source line before a message of Ray."""
 _START = (
@@ -46,10 +46,10 @@ class Answer:
     """The result of a task.
 
     Attributes:
-        build: Of the engine there.
-        seconds: How long it took.
-        made: The place in the task of each run that was made, and what it gave.
-        wrong: The place of a run that the engine refuses, and the attributes of its error.
+        build: The node's build of the engine.
+        seconds: Duration of the task.
+        made: Index of each completed run in the task, and its result.
+        wrong: Index of a run that the engine rejects, and the attributes of its error.
     """
 
     build: str
@@ -60,7 +60,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """A task, or the cluster, that failed.
+    """A failed task, or a failure of the cluster.
 
     Attributes:
         kind: ``import`` (Ray cannot be loaded), ``start``, ``none`` (no cluster for ``auto``), ``version`` (a node
@@ -81,7 +81,7 @@ class Ready:
 
     Attributes:
         logs: Directory of Ray's logs on this machine; empty if the cluster is elsewhere.
-        processors: Of the cluster.
+        processors: Number of processors of the cluster.
     """
 
     logs: str
@@ -90,7 +90,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Done:
-    """A task has ended."""
+    """The outcome of a task that has ended."""
 
     number: int
     outcome: Answer | Failure
@@ -115,23 +115,23 @@ class Start:
 
 
 class _Cancel:
-    """Drop all tasks."""
+    """The message that cancels all tasks."""
 
 
 class Driver:
-    """The driver as the sweep sees it.
+    """The sweep's handle of the driver process.
 
     Args:
-        address: Of the cluster.
-        jobs: Processors of a cluster that is started here.
+        address: The address of the cluster.
+        jobs: Number of processors of a cluster started here.
     """
 
     def __init__(self, address: str, jobs: int | None) -> None:
-        # Ray reports its use to its makers unless that is switched off.
+        # Ray reports usage statistics to its makers unless they are switched off.
         environment = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "0", **os.environ}
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the driver
         ours, theirs = socket.socketpair()
-        # In a new session: Ctrl-C reaches the sweep, whose end ends the driver.
+        # A new session: Ctrl-C reaches only the sweep, whose end ends the driver.
         process = subprocess.Popen(  # noqa: S603 - this Python
             [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path], env=environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output, pass_fds=[theirs.fileno()],
@@ -144,7 +144,7 @@ class Driver:
         self._link.send(Start(address, jobs, sys.argv[0] if sys.argv else ""))
 
     def ready(self) -> Ready | Failure:
-        """Whether Ray is connected."""
+        """Wait until Ray is connected. Returns its answer, or the failure."""
         try:
             if not self._link.poll(READY_S):
                 return Failure("late", f"no answer in {READY_S:.0f} s{self._last_words()}")
@@ -154,16 +154,16 @@ class Driver:
         return answer
 
     def submit(self, number: int, jobs: list[Job], order: Order) -> None:
-        """Add a task."""
+        """Submit a task."""
         task = Task(number, (jobs, order.digest, order.untrusted, _controls(order)))
         try:
             self._link.send(task)
         except OSError:
-            # The next call of `next` says it.
+            # The next call of `next` reports the failure.
             return
 
     def next(self) -> Done | Failure:
-        """The next task that ends; a failure that is the driver's own."""
+        """The next finished task, or a failure of the driver itself."""
         try:
             done: Done = self._link.recv()
         except (EOFError, OSError):
@@ -171,7 +171,7 @@ class Driver:
         return done
 
     def cancel(self) -> None:
-        """Drop all tasks."""
+        """Cancel all tasks."""
         try:
             self._link.send(_Cancel())
         except OSError:
@@ -195,7 +195,7 @@ class Driver:
 
 
 def _controls(order: Order) -> bytes:
-    """Congestion controls in Python, by value: the nodes need not have the module that defines them."""
+    """Congestion controls in Python, pickled by value, because the nodes may lack the module that defines them."""
     if not order.controls:
         return pickle.dumps([])
     pickled: bytes = importlib.import_module("ray.cloudpickle").dumps(order.controls)
@@ -229,7 +229,7 @@ def main(number: int) -> None:
         link.send(ready)
         _serve(ray, link, inbox)
     except OSError:
-        # The sweep is gone.
+        # The sweep has ended.
         pass
     finally:
         ray.shutdown()
@@ -243,20 +243,20 @@ def _connect(ray: Any, start: Start) -> None:
 
 
 def _receive(link: Connection, inbox: queue.SimpleQueue[Task | _Cancel | None], is_ready: threading.Event) -> None:
-    """Take messages at any time: both ends may send more than the socket holds."""
+    """Receive messages at all times: each end may send more than the socket buffers."""
     try:
         while True:
             inbox.put(link.recv())
     except (EOFError, OSError):
         inbox.put(None)
         if not is_ready.is_set():
-            # Ray may wait for minutes. It ends the processes that it has started.
+            # Ray may wait for minutes. It ends the processes that it started.
             os._exit(1)
 
 
 def _serve(ray: Any, link: Connection, inbox: queue.SimpleQueue[Task | _Cancel | None]) -> None:
-    """Hand tasks to Ray, and their results to the sweep, until the sweep closes the connection."""
-    # The sweep repeats tasks itself: Ray writes a page for each.
+    """Submit tasks to Ray, and send their results to the sweep, until the sweep closes the connection."""
+    # The sweep repeats tasks itself, because Ray writes a page for each repeat.
     remote = ray.remote(num_cpus=1, max_retries=0)(work)
     running: dict[Any, int] = {}
     while True:
@@ -307,7 +307,7 @@ def _pickled(ray: Any, error: BaseException | None) -> bytes:
         pickled: bytes = ray.cloudpickle.dumps(error) if isinstance(error, Exception) else b""
         pickle.loads(pickled or pickle.dumps(None))  # noqa: S301 - our own
     except Exception:
-        # An error of a congestion control in Python may hold anything.
+        # An error of a congestion control in Python may contain anything.
         return b""
     return pickled
 
@@ -326,7 +326,7 @@ def _logs(ray: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """A text without the control characters by which Ray colours it."""
+    """A text without Ray's control characters for colour."""
     return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())
 
 
@@ -335,7 +335,7 @@ def _in_one_line(error: BaseException) -> str:
 
 
 def _last_line(error: BaseException) -> str:
-    """The exception that ended a traceback."""
+    """The exception at the end of a traceback."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     own = [line for line in lines if not line[:1].isspace()]
     return _cut(plain((own or lines or [type(error).__name__])[-1]))
@@ -346,7 +346,7 @@ def _cut(text: str, most: int = 300) -> str:
 
 
 def work(jobs: list[Job], digest: bool, untrusted: bool, controls: bytes) -> Answer:
-    """Make runs on a node; called by Ray."""
+    """Make runs on a node. Called by Ray."""
     from anabranch import _engine
     from anabranch.sweep.build import fingerprint
 
@@ -369,5 +369,5 @@ _NAMES = ("file", "line", "column", "message", "more")
 
 
 def _attributes(error: Any) -> dict[str, Any]:
-    """The content of an engine's error as plain values: it is not pickled itself."""
+    """The content of an engine's error as plain values, because the error itself cannot be pickled."""
     return {"args": error.args, **{name: getattr(error, name, None) for name in _NAMES}}

@@ -1,6 +1,6 @@
-"""Which points a sweep has: every combination of the values of its axes, each with its seeds.
+"""The points of a sweep: every combination of the values of its axes, each with its seeds.
 
-Points are computed when they are asked for. Ten million of them take no more memory than one.
+Points are computed on access. Ten million of them take no more memory than one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 MAX_RESOLVED = 10_000
-"""Up to so many combinations every one is checked before the first run; beyond, so many rows of each factor."""
+"""Up to this number, all combinations are checked before the first run; beyond, this number of rows of each factor."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Factor:
-    """Axes that vary together: of a grid one axis, of a sample of a space all of its axes."""
+    """Axes that vary together: one axis of a grid, or all axes of a sample of a space."""
 
     axes: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
@@ -34,9 +34,9 @@ class Design(Sequence[Point]):
     """Every combination of the rows of factors, the last varying fastest, each with its seeds.
 
     Args:
-        factors: What is varied.
-        first_seed: Of every combination.
-        repeat: Seeds of every combination.
+        factors: The varied factors.
+        first_seed: First seed of every combination.
+        repeat: Number of seeds of every combination.
     """
 
     def __init__(self, factors: Sequence[Factor], first_seed: int, repeat: int) -> None:
@@ -90,7 +90,7 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> list[Factor]:
 
 
 def to_check(factors: Sequence[Factor]) -> Iterator[tuple[Any, ...]]:
-    """The combinations to resolve before the first run: all of them, or few that hold every row of every factor."""
+    """The combinations to resolve before the first run: all, or a few that cover every row of every factor."""
     combinations = Design(factors, 0, 1)
     if len(combinations) <= MAX_RESOLVED:
         yield from (point.values for point in combinations)

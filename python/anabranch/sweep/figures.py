@@ -1,4 +1,4 @@
-"""The figures of many runs as columns: of a run, eight bytes for each figure are kept, and its digest."""
+"""The figures of many runs as columns. Each run takes eight bytes per figure, and its digest."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Figures:
         self._runs = runs
         self._columns: dict[str, array[float]] = {}
         self._digests: list[str | None] = [None] * runs
-        # Of each set of names the first run that has it: the order of columns is that of the runs, not of their making.
+        # The first run for each set of names: columns are in the order of the runs, not of their completion.
         self._shapes: dict[tuple[str, ...], int] = {}
 
     def __len__(self) -> int:
         return self._runs
 
     def grow(self, runs: int) -> None:
-        """Make room for more runs."""
+        """Allocate space for more runs."""
         self._runs += runs
         self._digests += [None] * runs
         for column in self._columns.values():
             column.extend(array("d", [math.nan]) * runs)
 
     def names(self) -> list[str]:
-        """The figures that there are."""
+        """The names of all figures."""
         return list(self._columns)
 
     def value(self, name: str, run: int) -> float | None:
-        """A figure of a run; ``None`` where it does not apply."""
+        """A figure of a run; ``None`` if it does not apply."""
         value = self._columns[name][run]
         return None if math.isnan(value) else value
 
@@ -54,12 +54,12 @@ class Figures:
         other = Figures(len(runs))
         other._columns = {name: array("d", [column[run] for run in runs]) for name, column in self._columns.items()}
         other._digests = [self._digests[run] for run in runs]
-        # Names of figures keep the order in which runs were made: it is the same wherever they are made.
+        # Figure names keep the order in which runs were made, which is the same everywhere.
         other._shapes = dict(self._shapes)
         return other
 
     def add(self, run: int, summary: Mapping[str, Any]) -> None:
-        """Take the figures of run number ``run``; of one that is there already they are the same."""
+        """Add the figures of run number ``run``; adding a run twice has no effect, because its figures are the same."""
         flat = flatten(summary, means=True)
         shape = tuple(flat)
         before = self._shapes.get(shape)
@@ -70,12 +70,12 @@ class Figures:
             column = columns.get(name)
             if column is None:
                 column = columns[name] = array("d", [math.nan]) * self._runs
-            # A summary is JSON, which has no NaN: it is free to mean that there is no figure.
+            # A summary is JSON, which has no NaN: so NaN can represent a missing figure.
             column[run] = math.nan if value is None else value
         self._digests[run] = summary.get("digest")
 
     def table(self, axes: Sequence[str], points: Sequence[Point]) -> Table:
-        """One row per run: the axes, those that are quantities as numbers, the seed, the digest, and the figures."""
+        """One row per run: the axes (quantities as numbers), the seed, the digest, and the figures."""
         import numpy as np
 
         from anabranch.result.table import Table, column_of
@@ -101,7 +101,7 @@ class Figures:
 
 
 def runs_table(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Mapping[str, Any]]) -> Table:
-    """One row per run, as of :class:`anabranch.SweepResult`."""
+    """One row per run, as in :class:`anabranch.SweepResult`."""
     figures = Figures(len(summaries))
     for run, summary in enumerate(summaries):
         figures.add(run, summary)
@@ -113,5 +113,5 @@ def _cell(value: Any) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """A value of an axis as text: as TOML and JSON write it, and a string without quotation marks."""
+    """A value of an axis as text, as in TOML and JSON, but strings without quotation marks."""
     return value if isinstance(value, str) else toml_text.write_value(value)

@@ -1,4 +1,4 @@
-"""The directory of a sweep: its manifest and its tables, and reading them again."""
+"""The directory of a sweep: writing and reading its manifest and tables."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from anabranch.sweep.sweep import SweepResult
 
 FORMAT = 1
-"""Of ``sweep.json``."""
+"""Version of ``sweep.json``."""
 SWEEP_FILE = "sweep.json"
-"""What a sweep's directory says of its tables: see :meth:`anabranch.SweepResult.read`."""
+"""The description of the tables in a sweep's directory: see :meth:`anabranch.SweepResult.read`."""
 REPORT = "report.html"
 """The page that the command writes beside the tables."""
 _PARQUET = ("runs.parquet", "table.parquet")
@@ -31,7 +31,7 @@ _PLAIN = ("table.csv",)
 
 
 def table_files() -> tuple[str, ...]:
-    """The files of a finished sweep beside its points: Parquet where polars is installed; ``runs.csv`` in any case."""
+    """The files of a finished sweep beside its points: Parquet if polars is installed; ``runs.csv`` always."""
     return (*(_PARQUET if is_installed("polars") else _PLAIN), "runs.csv", SWEEP_FILE)
 
 
@@ -66,10 +66,10 @@ _SWEEP = StoredKind(SweepFile, "the description of a sweep", _AGAIN, other=_othe
 
 
 class SweepDirectory:
-    """What a sweep writes beside its points: a manifest and tables.
+    """The files of a sweep beside its points: a manifest and tables.
 
     Args:
-        directory: Where; nowhere if ``None``.
+        directory: The directory; ``None`` writes nothing.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -85,17 +85,17 @@ class SweepDirectory:
             self._check_foreign()
 
     def _check_foreign(self) -> None:
-        """Refuse files with names of ours that no sweep wrote here, before any work is done.
+        """Reject files with our names that no sweep has written here, before any work is done.
 
         Raises:
-            UserError: There is one.
+            UserError: There is such a file.
         """
         if self.directory is None:
             return
         for name in (*table_files(), REPORT):
             path = self.directory / name
             if os.path.lexists(path) and name not in self.ours and not (name == REPORT and _is_page(path)):
-                # Another sweep may have finished here since.
+                # Another sweep may have finished here in the meantime.
                 manifest = read_manifest(self.directory)
                 if manifest is not None and name in manifest.files:
                     continue
@@ -105,28 +105,28 @@ class SweepDirectory:
                 )
 
     def note(self, planned: Iterable[str] = ()) -> None:
-        """Write the manifest: our files, with those that are written next. Another sweep may write here, too."""
+        """Write the manifest: our files and the planned ones. Another sweep may write into this directory, too."""
         if self.directory is not None:
             manifest = read_manifest(self.directory)
             listed = manifest.files if manifest is not None and manifest.kind == "sweep" else ()
-            # A sweep that was killed could not list its segments any more.
+            # A killed sweep could not list its segments.
             points = [f"{FOLDER}/{path.name}" for path in segments(self.directory / FOLDER)]
             files = self.ours.union(listed, points)
             known = {f for f in files if f in planned or (self.directory / f).is_file()}
             write_manifest(self.directory, "sweep", known)
 
     def finish(self, result: SweepResult) -> None:
-        """Write the tables, what is needed to read them again, and the manifest."""
+        """Write the tables, their description, and the manifest."""
         from anabranch.result.table_file import csv_lines, parquet
 
         if self.directory is None:
             return
-        # It shows the earlier tables.
+        # The report shows the earlier tables.
         self._remove(REPORT)
-        # Listed before they are there: a sweep that is killed meanwhile recognises them the next time.
+        # List the files before they exist, so that the next sweep recognises them if this one is killed.
         names = table_files()
         for name in self.ours.intersection(_PARQUET + _PLAIN).difference(names):
-            # Of an earlier sweep with polars, or without: a reader would take it for this one's.
+            # Files of an earlier sweep with polars, or without: a reader would attribute them to this one.
             (self.directory / name).unlink(missing_ok=True)
         self.ours.update(names)
         self.note(names)
@@ -137,7 +137,7 @@ class SweepDirectory:
         else:
             self.add("table.csv", csv_lines(table))
         self.add("runs.csv", csv_lines(result.plain))
-        # Last: it describes the tables, which are there then.
+        # Last, because it describes the existing tables.
         self.add(SWEEP_FILE, [to_json(result.to_json())])
         self.note()
 
@@ -154,7 +154,7 @@ class SweepDirectory:
 
 
 def _is_page(path: Path) -> bool:
-    """A page of ours, which `--report` has written here."""
+    """Whether the file is a page of ours, written by `--report`."""
     from anabranch.report.page import is_page_of_ours
 
     return path.is_file() and is_page_of_ours(read_head(path, HEAD_BYTES))
@@ -164,7 +164,7 @@ def read_sweep(directory: Path) -> SweepResult:
     """The finished sweep in ``directory``.
 
     Raises:
-        UserError: There is none, or it has been changed.
+        UserError: There is none, or it has been modified.
     """
     from anabranch.result.table_file import read_csv, read_parquet
     from anabranch.sweep.sweep import SweepResult, SweptScenario
@@ -174,7 +174,7 @@ def read_sweep(directory: Path) -> SweepResult:
         about = _SWEEP.read(directory / SWEEP_FILE)
         axes = about["axes"]
         manifest = read_manifest(directory)
-        # A sweep of an installation without polars lists no Parquet; without polars any sweep is read from CSV.
+        # A sweep made without polars lists no Parquet; without polars, any sweep is read from CSV.
         has_parquet = manifest is None or path.name in manifest.files
         if is_installed("polars") and has_parquet:
             table = read_parquet(path, _AGAIN)
@@ -193,10 +193,10 @@ def read_sweep(directory: Path) -> SweepResult:
 
 
 def _check_columns(path: Path, table: Table, axes: Sequence[str]) -> None:
-    """Refuse a table of runs that lacks columns or has other types.
+    """Reject a table of runs that lacks columns or has other types.
 
     Raises:
-        UserError: The table is not as it was written.
+        UserError: The table has been modified.
     """
     for name in (*axes, "seed", "digest"):
         if name not in table:

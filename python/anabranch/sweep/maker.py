@@ -1,4 +1,4 @@
-"""Makes the runs of a sweep that are not kept yet: the engine makes some, while a thread keeps those before."""
+"""Makes the missing runs of a sweep: the engine makes runs while a thread stores the previous ones."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from anabranch.sweep.design import Point
 
 CHUNK_S = 0.5
-"""Seconds of one call into the engine: what a kill can lose, and what the call itself takes is little beside it."""
+"""Seconds of one call of the engine: it limits the work lost by a kill, and the call's overhead is small beside it."""
 LEAST_OF_A_CHUNK = 16
 MOST_OF_A_CHUNK = 2048
-"""Bounds the memory of what the engine hands back."""
+"""Limits the memory of the engine's results."""
 LEAST_PER_THREAD = 8
-"""Several runs for each thread keep the cores busy."""
+"""With several runs per thread, no core is idle."""
 MOST_GROWTH = 4
-"""From one chunk to the next: those before may have been the quick corner of the grid."""
+"""Largest growth from one chunk to the next: the previous runs may be the fast corner of the grid."""
 
 Made = tuple[str, Depends]
-"""A run's summary as JSON, and the files that it has read."""
+"""A run's summary as JSON, and the files that it read."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """How runs are made."""
+    """Options of the runs."""
 
     digest: bool
     untrusted: bool
@@ -44,7 +44,7 @@ class Order:
 
 
 class Jobs:
-    """What the engine is given for each point of a sweep."""
+    """The engine's input for each point of a sweep."""
 
     def __init__(self, text: str, file: str, sets: Sequence[str], axes: Sequence[str], points: Sequence[Point]) -> None:
         self._text = text
@@ -52,11 +52,11 @@ class Jobs:
         self._sets = list(sets)
         self._axes = dict.fromkeys(axes, ())
         self.points = points
-        # The seeds of a point follow each other.
+        # The seeds of a point are consecutive.
         self._last: tuple[tuple[Any, ...], list[str]] | None = None
 
     def varied(self, run: int) -> list[str]:
-        """What the grid sets, as ``PATH=VALUE``."""
+        """The changes by the grid, as ``PATH=VALUE``."""
         return self._of(self.points[run])[len(self._sets) :]
 
     def __getitem__(self, run: int) -> Job:
@@ -68,13 +68,13 @@ class Jobs:
 
         last = self._last
         if last is None or last[0] is not point.values:
-            # Not equal: 1 and true are equal.
+            # Compare by identity: 1 and true are equal.
             last = self._last = (point.values, [*self._sets, *sets_of(self._axes, point.values)])
         return last[1]
 
 
 class FailedRunError(Exception):
-    """A run that the engine refuses."""
+    """A run that the engine rejects."""
 
     def __init__(self, run: int, error: ScenarioError) -> None:
         super().__init__(str(error))
@@ -83,24 +83,24 @@ class FailedRunError(Exception):
 
 
 class Engine(Protocol):
-    """Where runs are made: here, on other machines, or in kernels."""
+    """The place of the runs: this machine, other machines, or kernels."""
 
     def identity(self, jobs: Jobs, run: int) -> tuple[str, ...]:
-        """What a run depends on beside the scenario and this build."""
+        """The dependencies of a run other than the scenario and this build."""
         ...
 
     def make(
         self, jobs: Jobs, runs: Sequence[int], order: Order, report: Callable[[int], None]
     ) -> Iterator[tuple[Sequence[int], list[Made]]]:
-        """Make runs; what is finished comes in parts, in any order. ``report`` gets the number that is made.
+        """Make runs. Yields finished runs in parts, in any order; ``report`` receives the number made.
 
         Raises:
-            FailedRunError: A run cannot be made; those that were made together with it have come before.
+            FailedRunError: A run cannot be made; completed runs of the same part have been yielded.
         """
         ...
 
     def close(self) -> None:
-        """Leave the machines."""
+        """Release the machines."""
         ...
 
 
@@ -146,7 +146,7 @@ def make_here(work: list[Job], threads: int, order: Order, report: Callable[[int
     """Make runs on the cores of this machine.
 
     Raises:
-        ScenarioError: One cannot be made; the engine does not say which.
+        ScenarioError: A run cannot be made; the engine does not identify it.
     """
     from anabranch import _engine
 
@@ -164,7 +164,7 @@ def make_here(work: list[Job], threads: int, order: Order, report: Callable[[int
 def _good(
     jobs: Jobs, chunk: Sequence[int], order: Order, failed: list[FailedRunError]
 ) -> Iterator[tuple[Sequence[int], list[Made]]]:
-    """Make what can be made of a chunk in which a run fails: halves of halves, until those that fail are alone."""
+    """Make the valid runs of a chunk in which a run fails, by repeated halving until failing runs are isolated."""
     from anabranch import _engine
 
     try:
@@ -180,14 +180,14 @@ def _good(
 
 
 class Maker:
-    """Takes runs from where they are kept, and makes the others.
+    """Loads the stored runs, and makes the others.
 
     Args:
         jobs: The runs.
-        keys: Under which they are kept.
-        kept: Where.
-        order: How they are made.
-        figures: Take those of the runs, behind what is there.
+        keys: Their keys in the store.
+        kept: The store.
+        order: The options of the runs.
+        figures: Append the figures of the runs to these.
     """
 
     def __init__(self, jobs: Jobs, keys: Keys, kept: Points, order: Order, figures: Figures | None = None) -> None:
@@ -204,7 +204,7 @@ class Maker:
         """The figures of all runs.
 
         Raises:
-            FailedRunError: A run cannot be made; the others that were made with it are kept.
+            FailedRunError: A run cannot be made; the other runs made with it are stored.
         """
         total = len(self.jobs.points)
         self._engine = engine
@@ -221,7 +221,7 @@ class Maker:
         return self.figures
 
     def _recall(self, total: int) -> Sequence[int]:
-        """Take what is kept; the numbers of the others."""
+        """Load the stored runs. Returns the numbers of the others."""
         if self.kept.is_empty():
             return range(total)
         missing = array("q")
@@ -234,7 +234,7 @@ class Maker:
         return missing
 
     def _make(self, parts: Iterator[tuple[Sequence[int], list[Made]]]) -> None:
-        # Reading summaries and writing them takes Python's lock, which the engine does not need.
+        # Reading and writing summaries takes Python's lock, which the engine does not need.
         with ThreadPoolExecutor(1, thread_name_prefix="keeper") as keeper:
             keeping: Future[None] | None = None
             for runs, made in parts:

@@ -1,10 +1,10 @@
-"""Finished points on disk: each under a hash of what it is made of, so that nothing is made twice.
+"""Finished points on disk, each under a hash of its inputs, so that no point is made twice.
 
-A point's key is a hash of what its result depends on and that is known before the run: the scenario's text, what is set
-over it, the seed, whether there is a digest, and the build of the engine. The run itself says what it has read besides:
-the point lists every file with a hash of its content. A point is used only if all of this still holds and its block is
-as we wrote it; otherwise it is made again, and a remark says why. Sweeps, studies and comparisons have the same keys:
-one directory may serve all of them. :mod:`anabranch.sweep.segments` has the files.
+A point's key is a hash of the inputs that are known before the run: the scenario's text, the changes to it, the seed,
+whether there is a digest, and the build of the engine. The run reports the files that it read: the point lists every
+file with a hash of its content. A point is used only if all of this still holds and its block is undamaged; otherwise
+it is made again, and a remark gives the reason. Sweeps, studies and comparisons have the same keys: one directory may
+serve all of them. :mod:`anabranch.sweep.segments` implements the files.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from anabranch.sweep.build import fingerprint
 from anabranch.sweep.segments import Block, Damage
 
 FORMAT = 2
-"""Of a point."""
+"""Version of the stored form of a point."""
 FOLDER = "points"
-"""Of the segments in a directory of results."""
+"""Folder of the segments in a directory of results."""
 MOST_REMARKS = 10
-"""Points that are named; of more only the number is said."""
+"""Largest number of points reported individually; the others are only counted."""
 
 _OPEN_BLOCKS = 8
-"""Decompressed at a time. Points are mostly read in the order in which they were written."""
+"""Largest number of decompressed blocks in memory. Points are mostly read in the order in which they were written."""
 
 T = TypeVar("T")
 
@@ -43,38 +43,38 @@ class _Line(TypedDict):
 
 
 Job = tuple[str, str, list[str], "int | None"]
-"""A scenario's text, its file's name, what is set over it, and a seed."""
+"""A scenario's text, its file's name, the changes to it, and a seed."""
 Depends = Sequence[tuple[str, str]]
-"""Files that a run has read, with a hash of the content of each."""
+"""Files that a run read, each with a hash of its content."""
 
 
 class Keys:
-    """The keys of the points of one scenario: not of where the scenario is, nor of where its points are made."""
+    """The keys of the points of one scenario. They do not depend on the location of the scenario or of the points."""
 
     def __init__(self, text: str, *, digest: bool, untrusted: bool = False, build: str | None = None) -> None:
         self._common = _sha256([FORMAT, fingerprint() if build is None else build, text, digest, untrusted])
 
     def of(self, sets: Sequence[str], seed: int | None, *more: Any) -> bytes:
-        """The key of a run; ``more`` is what is kept of it besides its summary."""
+        """The key of a run; ``more`` describes the data stored in addition to its summary."""
         one = self._common.copy()
         one.update(json.dumps([list(sets), seed, *more]).encode("utf-8", "surrogatepass"))
         return one.digest()
 
 
 def build_name(build: str | None = None) -> str:
-    """A build of the engine, this one when left out, in few characters."""
+    """A short name for a build of the engine, by default this one."""
     return hashlib.sha256((fingerprint() if build is None else build).encode()).hexdigest()[:8]
 
 
 class Points:
-    """The points in a directory; in none, if ``directory`` is ``None``.
+    """The points in a directory; no points if ``directory`` is ``None``.
 
     Args:
-        directory: Where; its folder ``points`` has the segments.
-        folder: Where the scenario is; what it names is listed as seen from there.
-        remark: Called with a sentence for what cannot be used.
-        build: Of the engine that has made the points; this one when left out.
-        checks_files: Whether files that a run has read must still have the same content.
+        directory: The directory; its folder ``points`` contains the segments.
+        folder: The folder of the scenario; files are listed relative to it.
+        remark: Called with a sentence for each unusable point.
+        build: The build of the engine that made the points; default: this one.
+        checks_files: Whether the files that a run read must be unchanged.
     """
 
     def __init__(
@@ -97,27 +97,27 @@ class Points:
         self._build = build_name(build)
         self._writer = None if directory is None else segments.Writer(directory / FOLDER, self._build)
         self._blocks: list[Block] | None = None
-        # A number says block and place in it: a million of them take a third of what pairs take.
+        # Block and index in one number: a million of them take a third of the memory of pairs.
         self._where: dict[bytes, int] = {}
-        # Two processes have made one point, or it was made again: any that can be used will do.
+        # Two processes made the same point, or it was made again: any usable copy will do.
         self._again: dict[bytes, list[int]] = {}
         self._open: OrderedDict[int, list[bytes]] = OrderedDict()
 
     def is_empty(self) -> bool:
-        """Whether nothing is kept."""
+        """Whether no point is stored."""
         return not self._index()
 
     def read(self, key: bytes, shape: type[T]) -> T | None:
-        """The stored content of a point; ``None`` for one that is not there, or cannot be used."""
+        """The stored content of a point; ``None`` if it does not exist or is unusable."""
         found = self.entry(key, shape)
         return None if found is None else found[0]
 
     def entry(self, key: bytes, shape: type[T]) -> tuple[T, dict[str, str]] | None:
-        """The stored content of a point, and the files that its run has read, as seen from the scenario.
+        """The stored content of a point, and the files that its run read, relative to the scenario.
 
         Args:
             key: The point.
-            shape: The type of the content: of a run, its summary.
+            shape: The type of the content; for a run, its summary.
         """
         at = self._index().get(key)
         if at is None:
@@ -131,7 +131,7 @@ class Points:
         return None
 
     def _read(self, at: int, shape: type[T]) -> tuple[tuple[T, dict[str, str]] | None, str]:
-        """The stored content at a place, or why it cannot be used."""
+        """The stored content at a position, or the reason why it is unusable."""
         number, place = divmod(at, segments.MOST_POINTS)
         lines = self._lines(number)
         if place >= len(lines):
@@ -141,7 +141,7 @@ class Points:
             stored.check(content, _Line)
             depends, summary = content["depends"], content["summary"]
             stored.check(summary, shape)
-            # A name that no file can have (half a character, a NUL byte) is a ValueError.
+            # A name that no file can have (a lone surrogate, a NUL byte) raises a ValueError.
             looked_at = depends.items() if self._checks_files else ()
             changed = [name for name, hashed in looked_at if self._hash(name) != hashed]
         except stored.WrongShapeError as error:
@@ -153,7 +153,7 @@ class Points:
         return (summary, depends), ""
 
     def write(self, points: Iterable[tuple[bytes, str | bytes, Depends]]) -> None:
-        """Keep points, each as key, JSON, and files that it depends on.
+        """Store points, each as key, JSON, and the files that it depends on.
 
         Raises:
             OSError: The disk is full, or fails otherwise.
@@ -165,18 +165,18 @@ class Points:
             self._add(block)
 
     def close(self) -> None:
-        """Write through to the disk what was kept."""
+        """Flush the stored points to disk."""
         if self._writer is not None:
             self._writer.close()
 
     def names(self) -> list[str]:
-        """The segments, as seen from the directory."""
+        """The segments, relative to the directory."""
         if self.directory is None:
             return []
         return [f"{FOLDER}/{path.name}" for path in segments.segments(self.directory / FOLDER)]
 
     def said(self) -> None:
-        """Say of how many points nothing was said."""
+        """Report the number of unusable points without a separate report."""
         if self._remarks > MOST_REMARKS:
             self._remark(f"{self._remarks - MOST_REMARKS} more points are made again for such reasons")
         self._remarks = 0
@@ -192,7 +192,7 @@ class Points:
         return self._where
 
     def _all(self) -> list[Block]:
-        """The blocks of all segments that are there at the first call, and those written since."""
+        """The blocks of all segments that exist at the first call, and those written since."""
         if self._blocks is not None:
             return self._blocks
         blocks: list[Block] = []
@@ -231,13 +231,13 @@ class Points:
         return lines
 
     def reject(self, remark: str) -> None:
-        """Say why a point cannot be used; beyond :data:`MOST_REMARKS` they are counted."""
+        """Report why a point is unusable; points beyond :data:`MOST_REMARKS` are only counted."""
         self._remarks += 1
         if self._remarks <= MOST_REMARKS:
             self._remark(remark)
 
     def _hash(self, name: str) -> str | None:
-        """The hash of a file's content now; each file is read once."""
+        """The current hash of a file's content; each file is read once."""
         from anabranch import _engine
 
         if name not in self._hashes:
@@ -246,7 +246,7 @@ class Points:
 
 
 def shared(directory: str | Path, folder: Path, remark: Callable[[str], None] | None = None) -> Points:
-    """The points in a directory that sweeps, studies and comparisons share, which is made if need be.
+    """The points in a directory shared by sweeps, studies and comparisons; it is created if necessary.
 
     Raises:
         UserError: It holds something else, or cannot be written.
@@ -260,5 +260,5 @@ def shared(directory: str | Path, folder: Path, remark: Callable[[str], None] | 
 
 
 def _sha256(content: Any) -> hashlib._Hash:
-    """A hash that has begun with ``content``."""
+    """A hash that begins with ``content``."""
     return hashlib.sha256(json.dumps(content).encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""Swept quantities as numbers: a column of them beside the column of the values as the scenario has them.
+"""Swept quantities as numbers: a column of numbers beside the column of the scenario's values.
 
 An axis whose values are quantities of one dimension gets a column of numbers, with the unit at the end of its name:
 ``link.a.rate_mbit_s`` for ``link.a.rate``. The unit depends on the dimension only, so that sweeps can be put together:
@@ -32,7 +32,7 @@ class Numbers(NamedTuple):
     Attributes:
         column: The column's name.
         unit: The unit.
-        values: A number for each value; none for a word.
+        values: A number for each value; ``None`` for a word.
     """
 
     column: str

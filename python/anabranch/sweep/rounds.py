@@ -1,4 +1,4 @@
-"""Sweeps whose points are chosen by what the points before gave: seeds until an interval is narrow, and bends."""
+"""Sweeps with adaptive points: further seeds until an interval is narrow, and further points where a curve bends."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from anabranch.sweep.space import Range, Space
 from anabranch.text.spoken import argument
 
 AT_A_TIME = 4
-"""Points between two looks at the bends, on any number of cores: the same command makes the same points."""
+"""Points between two evaluations of the bends, whatever the number of cores, so that a command is reproducible."""
 
 Make = Callable[[Sequence[Point]], None]
-"""Makes runs; their figures are added behind those before."""
+"""Makes runs, and appends their figures to the previous ones."""
 
 
 @dataclass(frozen=True)
 class Refine:
-    """How many points are put where a curve bends."""
+    """The number of points to add where a curve bends."""
 
     figure: str
     points: int
@@ -33,7 +33,7 @@ def read_refine(text: str, space: Space | None) -> Refine:
     """``FIGURE:N``.
 
     Raises:
-        UserError: It is none, or there is no one range to refine.
+        UserError: It has another form, or there is not exactly one range to refine.
     """
     figure, colon, number = text.rpartition(":")
     if (
@@ -54,10 +54,10 @@ def read_refine(text: str, space: Space | None) -> Refine:
 def with_seeds_until(
     design: Design, until: Until, most: int | None, figures: Figures, make: Make
 ) -> tuple[list[Point], list[int]]:
-    """Give every combination seeds until its interval is narrow.
+    """Add seeds to every combination until its interval is narrow.
 
     Returns:
-        All points, combination by combination, and the number of the run of each.
+        All points, combination by combination, and the run number of each.
 
     Raises:
         UserError: No run has the figure.
@@ -80,7 +80,7 @@ def with_seeds_until(
 
 
 def _more(runs: Sequence[int], until: Until, limit: int, figures: Figures) -> int:
-    """How many runs a combination is to have; as many as it has if they are enough."""
+    """The number of runs that a combination needs; its present number if these are enough."""
     digests = {figures.digest(run) for run in runs}
     known = [v for run in runs if (v := figures.value(until.figure, run)) is not None and math.isfinite(v)]
     if not known or (len(digests) == 1 and None not in digests):
@@ -92,10 +92,10 @@ def _more(runs: Sequence[int], until: Until, limit: int, figures: Figures) -> in
 def refined(
     design: Design, space: Space, refine: Refine, figures: Figures, make: Make
 ) -> tuple[list[Point], list[int]]:
-    """Make a design and put points between those where the curve of a figure bends most.
+    """Make a design, and add points where the curve of a figure bends most.
 
     Returns:
-        All points in order, and the number of the run of each.
+        All points in order, and the run number of each.
 
     Raises:
         UserError: No run has the figure.
@@ -135,7 +135,7 @@ def refined(
 def between(
     shares: Sequence[float], curves: Sequence[Sequence[float | None]], extent: Range, count: int
 ) -> list[float]:
-    """Where to put points: the middles of the intervals beside the largest triangles of three neighbours."""
+    """Positions for new points: the middles of the intervals at the largest triangles of three neighbours."""
     losses = [0.0] * (len(shares) - 1)
     for curve in curves:
         known = [v for v in curve if v is not None]
@@ -152,7 +152,7 @@ def between(
             losses[i] += area
     found = []
     for i in sorted(range(len(losses)), key=lambda i: (-losses[i], i)):
-        # As the scenario has it: between two whole numbers there may be none.
+        # Round to a value of the scenario: between two whole numbers there may be none.
         middle = extent.share(extent.at((shares[i] + shares[i + 1]) / 2))
         if losses[i] > 0 and shares[i] < middle < shares[i + 1]:
             found.append(middle)

@@ -1,10 +1,9 @@
 """Append-only files of finished points: no lock, no database, and a union of directories is a store.
 
-A segment is a magic line and blocks. A block has the keys of some points and, compressed together, what each of them
-gave. Every process appends to a segment of its own, so that writers need no lock and the file systems of clusters, on
-which locks and shared memory are unreliable, will do. A block that a killed process has half written ends its segment
-and is passed over. A block that was damaged later is recognised by its checksum; the blocks after it are found again by
-their marker.
+A segment is a magic line and blocks. A block has the keys of some points and their contents, compressed together. Every
+process appends to a separate segment, so writers need no lock, and the file systems of clusters, on which locks and
+shared memory are unreliable, are sufficient. A block that a killed process has half written ends its segment and is
+skipped. A block that was damaged later is recognised by its checksum; the following blocks are found by their marker.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ SUFFIX = ".points"
 KEY_BYTES = 32
 
 MOST_POINTS = 1 << 12
-"""In one block: reading one point means decompressing its block."""
+"""Largest number of points in a block: reading one point requires decompressing its block."""
 MOST_BYTES = 1 << 20
-"""Of points in one block before compression, unless a single one has more."""
+"""Largest size of the points in a block before compression, unless a single point is larger."""
 MOST_BODY = 256 * 1024 * 1024
-"""Of a block, before and after compression. More is no block of ours."""
+"""Largest size of a block, before and after compression. A larger one is not ours."""
 SYNC_S = 1.0
-"""Seconds after which what was appended is written through to the disk: what a power failure may cost."""
+"""Seconds between flushes to the disk: the work that a power failure may cost."""
 
 _MARKER = b"\xffAB\x02"
 _HEAD = struct.Struct("<4sIII")
-"""Marker, number of points, bytes of the body, checksum of the other three and of keys and body."""
+"""Marker, number of points, bytes of the body, and checksum of these three, the keys and the body."""
 _LEVEL = 1
 
 
 @dataclass(frozen=True)
 class Block:
-    """Where a block is, and which points it holds."""
+    """The position of a block, and the keys of its points."""
 
     segment: Path
     body: int
@@ -52,14 +51,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Damage:
-    """Bytes of a segment that are no block."""
+    """A range of bytes of a segment that is no valid block."""
 
     segment: Path
     start: int
 
 
 class Writer:
-    """Appends to a segment of its own, which is made with the first point."""
+    """Appends to a separate segment, which is created with the first point."""
 
     def __init__(self, directory: Path, build: str) -> None:
         self.directory = directory
@@ -91,14 +90,14 @@ class Writer:
         return made
 
     def sync(self) -> None:
-        """Write through to the disk."""
+        """Flush to the disk."""
         if self._dirty:
             os.fsync(self._file)
             self._dirty = False
         self._synced = time.monotonic()
 
     def close(self) -> None:
-        """Write through to the disk; a later point begins another segment."""
+        """Flush to the disk; a later point begins another segment."""
         if self.path is not None:
             self.sync()
             os.close(self._file)
@@ -137,7 +136,7 @@ class Writer:
 
 
 def scan(segment: Path) -> Iterator[Block | Damage]:
-    """The whole blocks of a segment, and what of it is damaged; a torn last block is passed over.
+    """The valid blocks and the damaged ranges of a segment; a truncated last block is skipped.
 
     Raises:
         OSError: It cannot be read.
@@ -172,7 +171,7 @@ def scan(segment: Path) -> Iterator[Block | Damage]:
 
 
 def read(block: Block) -> list[bytes]:
-    """What the points of a block gave, in the order of its keys; nothing if it has been changed since.
+    """The contents of the points of a block, in the order of its keys; empty if it has changed since.
 
     Raises:
         OSError: The segment cannot be read.
@@ -189,7 +188,7 @@ def read(block: Block) -> list[bytes]:
 
 
 def segments(directory: Path, build: str | None = None) -> list[Path]:
-    """The segments in a directory: of one build of the engine, or of all."""
+    """The segments in a directory, of one build of the engine or of all."""
     try:
         names = sorted(os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):
@@ -223,7 +222,7 @@ def _checksum(head: bytes, rest: bytes) -> bytes:
 
 
 def _lengths(head: bytes) -> tuple[int, int]:
-    """Points and bytes of the body that a block's head says; no points if it is none."""
+    """Number of points and bytes of the body in a block's head; no points if it is invalid."""
     if len(head) < _HEAD.size:
         return 0, 0
     marker, count, length, _ = _HEAD.unpack(head)
@@ -231,7 +230,7 @@ def _lengths(head: bytes) -> tuple[int, int]:
 
 
 def _next_marker(file: BinaryIO, at: int, size: int) -> int:
-    """Where the next block may begin; ``size`` if there is none."""
+    """The offset at which the next block may begin; ``size`` if there is none."""
     while at < size:
         file.seek(at)
         chunk = file.read(MOST_BYTES)

@@ -1,7 +1,7 @@
-"""Parts of a sweep that run anywhere, and putting them together.
+"""Parts of a sweep that run anywhere, and their merging.
 
-A shard is a directory with ``shard.json``, which says what the whole sweep is and which part this is, and the finished
-points. Point number k of the sweep belongs to shard k mod N + 1, so that slow corners of a grid are spread.
+A shard is a directory with the finished points and ``shard.json``, which describes the whole sweep and this part of it.
+Point number k of the sweep belongs to shard k mod N + 1, which spreads slow corners of a grid.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AGAIN = "make the shard again"
 
 
 class SpaceFile(TypedDict):
-    """Ranges of a sweep, as :class:`Plan` has them."""
+    """Ranges of a sweep, as in :class:`Plan`."""
 
     ranges: dict[str, str]
     design: str | None
@@ -66,7 +66,7 @@ class ShardFile(TypedDict):
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole sweep: with the same plan shards belong together."""
+    """A whole sweep. Shards with the same plan belong together."""
 
     build: str
     text: str
@@ -80,7 +80,7 @@ class Plan:
     title: str
     resolved: dict[str, Any]
     space: dict[str, Any] | None = None
-    """Ranges, design and number of points, as they were asked for."""
+    """Ranges, design and number of points, as requested."""
 
     def points(self) -> Design:
         """Every point, in the order of the tables."""
@@ -104,7 +104,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     """``I/N`` as two numbers.
 
     Raises:
-        UserError: It is not.
+        UserError: It has another form.
     """
     part, slash, parts = text.partition("/")
     if slash and part.isascii() and parts.isascii() and part.isdigit() and parts.isdigit():
@@ -115,7 +115,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def check_shard(shard: tuple[int, int]) -> tuple[int, int]:
-    """A part and how many there are.
+    """Check a part and the number of parts.
 
     Raises:
         UserError: There is no such part.
@@ -130,16 +130,16 @@ def check_shard(shard: tuple[int, int]) -> tuple[int, int]:
 
 
 def write_shard(directory: Path, shard: tuple[int, int], plan: Plan) -> None:
-    """Say in a directory which part of which sweep it holds.
+    """Write into a directory which part of which sweep it holds.
 
     Raises:
-        UserError: It holds another.
+        UserError: It holds another part or sweep.
     """
     path = directory / SHARD_FILE
     content = {"format": FORMAT, "kind": "shard", "part": shard[0], "of": shard[1], **vars(plan)}
     if path.exists():
         there, there_plan = _read(directory)
-        # Another build makes the points again.
+        # Another build is allowed: it makes the points again.
         if there != shard or {**vars(there_plan), "build": ""} != {**vars(plan), "build": ""}:
             raise UserError(
                 f"{directory} holds shard {there[0]}/{there[1]} of "
@@ -166,7 +166,7 @@ def _read(directory: Path) -> tuple[tuple[int, int], Plan]:
 
 
 def _check_points(path: Path, plan: Plan) -> None:
-    """Refuse a plan that no sweep has.
+    """Reject a plan that no sweep can have.
 
     Raises:
         UserError: Its ranges are wrong, or it has no run or too many.

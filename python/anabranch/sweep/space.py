@@ -1,6 +1,6 @@
-"""Ranges of a sweep, and which of their points are run: evenly spaced, a Latin hypercube, or Sobol's sequence.
+"""Ranges of a sweep, and the choice of their points: evenly spaced, a Latin hypercube, or Sobol's sequence.
 
-Sobol's sequence and Latin hypercubes are a page; a numerical library for them would be larger than the engine.
+Sobol's sequence and Latin hypercubes take a page; a numerical library for them would be larger than the engine.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from anabranch.text.spoken import argument
 
 DESIGNS = ("grid", "lhs", "sobol")
 DIGITS = 9
-"""Significant digits of a value: points of one design that differ stay different."""
+"""Significant digits of a value, enough for the points of one design to remain distinct."""
 COUNTED = ("", "packet", "packets", "byte", "bytes")
-"""Units of what is counted: between two whole numbers there are whole numbers."""
+"""Units of counts. A range between two whole numbers in such a unit has only whole numbers."""
 LHS_SEED = 1
-"""Of the hypercube: the same command has the same points."""
+"""Seed of the hypercube, so that a command always has the same points."""
 
 _END = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(.*?)\s*")
 
@@ -51,7 +51,7 @@ class Range:
     Attributes:
         low: The lower end.
         high: The upper end.
-        unit: Of both; empty for bare numbers.
+        unit: The unit of both; empty for bare numbers.
         is_log: Equal ratios are equally likely, instead of equal differences.
         is_whole: The values are whole numbers.
     """
@@ -63,7 +63,7 @@ class Range:
     is_whole: bool = False
 
     def at(self, share: float) -> Any:
-        """The value at a share of the range (0‥1), as a scenario has it."""
+        """The value at a share of the range (0‥1), in the form of a scenario."""
         if self.is_log:
             value = math.exp(math.log(self.low) + share * (math.log(self.high) - math.log(self.low)))
         else:
@@ -73,7 +73,7 @@ class Range:
         return f"{number} {self.unit}" if self.unit else number
 
     def share(self, value: Any) -> float:
-        """Where a value that :meth:`at` gave is in the range (0‥1)."""
+        """The position in the range (0‥1) of a value of :meth:`at`."""
         match = _END.fullmatch(str(value))
         number = float(match[1]) if match else math.nan
         if self.is_log:
@@ -83,14 +83,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Space:
-    """The ranges of a sweep, and how many points of them are run."""
+    """The ranges of a sweep, and the number of their points."""
 
     ranges: dict[str, Range]
     design: str
     points: int
 
     def factor(self) -> Factor:
-        """The points, each once: rounding to whole numbers may make some of them equal."""
+        """The points without duplicates, which rounding to whole numbers may cause."""
         count = len(self.ranges)
         shares: Sequence[Sequence[float]]
         if self.design == "lhs":
@@ -104,10 +104,10 @@ class Space:
 
 
 def read_space(ranges: Mapping[str, str], design: str | None, points: int | None) -> Space | None:
-    """The ranges of a sweep as they were asked for; ``None`` if there are none.
+    """Parse the ranges of a sweep; ``None`` if there are none.
 
     Raises:
-        UserError: They are wrong, or options of them stand without any.
+        UserError: A range is wrong, or there are options of ranges without a range.
     """
     if not ranges:
         for name, value in (("design", design), ("points", points)):
@@ -138,10 +138,10 @@ def read_space(ranges: Mapping[str, str], design: str | None, points: int | None
 
 
 def read_range(path: str, text: str) -> Range:
-    """``LOW..HIGH``, with ``:log`` behind it where ratios count.
+    """Parse ``LOW..HIGH``, followed by ``:log`` for a logarithmic scale.
 
     Raises:
-        UserError: It is none.
+        UserError: The text has another form.
     """
     told = argument("range", f"{path}={text}")
     ends, colon, scale = text.partition(":")
@@ -162,7 +162,7 @@ def read_range(path: str, text: str) -> Range:
 
 
 def sobol(points: int, axes: int) -> list[list[float]]:
-    """The first points of Sobol's sequence, each in the middle of its cell: those of fewer points are among them."""
+    """The first points of Sobol's sequence, each in the middle of its cell. A longer one contains a shorter one."""
     columns = [_directions(axis) for axis in range(axes)]
     state = [0] * axes
     rows = []

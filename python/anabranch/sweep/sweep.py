@@ -60,15 +60,15 @@ class Estimate:
     """A figure at one point of the grid, over its repeats.
 
     Attributes:
-        interval: Mean and 95 % interval; n = 1 without interval when all repeats share one digest.
-        deterministic: Every repeat gave the same packets.
+        interval: Mean and 95 % interval; n = 1 without interval if all repeats have the same digest.
+        deterministic: Whether every repeat had the same packets.
     """
 
     interval: Interval
     deterministic: bool
 
     def to_json(self) -> dict[str, Any]:
-        """As in the JSON of ``sweep`` and ``compare``."""
+        """The form in the JSON of ``sweep`` and ``compare``."""
         interval = self.interval
         return {
             "mean": interval.mean,
@@ -86,23 +86,23 @@ class SweptScenario:
 
     title: str = ""
     sets: list[str] = field(default_factory=list)
-    """What was set over its file, as ``PATH=VALUE``."""
+    """The changes to its file, as ``PATH=VALUE``."""
     resolved: dict[str, Any] = field(default_factory=dict)
     is_sequential: bool = False
-    """Seeds were run until an interval was narrow: intervals are those of a confidence sequence."""
+    """Whether seeds were added until an interval was narrow: each interval is then from a confidence sequence."""
     engine: str = "sim"
     """``"sim"``, or ``"kernel"`` for Linux kernels in virtual time."""
 
 
 class SweepResult:
-    """What a sweep gave.
+    """The result of a sweep.
 
     Attributes:
         axes: The dotted paths of the grid, in order.
-        plain: One row per run in plain Python: one column per axis; for an axis of quantities one of numbers as well,
-            with the unit in its name (``link.a.rate_mbit_s`` for ``link.a.rate``); ``seed``, ``digest``; one column per
-            figure of the summary (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
-        scenario: What was swept: title, changes over the file, and every default written out.
+        plain: One row per run in plain Python: one column per axis; for an axis of quantities, also a column of
+            numbers with the unit in its name (``link.a.rate_mbit_s`` for ``link.a.rate``); ``seed``, ``digest``; one
+            column per figure of the summary (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
+        scenario: The scenario: title, changes to the file, and its resolved form with all defaults.
     """
 
     def __init__(self, axes: Sequence[str], runs: Table | pl.DataFrame, scenario: SweptScenario | None = None) -> None:
@@ -125,29 +125,29 @@ class SweepResult:
         """The result of a sweep that was written with ``out``.
 
         Raises:
-            UserError: ``directory`` has no finished sweep, or one that has been changed.
+            UserError: ``directory`` has no finished sweep, or its tables have been modified.
         """
         return read_sweep(Path(directory))
 
     @classmethod
     def merge(cls, directories: Sequence[str | Path], out: str | Path | None = None) -> SweepResult:
-        """The sweep of which these directories hold the shards (``sweep(…, shard=(I, N), out=…)``).
+        """The sweep whose shards are in these directories (``sweep(…, shard=(I, N), out=…)``).
 
-        Its tables are those of a sweep that was made in one place.
+        Its tables equal the tables of a sweep made in one place.
 
         Args:
-            directories: Of all shards, in any order; one that is given twice does no harm.
+            directories: The directories of all shards, in any order; duplicates are ignored.
             out: A new directory for the tables.
 
         Raises:
-            UserError: A shard is missing, not finished, of another sweep, or of another build of the engine.
+            UserError: A shard is missing, incomplete, of another sweep, or of another build of the engine.
         """
         from anabranch.sweep.shards import merge
 
         return merge(directories, out)
 
     def to_json(self) -> dict[str, Any]:
-        """What a reader of the tables needs: ``sweep.json``."""
+        """The description of the tables: ``sweep.json``."""
         from anabranch import _engine
 
         values = {axis: self.plain.unique(axis) for axis in self.axes}
@@ -167,7 +167,7 @@ class SweepResult:
         }
 
     def figures(self) -> list[str]:
-        """The columns that hold figures rather than what was varied."""
+        """The columns with figures, without axes, seed and digest."""
         others = {*self.axes, *columns_of_numbers(self.axes), "seed", "digest"}
         return [c for c in self.plain.columns if c not in others]
 
@@ -201,7 +201,7 @@ class SweepResult:
         return self.column(name)
 
     def _figure(self, name: str, others: Sequence[str] = ()) -> str:
-        """The figure that a name means; ``others`` are nearest names, too."""
+        """The figure that a name means; ``others`` are further candidates for the hint."""
         if name in self.plain.columns:
             return name
         return one_figure(name, self.figures(), "the sweep has no figure", others)
@@ -210,7 +210,7 @@ class SweepResult:
         """``figure`` at every point of the grid, in grid order; ``None`` where it does not apply.
 
         Args:
-            figure: A column of ``frame``, its last parts where they tell it from the others, or a short name
+            figure: A column of ``frame``, its last parts if they are unambiguous, or a short name
                 (``"goodput"``).
 
         Raises:
@@ -219,10 +219,10 @@ class SweepResult:
         return self._estimates(self._groups(), self.plain[self._figure(figure)])
 
     def table(self, figures: Sequence[str] | None = None) -> pl.DataFrame:
-        """One row per point: the axes, those that are quantities as numbers, then mean, lower, upper, n of each figure.
+        """One row per point: the axes (quantities as numbers), then mean, lower, upper and n of each figure.
 
         Args:
-            figures: As of :meth:`estimates`; all of them when left out. Columns have the whole names.
+            figures: Figures as in :meth:`estimates`; default: all. Columns have the full names.
 
         Raises:
             UserError: There is no such figure, or several have this name.
@@ -249,7 +249,7 @@ class SweepResult:
         unknown = column_of([None] * len(groups), "f8")
         for figure in chosen:
             if len(groups) == self.plain.height:
-                # One run per point, of which there may be millions.
+                # One run per point, and possibly millions of points.
                 values = self.plain.numbers(figure)
                 known = np.isfinite(values)
                 columns[f"{figure}.mean"] = column_of(np.where(known, values, np.nan))
@@ -276,7 +276,7 @@ class SweepResult:
         """The runs of each point, in the order of the points' first runs."""
         digests = self.plain["digest"]
         found: dict[tuple[Any, ...], list[int]] = {}
-        # Without axes all runs are of one point.
+        # Without axes, all runs belong to one point.
         points = self.plain.select(*self.axes) if self.axes else [()] * self.plain.height
         for run, point in enumerate(points):
             found.setdefault(point, []).append(run)
@@ -312,7 +312,7 @@ class SweepResult:
         ax: Axes | None = None,
         hue: str | None = None,
     ) -> Axes | Figure:
-        """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
+        """Draw a figure over an axis of the grid, with 95 % intervals if there are repeats.
 
             >>> from anabranch import Scenario
             >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
@@ -325,18 +325,18 @@ class SweepResult:
             ['cc: reno', 'cc: cubic']
 
         Args:
-            y: The figure, as of :meth:`estimates`: ``"goodput"``.
-            x: The axis to the right, by its path or the last parts of it; the first when left out. Quantities are drawn
-                by their size, on a logarithmic scale where they span much.
-            color: The axis whose values differ in colour; the other one where there are two. Points that differ in
-                further axes have lines of their own. ``"flow"``, ``"link"``, ``"group"`` or ``"gateway"``, here, as
+            y: The figure, as in :meth:`estimates`: ``"goodput"``.
+            x: The x axis, by its path or the last parts of it; default: the first axis. Quantities are drawn by size,
+                on a logarithmic scale if their range is wide.
+            color: The axis whose values differ in colour; default: the other axis if there are two. Points that differ
+                in further axes have separate lines. ``"flow"``, ``"link"``, ``"group"`` or ``"gateway"``, here, as
                 ``x`` or as ``col``, draws a figure of each of them.
             col: The axis whose values have a panel each, with common scales.
-            ax: Where to draw; axes of a new figure when left out.
+            ax: The axes to draw into; default: axes of a new figure.
             hue: The same as ``color``.
 
         Returns:
-            The axes that were drawn into; with ``col`` the figure.
+            The axes drawn into; with ``col`` the figure.
 
         Raises:
             UserError: There is no such figure or axis, or a short name is ambiguous.
@@ -354,10 +354,10 @@ class SweepResult:
 
         Args:
             path: A file whose name ends in ``.html``; an earlier report is replaced.
-            force: Also replace a file that anabranch did not make.
+            force: Replace also a file that anabranch did not make.
 
         Raises:
-            UserError: There is a foreign file, or the place cannot be written.
+            UserError: The file is foreign or cannot be written.
         """
         from anabranch.report.sweep_output import write_report
 
@@ -381,11 +381,11 @@ class _Group:
     point: Sequence[Any]
     runs: Sequence[int]
     is_deterministic: bool
-    """There are several, and they gave the same packets."""
+    """Whether there are several runs with the same packets."""
 
 
 def estimate(rows: Sequence[tuple[str | None, float | None]]) -> Estimate | None:
-    """Mean and interval over repeats given as (digest, value); repeats with one shared digest count once."""
+    """Mean and interval over repeats given as (digest, value); repeats with one common digest count once."""
     digests = {d for d, _ in rows}
     return _estimate(
         [value for _, value in rows],
@@ -405,14 +405,14 @@ def _estimate(
 
 @dataclass(frozen=True)
 class Choice:
-    """Which points a sweep has besides those of its grid, as it was asked for.
+    """The request for points in addition to the points of the grid.
 
     Attributes:
-        ranges: Dotted path → ``LOW..HIGH``, with ``:log`` behind it where ratios count.
-        design: How points of the ranges are chosen: ``"sobol"``, ``"lhs"`` or ``"grid"``.
-        points: How many; of a grid, of each range.
-        until: ``FIGURE:WIDTH``: seeds of each point until its interval is that narrow.
-        refine: ``FIGURE:N``: N points more where the curve of the one range bends.
+        ranges: Dotted path → ``LOW..HIGH``, followed by ``:log`` for a logarithmic scale.
+        design: The choice of points in the ranges: ``"sobol"``, ``"lhs"`` or ``"grid"``.
+        points: Number of points; for a grid, of each range.
+        until: ``FIGURE:WIDTH``: add seeds to each point until its interval is no wider than this.
+        refine: ``FIGURE:N``: add N points where the curve over the single range bends.
     """
 
     ranges: Mapping[str, str] = field(default_factory=dict)
@@ -424,16 +424,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a sweep is made and kept.
+    """The place where a sweep is made and stored.
 
     Attributes:
         out: The directory of its tables.
-        store: The directory of its points; that of its tables when left out.
-        shard: Which part it is of how many.
+        store: The directory of its points; default: that of its tables.
+        shard: The part, and the number of parts.
         ray: The address of a Ray cluster.
-        jobs: Threads, or guests.
+        jobs: Number of parallel threads or guests.
         engine: ``"sim"`` or ``"kernel"``.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`.
     """
 
     out: str | Path | None = None
@@ -502,10 +502,10 @@ def sweep(
 
 
 def _check(scenario: Scenario, choice: Choice, place: Place) -> None:
-    """Refuse options that do not go together, before any work.
+    """Reject options that exclude each other, before any work.
 
     Raises:
-        UserError: There are such.
+        UserError: There are such options.
     """
     from anabranch.sweep import shards
 
@@ -538,10 +538,10 @@ def _check(scenario: Scenario, choice: Choice, place: Place) -> None:
 
 
 def _check_engine(place: Place) -> None:
-    """Refuse an engine that makes no sweeps, and options that it does not have.
+    """Reject an engine that makes no sweeps, and options that the engine does not have.
 
     Raises:
-        UserError: There is one.
+        UserError: There is such an engine or option.
     """
     engines = ("sim", "kernel")
     if place.engine not in engines:
@@ -563,7 +563,7 @@ def _check_engine(place: Place) -> None:
 
 
 def engine_at(place: Place, *, untrusted: bool) -> Engine:
-    """Where runs are made.
+    """The engine for the runs.
 
     Raises:
         UserError: The cluster cannot be reached.
@@ -625,8 +625,8 @@ class _Runner:
         """The points of a sweep in the order of its tables, and their figures.
 
         Raises:
-            ScenarioError: A run cannot be made; the others of its chunk are kept.
-            UserError: There is no figure to go by.
+            ScenarioError: A run cannot be made; the others of its chunk are stored.
+            UserError: The figure of ``until`` or ``refine`` does not exist.
         """
         if choice.until is not None:
             rule = rounds.with_seeds_until(points, read_until(choice.until), repeat, self._figures, self._make)
@@ -656,11 +656,11 @@ class _Runner:
 def planned_axes(
     scenario: Scenario, grid: Mapping[str, Sequence[Any]], *, live: bool = False
 ) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]], Resolved]:
-    """What a sweep varies, what of it ``grid`` gives, and the scenario; ``live`` as the live engine reads it.
+    """The axes of a sweep, the axes given by ``grid``, and the scenario, with ``live`` for the live engine.
 
     Raises:
         ScenarioError: The scenario is wrong.
-        UserError: An axis is.
+        UserError: An axis is wrong.
     """
     from anabranch.keys.grid import axes_of
 
@@ -671,7 +671,7 @@ def planned_axes(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a sweep makes."""
+    """The plan of a sweep."""
 
     axes: dict[str, Sequence[Any]]
     points: Design
@@ -683,7 +683,7 @@ class _Plan:
 def _plan(
     scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None, choice: Choice, place: Place
 ) -> _Plan:
-    """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
+    """The axes and every point, all of them checked, so that an error shows before hours of work."""
     from anabranch import _engine
     from anabranch.keys.grid import MAX_POINTS, origins, sets_of
 
@@ -695,7 +695,7 @@ def _plan(
         rounds.read_refine(choice.refine, space)
     axes, given, resolved = planned_axes(scenario, grid, live=place.is_kernel)
     varied = space.ranges if space is not None else {}
-    # A range takes the place of the file's values, as a grid does.
+    # A range replaces the file's values, as a grid does.
     axes = {path: values for path, values in axes.items() if path not in varied or path in given}
     for path in varied:
         if path in axes:
@@ -703,7 +703,7 @@ def _plan(
     factors = [*design.grid(axes), *([space.factor()] if space is not None else [])]
     repeats = repeat if repeat is not None else int(resolved.get("sweep", {}).get("repeat", 1))
     if choice.until is not None:
-        # The file's number of repeats is a fixed plan; this is the other.
+        # The file's number of repeats is a fixed plan, which ``until`` replaces.
         repeats = 1
     count = math.prod(len(factor.rows) for factor in factors) * repeats
     if count > MAX_POINTS:

@@ -1,12 +1,12 @@
-"""How far apart the two engines are: one scenario in both, over several seeds.
+"""The difference between the two engines: one scenario in both, over several seeds.
 
-A difference means something only beside two others. One is what live runs differ by among themselves: the same file
-with the same seed is run live twice, and below that floor nothing can be told. The other is how wrong the answer of
-another congestion control would be: the simulator runs the scenario once more with every control exchanged
-(:data:`OTHERS`). An error that is not far below that has not told the one control from the other.
+A difference is meaningful only beside two others. One is the spread of live runs: the same file with the same seed is
+run live twice, and a difference below that floor is undecidable. The other is the error of another congestion control:
+the simulator runs the scenario again with every control exchanged (:data:`OTHERS`). An error that is not far below that
+distance does not distinguish the two controls.
 
-What the simulator says is a mean as well, over runs whose hosts take as long as those of live runs do until a flow
-begins and until they answer (:mod:`~anabranch.validate.host_times`).
+The simulator's answer is a mean as well, over runs whose hosts take the same times as hosts of live runs to begin flows
+and to answer (:mod:`~anabranch.validate.host_times`).
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ if TYPE_CHECKING:
     from anabranch.scenario import Scenario
 
 OTHERS: Mapping[str, str] = {"cubic": "reno", "reno": "cubic", "bbr": "cubic"}
-"""The control that answers in a control's place: of those that every kernel has, the one that is most like it."""
+"""The control that is simulated as an alternative: the most similar one of the controls in every kernel."""
 
 OTHER_THAN_THESE = "cubic"
-"""And in the place of any further one."""
+"""The alternative for any further control."""
 
 ALIKE = ("reno", "cubic", "bbr")
-"""What a formula that is blind to the control answers: the mean over runs in which all flows have one of these."""
+"""The answer of a formula blind to the control: the mean over runs in which all flows have one of these."""
 
 REPEATS = 2
 """Live runs per seed."""
 
 DRAWS = 64
-"""Runs of the simulator per seed, each with other times that hosts take, as far as :data:`EVENTS` lets them."""
+"""Runs of the simulator per seed, each with other delays of hosts, within the budget of :data:`EVENTS`."""
 
 EVENTS = 64_000_000
-"""A scenario of more events than a part of these is run less often: it moves many packets, and is as much of a mean."""
+"""Budget of events per seed. A scenario with more events has fewer draws, because it averages over more packets."""
 
 FEW_DRAWS = 4
-"""The same for what a formula says that is blind to the control, which is off by tens of per cent or is not."""
+"""Smallest number of draws; also that for the blind formula, whose error is either tens of per cent or none."""
 
 RECEIVER, RECEIVER_BEFORE, SINCE = "linux", "linux-6.12", (6, 16)
 """The receiver of Linux since 6.16, and that of the kernels before it."""
 
 MOST_RUNS = 4
-"""Tainted runs are made again, until a seed has had so many in all. Each counts as tainted all the same."""
+"""Largest number of live runs per seed: tainted runs are repeated up to it. Each of them counts as tainted."""
 
 WINDOW = "cwnd_packets"
-"""The metric of trajectories: how far apart the windows are at the same time, as a share of the live one's mean."""
+"""The metric of trajectories: the distance of the windows at the same time, as a share of the live window's mean."""
 
 
 @dataclass
@@ -72,12 +72,12 @@ class Result:
     """One metric of a scenario. Distances are shares, and square roots of a count for retransmissions.
 
     Attributes:
-        sim: By group of flows, the mean over the seeds.
-        live: The same of the live runs.
-        error: How far the one is from the other.
-        floor: How far live runs that have nothing but chance between them are from each other.
-        other: How far the answers of other congestion controls are from the live runs.
-        blind: How far the answer is that knows the scenario but not the controls.
+        sim: The mean over the seeds, by group of flows.
+        live: The same for the live runs.
+        error: Distance between the two.
+        floor: Distance between live runs that differ by chance alone.
+        other: Distance of the answers of other congestion controls from the live runs.
+        blind: Distance of the answer that ignores the controls.
     """
 
     sim: dict[str, float]
@@ -88,7 +88,7 @@ class Result:
     blind: float | None = None
 
     def document(self) -> dict[str, Any]:
-        """As in the contract."""
+        """The document, as in the contract."""
         return {
             "sim": _over(self.sim),
             "live": _over(self.live),
@@ -102,33 +102,33 @@ class Result:
 
 @dataclass
 class Comparison:
-    """One scenario: figures by metric, of all its flows and seeds."""
+    """One scenario: figures by metric, over all its flows and seeds."""
 
     file: str
     seeds: int
     tainted_runs: int = 0
     used_tainted: int = 0
-    """Of these, runs whose figures were used all the same, because that was asked for."""
+    """Tainted runs whose figures were used on request."""
     live_runs: int = 0
     results: dict[str, Result] = field(default_factory=dict)
     one_sided: set[str] = field(default_factory=set)
-    """Figures that one engine has and the other has not: a transfer that never ended, a flow without a byte."""
+    """Figures that only one engine has: a transfer that never ended, a flow without a byte."""
     left_out: list[int] = field(default_factory=list)
-    """Seeds without a pair of live runs that may be used; they count in no figure."""
+    """Seeds without a usable pair of live runs; no figure includes them."""
     machine: dict[str, Any] = field(default_factory=dict)
-    """Where the live runs were made: the kernel's version, and how many processors."""
+    """The machine of the live runs: the kernel's version and the number of processors."""
     times: HostTimes | None = None
-    """What simulated hosts took."""
+    """Delays of the simulated hosts."""
     engine: str = "live"
     """``"live"``, or ``"kernel"`` for Linux kernels in virtual time."""
 
     @property
     def tainted(self) -> bool:
-        """Whether no seed has both live runs to compare with, or the figures are those of tainted ones."""
+        """Whether no seed has both live runs to compare with, or the figures come from tainted runs."""
         return self.used_tainted > 0 or (not self.results and not self.one_sided)
 
     def document(self) -> dict[str, Any]:
-        """As in the contract."""
+        """The document, as in the contract."""
         return {
             "file": self.file,
             "engine": self.engine,
@@ -147,7 +147,7 @@ def _over(values: Mapping[str, float]) -> float:
 
 
 def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
-    """The scenario with every flow's congestion control replaced by what ``controls`` answers to its name."""
+    """The scenario with each flow's congestion control replaced by the result of ``controls`` for its name."""
     from anabranch.text.toml_text import write_key
 
     changed = scenario
@@ -160,9 +160,9 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
 
 
 def as_in_guest(scenario: Scenario, release: str) -> Scenario:
-    """The scenario with the receiver of a kernel's release, and applications that write as those of a live run do.
+    """The scenario with the receiver of a kernel's release, and the applications of a live run.
 
-    The receive window stays the scenario's: hosts of a guest have buffers for it.
+    The receive window remains the scenario's: hosts of a guest have buffers for it.
     """
     from anabranch.kernel.images import numbers
     from anabranch.text.toml_text import write_key
@@ -175,7 +175,7 @@ def as_in_guest(scenario: Scenario, release: str) -> Scenario:
 
 
 def simulate(scenario: Scenario, seed: int, draws: int, times: HostTimes) -> list[Figures]:
-    """What the simulator answers, by draw of what hosts take; once if nothing is drawn."""
+    """The simulator's figures, one for each draw of host delays; a single run if nothing is drawn."""
     from concurrent.futures import ThreadPoolExecutor
 
     from anabranch.limits import thread_count
@@ -207,17 +207,17 @@ def compare(
     Args:
         scenario: The scenario.
         file: Its name.
-        seeds: How many, from its seed on.
-        times: What simulated hosts take.
-        limits: Of live runs, past which they are tainted.
-        keep: A directory of runs with the kernel's TCP: those that are there are not made again, new ones are kept.
-        allow_tainted: Tainted live runs take the place of those that are missing, and mark the comparison.
+        seeds: Number of seeds, from the scenario's on.
+        times: Delays of simulated hosts.
+        limits: A live run beyond them is tainted.
+        keep: A directory of runs with the kernel's TCP: existing runs are reused, new ones are stored.
+        allow_tainted: Use tainted live runs in place of missing ones, and mark the comparison.
         engine: ``"live"``: two live runs for each seed. ``"kernel"``: two runs in a kernel in virtual time.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
-        progress: Called with the share of the runs with the kernel's TCP that is made.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`.
+        progress: Called with the completed share of the runs with the kernel's TCP.
 
     Raises:
-        ScenarioError: The scenario is wrong, or asks for what no run with the kernel's TCP can do.
+        ScenarioError: The scenario is wrong, or needs a feature that no run with the kernel's TCP has.
         UserError: This machine cannot run live, or there is no such kernel.
         RunFailedError: A run failed.
     """
@@ -226,7 +226,7 @@ def compare(
     from anabranch.limits import thread_count
 
     comparison = Comparison(file, seeds, times=times, engine=engine)
-    # The kernel's runs first: what cannot run there is told before anything is waited for.
+    # The kernel's runs come first, so that a scenario that cannot run there is reported at once.
     if engine == "kernel":
         live = _in_kernels(comparison, scenario, keep, kernel, progress)
     else:
@@ -246,7 +246,7 @@ def compare(
         work = [
             (seed, exchanged(run, controls) if controls else run) for seed, runs in simulations.items() for run in runs
         ]
-        # Draws of one run share the processors already.
+        # The draws of one run already use all processors.
         with ThreadPoolExecutor(1 if draws else thread_count(None, max(1, len(work)))) as pool:
             made = pool.map(lambda one: simulate(one[1], one[0], min(draws, most), times), work)
             answers: dict[int, list[Figures]] = {seed: [] for seed in simulations}
@@ -277,7 +277,7 @@ def _live_runs(
     *,
     allow_tainted: bool,
 ) -> dict[int, list[Figures]]:
-    """Live runs by seed; what became of them is counted in the comparison."""
+    """Live runs by seed; the comparison counts them and their taints."""
     seeds, first = comparison.seeds, int(scenario.resolve()["seed"])
     live: dict[int, list[Figures]] = {}
     for number in range(seeds):
@@ -315,7 +315,7 @@ def _in_kernels(
     kernel: str | None,
     progress: Callable[[float], None] | None,
 ) -> dict[int, list[Figures]]:
-    """Runs in kernels by seed. Those of one seed begin at other parts of a tick: what is chance on a real machine."""
+    """Runs in kernels by seed. The runs of a seed begin at other parts of a tick, which is random on a real machine."""
     from anabranch.kernel.engine import image_of
     from anabranch.kernel.guests import Guests, Work
     from anabranch.limits import thread_count
@@ -359,7 +359,7 @@ def _measured(made: LiveRunResult) -> LiveRun:
 
 
 def _draws(events: Sequence[int]) -> int:
-    """So many draws for runs of so many events."""
+    """Number of draws of host delays for runs with these numbers of events."""
     return max(FEW_DRAWS, min(DRAWS, EVENTS // max(events, default=1)))
 
 
@@ -389,7 +389,7 @@ def set_beside(
     *,
     drawn: bool,
 ) -> None:
-    """Fill a comparison in from what runs gave, all but ``blind`` by seed; ``drawn``: whether the seed changes any."""
+    """Add the results of runs to a comparison, all but ``blind`` by seed; ``drawn``: whether the seed has an effect."""
     every_simulated, every_live, every_other = (
         [figures for runs in by_seed.values() for figures in runs] for by_seed in (simulated, live, other)
     )
@@ -414,10 +414,10 @@ def set_beside(
 
 
 def _floor(metric: Metric, live: Mapping[int, list[Figures]], *, drawn: bool) -> float:
-    """How far apart live runs are that differ by chance alone.
+    """Distance between live runs that differ by chance alone.
 
-    Where something is drawn those are pairs with one seed; where nothing is, all are. The error is of means over the
-    seeds, and means of n runs are 1/√n as far apart as runs.
+    If the scenario draws random numbers, these are pairs with the same seed, otherwise all pairs. The error is between
+    means over the seeds, and means of n runs have a distance of 1/√n of that of single runs.
     """
     pairs = _pairs(live, drawn=drawn)
     if not pairs:
@@ -426,7 +426,7 @@ def _floor(metric: Metric, live: Mapping[int, list[Figures]], *, drawn: bool) ->
 
 
 def _pairs(live: Mapping[int, list[Figures]], *, drawn: bool) -> list[tuple[Figures, Figures]]:
-    """Runs that differ by chance alone; none where a seed has one run and changes the scenario."""
+    """Pairs of runs that differ by chance alone; none if each seed has one run and changes the scenario."""
     if drawn:
         return [pair for runs in live.values() for pair in itertools.combinations(runs, 2)]
     return list(itertools.combinations([figures for runs in live.values() for figures in runs], 2))
@@ -444,7 +444,7 @@ def _set_windows_beside(
     *,
     drawn: bool,
 ) -> None:
-    """Of trajectories pairs are compared: the mean of several sawtooths is nobody's window."""
+    """Trajectories are compared in pairs, because the mean of several sawtooths is the window of no run."""
 
     def mean(pairs: Iterable[tuple[Figures, Figures]]) -> float | None:
         found = [value for a, b in pairs if (value := window_distance(a.windows, b.windows)) is not None]
@@ -454,7 +454,7 @@ def _set_windows_beside(
         return mean(pair for seed, runs in live.items() for pair in itertools.product(answers[seed], runs))
 
     error = beside_live(simulated)
-    # Live runs of one seed, as of a scenario that draws: this metric has no mean over seeds.
+    # Use live runs of one seed, as for a scenario that draws: this metric has no mean over seeds.
     has_pairs = any(len(runs) > 1 for runs in live.values())
     floor = mean(_pairs(live, drawn=has_pairs or drawn))
     if error is None or (floor is None and has_pairs):

@@ -1,8 +1,8 @@
-"""What hosts of live runs take until a flow begins and until they answer, and simulated hosts that take as long.
+"""Delays of hosts in live runs until a flow begins and until a host answers, and simulated hosts with these delays.
 
-All of it is measured of few flows (:mod:`anabranch.validate.measure_hosts`). Microseconds decide which flow a full
-queue hits first, and with it the shares of many seconds: a run whose hosts take no time at all is one of many, and not
-the middle.
+All delays are measured with few flows (:mod:`anabranch.validate.measure_hosts`). Microseconds decide which flow a full
+queue hits first, and thereby the shares over many seconds. A run whose hosts have no delay is one of many, and not
+the typical one.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from anabranch.scenario import Scenario, Value
 
 TICK_US = 4000
-"""How long a tick of the kernel's clock is (250 Hz). When in a tick a run begins is chance; timers of TCP end with
+"""Length of a tick of the kernel's clock (250 Hz). A run begins at a random part of a tick; timers of TCP expire at
 ticks, and timestamps count milliseconds."""
 
 PAUSES_MS: Final = (0, 1, 2, 10)
-"""A host that has sent nothing for so long takes longer to answer, and so does one that has been told nothing."""
+"""Pauses in ms. A host takes longer to answer if it has sent, or received, nothing for such a time."""
 
 LONGEST_US = 1_000_000
-"""No host takes as long as this in a run that is not tainted."""
+"""Upper bound of a host's delay in an untainted run."""
 
 READERS = ("alone", "beside a sender")
-"""What else a host does at which data is read and not answered."""
+"""Kinds of hosts at which data is read and not answered, by their other tasks."""
 
 ROLES = ("sender", "receiver")
 
 
 @dataclass(frozen=True)
 class HostTimes:
-    """Microseconds, each as often as any other of its list; all lists are equally long, in ascending order.
+    """Delays in microseconds. All values of a list are equally likely; all lists have one length, in ascending order.
 
     Attributes:
-        beginnings: So many after the time in the file the first flow of that time begins.
-        next: And so many later another one of the same time; which is the first is chance.
-        first_data: So long after the acknowledgment that makes the connection its first data leaves: the application
-            has to be told. Measured of two flows that begin at one time.
-        answers: By what a host is, until it answers; one list for each of :data:`PAUSES_MS`.
+        beginnings: From the time in the file until the first flow of that time begins.
+        next: From there until another flow of the same time begins; the first one is random.
+        first_data: From the acknowledgment that establishes a connection until its first data leaves, because the
+            application must be notified. Measured with two flows that begin at one time.
+        answers: Until a host answers, by its role; one list for each of :data:`PAUSES_MS`.
         data_makes_connection: Until a receiver answers first data that has overtaken that acknowledgment.
-        acknowledged_at_once: By what else a host does (:data:`READERS`), until data is acknowledged by the kernel.
-        acknowledged_by_reader: The same of acknowledgments that are left to the reading thread.
-        acknowledged_by_idle_reader: The same of one at a host that does nothing else, where no data had come for the
+        acknowledged_at_once: Until the kernel acknowledges data, by the host's other tasks (:data:`READERS`).
+        acknowledged_by_reader: The same for acknowledgments that are left to the reading thread.
+        acknowledged_by_idle_reader: The same for one at a host without other tasks, after no data had come for the
             longest of :data:`PAUSES_MS`.
     """
 
@@ -61,10 +61,10 @@ class HostTimes:
 
     @classmethod
     def of(cls, document: object) -> HostTimes:
-        """From what :meth:`document` makes.
+        """Read the result of :meth:`document`.
 
         Raises:
-            ValueError: It is anything else; says where, and what was expected.
+            ValueError: It has another form; the message names the position and the expected value.
         """
         tables = _entries(document, "", ("beginnings", "next", "first_data", "made_by_data", "by_idle_reader", *_PARTS))
         parts = {part: _entries(tables[part], f"{part}.", names) for part, names in _PARTS.items()}
@@ -94,7 +94,7 @@ class HostTimes:
 
     @classmethod
     def none(cls) -> HostTimes:
-        """Of hosts in virtual time, which compute in no time."""
+        """Delays of hosts in virtual time, which compute in no time."""
         return cls(
             beginnings=[0],
             next=[0],
@@ -107,7 +107,7 @@ class HostTimes:
         )
 
     def document(self) -> dict[str, Any]:
-        """As it is kept in a file."""
+        """The form stored in a file."""
         return {
             "beginnings": self.beginnings,
             "next": self.next,
@@ -121,10 +121,10 @@ class HostTimes:
 
     @classmethod
     def read(cls, file: Path) -> HostTimes:
-        """From a file that ``anabranch validate --out DIR`` has written: ``DIR/host_times.json``.
+        """Read a file written by ``anabranch validate --out DIR``: ``DIR/host_times.json``.
 
         Raises:
-            UserError: It cannot be read, or is something else.
+            UserError: It cannot be read, or has another form.
         """
         from anabranch.errors import UserError
         from anabranch.files.files import MAX_TEXT_BYTES, NoSuchFileError, read_json
@@ -140,7 +140,7 @@ class HostTimes:
             raise UserError(f"not a file of what hosts take: {error}", file=str(file), hint=hint) from None
 
     def added(self, role: str) -> Sequence[Sequence[int]]:
-        """Until a host answers, and how much is added after each of the further pauses."""
+        """Delays until a host answers, and the additional delay after each longer pause."""
         tables = self.answers[role]
         least = itertools.accumulate(
             tables, lambda before, table: [max(*both) for both in zip(before, table, strict=True)]
@@ -148,21 +148,20 @@ class HostTimes:
         return (tables[0], *(_longer(*pair) for pair in itertools.pairwise(least)))
 
     def made_by_data(self) -> Sequence[int]:
-        """What a receiver takes longer over first data that makes the connection."""
+        """Additional delay of a receiver for first data that establishes the connection."""
         return _longer(self._after_longest_pause("receiver"), self.data_makes_connection)
 
     def until_read(self, which: str) -> Sequence[int]:
-        """From data to the read of it.
+        """Delay from the arrival of data to its reading.
 
-        It is what acknowledgments take that are left to the reading thread, less what those take that are not, which is
-        in :meth:`added`.
+        It is the delay of acknowledgments by the reading thread minus that of the others, which :meth:`added` contains.
         """
         return _longer(self.acknowledged_at_once[which], self.acknowledged_by_reader[which])
 
     def until_idle_read(self) -> Sequence[int]:
-        """The same where no data had come for long, less what the host itself takes then; no less than usual.
+        """The same after no data had come for a long time, minus the host's own delay then; no less than usual.
 
-        What the host takes is of all that it answers after such a pause, some of it by readers: this is rather short.
+        The host's own delay covers all its answers after such a pause, some by readers, so this is rather short.
         """
         longer = _longer(self._after_longest_pause("receiver"), self.acknowledged_by_idle_reader)
         return [max(both) for both in zip(longer, self.until_read(READERS[0]), strict=True)]
@@ -202,18 +201,18 @@ def _times(found: object, where: str) -> Sequence[int]:
 
 
 def _longer(less: Sequence[int], more: Sequence[int]) -> Sequence[int]:
-    """What takes the longer of two, quantile by quantile, where it does."""
+    """The difference of two delays, quantile by quantile, at least 0."""
     return [max(0, after - before) for before, after in zip(less, more, strict=True)]
 
 
 SAME_BURST = "1 us"
-"""What follows sooner was handed over with what came before it, and is as late."""
+"""A packet that follows sooner was sent in the same burst as the one before, and has the same delay."""
 
 _UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
 
 
 def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
-    """``changed`` with applications that write as much at once as those of ``scenario`` do live."""
+    """``changed`` with the size of writes that the applications of ``scenario`` have live."""
     from anabranch.live import first_send_buffer
     from anabranch.text.toml_text import write_key
 
@@ -226,7 +225,7 @@ def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
 
 
 def in_parts_of_tick(scenario: Scenario, parts: int) -> list[Scenario]:
-    """The scenario with flows that begin so many times as late as a tick of the kernel's clock has equal parts."""
+    """The scenario ``parts`` times, with flows that begin later by equal parts of a tick of the kernel's clock."""
     from anabranch.text.toml_text import write_key
 
     starts = {name: flow["start"].split() for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items()}
@@ -241,17 +240,16 @@ def in_parts_of_tick(scenario: Scenario, parts: int) -> list[Scenario]:
 
 
 def with_host_times(scenario: Scenario, draws: int, times: HostTimes) -> list[Scenario]:
-    """The scenario so many times, with hosts that take their time (``times``).
+    """The scenario ``draws`` times, with hosts that have delays (``times``).
 
-    Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
-    nothing be overtaken makes what a receiver sends late, and what a sender is sent: what is paced goes by the time at
-    which an acknowledgment is taken in (:meth:`HostTimes.added`). Applications read late
-    (:meth:`HostTimes.until_read`, :meth:`HostTimes.until_idle_read`), on which hangs when the kernel acknowledges.
-    Flows begin later, and so does what they write. The first answer of a lone flow takes longer where data may have
-    overtaken the acknowledgment that makes the connection, behind a gateway of several routes
-    (:meth:`HostTimes.made_by_data`). Which packet that is of several flows is not told by the numbers that packets have
-    at a host's link. Applications of live runs write as much as their buffer holds before they are told of anything,
-    and so do these.
+    Each end of a flow moves to a separate host, one link without rate or delay beyond the old one. Jitter without
+    reordering delays the packets that a receiver sends, and the packets sent to a sender: pacing depends on the time
+    at which an acknowledgment is processed (:meth:`HostTimes.added`). Applications read late
+    (:meth:`HostTimes.until_read`, :meth:`HostTimes.until_idle_read`), which determines when the kernel acknowledges.
+    Flows begin later, and so does their data. The first answer of a lone flow takes longer if data may have overtaken
+    the acknowledgment that establishes the connection, downstream of a gateway with several routes
+    (:meth:`HostTimes.made_by_data`). With several flows, the packet numbers at a host's link do not identify that
+    packet. Applications of live runs fill their buffer before they are first notified, and so do these.
     """
     from anabranch.text.toml_text import write_key
 
@@ -271,19 +269,19 @@ def with_host_times(scenario: Scenario, draws: int, times: HostTimes) -> list[Sc
 
 
 def _readers(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What else the hosts do at which data is read and not answered."""
+    """The kind (:data:`READERS`) of each host at which data is read and not answered."""
     flows = list(flows)
     senders = {flow["from"] for flow in flows}
     return {flow["to"]: "beside a sender" if flow["to"] in senders else "alone" for flow in flows if _is_one_way(flow)}
 
 
 def _has_many(flow: Mapping[str, Any]) -> bool:
-    """Transfers one after the other, whose writer has not been looked at."""
+    """Whether a flow has transfers one after the other, whose writer has not been measured."""
     return bool(_kind(flow["workload"]) == "poisson")
 
 
 def _is_ours(node: str, resolved: Mapping[str, Any]) -> bool:
-    """Whether our own TCP is at this end of a live run, whose switches are the scenario's."""
+    """Whether this end of a live run has our own TCP, with the switches of the scenario."""
     return bool(resolved.get("host", {}).get(node, {}).get("tcp") == "own")
 
 
@@ -296,11 +294,11 @@ def _kind(choice: Any) -> Any:
 
 
 def _firsts(resolved: Mapping[str, Any]) -> dict[str, int]:
-    """By host of a lone flow whose first data may make the connection: the number of the packet that answers it."""
+    """By host of a lone flow whose first data may establish the connection: the number of the packet in answer."""
     flows = list(resolved["flow"].values())
     overtaken = {node for gateway in resolved.get("gateway", {}).values() for node in gateway["between"]}
     lone = len(flows) == 1 and flows[0]["count"] == 1 and _kind(flows[0]["workload"]) in ("bulk", "file")
-    # Behind the SYN-ACK.
+    # The packet after the SYN-ACK.
     return {flows[0]["to"]: 1} if lone and flows[0]["to"] in overtaken else {}
 
 
@@ -309,7 +307,7 @@ def _behind(node: str) -> str:
 
 
 def _roles(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What each host is. One that sends and receives data counts as a sender: it is awake more often than not."""
+    """The role of each host. A host that sends and receives data counts as a sender, because it is mostly awake."""
     ends = [(flow["to"], "receiver") for flow in flows]
     return dict(ends + [(flow["from"], "sender") for flow in flows])
 
@@ -360,5 +358,5 @@ def _jitter(drawn: random.Random, table: Sequence[int], **which: Value) -> Value
 
 
 def _texts(drawn: random.Random, table: Sequence[int]) -> list[str]:
-    # In another order the same draws of the seed are other delays; what else it draws stays.
+    # In a shuffled list, the same draws of the seed give other delays; its other draws remain the same.
     return [f"{delay} us" for delay in drawn.sample(table, len(table))]

@@ -1,4 +1,4 @@
-"""Whether two engines agree. The bands were set before the scenarios that ship were run."""
+"""Whether two engines agree. The bands were set before the shipped scenarios were run."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from anabranch.validate import WINDOW, Comparison, Result
 from anabranch.validate.measure import GOODPUT, METRICS, RETRANSMITTED, SHARES, SRTT
 
 BANDS: Mapping[str, float] = {GOODPUT.name: 0.03}
-"""The largest median error over all scenarios that is agreement."""
+"""The largest median error over all scenarios that counts as agreement."""
 
 TOLD_APART = (SRTT.name, RETRANSMITTED.name, SHARES.name)
-"""What has to tell one congestion control from another; all else but goodput is only shown."""
+"""Metrics that must distinguish congestion controls; all others except goodput are only shown."""
 
 OF_OTHERS = 0.5
-"""The largest part of another control's distance that an error may be."""
+"""Largest error, as a share of another control's distance."""
 
 TELLING = 0.9
-"""The part of scenarios in which this, or the floor, has to hold."""
+"""The share of scenarios in which this, or the floor, must hold."""
 
 BLIND = 0.1
-"""Where the answer of a formula blind to the control is further off than that, the scenario asks for the control."""
+"""If the error of a formula blind to the control exceeds this, the scenario depends on the control."""
 
 RATES = tuple(metric.name for metric in METRICS if metric.is_rate)
 
@@ -33,17 +33,17 @@ SHOWN = (*(metric.name for metric in METRICS), WINDOW)
 
 
 def holds(result: Result) -> bool:
-    """Whether an error is at most half of another control's, or no more than live runs differ by."""
+    """Whether an error is at most half of another control's, or at most the distance between live runs."""
     return result.error <= result.floor or (result.other is not None and result.error <= OF_OTHERS * result.other)
 
 
 def is_telling(result: Result) -> bool:
-    """Whether another control would be told from this one: not where live runs differ by as much as the two."""
+    """Whether a result distinguishes another control: live runs differ by less than the two controls."""
     return result.other is not None and result.floor < result.other
 
 
 def needs_the_control(comparison: Comparison) -> bool:
-    """Whether a formula that is blind to the congestion control fails here."""
+    """Whether a formula blind to the congestion control fails here."""
     return any(
         blind > BLIND
         for name in RATES
@@ -52,7 +52,7 @@ def needs_the_control(comparison: Comparison) -> bool:
 
 
 def summary(comparisons: Sequence[Comparison]) -> dict[str, dict[str, float]]:
-    """Median and 90th percentile of the errors over all scenarios, and in how many the bands hold, by metric."""
+    """Median and 90th percentile of the errors over all scenarios, and the number of scenarios within the bands."""
     told = {}
     for metric in SHOWN:
         results = _results(comparisons, metric)
@@ -74,7 +74,7 @@ def summary(comparisons: Sequence[Comparison]) -> dict[str, dict[str, float]]:
 
 
 def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """As in the contract."""
+    """The document, as in the contract."""
     scenarios = []
     for comparison in comparisons:
         told = comparison.document()
@@ -95,7 +95,7 @@ def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 
 
 def problems(comparisons: Sequence[Comparison]) -> list[str]:
-    """What is wrong with a validation as a whole; nothing if the engines agree."""
+    """The faults of a validation as a whole; empty if the engines agree."""
     return [*_unusable(comparisons), *_apart(comparisons)]
 
 

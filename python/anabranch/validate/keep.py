@@ -1,7 +1,7 @@
-"""Live runs that are kept, so that an interrupted validation goes on where it stopped.
+"""Stored live runs, so that an interrupted validation resumes.
 
-A file per run, named by what it depends on. Runs of another scenario, of other content of the files that it names, with
-another seed or other limits, of another kernel or another build of ours have another name.
+There is one file per run, named by its dependencies: the name changes with the scenario, the content of the files that
+it names, the seed, the limits, the kernel, and our build.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _KEPT = StoredKind(_LiveRunFile, "a live run that was kept", "remove it")
 
 @dataclass(frozen=True)
 class LiveRun:
-    """What is left of a live run.
+    """The stored part of a live run.
 
     Attributes:
-        figures: What it gave.
-        reasons: Why it is tainted; none if it is not.
-        machine: The kernel's version, and how many processors.
+        figures: Its figures.
+        reasons: Why it is tainted; empty if it is not.
+        machine: The kernel's version, and the number of processors.
     """
 
     figures: Figures
@@ -53,7 +53,7 @@ class LiveRun:
 
 @cache
 def build() -> list[str]:
-    """What made the runs and their figures: our version, and what the engine and the measuring consist of."""
+    """The build that made the runs and their figures: our version, and hashes of the engine and the measuring code."""
     from anabranch import __version__, _engine
 
     parts = [Path(str(_engine.__file__)), Path(__file__).with_name("measure.py")]
@@ -61,15 +61,15 @@ def build() -> list[str]:
 
 
 def about(described: Resolved, limits: Limits | None, kernel: str | None = None) -> dict[str, Any]:
-    """All that a live run depends on but the machine's load.
+    """All dependencies of a live run except the machine's load.
 
     Args:
         described: The scenario with the run's seed.
-        limits: Past which the run is tainted.
-        kernel: Release and recipe of a kernel in virtual time; this machine's when left out.
+        limits: A run beyond them is tainted.
+        kernel: Release and recipe of a kernel in virtual time; default: this machine's.
 
     Raises:
-        UserError: A file that the scenario names is gone.
+        UserError: A file that the scenario names no longer exists.
     """
     import platform
 
@@ -86,13 +86,13 @@ def about(described: Resolved, limits: Limits | None, kernel: str | None = None)
 
 
 def path(directory: Path, name: str, about: object, seed: int, number: int) -> Path:
-    """Where the ``number``-th live run of a scenario with a seed is kept; ``about`` is what else it depends on."""
+    """The file of the ``number``-th live run of a scenario with a seed; ``about`` has its other dependencies."""
     told = json.dumps([about, seed], sort_keys=True)
     return directory / f"{name}-{seed}-{number}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.json"
 
 
 def write(file: Path, run: LiveRun) -> None:
-    """Keep a run; the file appears whole or not at all."""
+    """Store a run; the file appears whole or not at all."""
     from anabranch.files.output import to_json
     from anabranch.files.output_file import write_whole
 
@@ -102,7 +102,7 @@ def write(file: Path, run: LiveRun) -> None:
 
 
 def read(file: Path) -> LiveRun | None:
-    """A run that was kept.
+    """A stored run.
 
     Raises:
         UserError: The file is none of ours.

@@ -1,7 +1,7 @@
-"""What is compared of a run, and how far two of them are apart.
+"""The compared figures of a run, and the distance between two runs.
 
-Copies of one flow (``count``) are one group: nobody can say which copy of one engine is which of the other. A
-group's figure is the mean of its copies, but for retransmissions and goodput, which add up.
+Copies of one flow (``count``) are one group, because copies in two engines cannot be matched. A group's figure is the
+mean of its copies, or the sum for retransmissions and goodput.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from anabranch.result.result import RunResult
 
 ALL = "all"
-"""The one group of a figure that is of all flows together."""
+"""The single group of a figure of all flows together."""
 
 BIN_S = 0.25
 """Windows are compared in bins of this length, in seconds."""
@@ -29,12 +29,12 @@ class Metric:
     """One figure.
 
     Attributes:
-        name: In JSON.
-        unit: For people.
-        is_count: Whether differences are in square roots of the count: how far counts of rare independent events lie
-            apart (the standard deviation of a Poisson count).
+        name: The name in JSON.
+        unit: The unit for people.
+        is_count: Whether differences are in square roots of the count, the distance between counts of rare independent
+            events (the standard deviation of a Poisson count).
         is_share: Whether the groups' figures are parts of one whole.
-        is_rate: Whether a formula could answer it: rates, times and shares.
+        is_rate: Whether a formula could predict it: rates, times and shares.
     """
 
     name: str
@@ -54,11 +54,11 @@ METRICS = (GOODPUT, SRTT, RETRANSMITTED, SHARES, COMPLETION)
 
 @dataclass(frozen=True)
 class Figures:
-    """One run: by metric and group; ``None`` for what a run should have and has not."""
+    """One run: by metric and group; ``None`` for a figure that the run should have but lacks."""
 
     values: Mapping[str, Mapping[str, float | None]]
     windows: Windows = field(default_factory=dict)
-    """By group and bin: the mean window in packets."""
+    """The mean window in packets, by group and bin."""
 
 
 def measure(run: RunResult) -> Figures:
@@ -111,7 +111,7 @@ def _completion(flow: Mapping[str, Any]) -> float | None:
 
 
 def _gather(values: Sequence[Any], kind: str) -> float | None:
-    """``None`` as soon as one is missing: half of a sum is no sum."""
+    """The sum or mean; ``None`` if any value is missing, because a partial sum is meaningless."""
     numbers = [float(value) for value in values if isinstance(value, int | float)]
     if not numbers or len(numbers) < len(values):
         return None
@@ -130,7 +130,7 @@ def _windows(run: RunResult, group: Any) -> dict[str, dict[int, float]]:
 
 
 def mean_figures(metric: Metric, runs: Sequence[Figures]) -> dict[str, float]:
-    """By group the mean over runs; groups that some run has no figure of are left out."""
+    """The mean over runs by group; groups without a figure in some run are left out."""
     found: dict[str, float] = {}
     for group in {name: None for run in runs for name in run.values[metric.name]}:
         value = _gather([run.values[metric.name].get(group) for run in runs], "mean")
@@ -140,7 +140,7 @@ def mean_figures(metric: Metric, runs: Sequence[Figures]) -> dict[str, float]:
 
 
 def one_sided(metric: Metric, simulated: Sequence[Figures], live: Sequence[Figures]) -> set[str]:
-    """What some runs of one seed have a figure of and others have not, and what is 0 in some of them alone."""
+    """Figures that only some runs of a seed have, or that are 0 in only some of them."""
     found = set()
     runs = (*simulated, *live)
     for group in {name: None for run in runs for name in run.values[metric.name]}:
@@ -153,11 +153,11 @@ def one_sided(metric: Metric, simulated: Sequence[Figures], live: Sequence[Figur
 
 
 def distance(metric: Metric, a: Values, b: Values) -> float | None:
-    """How far ``a`` is from ``b``, over the groups that both have; ``None`` where there is none.
+    """The distance of ``a`` from ``b``, over their common groups; ``None`` if there are none.
 
-    Shares: the part of the whole that is with another flow. Counts: in square roots of the count. All else: as a part
-    of ``b``. Of several groups it is the mean. Two figures that are both 0 are no distance apart; one of them at 0 is
-    as far as can be, 1.
+    For shares: the part of the whole that belongs to another flow. For counts: in square roots of the count. Otherwise:
+    as a share of ``b``. Over several groups it is the mean. Two figures that are both 0 have distance 0; if only one is
+    0, they have the largest distance, 1.
     """
     groups = [group for group in b if group in a]
     if not groups:

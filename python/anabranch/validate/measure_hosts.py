@@ -1,12 +1,12 @@
-"""Measure how late the hosts of live runs on this machine are.
+"""Measures the delays of hosts in live runs on this machine.
 
-What enters and leaves the network beside a host is captured. A flow begins late by the time of its first packet less
-the time in the file; a packet answers the one that came before it. A host that has sent nothing for a while takes
-longer. An application leaves its first data for later than the acknowledgment that makes the connection. A host to
-which data makes the connection, because it has overtaken that acknowledgment, takes longer to answer it.
+Packets that enter and leave the network at a host are captured. A flow's beginning is late by the time of its first
+packet minus the time in the file. A packet answers the packet before it. A host takes longer to answer if it has sent
+nothing for a while. An application sends its first data later than the acknowledgment that establishes the connection.
+A host takes longer to answer first data that has overtaken that acknowledgment and so establishes the connection.
 
-Where a host sends as well, an acknowledgment answers the segment that ends where it does. A reading thread sends it, so
-it may leave after data that was due later. What a reading thread acknowledges was due when a second segment was there.
+On a host that also sends, an acknowledgment answers the segment whose end it acknowledges: a reading thread sends it,
+so it may leave after data that was due later. An acknowledgment by a reading thread was due when a second segment came.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from anabranch.scenario import Scenario
 
 PARTS = 40
-"""Quantiles that are kept, in the middle of as many equal parts: two in a hundred times decide how clumps form."""
+"""Number of stored quantiles, in the middle of equal parts: two of a hundred delays decide how clumps form."""
 
 MOST_ROUNDS = 20
-"""A machine on which so many rounds of runs do not give :data:`PARTS` of each figure is too busy to be measured."""
+"""A machine is too busy if this number of rounds does not give :data:`PARTS` values of each figure."""
 
 TEXT = """
 duration = "{duration} s"
@@ -87,18 +87,18 @@ cc = "reno"
 """
 
 BEGUN = 14
-"""Runs of a flow's beginning in each round; one has a single first answer."""
+"""Runs of a flow's beginning in each round; each has a single first answer."""
 
 LIMITED = 'queue = { kind = "drop-tail", limit = "1 bdp" }'
 LOSSY = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.005 }]'
 
 ANSWERS_S = 0.001
-"""What comes later was not sent for the packet before it, as an acknowledgment that waits for a second one."""
+"""A later packet was not sent in answer to the packet before it, but for example as a delayed acknowledgment."""
 
 
 @dataclass
 class _Seen:
-    """Seconds that hosts took, by what they did."""
+    """Delays of hosts in seconds, by kind."""
 
     began: list[float] = field(default_factory=list)
     apart: list[float] = field(default_factory=list)
@@ -112,16 +112,16 @@ class _Seen:
     by_idle_reader: list[float] = field(default_factory=list)
 
     def beginnings_seen(self) -> float:
-        """The share of :data:`PARTS` that the rarer figure of short runs has."""
+        """The share of :data:`PARTS` reached by the rarer figure of short runs."""
         return min(1.0, min(len(self.began), len(self.first_answer)) / PARTS)
 
     def answers_seen(self) -> float:
-        """The share of :data:`PARTS` that the rarest figure of long runs has."""
+        """The share of :data:`PARTS` reached by the rarest figure of long runs."""
         lists = [self.by_idle_reader, *self.sender.values(), *self.receiver.values(), *self.acknowledged.values()]
         return min(1.0, min(map(len, lists)) / PARTS)
 
     def times(self) -> HostTimes:
-        """The quantiles."""
+        """The quantiles of the delays."""
         return HostTimes(
             beginnings=_table(self.began),
             next=_table(self.apart),
@@ -132,7 +132,7 @@ class _Seen:
             acknowledged_by_idle_reader=_table(self.by_idle_reader),
             answers={
                 "sender": [_table(self.sender[pause]) for pause in PAUSES_MS],
-                # What a reader acknowledges is measured by itself.
+                # Acknowledgments by a reader are measured separately.
                 "receiver": [
                     _table(self.acknowledged["alone", False]),
                     *(_table(self.receiver[pause]) for pause in PAUSES_MS[1:]),
@@ -142,7 +142,7 @@ class _Seen:
 
 
 def measure_hosts(progress: Callable[[float], None] | None = None) -> HostTimes:
-    """Run live for about two minutes and return how late this machine's hosts are.
+    """Run live for about two minutes, and return the delays of this machine's hosts.
 
     Raises:
         UserError: This machine cannot run live.
@@ -181,7 +181,7 @@ def measure_hosts(progress: Callable[[float], None] | None = None) -> HostTimes:
 
 
 def _captured(scenario: Scenario, seed: int) -> tuple[list[Segment], ...] | None:
-    """Segments that left the sender's host, reached it, reached the receiver's and left that; none of a tainted run."""
+    """Segments that left the sender's host, reached it, reached the receiver's and left that; ``None`` if tainted."""
     from anabranch.live import run_audited, taint
 
     result = run_audited(scenario, seed=seed, captures=["near", "far"])
@@ -238,7 +238,7 @@ def _see_answers_beside_a_sender(seen: _Seen, both_ways: Scenario, seed: int) ->
 
 
 def _table(times_s: list[float]) -> list[int]:
-    """Microseconds in the middle of equal parts."""
+    """Quantiles in the middle of equal parts, in microseconds."""
     return [round(1e6 * at) for at in quantiles(times_s, n=2 * PARTS, method="inclusive")[::2]]
 
 
@@ -250,7 +250,7 @@ def _text(duration: float, rate: int, more: str, flows: list[tuple[str, str, str
 
 
 def _first(passing: list[Segment], *, data: bool) -> float:
-    """When the first segment of the open connection came that has data, or none."""
+    """Time of the first segment of the open connection with data, or without."""
     return next(float(s.time_s) for s in passing if not s.flags & SYN and bool(s.payload) == data)
 
 
@@ -259,9 +259,9 @@ def _pause(silent_s: float) -> int:
 
 
 def _answers(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[float, float]]:
-    """For the first packet after each that came: how long there had been nothing to answer, and how long it took.
+    """For the first packet after each arrival: the time without input before, and the delay of the answer.
 
-    Without what reports gaps or answers such a report: those wait for timers.
+    Packets that report gaps or answer such a report are left out, because they wait for timers.
     """
     last, at = 0.0, 0
     for segment in going:
@@ -277,16 +277,17 @@ def _answers(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[floa
 
 
 def _acknowledgments(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[float, float, bool]]:
-    """For each acknowledgment without data: how long no data had come, how long it took, and whether a reader sent it.
+    """For each acknowledgment without data: the time without data before, its delay, and whether a reader sent it.
 
-    It is left to the reading thread where it could not offer as much as the last one did, because what it acknowledges
-    has not been read. So they are if the last one offered the whole buffer; if that offered a segment less, none is.
-    The first one to offer the whole buffer comes after a loss; acknowledgments have offered a segment less until then.
+    The kernel leaves an acknowledgment to the reading thread if it could not advertise the window of the previous one,
+    because the acknowledged data has not been read. That is the case if the previous one advertised the whole buffer,
+    and never if it advertised a segment less. Until a loss, acknowledgments advertise a segment less; the first to
+    advertise the whole buffer comes after it.
     """
     came: dict[int, tuple[float, float]] = {}
     before = 0.0
     data = [segment for segment in coming if segment.payload]
-    # Another connection sends the other way; and numbers begin anew behind 2³².
+    # Another connection sends in the other direction, and sequence numbers wrap at 2³².
     others = {segment.source for segment in going if segment.payload}
     pure = [segment for segment in going if segment.source not in others and not segment.flags & SYN]
     if not pure or not data:
@@ -299,7 +300,7 @@ def _acknowledgments(coming: list[Segment], going: list[Segment]) -> Iterator[tu
     most = max(segment.window for segment in pure)
     full = max(Counter(segment.payload for segment in coming if segment.payload).items(), key=itemgetter(1))[0]
     below = Counter(segment.window for segment in pure if segment.window < most)
-    # In units of a kibibyte, up or down.
+    # In units of 1 KiB, rounded up or down.
     whole = below and most - below.most_common(1)[0][0] in (full >> 10, (full >> 10) + 1)
     told, offered = 0, 0
     for segment in pure:
@@ -308,7 +309,7 @@ def _acknowledgments(coming: list[Segment], going: list[Segment]) -> Iterator[tu
         told = max(told, acknowledged)
         by_reader = bool(whole) and offered == segment.window == most
         offered = segment.window
-        # Whoever acknowledges again answers something else.
+        # A duplicate acknowledgment answers another packet.
         if fresh and fresh[-1] == acknowledged and not segment.sack:
             pause, at = sorted((came[end] for end in fresh), key=itemgetter(1))[1 if by_reader and fresh[1:] else -1]
             if 0 <= segment.time_s - at < ANSWERS_S:

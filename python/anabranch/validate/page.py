@@ -1,4 +1,4 @@
-"""A validation as text: the table of all metrics, and what it comes to."""
+"""A validation as text: the table of all metrics, and the verdicts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _OF_KERNELS = {"live": "kernel", "live against live": "within a tick"}
 
 
 def is_of_kernels(comparisons: Sequence[Comparison]) -> bool:
-    """Whether kernels in virtual time have taken the place of live runs."""
+    """Whether runs in kernels in virtual time replace the live runs."""
     return any(comparison.engine == "kernel" for comparison in comparisons)
 
 
 def headings(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Of the table."""
+    """The headings of the table."""
     words = _OF_KERNELS if is_of_kernels(comparisons) else {}
     return tuple(words.get(head, head) for head in _HEADINGS)
 
@@ -48,7 +48,7 @@ def rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, ...]]:
             result = comparison.results.get(metric)
             if result is None:
                 continue
-            # Retransmissions: in square roots of counts. Everything else is a share.
+            # Retransmissions are in square roots of counts. All other metrics are shares.
             ratio = metric != RETRANSMITTED.name
             verdict = _verdict(result) if metric in TOLD_APART else ""
             told = [figure(part, ratio=ratio) for part in (result.error, result.floor, result.other, result.blind)]
@@ -62,7 +62,7 @@ def _verdict(result: Result) -> str:
 
 
 def _values(metric: str, sim: dict[str, float], live: dict[str, float]) -> tuple[str, str]:
-    """Of several groups the mean; of shares those of the groups, in the file's order."""
+    """The mean over several groups; for shares, the share of each group in the file's order."""
     if metric == SHARES.name:
         return tuple(" : ".join(f"{of[group]:.3f}" for group in live) for of in (sim, live))  # type: ignore[return-value]
     mean = [sum(of.values()) / len(of) for of in (sim, live)]
@@ -70,7 +70,7 @@ def _values(metric: str, sim: dict[str, float], live: dict[str, float]) -> tuple
 
 
 def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """What a validation comes to, line by line."""
+    """The verdicts of a validation, line by line."""
     told = summary(comparisons)
     theirs = "runs of other parts of a tick" if is_of_kernels(comparisons) else "live runs"
     for metric, band in BANDS.items():
@@ -120,7 +120,7 @@ def _releases(comparisons: Sequence[Comparison]) -> str:
 
 
 def _medians_beside(figures: dict[str, float]) -> str:
-    """What the same figure is for answers that are wrong on purpose."""
+    """The median errors of intentionally wrong answers."""
     told = (("median_other", "another control's answer"), ("median_blind", "the blind formula"))
     return ", ".join(f"{name} {figure(figures[key], ratio=True)}" for key, name in told if key in figures)
 

@@ -1,4 +1,4 @@
-"""Segments of the captures that live runs make."""
+"""TCP segments in the captures of live runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SYN, ACK = 2, 16
 
 @dataclass(frozen=True)
 class Segment:
-    """A packet of TCP as it entered the link; numbers are those of its header."""
+    """A TCP packet on entering the link, with the numbers of its header."""
 
     time_s: float
     seq: int
@@ -21,13 +21,13 @@ class Segment:
     source: int
     size: int
     window: int
-    """The field, without the connection's scale."""
+    """The window field, unscaled."""
     sack: tuple[tuple[int, int], ...] = ()
-    """Blocks reported, from the first number to the one behind the last (RFC 2018)."""
+    """SACK blocks, from the first sequence number to one past the last (RFC 2018)."""
 
     @property
     def end(self) -> int:
-        """The number behind the last octet."""
+        """One past the sequence number of the last octet."""
         return self.seq + self.payload
 
 

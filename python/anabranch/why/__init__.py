@@ -1,4 +1,4 @@
-"""Why packets were retransmitted: what triggered each retransmission, whether it was needed, what the window did."""
+"""Why packets were retransmitted: each retransmission's trigger, whether it was needed, and the window's events."""
 
 from anabranch.why.episodes import Episode, FlowWhy, Why, inspect
 from anabranch.why.retransmissions import Retransmission

@@ -1,4 +1,4 @@
-"""Episodes: what belongs to one recovery, timeout or probe, flow by flow."""
+"""Episodes: the events and retransmissions of one recovery, timeout or probe, flow by flow."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from anabranch.result.table import Table
 
 OUTSIDE = "outside a recovery"
-"""What is retransmitted without a recovery: probes of the tail above all."""
+"""The episode of retransmissions without a recovery, mostly tail loss probes."""
 OPENING = "opening"
-"""SYNs and their answers that were retransmitted."""
+"""The episode of retransmitted SYNs and SYN-ACKs."""
 
 
 @dataclass(slots=True)
 class Episode:
-    """One recovery, timeout, restart or probe: what was retransmitted in it and what the window did, each by time."""
+    """One recovery, timeout, restart or probe: its retransmissions and window events, each by time."""
 
     kind: str
     events: list[WindowEvent] = field(default_factory=list)
@@ -33,32 +33,32 @@ class Episode:
 
     @property
     def start_s(self) -> float:
-        """When the first thing happened."""
+        """The time of the first event or retransmission."""
         return min(items[0].time_s for items in (self.events, self.retransmissions) if items)
 
     @property
     def end_s(self) -> float:
-        """When the last thing happened."""
+        """The time of the last event or retransmission."""
         return max(items[-1].time_s for items in (self.events, self.retransmissions) if items)
 
     def timeline(self) -> list[WindowEvent | Retransmission]:
-        """Everything in the order in which it happened."""
+        """All events and retransmissions in order of time."""
         return in_order(self.events, self.retransmissions)
 
     @property
     def needed(self) -> int:
-        """How many retransmissions were needed."""
+        """Number of needed retransmissions."""
         return sum(again.needed is True for again in self.retransmissions)
 
     @property
     def needless(self) -> int:
-        """How many retransmissions were not needed."""
+        """Number of spurious retransmissions."""
         return sum(again.needed is False for again in self.retransmissions)
 
 
 @dataclass(frozen=True)
 class FlowWhy:
-    """Everything that one flow retransmitted."""
+    """All retransmissions of a flow."""
 
     flow: str
     episodes: tuple[Episode, ...]
@@ -69,7 +69,7 @@ class FlowWhy:
         return [again for episode in self.episodes for again in episode.retransmissions]
 
     def by_cause(self) -> dict[str, tuple[int, int]]:
-        """How many retransmissions each cause triggered, and how many of those were needless; the commonest first."""
+        """Number of retransmissions and of spurious ones by cause; the most frequent cause comes first."""
         all_ = Counter(again.cause for again in self.retransmissions)
         needless = Counter(again.cause for again in self.retransmissions if again.needed is False)
         return {cause: (count, needless[cause]) for cause, count in all_.most_common()}
@@ -77,7 +77,7 @@ class FlowWhy:
 
 @dataclass(frozen=True)
 class Why:
-    """What every flow of a run retransmitted; flows that sent nothing again are left out."""
+    """The retransmissions of all flows of a run; flows without any are left out."""
 
     flows: tuple[FlowWhy, ...]
 
@@ -89,8 +89,8 @@ class Why:
 def in_order(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> list[WindowEvent | Retransmission]:
     """Events and retransmissions by time.
 
-    Events come before the retransmissions of the same instant: both follow from one acknowledgment or timer, and what
-    that did to the window decides what may be sent.
+    Events come before the retransmissions of the same instant: one acknowledgment or timer causes both, and its effect
+    on the window permits the retransmissions.
     """
     timeline: list[WindowEvent | Retransmission] = [*events, *again]
     # The sort is stable: events stay first.
@@ -103,10 +103,10 @@ def inspect(table: Table, events: Table | None) -> Why:
 
     Args:
         table: The table ``retransmissions``.
-        events: The table ``window_events``; ``None`` where there is none.
+        events: The table ``window_events``; ``None`` if there is none.
 
     Raises:
-        UserError: A table or a column is missing: the run did not record why.
+        UserError: A table or a column is missing, so the run does not contain the causes.
     """
     missing = [f'column "{name}" of table "retransmissions"' for name in ROW_COLUMNS if name not in table.columns]
     if events is None:
@@ -127,7 +127,7 @@ def inspect(table: Table, events: Table | None) -> Why:
 
 
 def _episodes(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> list[Episode]:
-    """Divide what happened to a flow."""
+    """Divide the events and retransmissions of a flow into episodes."""
     episodes: list[Episode] = []
     is_open = False
     for item in in_order(events, again):
@@ -138,7 +138,7 @@ def _episodes(events: Sequence[WindowEvent], again: Sequence[Retransmission]) ->
             continue
         if item.event in BEGINS:
             kind = BEGINS[item.event]
-            # A timer that expires again and again is one timeout.
+            # A timer that expires repeatedly is one timeout.
             if not (is_open and kind == episodes[-1].kind == BEGINS["rto"]):
                 episodes.append(Episode(kind))
             is_open = True
@@ -151,7 +151,7 @@ def _episodes(events: Sequence[WindowEvent], again: Sequence[Retransmission]) ->
 
 
 def _goes_on(episode: Episode, again: Retransmission) -> bool:
-    """Whether a retransmission outside any recovery belongs to those before it: at once, and for the same reason.
+    """Whether a retransmission outside a recovery continues an episode: at the same time, for the same reason.
 
     All SYNs of a connection belong together.
     """

@@ -1,4 +1,4 @@
-"""The retransmissions of a whole run in about ten lines: causes, how many were spurious, what they cost."""
+"""The retransmissions of a whole run in about ten lines: causes, number of spurious ones, and cost."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from anabranch.result.summary import FlowSummary
 
 MOST_FLOWS = 5
-"""So many flows are named at most, those with most retransmissions."""
+"""Largest number of flows named; flows with most retransmissions come first."""
 
 
 def overview(why: Why, flows: Mapping[str, FlowSummary]) -> Iterator[tuple[str, str]]:
-    """Labels and what stands beside them."""
+    """The lines of the overview, as label and text."""
     episodes = [(flow, number, episode) for flow in why.flows for number, episode in enumerate(flow.episodes, 1)]
     again = [item for flow in why.flows for item in flow.retransmissions]
     needed = sum(item.needed is True for item in again)
@@ -51,7 +51,7 @@ def overview(why: Why, flows: Mapping[str, FlowSummary]) -> Iterator[tuple[str, 
 
 
 def _outside(why: Why, flows: Mapping[str, FlowSummary]) -> str:
-    """The retransmissions that the figures of the flows leave out: of the warm-up, and after a file had arrived."""
+    """The retransmissions that the flows' figures leave out: during the warm-up, and after a file's arrival."""
     again = [item for one in why.flows if one.flow in flows for item in one.retransmissions]
     count = len(again) - sum(flow.get("retransmitted_packets") or 0 for flow in flows.values())
     if count <= 0:
@@ -75,7 +75,7 @@ def _causes(why: Why) -> str:
 
 
 def _cost(episodes: list[Episode]) -> str:
-    """Bytes retransmitted spuriously, and what the congestion windows lost: in all, and where no packet was lost."""
+    """Bytes retransmitted spuriously, and the reductions of the congestion windows: in total, and without a loss."""
     wasted = sum(item.payload_bytes for one in episodes for item in one.retransmissions if item.needed is False)
     cuts = [before - after for one in episodes for before, after in _reductions(one)]
     groundless = [

@@ -1,11 +1,11 @@
 """Retransmissions, and whether each was needed.
 
-A retransmission was needed if part of what it carries was in no earlier packet that arrived: an earlier packet that was
-still under way and arrived after all makes it needless, whatever its sender could know. Where earlier packets are
-still under way when the run ends there is no telling. Bytes that error correction rebuilds have arrived by the packet
-that carried them first. A flow's ``spurious_retransmissions`` counts by the same rule. The engine works that out, and
-finds the packet that carried the same bytes before: the last that carried all of them from the same first byte, or else
-the last that carried any.
+A retransmission is needed if part of its data was in no earlier packet that arrived. An earlier packet that was still
+in flight and arrived later makes it spurious, whatever its sender could know. If earlier packets are still in flight
+when the run ends, it is undecided. Bytes rebuilt by error correction count as arrived with the packet that first
+carried them. A flow's ``spurious_retransmissions`` follows the same rule. The engine evaluates it, and finds the packet
+that carried the same bytes before: the last that carried all of them from the same first byte, otherwise the last that
+carried any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("flow", "direction", "time_s", "sequence_bytes", "payload_bytes", "cause", "needed", "original_s",
            "original_fate", "original_where", "original_received_s", "fate")  # fmt: skip
-"""What is read of the table of retransmissions."""
+"""The columns that are read from the table of retransmissions."""
 
 UNKNOWN_CAUSE = "unknown"
 
@@ -28,18 +28,18 @@ class Retransmission:
     """A packet that was retransmitted.
 
     Attributes:
-        flow: The flow, with its direction where that is the reverse one.
-        time_s: When it was retransmitted.
+        flow: The flow, with its direction if it is the reverse one.
+        time_s: Time of the retransmission.
         sequence_bytes: Its first byte.
-        payload_bytes: How many bytes it carries.
-        cause: What triggered it.
-        needed: Whether part of what it carries was in no earlier packet that arrived; ``None`` where an earlier one is
-            still under way at the end.
-        original_s: When the bytes were sent before, the last time.
-        original_fate: What became of that packet: delivered, dropped, lost or in-flight.
+        payload_bytes: Number of bytes that it carries.
+        cause: Its trigger.
+        needed: Whether part of its data was in no earlier packet that arrived; ``None`` if an earlier packet is still
+            in flight at the end.
+        original_s: Time of the last transmission of the bytes before.
+        original_fate: The outcome of that packet: delivered, dropped, lost or in-flight.
         original_where: The element that dropped or lost it.
-        original_received_s: When it arrived.
-        fate: What became of the retransmission itself.
+        original_received_s: Time of its arrival.
+        fate: The outcome of the retransmission itself.
     """
 
     flow: str
@@ -56,7 +56,7 @@ class Retransmission:
 
     @property
     def is_syn(self) -> bool:
-        """Whether it is a SYN, or the answer to one: of what carries nothing, only these are recorded."""
+        """Whether it is a SYN or SYN-ACK: no other packets without data are recorded."""
         return self.payload_bytes == 0
 
 

@@ -1,4 +1,4 @@
-"""What the inspector says, in words: on the terminal and in the report alike."""
+"""The inspector's findings in words, for the terminal and the report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def headline(flow: FlowWhy) -> str:
 
 
 def ending(flow: FlowSummary) -> str:
-    """How a connection ended badly, when, and why; nothing of one that did not."""
+    """Description of a connection's abnormal end, with its time and reason; empty for a normal end."""
     ended, at = flow.get("ended"), flow.get("ended_at_s")
     if ended not in BROKEN or at is None:
         return ""
@@ -43,7 +43,7 @@ def _of_them(needless: int) -> str:
 
 
 def episode_line(number: int, episode: Episode) -> str:
-    """What an episode was, when, and how much it retransmitted."""
+    """An episode's kind, time and number of retransmissions."""
     span = f"{episode.start_s:.4f} s"
     if episode.end_s > episode.start_s:
         span = f"{episode.start_s:.4f}–{episode.end_s:.4f} s"
@@ -52,7 +52,7 @@ def episode_line(number: int, episode: Episode) -> str:
 
 
 def event_line(event: WindowEvent) -> str:
-    """What an event did to the window."""
+    """An event's effect on the window."""
     ssthresh = "" if event.ssthresh_packets is None else f", ssthresh {figure(event.ssthresh_packets)}"
     before, after = figure(event.cwnd_before_packets), figure(event.cwnd_after_packets)
     window = f"cwnd {before}" if before == after else f"cwnd {before} → {after}"
@@ -60,13 +60,13 @@ def event_line(event: WindowEvent) -> str:
 
 
 def retransmission_line(again: Retransmission) -> str:
-    """When, what, its trigger, and whether it was needed."""
+    """A retransmission's time, data, trigger, and whether it was needed."""
     sequence = "SYN" if again.is_syn else f"byte {again.sequence_bytes:,}"
     return f"{again.time_s:.4f} s  {sequence}  {again.cause}  {need(again)}"
 
 
 def need(again: Retransmission) -> str:
-    """Whether a retransmission was needed, and what became of the packet before it."""
+    """Whether a retransmission was needed, and the outcome of the packet before it."""
     word = {True: "needed", False: "spurious", None: "undecided"}[again.needed]
     if again.is_syn:
         return word

@@ -15,20 +15,20 @@ BEGINS = {
     "rto": "timeout",
     "timer-rule": "restart by a timer rule",
 }
-"""Events with which an episode begins, and what it is called."""
+"""Events that begin an episode, and the names of the episodes."""
 ENDS = "recovery-left"
 AFTERWARDS = frozenset({"undo", "tlp"})
-"""Events that tell of the episode before them, even where it is over."""
+"""Events that belong to the previous episode, even after its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowEvent:
-    """Something that changed the congestion window.
+    """An event of the congestion window.
 
     Attributes:
-        time_s: When.
-        event: What: ``recovery-entered``, ``recovery-left``, ``rto``, ``timer-rule``, ``undo``, ``ecn``, ``tlp`` (a
-            probe has repaired a loss), …
+        time_s: Time of the event.
+        event: Its name: ``recovery-entered``, ``recovery-left``, ``rto``, ``timer-rule``, ``undo``, ``ecn``, ``tlp``
+            (a probe has repaired a loss), …
         cwnd_before_packets: cwnd before.
         cwnd_after_packets: cwnd after.
         ssthresh_packets: ssthresh after; ``None`` before the first reduction.
@@ -42,7 +42,7 @@ class WindowEvent:
 
 
 def window_events(table: Table) -> dict[str, list[WindowEvent]]:
-    """The events of each flow, in the table's order, which is that of time."""
+    """The events of each flow, in order of time, which is the table's order."""
     found: dict[str, list[WindowEvent]] = {}
     for flow, *rest in table.select(*COLUMNS):
         found.setdefault(flow, []).append(WindowEvent(*rest))
