@@ -30,8 +30,8 @@ const NANOSECONDS: u8 = 9;
 /// Bytes of a comment at most; an option has room for 65,535.
 const LONGEST: usize = 60_000;
 
-/// Writes the capture with a comment on the whole, and at some frames by their numbers; `stop` is asked for every
-/// 64 KiB whether to give up.
+/// Writes the capture as pcapng with a comment on the whole file and on the frames numbered in
+/// `comments`. `stop` is polled every 64 KiB; reading ends with an error once it returns true.
 ///
 /// # Errors
 /// If it is no capture, reading is interrupted, or it cannot be written.
@@ -169,7 +169,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// What follows begins at a multiple of four.
+/// Pads the body with zeros to a multiple of four bytes.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

@@ -3,7 +3,7 @@
 use super::{Frame, Link, MAX_RECORD, Next, Order, PICOS, Wrong, beginning};
 use crate::bytes::Bytes;
 
-/// What the first four bytes say.
+/// Format variant given by the magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Variant {
     order: Order,
@@ -54,7 +54,7 @@ impl Seconds {
         if is_late(self.last) && is_early(field) {
             self.wraps += 1;
         } else if is_early(self.last) && is_late(field) && self.wraps > 0 {
-            // Neighbours change places.
+            // Two neighbouring records are out of order.
             self.wraps -= 1;
         }
         self.last = field;
@@ -62,14 +62,14 @@ impl Seconds {
     }
 }
 
-/// A pcap file behind its header.
+/// Reader state after the header of a pcap file.
 pub(crate) struct Pcap {
     variant: Variant,
     seconds: Seconds,
     link: Link,
-    /// Before version 2.3 the two lengths stand in the other order.
+    /// The file is older than version 2.3: the wire length precedes the captured length.
     lengths_swapped: bool,
-    /// What is left of a record that is longer than the buffer.
+    /// Unread bytes of a record that is longer than the buffer.
     left: u64,
 }
 

@@ -1,12 +1,12 @@
-//! What stands before IP in a frame.
+//! Headers before IP in a frame.
 
 use super::{DEEPEST, Skip, u16_at};
 
-/// A layer, and where its header begins.
+/// A layer, and the position of its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layer {
     Ethernet(usize),
-    /// An `EtherType`, and where its payload begins.
+    /// An `EtherType`, and the position of its payload.
     EtherType(u16, usize),
     Llc(usize),
     /// PPP, with or without address and control.
@@ -21,7 +21,7 @@ pub(super) enum Layer {
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Where the IP packet begins in a frame.
+/// Returns the position of the IP packet in a frame.
 pub(crate) fn network_layer(link_type: u16, octets: &[u8]) -> Result<usize, Skip> {
     ip_in(outermost(link_type, octets)?, octets)
 }
@@ -100,7 +100,7 @@ fn cisco_hdlc(octets: &[u8]) -> Result<Layer, Skip> {
     }
 }
 
-/// The type at `at`, or a length as of IEEE 802.3.
+/// Reads the type at `at`, or a length (IEEE 802.3).
 fn ether_type(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     let number = u16_at(octets, at).ok_or(Skip::CutShort)?;
     Ok(match number {
@@ -112,7 +112,7 @@ fn ether_type(octets: &[u8], at: usize) -> Result<Layer, Skip> {
 fn payload(number: u16, octets: &[u8], at: usize) -> Result<Layer, Skip> {
     match number {
         IPV4 | IPV6 => Ok(Layer::Ip(at)),
-        // IEEE 802.1Q, 802.1ad, and what came before it.
+        // IEEE 802.1Q, 802.1ad, and earlier tags for stacked VLANs.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => ether_type(octets, at + 2),
         0x8847 | 0x8848 => Ok(Layer::Mpls(at)),
         0x8864 => Ok(Layer::Pppoe(at)),
@@ -129,7 +129,8 @@ fn payload(number: u16, octets: &[u8], at: usize) -> Result<Layer, Skip> {
 
 fn llc(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     match octets.get(at..at + 3) {
-        // SNAP: an organization, and its type. Other organizations have types of their own.
+        // SNAP: an organization code and its type. Types of other organizations are not
+        // `EtherType`s.
         Some([0xaa, 0xaa, 0x03]) => match octets.get(at + 3..at + 6) {
             Some([0, 0, 0 | 0xf8]) => {
                 let number = u16_at(octets, at + 6).ok_or(Skip::CutShort)?;
@@ -144,7 +145,8 @@ fn llc(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     }
 }
 
-/// RFC 1661 §2, RFC 1662 §3.1: address and control may be left out, and the first byte of the protocol if it is 0.
+/// RFC 1661 §2, RFC 1662 §3.1: address and control may be omitted, and so may the first byte of the
+/// protocol if it is 0.
 fn ppp(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     let at = match octets.get(at..at + 2) {
         Some([0xff, 0x03]) => at + 2,
@@ -164,7 +166,8 @@ fn ppp(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     }
 }
 
-/// RFC 3032: labels, of which the last is marked; then IP by its version, or a pseudowire (RFC 4385, RFC 4448).
+/// RFC 3032: labels up to the one with the bottom-of-stack bit; then IP by its version, or a
+/// pseudowire (RFC 4385, RFC 4448).
 fn mpls(octets: &[u8], mut at: usize) -> Result<Layer, Skip> {
     for _ in 0..DEEPEST {
         let bottom = octets.get(at + 2).ok_or(Skip::CutShort)? & 1 == 1;

@@ -12,7 +12,8 @@ const IPV6: u8 = 41;
 const GRE: u8 = 47;
 const MPLS: u8 = 137;
 
-/// Where the inner packet of the IP packet at `at` begins, if it is a tunnel's and whole.
+/// Returns the position of the inner packet of the IP packet at `at`, if that is an unfragmented
+/// tunnel packet.
 pub(super) fn inner(octets: &[u8], at: usize, ip: &Ip) -> Option<usize> {
     if ip.fragment != Fragment::Whole {
         return None;
