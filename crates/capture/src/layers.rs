@@ -1,9 +1,9 @@
 //! Finds the IP packet of a frame: link types, and headers that may occur between the link's header
 //! and IP.
 //!
-//! Link types: BSD loopback (0, 108), Ethernet (1), PPP (9, 50, 51, 166, 204), raw IP (12, 14, 101, 228, 229),
-//! Cisco HDLC (104), Linux cooked (113, 276), MPLS (219). Between: IEEE 802.1Q tags, also stacked (QinQ), LLC/SNAP,
-//! PPPoE, PPP, MPLS, also pseudowires of Ethernet.
+//! Link types: BSD loopback (0, 108), Ethernet (1), PPP (9, 50, 51, 166, 204), raw IP (12, 14, 101,
+//! 228, 229), Cisco HDLC (104), Linux cooked (113, 276), MPLS (219). Between: IEEE 802.1Q tags,
+//! also stacked (QinQ), LLC/SNAP, PPPoE, PPP, MPLS, also pseudowires of Ethernet.
 
 pub(crate) mod ip;
 mod link;

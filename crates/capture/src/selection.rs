@@ -4,8 +4,8 @@ use std::{fmt, net::IpAddr, str::FromStr};
 
 use crate::Ip;
 
-/// An address, a network or any address, with or without a port: `10.0.0.1`, `10.0.0.1:443`, `10.0.0.0/8`, `*:443`,
-/// `2001:db8::1`, `[2001:db8::1]:443`.
+/// An address, a network or any address, with or without a port: `10.0.0.1`, `10.0.0.1:443`,
+/// `10.0.0.0/8`, `*:443`, `2001:db8::1`, `[2001:db8::1]:443`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
     /// The network and the bits of its prefix; `None` for any address.

@@ -141,8 +141,8 @@ fn is_icmp(packet: &IpPacket<'_>) -> bool {
     packet.protocol() == protocol.number()
 }
 
-/// Whether an ICMP message is not an error: echo, timestamp, information and their replies (RFC
-/// 792), or types from 128 (RFC 4443 §2.1).
+/// Whether an ICMP message is not an error: echo, timestamp, information and their replies
+/// (RFC 792), or types from 128 (RFC 4443 §2.1).
 fn is_query(message: &[u8], is_v6: bool) -> bool {
     message.first().is_some_and(|&kind| {
         if is_v6 {

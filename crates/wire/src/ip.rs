@@ -307,7 +307,8 @@ pub fn decode_ip(octets: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeErr
         .ok_or(DecodeError::IpLength)?;
     for extension in packet.extensions() {
         match extension {
-            // A packet on its way to another address (RFC 8200 §4.4), or one that needs a key (RFC 4302).
+            // A packet on its way to another address (RFC 8200 §4.4), or one that needs a key
+            // (RFC 4302).
             (ROUTING, octets) if octets.get(3).is_none_or(|&left| left > 0) => {
                 return Err(DecodeError::Extension);
             }

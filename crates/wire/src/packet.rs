@@ -91,7 +91,8 @@ pub fn encode_prefix<B: Body>(
     encode_tcp(&packet, to)
 }
 
-/// Reads an IP packet that carries a TCP segment. Octets after the packet's length, such as a link's padding, are ignored.
+/// Reads an IP packet that carries a TCP segment. Octets after the packet's length, such as a
+/// link's padding, are ignored.
 ///
 /// # Errors
 /// Returns the first error, from the outermost header inward.

@@ -36,14 +36,15 @@ impl Variant {
     }
 }
 
-/// Seconds before the end of 32 bits (7 February 2106) and after it within which the field is taken to have wrapped: 12 days.
+/// Distance from the end of the 32-bit range (7 February 2106), before and after it, within which
+/// the field counts as wrapped: 12 days in seconds.
 const NEAR_WRAP: u32 = 1 << 20;
 
 /// Seconds of records, whose field has 32 bits.
 #[derive(Debug, Default)]
 struct Seconds {
     last: u32,
-    /// How often the field has wrapped.
+    /// Number of wraps of the field.
     wraps: i64,
 }
 
@@ -125,15 +126,15 @@ impl Pcap {
         Ok(Next::Frame(Frame {
             link: self.link,
             time: Some(time),
-            // Some writers leave the length on the wire at 0.
+            // Some writers set the wire length to 0.
             length: length.max(captured),
             octets,
         }))
     }
 }
 
-/// The last field of the header: 16 bits of link type, and in the upper bits whether frames end with a check sequence
-/// and how many 16-bit words that has.
+/// Decodes the last field of the header: the link type in 16 bits; in the upper bits, whether
+/// frames end with a check sequence, and its length in 16-bit words.
 fn link(field: u32) -> Link {
     const FCS_IS_THERE: u32 = 1 << 26;
     let fcs = if field & FCS_IS_THERE == 0 {

@@ -1,4 +1,5 @@
-//! pcapng (draft-ietf-opsawg-pcapng): blocks, in sections that each have a byte order and interfaces.
+//! pcapng (draft-ietf-opsawg-pcapng): blocks, grouped in sections with a byte order and interfaces
+//! each.
 
 use std::ops::Range;
 

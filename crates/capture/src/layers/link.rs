@@ -50,7 +50,7 @@ fn outermost(link_type: u16, octets: &[u8]) -> Result<Layer, Skip> {
     match link_type {
         0 | 108 => loopback(octets),
         1 => Ok(Layer::Ethernet(0)),
-        // RFC 1662 framing, or Cisco's: they differ in the first byte.
+        // RFC 1662 framing or Cisco's; the first byte distinguishes them.
         50 if matches!(octets.first(), Some(0x0f | 0x8f)) => cisco_hdlc(octets),
         9 | 50 => Ok(Layer::Ppp(0)),
         51 => Ok(Layer::Pppoe(0)),
@@ -65,7 +65,7 @@ fn outermost(link_type: u16, octets: &[u8]) -> Result<Layer, Skip> {
                 _ => Layer::EtherType(number, 16),
             })
         }
-        // A byte of direction, then the control byte, or all of PPP.
+        // A direction byte, followed by the control byte or by a complete PPP header.
         166 if octets.get(1) == Some(&0x03) => Ok(Layer::Ppp(2)),
         166 | 204 => Ok(Layer::Ppp(1)),
         219 => Ok(Layer::Mpls(0)),
@@ -80,7 +80,8 @@ fn outermost(link_type: u16, octets: &[u8]) -> Result<Layer, Skip> {
     }
 }
 
-/// Four bytes with the address family, in the byte order of the machine that captured (of the network with 108).
+/// Four bytes with the address family in the byte order of the capturing machine (in network byte
+/// order for 108).
 fn loopback(octets: &[u8]) -> Result<Layer, Skip> {
     let family = *octets.first_chunk().ok_or(Skip::CutShort)?;
     let family = u32::from_le_bytes(family).min(u32::from_be_bytes(family));
@@ -177,7 +178,7 @@ fn mpls(octets: &[u8], mut at: usize) -> Result<Layer, Skip> {
         }
         return match octets.get(at).ok_or(Skip::CutShort)? >> 4 {
             4 | 6 => Ok(Layer::Ip(at)),
-            // A control word.
+            // A pseudowire control word.
             0 if is_ethernet(octets, at + 4) => Ok(Layer::Ethernet(at + 4)),
             _ if is_ethernet(octets, at) => Ok(Layer::Ethernet(at)),
             _ => Err(Skip::MplsPayload),
@@ -186,7 +187,7 @@ fn mpls(octets: &[u8], mut at: usize) -> Result<Layer, Skip> {
     Err(Skip::MplsPayload)
 }
 
-/// Whether an Ethernet frame with a type that is known may begin here: nothing before it says so.
+/// Whether an Ethernet frame with a known type may begin here; no preceding field indicates it.
 fn is_ethernet(octets: &[u8], at: usize) -> bool {
     matches!(
         u16_at(octets, at + 12),

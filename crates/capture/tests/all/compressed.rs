@@ -124,8 +124,8 @@ fn read_within(file: &[u8], limits: Limits) -> (u64, Option<Error>) {
     (reader.counts().frames, error)
 }
 
-/// Builds a zstd frame: literal octets, then blocks of 128 KiB of zeros in four octets each (RFC
-/// 8878 §3.1.1.2).
+/// Builds a zstd frame: literal octets, then blocks of 128 KiB of zeros in four octets each
+/// (RFC 8878 §3.1.1.2).
 fn zstd_zeros(head: &[u8], blocks: usize) -> Vec<u8> {
     let length = u8::try_from(head.len() << 3).expect("few");
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x58, length, 0, 0];

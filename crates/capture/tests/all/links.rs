@@ -263,7 +263,8 @@ fn a_packet_kept_in_part_has_its_own_length() {
     );
 }
 
-/// IPv6 extension headers: hop-by-hop, routing, destination options, authentication, and a fragment.
+/// IPv6 extension headers: hop-by-hop, routing, destination options, authentication, and a
+/// fragment.
 #[test]
 fn extension_headers_lead_to_the_ports() {
     let udp = [0x13, 0x88, 0, 80, 0, 8, 0, 0];

@@ -1,4 +1,5 @@
-//! Makes packets, frames and captures, after RFC 791, RFC 8200, draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+//! Makes packets, frames and captures, after RFC 791, RFC 8200, draft-ietf-opsawg-pcap and
+//! draft-ietf-opsawg-pcapng.
 
 use anabranch_capture::{Counts, Reader};
 

@@ -59,11 +59,12 @@ pub struct IpPacket<'a> {
 }
 
 impl<'a> IpPacket<'a> {
-    /// Reads the headers of the packet that begins with `octets`. Extension headers are followed as far as they are present.
+    /// Reads the headers of the packet that begins with `octets`. Extension headers are followed as
+    /// far as they are present.
     ///
     /// # Errors
-    /// [`DecodeError::IpTruncated`] if the fixed header is incomplete, [`DecodeError::Version`], and
-    /// [`DecodeError::IpHeaderLength`] if IPv4's is below 20 octets.
+    /// [`DecodeError::IpTruncated`] if the fixed header is incomplete, [`DecodeError::Version`],
+    /// and [`DecodeError::IpHeaderLength`] if IPv4's is below 20 octets.
     #[inline]
     pub fn read(octets: &'a [u8]) -> Result<Self, DecodeError> {
         match octets.first().ok_or(DecodeError::IpTruncated)? >> 4 {
@@ -328,7 +329,8 @@ const fn fragment(offset: u16, is_followed: bool) -> Fragment {
 /// extension header.
 pub(crate) const fn extension_len(kind: u8, field: u8) -> Option<usize> {
     match kind {
-        // Hop-by-hop, routing, destination (RFC 8200 §4.3, §4.4, §4.6), mobility (RFC 6275), HIP (RFC 7401), shim6 (RFC 5533).
+        // Hop-by-hop, routing, destination (RFC 8200 §4.3, §4.4, §4.6), mobility (RFC 6275), HIP
+        // (RFC 7401), shim6 (RFC 5533).
         0 | ROUTING | 60 | 135 | 139 | 140 => Some((field as usize + 1) * 8),
         FRAGMENT => Some(8),
         // RFC 4302 §2.2.

@@ -28,7 +28,8 @@ fn rfc_791_the_fields_of_ipv4() {
     assert_eq!(ip.payload(), Some(&octets[24..32]));
 }
 
-/// RFC 8200 §3, and hop-by-hop options, a routing header, a fragment header and destination options (§4).
+/// RFC 8200 §3, and hop-by-hop options, a routing header, a fragment header and destination options
+/// (§4).
 #[test]
 fn rfc_8200_the_fields_of_ipv6() {
     let mut octets = vec![0x6b, 0x91, 0x23, 0x45, 0, 44, 0, 9];

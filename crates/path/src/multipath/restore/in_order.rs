@@ -22,7 +22,8 @@
 //!
 //! The state of a connection is removed at its FIN or RST.
 //!
-//! Source: T. Hayashi et al., "Performance Evaluation of TCP Communication using Multiple Routes", method A.
+//! Source: T. Hayashi et al., "Performance Evaluation of TCP Communication using Multiple Routes",
+//! method A.
 //!
 //! # Differs from Linux
 //! - Linux restores no order between interfaces.

@@ -10,8 +10,8 @@
 //! bound on the buffer.
 //!
 //! # Differs from Linux
-//! - A GRE tunnel with sequence numbers drops late packets there. Nothing is dropped here, as RFC
-//!   2890 permits for protocols that tolerate reordering.
+//! - A GRE tunnel with sequence numbers drops late packets there. Nothing is dropped here, as
+//!   RFC 2890 permits for protocols that tolerate reordering.
 //! - RFC 2890's bound on the buffer is per flow; here it is for all flows together.
 //!
 //! # Not implemented

@@ -7,8 +7,8 @@
 //! intermittently does not interrupt the traffic each time. Backups get a probe per `probe`, so
 //! that their state is known before they are needed.
 //!
-//! Source: RFC 6378, 1:1 protection in revertive mode, generalised to any number of routes; RFC
-//! 5880 for failure detection by received packets in both directions. MPTCP calls such routes
+//! Source: RFC 6378, 1:1 protection in revertive mode, generalised to any number of routes;
+//! RFC 5880 for failure detection by received packets in both directions. MPTCP calls such routes
 //! backups (RFC 8684 §3.3.8).
 //!
 //! # Differs from Linux
