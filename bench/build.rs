@@ -1,4 +1,4 @@
-//! Tells the program which compiler made it: instruction counts are compared per compiler.
+//! Passes the compiler's version to the program: instruction counts are compared per compiler.
 
 use std::{env, error::Error, process::Command};
 

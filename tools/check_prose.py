@@ -1,10 +1,10 @@
 """Count expressions of a private dialect, which the language rules replace, per 1,000 words of prose.
 
-    python tools/check_prose.py             fails if a part has more than tools/prose.toml allows
-    python tools/check_prose.py --update    writes what there is, where it is less
-    python tools/check_prose.py --list PART the sentences of a part that count
+    python tools/check_prose.py             fail if a part exceeds its limit in tools/prose.toml
+    python tools/check_prose.py --update    lower the limits to the current counts
+    python tools/check_prose.py --list PART print the counted paragraphs of a part
 
-Prose is comments, doc comments and docstrings, pages, and names of tests. A number may only fall.
+Prose is comments, doc comments, docstrings, pages and names of tests. A limit may only fall.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ else:
 ROOT = Path(__file__).resolve().parents[1]
 LIMITS = ROOT / "tools/prose.toml"
 GOAL = 2.0
-"""Less is not kept as a limit."""
+"""Counts up to this one never fail, even above a lower limit."""
 
 HABITS: dict[str, str] = {
     "what, for a noun": r"\bwhat\b(?![^.!?]*\?)",
@@ -46,7 +46,7 @@ HABITS: dict[str, str] = {
     "inverted clause": r"(?:^|[.:;] )(?:Where|Of (?:these|those|the)) [^.;:]*, ",
     "fails for one that": r"\bfails? (?:for|with|on) (?:one|an?other|a system) that\b",
 }
-"""From the language rules: the name of a habit and what finds it."""
+"""Habits of the language rules: name and regular expression."""
 
 PATTERN = re.compile("|".join(f"(?P<h{index}>{habit})" for index, habit in enumerate(HABITS.values())), re.I)
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
@@ -68,7 +68,7 @@ class Count:
 
 
 def paragraphs(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Join lines that follow each other; an empty one, a list item and a heading end a paragraph."""
+    """Join consecutive lines to paragraphs, which end at an empty line, a list item and a heading."""
     held: list[str] = []
     first = last = 0
     for number, line in lines:
@@ -85,7 +85,7 @@ def paragraphs(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def rust(text: str) -> Iterator[tuple[int, str]]:
-    """Comments, and names of tests."""
+    """Yield comments and names of tests."""
     fenced = False
     lines = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -102,7 +102,7 @@ def rust(text: str) -> Iterator[tuple[int, str]]:
 
 
 def python(text: str) -> Iterator[tuple[int, str]]:
-    """Comments, docstrings, and names of tests."""
+    """Yield comments, docstrings and names of tests."""
     lines: list[tuple[int, str]] = []
     previous = None
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -119,7 +119,7 @@ def python(text: str) -> Iterator[tuple[int, str]]:
 
 
 def markdown(text: str) -> Iterator[tuple[int, str]]:
-    """Everything outside of code."""
+    """Yield the text outside code blocks."""
     fenced = False
     lines = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -134,7 +134,7 @@ READERS = {".rs": rust, ".py": python, ".md": markdown}
 
 
 def parts(root: Path) -> dict[str, list[Path]]:
-    """What is counted together: a crate, the Python package, a folder of tests or pages."""
+    """Return the files of each part: a crate, the Python package, a folder of tests or pages."""
     found: dict[str, list[Path]] = {}
 
     def add(name: str, *patterns: str) -> None:
@@ -156,7 +156,7 @@ def parts(root: Path) -> dict[str, list[Path]]:
 
 
 def hits(path: Path) -> Iterator[tuple[int, str, list[str], int]]:
-    """Paragraphs: line, text, habits found in it, words."""
+    """Yield paragraphs: line, text, habits found, number of words."""
     for number, text in READERS[path.suffix](path.read_text("utf-8")):
         plain = CODE.sub(" ", text)
         habits = [list(HABITS)[int(match.lastgroup[1:])] for match in PATTERN.finditer(plain) if match.lastgroup]
@@ -174,7 +174,7 @@ def count(files: list[Path]) -> Count:
 
 
 def main() -> int:
-    """Compare with the limits."""
+    """Compare the counts with the limits."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--update", action="store_true", help="lower the limits to what there is")
     parser.add_argument("--list", metavar="PART", help="print the sentences of a part that count")

@@ -2,12 +2,12 @@
 
 Runs as root, or with `--engine kernel`, after `cargo build --profile dist -p anabranch-gatewayd`.
 
-Each phase is a tunnel of its own over two paths of 20 Mbit/s with one-way delays of 10 and 15 ms, which the live
-engine carries. Two calls go through it, one packet of 200 octets each 20 ms: one with DSCP 46, which a class has as
-interactive, and one that no class matches. The path with the lower delay fails once and comes back after five seconds.
-The phases differ in when it fails. A gap is the longest time between two packets that arrive, by the kernel's stamps;
-without a failure it is 20 ms and what the machine adds. The return of the path is read from the gateways' logs: when
-both ends that had found it dead say that it delivers.
+Each phase is a separate tunnel over two paths of 20 Mbit/s with one-way delays of 10 and 15 ms, which the live engine
+emulates. Two calls use it, each sending a packet of 200 octets every 20 ms: one has DSCP 46, which matches an
+interactive class; the other matches no class. The path with the lower delay fails once and recovers after five
+seconds. The phases differ in the time of the failure. A gap is the longest time between two arrivals by the kernel's
+timestamps; without a failure it is 20 ms plus delays of the machine. The gateways' logs give the return of the path:
+the time at which both ends that had found it dead report that it delivers.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ INTERVAL_S = 0.02
 OCTETS = 200
 PORT = 6_000
 FAIL_S = 25.0
-"""When the first phase fails, in the engine's time: the tunnels are up by then."""
+"""Time of the first phase's failure, by the engine's clock; the tunnels are up by then."""
 AWAY_S = 5.0
 LAST_S = 5.0
 UNSURE_S = 1.5
-"""The engine's time begins at most so long before we notice it."""
+"""Maximum time between the start of the engine's clock and its detection."""
 KINDS = {
     "black hole in the call's direction": ["forward"],
     "black hole in the other direction": ["reverse"],
@@ -94,7 +94,7 @@ class Call:
         try:
             self.sender.send(struct.pack("!I", number).ljust(OCTETS - 28, b"\0"))
         except OSError:
-            # It counts as lost.
+            # The packet counts as lost.
             return
 
     def receive(self) -> None:
@@ -124,15 +124,15 @@ class Phase:
     both: Gateways
     calls: dict[str, Call]
     carrier_at: float | None = None
-    """When the carrier was given back, by the system's clock."""
+    """Time at which the carrier was restored, by the system's clock."""
 
     def return_s(self, since: float) -> float | None:
         """Return how long after the end of the failure both ends used the path again.
 
         Nothing if no end found it dead after `since`.
 
-        Nobody sees when the engine ends a black hole. It lasts as long as planned, and begins before the first end
-        finds the path dead: what that takes is not in the figure.
+        The end of a black hole cannot be observed, so it is calculated from the planned duration and the moment at
+        which the first end finds the path dead. The figure does not include the detection time.
         """
         returns = []
         deaths = []
@@ -159,7 +159,7 @@ def socket_of(space: str) -> socket.socket:
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), space)
         made.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
 
-    # A thread of its own goes there, and ends.
+    # A separate thread enters the namespace, and then ends.
     thread = threading.Thread(target=make)
     thread.start()
     thread.join()
@@ -244,7 +244,7 @@ def listen(phases: list[Phase], is_over: threading.Event) -> None:
 
 
 def cut(phases: list[Phase], wan_space: str, engine_begin: float) -> None:
-    """Take the carrier of paths away and back."""
+    """Remove and restore the carrier of paths."""
     for state, at in (("down", FAIL_S), ("up", FAIL_S + AWAY_S)):
         for phase in phases:
             time.sleep(max(0.0, engine_begin + at + phase.offset_s - time.time()))
@@ -316,13 +316,13 @@ def rows(phase: Phase, begin: float) -> list[dict[str, Any]]:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Return the least value that this share does not exceed."""
+    """Return the quantile at this share."""
     ordered = sorted(values)
     return ordered[math.ceil(share * len(ordered)) - 1]
 
 
 def table(found: list[dict[str, Any]]) -> None:
-    """Print what was measured beside the targets."""
+    """Print the measurements beside the targets."""
     print(
         "\n| failure | class | gap ms p50 / p95 | target p95 | lost of a call p50 / most | before: gap p95, lost |",
         end="",

@@ -1,9 +1,9 @@
 """A TCP transfer through the tunnel while unknown senders send handshakes: python bench/gateway/flood.py.
 
 Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`. The live engine carries two paths of 50 Mbit/s
-and 10 ms; the flood arrives by a wire of its own, so that it takes the gateway's time and not the paths' rate. There
-are transfers without a flood, with random octets of a handshake's size, and with handshakes whose first code is right,
-as of somebody who knows the public key. They take turns, and medians count.
+and 10 ms; the flood arrives over a separate link, so that it uses the gateway's processor time and not the paths'
+rate. Transfers run without a flood, with random octets of a handshake's size, and with handshakes whose `mac1` is
+correct, as from a sender that knows the public key. They alternate, and medians count.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def flood(public: bytes | None, per_second: int) -> None:
 
 
 def measure(program: Path, rounds: int, seconds: int, per_second: int) -> dict[str, Any]:
-    """Return goodput by kind, datagrams per second, rejected datagrams, and what memory grew by."""
+    """Return goodput by kind, datagrams per second, rejected datagrams, and the growth of memory."""
     goodput: dict[str, list[float]] = {kind: [] for kind in KINDS}
     rates = []
     with temporary() as folder, spaces(PATHS) as names, ExitStack() as stack:

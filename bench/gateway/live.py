@@ -1,4 +1,4 @@
-"""What the tunnel makes of pairs of paths, with kernel TCP between namespaces: python bench/gateway/live.py [PROFILE…].
+"""Goodput of the tunnel over pairs of paths, with kernel TCP in namespaces: python bench/gateway/live.py [PROFILE…].
 
 Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`. The live engine carries the frames of each path
 between two interfaces as profiles.toml says, and two `anabranch-gateway` bond the paths. Each profile runs over both

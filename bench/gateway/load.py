@@ -1,8 +1,8 @@
 """TCP transfers between two namespaces.
 
-`load.py send PROTOCOL ADDRESS CC` sends on each connection as many octets as are asked for. `load.py receive PROTOCOL
-ADDRESS FLOWS AMOUNT` asks for that many octets each, or receives for so many seconds (`10s`), and prints the goodput in
-Mbit/s. The protocol is `tcp` or `mptcp`.
+`load.py send PROTOCOL ADDRESS CC` sends the requested number of octets on each connection. `load.py receive PROTOCOL
+ADDRESS FLOWS AMOUNT` requests that number of octets on each flow, or receives for a time (`10s`), and prints the
+goodput in Mbit/s. The protocol is `tcp` or `mptcp`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def send(protocol: str, address: str, control: str) -> None:
     """Serve until the process is ended."""
     server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, PROTOCOLS[protocol])
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Further subflows come to the other addresses.
+    # Further subflows use the other addresses.
     server.bind((address if protocol == "tcp" else "", PORT))
     server.listen(64)
     server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())

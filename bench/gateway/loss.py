@@ -1,9 +1,10 @@
-"""What random losses of the paths leave of flows with a deadline: python bench/gateway/loss.py.
+"""Residual loss of flows with a deadline over paths with random losses: python bench/gateway/loss.py.
 
-Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`. The live engine carries two paths of 50 Mbit/s
-with one-way delays of 250 and 280 ms that lose 5 % towards the receiver, at random or in bursts of four on average.
-Four UDP flows send a packet of 500 octets each 4 ms. After 20 s the packets of the next seconds count. One that takes
-longer than 680 ms is lost, so that a retransmission is too late. Redundancy is packets of error correction per packet.
+Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`. The live engine carries two paths of 50
+Mbit/s with one-way delays of 250 and 280 ms that lose 5 % towards the receiver, at random or in bursts of four on
+average. Four UDP flows send a packet of 500 octets each 4 ms. After 20 s the packets of the next seconds count. A
+packet that takes longer than 680 ms counts as lost, so that a retransmission is too late. Redundancy is packets of
+error correction per packet.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def engine_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def in_kernel(options: argparse.Namespace) -> None:
-    """Run this program again in a kernel if it is asked for, and end as it ends."""
+    """Run this program again in a kernel if requested, and exit with its status."""
     if options.engine == "kernel" and WITHIN not in os.environ:
         os.environ[WITHIN] = "1"
         sys.exit(run_inside([sys.executable, *sys.argv]))
@@ -68,7 +68,7 @@ def check(gateway: Path) -> None:
 
 
 def run(*words: str) -> str:
-    """Run a command that must succeed, and return what it prints."""
+    """Run a command that must succeed, and return its output."""
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")
@@ -152,7 +152,7 @@ def spaces(paths: Sequence[int]) -> Iterator[dict[str, str]]:
                 peer = ("type", "veth", "peer", "name", interface, "netns", names[end])
                 run("ip", "-n", names["wan"], "link", "add", inner, *peer)
                 run("ip", "-n", names["wan"], "link", "set", inner, "up")
-                # The frames of a path are what a wire would carry: one segment each.
+                # Each frame of a path holds one segment, as on a physical link.
                 run("ip", "-n", names[end], "link", "set", interface, "gso_max_segs", "1")
                 address(names, end, path)
         yield names
@@ -209,7 +209,7 @@ class Gateways:
         self.processes = processes
 
     def status(self, end: str) -> dict[str, Any]:
-        """Return what an end says of itself; nothing before it answers."""
+        """Return the status of an end; empty before it answers."""
         words = inside(self.names[end], str(self.program), "status", str(self.folder / f"{end}.toml"), "--json")
         done = subprocess.run(words, check=False, capture_output=True, text=True)
         found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
@@ -288,7 +288,7 @@ def temporary() -> Iterator[Path]:
 
 
 def conditions() -> str:
-    """Return under which conditions figures were measured."""
+    """Return the conditions of the measurement."""
     return f"Linux {os.uname().release} in virtual time." if WITHIN in os.environ else load_average()
 
 

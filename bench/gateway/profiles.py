@@ -1,4 +1,4 @@
-"""The pairs of paths of profiles.toml, as links of scenarios, and the table of what was measured on them."""
+"""The pairs of paths of profiles.toml, as links of scenarios, and the table of their measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Measure = Callable[[Profile, list[int], int, bool], float]
 """The goodput in Mbit/s of a profile over these of its paths, with a seed, through the tunnel or not."""
 
 Other = Callable[[Profile, int], float]
-"""The goodput in Mbit/s of a profile over both paths, with a seed, by what is not a tunnel."""
+"""The goodput in Mbit/s of a profile over both paths, with a seed, of a reference other than the tunnel."""
 
 PROFILES = Path(__file__).with_name("profiles.toml")
 LEAST_OF_SINGLE = 0.97
@@ -36,7 +36,7 @@ def link(netem: str) -> dict[str, Any]:
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """Return what both programs take."""
+    """Return the argument parser of both programs."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("profiles", nargs="*", help="names in profiles.toml; all by default")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each, whose median counts")

@@ -1,4 +1,4 @@
-"""What the tunnel makes of pairs of paths, in virtual time: python bench/gateway/simulate.py [PROFILE…].
+"""Goodput of the tunnel over pairs of paths, in virtual time: python bench/gateway/simulate.py [PROFILE…].
 
 Each profile of profiles.toml runs over both paths through `kind = "tunnel"`, and over each alone, with and without it.
 """

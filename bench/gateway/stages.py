@@ -1,8 +1,8 @@
 """Where the daemons' processor time goes while a transfer passes: python bench/gateway/stages.py.
 
-Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`, with the program perf. One TCP flow goes through
-two paths of veth pairs; perf takes samples of both daemons, and their symbols tell the stage. A packet is one that
-enters at one end and comes out at the other, acknowledgments included.
+Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`, with the program perf. One TCP flow uses
+two paths of veth pairs; perf samples both daemons, and the symbols of the samples give the stage. Packets that enter
+at one end and leave at the other are counted, acknowledgments included.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STAGES = {
     "tunnel: the rest": r"anabranch_gateway::(tunnel|path|crypto|wire|pool)",
     "daemon": r"anabranch_gateway",
 }
-"""The first that a symbol matches; symbols of the kernel are none of them."""
+"""The first stage whose pattern a symbol matches; kernel symbols match none."""
 KERNEL = "kernel: UDP sockets, TUN, veth"
 OTHER = "other"
 

@@ -1,8 +1,8 @@
 """Encrypted throughput between two namespaces, beside that of WireGuard's programs: python bench/gateway/throughput.py.
 
 Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`. One TCP flow with CUBIC goes through each tunnel
-in turn, and again, so that all of them meet the same load of the machine; medians count. The wires are veth pairs
-without delay. The processor's seconds are those of both ends' programs, with what the kernel does in their name.
+in turn, several times, so that all meet the same load of the machine; medians count. The links are veth pairs without
+delay. Processor seconds are those of both ends' programs, including kernel time charged to them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Tunnel:
     seconds_per_gigabyte: list[float] = field(default_factory=list)
 
     def measure(self, seconds: int) -> None:
-        """Have a transfer go through it."""
+        """Run a transfer through it."""
         before = processor_seconds(self.processes)
         goodput = receive(self.names["near"], INNER["far"], 1, f"{seconds}s")
         used = processor_seconds(self.processes) - before
@@ -64,7 +64,7 @@ class Tunnel:
 
 @contextmanager
 def ours(program: Path, paths: int) -> Iterator[Tunnel]:
-    """Bond so many wires."""
+    """Bond this number of links."""
     with temporary() as folder, wired(range(paths)) as names, gateways(program, names, range(paths), folder) as both:
         yield Tunnel(names, list(both.processes.values()))
 
@@ -101,7 +101,7 @@ def wireguard(gateway: Path, words: list[str], label: str) -> Iterator[Tunnel]:
             interface = f"{label}-{end}"
             log = stack.enter_context((folder / f"{end}.log").open("w", encoding="utf-8"))
             command = inside(names[end], *words, interface)
-            # What a killed program left behind is no sign that this one listens.
+            # The socket of a killed program would indicate that this one listens.
             Path(f"/var/run/wireguard/{interface}.sock").unlink(missing_ok=True)
             process = subprocess.Popen(command, stdout=log, stderr=log, text=True)
             processes.append(stack.enter_context(ended(process)).pid)
@@ -116,7 +116,7 @@ def wireguard(gateway: Path, words: list[str], label: str) -> Iterator[Tunnel]:
 
 @contextmanager
 def kernel(gateway: Path, wg: str) -> Iterator[Tunnel]:
-    """Set up the kernel's WireGuard at both ends of one wire. Its processor seconds are nobody's."""
+    """Set up the kernel's WireGuard at both ends of one wire. Its processor time is charged to no program."""
     with temporary() as folder, wired([0]) as names:
         pairs = keys(gateway, folder)
         for end, other in (("far", "near"), ("near", "far")):
@@ -143,7 +143,7 @@ Make = Callable[[], AbstractContextManager[Tunnel]]
 
 
 def subjects(options: argparse.Namespace) -> dict[str, Make]:
-    """Return what can be measured, and say what cannot."""
+    """Return the programs that can be measured, and report the others."""
     gateway = options.gateway.resolve()
     found: dict[str, Make] = {
         "anabranch-gateway, one path": partial(ours, gateway, 1),

@@ -1,9 +1,9 @@
 # The plain dumbbell in ns-2: ns ns2_dumbbell.tcl FLOWS FROM TO
 #
 # FLOWS bulk flows over 1 Gbit/s, a round trip of 40 ms, a drop-tail queue of one bandwidth-delay
-# product, packets of 1,500 bytes, an ACK per packet, hosts on links of 10 Gbit/s of their own.
-# Prints what was delivered and the processor time it took between the simulated seconds FROM and
-# TO, as JSON on the last line.
+# product, packets of 1,500 bytes, an ACK per packet, hosts on separate links of 10 Gbit/s.
+# Prints the data delivered between the simulated seconds FROM and TO, and the processor time used,
+# as JSON on the last line.
 #
 # Agent/TCP/Sack1 has Reno's window law, which costs less than CUBIC's.
 

@@ -1,9 +1,9 @@
 """The plain dumbbell in ns-3: python ns3_dumbbell.py FLOWS FROM TO.
 
 FLOWS bulk flows of CUBIC with SACK over 1 Gbit/s, a round trip of 40 ms, a drop-tail queue of one
-bandwidth-delay product, packets of 1,500 bytes, an ACK per packet, hosts on links of 10 Gbit/s of
-their own. Prints what was delivered and the processor time it took between the simulated seconds
-FROM and TO, as JSON on the last line. Python builds the network; the simulation itself is C++.
+bandwidth-delay product, packets of 1,500 bytes, an ACK per packet, hosts on separate links of 10
+Gbit/s. Prints the data delivered between the simulated seconds FROM and TO, and the processor time
+used, as JSON on the last line. Python builds the network; the simulation itself is C++.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 from ns import ns  # type: ignore[import-not-found,unused-ignore]
 
-# What fits a packet of 1,500 bytes beside 40 bytes of headers and 12 of timestamps.
+# Payload of a packet of 1,500 bytes with 40 bytes of headers and 12 of timestamps.
 SEGMENT_BYTES = 1448
 BDP_PACKETS = 3333
 
 
 def configure() -> None:
-    """Set what every socket and device starts with."""
+    """Set the defaults of sockets and devices."""
     config = ns.Config.SetDefault
     config("ns3::TcpL4Protocol::SocketType", ns.StringValue("ns3::TcpCubic"))
     config("ns3::TcpSocketBase::Sack", ns.BooleanValue(True))

@@ -1,4 +1,4 @@
-//! The cases: networks, how long each is left to settle, and how long it is measured.
+//! The cases: networks, settling times and measured times.
 
 use std::{fmt, str::FromStr};
 
@@ -25,7 +25,7 @@ pub use contract::{Contract, scenarios};
 pub enum Kind {
     /// Bulk flows over a dumbbell, drop-tail.
     Plain,
-    /// The same with the digest on, as it is by default.
+    /// The same with the digest, the default of runs.
     Digest,
     /// As plain, with the profile `linux`.
     Linux,
@@ -45,12 +45,13 @@ pub enum Kind {
     Queues,
     /// The dumbbell with a group of eight as its bottleneck, on the general path.
     Group,
-    /// The dumbbell with a pair of gateways and eight routes as its bottleneck, on the general path.
+    /// The dumbbell with a pair of gateways and eight routes as its bottleneck, on the general
+    /// path.
     Gateway,
 }
 
 impl Kind {
-    /// Those that run unless others are asked for, in the order of the tables.
+    /// Default cases, in the order of the tables.
     pub const ALL: [Self; 9] = [
         Self::Plain,
         Self::Digest,
@@ -62,7 +63,7 @@ impl Kind {
         Self::ParkingLot,
         Self::Contract,
     ];
-    /// As results name it.
+    /// Name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -79,7 +80,7 @@ impl Kind {
             Self::Gateway => "gateway",
         }
     }
-    /// The numbers of flows that it runs with; 0 where the scenario says how many.
+    /// Default numbers of flows; 0 if the scenario specifies the number.
     const fn flows(self) -> &'static [u32] {
         match self {
             Self::Plain | Self::General => &[1, 10, 100, 1000],
@@ -92,7 +93,7 @@ impl Kind {
             Self::Group => &[1, 10],
         }
     }
-    /// What a reader must know of this version's case.
+    /// Note on this version of the case for readers of the results.
     pub const fn note(self) -> Option<&'static str> {
         match self {
             Self::Contract => Some(
@@ -104,19 +105,20 @@ impl Kind {
     }
 }
 
-/// A case with its number of flows, or its scenario file.
+/// A case with its number of flows or its scenario file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// Which.
+    /// Kind of case.
     pub kind: Kind,
-    /// How many flows that send from start to end.
+    /// Number of flows that send from start to end.
     pub flows: u32,
-    /// The scenario's name, for [`Kind::Contract`]; the queue's, for [`Kind::Queues`]; the restorer's, for [`Kind::Gateway`].
+    /// Name of the scenario for [`Kind::Contract`], of the queue for [`Kind::Queues`], of the
+    /// restorer for [`Kind::Gateway`].
     pub scenario: Option<String>,
 }
 
 impl Case {
-    /// A case without a scenario file.
+    /// Creates a case without a scenario file.
     pub const fn new(kind: Kind, flows: u32) -> Self {
         Self {
             kind,
@@ -125,8 +127,8 @@ impl Case {
         }
     }
 
-    /// All cases of these kinds, with these numbers of flows where any are given. What a scenario
-    /// file says that this version cannot run goes to `complain`.
+    /// Returns all cases of these kinds, with these numbers of flows if any are given. Scenario
+    /// files that this version cannot run are reported to `complain`.
     pub fn all(kinds: &[Kind], flows: &[u32], mut complain: impl FnMut(String)) -> Vec<Self> {
         let mut cases = Vec::new();
         for &kind in kinds {
@@ -168,8 +170,8 @@ impl Case {
         cases
     }
 
-    /// The network, before its first event; `None` for [`Kind::Contract`], which has no steady
-    /// state of its own.
+    /// Returns the network before its first event; `None` for [`Kind::Contract`], which has no
+    /// steady state.
     pub fn network(&self, end: Duration, digest: bool) -> Option<Network<Length>> {
         let end = Instant::START + end;
         let builder = match self.kind {
@@ -228,7 +230,7 @@ impl Case {
         dumbbell::builder_of(self.flows, end, dumbbell::Path::Clean, setup)
     }
 
-    /// The part that is timed.
+    /// The timed part.
     pub const fn timed(&self) -> Span {
         match self.kind {
             // Ten times the packets.
@@ -237,7 +239,7 @@ impl Case {
         }
     }
 
-    /// The same case at the command line: `plain/10`, `contract/1/reordering`.
+    /// Name of the case at the command line: `plain/10`, `contract/1/reordering`.
     pub fn id(&self) -> String {
         self.to_string()
     }
@@ -281,18 +283,18 @@ impl FromStr for Case {
 /// A part of a run, in simulated time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// From here on things count.
+    /// Begin of the measurement.
     pub settled: Duration,
-    /// Up to here.
+    /// End of the measurement.
     pub end: Duration,
 }
 
 impl Span {
-    /// What is timed.
+    /// The timed span.
     pub const TIMED: Self = Self::seconds(5, 25);
-    /// The shorter span over which instructions are counted, some fifty times as slowly.
+    /// The shorter span for counting instructions, which is some fifty times slower.
     pub const COUNTED: Self = Self::seconds(4, 6);
-    /// The span of the guard, short enough for `make guard`.
+    /// The span of the guard, short for `make guard`.
     pub const GUARDED: Self = Self::seconds(2, 4);
 
     const fn seconds(settled: u64, end: u64) -> Self {
@@ -318,7 +320,7 @@ mod tests {
         assert!("plane/1".parse::<Case>().is_err());
     }
 
-    /// Every case keeps its bottleneck busy: what is timed is traffic.
+    /// Every case keeps its bottleneck busy, so that the timings are those of traffic.
     #[test]
     fn cases_fill_their_bottleneck() {
         for kind in [
@@ -343,7 +345,7 @@ mod tests {
         }
     }
 
-    /// With so few packets in flight per link, losses take a part.
+    /// With few packets in flight per link, losses reduce the throughput.
     #[test]
     fn every_link_of_the_ring_is_busy_most_of_the_time() {
         let case = Case::new(Kind::Ring, 10);
@@ -376,7 +378,7 @@ mod tests {
         assert_eq!(digest(Kind::Plain), digest(Kind::General));
     }
 
-    /// RED marks, the endpoints answer, and packets are lost besides.
+    /// RED marks packets, the endpoints respond to marks, and packets are lost.
     #[test]
     fn marks_and_losses_reach_the_endpoints() {
         let end = Duration::from_secs(5);

@@ -1,4 +1,5 @@
-//! What one child process does: one case, once, so that its memory and its instructions are its own.
+//! Task of a child process: one case, once, so that its memory and instructions are measured
+//! separately.
 
 use std::str::FromStr;
 
@@ -10,24 +11,24 @@ use crate::{
     cost,
 };
 
-/// How often a scenario file is run within one timing.
+/// Runs of a scenario file per timing.
 const TIMED_RUNS: u64 = 50;
 const WARMING_RUNS: u32 = 5;
 
-/// What a child is asked to do.
+/// Task of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// Time the steady state.
     Time,
-    /// Run up to this time; of a scenario file, as many runs as it has whole seconds. Somebody
-    /// else counts instructions meanwhile.
+    /// Run up to this time; with a scenario file, as many runs as this time has whole seconds. The
+    /// parent counts instructions.
     Count(Duration),
-    /// Run with the digest on up to this time; watch the heap.
+    /// Run with the digest up to this time, and measure the heap.
     Observe(Duration),
 }
 
 impl Task {
-    /// As [`FromStr`] reads it.
+    /// Inverse of [`FromStr`].
     pub fn argument(self) -> String {
         match self {
             Self::Time => "time".to_owned(),
@@ -50,28 +51,28 @@ impl FromStr for Task {
     }
 }
 
-/// What a child found out.
+/// Result of a child.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// Data packets delivered in what was measured.
+    /// Data packets delivered in the measured span.
     pub packets: u64,
     /// Processor seconds for them.
     pub cpu_s: f64,
-    /// The most memory the process has held.
+    /// Peak memory of the process.
     pub peak_rss_bytes: Option<u64>,
     /// The digest, if it was on.
     pub digest: Option<String>,
     /// Bytes on the heap for the network before its first event.
     pub built_bytes: u64,
-    /// The most bytes on the heap for the network.
+    /// Peak of the heap for the network.
     pub peak_bytes: u64,
-    /// The most packets seen in flight at once.
+    /// Maximum number of packets observed in flight.
     pub in_flight: u64,
     /// Events per delivered packet.
     pub events_per_packet: f64,
 }
 
-/// Does it.
+/// Executes the task.
 pub fn run(case: &Case, task: Task) -> Result<Findings, String> {
     match &case.scenario {
         Some(scenario) if case.kind == Kind::Contract => {
@@ -140,7 +141,7 @@ fn run_scenario(contract: &Contract, task: Task) -> Findings {
             }
             TIMED_RUNS
         }
-        // A second of a network's run stands for a run of the file.
+        // One run of the file for each second of a network's run.
         Task::Count(end) => end.as_picos() / Duration::from_secs(1).as_picos(),
         Task::Observe(_) => 1,
     };

@@ -1,7 +1,8 @@
 //! Error-correcting codes: processor time per byte of data.
 //!
-//! Over groups of 1,448-byte packets, as many of which are lost as the code is made for. Beside them stand a plain
-//! copy of the same data, which is what memory allows, and the checksum that redundant packets carry.
+//! Groups of 1,448-byte packets lose as many packets as the code can repair. For comparison, the
+//! table has a plain copy of the same data, which is the limit of the memory, and the checksum of
+//! redundant packets.
 
 use std::hint::black_box;
 
@@ -13,11 +14,11 @@ use anabranch::{
 use crate::cost::thread_cpu_s;
 
 const SIZE: usize = 1_448;
-/// Data per measurement: many times what a cache holds.
+/// Data per measurement, many times the size of a cache.
 const VOLUME: usize = 256 << 20;
 /// Packets in memory at a time, 64 MB.
 const PACKETS: usize = 46_000;
-/// Each measurement is the best of so many.
+/// Number of repetitions; the best counts.
 const TIMES: u32 = 3;
 
 /// Gigabytes of data per processor second.
@@ -97,8 +98,8 @@ pub fn print() {
     }
 }
 
-/// Rebuilds the first packets of each group; the redundant ones are those of the first group, made once, so
-/// that only rebuilding counts: what comes out is not looked at.
+/// Rebuilds the first packets of each group. The redundant packets are those of the first group,
+/// computed once, so that only rebuilding is timed; the rebuilt packets are not checked.
 fn rebuild(code: AnyCode, packets: &[&[u8]], data: usize, redundant: u16) -> usize {
     let parities = code.encode(&packets[..data], 0, redundant);
     let parities: Vec<(Cover, &[u8])> = (0..)

@@ -1,11 +1,11 @@
-//! What a process costs: processor time and memory.
+//! Costs of a process: processor time and memory.
 
 use std::fs;
 
 use peak_alloc::PeakAlloc;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Counts what is allocated: now, and at most.
+/// Allocator that records current and peak allocation.
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
@@ -19,18 +19,18 @@ pub fn heap_peak_bytes() -> u64 {
     HEAP.peak_usage() as u64
 }
 
-/// Starts the search for the peak anew.
+/// Resets the peak.
 pub fn forget_heap_peak() {
     HEAP.reset_peak_usage();
 }
 
-/// Processor seconds of this thread so far.
+/// Processor seconds used by this thread.
 pub fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The most memory that this process has held, where the system says so.
+/// Peak memory of this process, if the system reports it.
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status

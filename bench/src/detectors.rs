@@ -1,8 +1,8 @@
-//! Detectors of heavy flows: how often they are right, how soon they notice, what they cost.
+//! Detectors of heavy flows: precision, detection delay and cost.
 //!
-//! Twice over: with packets of 1,500 bytes of whoever's turn it is by lot, alone or in bursts, and with those that
-//! come to a bottleneck in the simulator ([`bottleneck`]). Everything printed follows from seeds, but for the
-//! instructions, which depend on the compiler as well.
+//! Two workloads: packets of 1,500 bytes of randomly chosen flows, singly or in bursts; and the
+//! arrivals at a bottleneck in the simulator ([`bottleneck`]). All output is determined by seeds,
+//! except the instruction counts, which also depend on the compiler.
 
 use std::hint::black_box;
 
@@ -18,17 +18,17 @@ use serde_json::{Value, json};
 use crate::process::{self, Error};
 
 const SIZE: u32 = 1500;
-/// Arrivals before anything counts, and those that count.
+/// Arrivals before the measurement, and arrivals measured.
 const SETTLING: u32 = 50_000;
 const COUNTED: u32 = 500_000;
 
-/// Arrivals: one flow with so many times another's packets, in bursts.
+/// Arrivals in bursts; one flow sends `excess` times the packets of another.
 #[derive(Debug, Clone, Copy)]
 struct Traffic {
     flows: u32,
-    /// The heavy one's packets over another's.
+    /// Ratio of the heavy flow's packets to another flow's.
     excess: f64,
-    /// Packets of one flow in a row, on average; where they come by lot.
+    /// Mean number of consecutive packets of one flow in the random workload.
     burst: f64,
 }
 
@@ -42,13 +42,13 @@ impl Traffic {
     }
 }
 
-/// Draws who sends next.
+/// Generates the sequence of senders.
 struct Arrivals {
     traffic: Traffic,
     stream: Stream,
     index: u64,
     current: u32,
-    /// Which flow is the heavy one.
+    /// The current heavy flow.
     heavy: u32,
 }
 
@@ -80,13 +80,13 @@ impl Arrivals {
     }
 }
 
-/// What a detector did.
+/// Performance of a detector.
 #[derive(Debug, Clone, Copy)]
 struct Found {
-    /// The part of the time that the right flow was the heaviest.
+    /// Share of the time in which the heavy flow was detected as the heaviest.
     right: f64,
-    /// Packets, or milliseconds at a bottleneck, until a flow that had become heavy was noticed; `None` if it
-    /// was not.
+    /// Packets, or milliseconds at a bottleneck, from the start of a heavy flow to its detection;
+    /// `None` if it was not detected.
     delay: Option<f64>,
 }
 
@@ -108,7 +108,7 @@ fn watch(config: &Config, traffic: Traffic) -> Found {
     for _ in 0..COUNTED {
         right += u32::from(hear(&mut arrivals));
     }
-    // Ten changes; each is noticed when the new one is taken for the heaviest.
+    // Ten changes of the heavy flow; each is detected when the new one becomes the heaviest.
     let mut delays = 0_u32;
     let mut noticed = true;
     for _ in 0..10 {
@@ -126,16 +126,17 @@ fn watch(config: &Config, traffic: Traffic) -> Found {
     }
 }
 
-/// Packets of the shorter run in which instructions are counted; the longer one has twice as many.
+/// Packets of the shorter run for counting instructions; the longer run has twice this number.
 const PRICED: u32 = 200_000;
 
-/// Lets a detector hear packets, every flow of a million in turn; the bytes that it then occupies.
+/// Feeds a detector with packets of a million flows in turn. Returns the bytes that it then
+/// occupies.
 pub fn hear_a_million(setting: usize, packets: u32) -> Result<usize, String> {
     let settings = settings();
     let (_, config) = settings.get(setting).ok_or("no such detector")?;
     let mut detector = config.build();
     for k in 0..packets {
-        // In an order without a pattern that ends soon.
+        // An order without a short-period pattern.
         let flow = k.wrapping_mul(2_654_435_761) % 1_000_000;
         detector.on_packet(ConnectionId(flow), SIZE);
         black_box(detector.heaviest());
@@ -143,7 +144,7 @@ pub fn hear_a_million(setting: usize, packets: u32) -> Result<usize, String> {
     Ok(detector.memory())
 }
 
-/// Instructions per packet with a million flows; none without valgrind.
+/// Instructions per packet with a million flows; `None` without valgrind.
 fn instructions_per_packet(setting: usize) -> Result<Option<f64>, Error> {
     let count = |packets: u32| {
         let words = [setting.to_string(), packets.to_string()];
@@ -157,7 +158,7 @@ fn instructions_per_packet(setting: usize) -> Result<Option<f64>, Error> {
     Ok(Some((more - fewer) as f64 / f64::from(PRICED)))
 }
 
-/// Those of the tables: what they are called there, name, parameters.
+/// The detectors of the tables: title, name and parameters.
 fn settings() -> Vec<(String, Config)> {
     let mut settings = Vec::new();
     for (record, statistics, length) in [
@@ -194,7 +195,7 @@ fn settings() -> Vec<(String, Config)> {
     settings
 }
 
-/// What shares the link, in both tables.
+/// Workloads of both tables.
 const TRAFFICS: [Traffic; 5] = [
     Traffic::new(2, 1.5, 1.0),
     Traffic::new(2, 1.5, 20.0),
@@ -203,13 +204,13 @@ const TRAFFICS: [Traffic; 5] = [
     Traffic::new(200, 4.0, 20.0),
 ];
 
-/// The same without bursts of our making.
+/// The same workloads without generated bursts.
 const SHARERS: [Traffic; 3] = [TRAFFICS[0], TRAFFICS[2], TRAFFICS[4]];
 
-/// Runs of the bottleneck of which the mean is shown.
+/// Runs of the bottleneck per mean.
 const SEEDS: u64 = 3;
 
-/// A row of the first table, its costs left out.
+/// A row of the first table without costs.
 fn by_lot((name, config): &(String, Config)) -> String {
     let cells: String = TRAFFICS
         .map(|traffic| {
@@ -226,7 +227,7 @@ fn cell(right: f64, delay: Option<String>) -> String {
     format!("{:.0} %, {delay}", right * 100.0)
 }
 
-/// What comes to a bottleneck, run by run.
+/// Arrivals at a bottleneck, by run.
 struct Bottleneck {
     traffic: Traffic,
     runs: Vec<Vec<bottleneck::Arrival>>,
@@ -254,7 +255,7 @@ impl Bottleneck {
     }
 }
 
-/// The tables, as the documentation has them.
+/// The tables as the documentation has them.
 pub fn print() -> Result<(), String> {
     let settings = settings();
     print!("| detector |");
@@ -307,7 +308,7 @@ mod tests {
         let mut arrivals = Arrivals::new(traffic);
         let n = 1_000_000;
         let heavy = (0..n).filter(|_| arrivals.next() == 0).count();
-        // Two of 33, in bursts of 20: five standard deviations of the number of bursts.
+        // Two of 33 in bursts of 20: five standard deviations of the number of bursts.
         let bursts = f64::from(n) / 20.0;
         let share = heavy as f64 / f64::from(n);
         let deviation = (2.0 * 2.0 / 33.0 / bursts).sqrt();
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detector_that_hears_enough_is_right_and_notices() {
+    fn a_detector_with_enough_packets_detects_the_heavy_flow() {
         let traffic = Traffic {
             flows: 2,
             excess: 4.0,
@@ -334,7 +335,7 @@ mod tests {
     const PAGE: &str = include_str!("../../docs/concepts/queues.md");
 
     #[test]
-    fn the_page_has_what_the_command_prints() {
+    fn the_page_has_the_rows_of_the_command() {
         let settings = settings();
         for (name, _) in &settings {
             let rows = PAGE
@@ -342,7 +343,7 @@ mod tests {
                 .filter(|line| line.starts_with(&format!("| {name} |")));
             assert_eq!(rows.count(), 2, "{name}: run anabranch-bench --detectors");
         }
-        // One of each kind; all would take a minute.
+        // One detector of each kind; all would take a minute.
         for index in [0, 8] {
             let row = by_lot(&settings[index]);
             assert!(

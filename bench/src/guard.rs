@@ -1,6 +1,7 @@
-//! The guard: instructions per packet and digests, compared with those on record.
+//! The guard compares instructions per packet and digests with the record.
 //!
-//! Time is never compared. Instruction counts belong to one compiler and target; digests to none.
+//! Time is never compared. Instruction counts are compared per compiler and target; digests are the
+//! same for all.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -11,15 +12,15 @@ use crate::{
     measure, process,
 };
 
-/// A rise by more than this share is a failure.
+/// An increase by more than this share is a failure.
 const TOLERANCE: f64 = 0.02;
 
-/// The cases that are guarded.
+/// Cases of the guard.
 fn cases() -> [Case; 2] {
     [Case::new(Kind::Plain, 10), Case::new(Kind::General, 10)]
 }
 
-/// What is on record.
+/// The record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// Digests by case.
@@ -28,7 +29,7 @@ pub struct Baseline {
     pub instructions_per_packet: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
-/// What was measured now.
+/// The new measurement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
     /// Digests by case.
@@ -37,18 +38,18 @@ pub struct Measured {
     pub instructions_per_packet: BTreeMap<String, f64>,
 }
 
-/// What a comparison has to say.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// As on record.
+    /// Equal to the record.
     Good(String),
-    /// Nothing is on record: it will be.
+    /// Not on record yet; it will be recorded.
     Unknown(String),
-    /// Worse than on record.
+    /// Worse than the record.
     Bad(String),
 }
 
-/// Why the guard cannot say anything.
+/// Reasons why the guard has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A child failed.
@@ -57,22 +58,22 @@ pub enum Error {
     /// The file cannot be read or written.
     #[error("{file}: {source}")]
     File {
-        /// Which.
+        /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The file is not what we wrote.
+    /// The file has an unknown format.
     #[error("{file}: {source}")]
     Format {
-        /// Which.
+        /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The error in its format.
         source: serde_json::Error,
     },
 }
 
-/// Measures what is guarded.
+/// Measures the cases of the guard.
 pub fn measure() -> Result<Measured, Error> {
     let mut measured = Measured::default();
     for case in cases() {
@@ -82,7 +83,7 @@ pub fn measure() -> Result<Measured, Error> {
         }
         match measure::instructions_per_packet(&case, span) {
             Ok(count) => {
-                // A hundredth of an instruction is far below what is compared.
+                // The comparison is far coarser than a hundredth of an instruction.
                 let count = (count * 100.0).round() / 100.0;
                 measured.instructions_per_packet.insert(case.id(), count);
             }
@@ -145,7 +146,7 @@ impl Baseline {
             }),
         }
     }
-    /// Writes the file, aside first.
+    /// Writes the file by way of a temporary file.
     pub fn write(&self, file: &Path) -> Result<(), Error> {
         let error = |source| Error::File {
             file: file.display().to_string(),
@@ -155,12 +156,12 @@ impl Baseline {
         fs::write(&aside, self.text()).map_err(error)?;
         fs::rename(&aside, file).map_err(error)
     }
-    /// As it stands in the file.
+    /// Contents of the file.
     pub fn text(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("maps of strings and numbers");
         format!("{text}\n")
     }
-    /// Takes over what was measured: all of it, or only what is not on record yet.
+    /// Records a measurement: all of it, or only entries that are not on record yet.
     pub fn take(&mut self, measured: &Measured, compiler: &str, replace: bool) {
         for (case, digest) in &measured.digests {
             put(&mut self.digests, case, digest.clone(), replace);

@@ -1,4 +1,4 @@
-//! `anabranch-bench`: how fast the engine is and what it holds in memory, beside other simulators.
+//! `anabranch-bench`: speed and memory of the engine, compared with other simulators.
 //!
 //! Without options it measures everything and prints a table. See `docs/bench.md`.
 #![forbid(unsafe_code)]
@@ -55,16 +55,16 @@ struct Options {
     /// Count no instructions.
     #[arg(long)]
     no_instructions: bool,
-    /// How detectors of heavy flows do: precision, delay, cost, memory.
+    /// Measure detectors of heavy flows: precision, delay, cost, memory.
     #[arg(long)]
     detectors: bool,
-    /// What error-correcting codes cost per byte.
+    /// Measure the processor time of error-correcting codes per byte.
     #[arg(long)]
     codes: bool,
     /// Compare instructions per packet and digests with the record instead of measuring.
     #[arg(long)]
     guard: bool,
-    /// Put what the guard measures on record.
+    /// Record the figures that the guard compares.
     #[arg(long)]
     record: bool,
     /// The record.
@@ -76,10 +76,10 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Internal {
-    /// One task in a process of its own.
+    /// One task in a separate process.
     #[command(hide = true)]
     Child { case: Case, task: Task },
-    /// One detector hears packets of a million flows.
+    /// Feed one detector with packets of a million flows.
     #[command(hide = true)]
     Detector { setting: usize, packets: u32 },
 }

@@ -1,4 +1,4 @@
-//! One case: timed, counted and observed, each in processes of its own.
+//! One case: timed, counted and observed in separate processes.
 
 use anabranch::units::Duration;
 
@@ -9,10 +9,10 @@ use crate::{
     report::Row,
 };
 
-/// How much is done for a case.
+/// Amount of work per case.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Timings, of which the best counts.
+    /// Timings; the best counts.
     pub timings: u32,
     /// Whether instructions are counted.
     pub instructions: bool,
@@ -52,7 +52,7 @@ pub fn measure(case: &Case, effort: Effort) -> Result<Row, Error> {
     })
 }
 
-/// The difference of two run lengths, so that set-up, slow start and start-up cancel.
+/// Difference of two run lengths, so that set-up, slow start and start-up cancel.
 pub fn instructions_per_packet(case: &Case, span: Span) -> Result<f64, Error> {
     let (short, fewer) = process::counted_child(case, Task::Count(span.settled))?;
     let (long, more) = process::counted_child(case, Task::Count(span.end))?;

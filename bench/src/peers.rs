@@ -1,7 +1,7 @@
 //! Other simulators: the plain case, in the same run on the same machine.
 //!
-//! Each has a script of ours under `peers/` that builds the same dumbbell, and that reads its own
-//! processor time at two simulated moments, so that building is left out as it is for us.
+//! Each simulator has a script under `peers/` that builds the same dumbbell and reads its processor
+//! time at two simulated moments. Building is excluded, as in our timings.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,20 +19,20 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Peer {
     name: &'static str,
-    /// Programs that may run the script; the first that works does.
+    /// Programs that may run the script; the first working one is used.
     programs: Vec<PathBuf>,
     script: &'static str,
-    /// Simulated seconds: from when, to when.
+    /// Measured span in simulated seconds.
     measured_s: [f64; 2],
-    /// The same for instructions, which are counted a hundred times as slowly, and for how many
-    /// flows; `None` where the program cannot run under callgrind.
+    /// Measured span and numbers of flows for counting instructions, which is a hundred times
+    /// slower; `None` if the program cannot run under callgrind.
     counted: Option<([f64; 2], u32)>,
     flows: &'static [u32],
-    /// The line that installs it.
+    /// Command that installs it.
     install: &'static str,
 }
 
-/// What a script prints on its last line.
+/// The last line of a script's output.
 #[derive(Debug, Deserialize)]
 struct Printed {
     version: String,
@@ -41,7 +41,7 @@ struct Printed {
     peak_rss_bytes: Option<u64>,
 }
 
-/// The simulators that we know how to run.
+/// Supported simulators.
 pub fn peers() -> [Peer; 2] {
     [
         Peer {
@@ -58,10 +58,10 @@ pub fn peers() -> [Peer; 2] {
             programs: vec![folder().join(".venv/bin/python"), "python3".into()],
             script: "ns3_dumbbell.py",
             measured_s: [2.0, 3.0],
-            // Python and its compiler of C++ come along.
+            // Python and its C++ compiler are loaded too.
             counted: None,
             // With fewer flows the windows are larger, and its list of unacknowledged segments
-            // makes a run last longer than anybody waits.
+            // makes a run take too long.
             flows: &[100],
             install: "python3 -m venv bench/peers/.venv && bench/peers/.venv/bin/pip install ns3 cppyy",
         },
@@ -73,8 +73,8 @@ fn folder() -> PathBuf {
 }
 
 impl Peer {
-    /// Measures it for these numbers of flows (none: all of its own); `complain` hears what is
-    /// missing.
+    /// Measures it for these numbers of flows (none: its default numbers). Reports missing programs
+    /// to `complain`.
     pub fn measure(
         &self,
         flows: &[u32],
@@ -145,7 +145,7 @@ impl Peer {
             .filter(|&(_, counted)| instructions && counted == flows)
         {
             Some(([from, to], _)) => {
-                // Packets are those after `from`: all of the short run's lie before it.
+                // The packets are those after `from`; the short run ends before it.
                 let (_, fewer) =
                     process::counted::<Printed>(&mut command(&CALLGRIND, [from, from]))?;
                 let (long, more) =

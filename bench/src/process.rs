@@ -1,4 +1,4 @@
-//! Child processes: ourselves again, alone or under callgrind, and other programs.
+//! Child processes: this program, alone or under callgrind, and other programs.
 
 use std::{
     ffi::OsStr,
@@ -13,7 +13,7 @@ use crate::{
     child::{Findings, Task},
 };
 
-/// Why a child has no result.
+/// Reason why a child has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It did not start.
@@ -21,7 +21,7 @@ pub enum Error {
     Start {
         /// The program.
         program: String,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// It failed.
@@ -29,15 +29,15 @@ pub enum Error {
     Failed {
         /// The program.
         program: String,
-        /// The last line it had to say.
+        /// The last line of its output.
         message: String,
     },
-    /// What it printed is not what was expected.
+    /// Its output has an unexpected form.
     #[error("{program} printed something else: {text}")]
     Output {
         /// The program.
         program: String,
-        /// What it printed.
+        /// Its output.
         text: String,
     },
 }
@@ -49,18 +49,18 @@ impl Error {
     }
 }
 
-/// Ourselves, asked to do one task.
+/// Runs this program with one task.
 pub fn child(case: &Case, task: Task) -> Result<Findings, Error> {
     Ok(run(ourselves(&[])?.args(arguments(case, task)))?.0)
 }
 
-/// The same under callgrind: what it found, and how many instructions it took in all.
+/// Runs a task under callgrind. Returns its findings and the total number of instructions.
 pub fn counted_child(case: &Case, task: Task) -> Result<(Findings, u64), Error> {
     let mut command = ourselves(&CALLGRIND)?;
     counted(command.args(arguments(case, task)))
 }
 
-/// A command of ourselves under callgrind, likewise.
+/// Runs a command of this program under callgrind, with the same result.
 pub fn counted_self<T: DeserializeOwned>(
     command: &str,
     words: &[String],
@@ -68,7 +68,7 @@ pub fn counted_self<T: DeserializeOwned>(
     counted(ourselves(&CALLGRIND)?.arg(command).args(words))
 }
 
-/// Runs a program whose command begins with [`CALLGRIND`]; its JSON and its instructions.
+/// Runs a program whose command begins with [`CALLGRIND`]. Returns its JSON and its instructions.
 pub fn counted<T: DeserializeOwned>(command: &mut Command) -> Result<(T, u64), Error> {
     let (found, errors) = run(command)?;
     let instructions = instructions(&errors).ok_or_else(|| Error::Output {
@@ -78,7 +78,7 @@ pub fn counted<T: DeserializeOwned>(command: &mut Command) -> Result<(T, u64), E
     Ok((found, instructions))
 }
 
-/// What goes before a command so that its instructions are counted, child processes left out.
+/// Prefix of a command for counting its instructions, without those of child processes.
 pub const CALLGRIND: [&str; 3] = [
     "valgrind",
     "--tool=callgrind",
@@ -104,7 +104,7 @@ fn ourselves(before: &[&str]) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Runs a command; the JSON on the last line of its output, and its standard error.
+/// Runs a command. Returns the JSON on the last line of its output, and its standard error.
 pub fn run<T: DeserializeOwned>(command: &mut Command) -> Result<(T, String), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -130,7 +130,7 @@ pub fn run<T: DeserializeOwned>(command: &mut Command) -> Result<(T, String), Er
     }
 }
 
-/// The count in callgrind's closing lines: `==1== Collected : 123`.
+/// Reads the count from callgrind's closing lines: `==1== Collected : 123`.
 fn instructions(errors: &str) -> Option<u64> {
     let line = errors
         .lines()
@@ -144,14 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_callgrind_counted() {
+    fn reads_the_count_of_callgrind() {
         let text = "==7== Callgrind\n==7== Events    : Ir\n==7== Collected : 1234567\n==7==\n";
         assert_eq!(instructions(text), Some(1_234_567));
         assert_eq!(instructions("==7== nothing"), None);
     }
 
     #[test]
-    fn a_missing_program_is_told_from_one_that_fails() {
+    fn a_missing_program_is_distinguished_from_a_failing_one() {
         let missing = run::<u32>(&mut Command::new("no-such-simulator"));
         assert!(missing.is_err_and(|error| error.is_missing()));
         let failing = run::<u32>(&mut Command::new("false"));

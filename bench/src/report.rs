@@ -4,25 +4,25 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
-/// Everything that was measured.
+/// All results.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Our own rows.
     pub dumbbell: Vec<Row>,
     /// Other simulators' rows for the same scenario.
     pub peers: Vec<PeerRow>,
-    /// Which compiler made the engine, for which target.
+    /// Compiler of the engine, and target.
     pub compiler: &'static str,
-    /// What a reader must know.
+    /// Notes for readers.
     pub notes: Vec<String>,
 }
 
 /// One case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Which case.
+    /// Name of the case.
     pub case: &'static str,
-    /// The scenario file, where there is one.
+    /// Scenario file, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// Flows that send from start to end.
@@ -33,13 +33,14 @@ pub struct Row {
     pub instructions_per_packet: Option<f64>,
     /// Events per data packet delivered.
     pub events_per_packet: f64,
-    /// The network's largest heap over its flows: packets in flight and the flows' own links included.
+    /// Peak heap of the network divided by the number of flows; includes packets in flight and the
+    /// flows' links.
     pub bytes_per_flow: f64,
-    /// The network's heap before its first event over its flows.
+    /// Heap of the network before its first event divided by the number of flows.
     pub built_bytes_per_flow: Option<f64>,
-    /// The most packets in flight at once, acknowledgments included.
+    /// Maximum number of packets in flight, acknowledgments included.
     pub packets_in_flight: Option<u64>,
-    /// The most memory that the process held.
+    /// Peak memory of the process.
     pub peak_rss_bytes: Option<u64>,
     /// The digest of a separate run with the digest on.
     pub digest: Option<String>,
@@ -48,21 +49,21 @@ pub struct Row {
 /// The plain case in another simulator.
 #[derive(Debug, Clone, Serialize)]
 pub struct PeerRow {
-    /// Which simulator.
+    /// Name of the simulator.
     pub simulator: String,
-    /// Which version.
+    /// Its version.
     pub version: String,
-    /// Which case.
+    /// Name of the case.
     pub case: &'static str,
-    /// How many flows.
+    /// Number of flows.
     pub flows: u32,
-    /// Simulated seconds that were measured.
+    /// Measured span in simulated seconds.
     pub measured_s: [f64; 2],
     /// Data packets delivered per second of processor time.
     pub packets_per_cpu_s: f64,
-    /// Instructions per data packet delivered, where they can be counted.
+    /// Instructions per data packet delivered, if they can be counted.
     pub instructions_per_packet: Option<f64>,
-    /// The most memory that the process held.
+    /// Peak memory of the process.
     pub peak_rss_bytes: Option<u64>,
 }
 
@@ -98,7 +99,7 @@ impl fmt::Display for Report {
         for line in &lines {
             let mut text = String::new();
             for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-                // Names to the left, numbers to the right.
+                // Names are left-aligned, numbers right-aligned.
                 if column == 0 || column + 1 == line.len() {
                     write!(text, "{cell:<width$}  ")?;
                 } else {

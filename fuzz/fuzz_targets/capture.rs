@@ -1,4 +1,5 @@
-//! Any octets as a capture: each IP packet lies within its frame, frames are counted once, and an error renders; never a panic.
+//! Any octets as a capture: each IP packet lies within its frame, each frame is counted once,
+//! errors render, and nothing panics.
 #![no_main]
 
 use anabranch_capture::{Conversations, Fragments, Reader, Skip};

@@ -1,4 +1,4 @@
-//! Any octets as a capture: never a panic, and what [`diagnosis::check`] asks.
+//! Any octets as a capture: the diagnosis does not panic and satisfies [`diagnosis::check`].
 #![no_main]
 
 mod diagnosis;

@@ -1,16 +1,17 @@
-//! Any segments of a few connections as a capture: times and sequence numbers that jump, any flags and options.
+//! A capture of arbitrary segments of a few connections: times and sequence numbers that jump, any
+//! flags and options.
 #![no_main]
 
 mod diagnosis;
 
 use libfuzzer_sys::fuzz_target;
 
-/// Octets of input for each segment.
+/// Octets of input per segment.
 const STEP: usize = 16;
 /// Raw IP.
 const LINK_TYPE: u32 = 101;
 
-/// What is written of each segment at most.
+/// Maximum captured octets of a segment.
 const SNAPLEN: u32 = 96;
 
 fuzz_target!(|input: &[u8]| {
@@ -22,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
             return;
         };
         let ticks = i64::from(i16::from_be_bytes([step[0], step[1]]));
-        // Most times go on in steps of 10 µs; some go back, and a few jump by years.
+        // Most times advance in steps of 10 µs; some go backwards, and a few jump by years.
         time += match step[2] & 15 {
             0 => ticks << 40,
             1 => ticks * 10_000,
@@ -34,8 +35,8 @@ fuzz_target!(|input: &[u8]| {
     diagnosis::check(&capture);
 });
 
-/// The headers of a segment of one of four connections, and the packet's length. Its numbers lie around the edge that its sender
-/// has reached.
+/// Returns the headers of a segment of one of four connections, and the length of the packet. Its
+/// sequence numbers are near the highest that its sender has reached.
 fn segment(step: &[u8; STEP], edges: &mut [[u32; 2]; 4]) -> (Vec<u8>, usize) {
     let (port, from) = (step[2] >> 4 & 3, usize::from(step[2] >> 6 & 1));
     let edges = &mut edges[usize::from(port)];

@@ -1,5 +1,6 @@
-//! Any octets as redundant packets, and as what the receiving half of the layer hears between data: never a panic,
-//! and never anything brought back that was not sent. What the octets say is told where the run is, beside its tests.
+//! Any octets as redundant packets, and as input of the layer's receiving half between data:
+//! nothing panics, and no data is recovered that was not sent. The interpretation of the octets is
+//! documented at the run, among the crate's tests.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

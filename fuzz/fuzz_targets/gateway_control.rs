@@ -1,5 +1,5 @@
-//! Any control messages from an end with valid keys, while packets are outstanding: what is read is written as it was, nothing
-//! panics, and the end goes on.
+//! Any control messages from an end with valid keys while packets are outstanding: a decoded
+//! message is encoded unchanged, nothing panics, and the end continues.
 #![no_main]
 
 mod gateway_peer;

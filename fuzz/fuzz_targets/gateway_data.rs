@@ -1,5 +1,6 @@
-//! Any sealed messages from an end with valid keys: packets, packets of blocks, repair packets and probes, with any numbers on any
-//! paths. Nothing panics, and what the other end holds stays within its bounds.
+//! Any sealed messages from an end with valid keys: packets, packets of blocks, repair packets and
+//! probes, with any numbers on any paths. Nothing panics, and the memory of the other end stays
+//! within its bounds.
 #![no_main]
 
 mod gateway_peer;

@@ -1,5 +1,5 @@
-//! Handshakes of two ends whose messages are altered, cut, repeated and replaced by any octets, at any time: nothing panics, and
-//! what is read of a message is written as it was.
+//! Handshakes of two ends whose messages are altered, truncated, repeated and replaced by any
+//! octets, at any time: nothing panics, and a decoded message is encoded unchanged.
 #![no_main]
 
 mod gateway_peer;

@@ -1,5 +1,5 @@
-//! Any octets as inner packets: they are read without panic, and those that an end takes come out of the other as they were, but
-//! for the MSS option.
+//! Any octets as inner packets: nothing panics, and packets that one end accepts leave the other
+//! unchanged, except for the MSS option.
 #![no_main]
 
 mod gateway_peer;
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
         let (packet, after) = rest.split_at(size);
         rest = after;
         let mut packet = packet.to_vec();
-        // The first octet was the size; most packets are to have the right lengths in them.
+        // The first octet selected the size. Most packets get correct length fields.
         if size > 20 && packet[1] & 3 != 3 {
             let (version, at, headers) = if packet[1] & 1 == 0 {
                 (0x45, 2, 0)

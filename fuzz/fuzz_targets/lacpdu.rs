@@ -1,5 +1,5 @@
-//! Any octets as an LACPDU, and as what a port hears: never a panic, and what is read is written as it was
-//! but for what is reserved.
+//! Any octets as an LACPDU, and as input of a port: nothing panics, and a decoded LACPDU is encoded
+//! unchanged, except for reserved fields.
 #![no_main]
 
 use anabranch_core::units::Instant;
@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
         for port in &mut ports {
             port.on_deadline(now);
             port.on_pdu(now, &pdu);
-            // One answer to one PDU: no storm.
+            // At most one answer per LACPDU, so that two ports cannot cause a storm.
             let _ = port.take_pdu();
             assert!(port.take_pdu().is_none());
             assert!(port.deadline() > now);

@@ -1,5 +1,5 @@
-//! Any bytes as a capture to replay: the result is a recording in order of time or an error that renders, never
-//! a panic.
+//! Any bytes as a capture to replay: the result is a recording in order of time or an error that
+//! renders; nothing panics.
 //!
 //! Run it with `cargo fuzz run recording`.
 #![no_main]

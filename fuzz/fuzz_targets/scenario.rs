@@ -1,7 +1,7 @@
-//! Any bytes as a scenario file: the result is a scenario or an error that renders, never a panic.
+//! Any bytes as a scenario file: the result is a scenario or an error that renders; nothing panics.
 //!
-//! Lines that begin with `#set ` are also given as `--set`. Run it with
-//! `cargo fuzz run scenario fuzz/corpus/scenario scenarios -- -dict=fuzz/scenario.dict`.
+//! Lines that begin with `#set ` are also passed as `--set`. Run it with `cargo fuzz run scenario
+//! fuzz/corpus/scenario scenarios -- -dict=fuzz/scenario.dict`.
 #![no_main]
 
 use anabranch_scenario::{Extensions, Scenario};
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = scenario.set(set).map_err(|error| error.to_string());
     }
     let _ = scenario.sweep().map_err(|error| error.to_string());
-    // Many copies are right and slow; what they do is the same for a few.
+    // Many copies are valid but slow; two show the same behaviour.
     let _ = scenario.set("flow.main.count=2");
     match scenario.resolve(None) {
         Ok(resolved) => assert!(resolved.json.is_object()),

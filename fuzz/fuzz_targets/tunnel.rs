@@ -1,5 +1,5 @@
-//! Any octets as packets that come out of a tunnel: what is read is written as it was but for what is reserved, and each restorer
-//! lets every packet go once, whatever the headers say.
+//! Any octets as packets that leave a tunnel: a decoded header is encoded unchanged, except for
+//! reserved fields, and each restorer releases every packet exactly once for any headers.
 #![no_main]
 
 use anabranch_core::{

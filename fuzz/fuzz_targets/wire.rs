@@ -1,10 +1,11 @@
-//! Any octets as an IP packet, and as an endpoint's input: never a panic, never a corrupt stream. Headers are read in place, changed
-//! and answered by ICMP messages with right checksums; a decoded segment is written and read again.
+//! Any octets as an IP packet, and as input of an endpoint: nothing panics, and no stream is
+//! corrupted. Headers are read in place, changed, and answered by ICMP messages with correct
+//! checksums; a decoded segment is encoded and decoded again.
 //!
-//! The checksums are made right first where there is room for them; nearly nothing would get past
-//! them otherwise. The first octet says how the packet is dressed:
-//! bit 0: leave the checksums as they are; bit 1: to an endpoint with a connection open; bit 2: of
-//! profile `linux`, with every recovery that there is, instead of `rfc`.
+//! The checksums are corrected first if there is room for them; otherwise hardly any input would
+//! pass the check. The first octet has options. Bit 0: leave the checksums unchanged. Bit 1: use an
+//! endpoint with an open connection. Bit 2: use the profile `linux` with all loss recovery
+//! mechanisms instead of `rfc`.
 #![no_main]
 
 use std::sync::Arc;
@@ -47,7 +48,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Readers that verify nothing, changes, and messages about the packet.
+/// Calls readers without verification, header changes, and ICMP messages about the packet.
 fn in_place(packet: &[u8]) {
     let mut changed = packet.to_vec();
     set_ecn(&mut changed, Ecn::Ce);
@@ -75,7 +76,7 @@ fn in_place(packet: &[u8]) {
     );
 }
 
-/// Makes length and checksums right.
+/// Corrects lengths and checksums.
 fn mend(packet: &mut [u8]) {
     let len = packet.len();
     if len < 20 || packet[0] >> 4 != 4 {
@@ -99,7 +100,7 @@ fn mend(packet: &mut [u8]) {
     }
 }
 
-/// A segment arrives at an open connection whose numbers it is made to be near.
+/// Delivers a segment to an open connection, with its sequence numbers moved near the connection's.
 fn into_endpoint(profile: &str, segment: &Segment<Octets>, ecn: Ecn) {
     let settings = Arc::new(Profile::named(profile).expect("it exists").settings);
     let control = cc::Config::Reno(cc::reno::Params::default()).build(&settings.init());

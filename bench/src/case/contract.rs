@@ -27,7 +27,7 @@ impl Contract {
     /// Reads and resolves the file of that name.
     ///
     /// # Errors
-    /// If it is not there or cannot be run, in a sentence.
+    /// If the file is missing or cannot be run; the error is one sentence.
     pub fn open(name: &str) -> Result<Self, String> {
         let file = format!("scenarios/{name}.toml");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&file);
@@ -41,7 +41,7 @@ impl Contract {
         let resolved = scenario.resolve(None).map_err(refused)?;
         Ok(Self { resolved })
     }
-    /// How many flows it has.
+    /// Number of flows.
     pub fn flows(&self) -> u32 {
         u32::try_from(self.resolved.flows.len()).expect("flows are counted in 32 bits")
     }

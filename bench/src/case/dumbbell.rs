@@ -1,4 +1,4 @@
-//! The dumbbell: hosts on links of their own, one bottleneck between them, both directions.
+//! The dumbbell: hosts on separate access links, one bottleneck between them, both directions.
 
 use std::sync::Arc;
 
@@ -22,25 +22,27 @@ pub const BDP_PACKETS: u64 = 3_333;
 const ACCESS_DELAY: Duration = Duration::from_millis(5);
 const BOTTLENECK_DELAY: Duration = Duration::from_millis(10);
 
-/// The flows begin one by one within this time.
+/// The flows start one after another within this time.
 const START_SPREAD: Duration = Duration::from_millis(100);
 
-/// What the bottleneck does to packets besides queueing them.
+/// Behaviour of the bottleneck.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Path {
-    /// Nothing; a drop-tail queue of one bandwidth-delay product.
+    /// A drop-tail queue of one bandwidth-delay product, without loss.
     Clean,
-    /// RED marks, and one packet in a thousand is lost.
+    /// RED marks packets, and one packet in a thousand is lost.
     RedAndLoss,
     /// This queue.
     Queue(Box<queue::Config>),
-    /// As clean, over a group whose members have an eighth of the rate each, with the study's controller.
+    /// As clean, over a group whose members have an eighth of the rate each, with the study's
+    /// controller.
     Group,
-    /// As clean, over a pair of gateways whose routes have an eighth of the rate each, with this restorer.
+    /// As clean, over a pair of gateways whose routes have an eighth of the rate each, with this
+    /// restorer.
     Gateway(String),
 }
 
-/// What a dumbbell is besides its flows and its bottleneck's path.
+/// Rate and stack of a dumbbell.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     /// The bottleneck's rate.
@@ -133,7 +135,7 @@ fn through(first: LinkId, middle: &[Stop], last: LinkId) -> Vec<Stop> {
     [&ends[..1], middle, &ends[1..]].concat()
 }
 
-/// Eight members in the place of these links.
+/// Replaces these links by eight members.
 fn group(mut links: [LinkSpec; 2]) -> GroupSpec {
     for link in &mut links {
         link.rate = Some(Rate::from_mbit_per_s(1_000 / 8));
@@ -160,7 +162,7 @@ pub fn access(builder: &mut Builder<Length>, name: &str, direction: &str) -> Lin
     ))
 }
 
-/// When the `index`-th of `flows` starts.
+/// Start time of the `index`-th of `flows`.
 pub fn start(index: u32, flows: u32) -> Instant {
     let step = START_SPREAD.as_picos() / u64::from(flows.max(1));
     Instant::START + Duration::from_picos(step * u64::from(index))

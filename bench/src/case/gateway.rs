@@ -11,10 +11,10 @@ use anabranch::{
     units::{Duration, Rate},
 };
 
-/// The pairs: what is measured, by the restorer's name. `adaptive` goes with `earliest-arrival`, the others with
-/// `weighted-round-robin`.
+/// Names of the measured pairs, which are those of the restorers. `adaptive` is combined with
+/// `earliest-arrival`, the others with `weighted-round-robin`.
 pub const NAMES: [&str; 4] = ["none", "in-order", "timed", "adaptive"];
-/// How many routes there are.
+/// Number of routes.
 const ROUTES: u64 = 8;
 
 fn configs(name: &str) -> Option<(split::Config, restore::Config)> {
@@ -31,8 +31,8 @@ fn configs(name: &str) -> Option<(split::Config, restore::Config)> {
     })
 }
 
-/// What takes the place of a link of this rate and delay, forward and in reverse: routes with an eighth of the rate, the k-th
-/// longer by k ms.
+/// Replaces a link of this rate and delay, in both directions, by routes with an eighth of the
+/// rate. The k-th route has k ms more delay.
 pub fn stops(
     builder: &mut Builder<Length>,
     name: &str,

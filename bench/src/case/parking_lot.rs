@@ -28,8 +28,8 @@ const SIZES: Sizes = Sizes::Exponential {
     mean: Bytes::new(50_000),
 };
 
-/// Of `bulk` flows one in seven crosses all three bottlenecks; each bottleneck has one in seven
-/// to itself in each direction. Short transfers cross each bottleneck besides.
+/// One in seven of the `bulk` flows crosses all three bottlenecks, and each bottleneck has one in
+/// seven in each direction that crosses no other. Short transfers also cross each bottleneck.
 pub fn builder(bulk: u32, end: Instant) -> Builder<Length> {
     let mut builder = Builder::new(1, Instant::START, end);
     let hops: Vec<[LinkId; 2]> = (0..BOTTLENECKS)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::dumbbell::BDP_PACKETS;
 
-/// Those of `queues`, by name.
+/// Names of the queues of `queues`.
 pub const NAMES: [&str; 10] = [
     "drop-tail",
     "red",
@@ -22,7 +22,7 @@ pub const NAMES: [&str; 10] = [
     "drr",
 ];
 
-/// The queue of that name.
+/// Returns the queue of this name.
 pub fn config(name: &str) -> Option<Config> {
     let preferential = |select: Value| {
         let mut params = thresholds();
@@ -38,7 +38,7 @@ pub fn config(name: &str) -> Option<Config> {
         "preferential-red-dynamic" => preferential(json!({ "dynamic": {} })),
         "preferential-red-space-saving" => preferential(json!({ "space-saving": {} })),
         "share-red" => read("share-red", &thresholds()),
-        // With their own defaults; only the limit is the others'.
+        // Default parameters, but with the limit of the other queues.
         "codel" | "pie" | "fq-codel" | "drr" => {
             read(name, &json!({ "limit": format!("{BDP_PACKETS} packets") }))
         }
@@ -62,7 +62,7 @@ fn thresholds() -> Value {
     })
 }
 
-/// From its parameters, with `{ "name": { … } }` where a file has `kind`.
+/// Builds a queue from its parameters, given as `{ "name": { … } }` where a file has `kind`.
 fn read(name: &str, params: &Value) -> Config {
     let config: Config = serde_json::from_value(json!({ name: params })).expect("they are right");
     assert_eq!(config.check(), Ok(()), "{name}");

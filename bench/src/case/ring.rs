@@ -17,7 +17,7 @@ const STEP: usize = 10;
 /// Links that a flow crosses: with a delay of 1 ms each a round trip of 40 ms.
 const HOPS: usize = 2 * STEP;
 const DELAY: Duration = Duration::from_millis(1);
-/// Packets that wait at most.
+/// Maximum number of waiting packets.
 const LIMIT: u64 = 20;
 
 /// `flows` bulk flows, and [`STEP`] links of 1 Mbit/s in both directions for each.

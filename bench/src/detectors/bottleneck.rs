@@ -1,7 +1,9 @@
-//! Arrivals as a bottleneck sees them: TCP flows that share it, and one flow that pays no heed and sends more.
+//! Arrivals at a bottleneck: TCP flows that share it, and one unresponsive flow with a larger
+//! share.
 //!
-//! 100 Mbit/s through the RED queue of the fairness study; CUBIC with the stack of the other cases. Halfway
-//! through the heavy flow begins: datagrams at an even pace, by [`Traffic::excess`] more than another flow gets.
+//! 100 Mbit/s through the RED queue of the fairness study; CUBIC with the stack of the other cases.
+//! The heavy flow begins at half time: datagrams at a constant rate of [`Traffic::excess`] times
+//! another flow's.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,10 +22,10 @@ use super::{Found, Traffic};
 use crate::case::stack;
 
 const RATE_MBIT_S: u64 = 100;
-/// When the heavy flow begins, and when all end.
+/// Start of the heavy flow, and end of all flows.
 const HALF: Instant = Instant::START.saturating_add(Duration::from_secs(10));
 const END: Instant = Instant::START.saturating_add(Duration::from_secs(20));
-/// The heavy flow has been there for so long when precision begins to count.
+/// Time after the start of the heavy flow at which the measurement of precision begins.
 const SETTLING: Duration = Duration::from_secs(2);
 const HEADERS: u32 = 28;
 const PAYLOAD: u32 = 1_472;
@@ -31,7 +33,7 @@ const PAYLOAD: u32 = 1_472;
 /// Base round-trip times of the table.
 pub const RTT_MS: [u64; 3] = [2, 20, 200];
 
-/// A packet that came.
+/// A packet that arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     at: Instant,
@@ -42,7 +44,7 @@ pub struct Arrival {
 
 type Heard = Arc<Mutex<Vec<Arrival>>>;
 
-/// RED that writes down what comes.
+/// RED that records arrivals.
 #[derive(Debug)]
 struct Listening {
     red: Red,
@@ -104,7 +106,8 @@ fn listening(heard: &Heard) -> queue::Config {
     })
 }
 
-/// What comes with this base round-trip time; [`Traffic::burst`] is TCP's and the queue's affair here.
+/// Returns the arrivals with this base round-trip time. [`Traffic::burst`] is not used: TCP and the
+/// queue determine the bursts.
 pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
     let heard = Heard::default();
     let mut builder = Builder::<Length>::new(seed, Instant::START, END);
@@ -154,12 +157,12 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
     std::mem::take(&mut *heard)
 }
 
-/// The heavy flow's number: the last.
+/// Number of the heavy flow, the last one.
 pub fn heavy(traffic: Traffic) -> FlowId {
     FlowId(traffic.flows - 1)
 }
 
-/// The heavy flow's part of what came once it was settled.
+/// The heavy flow's share of the arrivals after the settling time.
 #[cfg(test)]
 pub fn share(arrivals: &[Arrival], heavy: FlowId) -> f64 {
     let counted = || {
@@ -170,7 +173,7 @@ pub fn share(arrivals: &[Arrival], heavy: FlowId) -> f64 {
     of_heavy as f64 / counted().count() as f64
 }
 
-/// How a detector does on what came. The delay is in milliseconds.
+/// Measures a detector on these arrivals. The delay is in milliseconds.
 pub fn watch(config: &anabranch::heavy::Config, arrivals: &[Arrival], heavy: FlowId) -> Found {
     use anabranch::heavy::HeavyFlows;
 

@@ -1,6 +1,8 @@
-//! Writes a capture as pcapng with comments (draft-ietf-opsawg-pcapng): one at the file, and some at its frames.
+//! Writes a capture as pcapng with comments (draft-ietf-opsawg-pcapng): one on the file, and some
+//! on frames.
 //!
-//! Frames keep their number, time, link type and captured bytes. A damaged capture is written up to the damage.
+//! Frames keep their number, time, link type and captured bytes. A damaged capture is written up to
+//! the damage.
 //!
 //! # Not implemented
 //! - Comments, names and options of the original.
@@ -27,11 +29,11 @@ const RESOLUTION: u16 = 9;
 const CHECK_LENGTH: u16 = 13;
 /// Timestamps in units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
-/// Bytes of a comment at most; an option has room for 65,535.
+/// Maximum bytes of a comment; an option has room for 65,535.
 const LONGEST: usize = 60_000;
 
-/// Writes the capture with a comment on the whole, and at some frames by their numbers; `stop` is asked for every
-/// 64 KiB whether to give up.
+/// Writes the capture as pcapng with a comment on the whole file and on the frames numbered in
+/// `comments`. `stop` is polled every 64 KiB; reading ends with an error once it returns true.
 ///
 /// # Errors
 /// If it is no capture, reading is interrupted, or it cannot be written.
@@ -60,7 +62,7 @@ pub fn annotate(
                     links.push(frame.link);
                     links.len() - 1
                 });
-                // A frame without a time follows the one before it.
+                // A frame without a time gets that of the previous frame.
                 time = frame.time.map_or(time, |picos| {
                     u64::try_from(picos / (PICOS / 1_000_000_000)).unwrap_or_default()
                 });
@@ -93,7 +95,7 @@ fn section(out: &mut Vec<u8>, title: &str) {
     enclosed(out, SECTION_HEADER, |body| {
         body.extend_from_slice(&BYTE_ORDER.to_le_bytes());
         body.extend_from_slice(&[1, 0, 0, 0]);
-        // The section's length is not given.
+        // The section length is unspecified.
         body.extend_from_slice(&u64::MAX.to_le_bytes());
         option(body, COMMENT, shortened(title).as_bytes());
         let application = concat!("Anabranch ", env!("CARGO_PKG_VERSION"));
@@ -150,7 +152,7 @@ fn shortened(text: &str) -> &str {
     &text[..end]
 }
 
-/// A block: its type, its length, the body, and the length again.
+/// Writes a block: type, length, body, and the length again.
 fn enclosed(out: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     let mut body = Vec::new();
     fill(&mut body);
@@ -169,7 +171,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// What follows begins at a multiple of four.
+/// Pads the body with zeros to a multiple of four bytes.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

@@ -13,13 +13,15 @@ use crate::{
     limits::Limits,
 };
 
-/// The most that is looked at as a whole: the beginning of a packet, or the header of an interface.
+/// Longest record part that is examined as a whole: the beginning of a packet, or the header of an
+/// interface.
 pub(crate) const LONGEST: usize = 256 << 10;
 
-/// What is read at once; between two reads is asked whether to stop.
+/// Bytes per read; `stop` is polled before each read.
 const CHUNK: usize = 64 << 10;
 
-/// Decompressed bytes that are read whatever the size of the file: they take less than a second.
+/// Decompressed bytes that are exempt from the expansion limit: reading them takes less than a
+/// second.
 const FREE: u64 = 32 << 20;
 
 /// Bytes that come from a file, in order.
@@ -28,9 +30,9 @@ pub(crate) struct Bytes<'a> {
     compression: Compression,
     trailing: Rc<Cell<u64>>,
     buffer: Vec<u8>,
-    /// What is in the buffer and not consumed yet.
+    /// Bytes in the buffer that are not consumed yet.
     ahead: Range<usize>,
-    /// Bytes that have come so far, those of the compressed form, and the most that may.
+    /// Decompressed bytes read, compressed bytes read, and the limits on both.
     read: u64,
     compressed: Rc<Cell<u64>>,
     limits: Limits,
@@ -41,7 +43,7 @@ pub(crate) struct Bytes<'a> {
     pub(crate) is_cut_off: bool,
 }
 
-/// Where the file fails.
+/// Reasons why the file cannot be read further.
 pub(crate) enum Failure {
     Damaged(&'static str),
     TooLarge(u64),
@@ -51,7 +53,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// As the reader's error, after so many packets.
+    /// Converts to the reader's error; `after` is the number of packets before the failure.
     pub(crate) fn after(self, after: u64) -> Error {
         match self {
             Self::Damaged(format) => Error::Compression { after, format },
@@ -91,12 +93,13 @@ impl<'a> Bytes<'a> {
         self.stop = Box::new(stop);
     }
 
-    /// Bytes behind the compressed form, once it has been read to its end.
+    /// Number of bytes after the compressed data. Valid once it has been read to its end.
     pub(crate) fn trailing(&self) -> u64 {
         self.trailing.get()
     }
 
-    /// The next `count` bytes, which stay; fewer at the end of the file. `count` is [`LONGEST`] at most.
+    /// Returns the next `count` bytes without consuming them; fewer at the end of the file. `count`
+    /// is at most [`LONGEST`].
     pub(crate) fn peek(&mut self, count: usize) -> Result<&[u8], Failure> {
         debug_assert!(count <= LONGEST, "the buffer holds no more");
         while self.ahead.len() < count && !self.ended {
@@ -106,8 +109,8 @@ impl<'a> Bytes<'a> {
         Ok(&self.buffer[self.ahead.start..end])
     }
 
-    /// Where the next `count` bytes are, which are consumed; `None` if there are fewer. They stay in place until more
-    /// is read.
+    /// Consumes `count` bytes and returns their range in the buffer; `None` if fewer are left. The
+    /// range is valid until the next read.
     pub(crate) fn take(&mut self, count: usize) -> Result<Option<Range<usize>>, Failure> {
         if self.peek(count)?.len() < count {
             return Ok(None);
@@ -117,7 +120,7 @@ impl<'a> Bytes<'a> {
         Ok(Some(start..start + count))
     }
 
-    /// Consumes `count` bytes; whether there were as many.
+    /// Consumes `count` bytes. Returns false if the file has fewer.
     pub(crate) fn skip(&mut self, mut count: u64) -> Result<bool, Failure> {
         while count > 0 {
             let part = usize::try_from(count).unwrap_or(LONGEST).min(LONGEST);
@@ -131,7 +134,7 @@ impl<'a> Bytes<'a> {
         Ok(true)
     }
 
-    /// What [`Self::take`] has found.
+    /// Returns the bytes of a range from [`Self::take`].
     pub(crate) fn at(&self, range: Range<usize>) -> &[u8] {
         &self.buffer[range]
     }
@@ -140,7 +143,8 @@ impl<'a> Bytes<'a> {
         if (self.stop)() {
             return Err(Failure::Interrupted);
         }
-        // A decompressor may give a byte at a time: what has moved to the front does not move again.
+        // Makes room only when less than a chunk is free: a decompressor may return one byte per
+        // read, and bytes already at the front must not be moved at each of them.
         if self.buffer.len() - self.ahead.end < CHUNK && self.ahead.start > 0 {
             self.buffer.copy_within(self.ahead.clone(), 0);
             self.ahead = 0..self.ahead.len();

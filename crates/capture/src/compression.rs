@@ -1,4 +1,4 @@
-//! gzip and zstd, told by the first bytes of the file.
+//! gzip and zstd, recognised by the first bytes of the file.
 
 use std::{
     cell::Cell,
@@ -48,14 +48,14 @@ impl Compression {
 /// A file, decompressed as it is read.
 pub(crate) struct Decompressed<'a> {
     pub(crate) compression: Compression,
-    /// Bytes that have been read of its compressed form.
+    /// Compressed bytes read.
     pub(crate) compressed: Rc<Cell<u64>>,
-    /// Bytes behind its compressed form that are no part of it.
+    /// Bytes after the compressed data that are not part of it.
     pub(crate) trailing: Rc<Cell<u64>>,
     pub(crate) content: Box<dyn Read + 'a>,
 }
 
-/// Counts what is read.
+/// Counts the bytes read.
 struct Counted<R> {
     file: R,
     count: Rc<Cell<u64>>,
@@ -95,10 +95,10 @@ pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Decompressed<
     })
 }
 
-/// A file of which two bytes can be looked at, wherever its buffer ends.
+/// A file with a look-ahead of two bytes, independent of the end of its buffer.
 struct Ahead<R> {
     held: [u8; 2],
-    /// How many of `held` have been looked at, and how many of these consumed.
+    /// Number of bytes in `held`, and how many of them are consumed.
     looked: usize,
     consumed: usize,
     file: R,
@@ -114,7 +114,7 @@ impl<R: BufRead> Ahead<R> {
         }
     }
 
-    /// The next two bytes, which stay; fewer at the end.
+    /// Returns the next two bytes without consuming them; fewer at the end.
     fn look(&mut self) -> io::Result<&[u8]> {
         self.held.copy_within(self.consumed..self.looked, 0);
         self.looked -= std::mem::take(&mut self.consumed);
@@ -154,8 +154,9 @@ impl<R: BufRead> BufRead for Ahead<R> {
     }
 }
 
-/// The members of a gzip file, one after the other (RFC 1952 §2.2). Bytes behind the last one that begin no member are
-/// counted and left: tapes and block devices pad with zeros, and a file may have been appended to.
+/// The members of a gzip file in order (RFC 1952 §2.2). Bytes after the last member that begin no
+/// member are counted and ignored: tapes and block devices pad with zeros, and other data may have
+/// been appended to the file.
 struct Members<R: BufRead> {
     member: Option<Box<GzDecoder<Ahead<R>>>>,
     trailing: Rc<Cell<u64>>,
@@ -182,7 +183,7 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
-/// A frame of zstd that is being decoded, and the file behind it.
+/// A zstd frame being decoded, and the rest of the file.
 struct Within<R> {
     decoder: FrameDecoder,
     file: R,
@@ -196,7 +197,7 @@ impl<R: BufRead> Within<R> {
                 .decoder
                 .decode_blocks(&mut self.file, BlockDecodingStrategy::UptoBytes(missing));
             if let Err(error) = decoded {
-                // The decoder wraps the reason; at the end of the file it is the end.
+                // The decoder wraps the cause; at the end of the file the frame is truncated.
                 return Err(if self.file.fill_buf()?.is_empty() {
                     io::ErrorKind::UnexpectedEof.into()
                 } else {
@@ -208,11 +209,11 @@ impl<R: BufRead> Within<R> {
     }
 }
 
-/// The frames of a zstd file, one after the other (RFC 8878 §3.1).
+/// The frames of a zstd file in order (RFC 8878 §3.1).
 enum Frames<R: BufRead> {
     Between(R),
     Within(Box<Within<R>>),
-    /// Behind the last frame, or behind an error.
+    /// After the last frame, or after an error.
     End,
 }
 

@@ -12,10 +12,10 @@ use crate::{
 
 pub(crate) const PICOS: i128 = 1_000_000_000_000;
 
-/// More bytes than any record has; what says that it has more is damaged.
+/// Maximum length of a record in bytes. A longer length field indicates a damaged file.
 const MAX_RECORD: u32 = 128 << 20;
 
-/// What a frame's link layer is.
+/// Link layer of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
     /// Its number at tcpdump.org/linktypes.html.
@@ -30,24 +30,24 @@ pub(crate) struct Frame {
     pub(crate) link: Link,
     /// Picoseconds since 1970, if it has a time.
     pub(crate) time: Option<i128>,
-    /// Bytes that it had on the wire.
+    /// Wire length in bytes.
     pub(crate) length: u32,
-    /// Where the captured bytes are.
+    /// Position of the captured bytes.
     pub(crate) octets: Range<usize>,
 }
 
-/// What comes next in a capture.
+/// Next element of a capture.
 pub(crate) enum Next {
     Frame(Frame),
     /// Nothing; all was whole.
     End,
     /// A part of a record.
     CutOff,
-    /// So many bytes that are no record, to the end of the file.
+    /// Number of bytes that form no record, up to the end of the file.
     Trailing(u64),
 }
 
-/// What is wrong in a container.
+/// Reason why a container cannot be read.
 pub(crate) enum Wrong {
     File(Failure),
     Broken(&'static str),
@@ -68,7 +68,7 @@ impl Wrong {
     }
 }
 
-/// A capture's format, and where reading stands.
+/// Format of a capture, and the reading position.
 pub(crate) enum Container {
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),
@@ -137,8 +137,9 @@ impl Order {
     }
 }
 
-/// Consumes `count` bytes that may be more than the buffer holds: those at the beginning, and how many are left to skip
-/// before the next record. `None` if the file ends within them, as far as they were looked at.
+/// Consumes a record of `count` bytes, which may exceed the buffer. Returns the range of its
+/// beginning, and the number of bytes to skip before the next record. `None` if the file ends
+/// within the beginning.
 fn beginning(bytes: &mut Bytes<'_>, count: u64) -> Result<Option<(Range<usize>, u64)>, Failure> {
     let first = usize::try_from(count).unwrap_or(LONGEST).min(LONGEST);
     let taken = bytes.take(first)?;

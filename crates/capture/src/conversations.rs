@@ -1,4 +1,5 @@
-//! Who sends to whom in a capture: the choices of a selection, and whether they have two directions.
+//! Conversations of a capture: the candidates for a selection, and whether the capture has both
+//! directions.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,9 +12,9 @@ use crate::{Endpoint, Fragment, Ip, Protocol, Selection};
 /// Packets from one sender to one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conversation {
-    /// What selects exactly these packets.
+    /// Selection of exactly these packets.
     pub selection: Selection,
-    /// The protocol, if it is one.
+    /// The protocol, if all packets have the same one.
     pub protocol: Option<u8>,
     /// Packets.
     pub packets: u64,
@@ -21,11 +22,11 @@ pub struct Conversation {
     pub bytes: u64,
 }
 
-/// As the keys of a selection, and what they select.
+/// The keys of the selection, and the number of packets and bytes it selects.
 impl fmt::Display for Conversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match self.protocol {
-            // The keys have it.
+            // The selection's keys already include the protocol.
             _ if self.selection.protocol.is_some() => "",
             Some(6) => ", TCP",
             Some(17) => ", UDP",
@@ -44,7 +45,7 @@ impl fmt::Display for Conversation {
     }
 }
 
-/// The conversations that are kept apart, at most; memory stays below 48 MiB.
+/// Maximum number of conversations counted separately; memory stays below 48 MiB.
 const MOST: usize = 1 << 16;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub struct Conversations {
 }
 
 impl Conversations {
-    /// Counts a packet; `ports` are those of its first fragment.
+    /// Counts a packet. `ports` are the ports of its first fragment.
     pub fn add(&mut self, ip: &Ip, ports: Option<(u16, u16)>) {
         let hosts = (ip.source, ip.target);
         if let Some(volume) = self.hosts.get_mut(&hosts) {
@@ -96,7 +97,7 @@ impl Conversations {
             volume.add(ip);
             return;
         }
-        // A host that talks to itself has two directions where the ports stand the other way round.
+        // Traffic of a host to itself is two-way if the ports also occur swapped.
         if ip.source == ip.target {
             let back = ports.map(|(source, target)| (target, source));
             let back = (ip.source, ip.target, ip.protocol, back);
@@ -115,9 +116,11 @@ impl Conversations {
         self.two_way
     }
 
-    /// The largest, by packets, and how many more there are: by connection if there are no more than `most`, or if
-    /// two hosts have them all; else by host. These are conversations among `all` packets of a capture: each is
-    /// counted as its selection leaves it. With `by_protocol` each has one protocol.
+    /// Returns the largest conversations by packets, and the number of further ones. They are by
+    /// connection if there are at most `most` connections or only two pairs of hosts; otherwise by
+    /// host. `self` counts a subset of `all`, the packets of the capture: the volume of each
+    /// conversation is that of its selection in `all`. With `by_protocol`, each has a single
+    /// protocol.
     #[must_use]
     pub fn largest(
         &self,
@@ -143,7 +146,7 @@ impl Conversations {
         (found, more)
     }
 
-    /// How many protocols have the same addresses and ports.
+    /// Number of protocols per pair of addresses and ports.
     fn pairs(&self) -> Pairs {
         let mut pairs = Pairs::new();
         for (source, target, _, ports) in self.connections.keys() {
@@ -155,7 +158,8 @@ impl Conversations {
     fn connection(&self, key: &Key, pairs: &Pairs, by_protocol: bool) -> Option<Conversation> {
         let (source, target, protocol, ports) = *key;
         if ports.is_none() {
-            // Without ports all packets of the protocol are selected, those with ports as well.
+            // Without ports, the selection includes all packets of the protocol, also those with
+            // ports.
             let one = self.protocol(&(source, target, protocol))?;
             let is_all = self.host(&(source, target))?.packets == one.packets;
             let selection = Selection {
@@ -191,7 +195,8 @@ impl Conversations {
         Some(conversation(hosts(key.0, key.1), None, volume))
     }
 
-    /// The name of a protocol where no other between the same hosts has it too (ICMP and `ICMPv6`); else its number.
+    /// Returns the name of a protocol, or its number if another protocol between the same hosts
+    /// shares the name (ICMP and `ICMPv6`).
     fn name(&self, key: &(IpAddr, IpAddr, u8)) -> Protocol {
         let (source, target, number) = *key;
         let named = Protocol::of(number);
@@ -226,7 +231,7 @@ fn conversation(selection: Selection, protocol: Option<u8>, volume: &Volume) -> 
     }
 }
 
-/// Ports of packets of which the first fragment has been seen.
+/// Ports of packets whose first fragment has been seen.
 #[derive(Debug, Clone, Default)]
 pub struct Fragments {
     first: VecDeque<(FragmentKey, (u16, u16))>,
@@ -235,7 +240,7 @@ pub struct Fragments {
 type FragmentKey = (IpAddr, IpAddr, u8, u32);
 
 impl Fragments {
-    /// First fragments that are remembered; the others follow at once as a rule.
+    /// Maximum number of first fragments stored; later fragments usually follow at once.
     const MOST: usize = 64;
 
     /// The ports of a packet, or of the packet that it is a fragment of.

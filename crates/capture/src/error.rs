@@ -1,6 +1,6 @@
-//! Why a capture cannot be read. Packets are counted from 1, as in Wireshark.
+//! Errors of reading a capture. Packets are counted from 1, as in Wireshark.
 
-/// Why a capture cannot be read.
+/// Error of reading or writing a capture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Neither pcap nor pcapng.
@@ -9,14 +9,14 @@ pub enum Error {
     /// It ends within its header.
     #[error("it is cut off within the header of the file; expected a capture with packets")]
     NoHeader,
-    /// Something that the format does not allow.
+    /// The file violates its format.
     #[error(
         "what follows packet {after} is broken: {what}; expected a record of pcap or a block of pcapng"
     )]
     Broken {
-        /// Packets before that.
+        /// Packets before the damage.
         after: u64,
-        /// What is wrong.
+        /// The damaged element.
         what: &'static str,
     },
     /// The compressed data is damaged.
@@ -24,44 +24,44 @@ pub enum Error {
         "what follows packet {after} cannot be decompressed ({format}); expected an undamaged file"
     )]
     Compression {
-        /// Packets before that.
+        /// Packets before the damage.
         after: u64,
         /// How it is compressed.
         format: &'static str,
     },
-    /// Decompressed it has more bytes than are read.
+    /// The decompressed data exceeds the limit.
     #[error("decompressed it has more than {} GiB; expected a shorter capture", .most >> 30)]
     TooLarge {
-        /// The most bytes.
+        /// The limit in bytes.
         most: u64,
     },
-    /// Its compressed form is smaller than that of a capture.
+    /// The data expands more than captures do.
     #[error(
         "what follows packet {after} expands to more than {times} times its compressed size; expected a capture: decompress it first, or allow any expansion"
     )]
     Expands {
-        /// Packets before that.
+        /// Packets before the limit was reached.
         after: u64,
-        /// The most decompressed bytes for a compressed one.
+        /// The limit: decompressed bytes per compressed byte.
         times: u64,
     },
-    /// The reader of the file fails.
+    /// The file cannot be read.
     #[error("it cannot be read: {0}; expected a file that can be read")]
     System(String),
-    /// The writer of a copy fails.
+    /// The copy cannot be written.
     #[error("it cannot be written: {why}; expected a file that can be written")]
     Unwritable {
-        /// The system's error number, if the system refuses.
+        /// The system's error number, if the system reported one.
         number: Option<i32>,
         /// The reason in words.
         why: String,
     },
-    /// Its packets are not in order of time, and the temporary file of the sort fails.
+    /// The packets are out of order in time, and the temporary file for sorting fails.
     #[error(
         "its packets cannot be sorted by time: {0}; expected room for temporary files (TMPDIR)"
     )]
     Unsorted(String),
-    /// Reading was to stop.
+    /// `stop` returned true.
     #[error("reading was interrupted; expected time to read it")]
     Interrupted,
 }

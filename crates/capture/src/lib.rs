@@ -1,9 +1,10 @@
 //! Reads the IP packets of a capture: pcap or pcapng, compressed or not, of any common link type.
 //!
-//! [`Reader`] streams: its memory does not grow with the capture. What is no IP packet is skipped and counted by
-//! reason ([`Skip`]). A capture that is cut off ends with its last whole packet.
+//! [`Reader`] streams: its memory does not grow with the capture. Frames without an IP packet are
+//! skipped and counted by reason ([`Skip`]). A truncated capture ends with its last whole packet.
 //!
-//! Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng; link types: tcpdump.org/linktypes.html.
+//! Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng; link types:
+//! tcpdump.org/linktypes.html.
 //!
 //! # Not implemented
 //! - IEEE 802.11, frame relay, ATM, USB and other link types that [`layers`] does not list.

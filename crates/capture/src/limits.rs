@@ -1,11 +1,11 @@
 //! Bounds of reading a capture.
 
-/// How much of a capture is read.
+/// Bounds on the amount of data read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes, decompressed: 16 GiB unless set otherwise. A caller that holds nothing of them needs no bound.
+    /// Decompressed bytes: 16 GiB by default. A caller that stores none of them needs no bound.
     pub bytes: u64,
-    /// Decompressed bytes for each byte of a compressed file. The first 32 MiB are free.
+    /// Decompressed bytes per byte of a compressed file. The first 32 MiB are exempt.
     pub expansion: u64,
 }
 
@@ -15,8 +15,9 @@ impl Limits {
         bytes: u64::MAX,
         expansion: u64::MAX,
     };
-    /// Headers of a long transfer take 10 to 60 times less room when they are compressed, and frames of 1514 bytes full of zeros about
-    /// 120 times: each needs a dozen bytes for its time, numbers and checksum. DEFLATE itself ends at 1032.
+    /// Compression shrinks the headers of a long transfer 10 to 60 times, and frames of 1514 bytes
+    /// full of zeros about 120 times: each frame needs a dozen bytes for its time, numbers and
+    /// checksum. DEFLATE reaches at most 1032.
     pub const EXPANSION: u64 = 256;
 }
 

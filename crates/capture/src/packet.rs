@@ -4,40 +4,40 @@ use std::net::IpAddr;
 
 pub use anabranch_wire::Fragment;
 
-/// What the IP header says.
+/// Fields of the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ip {
     /// The sender.
     pub source: IpAddr,
     /// The receiver.
     pub target: IpAddr,
-    /// The protocol behind IP and its extension headers.
+    /// The protocol after IP and its extension headers.
     pub protocol: u8,
     /// Time to live, or IPv6's hop limit.
     pub hop_limit: u8,
-    /// Bytes, IP header included; from the frame where the header has no length.
+    /// Length in bytes, IP header included; taken from the frame if the header has no length.
     pub length: u32,
     /// Bytes of the IP header and its extension headers.
     pub header: u32,
-    /// Which part of a packet it is.
+    /// Position of the fragment in its packet.
     pub fragment: Fragment,
-    /// What fragments of one packet have in common.
+    /// The identification shared by the fragments of one packet.
     pub identification: u32,
-    /// Source and destination port, where there are ports and they were captured.
+    /// Source and destination port, if the protocol has ports and they were captured.
     pub ports: Option<(u16, u16)>,
 }
 
 /// An IP packet: the innermost of its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Its number in the capture, from 1, frames of all kinds counted.
+    /// Number of its frame in the capture, from 1; frames of all kinds count.
     pub number: u64,
     /// Picoseconds since 1970.
     pub time: i128,
-    /// What its IP header says.
+    /// Fields of its IP header.
     pub ip: Ip,
     /// Bytes of the frame on the wire.
     pub frame_length: u32,
-    /// What was captured of it, from its IP header on.
+    /// Captured bytes from its IP header on.
     pub octets: &'a [u8],
 }

@@ -1,4 +1,4 @@
-//! Packets of a capture, one at a time, and what was counted on the way.
+//! Reads the packets of a capture in order, and counts frames.
 
 use std::{collections::BTreeMap, io::Read};
 
@@ -10,35 +10,36 @@ use crate::{
     limits::Limits,
 };
 
-/// What a capture has had so far.
+/// Counts of a capture up to the current position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Frames of all kinds.
     pub frames: u64,
     /// IP packets.
     pub packets: u64,
-    /// Frames that give no IP packet, by reason.
+    /// Frames without an IP packet, by reason.
     pub skipped: BTreeMap<Skip, u64>,
     /// Packets that are fragments.
     pub fragments: u64,
-    /// Packets whose time is earlier than that of a packet before them.
+    /// Packets whose time is earlier than that of a preceding packet.
     pub went_back: u64,
     /// The capture ends within a record.
     pub is_cut_off: bool,
-    /// Bytes behind the last record that are no part of the capture: padding, or what follows compressed data.
+    /// Bytes after the last record that are not part of the capture: padding, or data after the
+    /// compressed data.
     pub trailing: u64,
 }
 
 /// A frame of any kind.
 pub(crate) struct RawFrame<'a> {
-    /// From 1.
+    /// Counted from 1.
     pub(crate) number: u64,
     pub(crate) frame: Frame,
-    /// What was captured.
+    /// Captured bytes.
     pub(crate) octets: &'a [u8],
 }
 
-/// Reads a capture. Memory does not grow with it.
+/// Reads a capture with constant memory.
 ///
 /// ```
 /// use anabranch_capture::{Error, Reader};
@@ -66,12 +67,13 @@ impl<'a> Reader<'a> {
     /// Reads the header of a capture.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the file is not a capture.
     pub fn open(file: impl Read + 'a) -> Result<Self, Error> {
         Self::open_until(file, || false)
     }
 
-    /// The same, and asks `stop` for every 64 KiB whether to give up.
+    /// Opens as [`Self::open`] does, and polls `stop` every 64 KiB; reading ends once it returns
+    /// true.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -79,7 +81,7 @@ impl<'a> Reader<'a> {
         Self::open_within(file, Limits::default(), stop)
     }
 
-    /// The same within other limits.
+    /// Opens as [`Self::open_until`] does, with other limits.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -100,7 +102,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What has been counted up to here.
+    /// Returns the counts up to the current position.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -172,7 +174,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The IP packet of a frame, without its bytes, and where they begin.
+/// Returns the IP packet of a frame without its bytes, and their position.
 fn decode(frame: &Frame, octets: &[u8]) -> Result<(usize, Packet<'static>), Skip> {
     let at = network_layer(frame.link.link_type, octets)?;
     let without_fcs = frame.length.saturating_sub(frame.link.fcs);

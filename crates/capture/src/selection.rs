@@ -1,11 +1,11 @@
-//! Which packets of a capture are meant: by sender, receiver and protocol.
+//! Selects packets of a capture by sender, receiver and protocol.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use crate::Ip;
 
-/// An address, a network or any address, with or without a port: `10.0.0.1`, `10.0.0.1:443`, `10.0.0.0/8`, `*:443`,
-/// `2001:db8::1`, `[2001:db8::1]:443`.
+/// An address, a network or any address, with or without a port: `10.0.0.1`, `10.0.0.1:443`,
+/// `10.0.0.0/8`, `*:443`, `2001:db8::1`, `[2001:db8::1]:443`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
     /// The network and the bits of its prefix; `None` for any address.
@@ -50,7 +50,7 @@ fn split_port(text: &str) -> Result<(&str, Option<&str>), NotAnEndpoint> {
             None => Err(NotAnEndpoint),
         };
     }
-    // Two colons are IPv6 without a port.
+    // Two colons indicate an IPv6 address without a port.
     match text.split_once(':') {
         Some((host, port)) if !port.contains(':') => Ok((host, Some(port))),
         _ => Ok((text, None)),
@@ -144,7 +144,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Those that have a name.
+    /// All protocols with a name.
     pub const NAMED: [Self; 5] = [Self::Tcp, Self::Udp, Self::Icmp, Self::Sctp, Self::Esp];
 
     /// The protocol of this number, by name if it has one.
@@ -156,7 +156,7 @@ impl Protocol {
             .unwrap_or(Self::Number(number))
     }
 
-    /// Its name, as scenarios write it.
+    /// Its name in scenarios.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {
@@ -183,7 +183,7 @@ impl Protocol {
     }
 }
 
-/// As the value of a key: a name in quotation marks, or a number.
+/// The value of a scenario key: a name in quotation marks, or a number.
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -193,7 +193,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Which packets are meant; all by default.
+/// A selection of packets; all by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Selection {
     /// Their sender.
@@ -205,7 +205,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether a packet is meant; `ports` are those of its first fragment.
+    /// Whether a packet is selected. `ports` are the ports of its first fragment.
     #[must_use]
     pub fn has(&self, ip: &Ip, ports: Option<(u16, u16)>) -> bool {
         let (source, target) = (ports.map(|ports| ports.0), ports.map(|ports| ports.1));
@@ -216,7 +216,7 @@ impl Selection {
     }
 }
 
-/// As the keys of a scenario.
+/// The keys of a scenario.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let from = self.from.map(|from| format!("from = \"{from}\""));

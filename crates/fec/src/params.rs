@@ -43,8 +43,8 @@ pub enum Release {
     Each,
     /// One that acknowledges all data.
     One,
-    /// Each of them, slightly faster than they were ready: releasing all at once would elicit a
-    /// burst of as many packets.
+    /// Releases the packets individually, slightly faster than they became ready; releasing all at
+    /// once would elicit a burst of the same size.
     Paced,
 }
 
@@ -86,7 +86,7 @@ pub struct Params {
     /// there: the code's limit, at most 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redundant: Option<Count<255>>,
-    /// Data packets that a redundant packet of `sliding-rlc` covers, at least the ones of its
+    /// Data packets covered by a redundant packet of `sliding-rlc`, at least the packets of its
     /// group. Default: three quarters of the congestion window, at most 160.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Count<255>>,

@@ -1,4 +1,4 @@
-//! The sending half: the open group, the redundant packets that are due, and the ones that count as
+//! The sending half: the open group, the redundant packets that are due, and the redundant packets
 //! in flight.
 //!
 //! Data that is sent for the first time joins the open group; retransmissions belong to no group. A

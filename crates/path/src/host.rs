@@ -1,4 +1,4 @@
-//! End hosts that are not ours: the seam for a user's own stack.
+//! Interface for end hosts with a user-supplied stack.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use anabranch_wire::Transport;
 /// One end of a flow, sans-I/O.
 ///
 /// The engine calls [`Host::on_packet`] when a packet arrives and [`Host::on_timer`] when
-/// [`Host::timer`] has come; after either, and after [`Host::start`], it takes packets from
-/// [`Host::poll_transmit`] until there is none.
+/// [`Host::timer`] is due. After either, and after [`Host::start`], it takes packets from
+/// [`Host::poll_transmit`] until that returns `None`.
 pub trait Host<B: Body>: fmt::Debug + Send {
-    /// The flow starts. The far end is started by its first packet.
+    /// The flow starts. The first packet starts the far end.
     fn start(&mut self, _now: Instant) {}
     /// A packet arrived.
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, B>);
-    /// A router could not pass a packet of this host on, because it is larger than the MTU of the link there.
+    /// A router has dropped a packet of this host because it exceeds the MTU of the next link.
     fn on_refused(&mut self, _now: Instant, _packet: Refused<'_, B>) {}
-    /// The time asked for has come.
+    /// The time returned by [`Host::timer`] is reached.
     fn on_timer(&mut self, _now: Instant) {}
-    /// When to call [`Host::on_timer`]; asked after every other call.
+    /// Returns when to call [`Host::on_timer`]. Queried after every other call.
     fn timer(&self) -> Option<Instant> {
         None
     }
-    /// The next packet to send, if any.
+    /// Returns the next packet to send, if any.
     fn poll_transmit(&mut self, now: Instant) -> Option<Departing<B>>;
     /// Application bytes delivered to this end in order, for the flow's goodput.
     fn delivered_bytes(&self) -> u64 {
@@ -43,14 +43,14 @@ pub struct Arrived<'a, B> {
     pub dscp: u8,
 }
 
-/// A packet that a link does not carry.
+/// A packet that exceeds the MTU of a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Refused<'a, B> {
     /// Its content.
     pub transport: &'a Transport<B>,
-    /// Bytes of the largest IP packet that the link carries.
+    /// Size of the largest IP packet that the link carries, in bytes.
     pub mtu: u32,
-    /// The router before the link, by number. It is the host itself if the link is its own.
+    /// Number of the router before the link; the host itself if the link is the host's.
     pub router: u32,
 }
 

@@ -1,15 +1,16 @@
-//! Gateways: one end spreads packets over several routes, the other brings them together again.
+//! Gateways: one end distributes packets over several routes, the other end merges them.
 //!
-//! Each end is a [`Middlebox`](crate::middlebox::Middlebox): an [`Entrance`] asks a splitter
-//! ([`split`]) which route the next packet takes, an [`Exit`] asks a restorer ([`restore`]) which
-//! packets may go on now. Both see packets and the time, never the network, so the same code can
-//! stand on a wire. Where a splitter or a restorer needs it, the tunnel writes a [`header`] before each packet.
+//! Each end is a [`Middlebox`](crate::middlebox::Middlebox). An [`Entrance`] has a splitter
+//! ([`split`]), which chooses the route of the next packet. An [`Exit`] has a restorer
+//! ([`restore`]), which decides when packets are forwarded. Both see only packets and the time, not
+//! the network, so the same code can run on a real path. If a splitter or a restorer needs it, the
+//! tunnel writes a [`header`] before each packet.
 //!
 //! Source: T. Hayashi et al., "Performance Evaluation of TCP Communication using Multiple Routes".
 //!
 //! # Not implemented
-//! - The addresses that a gateway translates: packets here carry none.
-//! - Sessions: numbers begin at 0 with the gateway, and neither end is ever restarted.
+//! - Address translation by the gateway: packets carry no addresses here.
+//! - Sessions: numbers begin at 0 with the gateway, and neither end restarts.
 
 use anabranch_core::units::Instant;
 
@@ -34,7 +35,7 @@ pub use exit::{Exit, ExitParts};
 pub use meter::Meter;
 pub use peer::Peer;
 
-/// The time as a gateway's clock tells it: microseconds, modulo 2^32.
+/// Reading of a gateway's clock: microseconds modulo 2^32.
 #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32")]
 const fn micros(now: Instant) -> u32 {
     (now.as_picos() / 1_000_000) as u32

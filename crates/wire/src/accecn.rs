@@ -1,4 +1,4 @@
-//! The AccECN option (RFC 9768 §3.2.3): how many octets of payload arrived under each ECN field.
+//! The AccECN option (RFC 9768 §3.2.3): counters of payload octets received per ECN field.
 
 use std::num::NonZeroU8;
 
@@ -13,7 +13,7 @@ pub enum Counter {
     Ect1,
 }
 
-/// Which counter stands first (RFC 9768 figure 4).
+/// Order of the counters in the option (RFC 9768 figure 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// `AccECN0`: ECT(0), CE, ECT(1).
@@ -23,7 +23,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// What stands where.
+    /// Returns the counters in this order.
     #[must_use]
     pub const fn counters(self) -> [Counter; 3] {
         match self {
@@ -33,20 +33,21 @@ impl Order {
     }
 }
 
-/// The option: an order and up to three fields of 24 bits, those at the end left out as need be.
+/// The option: an order and up to three fields of 24 bits. Trailing fields may be omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccEcn {
-    /// One more than the fields, and four more than that with ECT(1) first: a segment has to fit a
-    /// cache line.
+    /// 1 + number of fields, + 4 with ECT(1) first. The encoding is compact because a segment has
+    /// to fit a cache line.
     shape: NonZeroU8,
     octets: [u8; 9],
 }
 
 impl AccEcn {
-    /// The low 24 bits of a counter, which is what travels.
+    /// Mask of the 24 bits of a counter that the option carries.
     pub const MASK: u32 = (1 << 24) - 1;
 
-    /// An option with these fields, in its order: three at most, and 24 bits of each.
+    /// Creates an option with these fields in its order. Takes at most three fields, and the low 24
+    /// bits of each.
     #[must_use]
     pub fn new(order: Order, fields: &[u32]) -> Self {
         let mut octets = [0; 9];
@@ -64,7 +65,7 @@ impl AccEcn {
             octets,
         }
     }
-    /// Which counter stands first.
+    /// Order of the counters.
     #[must_use]
     pub const fn order(&self) -> Order {
         if self.shape.get() > 4 {
@@ -73,12 +74,12 @@ impl AccEcn {
             Order::Ect0First
         }
     }
-    /// How many fields there are.
+    /// Number of fields.
     #[must_use]
     pub const fn count(&self) -> u8 {
         (self.shape.get() - 1) % 4
     }
-    /// The field of a counter, if it is there.
+    /// Returns the field of a counter, if the option has it.
     #[must_use]
     pub fn field(&self, counter: Counter) -> Option<u32> {
         let mut fields = self
@@ -90,12 +91,12 @@ impl AccEcn {
         let (_, octets) = fields.find(|(stands, _)| *stands == counter)?;
         Some(u32::from_be_bytes([0, octets[0], octets[1], octets[2]]))
     }
-    /// The fields as they travel.
+    /// The fields in wire format.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets[..3 * usize::from(self.count())]
     }
-    /// Bytes that it takes in the header, padded to words.
+    /// Size in the header in bytes, padded to words.
     #[must_use]
     pub const fn size(&self) -> u32 {
         (2 + 3 * self.count() as u32).next_multiple_of(4)
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9768_table_5_what_is_left_out() {
+    fn rfc_9768_table_5_omitted_fields() {
         let full = [0x0001_0203, 0xff04_0506, 7];
         for (count, size) in [(0, 4), (1, 8), (2, 8), (3, 12)] {
             for order in [Order::Ect0First, Order::Ect1First] {

@@ -3,14 +3,14 @@
 /// A partial sum. Its parts may have odd lengths.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Checksum {
-    /// Not yet folded; below 2^48 for anything that IP can carry.
+    /// Not yet folded. Below 2^48 for any IP packet.
     sum: u64,
-    /// An odd number of octets has been added.
+    /// The number of octets added is odd.
     odd: bool,
 }
 
 impl Checksum {
-    /// The sum of these octets.
+    /// Returns the sum of these octets.
     #[must_use]
     pub fn of(octets: &[u8]) -> Self {
         let mut sum = Self::default();
@@ -37,12 +37,12 @@ impl Checksum {
         }
     }
 
-    /// Adds zeros: only the parity of their number matters.
+    /// Adds zeros. Only the parity of their number has an effect.
     pub const fn add_zeros(&mut self, count: usize) {
         self.odd ^= count % 2 == 1;
     }
 
-    /// The checksum: with it the sum over everything is zero.
+    /// Returns the checksum that makes the sum over everything zero.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "folded to 16 bits")]
     pub const fn finish(self) -> u16 {
@@ -53,14 +53,15 @@ impl Checksum {
         !(sum as u16)
     }
 
-    /// Whether the octets, their checksum among them, are as they were sent.
+    /// Whether the octets, including their checksum, are unchanged.
     #[must_use]
     pub const fn holds(self) -> bool {
         self.finish() == 0
     }
 }
 
-/// A checksum after a word that it covers has changed from `old` to `new` (RFC 1624, equation 3).
+/// Returns the checksum after a covered word has changed from `old` to `new` (RFC 1624, equation
+/// 3).
 #[must_use]
 pub fn updated(checksum: u16, old: u16, new: u16) -> u16 {
     let mut sum = Checksum::default();

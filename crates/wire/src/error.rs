@@ -1,6 +1,6 @@
-//! Errors of packets, and their counts.
+//! Errors of packets, and counters of discarded packets.
 
-/// Why a packet was discarded.
+/// Reason for discarding a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[repr(u8)]
 pub enum DecodeError {
@@ -22,7 +22,7 @@ pub enum DecodeError {
     /// It is a fragment (RFC 791 §3.2, RFC 8200 §4.5).
     #[error("the packet is a fragment")]
     Fragment,
-    /// IPv6 extension headers that run past the end, or that have a meaning here.
+    /// IPv6 extension headers that run past the end, or that would have to be processed.
     #[error("an IPv6 extension header is impossible or not known")]
     Extension,
     /// It carries another protocol.
@@ -46,7 +46,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// Every one, in the order of [`Discards`].
+    /// All reasons, in the order of [`Discards`].
     pub const ALL: [Self; 13] = [
         Self::IpTruncated,
         Self::Version,
@@ -84,26 +84,26 @@ impl DecodeError {
     }
 }
 
-/// Packets discarded, by reason.
+/// Counters of discarded packets by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Discards([u64; DecodeError::ALL.len()]);
 
 impl Discards {
-    /// One more.
+    /// Counts a packet.
     pub const fn count(&mut self, error: DecodeError) {
         self.0[error as usize] += 1;
     }
-    /// How many for this reason.
+    /// Number of packets discarded for this reason.
     #[must_use]
     pub const fn of(&self, error: DecodeError) -> u64 {
         self.0[error as usize]
     }
-    /// How many in all.
+    /// Total number of discarded packets.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
-    /// Every reason and how often.
+    /// All reasons with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (DecodeError, u64)> + '_ {
         DecodeError::ALL
             .into_iter()
@@ -111,13 +111,13 @@ impl Discards {
     }
 }
 
-/// Why a segment cannot travel.
+/// Reason why a segment cannot be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// More than 40 octets of options (RFC 9293 §3.1).
     #[error("the TCP options take {0} octets, more than 40")]
     Options(usize),
-    /// More than the IP length field can tell.
+    /// More octets than IP's length field can represent.
     #[error("the packet has {0} octets, more than IP's length field can tell")]
     Length(usize),
 }

@@ -1,4 +1,5 @@
-//! ICMP messages of hosts and routers (RFC 792, RFC 4443): errors about packets that they do not pass on, and echo replies.
+//! ICMP messages of hosts and routers (RFC 792, RFC 4443): errors about packets that are not
+//! forwarded or delivered, and echo replies.
 
 use core::net::IpAddr;
 
@@ -11,7 +12,7 @@ const V4: Protocol = Protocol::Other(1);
 const V6: Protocol = Protocol::Other(58);
 /// Octets of an ICMP message before its data.
 const HEADER: usize = 8;
-/// Octets of an error's packet (RFC 1812 §4.3.2.3, RFC 4443 §2.4 (c)).
+/// Maximum octets of an error's packet (RFC 1812 §4.3.2.3, RFC 4443 §2.4 (c)).
 const MOST_V4: usize = 576;
 const MOST_V6: usize = 1280;
 /// Time to live of a message.
@@ -22,9 +23,10 @@ const CONTROL: u8 = 48;
 /// An error about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
-    /// A link does not carry it: "fragmentation needed" (RFC 1191 §4), "packet too big" (RFC 4443 §3.2).
+    /// The packet exceeds the MTU of a link: "fragmentation needed" (RFC 1191 §4), "packet too big"
+    /// (RFC 4443 §3.2).
     TooBig {
-        /// Octets of the largest packet that the link carries.
+        /// MTU of the link in octets.
         mtu: u32,
     },
     /// Its hop limit is used up (RFC 1812 §5.3.1, RFC 4443 §3.3).
@@ -36,7 +38,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Type, code, checksum still to be written, and the word after it.
+    /// Type, code, a checksum field of zero, and the word after it.
     fn header(self, is_v6: bool) -> [u8; HEADER] {
         let (kind, code, word) = match (self, is_v6) {
             (Self::TooBig { mtu }, false) => (3, 4, mtu.min(0xffff)),
@@ -53,9 +55,10 @@ impl Error {
         [kind, code, 0, 0, a, b, c, d]
     }
 
-    /// The message from `from` to the sender of `packet`, with as much of the packet as fits. `None` if there must be none
-    /// (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)): about an ICMP error, a later fragment, a packet from or to more than one host, and
-    /// about octets that are no packet of `from`'s version of IP.
+    /// Returns the message from `from` to the sender of `packet`, quoting the packet up to the size
+    /// limit. `None` if no error may be sent (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)): about an ICMP
+    /// error, a later fragment, a packet from or to more than one host, and octets that are not a
+    /// packet of `from`'s IP version.
     #[must_use]
     pub fn about(self, packet: &[u8], from: IpAddr) -> Option<Vec<u8>> {
         let ip = IpPacket::read(packet).ok()?;
@@ -89,13 +92,14 @@ impl Error {
 pub enum Reaction {
     /// It sends this packet.
     Answer(Vec<u8>),
-    /// It sends this error, subject to a limit of their rate.
+    /// It sends this error, subject to a rate limit.
     Error(Vec<u8>),
     /// It discards the packet.
     Silence,
 }
 
-/// The reaction of a router with these addresses, of IPv4 and IPv6, to a packet that is for it or whose hop limit is used up.
+/// Reaction of a router with these addresses (IPv4 and IPv6) to a packet that is addressed to it or
+/// whose hop limit is used up.
 #[must_use]
 pub fn at_router(packet: &[u8], addresses: [IpAddr; 2]) -> Reaction {
     let Ok(ip) = IpPacket::read(packet) else {
@@ -116,7 +120,8 @@ pub fn at_router(packet: &[u8], addresses: [IpAddr; 2]) -> Reaction {
         .map_or(Reaction::Silence, Reaction::Error)
 }
 
-/// The reply to an ICMP message if it is a whole echo request (RFC 792, RFC 4443 §4.2), with its class.
+/// Returns the reply to a complete echo request (RFC 792, RFC 4443 §4.2) with the request's DSCP
+/// and ECN field; `None` for other messages.
 fn echo_reply(request: &IpPacket<'_>) -> Option<Vec<u8>> {
     let (asks, answers) = if request.is_v6() { (128, 129) } else { (8, 0) };
     let mut message = request.payload()?.to_vec();
@@ -136,7 +141,8 @@ fn is_icmp(packet: &IpPacket<'_>) -> bool {
     packet.protocol() == protocol.number()
 }
 
-/// Whether an ICMP message is no error: echo, timestamp, information and their replies (RFC 792), or types from 128 (RFC 4443 §2.1).
+/// Whether an ICMP message is not an error: echo, timestamp, information and their replies
+/// (RFC 792), or types from 128 (RFC 4443 §2.1).
 fn is_query(message: &[u8], is_v6: bool) -> bool {
     message.first().is_some_and(|&kind| {
         if is_v6 {
@@ -147,12 +153,13 @@ fn is_query(message: &[u8], is_v6: bool) -> bool {
     })
 }
 
-/// Whether an address is of more than one host.
+/// Whether an address denotes more than one host.
 fn is_group(address: IpAddr) -> bool {
     address.is_multicast() || matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
 }
 
-/// A message between two addresses, with its checksum. ICMPv6's covers the pseudo-header (RFC 4443 §2.3).
+/// Builds a message between two addresses with its checksum. The checksum of ICMPv6 covers the
+/// pseudo-header (RFC 4443 §2.3).
 fn write(
     [source, destination]: [IpAddr; 2],
     (dscp, ecn): (u8, Ecn),

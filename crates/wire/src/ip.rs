@@ -39,8 +39,8 @@ pub enum Version {
 }
 
 impl Version {
-    /// The header's fields between two addresses, with neither identification nor flow label; `None` if the addresses are not of one
-    /// version.
+    /// Creates the fields for a packet between two addresses, with identification and flow label
+    /// zero. `None` if the addresses differ in version.
     #[must_use]
     pub const fn between(source: IpAddr, destination: IpAddr) -> Option<Self> {
         match (source, destination) {
@@ -74,7 +74,7 @@ impl Version {
             } => [source.into(), destination.into()],
         }
     }
-    /// Whether a packet of this header comes from where one of `other`'s goes, and the other way round.
+    /// Whether source and destination address equal destination and source address of `other`.
     #[must_use]
     pub fn answers(&self, other: &Self) -> bool {
         let [source, destination] = other.addresses();
@@ -189,7 +189,7 @@ impl Carried<'_> {
 }
 
 impl IpHeader {
-    /// The fields of a packet's header.
+    /// Copies the fields from a packet's header.
     #[must_use]
     pub fn of(packet: &IpPacket<'_>) -> Self {
         Self {
@@ -282,11 +282,11 @@ pub fn encode_ip(
     Ok(())
 }
 
-/// Reads a packet as its receiver does: header, protocol and payload. A packet with extension headers that have no meaning here
-/// (RFC 8200 §4) has its transport's protocol.
+/// Reads a packet with the checks of a receiver: header, protocol and payload. Extension headers
+/// that need no processing (RFC 8200 §4) are skipped.
 ///
 /// # Errors
-/// The first error, from the outside in.
+/// Returns the first error, from the outermost header inward.
 pub fn decode_ip(octets: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> {
     let packet = IpPacket::read(octets)?;
     let header_len = packet.header_len();
@@ -307,7 +307,8 @@ pub fn decode_ip(octets: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeErr
         .ok_or(DecodeError::IpLength)?;
     for extension in packet.extensions() {
         match extension {
-            // A packet on its way to another address (RFC 8200 §4.4), or one that needs a key (RFC 4302).
+            // A packet on its way to another address (RFC 8200 §4.4), or one that needs a key
+            // (RFC 4302).
             (ROUTING, octets) if octets.get(3).is_none_or(|&left| left > 0) => {
                 return Err(DecodeError::Extension);
             }

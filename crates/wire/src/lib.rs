@@ -1,18 +1,22 @@
-//! Packets as octets: one reader, one writer and one ICMP for all of Anabranch. The crate does no I/O and has no state, and no input
-//! makes it panic.
+//! Packet formats: the only reader, writer and ICMP implementation of Anabranch. The crate does no
+//! I/O and has no state, and no input makes it panic.
 //!
-//! - [`IpPacket`] reads IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200) in place, from as many octets as a capture has.
-//!   [`set_ecn`], [`take_hops`] and [`clamp_mss`] change headers in place and correct checksums (RFC 1624).
-//! - [`TcpHeader`] and [`iter_options`] read TCP in place (RFC 9293 §3.1 and §3.2; options of RFC 2018, RFC 7323 and RFC 9768).
-//! - [`decode_ip`], [`decode_tcp`] and [`decode`] read as a receiver does: a packet with a wrong length or checksum is an error,
-//!   which [`Discards`] counts.
-//! - [`encode_ip`], [`encode_tcp`], [`encode_datagram`] and [`encode`] write packets with their checksums (RFC 1071).
+//! - [`IpPacket`] reads IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200) in place, also
+//!   from truncated packets of a capture. [`set_ecn`], [`take_hops`] and [`clamp_mss`] change
+//!   headers in place and correct checksums (RFC 1624).
+//! - [`TcpHeader`] and [`iter_options`] read TCP in place (RFC 9293 §3.1 and §3.2; options of
+//!   RFC 2018, RFC 7323 and RFC 9768).
+//! - [`decode_ip`], [`decode_tcp`] and [`decode`] read with the checks of a receiver: a packet with
+//!   a wrong length or checksum is an error, which [`Discards`] counts.
+//! - [`encode_ip`], [`encode_tcp`], [`encode_datagram`] and [`encode`] write packets with their
+//!   checksums (RFC 1071).
 //! - [`icmp`] writes errors and echo replies (RFC 792, RFC 4443).
-//! - [`Segment`] is a TCP segment as the endpoint handles it, with [`Seq`] for its numbers, [`Redundant`] a packet of error
-//!   correction, and [`Transport`] any content of a packet.
+//! - [`Segment`] is a TCP segment in the endpoint's representation, with [`Seq`] for its numbers.
+//!   [`Redundant`] is a packet of error correction, and [`Transport`] any content of a packet.
 //!
 //! # Not implemented
-//! Writing IPv4 options, IPv6 extension headers or the urgent pointer; reassembly of fragments; jumbograms (RFC 2675).
+//! Writing IPv4 options, IPv6 extension headers or the urgent pointer; reassembly of fragments;
+//! jumbograms (RFC 2675).
 #![forbid(unsafe_code)]
 
 pub mod accecn;

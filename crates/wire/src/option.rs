@@ -14,10 +14,10 @@ const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const ACCECN0: u8 = 172;
 const ACCECN1: u8 = 174;
-/// Octets of options at most (RFC 9293 §3.1).
+/// Maximum octets of options (RFC 9293 §3.1).
 pub(super) const MOST: usize = 40;
 
-/// An option of a header.
+/// A TCP option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpOption<'a> {
     /// No-operation.
@@ -32,7 +32,7 @@ pub enum TcpOption<'a> {
     Sack(u8, [SackBlock; 4]),
     /// Timestamps.
     Timestamps(Timestamps),
-    /// AccECN, of either order.
+    /// AccECN in either order.
     AccEcn(AccEcn),
     /// Another kind, and its content.
     Unknown {
@@ -84,8 +84,9 @@ impl TcpOption<'_> {
     }
 }
 
-/// The options of a header, in order, up to the end of the list or the first without a possible length. One of a length that is wrong
-/// for its kind is an error after which others follow.
+/// Returns the options of a header in order, up to the end of the list or the first option whose
+/// length is impossible. An option whose length is wrong for its kind is an error, after which
+/// further options follow.
 #[must_use]
 pub const fn iter_options(octets: &[u8]) -> OptionIter<'_> {
     OptionIter { rest: octets }
@@ -98,7 +99,7 @@ pub struct OptionIter<'a> {
 }
 
 impl<'a> OptionIter<'a> {
-    /// Octets of the options that have not been read.
+    /// Octets of options that are not read yet.
     pub(crate) const fn octets_left(&self) -> usize {
         self.rest.len()
     }
@@ -170,7 +171,7 @@ fn be32(octets: &[u8]) -> u32 {
     u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]])
 }
 
-/// An option of any length: its whole fields, three at most (RFC 9768 §3.2.3).
+/// Reads an option of any length: its complete fields, at most three (RFC 9768 §3.2.3).
 fn read_accecn(order: Order, content: &[u8]) -> AccEcn {
     let mut fields = [0; 3];
     let mut count = 0;
@@ -189,8 +190,8 @@ pub(super) struct Read {
     pub(super) skipped: u8,
 }
 
-/// Reads the options that a segment with these flags may have; the last of a kind counts. AccECN beside four SACK blocks is skipped:
-/// losses have precedence (RFC 9768 §3.2.3.3).
+/// Reads the options that a segment with these flags may have; the last of a kind counts. AccECN
+/// together with four SACK blocks is skipped because losses have precedence (RFC 9768 §3.2.3.3).
 pub(super) fn read_options(
     flags: Flags,
     default_mss: u16,
@@ -235,8 +236,7 @@ pub(super) fn read_options(
     Ok(read)
 }
 
-/// Writes a segment's options in whole words, in as many octets as
-/// [`Segment::ip_size`] counts.
+/// Writes a segment's options, padded to words. [`Segment::ip_size`] counts the same size.
 pub(super) fn write_options<B: Body>(
     segment: &Segment<B>,
     out: &mut Vec<u8>,
@@ -282,7 +282,7 @@ pub(super) fn write_options<B: Body>(
     Ok(())
 }
 
-/// Blocks in whole words.
+/// Writes SACK blocks, padded to words.
 fn write_sack(blocks: &[SackBlock], out: &mut Vec<u8>) {
     if blocks.is_empty() {
         // An empty list is not an option; the room that it counts is padding.

@@ -1,7 +1,8 @@
-//! Whole packets of TCP: a [`Segment`] in IPv4 or IPv6.
+//! TCP packets: a [`Segment`] in IPv4 or IPv6.
 //!
-//! A segment with an option of impossible length is refused whole: RFC 9293 §3.2 asks only that it be survived, and the rest of such a
-//! segment is not credible. Options of unknown kind are skipped and counted.
+//! A segment with an option of impossible length is discarded: RFC 9293 §3.2 only requires that the
+//! receiver survive it, and the rest of such a segment is not credible. Options of unknown kind are
+//! skipped and counted.
 
 use crate::{
     Carried, DecodeError, EncodeError, IpHeader, Ports, Protocol, Segment, TcpHeader, TcpPacket,
@@ -9,17 +10,18 @@ use crate::{
 };
 use anabranch_core::body::{Body, Octets};
 
-/// The destination of a packet and the number of its octets to write: a capture may need the first only.
+/// Output buffer, and the number of octets of the packet to write: a capture may need only the
+/// first.
 #[derive(Debug)]
 pub struct Prefix<'a> {
-    /// The octets that it is appended to.
+    /// Buffer to append to.
     pub octets: &'a mut Vec<u8>,
-    /// The number of octets at most.
+    /// Maximum number of octets to append.
     pub most: usize,
 }
 
 impl<'a> Prefix<'a> {
-    /// The whole packet.
+    /// Appends the whole packet.
     pub const fn whole(octets: &'a mut Vec<u8>) -> Self {
         Self {
             octets,
@@ -37,12 +39,12 @@ pub struct Decoded {
     pub ports: Ports,
     /// The segment.
     pub segment: Segment<Octets>,
-    /// The number of options that were skipped: of unknown kind, or in a segment where they have no meaning (RFC 9293 §3.2 and
-    /// RFC 7323 §2.2 allow some in a SYN only).
+    /// Number of skipped options: of unknown kind, or in a segment in which they have no meaning
+    /// (RFC 9293 §3.2 and RFC 7323 §2.2 allow some in a SYN only).
     pub skipped_options: u8,
 }
 
-/// Appends the packet to `out`. A body of which only the length is known travels as zeros.
+/// Appends the packet to `out`. A body of known length and unknown content is encoded as zeros.
 ///
 /// # Errors
 /// If the segment does not fit: see [`EncodeError`].
@@ -55,8 +57,8 @@ pub fn encode<B: Body>(
     encode_prefix(ip, ports, segment, Prefix::whole(out)).map(drop)
 }
 
-/// Appends the packet's first octets, as a capture does; the checksums are those of the whole.
-/// Returns the octets of the whole.
+/// Appends the first octets of the packet, as a capture with a snap length has them. The checksums
+/// are correct for the whole packet, whose length is returned.
 ///
 /// # Errors
 /// If the segment does not fit: see [`EncodeError`].
@@ -89,10 +91,11 @@ pub fn encode_prefix<B: Body>(
     encode_tcp(&packet, to)
 }
 
-/// Reads an IP packet that carries a TCP segment. Octets after the packet's length, such as a link's padding, are ignored.
+/// Reads an IP packet that carries a TCP segment. Octets after the packet's length, such as a
+/// link's padding, are ignored.
 ///
 /// # Errors
-/// The first error, from the outside in.
+/// Returns the first error, from the outermost header inward.
 pub fn decode(packet: &[u8]) -> Result<Decoded, DecodeError> {
     let (ip, protocol, payload) = decode_ip(packet)?;
     if protocol != Protocol::Tcp {

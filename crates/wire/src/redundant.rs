@@ -1,18 +1,18 @@
-//! Redundant packets of error correction, the number of a group in its data, and the receiver's count of losses in
-//! acknowledgments.
+//! Header fields of error correction: redundant packets, the group number in data, and the
+//! receiver's count of hidden losses in acknowledgments.
 //!
-//! A redundant packet is a TCP segment without ACK, which a receiver that does not know it drops
-//! (RFC 9293 §3.10.7.4): it uses no sequence space and is neither acknowledged nor retransmitted. Its number is
-//! that of the first octet covered, its payload the code's, and an experimental option (RFC 6994) says
-//! the rest. Data and acknowledgments use the three bits of the header that RFC 9293 §3.1 reserves and
-//! RFC 9768 leaves over: data for the number of its group, acknowledgments for a count of losses
-//! that TCP is not notified of.
+//! A redundant packet is a TCP segment without ACK, which a receiver without this extension drops
+//! (RFC 9293 §3.10.7.4). It uses no sequence space and is neither acknowledged nor retransmitted.
+//! Its sequence number is that of the first octet covered, its payload is the output of the code,
+//! and an experimental option (RFC 6994) has the other fields. Data and acknowledgments use the
+//! three header bits that RFC 9293 §3.1 reserves and RFC 9768 leaves unused: data for its group
+//! number, acknowledgments for a count of losses that TCP is not notified of.
 //!
-//! All packets that a redundant packet covers have one length, but for the last, which may be shorter: so
-//! the number of an octet tells which packet it is in, whatever is missing.
+//! All packets that a redundant packet covers have the same length, except the last, which may be
+//! shorter. So the sequence number of an octet determines its packet even if packets are missing.
 //!
 //! # Not implemented
-//! - Negotiation: both ends are told to use it.
+//! - Negotiation: both ends are configured to use it.
 
 mod octets;
 
@@ -28,28 +28,28 @@ use anabranch_core::body::Body;
 /// Bytes of the option, RFC 6994's kind, length and identifier included.
 pub const OPTION_SIZE: u32 = 16;
 
-/// The most octets of a packet that a redundant one can cover: IP's length field has 16 bits, and a code may
-/// need an even number.
+/// Maximum payload of a packet that a redundant packet can cover: IP's length field has 16 bits,
+/// and a code may need an even number of octets.
 pub const MOST_PAYLOAD: u32 = (65_535 - HEADERS - OPTION_SIZE) / 2 * 2;
 
 /// The lowest of the reserved bits used.
 const SHIFT: u32 = 9;
-/// The two bits in data.
+/// The two bits used in data.
 const GROUP: u16 = 0b11 << SHIFT;
-/// The three bits in acknowledgments.
+/// The three bits used in acknowledgments.
 const COUNT: u16 = 0b111 << SHIFT;
 
-/// The number of a group as data carries it: 1, 2 or 3 in turn, or 0 for none.
+/// Group number in data: 1, 2 or 3 in turn; 0 for no group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tag(u8);
 
 impl Tag {
-    /// The number of what belongs to no group: what is retransmitted.
+    /// No group: the number of retransmissions.
     pub const NONE: Self = Self(0);
-    /// The number of a connection's first group.
+    /// Number of a connection's first group.
     pub const FIRST: Self = Self(1);
 
-    /// The number of the group behind this one.
+    /// Number of the next group.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 % 3 + 1)
@@ -59,12 +59,12 @@ impl Tag {
     pub const fn is_some(self) -> bool {
         self.0 != 0
     }
-    /// Puts it into the header of a segment with payload.
+    /// Writes it into the header of a segment with payload.
     #[inline]
     pub fn write<B>(self, segment: &mut Segment<B>) {
         segment.flags = Flags(segment.flags.0 & !COUNT | u16::from(self.0) << SHIFT);
     }
-    /// Reads it from there.
+    /// Reads it from the header of a segment with payload.
     #[must_use]
     #[inline]
     pub fn read<B>(segment: &Segment<B>) -> Self {
@@ -72,26 +72,27 @@ impl Tag {
     }
 }
 
-/// Losses that only the layer saw, modulo 8, as an acknowledgment without payload tells them.
+/// Count, modulo 8, of losses that only the error-correction layer saw; carried by acknowledgments
+/// without payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hidden(u8);
 
 impl Hidden {
-    /// So many more.
+    /// Adds `losses`.
     pub const fn add(&mut self, losses: u32) {
         let [low, ..] = losses.to_le_bytes();
         self.0 = self.0.wrapping_add(low) & 7;
     }
-    /// How many more than `earlier`, as far as three bits tell.
+    /// The increase since `earlier`, modulo 8.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u32 {
         (self.0.wrapping_sub(earlier.0) & 7) as u32
     }
-    /// Puts it into the header of a segment without payload.
+    /// Writes it into the header of a segment without payload.
     pub fn write<B>(self, segment: &mut Segment<B>) {
         segment.flags = Flags(segment.flags.0 & !COUNT | u16::from(self.0) << SHIFT);
     }
-    /// Reads it from there.
+    /// Reads it from the header of a segment without payload.
     #[must_use]
     pub fn read<B>(segment: &Segment<B>) -> Self {
         Self(((segment.flags.0 & COUNT) >> SHIFT) as u8)
@@ -101,20 +102,20 @@ impl Hidden {
 /// A redundant packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Redundant<B> {
-    /// Number of the first octet covered.
+    /// Sequence number of the first octet covered.
     pub first: u32,
-    /// Packets covered.
+    /// Number of packets covered.
     pub count: u16,
-    /// Octets of each of them but the last.
+    /// Octets per packet, except the last.
     pub size: u16,
-    /// XOR of the lengths of all of them, which tells the last one's.
+    /// XOR of the lengths of all packets covered; it determines the length of the last.
     pub lengths: u16,
-    /// Which redundant packet it is, in the code's terms: of a block, the upper octet says how many
-    /// there are and the lower one which this is.
+    /// Identifies the redundant packet for the code. For a block code, the upper octet is the
+    /// number of redundant packets and the lower octet the index of this one.
     pub key: u16,
-    /// Of the packets covered: see [`checksum`].
+    /// Checksum of the packets covered; see [`checksum`].
     pub checksum: u32,
-    /// What the code made of them.
+    /// Output of the code.
     pub body: B,
 }
 
@@ -124,7 +125,7 @@ impl<B: Body> Redundant<B> {
     pub fn ip_size(&self) -> u32 {
         HEADERS + OPTION_SIZE + self.body.len()
     }
-    /// Whether it is the same packet as `other`, as far as its header tells.
+    /// Whether the header fields equal those of `other`.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let header = |one: &Self| {
@@ -133,7 +134,7 @@ impl<B: Body> Redundant<B> {
         };
         header(self) == header(other)
     }
-    /// Octets of the last packet covered, if the lengths can be right.
+    /// Length of the last packet covered; `None` if the lengths are inconsistent.
     #[must_use]
     pub fn last(&self) -> Option<u16> {
         let others = if self.count.is_multiple_of(2) {
@@ -145,7 +146,7 @@ impl<B: Body> Redundant<B> {
         let possible = self.count > 0 && (1..=self.size).contains(&last);
         possible.then_some(last)
     }
-    /// Octets covered, if the lengths can be right.
+    /// Number of octets covered; `None` if the lengths are inconsistent.
     #[must_use]
     pub fn span(&self) -> Option<u32> {
         let last = u32::from(self.last()?);
@@ -153,9 +154,9 @@ impl<B: Body> Redundant<B> {
     }
 }
 
-/// A packet's share of the checksum: CRC-32C of the number of its first octet and of its content. The
-/// checksum of what a redundant packet covers is the sum of the shares modulo 2³², and as it travels that and a
-/// [`secret`].
+/// A packet's contribution to the checksum: CRC-32C of its sequence number and content. The
+/// checksum of a redundant packet is the sum of the contributions of the packets covered, modulo
+/// 2³²; on the wire, a [`secret`] is added.
 #[must_use]
 pub fn checksum(seq: u32, content: &[u8]) -> u32 {
     let mut crc = Crc32c::default();
@@ -164,9 +165,10 @@ pub fn checksum(seq: u32, content: &[u8]) -> u32 {
     crc.finish()
 }
 
-/// What is added to the checksum of redundancy in flight, from the initial sequence numbers of its sender
-/// and of its receiver. A packet that covers only what has not come vouches for itself; who does not see the path
-/// would have to guess 32 bits besides the numbers of the window (RFC 5961 §1.1 has the same of data).
+/// Secret that is added to the checksum on the wire, derived from the initial sequence numbers of
+/// the sender and of the receiver. If all packets covered are missing, only the redundant packet
+/// itself vouches for their content. An off-path attacker would have to guess 32 bits in addition
+/// to a sequence number in the window (RFC 5961 §1.1 states the same for data).
 #[must_use]
 pub fn secret(sender: u32, receiver: u32) -> u32 {
     let mut crc = Crc32c::default();

@@ -1,4 +1,4 @@
-//! Segments as they travel (RFC 9293 §3.1), with the options of RFC 2018, RFC 7323 and RFC 9768.
+//! TCP segments (RFC 9293 §3.1) with the options of RFC 2018, RFC 7323 and RFC 9768.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -20,9 +20,9 @@ impl Flags {
     pub const RST: Self = Self(1 << 2);
     /// Push.
     pub const PSH: Self = Self(1 << 3);
-    /// The acknowledgment field counts.
+    /// The acknowledgment field is valid.
     pub const ACK: Self = Self(1 << 4);
-    /// The urgent field counts; never sent.
+    /// The urgent field is valid; never sent.
     pub const URG: Self = Self(1 << 5);
     /// ECN echo (RFC 3168).
     pub const ECE: Self = Self(1 << 6);
@@ -37,7 +37,7 @@ impl Flags {
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// Whether some bit of `other` is set.
+    /// Whether any bit of `other` is set.
     #[must_use]
     #[inline]
     pub const fn any(self, other: Self) -> bool {
@@ -64,26 +64,26 @@ impl BitOrAssign for Flags {
 pub struct Timestamps {
     /// TSval: the sender's timestamp clock.
     pub value: u32,
-    /// TSecr: what it echoes.
+    /// TSecr: the echoed timestamp.
     pub echo: u32,
 }
 
-/// A run of sequence numbers that arrived, right edge excluded (RFC 2018 §3).
+/// A range of received sequence numbers; the right edge is excluded (RFC 2018 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SackBlock {
     /// First number of the block.
     pub left: u32,
-    /// The number behind its last.
+    /// One past the last number.
     pub right: u32,
 }
 
-/// Options besides timestamps.
+/// Options other than timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Options {
     /// None.
     #[default]
     None,
-    /// Those of a SYN.
+    /// Options of a SYN.
     Syn {
         /// Maximum segment size: IP packet less 40 bytes (RFC 9293 §3.7.1, RFC 6691).
         mss: u16,
@@ -91,19 +91,19 @@ pub enum Options {
         window_scale: Option<u8>,
         /// SACK-permitted (RFC 2018 §2).
         sack_permitted: bool,
-        /// Counts of marked octets; in an answer only (RFC 9768 §3.2.3.2.1).
+        /// Counters of marked octets; only in a SYN-ACK (RFC 9768 §3.2.3.2.1).
         accecn: Option<AccEcn>,
     },
-    /// Selective acknowledgment: how many blocks count, and the blocks (RFC 2018 §3).
+    /// Selective acknowledgment: number of valid blocks, and the blocks (RFC 2018 §3).
     Sack(u8, [SackBlock; 4]),
-    /// Counts of marked octets (RFC 9768 §3.2.3).
+    /// Counters of marked octets (RFC 9768 §3.2.3).
     AccEcn(AccEcn),
-    /// Both; no more blocks than these leave room for the counts.
+    /// Both. More than three blocks leave no room for the counters.
     SackAccEcn(u8, [SackBlock; 3], AccEcn),
 }
 
 impl Options {
-    /// The blocks of a SACK option; none for the others.
+    /// The blocks of a SACK option; empty for other options.
     #[must_use]
     #[inline]
     pub fn sack_blocks(&self) -> &[SackBlock] {
@@ -113,7 +113,7 @@ impl Options {
             _ => &[],
         }
     }
-    /// The counts of marked octets, if they are there.
+    /// The counters of marked octets, if present.
     #[must_use]
     pub const fn accecn(&self) -> Option<AccEcn> {
         match self {
@@ -122,7 +122,7 @@ impl Options {
             Self::None | Self::Sack(..) => None,
         }
     }
-    /// Bytes that they take in the header, padded to words.
+    /// Size in the header in bytes, padded to words.
     #[must_use]
     #[inline]
     pub fn size(&self) -> u32 {
@@ -146,14 +146,14 @@ impl Options {
     }
 }
 
-/// A segment: numbers as they travel, and what it carries.
+/// A TCP segment: sequence numbers of 32 bits, other header fields and payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Segment<B> {
     /// Sequence number of the first octet (of SYN, if set).
     pub seq: u32,
-    /// Next sequence number expected; counts with [`Flags::ACK`].
+    /// Next sequence number expected; valid with [`Flags::ACK`].
     pub ack: u32,
-    /// Window, not yet scaled.
+    /// Window before scaling.
     pub window: u16,
     /// Control bits.
     pub flags: Flags,
@@ -182,7 +182,7 @@ impl<B: Body> Segment<B> {
         };
         HEADERS + timestamps + self.options.size() + self.body.len()
     }
-    /// Sequence numbers that it takes: octets, SYN, FIN (SEG.LEN of RFC 9293 §3.3.1).
+    /// Length in sequence numbers: octets, SYN and FIN (SEG.LEN of RFC 9293 §3.3.1).
     #[must_use]
     #[inline]
     pub fn sequence_len(&self) -> u64 {

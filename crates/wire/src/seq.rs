@@ -1,8 +1,8 @@
 //! Sequence numbers (RFC 9293 §3.4), extended to 64 bits so that they never wrap.
 //!
-//! The low 32 bits are what travels. A number read from a segment is extended to the value closest
-//! to one already known, which is the modulo-2^32 comparison of RFC 9293 §3.4 done once, at the
-//! edge; everything behind it compares plain integers.
+//! Segments carry the low 32 bits. A number read from a segment is extended to the value closest to
+//! a known one. This is the modulo-2^32 comparison of RFC 9293 §3.4, done once when a segment is
+//! read; all other code compares plain integers.
 
 use std::ops::{Add, AddAssign, Sub};
 
@@ -11,39 +11,39 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Seq(u64);
 
 impl Seq {
-    /// Before everything that a connection can send.
+    /// Smaller than every number that a connection can send.
     pub const START: Self = Self(0);
-    /// Behind everything that a connection can send.
+    /// Larger than every number that a connection can send.
     pub const END: Self = Self(u64::MAX);
-    /// The furthest end of a stream that has one. No connection lives to see it; what is reckoned beyond it
-    /// still fits.
+    /// Largest possible end of a finite stream. No connection reaches it, and sums beyond it do not
+    /// overflow.
     pub const LAST: Self = Self(u64::MAX >> 1);
 
-    /// The initial sequence number. It starts one turn up, so that numbers slightly below it exist.
+    /// Initial sequence number. It is offset by 2^32 so that slightly smaller numbers exist.
     #[must_use]
     pub const fn first(iss: u32) -> Self {
         Self((1 << 32) + iss as u64)
     }
-    /// What travels.
+    /// The 32 bits that segments carry.
     #[must_use]
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
     pub const fn wire(self) -> u32 {
         self.0 as u32
     }
-    /// The number closest to `self` whose low half is `wire`.
+    /// The number closest to `self` whose low 32 bits are `wire`.
     #[must_use]
     #[inline]
     pub const fn near(self, wire: u32) -> Self {
         Self(near(self.0, wire))
     }
-    /// `self - earlier`, zero if `earlier` is later.
+    /// `self - earlier`; zero if `earlier` is larger.
     #[must_use]
     #[inline]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
-    /// `self + n`, [`Seq::END`] at most.
+    /// `self + n`, at most [`Seq::END`].
     #[must_use]
     #[inline]
     pub const fn saturating_add(self, n: u64) -> Self {
@@ -51,7 +51,8 @@ impl Seq {
     }
 }
 
-/// The number closest to `known` whose low half is `wire`: for whatever counts in 64 bits and sends 32 of them.
+/// The number closest to `known` whose low 32 bits are `wire`. For protocols that count in 64 bits
+/// and send 32 of them.
 #[must_use]
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
@@ -88,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn extending_what_travelled_gives_it_back(iss: u32, sent in 0_u64..1 << 40, skew in -0x7fff_ffff_i64..0x7fff_ffff) {
+        fn extending_the_wire_number_restores_the_sequence_number(iss: u32, sent in 0_u64..1 << 40, skew in -0x7fff_ffff_i64..0x7fff_ffff) {
             let known = Seq::first(iss) + sent;
             let other = Seq(known.0.wrapping_add_signed(skew));
             prop_assert_eq!(known.near(other.wire()), other);

@@ -6,9 +6,9 @@ use crate::{
 };
 
 const HEADER: usize = 20;
-/// The place of the checksum.
+/// Position of the checksum.
 const CHECKSUM: usize = 16;
-/// FIN to AE, and the three reserved bits, which [`redundant`](crate::redundant) uses.
+/// FIN to AE, and the three reserved bits that [`redundant`](crate::redundant) uses.
 const FLAG_BITS: u16 = 0xfff;
 
 /// Ports of a segment.
@@ -31,7 +31,7 @@ impl Ports {
     }
 }
 
-/// The fixed part of the header, without offset and checksum.
+/// The fixed part of the header, except data offset and checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpHeader {
     /// Ports.
@@ -40,34 +40,35 @@ pub struct TcpHeader {
     pub seq: u32,
     /// Acknowledgment number.
     pub ack: u32,
-    /// Control bits, `AE` among them.
+    /// Control bits including `AE`.
     pub flags: Flags,
-    /// Window, not scaled.
+    /// Window before scaling.
     pub window: u16,
     /// Urgent pointer.
     pub urgent: u16,
 }
 
-/// A packet of any header.
+/// A packet with an arbitrary header.
 #[derive(Debug, Clone, Copy)]
 pub struct TcpPacket<'a> {
-    /// The header of IP.
+    /// IP header.
     pub ip: &'a IpHeader,
-    /// The fixed part of TCP's header.
+    /// Fixed part of the TCP header.
     pub header: &'a TcpHeader,
-    /// Options as octets; they are padded with zeros to whole words.
+    /// Options as octets; they are padded with zeros to words.
     pub options: &'a [u8],
     /// Payload.
     pub payload: Carried<'a>,
 }
 
-/// Appends a packet, or its first octets. The checksums are those of the whole packet, whose length is returned.
+/// Appends a packet, or its first octets. The checksums are correct for the whole packet, whose
+/// length is returned.
 ///
 /// # Errors
 /// If there are too many options or too much payload.
 ///
 /// # Panics
-/// Never: what IP's length field holds is far below 4 GiB.
+/// Never: IP's length field limits the packet to far less than 4 GiB.
 pub fn encode_tcp(packet: &TcpPacket<'_>, to: Prefix<'_>) -> Result<u32, EncodeError> {
     let TcpPacket {
         ip,
@@ -106,10 +107,12 @@ pub fn encode_tcp(packet: &TcpPacket<'_>, to: Prefix<'_>) -> Result<u32, EncodeE
 }
 
 impl TcpHeader {
-    /// Reads the header that begins with `octets`, and its length with options, which may not all be present.
+    /// Reads the header at the beginning of `octets`, and its length including options, which may
+    /// be truncated.
     ///
     /// # Errors
-    /// [`DecodeError::TcpTruncated`] if the fixed part is incomplete, [`DecodeError::DataOffset`] if the length is below that.
+    /// [`DecodeError::TcpTruncated`] if the fixed part is incomplete, [`DecodeError::DataOffset`]
+    /// if the length is less than the fixed part.
     #[inline]
     pub fn read(octets: &[u8]) -> Result<(Self, usize), DecodeError> {
         let fixed: &[u8; HEADER] = octets.first_chunk().ok_or(DecodeError::TcpTruncated)?;
@@ -144,8 +147,9 @@ impl TcpHeader {
     }
 }
 
-/// Lowers the MSS option of a SYN to `limit` (RFC 4459 §3.2), and corrects the checksum. Returns whether it did. Another segment stays
-/// as it is, and so does one with an incomplete header.
+/// Lowers the MSS option of a SYN to `limit` (RFC 4459 §3.2) and corrects the checksum. Returns
+/// whether the segment was changed. Other segments, and those with an incomplete header, are not
+/// changed.
 pub fn clamp_mss(segment: &mut [u8], limit: u16) -> bool {
     let Some((at, old)) = mss_option(segment).filter(|&(_, old)| old > limit) else {
         return false;
@@ -164,7 +168,7 @@ pub fn clamp_mss(segment: &mut [u8], limit: u16) -> bool {
     true
 }
 
-/// The place of a SYN's MSS, and its value.
+/// Position and value of the MSS option of a SYN.
 fn mss_option(segment: &[u8]) -> Option<(usize, u16)> {
     let (header, length) = TcpHeader::read(segment).ok()?;
     let mut options = iter_options(segment.get(HEADER..length)?);
@@ -179,10 +183,10 @@ fn mss_option(segment: &[u8]) -> Option<(usize, u16)> {
     None
 }
 
-/// Reads a segment as its receiver does: header, options and payload.
+/// Reads a segment with the checks of a receiver: header, options and payload.
 ///
 /// # Errors
-/// The first error, from the outside in.
+/// Returns the first error, from the outermost header inward.
 pub fn decode_tcp<'a>(
     ip: &IpHeader,
     segment: &'a [u8],

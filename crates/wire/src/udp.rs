@@ -4,13 +4,14 @@ use super::{Carried, EncodeError, IpHeader, Ports, Prefix, Protocol, encode_ip};
 
 const HEADER: usize = 8;
 
-/// Appends a UDP packet, or its first octets. The checksums are those of the whole packet, whose length is returned.
+/// Appends a UDP packet, or its first octets. The checksums are correct for the whole packet, whose
+/// length is returned.
 ///
 /// # Errors
 /// If the payload is too long.
 ///
 /// # Panics
-/// Never: what IP's length field holds is far below 4 GiB.
+/// Never: IP's length field limits the packet to far less than 4 GiB.
 pub fn encode_datagram(
     ip: &IpHeader,
     ports: Ports,

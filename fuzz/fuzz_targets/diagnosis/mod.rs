@@ -1,8 +1,9 @@
-//! What holds of the diagnosis of any capture.
+//! Invariants of the diagnosis of any capture.
 
 use anabranch_diagnose::{Bounds, diagnose};
 
-/// Diagnoses a capture: the limits of each direction sum to its duration, and every packet is counted once.
+/// Diagnoses a capture: the limits of each direction sum to its duration, and each packet is
+/// counted once.
 pub fn check(capture: &[u8]) {
     let bounds = Bounds {
         open_connections: 8,

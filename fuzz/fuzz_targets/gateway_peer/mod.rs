@@ -1,4 +1,5 @@
-//! What the gateway's targets share: an end of a tunnel, and another end that holds valid keys and sends what the input says.
+//! Shared by the gateway's targets: an end of a tunnel, and a peer that holds valid keys and sends
+//! messages given by the input.
 
 use anabranch_core::{
     rng::Stream,
@@ -76,7 +77,7 @@ pub fn tunnel(private: u8, peer: u8, begins: bool) -> Tunnel {
     Tunnel::new(config, Box::new(entropy), Instant::START)
 }
 
-/// An end, and a session of another with it.
+/// An end, and a peer's session with it.
 pub struct Peer {
     pub tunnel: Tunnel,
     pub now: Instant,
@@ -85,7 +86,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The handshake, done.
+    /// Completes the handshake.
     pub fn new() -> Option<Self> {
         let mut tunnel = tunnel(2, 1, false);
         let (now, path) = (Instant::START, PathId::new(0)?);
@@ -125,7 +126,7 @@ impl Peer {
         }
     }
 
-    /// Takes out all that the end has to say, and checks that it holds no more than it may.
+    /// Takes all packets the end sends, and checks that its memory is within its bounds.
     pub fn drain(&mut self) {
         while self
             .tunnel

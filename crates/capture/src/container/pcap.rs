@@ -3,7 +3,7 @@
 use super::{Frame, Link, MAX_RECORD, Next, Order, PICOS, Wrong, beginning};
 use crate::bytes::Bytes;
 
-/// What the first four bytes say.
+/// Format variant given by the magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Variant {
     order: Order,
@@ -36,14 +36,15 @@ impl Variant {
     }
 }
 
-/// Seconds before the end of 32 bits (7 February 2106) and after it within which the field is taken to have wrapped: 12 days.
+/// Distance from the end of the 32-bit range (7 February 2106), before and after it, within which
+/// the field counts as wrapped: 12 days in seconds.
 const NEAR_WRAP: u32 = 1 << 20;
 
 /// Seconds of records, whose field has 32 bits.
 #[derive(Debug, Default)]
 struct Seconds {
     last: u32,
-    /// How often the field has wrapped.
+    /// Number of wraps of the field.
     wraps: i64,
 }
 
@@ -54,7 +55,7 @@ impl Seconds {
         if is_late(self.last) && is_early(field) {
             self.wraps += 1;
         } else if is_early(self.last) && is_late(field) && self.wraps > 0 {
-            // Neighbours change places.
+            // Two neighbouring records are out of order.
             self.wraps -= 1;
         }
         self.last = field;
@@ -62,14 +63,14 @@ impl Seconds {
     }
 }
 
-/// A pcap file behind its header.
+/// Reader state after the header of a pcap file.
 pub(crate) struct Pcap {
     variant: Variant,
     seconds: Seconds,
     link: Link,
-    /// Before version 2.3 the two lengths stand in the other order.
+    /// The file is older than version 2.3: the wire length precedes the captured length.
     lengths_swapped: bool,
-    /// What is left of a record that is longer than the buffer.
+    /// Unread bytes of a record that is longer than the buffer.
     left: u64,
 }
 
@@ -125,15 +126,15 @@ impl Pcap {
         Ok(Next::Frame(Frame {
             link: self.link,
             time: Some(time),
-            // Some writers leave the length on the wire at 0.
+            // Some writers set the wire length to 0.
             length: length.max(captured),
             octets,
         }))
     }
 }
 
-/// The last field of the header: 16 bits of link type, and in the upper bits whether frames end with a check sequence
-/// and how many 16-bit words that has.
+/// Decodes the last field of the header: the link type in 16 bits; in the upper bits, whether
+/// frames end with a check sequence, and its length in 16-bit words.
 fn link(field: u32) -> Link {
     const FCS_IS_THERE: u32 = 1 << 26;
     let fcs = if field & FCS_IS_THERE == 0 {

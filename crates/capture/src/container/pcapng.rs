@@ -1,4 +1,5 @@
-//! pcapng (draft-ietf-opsawg-pcapng): blocks, in sections that each have a byte order and interfaces.
+//! pcapng (draft-ietf-opsawg-pcapng): blocks, grouped in sections with a byte order and interfaces
+//! each.
 
 use std::ops::Range;
 
@@ -13,10 +14,10 @@ const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Interfaces of one section, at most: more than any capture has, and little memory.
+/// Maximum number of interfaces per section: more than any capture has, at little memory.
 const MAX_INTERFACES: usize = 1 << 16;
 
-/// What a section says of an interface.
+/// Interface description of the current section.
 #[derive(Debug, Clone, Copy)]
 struct Interface {
     link: Link,
@@ -33,7 +34,7 @@ struct Interface {
 pub(crate) struct Pcapng {
     order: Order,
     interfaces: Vec<Interface>,
-    /// What is left of a block that is longer than the buffer.
+    /// Unread bytes of a block that is longer than the buffer.
     left: u64,
 }
 
@@ -79,7 +80,7 @@ impl Pcapng {
                 return Ok(Next::CutOff);
             };
             self.left = left;
-            // Behind the type and the length, before the length that is repeated.
+            // The body lies between the type and length fields and the repeated length.
             let body = block.start + 8..block.end - if left == 0 { 4 } else { 0 };
             if kind == INTERFACE {
                 self.interface(bytes.at(body))?;
@@ -139,7 +140,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// The frame of a packet block; its bytes are counted from the body's beginning.
+    /// Returns the frame of a packet block. Byte positions are relative to the body.
     fn packet(&self, kind: u32, body: &[u8]) -> Result<Frame, Wrong> {
         let field = |at| self.order.u32(body, at);
         let (index, header) = match kind {
@@ -168,7 +169,7 @@ impl Pcapng {
             (Some(time), field(12), field(16))
         };
         let end = header + captured as usize;
-        // Of a block longer than the buffer there is only the beginning.
+        // Only the beginning of a block longer than the buffer is present.
         if end > body.len() && body.len() + 12 < LONGEST {
             return Err(Wrong::Broken("the length of a packet's data"));
         }
@@ -182,7 +183,8 @@ impl Pcapng {
     }
 }
 
-/// What follows begins with zeros, which no block does: padding, if nothing else comes.
+/// Counts the trailing zero bytes as padding. No block begins with zeros, so data after them is an
+/// error.
 fn zeros(bytes: &mut Bytes<'_>) -> Result<Next, Wrong> {
     let mut count = 0;
     loop {
@@ -199,10 +201,11 @@ fn zeros(bytes: &mut Bytes<'_>) -> Result<Next, Wrong> {
     }
 }
 
-/// Picoseconds of so many units of time stamps.
+/// Returns (`p`, `u`) such that `u` time stamp units are `p` picoseconds.
 fn units(resolution: u8) -> Result<(i128, i128), Wrong> {
     let exponent = u32::from(resolution & 0x7f);
-    // Finer than a picosecond nothing is told apart. Time stamps have 64 bits: their product with PICOS fits.
+    // Differences below a picosecond are lost. Time stamps have 64 bits, so their product with
+    // PICOS fits into `i128`.
     let base: i128 = if resolution & 0x80 == 0 { 10 } else { 2 };
     let units = base.checked_pow(exponent);
     let units = units.ok_or(Wrong::Broken("the resolution of an interface's time"))?;

@@ -5,8 +5,9 @@ use anabranch_wire::{DecodeError, IpPacket};
 use super::{DEEPEST, Skip, tunnel};
 use crate::packet::Ip;
 
-/// The innermost IP packet in the one at `at`, and where it begins. `frame_length` is the frame's without what follows the packet: it
-/// gives the length of a packet whose header has none.
+/// Returns the position and header of the innermost IP packet within the packet at `at`.
+/// `frame_length` is the length of the frame up to the end of the packet; it is the length of a
+/// packet whose header has none.
 pub(crate) fn innermost(
     octets: &[u8],
     mut at: usize,
@@ -14,7 +15,7 @@ pub(crate) fn innermost(
 ) -> Result<(usize, Ip), Skip> {
     let mut ip = header(octets, at, frame_length)?;
     for _ in 0..DEEPEST {
-        // What cannot be read as a tunnel is a packet of its own.
+        // A payload that cannot be read as a tunnel leaves the outer packet as the result.
         let inner = tunnel::inner(octets, at, &ip).and_then(|inner| {
             let ip = header(octets, inner, frame_length).ok()?;
             Some((inner, ip))
@@ -25,7 +26,7 @@ pub(crate) fn innermost(
     Ok((at, ip))
 }
 
-/// The headers at `at`.
+/// Reads the IP headers at `at`.
 fn header(octets: &[u8], at: usize, frame_length: u32) -> Result<Ip, Skip> {
     let packet =
         IpPacket::read(octets.get(at..).unwrap_or_default()).map_err(|error| match error {

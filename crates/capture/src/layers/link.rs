@@ -1,12 +1,12 @@
-//! What stands before IP in a frame.
+//! Headers before IP in a frame.
 
 use super::{DEEPEST, Skip, u16_at};
 
-/// A layer, and where its header begins.
+/// A layer, and the position of its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layer {
     Ethernet(usize),
-    /// An `EtherType`, and where its payload begins.
+    /// An `EtherType`, and the position of its payload.
     EtherType(u16, usize),
     Llc(usize),
     /// PPP, with or without address and control.
@@ -21,7 +21,7 @@ pub(super) enum Layer {
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Where the IP packet begins in a frame.
+/// Returns the position of the IP packet in a frame.
 pub(crate) fn network_layer(link_type: u16, octets: &[u8]) -> Result<usize, Skip> {
     ip_in(outermost(link_type, octets)?, octets)
 }
@@ -50,7 +50,7 @@ fn outermost(link_type: u16, octets: &[u8]) -> Result<Layer, Skip> {
     match link_type {
         0 | 108 => loopback(octets),
         1 => Ok(Layer::Ethernet(0)),
-        // RFC 1662 framing, or Cisco's: they differ in the first byte.
+        // RFC 1662 framing or Cisco's; the first byte distinguishes them.
         50 if matches!(octets.first(), Some(0x0f | 0x8f)) => cisco_hdlc(octets),
         9 | 50 => Ok(Layer::Ppp(0)),
         51 => Ok(Layer::Pppoe(0)),
@@ -65,7 +65,7 @@ fn outermost(link_type: u16, octets: &[u8]) -> Result<Layer, Skip> {
                 _ => Layer::EtherType(number, 16),
             })
         }
-        // A byte of direction, then the control byte, or all of PPP.
+        // A direction byte, followed by the control byte or by a complete PPP header.
         166 if octets.get(1) == Some(&0x03) => Ok(Layer::Ppp(2)),
         166 | 204 => Ok(Layer::Ppp(1)),
         219 => Ok(Layer::Mpls(0)),
@@ -80,7 +80,8 @@ fn outermost(link_type: u16, octets: &[u8]) -> Result<Layer, Skip> {
     }
 }
 
-/// Four bytes with the address family, in the byte order of the machine that captured (of the network with 108).
+/// Four bytes with the address family in the byte order of the capturing machine (in network byte
+/// order for 108).
 fn loopback(octets: &[u8]) -> Result<Layer, Skip> {
     let family = *octets.first_chunk().ok_or(Skip::CutShort)?;
     let family = u32::from_le_bytes(family).min(u32::from_be_bytes(family));
@@ -100,7 +101,7 @@ fn cisco_hdlc(octets: &[u8]) -> Result<Layer, Skip> {
     }
 }
 
-/// The type at `at`, or a length as of IEEE 802.3.
+/// Reads the type at `at`, or a length (IEEE 802.3).
 fn ether_type(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     let number = u16_at(octets, at).ok_or(Skip::CutShort)?;
     Ok(match number {
@@ -112,7 +113,7 @@ fn ether_type(octets: &[u8], at: usize) -> Result<Layer, Skip> {
 fn payload(number: u16, octets: &[u8], at: usize) -> Result<Layer, Skip> {
     match number {
         IPV4 | IPV6 => Ok(Layer::Ip(at)),
-        // IEEE 802.1Q, 802.1ad, and what came before it.
+        // IEEE 802.1Q, 802.1ad, and earlier tags for stacked VLANs.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => ether_type(octets, at + 2),
         0x8847 | 0x8848 => Ok(Layer::Mpls(at)),
         0x8864 => Ok(Layer::Pppoe(at)),
@@ -129,7 +130,8 @@ fn payload(number: u16, octets: &[u8], at: usize) -> Result<Layer, Skip> {
 
 fn llc(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     match octets.get(at..at + 3) {
-        // SNAP: an organization, and its type. Other organizations have types of their own.
+        // SNAP: an organization code and its type. Types of other organizations are not
+        // `EtherType`s.
         Some([0xaa, 0xaa, 0x03]) => match octets.get(at + 3..at + 6) {
             Some([0, 0, 0 | 0xf8]) => {
                 let number = u16_at(octets, at + 6).ok_or(Skip::CutShort)?;
@@ -144,7 +146,8 @@ fn llc(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     }
 }
 
-/// RFC 1661 §2, RFC 1662 §3.1: address and control may be left out, and the first byte of the protocol if it is 0.
+/// RFC 1661 §2, RFC 1662 §3.1: address and control may be omitted, and so may the first byte of the
+/// protocol if it is 0.
 fn ppp(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     let at = match octets.get(at..at + 2) {
         Some([0xff, 0x03]) => at + 2,
@@ -164,7 +167,8 @@ fn ppp(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     }
 }
 
-/// RFC 3032: labels, of which the last is marked; then IP by its version, or a pseudowire (RFC 4385, RFC 4448).
+/// RFC 3032: labels up to the one with the bottom-of-stack bit; then IP by its version, or a
+/// pseudowire (RFC 4385, RFC 4448).
 fn mpls(octets: &[u8], mut at: usize) -> Result<Layer, Skip> {
     for _ in 0..DEEPEST {
         let bottom = octets.get(at + 2).ok_or(Skip::CutShort)? & 1 == 1;
@@ -174,7 +178,7 @@ fn mpls(octets: &[u8], mut at: usize) -> Result<Layer, Skip> {
         }
         return match octets.get(at).ok_or(Skip::CutShort)? >> 4 {
             4 | 6 => Ok(Layer::Ip(at)),
-            // A control word.
+            // A pseudowire control word.
             0 if is_ethernet(octets, at + 4) => Ok(Layer::Ethernet(at + 4)),
             _ if is_ethernet(octets, at) => Ok(Layer::Ethernet(at)),
             _ => Err(Skip::MplsPayload),
@@ -183,7 +187,7 @@ fn mpls(octets: &[u8], mut at: usize) -> Result<Layer, Skip> {
     Err(Skip::MplsPayload)
 }
 
-/// Whether an Ethernet frame with a type that is known may begin here: nothing before it says so.
+/// Whether an Ethernet frame with a known type may begin here; no preceding field indicates it.
 fn is_ethernet(octets: &[u8], at: usize) -> bool {
     matches!(
         u16_at(octets, at + 12),

@@ -1,8 +1,8 @@
-//! Why a frame gives no IP packet.
+//! Reasons why a frame yields no IP packet.
 
 use std::fmt;
 
-/// Why a frame gives no IP packet. The order is that of reports.
+/// Reason why a frame yields no IP packet. Reports list them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Skip {
     /// ARP and RARP.
@@ -23,9 +23,9 @@ pub enum Skip {
     MplsPayload,
     /// A link type that is not read.
     LinkType(u16),
-    /// So little was captured that it cannot be told whether it is IP.
+    /// Too little was captured to decide whether it is IP.
     CutShort,
-    /// IP with a length or a header that cannot be.
+    /// IP with an impossible length or header.
     MalformedIp,
     /// A packet without a time (simple packet block).
     NoTime,

@@ -1,4 +1,4 @@
-//! A capture with comments holds the same frames, and every comment.
+//! An annotated capture has the same frames, and every comment.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ fn a_comment_that_is_too_long_is_cut_between_characters() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused() {
+fn a_file_that_is_not_a_capture_is_refused() {
     let made = annotated(b"no capture", &BTreeMap::new());
     assert_eq!(made, Err(Error::NotACapture));
 }

@@ -1,4 +1,4 @@
-//! gzip and zstd, whole, in parts, cut off and damaged.
+//! gzip and zstd: whole, in parts, truncated and damaged.
 
 use std::io::Write;
 
@@ -42,7 +42,7 @@ fn compressed_captures_give_the_same_packets() {
     }
 }
 
-/// Members of gzip and frames of zstd, one behind the other, also frames that are to be skipped (RFC 8878 §3.1.2).
+/// Concatenated gzip members and zstd frames, also skippable frames (RFC 8878 §3.1.2).
 #[test]
 fn compressed_captures_in_parts() {
     let file = capture();
@@ -57,7 +57,7 @@ fn compressed_captures_in_parts() {
 }
 
 #[test]
-fn a_compressed_capture_that_is_cut_off_gives_what_is_whole() {
+fn a_truncated_compressed_capture_gives_its_whole_packets() {
     let file = capture();
     let all = lengths(&file);
     for (compressed, at_least) in [(gzip(&file), 900), (zstd(&file), 1)] {
@@ -96,14 +96,14 @@ fn a_damaged_compressed_capture_is_refused() {
 }
 
 #[test]
-fn what_is_compressed_and_no_capture_is_refused() {
+fn compressed_data_that_is_no_capture_is_refused() {
     for compressed in [gzip(b"duration"), zstd(b"duration"), gzip(b"")] {
         let error = Reader::open(&compressed[..]).err();
         assert_eq!(error, Some(Error::NotACapture));
     }
 }
 
-/// Zeros without end in a few bytes: neither time nor memory follows them.
+/// A few bytes expand to an unlimited number of zeros; neither time nor memory may grow with them.
 #[test]
 fn a_bomb_is_refused() {
     let bomb = gzip(&vec![0; 64 << 20]);
@@ -111,7 +111,7 @@ fn a_bomb_is_refused() {
     assert_eq!(Reader::open(&bomb[..]).err(), Some(Error::NotACapture));
 }
 
-/// Reads all; the frames, and the error at the end.
+/// Reads to the end. Returns the number of frames and the final error.
 fn read_within(file: &[u8], limits: Limits) -> (u64, Option<Error>) {
     let mut reader = Reader::open_within(file, limits, || false).expect("a capture");
     let error = loop {
@@ -124,7 +124,8 @@ fn read_within(file: &[u8], limits: Limits) -> (u64, Option<Error>) {
     (reader.counts().frames, error)
 }
 
-/// A frame of zstd: some octets, and blocks of 128 KiB of zeros of four octets each (RFC 8878 §3.1.1.2).
+/// Builds a zstd frame: literal octets, then blocks of 128 KiB of zeros in four octets each
+/// (RFC 8878 §3.1.1.2).
 fn zstd_zeros(head: &[u8], blocks: usize) -> Vec<u8> {
     let length = u8::try_from(head.len() << 3).expect("few");
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x58, length, 0, 0];
@@ -137,7 +138,7 @@ fn zstd_zeros(head: &[u8], blocks: usize) -> Vec<u8> {
     frame
 }
 
-/// Zeros are records without an octet, and expand a thousandfold.
+/// Zeros are empty records, which compress a thousandfold.
 #[test]
 fn a_capture_that_expands_without_end_is_refused_unless_it_is_permitted() {
     const BLOCKS: usize = 400;
@@ -157,11 +158,11 @@ fn a_capture_that_expands_without_end_is_refused_unless_it_is_permitted() {
         );
         assert_eq!(read_within(&bomb, Limits::NONE), (frames, None));
     }
-    // Uncompressed, it is what it is.
+    // Without compression, the expansion limit does not apply.
     assert_eq!(read_within(&file, Limits::default()), (frames, None));
 }
 
-/// Zeros that are sent fill large frames, and no two headers are the same.
+/// Transferred zeros fill large frames, but no two headers are equal.
 #[test]
 fn a_transfer_of_zeros_is_read() {
     let packets: Vec<_> = (0..60_000_u32)
@@ -182,7 +183,7 @@ fn a_transfer_of_zeros_is_read() {
     }
 }
 
-/// A byte in each member, and records as long as what is looked at.
+/// Gzip members of three bytes each, and records longer than a chunk.
 #[test]
 fn members_of_a_byte_each_are_read_in_linear_time() {
     let file = plain(101, &[v4(30_000), v4(30_000)]);
@@ -190,7 +191,7 @@ fn members_of_a_byte_each_are_read_in_linear_time() {
     assert_eq!(read(&members), read(&file));
 }
 
-/// Made by gzip itself.
+/// Compressed by gzip(1).
 #[test]
 fn a_capture_compressed_by_gzip() {
     let (packets, counts) = read(include_bytes!("../data/ethernet.pcap.gz"));
@@ -198,9 +199,9 @@ fn a_capture_compressed_by_gzip() {
     assert_eq!((data, packets.len(), counts.frames), (20, 40, 40));
 }
 
-/// As gzip(1) does: padding of tapes, and what was appended.
+/// As gzip(1) does: tape padding and appended data.
 #[test]
-fn what_follows_gzip_is_left_and_counted() {
+fn bytes_after_gzip_are_ignored_and_counted() {
     let file = capture();
     let (packets, _) = read(&file);
     for (rest, of_other) in [

@@ -40,7 +40,7 @@ fn pcap_in_every_variant() {
     }
 }
 
-/// Before version 2.3 the captured length stood behind the length on the wire.
+/// Before version 2.3 the captured length followed the length on the wire.
 #[test]
 fn old_pcap_has_its_lengths_swapped() {
     let mut file = plain(101, &[v4(100)]);
@@ -75,7 +75,7 @@ fn pcapng_with_several_interfaces_and_resolutions() {
     }
 }
 
-/// Sections, each with its byte order and its interfaces: two files, one behind the other.
+/// Two concatenated files: sections, each with its byte order and interfaces.
 #[test]
 fn pcapng_in_sections() {
     let part = |order: Order, length: u16| {
@@ -119,7 +119,8 @@ fn other_packet_blocks() {
     assert_eq!(counts.skipped.get(&Skip::NoTime), Some(&1));
 }
 
-/// Cut anywhere behind its header, a capture gives what is whole, and says so.
+/// A capture truncated anywhere after its header gives its whole packets and is reported as cut
+/// off.
 #[test]
 fn a_capture_that_is_cut_off_ends_with_its_last_whole_packet() {
     let order = Order::Little;
@@ -160,7 +161,7 @@ fn times_that_go_back_are_counted() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused() {
+fn a_file_that_is_not_a_capture_is_refused() {
     for bytes in [
         &b""[..],
         b"x",
@@ -186,7 +187,7 @@ fn what_is_no_capture_is_refused() {
     assert!(matches!(refusal(&long), Error::Broken { after: 1, .. }));
 }
 
-/// Longer than the buffer: its beginning counts, and the next packet follows.
+/// Of a record longer than the buffer, the beginning is read; the next packet follows.
 #[test]
 fn a_record_longer_than_the_buffer_is_passed() {
     let mut jumbo = v4(60_000);
@@ -203,7 +204,8 @@ fn a_record_longer_than_the_buffer_is_passed() {
     assert_eq!(lengths(&file.concat()), [60_000, 60]);
 }
 
-/// PPPoE with discovery and control among the sessions: the file that first showed that they vanished.
+/// A plain Ethernet frame followed by PPPoE session frames, which were once missing from the
+/// result.
 #[test]
 fn a_mixed_capture_of_pppoe() {
     let (packets, counts) = read(include_bytes!("../data/pppoe-mixed.pcap"));
@@ -262,7 +264,7 @@ fn fine_resolutions_of_time_are_read() {
 }
 
 #[test]
-fn zeros_behind_the_last_block_are_counted() {
+fn zeros_after_the_last_block_are_counted() {
     let order = Order::Big;
     let file = [
         section(order),

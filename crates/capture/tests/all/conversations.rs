@@ -1,4 +1,4 @@
-//! Who sends to whom, and what a selection leaves.
+//! Conversations of a capture, and selections.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use proptest::{collection::vec, prelude::*};
 
 use crate::make::{plain, v4_of};
 
-/// Packets of UDP, each from host and port to host and port in 10.0.0.0/8.
+/// UDP packets, each given by host and port of both ends in 10.0.0.0/8.
 fn packets(all: &[(u8, u16, u8, u16)]) -> Vec<Ip> {
     let frames: Vec<_> = all
         .iter()
@@ -113,7 +113,7 @@ fn endpoints_are_read_and_written() {
 }
 
 #[test]
-fn a_selection_leaves_what_it_says() {
+fn a_selection_keeps_matching_packets() {
     let all = packets(&[
         (1, 10, 2, 20),
         (1, 11, 2, 20),
@@ -147,7 +147,7 @@ fn a_selection_leaves_what_it_says() {
     assert!(!tcp.has(&all[0], None));
 }
 
-/// Later fragments have no ports of their own.
+/// Later fragments have no ports.
 #[test]
 fn fragments_belong_to_the_connection_of_the_first() {
     let mut first = v4_of(
@@ -171,7 +171,7 @@ fn fragments_belong_to_the_connection_of_the_first() {
     assert_eq!(ports, [Some((10, 20)), Some((10, 20)), None]);
 }
 
-/// A packet among few hosts, protocols and ports, so that conversations share them.
+/// A packet among few hosts, protocols and ports, so that conversations overlap in them.
 fn any_packet() -> impl Strategy<Value = (Ip, Option<(u16, u16)>)> {
     let host = (1..4_u8, any::<bool>());
     let protocol = prop::sample::select(vec![1_u8, 6, 17, 50, 58, 89, 132]);
@@ -202,9 +202,9 @@ fn any_packet() -> impl Strategy<Value = (Ip, Option<(u16, u16)>)> {
 }
 
 proptest! {
-    /// Also where a selection has left a part of the capture.
+    /// Holds also for the packets of a previous selection.
     #[test]
-    fn what_is_offered_selects_what_it_says(
+    fn offered_selections_select_the_packets_they_count(
         packets in vec(any_packet(), 1..60),
         most in 1..40_usize,
         port in prop::option::of(1..3_u16),
@@ -238,7 +238,7 @@ proptest! {
 }
 
 #[test]
-fn protocols_on_the_same_ports_are_told_apart() {
+fn protocols_on_the_same_ports_are_distinguished() {
     let ip = |protocol, ports| Ip {
         source: [10, 0, 0, 1].into(),
         target: [10, 0, 0, 2].into(),

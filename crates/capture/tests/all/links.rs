@@ -6,7 +6,7 @@ use crate::make::{
     MICROS, Order, ethernet, frames, lengths, pcap, plain, read, v4, v4_of, v6, v6_of,
 };
 
-/// Each way to put an IP packet into a frame: a name, the link type, and the frame.
+/// All encapsulations of an IP packet in a frame: name, link type, frame.
 type Encapsulation = (&'static str, u32, fn(&[u8]) -> Vec<u8>);
 
 fn ip_type(packet: &[u8]) -> u16 {
@@ -186,7 +186,7 @@ fn every_encapsulation_gives_the_same_packets() {
     }
 }
 
-/// IPv4 alone and IPv6 alone.
+/// Link types 228 (IPv4 only) and 229 (IPv6 only).
 #[test]
 fn link_types_of_one_version() {
     assert_eq!(lengths(&plain(228, &[v4(100)])), [100]);
@@ -234,16 +234,17 @@ fn frames_without_ip_are_counted_by_reason() {
     assert_eq!(counts.skipped.get(&Skip::LinkType(105)), Some(&2));
 }
 
-/// The upper bits of the header's last field say that frames end with a check sequence of two words.
+/// The upper bits of the header's last field announce a check sequence of two words after each
+/// frame.
 #[test]
 fn fcs_bits_are_not_the_link_type() {
     let with_fcs = |length: u16| [in_ethernet(&v4(length)), vec![1, 2, 3, 4]].concat();
-    // Without a length of its own, the packet has what the frame has, less the check sequence.
+    // A packet without a length has the length of the frame, less the check sequence.
     let mut offloaded = with_fcs(1_000);
     offloaded[16..18].copy_from_slice(&[0, 0]);
     let file = plain(0x2400_0001, &[with_fcs(100), offloaded]);
     assert_eq!(lengths(&file), [100, 1_000]);
-    // Some writers set the bits, and frames have none.
+    // Some writers set the bits although frames have no check sequence.
     assert_eq!(
         lengths(&plain(0x4400_0001, &[in_ethernet(&v4(100))])),
         [100]
@@ -262,7 +263,8 @@ fn a_packet_kept_in_part_has_its_own_length() {
     );
 }
 
-/// IPv6 extension headers: hop-by-hop, routing, destination options, authentication, and a fragment.
+/// IPv6 extension headers: hop-by-hop, routing, destination options, authentication, and a
+/// fragment.
 #[test]
 fn extension_headers_lead_to_the_ports() {
     let udp = [0x13, 0x88, 0, 80, 0, 8, 0, 0];
@@ -303,7 +305,7 @@ fn extension_headers_lead_to_the_ports() {
     assert_eq!(reader.counts().fragments, 3);
 }
 
-/// A fragment of a tunnel's packet holds a part of the inner one.
+/// A fragment of a tunnel's packet contains only part of the inner packet.
 #[test]
 fn a_tunnel_that_is_no_packet_is_the_outer_one() {
     let mut fragment = outer(4, &v4(100));

@@ -1,4 +1,4 @@
-//! Captures that are made here, byte by byte, and what the reader makes of them.
+//! Reads captures that the tests build byte by byte.
 
 mod annotate;
 mod compressed;

@@ -1,8 +1,9 @@
-//! Makes packets, frames and captures, after RFC 791, RFC 8200, draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+//! Makes packets, frames and captures, after RFC 791, RFC 8200, draft-ietf-opsawg-pcap and
+//! draft-ietf-opsawg-pcapng.
 
 use anabranch_capture::{Counts, Reader};
 
-/// A packet of TCP or UDP over IPv4, from 192.0.2.1 to 198.51.100.2, of this length.
+/// An IPv4 packet of this length with TCP or UDP, from 192.0.2.1 to 198.51.100.2.
 pub fn v4(length: u16) -> Vec<u8> {
     v4_of(6, [192, 0, 2, 1], [198, 51, 100, 2], &payload(length - 20))
 }
@@ -24,7 +25,7 @@ pub fn v4_of(protocol: u8, source: [u8; 4], target: [u8; 4], payload: &[u8]) -> 
     packet
 }
 
-/// A packet over IPv6 from 2001:db8::1 to 2001:db8::2; `next` is the first header of `payload`.
+/// An IPv6 packet from 2001:db8::1 to 2001:db8::2. `next` is the type of `payload`'s first header.
 pub fn v6_of(next: u8, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(payload.len()).expect("short");
     let mut packet = vec![0x60, 0, 0, 0, 0, 0, next, 64];
@@ -71,14 +72,14 @@ impl Order {
     }
 }
 
-/// A frame of a pcap: its time in the file's units, its bytes, and how long it was on the wire.
+/// A pcap frame: its time in the file's units, its bytes, and its length on the wire.
 pub struct Frame {
     pub time: u64,
     pub octets: Vec<u8>,
     pub length: u32,
 }
 
-/// Frames of 1 s, 2 s, …, whole.
+/// Complete frames at 1 s, 2 s, ….
 pub fn frames(all: &[Vec<u8>]) -> Vec<Frame> {
     let times = (1..).map(|k| k * 1_000_000);
     let all = times.zip(all).map(|(time, octets)| Frame {
@@ -174,7 +175,7 @@ pub fn enhanced(order: Order, interface: u32, ticks: u64, octets: &[u8]) -> Vec<
     block(order, 6, &[&head.concat()[..], octets].concat())
 }
 
-/// Times in picoseconds and lengths of all packets, and what was counted.
+/// Returns times in picoseconds and lengths of all packets, and the counts.
 pub fn read(file: &[u8]) -> (Vec<(i128, u32)>, Counts) {
     let mut reader = Reader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut packets = Vec::new();

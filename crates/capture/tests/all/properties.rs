@@ -31,9 +31,9 @@ proptest! {
         prop_assert_eq!(exhaust(&pcap(Order::Big, MICROS, link_type, &frames(&[frame]))), 1);
     }
 
-    /// A frame that begins like one of the known kinds, and goes on as chance has it.
+    /// A frame of a known kind, with random contents after the first header.
     #[test]
-    fn nothing_panics_behind_a_known_beginning(
+    fn nothing_panics_after_a_known_beginning(
         kind in prop::sample::select(vec![0x0800_u16, 0x86dd, 0x8100, 0x8847, 0x8864, 0x6558, 0x880b, 30]),
         first in prop::sample::select(vec![0x45_u8, 0x4f, 0x60, 0, 0xff]),
         protocol in prop::sample::select(vec![4_u8, 6, 41, 44, 47, 51, 0, 137]),

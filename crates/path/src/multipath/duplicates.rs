@@ -1,19 +1,21 @@
-//! Copies of what has arrived already, told by the tunnel's numbers.
+//! Detection of duplicates by the tunnel's packet numbers.
 //!
-//! A window of numbers per flow, as receivers of IPsec keep one (RFC 4303 §3.4.3). What lies below the window could be either
-//! and counts as new: a copy too many does less harm than a packet lost.
+//! Each flow has a window of numbers, like the anti-replay window of IPsec receivers (RFC 4303
+//! §3.4.3). A number below the window may be new or a duplicate; it counts as new because an extra
+//! copy does less harm than a lost packet.
 
 use anabranch_core::tunnel::Header;
 
-/// Numbers that the window spans.
+/// Size of the window in numbers.
 pub const WINDOW: u64 = 1_024;
 const WORDS: usize = (WINDOW / 64) as usize;
 
 #[derive(Debug, Clone)]
 struct Flow {
-    /// The place behind the highest number seen; the first number's is 2^32, so that there are some below.
+    /// One past the highest extended number seen. The first number extends to 2^32, so that smaller
+    /// numbers exist.
     top: u64,
-    /// One bit per place, modulo the window.
+    /// One bit per number, modulo the window.
     seen: [u64; WORDS],
 }
 
@@ -26,14 +28,14 @@ impl Default for Flow {
     }
 }
 
-/// What has been seen of all flows.
+/// Numbers seen, for all flows.
 #[derive(Debug, Default)]
 pub struct Duplicates {
     flows: Vec<Flow>,
 }
 
 impl Duplicates {
-    /// Whether a packet has arrived before. It counts as arrived from now on.
+    /// Whether the packet is a duplicate. Records its number.
     pub fn is_copy(&mut self, header: &Header) -> bool {
         let flow = usize::from(header.flow);
         if flow >= self.flows.len() {
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_within_the_window_are_found_whatever_comes_between() {
+    fn copies_within_the_window_are_detected() {
         let mut duplicates = Duplicates::default();
         for number in [0, 2, 1, 70, 1_023, 3, 1_024, 5_000] {
             assert!(!duplicates.is_copy(&header(number)), "{number}");
@@ -95,7 +97,7 @@ mod tests {
         }
         assert!(!duplicates.is_copy(&header(4_999)));
         assert!(duplicates.is_copy(&header(4_999)));
-        // Below the window: nobody knows.
+        // Below the window, a number counts as new.
         assert!(!duplicates.is_copy(&header(1)));
     }
 

@@ -1,4 +1,4 @@
-//! Where packets are spread over the routes.
+//! The sending end of a gateway, which distributes packets over the routes.
 
 use std::collections::VecDeque;
 
@@ -25,35 +25,35 @@ use crate::{
 };
 use anabranch_wire::Transport;
 
-/// How often an entrance that keeps packets looks whether the other end asks for any, or whether there is anything to ask for:
-/// a sender whose packets wait behind a gap sends nothing by which that could be noticed.
+/// Interval at which an entrance with stored packets checks for retransmission requests in either
+/// direction. A sender whose packets wait at a gap sends nothing that would trigger the check.
 const PULSE: Duration = Duration::from_millis(5);
-/// How long after the last packet it does so.
+/// Time after the last packet during which these checks continue.
 const ATTENTION: Duration = Duration::from_secs(1);
 
-/// How many notices say that a route was given up: each may be lost.
+/// Number of notices sent per abandoned route, because each notice may be lost.
 const NOTICES: u8 = 3;
 
-/// What an entrance is made of.
+/// Components of an entrance.
 #[derive(Debug)]
 pub struct EntranceParts {
-    /// Which route the next packet takes.
+    /// Chooses the route of the next packet.
     pub split: AnySplit,
-    /// What the tunnel adds to each packet, in bytes.
+    /// Bytes that the tunnel adds to each packet.
     pub overhead: u32,
-    /// How many routes there are.
+    /// Number of routes.
     pub routes: usize,
-    /// How many packets of each route are kept, to be retransmitted where the other end asks for them.
+    /// Number of packets stored per route for retransmission on request of the other end.
     pub keeps: u16,
-    /// The end that it stands at, where the tunnel writes its header.
+    /// State shared with the exit at this end, if the tunnel writes its header.
     pub peer: Option<Peer>,
-    /// When counts are taken.
+    /// Measured time, in which packets are counted.
     pub window: Window,
     /// Shared with the exit of this direction.
     pub meter: Meter,
 }
 
-/// The end of a gateway where packets come in; its ports are the routes, in order.
+/// The end of a gateway that packets enter. Its ports are the routes, in order.
 #[derive(Debug)]
 pub struct Entrance<B: Body> {
     split: AnySplit,
@@ -61,29 +61,29 @@ pub struct Entrance<B: Body> {
     peer: Option<Peer>,
     window: Window,
     meter: Meter,
-    /// By flow: the next number.
+    /// Next packet number by flow.
     numbers: Vec<u32>,
-    /// By route: the next number.
+    /// Next packet number by route.
     route_numbers: Vec<u16>,
     kept: Kept<B>,
     report: SplitReport,
-    /// The routes of the packet at hand.
+    /// Routes of the current packet.
     routes: Vec<u16>,
-    /// What the other end has reported that is not dealt with.
+    /// Reports of the other end that are not processed yet.
     heard: Vec<tunnel::Report>,
-    /// What the splitter wants done.
+    /// Actions that the splitter requests.
     due: Due,
-    /// Routes that have fallen silent, and their packets that are still to be retransmitted.
+    /// Silent routes whose packets are still to be retransmitted.
     fallen: VecDeque<Fallen>,
-    /// Routes of which the other end is to be told that they were given up, and how often.
+    /// Abandoned routes and the number of notices still to be sent for each.
     notices: Vec<(u16, u8)>,
-    /// When to look again, and when the last packet came.
+    /// Time of the next check, and of the last packet.
     pulse: Option<Instant>,
     last: Instant,
 }
 
 impl<B: Body> Entrance<B> {
-    /// One of these parts.
+    /// Creates an entrance of these components.
     #[must_use]
     pub fn new(parts: EntranceParts) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl<B: Body> Entrance<B> {
         }
     }
 
-    /// What every copy of a packet has in its header.
+    /// Returns the header fields shared by all copies of a packet.
     fn header(&mut self, now: Instant, connection: u32) -> Header {
         let Some(peer) = &self.peer else {
             return Header::default();
@@ -128,7 +128,7 @@ impl<B: Body> Entrance<B> {
         }
     }
 
-    /// A packet, or a copy, takes a route.
+    /// Assigns a packet or a copy to a route and stores it for retransmission.
     fn address(&mut self, now: Instant, route: u16, packet: &mut Held<B>, header: Header) {
         let next = &mut self.route_numbers[usize::from(route)];
         packet.tunnel = Header {
@@ -148,7 +148,8 @@ impl<B: Body> Entrance<B> {
         }
     }
 
-    /// What the other end has reported since the last packet. What it asks for goes first.
+    /// Processes the reports of the other end that arrived since the last packet. Requested
+    /// retransmissions are sent first.
     fn hear(&mut self, now: Instant, out: &mut Output<B>) {
         let Some(peer) = &self.peer else {
             return;
@@ -165,8 +166,8 @@ impl<B: Body> Entrance<B> {
         self.heard = heard;
     }
 
-    /// A copy of a packet that a route has lost, unless the splitter leaves the loss to the sender. Asking again has no effect
-    /// either way.
+    /// Retransmits a packet that a route has lost, unless the splitter leaves the loss to the
+    /// sender. A repeated request for the packet has no effect.
     fn resend(&mut self, now: Instant, route: u8, number: u16, out: &mut Output<B>) {
         let Some(mut copy) = self.kept.get(route, number).and_then(Option::take) else {
             return;
@@ -214,7 +215,7 @@ impl<B: Body> Entrance<B> {
         out.create(Some(route), packet, Fate::Injected);
     }
 
-    /// Sends a report by itself; `for_traffic`: of packets of flows.
+    /// Sends reports in a packet of the tunnel. With `for_traffic`, they report packets of flows.
     fn report_alone(&mut self, now: Instant, for_traffic: bool, out: &mut Output<B>) {
         let report = self.peer.as_ref().and_then(Peer::report);
         if report.is_none() {
@@ -235,14 +236,15 @@ impl<B: Body> Entrance<B> {
         self.routes = routes;
     }
 
-    /// When reports must go by themselves, and whether they are of packets of flows.
+    /// Returns the deadline for sending reports in a packet of the tunnel, and whether they report
+    /// packets of flows.
     fn reports_due(&self) -> Option<(Instant, bool)> {
         let within = self.split.reports_within()?;
         let owed = self.peer.as_ref()?.owed()?;
         Some((owed.since + within, owed.is_traffic))
     }
 
-    /// Reports that no packet has taken along in time.
+    /// Sends overdue reports that no packet has carried.
     fn report_due(&mut self, now: Instant, out: &mut Output<B>) {
         for _ in 0..self.route_numbers.len() {
             match self.reports_due() {
@@ -254,12 +256,12 @@ impl<B: Body> Entrance<B> {
         }
     }
 
-    /// Does what the splitter wants done for its routes.
+    /// Executes the splitter's timer and the actions it requests.
     fn look_after_routes(&mut self, now: Instant, out: &mut Output<B>) {
         let mut due = std::mem::take(&mut self.due);
         self.split.on_timer(now, self.overhead, &mut due);
         for route in due.probes.drain(..) {
-            // It may be lost, so nothing counts as reported by it.
+            // A probe may be lost, so the report it carries does not count as sent.
             let own = Header {
                 content: Content::Probe,
                 report: self.peer.as_ref().and_then(Peer::repetition),
@@ -276,7 +278,7 @@ impl<B: Body> Entrance<B> {
         self.give_notice(now, out);
     }
 
-    /// Retransmits what fell with a route, as far as there is room.
+    /// Retransmits packets of silent routes as far as other routes have room.
     fn retransmit_fallen(&mut self, now: Instant, out: &mut Output<B>) {
         while let Some(fallen) = self.fallen.front_mut() {
             let (route, number) = (fallen.route, fallen.first);
@@ -298,7 +300,7 @@ impl<B: Body> Entrance<B> {
         }
     }
 
-    /// Tells the other end which routes were given up.
+    /// Notifies the other end of abandoned routes.
     fn give_notice(&mut self, now: Instant, out: &mut Output<B>) {
         let mut notices = std::mem::take(&mut self.notices);
         for (fallen, times) in &mut notices {
@@ -321,8 +323,8 @@ impl<B: Body> Entrance<B> {
     }
 }
 
-/// The flow of a connection. On a wire it is a hash of addresses, ports and protocol; two that share a number share their
-/// order, no more.
+/// Maps a connection to a flow. A real gateway would hash addresses, ports and protocol. Two
+/// connections with the same flow number share their order and nothing else.
 #[expect(clippy::cast_possible_truncation, reason = "modulo 2^16")]
 const fn flow_of(connection: u32) -> u16 {
     connection as u16

@@ -1,4 +1,4 @@
-//! Where what came over the routes is brought together.
+//! The receiving end of a gateway, which merges the routes.
 
 use anabranch_core::{
     body::Body,
@@ -21,22 +21,22 @@ use crate::{
 };
 use anabranch_wire::Transport;
 
-/// What an exit is made of.
+/// Components of an exit.
 #[derive(Debug)]
 pub struct ExitParts {
-    /// When a packet goes on.
+    /// Decides when a packet is forwarded.
     pub restore: AnyRestore,
-    /// What the tunnel added to each packet, in bytes.
+    /// Bytes that the tunnel added to each packet.
     pub overhead: u32,
-    /// The end that it stands at, where the tunnel writes its header.
+    /// State shared with the entrance at this end, if the tunnel writes its header.
     pub peer: Option<Peer>,
-    /// When counts are taken.
+    /// Measured time, in which packets are counted.
     pub window: Window,
     /// Shared with the entrance of this direction.
     pub meter: Meter,
 }
 
-/// The end of a gateway where packets go out. It keeps those that the restorer holds back.
+/// The end of a gateway that packets leave. It stores the packets that the restorer holds back.
 #[derive(Debug)]
 pub struct Exit<B: Body> {
     restore: AnyRestore,
@@ -46,18 +46,18 @@ pub struct Exit<B: Body> {
     window: Window,
     meter: Meter,
     held: Pool<Transport<B>>,
-    /// When each of those held arrived, by handle; never, where a handle is free.
+    /// Arrival time of each held packet by handle; [`Instant::NEVER`] for a free handle.
     arrived: Vec<Instant>,
     held_bytes: u64,
-    /// Copies of what had come, in the whole run.
+    /// Duplicates discarded in the whole run.
     discarded: u64,
     report: RestoreReport,
-    /// Those that go on now, in order.
+    /// Packets released by the current call, in order.
     released: Vec<PacketId>,
 }
 
 impl<B: Body> Exit<B> {
-    /// One of these parts.
+    /// Creates an exit of these components.
     #[must_use]
     pub fn new(parts: ExitParts) -> Self {
         Self {
@@ -76,7 +76,8 @@ impl<B: Body> Exit<B> {
         }
     }
 
-    /// Whether it ends here: it is another copy of what has arrived, or the tunnel's own. What the header says is noted.
+    /// Processes the tunnel header. Returns true if the packet is a duplicate or a packet of the
+    /// tunnel, which is not forwarded.
     fn hear(&mut self, now: Instant, packet: &Held<B>) -> bool {
         let Some(peer) = &self.peer else {
             return false;

@@ -1,6 +1,6 @@
-//! The tunnel's header as octets: version 1.
+//! Wire format of the tunnel's header, version 1.
 //!
-//! 24 octets in network order stand before the IP packet:
+//! The header has 24 octets in network order and precedes the IP packet:
 //!
 //! ```text
 //!  0  version (high 4 bits), flags (low 4 bits)
@@ -16,33 +16,35 @@
 //! 20  report: delay of that packet, microseconds (4)
 //! ```
 //!
-//! Flag 1 says that there is a report; without it the octets from 14 on are zero. Flag 2 says that what is lost just before this
-//! packet on its route is kept and can be asked for. Flag 4 marks a header without a packet that was sent for its report, flag 8
-//! one that was sent as a probe, whose arrival the other end reports. Both together say that the route in octets 2 and 3 was given
-//! up: what was sent there and has not been retransmitted until now will not be. Reading believes nothing: what is
-//! too short or of another version is refused. An end that asks for nothing sends octet 15 as zero, and one that keeps no packets does not look at it. Why the
-//! header is as it is: `docs/design/016-tunnel-header.md`.
+//! Flag 1 marks a header with a report; otherwise the octets from 14 on are zero. Flag 2 means that
+//! lost packets just before this one on its route are stored and may be requested again. Flag 4
+//! marks a header without a packet that was sent for its report. Flag 8 marks a header without a
+//! packet that was sent as a probe; the other end reports its arrival. Flags 4 and 8 together mean
+//! that the route in octets 2 and 3 was abandoned: packets that were sent there and are not
+//! retransmitted yet will not be. A reader refuses a header that is too short or of another
+//! version. An end that requests nothing sends octet 15 as zero, and an end that stores no packets
+//! ignores it. The reasons for this format: `docs/design/016-tunnel-header.md`.
 
 use anabranch_core::tunnel::{Content, Header, Report};
 
 /// Octets of a header.
 pub const OCTETS: usize = 24;
-/// The same, as packets count.
+/// Octets of a header, in the type of packet sizes.
 pub const SIZE: u32 = 24;
-/// Octets around it where nothing else is said: an IPv4 and a UDP header.
+/// Octets of the outer IPv4 and UDP headers, unless configured otherwise.
 pub const CARRIER: u32 = 20 + 8;
 
 const VERSION: u8 = 1;
-/// There is a report.
+/// The header has a report.
 const REPORT: u8 = 1;
-/// What is lost just before can be asked for.
+/// Lost packets just before this one may be requested again.
 const KEPT: u8 = 2;
-/// No packet follows: sent for its report.
+/// No packet follows; the header was sent for its report.
 const ALONE: u8 = 4;
-/// No packet follows: sent as a probe.
+/// No packet follows; the header was sent as a probe.
 const PROBE: u8 = 8;
 
-/// Why octets are no header.
+/// Reason why octets are not a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// There are too few.
@@ -80,10 +82,10 @@ pub fn encode(header: &Header) -> [u8; OCTETS] {
     octets
 }
 
-/// Reads a header, and gives what follows it: the packet.
+/// Reads a header. Returns it with the octets after it, the packet.
 ///
 /// # Errors
-/// [`DecodeError`] where these octets are not a header of this version.
+/// [`DecodeError`] if the octets are not a header of this version.
 pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
     let Some((head, rest)) = octets.split_first_chunk::<OCTETS>() else {
         return Err(DecodeError::TooShort(octets.len()));

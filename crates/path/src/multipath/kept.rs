@@ -1,4 +1,4 @@
-//! What an entrance keeps of what it sent, until the other end could no longer ask for it.
+//! Packets that an entrance stores after sending, as long as the other end may request them.
 
 use super::restore::TcpPlace;
 use crate::middlebox::Held;
@@ -7,28 +7,29 @@ use anabranch_core::body::Body;
 /// The last packets of each route.
 #[derive(Debug)]
 pub(super) struct Kept<B: Body> {
-    /// How many of each route.
+    /// Maximum number of packets per route.
     limit: u16,
     routes: Vec<Route<B>>,
 }
 
-/// What is kept of one route.
+/// Stored packets of one route.
 #[derive(Debug)]
 struct Route<B: Body> {
-    /// By count of packets modulo the limit. Numbers have 16 bits, which a limit seldom divides: by number, the packets
-    /// just before the wrap would lose their places early.
+    /// Indexed by the count of packets modulo the limit. The 16-bit numbers would not do as an
+    /// index: the limit seldom divides 2^16, so packets just before the wrap would be overwritten
+    /// early.
     places: Vec<Option<Held<B>>>,
-    /// Packets so far.
+    /// Number of packets sent.
     count: u64,
-    /// The number of the last.
+    /// Number of the last packet.
     newest: u16,
 }
 
 impl<B: Body> Route<B> {
-    /// A packet with this number goes out. Its place, once emptied: when numbers have gone round, what had the place must
-    /// not pass for this packet.
+    /// Advances to the packet with this number and returns its slot, emptied. Emptying prevents an
+    /// old packet with the same number, before the wrap, from being taken for this one.
     fn advance(&mut self, number: u16, limit: u16) -> Option<usize> {
-        // The first, or the one behind the last.
+        // The first packet, or the distance from the last.
         let ahead = if self.count == 0 {
             1
         } else {
@@ -43,7 +44,7 @@ impl<B: Body> Route<B> {
         Some(place)
     }
 
-    /// Where the packet with this number is, if it is one of the last `limit`.
+    /// Returns the slot of the packet with this number, if it is among the last `limit`.
     fn place(&self, number: u16, limit: u16) -> Option<usize> {
         let behind = self.newest.wrapping_sub(number);
         let count = self.count.checked_sub(1 + u64::from(behind))?;
@@ -52,7 +53,7 @@ impl<B: Body> Route<B> {
 }
 
 impl<B: Body> Kept<B> {
-    /// So many packets of each of so many routes.
+    /// Creates a store for `limit` packets on each of `routes` routes.
     pub(super) fn new(routes: usize, limit: u16) -> Self {
         Self {
             limit,
@@ -66,12 +67,13 @@ impl<B: Body> Kept<B> {
         }
     }
 
-    /// Whether anything is kept at all.
+    /// Whether packets are stored at all.
     pub(super) const fn is_used(&self) -> bool {
         self.limit > 0
     }
 
-    /// A packet goes out, with its header. A pure acknowledgment is not kept: the next one says as much.
+    /// Stores a packet that is being sent, with its header. Pure acknowledgments are not stored,
+    /// because the next one replaces them.
     pub(super) fn keep(&mut self, packet: &Held<B>) {
         if !self.is_used() {
             return;
@@ -87,14 +89,14 @@ impl<B: Body> Kept<B> {
         }
     }
 
-    /// A packet of the tunnel's own takes a number.
+    /// Accounts for a number used by a packet of the tunnel.
     pub(super) fn skip(&mut self, route: u8, number: u16) {
         if self.is_used() {
             self.routes[usize::from(route)].advance(number, self.limit);
         }
     }
 
-    /// The packet with this number on a route, if it is still there.
+    /// Returns the packet with this number on a route, if it is still stored.
     pub(super) fn get(&mut self, route: u8, number: u16) -> Option<&mut Option<Held<B>>> {
         let route = self.routes.get_mut(usize::from(route))?;
         let place = route.place(number, self.limit)?;
@@ -141,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Numbers wrap, and the limit does not divide 2^16. Fails for places that go by numbers.
+    /// Numbers wrap, and the limit does not divide 2^16. Detects slots indexed by number.
     #[test]
     fn the_last_packets_are_kept_across_the_wrap_of_numbers() {
         let limit: u16 = 1_000;
@@ -157,10 +159,10 @@ mod tests {
         }
     }
 
-    /// Numbers have gone round once, and a pure acknowledgment has the number of a segment of long ago. Fails for a
-    /// place that what is not kept leaves as it was.
+    /// A pure acknowledgment reuses the number of an old segment after the wrap. Detects a slot
+    /// that is not emptied for packets that are not stored.
     #[test]
-    fn what_had_the_number_before_is_gone() {
+    fn a_reused_number_removes_the_old_packet() {
         let mut kept = Kept::new(1, 16);
         kept.keep(&packet(3, 100));
         assert!(kept.get(0, 3).is_some());

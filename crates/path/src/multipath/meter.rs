@@ -1,8 +1,9 @@
-//! How long one direction of a gateway has delivered nothing.
+//! Longest time without a delivery in one direction of a gateway.
 //!
-//! A silence begins with the packet that enters when none is in flight, or with a delivery when others are; it ends with the
-//! next delivery. Packets are in flight while the one that entered last has not been delivered. A silence at the end of the
-//! run counts up to the last packet that entered: after that nothing was sent.
+//! A silence begins with a packet that enters while none is in flight, or with a delivery while
+//! others are in flight; it ends with the next delivery. Packets are in flight until the packet
+//! that entered last is delivered. A silence at the end of the run ends with the last packet that
+//! entered, because nothing was sent after that.
 
 use std::sync::{
     Arc,
@@ -16,21 +17,22 @@ use anabranch_core::{
 
 use crate::link::Window;
 
-/// No silence has begun.
+/// No silence is in progress.
 const NONE: u64 = u64::MAX;
 
 #[derive(Debug)]
 struct Shared {
-    /// The packet that entered last, by connection and number, and when.
+    /// The packet that entered last, by connection and index, and its time.
     newest: AtomicU64,
     entered: AtomicU64,
-    /// When the silence began.
+    /// Begin of the current silence.
     since: AtomicU64,
-    /// The longest that has ended, in picoseconds.
+    /// Longest silence that has ended, in picoseconds.
     longest: AtomicU64,
 }
 
-/// Shared by the two ends of one direction; clones are the same meter. One thread at a time uses it.
+/// Shared by the two ends of one direction; clones refer to the same meter. Only one thread at a
+/// time uses it.
 #[derive(Debug, Clone)]
 pub struct Meter(Arc<Shared>);
 
@@ -79,7 +81,7 @@ impl Meter {
         shared.since.store(next, Relaxed);
     }
 
-    /// Packets wait at the exit after a delivery.
+    /// Packets wait at the exit after a delivery, so a silence begins.
     pub fn waits(&self, now: Instant) {
         if self.0.since.load(Relaxed) == NONE {
             self.0.since.store(now.as_picos(), Relaxed);
@@ -96,7 +98,7 @@ impl Meter {
         }
     }
 
-    /// The longest silence in the measured time.
+    /// Returns the longest silence in the measured time.
     #[must_use]
     pub fn longest(&self, window: Window) -> Duration {
         let ended = Duration::from_picos(self.0.longest.load(Relaxed));
@@ -130,7 +132,7 @@ mod tests {
     #[test]
     fn silence_counts_while_packets_are_on_their_way() {
         let ms = Duration::from_millis;
-        // Nothing is sent from 30 to 5,000.
+        // Nothing is sent from 30 to 5,000 ms.
         let paused = [
             (0, "enters", 0),
             (20, "leaves", 0),
@@ -147,7 +149,7 @@ mod tests {
             (330, "leaves", 2),
         ];
         assert_eq!(silence(&lost), ms(310));
-        // At the end nothing is delivered any more.
+        // The run ends without another delivery.
         assert_eq!(
             silence(&[&lost[..3], &[(700, "enters", 2)]].concat()),
             ms(680)

@@ -1,4 +1,4 @@
-//! Types of splitters' and restorers' parameters: what is outside its bounds cannot be built.
+//! Parameter types of splitters and restorers. Values out of bounds cannot be constructed.
 
 use anabranch_core::{
     quantity,
@@ -8,19 +8,19 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 quantity! {
-    /// How long a packet may be held back.
+    /// Maximum time that a packet is held back.
     Wait, Duration, Duration::ZERO, Duration::from_secs(60)
 }
 quantity! {
-    /// How long a route may be silent before it no longer counts.
+    /// Time without a sign of life after which a route counts as silent.
     Silence, Duration, Duration::from_millis(1), Duration::from_secs(3_600)
 }
 quantity! {
-    /// How long a route that was silent is watched before it takes packets again.
+    /// Time for which a route that was silent is observed before it carries packets again.
     Hold, Duration, Duration::ZERO, Duration::from_secs(3_600)
 }
 quantity! {
-    /// How much may wait in front of a route, in time.
+    /// Maximum backlog of a route, as time.
     Backlog, Duration, Duration::ZERO, Duration::from_secs(60)
 }
 
@@ -43,18 +43,18 @@ macro_rules! millis {
 }
 millis!(Wait Silence Hold Backlog);
 
-/// How many packets of each route an entrance keeps.
+/// Number of packets that an entrance stores per route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct Keep(u16);
 
 impl Keep {
-    /// The most: as many as a splitter remembers the departures of.
+    /// Maximum: the number of departures that a splitter stores.
     pub const MAX: u16 = 2_048;
     /// 16 Mbit/s for three quarters of a second, at 1,500 bytes.
     pub const DEFAULT: Self = Self(1_024);
 
-    /// So many packets.
+    /// The number of packets.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
@@ -93,18 +93,18 @@ impl JsonSchema for Keep {
     }
 }
 
-/// How much a restorer may hold back: packets or bytes.
+/// Memory of a restorer: packets or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Limit", into = "Limit")]
 pub struct Memory(Limit);
 
 impl Memory {
-    /// The most packets.
+    /// Maximum number of packets.
     pub const MAX_PACKETS: u64 = 1_000_000;
-    /// The most bytes: so many packets of 1,500.
+    /// Maximum number of bytes: [`Memory::MAX_PACKETS`] packets of 1,500 bytes.
     pub const MAX_BYTES: u64 = 1_500 * Self::MAX_PACKETS;
 
-    /// So many packets.
+    /// A limit in packets.
     #[must_use]
     pub const fn packets(packets: u64) -> Self {
         Self(Limit::Packets(packets))

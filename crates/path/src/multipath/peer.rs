@@ -1,16 +1,19 @@
-//! What the two elements at one end of a gateway share.
+//! State shared by the two elements at one end of a gateway.
 //!
-//! The exit of one direction and the entrance of the other stand in the same box. The exit sees how long packets took on each
-//! route and how many were lost; the entrance sends that in the headers of what it sends; the exit reads such reports of the
-//! other box, and the entrance's splitter goes by them.
+//! The exit of one direction and the entrance of the other are in the same box. The exit measures
+//! delay and loss of each route. The entrance sends these reports to the other box in the headers
+//! of its packets. The exit also reads the reports from the other box, and the entrance's splitter
+//! uses them.
 //!
-//! A report is state, not an event: the newest of every route is repeated until a newer one replaces it, since the packet that
-//! carried it may have taken a route that is dead. Reports that were not sent yet go first, but one in [`REPEATS`] is a
-//! repetition in any case. What is not sent within the time that the splitters set goes with a packet of the tunnel's own (see
+//! A report describes a state, not an event. The newest report of every route is repeated until a
+//! newer one replaces it, because the packet that carried it may have taken a dead route. Reports
+//! that were not sent yet have precedence, but every [`REPEATS`]th report is a repetition. A report
+//! that no packet carries within the splitter's deadline is sent in a packet of the tunnel (see
 //! [`Owed`]).
 //!
-//! Where the other end keeps what it sends, numbers that a route has skipped are asked for at once and once more: a report is as
-//! likely to be lost as a packet. Not on a route that lets packets overtake each other, where what was skipped mostly comes.
+//! If the other end stores its packets, numbers missing on a route are requested at once, and once
+//! more because a report is as likely to be lost as a packet. No request is made on a route that
+//! reorders packets, where missing numbers mostly arrive late.
 
 use std::{
     collections::VecDeque,
@@ -24,62 +27,64 @@ use anabranch_core::{
 
 use super::order::Order;
 
-/// Packets of a route over which its loss is counted.
+/// Number of packets per measurement of a route's loss.
 const LOSS_BLOCK: u16 = 128;
-/// Most askings that wait to be sent; the oldest goes where there are more.
+/// Maximum number of requests that wait to be sent; beyond it, the oldest is discarded.
 const MOST_ASKINGS: usize = 64;
 
-/// One report in so many is a repetition, however many new ones there are.
+/// Every `REPEATS`th report is a repetition, even if new reports are waiting.
 const REPEATS: u32 = 4;
 
-/// A route as the exit sees it.
+/// Observations of a route by the exit.
 #[derive(Debug, Default)]
 struct Seen {
     begun: bool,
-    /// The highest number that has arrived, and when that packet left, by the other end's clock.
+    /// Highest number that has arrived, and the time that packet was sent, by the other end's
+    /// clock.
     top: u16,
     departed: u32,
-    /// Where the block that is being counted began, and what has arrived since.
+    /// First number of the current loss measurement, and the number of packets received since.
     block: u16,
     arrived: u16,
-    /// Share lost lately.
+    /// Smoothed share of lost packets.
     loss: f64,
     order: Order,
-    /// What there is to report, and whether it has not been sent yet.
+    /// The latest report, and whether it still has to be sent.
     news: Option<Report>,
     is_fresh: bool,
 }
 
-/// Arrivals that the other end must be told of, with a packet of the tunnel's own if no other travels.
+/// Deadline state of reports: arrivals that must be reported, if necessary in a packet of the
+/// tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owed {
-    /// When the first of them arrived.
+    /// Arrival time of the first of them.
     pub(super) since: Instant,
-    /// One of them was a packet of a flow, not only a probe.
+    /// At least one of them was a packet of a flow, not a probe.
     pub(super) is_traffic: bool,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     seen: Vec<Seen>,
-    /// The route that was reported last, as new and as a repetition.
+    /// The last routes reported: as a new report, and as a repetition.
     reported: usize,
     repeated: usize,
-    /// How many reports of routes were sent.
+    /// Number of route reports sent.
     sent: u32,
     owed: Option<Owed>,
-    /// Reports of the other end that the splitter has not heard.
+    /// Reports of the other end that the splitter has not received yet.
     heard: Vec<Report>,
-    /// Reports that ask for something, and whether they have been sent before.
+    /// Requests, and whether each has been sent before.
     askings: VecDeque<(Report, bool)>,
 }
 
-/// One end of a gateway; clones are the same end.
+/// One end of a gateway; clones refer to the same end.
 #[derive(Debug, Clone, Default)]
 pub struct Peer(Arc<Mutex<Shared>>);
 
 impl Peer {
-    /// One end, where so many routes arrive.
+    /// Creates an end at which `routes` routes arrive.
     #[must_use]
     pub fn new(routes: usize) -> Self {
         let seen = (0..routes).map(|_| Seen::default()).collect();
@@ -93,7 +98,7 @@ impl Peer {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A packet has arrived, at this time of the end's own clock in microseconds.
+    /// A packet has arrived at time `clock` of this end's clock, in microseconds.
     pub(super) fn arrived(&self, now: Instant, clock: u32, header: &Header) {
         self.with(|shared| {
             shared.heard.extend(header.report);
@@ -102,7 +107,8 @@ impl Peer {
             };
             let is_later = header.sent.wrapping_sub(route.departed).cast_signed() > 0;
             let ahead = header.route_number.wrapping_sub(route.top).cast_signed();
-            // Numbers that go back although the packet left later have gone round while nothing arrived.
+            // A lower number in a packet that was sent later means that the numbers wrapped while
+            // nothing arrived.
             if !route.begun || ahead < 0 && is_later {
                 route.begun = true;
                 (route.top, route.block) = (header.route_number, header.route_number);
@@ -127,7 +133,7 @@ impl Peer {
                 missing: 0,
                 delay: clock.wrapping_sub(header.sent),
             };
-            // A packet that others have overtaken is no news of what the route has delivered.
+            // A reordered packet does not update the report of its route.
             if ahead >= 0 {
                 (route.news, route.is_fresh) = (Some(news), true);
             }
@@ -148,12 +154,12 @@ impl Peer {
         });
     }
 
-    /// What is owed.
+    /// Reports that must be sent, if any.
     pub(super) fn owed(&self) -> Option<Owed> {
         self.with(|shared| shared.owed)
     }
 
-    /// A route of this end may have lost the reports that it was given: none counts as sent.
+    /// A silent route may have lost the reports it carried, so all reports are sent again.
     pub(super) fn renew(&self, now: Instant) {
         self.with(|shared| {
             let mut is_any = false;
@@ -170,12 +176,12 @@ impl Peer {
         });
     }
 
-    /// Whether there is something to ask for.
+    /// Whether requests are waiting.
     pub(super) fn asks(&self) -> bool {
         self.with(|shared| !shared.askings.is_empty())
     }
 
-    /// What is to be reported next: what is asked for, then each route in turn, and those with news first.
+    /// Returns the next report: requests first, then the routes in turn, starting with new reports.
     pub(super) fn report(&self) -> Option<Report> {
         self.with(|shared| {
             if let Some((report, again)) = shared.askings.pop_front() {
@@ -193,19 +199,19 @@ impl Peer {
         })
     }
 
-    /// The next repetition, for a packet that may be lost: nothing counts as sent by it.
+    /// Returns the next repetition, for a packet that may be lost. No report counts as sent.
     pub(super) fn repetition(&self) -> Option<Report> {
         self.with(Shared::repeat)
     }
 
-    /// Gives the reports of the other end to `hear`.
+    /// Passes the reports of the other end to `hear`.
     pub(super) fn hear(&self, mut hear: impl FnMut(&Report)) {
         self.with(|shared| shared.heard.drain(..).for_each(|report| hear(&report)));
     }
 }
 
 impl Shared {
-    /// The report of the next route in turn that is fresh. It counts as sent.
+    /// Returns the report of the next route in turn that is due, and marks it as sent.
     fn next(&mut self, is_due: impl Fn(&Seen) -> bool) -> Option<Report> {
         let routes = self.seen.len();
         let places = (1..=routes).map(|step| (self.reported + step) % routes);
@@ -220,7 +226,7 @@ impl Shared {
         self.seen[place].news
     }
 
-    /// The report of the next route in turn that has one.
+    /// Returns the report of the next route in turn that has one.
     fn repeat(&mut self) -> Option<Report> {
         let routes = self.seen.len();
         let mut places = (1..=routes).map(|step| (self.repeated + step) % routes);

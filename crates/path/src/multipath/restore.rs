@@ -1,7 +1,7 @@
-//! Restorers: when a packet that came over one of several routes goes on.
+//! Restorers: decide when a packet that arrived over one of several routes is forwarded.
 //!
-//! Adding one is a file in `restore/` and a line in the registry below; one from outside the
-//! workspace implements [`Restore`] and travels as [`AnyRestore::Boxed`].
+//! To add a restorer, add a file in `restore/` and a line in the registry below. A restorer from
+//! outside the workspace implements [`Restore`] and is passed as [`AnyRestore::Boxed`].
 
 use std::{fmt, sync::Arc};
 
@@ -20,37 +20,37 @@ mod lateness;
 mod line;
 mod numbered;
 
-/// A packet as a restorer sees it.
+/// A packet from a restorer's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
-    /// Its handle at this gateway, by which it is released.
+    /// Handle of the packet at this gateway, used to release it.
     pub packet: PacketId,
-    /// Size of the IP packet in bytes, without what the tunnel added.
+    /// Size of the IP packet in bytes, without the tunnel's overhead.
     pub size: u32,
-    /// The connection it belongs to; on a wire, its addresses, ports and protocol.
+    /// Its connection; a real gateway would use addresses, ports and protocol.
     pub connection: ConnectionId,
-    /// What the tunnel says of it. Its route is known in any case; the rest only to a restorer whose
-    /// configuration needs the tunnel's header.
+    /// Tunnel header. The route is always valid; the other fields are valid only if the restorer's
+    /// configuration needs the header.
     pub tunnel: Header,
-    /// Its place in the stream of TCP; `None` for anything else.
+    /// Position in the TCP stream; `None` for other protocols.
     pub tcp: Option<TcpPlace>,
 }
 
-/// Where a segment stands in its stream.
+/// Position of a segment in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpPlace {
     /// Its sequence number.
     pub seq: u32,
-    /// The sequence numbers that it takes: octets, SYN, FIN.
+    /// Length in sequence numbers: octets, SYN, FIN.
     pub len: u32,
-    /// It opens the connection.
+    /// SYN is set.
     pub opens: bool,
-    /// It ends it: FIN or RST.
+    /// FIN or RST is set.
     pub ends: bool,
 }
 
 impl TcpPlace {
-    /// That of a segment.
+    /// Returns the position of a TCP segment.
     #[must_use]
     pub fn of<B: Body>(transport: &Transport<B>) -> Option<Self> {
         let Transport::Tcp(segment) = transport else {
@@ -65,43 +65,44 @@ impl TcpPlace {
             ends: flags.any(Flags::FIN | Flags::RST),
         })
     }
-    /// It carries nothing that has an order.
+    /// Whether the segment has no position in the stream's order.
     #[must_use]
     pub const fn is_pure_ack(&self) -> bool {
         self.len == 0 && !self.ends
     }
 }
 
-/// A restorer of one direction. Every packet is released once.
+/// A restorer of one direction. It releases every packet exactly once.
 pub trait Restore: fmt::Debug + Send {
-    /// A packet has arrived. What goes on now, this one or any that was held, is added to
+    /// A packet has arrived. Appends the packets to forward now, this one or held ones, to
     /// `released` in order.
     fn arrive(&mut self, now: Instant, packet: Arrived, released: &mut Vec<PacketId>);
-    /// A packet has arrived that ends at the gateway: a copy, or the tunnel's own. It has a number on its route all the same.
+    /// A packet has arrived that is not forwarded: a duplicate, or a packet of the tunnel. It
+    /// occupies a number on its route nevertheless.
     fn pass_over(&mut self, _now: Instant, _tunnel: &Header, _released: &mut Vec<PacketId>) {}
-    /// The time asked for has come.
+    /// The time returned by [`Restore::timer`] is reached.
     fn on_timer(&mut self, _now: Instant, _released: &mut Vec<PacketId>) {}
-    /// When to call [`Restore::on_timer`]; asked after every other call.
+    /// Returns when to call [`Restore::on_timer`]. Queried after every other call.
     fn timer(&self) -> Option<Instant> {
         None
     }
-    /// Gaps that it waited for in vain.
+    /// Number of gaps that were given up after waiting.
     fn gaps_given_up(&self) -> u64 {
         0
     }
 }
 
-/// What a restorer is made from besides its own parameters.
+/// Inputs of a restorer other than its own parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Init {
-    /// How many routes there are.
+    /// Number of routes.
     pub routes: usize,
 }
 
 /// Makes a restorer from outside the workspace.
 pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn Restore> + Send + Sync>;
 
-/// A restorer from outside the workspace, as a scenario carries it.
+/// A restorer from outside the workspace in a scenario.
 pub type Custom = component::Custom<Factory>;
 
 components! {

@@ -1,7 +1,7 @@
-//! Splitters: which of a gateway's routes a packet takes.
+//! Splitters: choose the route of each packet of a gateway.
 //!
-//! Adding one is a file in `split/` and a line in the registry below; one from outside the
-//! workspace implements [`Split`] and travels as [`AnySplit::Boxed`].
+//! To add a splitter, add a file in `split/` and a line in the registry below. A splitter from
+//! outside the workspace implements [`Split`] and is passed as [`AnySplit::Boxed`].
 
 use std::{fmt, sync::Arc};
 
@@ -17,21 +17,21 @@ mod liveness;
 
 pub use liveness::{Due, Fallen};
 
-/// What a splitter may see of a packet.
+/// Properties of a packet that a splitter may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// Size on the route in bytes: the IP packet and what the tunnel adds.
+    /// Size on the route in bytes: the IP packet and the tunnel's overhead.
     pub size: u32,
-    /// The connection it belongs to.
+    /// Its connection.
     pub connection: ConnectionId,
     /// Its number within the connection and direction.
     pub index: u32,
 }
 
-/// A packet that the other end asks for again.
+/// A packet that the other end requests again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
-    /// The route that lost it, and its number there.
+    /// The route that lost it.
     pub route: u16,
     /// See [`Header::route_number`](anabranch_core::tunnel::Header::route_number).
     pub route_number: u16,
@@ -39,20 +39,22 @@ pub struct Missing {
     pub size: u32,
 }
 
-/// A splitter of one direction. It sees packets and the time, never the network.
+/// A splitter of one direction. It sees only packets and the time, not the network.
 pub trait Split: fmt::Debug + Send {
-    /// Adds the routes that this packet takes to `routes`, each a number below [`Init::rates`]'s
-    /// length: one as a rule, several for copies, never none.
+    /// Appends the routes of this packet to `routes`, each less than the length of [`Init::rates`]:
+    /// usually one, several for copies, at least one.
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>);
-    /// The other end reports a route; comes before the [`Split::split`] of the packet that goes by it.
+    /// The other end reports a route. Called before [`Split::split`] of the packet that depends on
+    /// the report.
     fn hear(&mut self, _now: Instant, _report: &Report) {}
-    /// Within what time of an arrival the other end must report it, with a packet of its own if no other travels; `None`: reports
-    /// come only with packets that travel anyway.
+    /// Deadline after an arrival for the other end's report, which is sent in a packet of the
+    /// tunnel if no other packet carries it. `None` if reports are carried only by other packets.
     fn reports_within(&self) -> Option<Duration> {
         None
     }
-    /// Adds the routes of a packet of the tunnel's own with a report, of this size; `for_traffic`: it reports packets of flows.
-    /// Whether it is a probe as well, [`Content::Probe`], or not, [`Content::Report`].
+    /// Appends the routes of a packet of the tunnel of this size that carries a report. With
+    /// `for_traffic`, it reports packets of flows. Returns [`Content::Probe`] if it is also a
+    /// probe, else [`Content::Report`].
     fn split_own(
         &mut self,
         now: Instant,
@@ -68,9 +70,9 @@ pub trait Split: fmt::Debug + Send {
         self.split(now, view, routes);
         Content::Report
     }
-    /// The time asked for has come. A probe has this size.
+    /// The time returned by [`Split::timer`] is reached. `size` is the size of a probe.
     fn on_timer(&mut self, _now: Instant, _size: u32, _due: &mut Due) {}
-    /// When to call [`Split::on_timer`]; asked after every other call.
+    /// Returns when to call [`Split::on_timer`]. Queried after every other call.
     fn timer(&self) -> Option<Instant> {
         None
     }
@@ -82,20 +84,21 @@ pub trait Split: fmt::Debug + Send {
     fn is_silent(&self, _route: u16) -> bool {
         false
     }
-    /// Whether the route that takes the next retransmission has room for it beside what else travels.
+    /// Whether the route of the next retransmission has room for it in addition to other traffic.
     fn has_room(&self, _now: Instant) -> bool {
         true
     }
-    /// The other end asks for a packet that is kept. The route that it takes this time; `None`: the loss is the sender's to notice.
+    /// The other end requests a stored packet. Returns the route of its retransmission; `None`
+    /// leaves the loss to the sender.
     fn resend(&mut self, _now: Instant, _missing: Missing) -> Option<u16> {
         None
     }
 }
 
-/// What a splitter is made from besides its own parameters.
+/// Inputs of a splitter other than its own parameters.
 #[derive(Debug, Clone)]
 pub struct Init {
-    /// The line rate of each route in this direction at the start; `None` where it is unlimited.
+    /// Line rate of each route in this direction at the start; `None` if unlimited.
     pub rates: Vec<Option<Rate>>,
     /// The name of each route.
     pub names: Vec<String>,
@@ -104,7 +107,7 @@ pub struct Init {
 /// Makes a splitter from outside the workspace.
 pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn Split> + Send + Sync>;
 
-/// A splitter from outside the workspace, as a scenario carries it.
+/// A splitter from outside the workspace in a scenario.
 pub type Custom = component::Custom<Factory>;
 
 components! {
@@ -130,7 +133,7 @@ impl Config {
             Self::Redundant(_) | Self::Standby(_) | Self::Custom(_) => false,
         }
     }
-    /// Whether the tunnel must write its header: reports come in it, and copies are told by it.
+    /// Whether the tunnel must write its header, which carries reports and identifies duplicates.
     #[must_use]
     pub const fn needs_header(&self) -> bool {
         match self {
@@ -142,7 +145,7 @@ impl Config {
             | Self::Custom(_) => true,
         }
     }
-    /// How many packets of each route are kept, to be retransmitted where the other end asks for them.
+    /// Number of packets stored per route for retransmission on request of the other end.
     #[must_use]
     pub fn keeps(&self) -> u16 {
         match self {

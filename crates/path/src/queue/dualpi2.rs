@@ -330,8 +330,8 @@ impl Dualpi2 {
         }
     }
 
-    /// Marking probability from the L queue's own delay, for a packet that leaves it (`laqm` of RFC
-    /// 9332 appendix A.1).
+    /// Marking probability from the L queue's own delay, for a packet that leaves it (`laqm` of
+    /// RFC 9332 appendix A.1).
     fn native(&self, waited: Duration, packets: usize) -> f64 {
         if packets <= TH_LEN || waited <= self.l4s_threshold {
             return 0.0;

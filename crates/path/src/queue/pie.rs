@@ -86,8 +86,8 @@ pub struct Params {
     pub mean_packet_size: PacketSize,
     /// Estimate of the queue's delay: `"timestamps"` or `"rate"` (RFC 8033 §4.3, §5.2).
     pub delay: Delay,
-    /// Spaces drops: none until the probabilities add up to 0.85, and one at 8.5 at the latest (RFC
-    /// 8033 §5.4).
+    /// Spaces drops: none until the probabilities add up to 0.85, and one at 8.5 at the latest
+    /// (RFC 8033 §5.4).
     pub derandomize: bool,
     /// Marks packets of ECN-capable transports instead of dropping them (RFC 8033 §5.1; tc-pie(8):
     /// false).

@@ -1,7 +1,9 @@
-//! An IP packet read and changed in place: IPv4 (RFC 791 §3.1), IPv6 (RFC 8200 §3) and its extension headers (§4).
+//! An IP packet that is read and changed in place: IPv4 (RFC 791 §3.1), IPv6 (RFC 8200 §3) and its
+//! extension headers (§4).
 //!
-//! [`IpPacket`] is the only reader of IP headers. It verifies as little as a capture allows, which may end anywhere and often has
-//! wrong checksums. [`decode_ip`](crate::decode_ip) adds the checks of a receiver.
+//! [`IpPacket`] is the only reader of IP headers. It verifies little because captured packets may
+//! be truncated anywhere and often have wrong checksums. [`decode_ip`](crate::decode_ip) adds the
+//! checks of a receiver.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,7 +27,7 @@ pub(crate) const FRAGMENT: u8 = 44;
 pub(crate) const ESP: u8 = 50;
 pub(crate) const AUTHENTICATION: u8 = 51;
 const NO_NEXT_HEADER: u8 = 59;
-/// Extension headers that are followed: no real packet has as many.
+/// Maximum number of extension headers that are followed; no real packet has more.
 const MOST_EXTENSIONS: usize = 32;
 
 /// The position of a fragment in its packet.
@@ -57,11 +59,12 @@ pub struct IpPacket<'a> {
 }
 
 impl<'a> IpPacket<'a> {
-    /// Reads the headers of the packet that begins with `octets`. Extension headers are followed as far as they are present.
+    /// Reads the headers of the packet that begins with `octets`. Extension headers are followed as
+    /// far as they are present.
     ///
     /// # Errors
-    /// [`DecodeError::IpTruncated`] if the fixed header is incomplete, [`DecodeError::Version`], and
-    /// [`DecodeError::IpHeaderLength`] if IPv4's is below 20 octets.
+    /// [`DecodeError::IpTruncated`] if the fixed header is incomplete, [`DecodeError::Version`],
+    /// and [`DecodeError::IpHeaderLength`] if IPv4's is below 20 octets.
     #[inline]
     pub fn read(octets: &'a [u8]) -> Result<Self, DecodeError> {
         match octets.first().ok_or(DecodeError::IpTruncated)? >> 4 {
@@ -106,7 +109,8 @@ impl<'a> IpPacket<'a> {
         Ok(packet)
     }
 
-    /// Follows extension headers to the transport's, which a later fragment does not have.
+    /// Follows extension headers up to the transport header. A later fragment has none, so the
+    /// search ends there.
     fn follow_extensions(&mut self) {
         let mut extensions = self.extensions();
         while self.fragment != Fragment::Later
@@ -154,7 +158,7 @@ impl<'a> IpPacket<'a> {
         }
     }
 
-    /// Whether it is of IPv6.
+    /// Whether it is an IPv6 packet.
     #[must_use]
     #[inline]
     pub const fn is_v6(&self) -> bool {
@@ -181,7 +185,7 @@ impl<'a> IpPacket<'a> {
         }
     }
 
-    /// The octets of source and destination address, 8 or 32.
+    /// Source and destination address as octets, 8 or 32.
     #[must_use]
     #[inline]
     pub fn addresses(&self) -> &'a [u8] {
@@ -225,7 +229,7 @@ impl<'a> IpPacket<'a> {
         }
     }
 
-    /// Whether routers must not fragment it; in IPv6 they never do (RFC 8200 §5).
+    /// Whether routers must not fragment the packet. In IPv6 they never do (RFC 8200 §5).
     #[must_use]
     pub const fn dont_fragment(&self) -> bool {
         match self.fixed {
@@ -244,21 +248,22 @@ impl<'a> IpPacket<'a> {
         }
     }
 
-    /// The number of the protocol after all headers of IP, or of the first extension header that is incomplete.
+    /// Number of the protocol after all IP headers, or of the first incomplete extension header.
     #[must_use]
     #[inline]
     pub const fn protocol(&self) -> u8 {
         self.protocol
     }
 
-    /// Octets of the headers of IP, extension headers included, whether or not they are all present.
+    /// Octets of the IP headers including extension headers, also if they are only partly present.
     #[must_use]
     #[inline]
     pub const fn header_len(&self) -> usize {
         self.header_len
     }
 
-    /// Octets of the packet by its header; `None` if the field is zero, as in jumbograms (RFC 2675) and with segmentation offload.
+    /// Length of the packet according to its header; `None` if the field is zero, as in jumbograms
+    /// (RFC 2675) and with segmentation offload.
     #[must_use]
     #[inline]
     pub const fn length(&self) -> Option<usize> {
@@ -281,15 +286,16 @@ impl<'a> IpPacket<'a> {
         self.fragment
     }
 
-    /// The identification that fragments of one packet share; 0 if IPv6 has none.
+    /// The identification shared by the fragments of a packet; 0 for an IPv6 packet without a
+    /// fragment header.
     #[must_use]
     #[inline]
     pub const fn identification(&self) -> u32 {
         self.identification
     }
 
-    /// The octets after the headers of IP, without a link's padding; fewer if the packet is cut short. `None` if the headers are
-    /// incomplete or the length is impossible.
+    /// Octets after the IP headers, without a link's padding; fewer if the packet is truncated.
+    /// `None` if the headers are incomplete or the length is impossible.
     #[must_use]
     #[inline]
     pub fn payload(&self) -> Option<&'a [u8]> {
@@ -297,7 +303,8 @@ impl<'a> IpPacket<'a> {
         self.octets.get(self.header_len..end)
     }
 
-    /// Source and destination port; `None` if the protocol has none, in a later fragment, and if they are not present.
+    /// Source and destination port; `None` if the protocol has none, for a later fragment, and if
+    /// they are not present.
     #[must_use]
     #[inline]
     pub fn ports(&self) -> Option<[u16; 2]> {
@@ -309,7 +316,7 @@ impl<'a> IpPacket<'a> {
     }
 }
 
-/// A fragment by its offset and "more fragments".
+/// Position of a fragment by its offset and the "more fragments" flag.
 const fn fragment(offset: u16, is_followed: bool) -> Fragment {
     match (offset, is_followed) {
         (0, false) => Fragment::Whole,
@@ -318,10 +325,12 @@ const fn fragment(offset: u16, is_followed: bool) -> Fragment {
     }
 }
 
-/// Octets of an extension header of this kind with this length field; `None` if the kind is no extension header.
+/// Octets of an extension header of this kind with this length field; `None` if the kind is not an
+/// extension header.
 pub(crate) const fn extension_len(kind: u8, field: u8) -> Option<usize> {
     match kind {
-        // Hop-by-hop, routing, destination (RFC 8200 §4.3, §4.4, §4.6), mobility (RFC 6275), HIP (RFC 7401), shim6 (RFC 5533).
+        // Hop-by-hop, routing, destination (RFC 8200 §4.3, §4.4, §4.6), mobility (RFC 6275), HIP
+        // (RFC 7401), shim6 (RFC 5533).
         0 | ROUTING | 60 | 135 | 139 | 140 => Some((field as usize + 1) * 8),
         FRAGMENT => Some(8),
         // RFC 4302 §2.2.
@@ -330,8 +339,8 @@ pub(crate) const fn extension_len(kind: u8, field: u8) -> Option<usize> {
     }
 }
 
-/// Extension headers, each by its kind and the octets that are present from its beginning. Afterwards `kind` and `at` are those of the
-/// next header.
+/// Iterator over extension headers: the kind, and the octets present from its beginning. Afterwards
+/// `kind` and `at` describe the header after the last one returned.
 #[derive(Debug)]
 pub(crate) struct Extensions<'a> {
     octets: &'a [u8],
@@ -354,7 +363,8 @@ impl<'a> Iterator for Extensions<'a> {
     }
 }
 
-/// Writes the ECN field, and corrects IPv4's checksum. Octets that are no IP header stay as they are.
+/// Writes the ECN field and corrects the IPv4 checksum. Octets that are not an IP header are not
+/// changed.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
     match packet.first().map(|first| first >> 4) {
         Some(4) => {
@@ -369,8 +379,8 @@ pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
     }
 }
 
-/// Takes `hops` from the time to live or hop limit, down to 0, and corrects IPv4's checksum. Octets that are no IP header stay as they
-/// are.
+/// Decrements the time to live or hop limit by `hops`, at most to 0, and corrects the IPv4
+/// checksum. Octets that are not an IP header are not changed.
 pub fn take_hops(packet: &mut [u8], hops: u8) {
     match packet.first().map(|first| first >> 4) {
         Some(4) => {
@@ -383,14 +393,14 @@ pub fn take_hops(packet: &mut [u8], hops: u8) {
     }
 }
 
-/// Writes a word of IPv4's header and what follows for the checksum.
+/// Writes a word of the IPv4 header and updates the checksum.
 fn set_word(header: &mut [u8; IPV4_HEADER], at: usize, word: [u8; 2]) {
     let checksum = updated(be16(header, 10), be16(header, at), u16::from_be_bytes(word));
     header[at..at + 2].copy_from_slice(&word);
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// The number that begins at `at`.
+/// Reads a 16-bit number at `at`.
 #[inline]
 pub(crate) const fn be16(octets: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([octets[at], octets[at + 1]])

@@ -1,7 +1,9 @@
-//! Redundant packets as octets: TCP segments without ACK that carry an experimental option (RFC 6994).
+//! Wire format of redundant packets: TCP segments without ACK that carry an experimental option
+//! (RFC 6994).
 //!
-//! The option: kind 253, length 16, identifier, then two octets each of the number of packets covered, their
-//! size, the XOR of their lengths and the key, and four octets of checksum ([`Redundant`]).
+//! The option: kind 253, length 16, identifier; then two octets each for the number of packets
+//! covered, their size, the XOR of their lengths, and the key; then four octets of checksum
+//! ([`Redundant`]).
 
 use crate::{
     Carried, DecodeError, EncodeError, Flags, IpHeader, Ports, Prefix, Protocol, TcpHeader,
@@ -15,8 +17,8 @@ const KIND: u8 = 253;
 /// Our experiment's identifier (RFC 6994 §3.1); not registered.
 const IDENTIFIER: [u8; 2] = [0xfe, 0xc0];
 
-/// Appends the packet's first octets; the checksums are those of the whole. Returns the octets of the whole.
-/// A body of which only the length is known travels as zeros.
+/// Appends the first octets of the packet. The checksums are correct for the whole packet, whose
+/// length is returned. A body of known length and unknown content is encoded as zeros.
 ///
 /// # Errors
 /// If the packet does not fit: see [`EncodeError`].
@@ -63,10 +65,10 @@ pub fn encode_redundant<B: Body>(
     encode_tcp(&packet, to)
 }
 
-/// Reads an IP packet that carries a redundant packet; `None` if it carries another segment.
+/// Reads an IP packet that carries a redundant packet; `None` if it carries another TCP segment.
 ///
 /// # Errors
-/// The first thing that is wrong with it, from the outside in.
+/// Returns the first error, from the outermost header inward.
 pub fn decode_redundant(
     packet: &[u8],
 ) -> Result<Option<(IpHeader, Ports, Redundant<Octets>)>, DecodeError> {

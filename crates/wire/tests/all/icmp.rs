@@ -1,4 +1,4 @@
-//! ICMP messages, against another implementation and the rules of when there are none.
+//! ICMP messages, compared with another implementation, and the rules for sending none.
 
 use core::net::IpAddr;
 
@@ -15,7 +15,7 @@ const OWN_V4: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1));
 const OWN_V6: IpAddr = IpAddr::V6(core::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
 const ROUTER: [IpAddr; 2] = [OWN_V4, OWN_V6];
 
-/// TCP of both versions with a payload of this length.
+/// TCP packets of both IP versions with a payload of this length.
 fn packets(payload: usize) -> [Vec<u8>; 2] {
     [v4(), v6()].map(|ip| {
         let mut packet = with_options(&ip, Flags::ACK, &[]);
@@ -58,7 +58,8 @@ fn header(message: &[u8]) -> ([u8; 2], [u8; 4]) {
     ([icmp[0], icmp[1]], [icmp[4], icmp[5], icmp[6], icmp[7]])
 }
 
-/// RFC 1191 §4 and RFC 4443 §3.2: the sender learns the MTU and sees its packet, as far as it fits.
+/// RFC 1191 §4 and RFC 4443 §3.2: the error reports the MTU and quotes the packet up to the size
+/// limit.
 #[test]
 fn too_big_quotes_the_packet() {
     let mtu = 1_300;
@@ -80,7 +81,7 @@ fn too_big_quotes_the_packet() {
     }
 }
 
-/// RFC 1812 §5.3.1, RFC 1122 §3.2.2.1, RFC 4443 §3.1 to §3.4, in etherparse's words too.
+/// RFC 1812 §5.3.1, RFC 1122 §3.2.2.1, RFC 4443 §3.1 to §3.4; also compared with etherparse.
 #[test]
 fn errors_of_routers_and_hosts() {
     for (error, expected) in [
@@ -102,7 +103,8 @@ fn errors_of_routers_and_hosts() {
     }
 }
 
-/// RFC 1122 §3.2.2 and RFC 4443 §2.4 (e). Each change makes a packet that no error may be about.
+/// RFC 1122 §3.2.2 and RFC 4443 §2.4 (e). Each change makes a packet about which no error may be
+/// sent.
 #[test]
 fn no_error_is_about_these() {
     type Change = fn(&mut Vec<u8>);
@@ -143,7 +145,7 @@ fn no_error_is_about_these() {
     }
 }
 
-/// RFC 792 and RFC 4443 §4.2: identifier, number and data come back.
+/// RFC 792 and RFC 4443 §4.2: the reply has the request's identifier, sequence number and data.
 #[test]
 fn echo_requests_to_a_router_are_answered() {
     let echo = etherparse::IcmpEchoHeader { id: 5, seq: 6 };
@@ -169,7 +171,7 @@ fn echo_requests_to_a_router_are_answered() {
             ([if is_v6 { 129 } else { 0 }, 0], [0, 5, 0, 6])
         );
         assert!(reply.ends_with(&[1, 2, 3]));
-        // A reply, and anything else in ICMP, ends here.
+        // A reply or another ICMP message gets no answer.
         let other = to_router(
             is_v6,
             Some((Icmpv4Type::EchoReply(echo), Icmpv6Type::EchoReply(echo))),
@@ -178,7 +180,7 @@ fn echo_requests_to_a_router_are_answered() {
     }
 }
 
-/// A router has neither ports nor TCP, and passes nothing on whose hop limit is used up.
+/// A router has no ports and no TCP, and forwards no packet whose hop limit is used up.
 #[test]
 fn other_packets_at_a_router_are_errors() {
     for is_v6 in [false, true] {

@@ -1,4 +1,4 @@
-//! Headers of IP: read and changed in place.
+//! IP headers that are read and changed in place.
 
 use anabranch_core::packet::Ecn;
 use anabranch_wire::{
@@ -28,7 +28,8 @@ fn rfc_791_the_fields_of_ipv4() {
     assert_eq!(ip.payload(), Some(&octets[24..32]));
 }
 
-/// RFC 8200 §3, and hop-by-hop options, a routing header, a fragment header and destination options (§4).
+/// RFC 8200 §3, and hop-by-hop options, a routing header, a fragment header and destination options
+/// (§4).
 #[test]
 fn rfc_8200_the_fields_of_ipv6() {
     let mut octets = vec![0x6b, 0x91, 0x23, 0x45, 0, 44, 0, 9];
@@ -48,7 +49,7 @@ fn rfc_8200_the_fields_of_ipv6() {
     );
     assert_eq!(ip.ports(), Some([80, 8080]));
     assert_eq!(ip.payload(), Some(&[0, 80, 0x1f, 0x90][..]));
-    // Nothing that follows a later fragment's header is a header.
+    // Octets after the header of a later fragment are not headers.
     octets[40 + 8 + 16 + 3] = 9;
     let ip = IpPacket::read(&octets).expect("IPv6");
     assert_eq!((ip.protocol(), ip.header_len()), (60, 72));
@@ -56,7 +57,7 @@ fn rfc_8200_the_fields_of_ipv6() {
 }
 
 #[test]
-fn fragments_are_told_by_offset_and_more_fragments() {
+fn offset_and_more_fragments_give_the_fragment_position() {
     for (field, expected) in [
         (0x0000_u16, Fragment::Whole),
         (0x4000, Fragment::Whole),
@@ -72,7 +73,9 @@ fn fragments_are_told_by_offset_and_more_fragments() {
     }
 }
 
-/// Segmentation offload leaves the length to the card; RFC 2675 §3. "No next header" has none (RFC 8200 §4.7).
+/// A length of zero means unknown: segmentation offload leaves it to the network card, and
+/// jumbograms (RFC 2675 §3) have it in an option. With "no next header" (RFC 8200 §4.7) zero is the
+/// length of the payload.
 #[test]
 fn a_length_of_zero_is_none() {
     let mut octets = with_options(&v4(), Flags::ACK, &[]);
@@ -85,9 +88,9 @@ fn a_length_of_zero_is_none() {
     assert_eq!(IpPacket::read(&octets).expect("IPv6").length(), Some(40));
 }
 
-/// At every length there is an answer: an error, or headers that are those of the whole.
+/// Any prefix of a packet gives an error or the headers of the whole packet.
 #[test]
-fn a_truncated_packet_says_so_at_every_length() {
+fn a_packet_may_be_truncated_at_any_length() {
     let mut extended = with_options(&v6(), Flags::ACK, &[]);
     extended.splice(
         40..40,
@@ -137,7 +140,7 @@ proptest! {
         take_hops(&mut octets, hops);
     }
 
-    /// RFC 1624: the checksum stays right, and nothing else changes.
+    /// RFC 1624: the checksum stays correct, and no other octet changes.
     #[test]
     fn changed_fields_leave_the_rest(from in 0_u8..4, to in 0_u8..4, dscp in 0_u8..64, hops: u8, left: u8) {
         for ip in [v4(), v6()] {
@@ -180,7 +183,7 @@ fn extension_headers_with_a_meaning_are_refused() {
         packet[6] = kind;
         assert_eq!(decode_ip(&packet), Err(DecodeError::Extension), "{kind}");
     }
-    // Headers without end.
+    // An endless chain of extension headers.
     let mut packet = good;
     packet.splice(40..40, [0; 8 * 33]);
     packet[4..6].copy_from_slice(&(8 * 33 + 23_u16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Segments as octets: both ways, against another implementation, and against bad input.
+//! Encoding and decoding of segments, compared with another implementation, and with bad input.
 
 use anabranch_core::{
     body::{Body, Length, Octets},
@@ -73,7 +73,7 @@ fn any_accecn() -> impl Strategy<Value = AccEcn> {
         .prop_map(|(order, fields)| AccEcn::new(order, &fields))
 }
 
-/// Flags and options that fit each other, timestamps, and whether there is room for both.
+/// Compatible flags and options, timestamps, and whether all fit into the header.
 fn any_dress() -> impl Strategy<Value = (Flags, Options, Option<Timestamps>)> {
     let syn = (
         any::<u16>(),
@@ -114,7 +114,7 @@ fn any_dress() -> impl Strategy<Value = (Flags, Options, Option<Timestamps>)> {
         .prop_map(|(flags, options, timestamps)| {
             let flags = match options {
                 Options::Syn { accecn, .. } => {
-                    // Only an answer counts marks.
+                    // Only a SYN-ACK has counters.
                     let answers = u16::from(accecn.is_some()) * Flags::ACK.0;
                     flags | Flags::SYN.0 | answers
                 }
@@ -160,7 +160,7 @@ proptest! {
         };
         let whole = encoded(&v4(), &zeros);
         prop_assert_eq!(&encoded(&v4(), &lengths), &whole);
-        // The first octets of it, as a capture takes them.
+        // The first octets of the packet, as in a capture with a snap length.
         let mut prefix = Vec::new();
         let to = Prefix { octets: &mut prefix, most };
         let len = wire::encode_prefix(&v4(), PORTS, &lengths, to).expect("it fits");
@@ -168,10 +168,10 @@ proptest! {
         prop_assert_eq!(&prefix[..], &whole[..most.min(whole.len())]);
     }
 
-    /// What was written is what `etherparse` reads, checksums included.
+    /// `etherparse` reads the values that were written, checksums included.
     #[test]
     fn another_parser_reads_the_same(ip in any_ip(), segment in any_segment()) {
-        // It knows nothing of AccECN.
+        // `etherparse` does not support AccECN.
         let known = match segment.options {
             Options::AccEcn(_) => Options::None,
             Options::SackAccEcn(n, [a, b, c], _) => Options::Sack(n, [a, b, c, SackBlock::default()]),
@@ -230,14 +230,14 @@ proptest! {
         }
     }
 
-    /// Whatever comes, there is an answer; what is taken goes out and comes back the same.
+    /// Any octets give a result or an error, and decoded segments survive encoding and decoding.
     #[test]
-    fn any_octets_have_an_answer(octets in prop::collection::vec(any::<u8>(), 0..120)) {
+    fn any_octets_decode_or_give_an_error(octets in prop::collection::vec(any::<u8>(), 0..120)) {
         let _ = wire::decode(&octets);
     }
 
     #[test]
-    fn any_options_have_an_answer(flags in 0_u16..512, options in prop::collection::vec(any::<u8>(), 0..=40)) {
+    fn any_options_decode_or_give_an_error(flags in 0_u16..512, options in prop::collection::vec(any::<u8>(), 0..=40)) {
         let packet = with_options(&v4(), Flags(flags), &options);
         match wire::decode(&packet) {
             Ok(decoded) => {
@@ -248,7 +248,7 @@ proptest! {
                         let twice = wire::decode(&again).expect("we wrote it");
                         prop_assert_eq!(twice.segment, decoded.segment);
                     }
-                    // Tightly packed options can say more than ours have room for.
+                    // Tightly packed options can hold more than our padding leaves room for.
                     Err(error) => prop_assert!(matches!(error, EncodeError::Options(_))),
                 }
             }
@@ -256,7 +256,7 @@ proptest! {
         }
     }
 
-    /// A changed bit is noticed: one's complement sums see every single one.
+    /// One's complement sums detect every single-bit error.
     #[test]
     fn a_changed_bit_is_noticed(segment in any_segment(), at: prop::sample::Index, bit in 0_u8..8) {
         let mut packet = encoded(&v4(), &segment);
@@ -274,7 +274,7 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_behind_the_packet_is_ignored(segment in any_segment(), padding in 1_usize..50) {
+    fn octets_after_the_packet_are_ignored(segment in any_segment(), padding in 1_usize..50) {
         let mut packet = encoded(&v6(), &segment);
         packet.resize(packet.len() + padding, 0xaa);
         prop_assert_eq!(wire::decode(&packet).expect("it is right").segment, segment);
@@ -322,7 +322,7 @@ fn rfc_9768_figure_4_the_option_in_octets() {
     assert_eq!(packet[40..], [174, 8, 1, 2, 3, 4, 5, 6]);
 }
 
-/// RFC 9768 §3.2.3: of another length than those of table 5, the whole fields count.
+/// RFC 9768 §3.2.3: if the length is not one of table 5, the complete fields count.
 #[test]
 fn an_accecn_option_of_any_length_is_read() {
     let read = |options: &[u8]| {
@@ -338,8 +338,9 @@ fn an_accecn_option_of_any_length_is_read() {
 }
 
 #[test]
-fn accecn_means_nothing_where_it_may_not_stand() {
-    // In a SYN without ACK (RFC 9768 §3.2.3.2.1), and no room is kept beside four blocks.
+fn accecn_is_ignored_where_it_is_not_allowed() {
+    // In a SYN without ACK (RFC 9768 §3.2.3.2.1), and after four SACK blocks, which leave no room
+    // for it.
     let syn =
         wire::decode(&with_options(&v4(), Flags::SYN, &[172, 5, 0, 0, 1])).expect("it is right");
     assert_eq!(
@@ -354,9 +355,9 @@ fn accecn_means_nothing_where_it_may_not_stand() {
     assert_eq!(ack.segment.options.sack_blocks().len(), 4);
 }
 
-/// Each reason once, from a packet that is right but for it.
+/// Each reason occurs for a packet that is otherwise correct.
 #[test]
-fn what_is_wrong_is_told() {
+fn every_decode_error_is_detected() {
     let good = encoded(&v4(), &segment(Flags::ACK, Octets(b"hello".to_vec())));
     let good6 = encoded(&v6(), &segment(Flags::ACK, Octets(b"hello".to_vec())));
     assert!(wire::decode(&good).is_ok() && wire::decode(&good6).is_ok());
@@ -365,7 +366,7 @@ fn what_is_wrong_is_told() {
         packet[at] = to;
         packet
     };
-    // With the header checksum made right again.
+    // Corrects the header checksum.
     let summed = |mut packet: Vec<u8>| {
         packet[10..12].fill(0);
         let mut sum = wire::Checksum::default();
@@ -374,7 +375,7 @@ fn what_is_wrong_is_told() {
         packet[10..12].copy_from_slice(&sum.finish().to_be_bytes());
         packet
     };
-    // With a TCP header's octet changed and its checksum made right again.
+    // Changes an octet of the TCP header and corrects the checksum.
     let tcp = |at: usize, to: u8| {
         let mut packet = changed(&good, 20 + at, to);
         packet[36..38].fill(0);
@@ -399,7 +400,7 @@ fn what_is_wrong_is_told() {
         (summed(changed(&good, 7, 1)), DecodeError::Fragment),
         (changed(&good6, 6, 44), DecodeError::Fragment),
         (changed(&good6, 6, 50), DecodeError::Extension),
-        // Destination options that say to be longer than all there is.
+        // Destination options whose length exceeds the packet.
         (
             changed(&changed(&good6, 6, 60), 41, 200),
             DecodeError::Extension,
@@ -445,7 +446,7 @@ fn what_is_wrong_is_told() {
 }
 
 #[test]
-fn extension_headers_on_the_way_are_skipped() {
+fn extension_headers_without_effect_are_skipped() {
     let expected = segment(Flags::ACK, Octets(b"hello".to_vec()));
     let mut packet = encoded(&v6(), &expected);
     // Hop-by-hop options of 16 octets, then destination options of 8.
@@ -462,7 +463,7 @@ fn extension_headers_on_the_way_are_skipped() {
 }
 
 #[test]
-fn options_that_mean_nothing_are_skipped_and_counted() {
+fn options_without_meaning_are_skipped_and_counted() {
     let decode = |flags, options: &[u8]| {
         wire::decode(&with_options(&v4(), flags, options)).expect("it is right")
     };
@@ -486,7 +487,7 @@ fn options_that_mean_nothing_are_skipped_and_counted() {
         (early.skipped_options, early.segment.options),
         (1, Options::None)
     );
-    // Nothing behind the end of the list counts, not even nonsense.
+    // Octets after the end of the list are ignored, even invalid ones.
     let ended = decode(Flags::ACK, &[0, 8, 99, 1]);
     assert_eq!((ended.skipped_options, ended.segment.timestamps), (0, None));
     // A SYN that offers scaling but names no MSS has the default of its IP version.
@@ -501,7 +502,7 @@ fn options_that_mean_nothing_are_skipped_and_counted() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn oversized_packets_are_refused() {
     let mut out = Vec::new();
     let mut much = segment(Flags::ACK, Length(65_535 - 40));
     assert_eq!(wire::encode(&v4(), PORTS, &much, &mut out), Ok(()));

@@ -36,7 +36,7 @@ pub fn v6() -> IpHeader {
     }
 }
 
-/// A packet with these octets for options.
+/// Builds a packet with these octets as options.
 pub fn with_options(ip: &IpHeader, flags: Flags, options: &[u8]) -> Vec<u8> {
     let header = TcpHeader {
         ports: PORTS,
@@ -57,7 +57,7 @@ pub fn with_options(ip: &IpHeader, flags: Flags, options: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether the sum over these parts, a checksum included, is that of correct octets.
+/// Whether the checksum over these parts, which include a checksum, is correct.
 pub fn holds(parts: &[&[u8]]) -> bool {
     let mut sum = Checksum::default();
     for part in parts {
@@ -66,7 +66,7 @@ pub fn holds(parts: &[&[u8]]) -> bool {
     sum.holds()
 }
 
-/// Whether the checksums of a packet are right: of IPv4's header, and of TCP or ICMP.
+/// Whether the checksums of a packet are correct: IPv4's header, and TCP or ICMP.
 pub fn is_summed(packet: &[u8]) -> bool {
     let (ip, protocol, payload) = anabranch_wire::decode_ip(packet).expect("a whole packet");
     let mut sum = match (ip.version, protocol) {

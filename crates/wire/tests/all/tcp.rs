@@ -1,4 +1,4 @@
-//! Headers and options of TCP: read and changed in place.
+//! TCP headers and options that are read and changed in place.
 
 use anabranch_wire::{
     DecodeError, Flags, SackBlock, TcpHeader, TcpOption, Timestamps, clamp_mss, iter_options,
@@ -33,7 +33,8 @@ fn rfc_9293_the_fields_of_tcp() {
     assert_eq!(TcpHeader::read(&short), Err(DecodeError::DataOffset));
 }
 
-/// RFC 9293 §3.2, RFC 7323, RFC 2018, RFC 9768. A wrong length does not hide the options that follow; one that cannot be does.
+/// RFC 9293 §3.2, RFC 7323, RFC 2018, RFC 9768. A length that is wrong for the option's kind does
+/// not hide the following options; an impossible length does.
 #[test]
 fn options_are_read_in_order() {
     let options = [

@@ -1,43 +1,52 @@
-//! Adaptive: waits as long as what is missing is likely to come, and not at all where it is not.
+//! Adaptive: a packet after a gap waits as long as the missing packets are likely to arrive, and
+//! not at all if they are not.
 //!
-//! It sees packets and the time. From them it measures
+//! From packets and the time it measures
 //!
-//! - how late those are that others of their flow have overtaken, and how many never come, whether it waited for them or
-//!   not ([`lateness`](super::lateness));
-//! - what each route has delivered last, by the sender's clock, and whether packets overtake each other on one route.
+//! - the lateness of packets that others of their flow have overtaken, and the share of missing
+//!   packets that never arrive, independent of whether it waited for them
+//!   ([`lateness`](super::lateness));
+//! - the latest delivery of each route by the sender's clock, and whether a route reorders packets.
 //!
-//! A flow with a gap then waits until one of these:
+//! A flow with a gap then waits until one of these events:
 //!
-//! - what is missing arrives;
-//! - routes that keep their order have lost as many packets as are missing, in the time between the packets before and behind
-//!   the gap: a number that a route has skipped is lost, and when it was sent is known to lie between its neighbours. Losses that
-//!   explain one gap explain no other;
-//! - every route that lives has delivered something sent after the first packet behind the gap. Where routes keep their order
-//!   the missing packets are lost. The study's method A has this rule for the packets of one flow; the tunnel's times make it
-//!   one for all flows, so that a thin flow learns from thick ones. Where a route has been seen not to keep its order
-//!   the rule rests;
-//! - the other end says that it has given up a route ([`Content::GivenUp`]): it counts as having delivered all that left before;
-//! - as long has passed as nearly all late packets took lately ([`QUANTILE`]), `limit` at most.
+//! - The missing packets arrive.
+//! - Routes that preserve order have lost at least as many packets as are missing, in the time
+//!   between the packets before and after the gap. A number skipped by a route is lost, and it was
+//!   sent between its neighbours. A loss explains only one gap.
+//! - Every active route has delivered a packet sent after the first packet after the gap. If routes
+//!   preserve order, the missing packets are then lost. In the study, method A has this rule for
+//!   the packets of one flow; the tunnel's times extend it to all flows, so that a flow with few
+//!   packets benefits from the others. The rule is suspended if a route has been observed to
+//!   reorder.
+//! - The other end reports an abandoned route ([`Content::GivenUp`]), which counts as having
+//!   delivered all packets sent before.
+//! - The wait reaches the recent lateness of nearly all late packets ([`QUANTILE`]), at most
+//!   `limit`.
 //!
-//! Where the packet behind the gap says that what is lost is kept, the second and third rule do not hold: what was skipped is asked
-//! for, and how long that takes is measured like all lateness, apart from it.
+//! If the packet after the gap indicates that lost packets are stored, the second and third rules
+//! do not apply: the missing packets have been requested again. The time this takes is measured
+//! separately from other lateness.
 //!
-//! Where hardly any of what was missing came after all ([`WORTH`]), gaps are losses, waiting only delays what the sender
-//! must learn, and packets go on as they come: the study's method B. Each is chosen for each gap of each flow.
+//! If hardly any missing packets arrived late ([`WORTH`]), gaps are losses, and waiting would only
+//! delay the sender's loss detection. Packets are then forwarded as they arrive: the study's method
+//! B. The choice is made for each gap of each flow.
 //!
-//! Source: ours; the rule of the routes is method A of T. Hayashi et al., "Performance Evaluation of TCP Communication using
-//! Multiple Routes", and the bound that of RFC 2890 §2.2.
+//! Source: own design. The rule on routes is method A of T. Hayashi et al., "Performance Evaluation
+//! of TCP Communication using Multiple Routes", and the bound is that of RFC 2890 §2.2.
 //!
-//! Where few packets overtake a late one ([`NEAR`]), the first two packets of a TCP flow behind a gap do not wait: a receiver
-//! acknowledges them at once, which opens the congestion window of a sender whose receiver delays acknowledgments, and two
-//! duplicates make no sender of RFC 5681 retransmit. The third waits. Where late packets are overtaken by more, or where the
-//! other end retransmits what is lost, none passes: RACK-TLP (RFC 8985 §6.2) marks by time, not by number.
+//! If late packets are overtaken by few packets ([`NEAR`]), the first two packets of a TCP flow
+//! after a gap do not wait. A receiver acknowledges them at once, which opens the congestion window
+//! of a sender whose receiver delays acknowledgments, and two duplicate ACKs do not make a sender
+//! retransmit (RFC 5681). The third waits. If late packets are overtaken by more, or if the other
+//! end retransmits lost packets, all wait: RACK-TLP (RFC 8985 §6.2) marks losses by time, not by
+//! number.
 //!
 //! # Differs from Linux
 //! - Linux restores no order between interfaces.
 //!
 //! # Not implemented
-//! - What a sender's TCP makes of reordering is not measured.
+//! - Measuring the response of the sender's TCP to reordering.
 
 use std::{
     cmp::Reverse,
@@ -65,14 +74,15 @@ use crate::multipath::{
 };
 use anabranch_wire::seq::near;
 
-/// Share of late packets that a wait is long enough for.
+/// Share of late packets that a wait covers.
 pub const QUANTILE: f64 = 0.98;
-/// Share of missing packets that must come after all for waiting to be worth it.
+/// Minimum share of missing packets that arrive late for waiting to be worthwhile.
 pub const WORTH: f64 = 0.1;
-/// Missing packets that must be known of before shares mean something.
+/// Minimum number of missing packets before shares are meaningful.
 pub const ENOUGH: u32 = 16;
 
-/// Share of late packets that [`FEW`] packets at most must have overtaken for [`FEW`] to pass a gap.
+/// Minimum share of late packets that are overtaken by at most [`FEW`] packets, for [`FEW`] packets
+/// to pass a gap.
 pub const NEAR: f64 = 1.0 / 3.0;
 
 const PICOS_PER_MICROSECOND: u64 = 1_000_000;
@@ -98,11 +108,11 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The longest time that a packet waits, whatever was measured.
+    /// Maximum time that a packet waits.
     pub limit: Wait,
-    /// A route on which nothing has arrived for so long is taken to be dead.
+    /// Time without an arrival after which a route counts as dead.
     pub silence: Silence,
-    /// The most that waits, all flows of a direction together: packets or bytes.
+    /// Maximum memory of waiting packets, for all flows of a direction: packets or bytes.
     pub memory: Memory,
 }
 
@@ -116,22 +126,23 @@ impl Default for Params {
     }
 }
 
-/// What is known of a route.
+/// State of a route.
 #[derive(Debug, Default)]
 struct Route {
-    /// When a packet arrived there last, at first when any did.
+    /// Time of the last arrival on the route; initially that of the first arrival on any route.
     heard: Option<Instant>,
     /// A packet has arrived there.
     begun: bool,
-    /// The highest number on it.
+    /// Highest number that arrived.
     top: u16,
-    /// The latest departure of what it delivered, in microseconds by the sender's clock.
+    /// Latest departure among its deliveries, in microseconds of the sender's clock.
     departed: u64,
     order: Order,
 }
 
-/// How many numbers a packet that left at `departed` is ahead of the highest of its route. The number has 16 bits: a route
-/// that loses more than half of them at once is told from a late packet by the time at which the packet left.
+/// Distance of a packet's number from the highest number of its route. Numbers have 16 bits; the
+/// departure time distinguishes a route that lost more than half of them at once from a late
+/// packet.
 fn numbers_ahead(number: u16, departed: u64, route: &Route) -> i32 {
     let ahead = number.wrapping_sub(route.top);
     if departed > route.departed {
@@ -141,40 +152,41 @@ fn numbers_ahead(number: u16, departed: u64, route: &Route) -> i32 {
     }
 }
 
-/// Packets that a route has skipped.
+/// Packets skipped by a route.
 #[derive(Debug)]
 struct Skipped {
-    /// When they were sent: between these, by the sender's clock in microseconds.
+    /// Bounds of their departure, in microseconds of the sender's clock.
     after: u64,
     before: u64,
-    /// How many explain no gap yet.
+    /// Number of packets that explain no gap yet.
     packets: u64,
 }
 
-/// Most losses that are remembered, of all routes.
+/// Maximum number of losses recorded, over all routes.
 const MOST_SKIPPED: usize = 256;
 
-/// The restorer at work.
+/// Adaptive restorer.
 #[derive(Debug)]
 pub struct Adaptive {
     limit: Duration,
     silence: Duration,
     flows: Numbered,
     gaps: Vec<Gaps>,
-    /// By flow: when the packet before the one that is due left.
+    /// By flow: departure of the packet before the next expected one.
     last: Vec<u64>,
     skipped: VecDeque<Skipped>,
     lateness: Lateness,
     routes: Vec<Route>,
-    /// The latest departure seen, and when it was: the sender's clock wraps after 71 minutes, which a tunnel may be silent
-    /// for.
+    /// Latest departure seen, and the time of its arrival. The sender's clock wraps after 71
+    /// minutes, and a tunnel may be silent for longer.
     clock: (u64, Instant),
-    /// Gaps that routes may pass: departure of the first packet behind it, its route, flow and place.
+    /// Gaps that routes may pass: departure of the first packet after the gap, its route, flow and
+    /// number.
     passing: BinaryHeap<Reverse<(u64, u8, u32, u64)>>,
 }
 
 impl Adaptive {
-    /// Over so many routes.
+    /// Creates a restorer for these routes.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         let limit = params.limit.get();
@@ -192,7 +204,7 @@ impl Adaptive {
         }
     }
 
-    /// How long a packet behind a gap waits at most, where what is missing may be retransmitted or not.
+    /// Maximum wait after a gap. `kept`: the missing packets may be retransmitted.
     fn patience(&self, kept: bool) -> Duration {
         let quantile = |why| self.lateness.quantile(why, QUANTILE);
         if kept && self.copies_come() {
@@ -212,7 +224,7 @@ impl Adaptive {
         quantile(Late::Overtaken).map_or(self.limit, |late| late.min(self.limit))
     }
 
-    /// How many packets of a TCP flow pass a gap before others wait for it.
+    /// Number of packets of a TCP flow that may pass a gap before others wait for it.
     fn ahead(&self) -> usize {
         let known = self.lateness.known(Late::Overtaken) >= ENOUGH;
         if known && self.lateness.by_few() >= NEAR {
@@ -222,12 +234,12 @@ impl Adaptive {
         }
     }
 
-    /// Whether what can be asked for is likely to come.
+    /// Whether requested retransmissions are likely to arrive.
     fn copies_come(&self) -> bool {
         self.lateness.known(Late::Resent) < ENOUGH || self.lateness.filled(Late::Resent) >= WORTH
     }
 
-    /// What an arrival says of its route. Its departure.
+    /// Updates the state of a route at an arrival. Returns the packet's departure.
     fn hear(&mut self, now: Instant, tunnel: &Header) -> u64 {
         let (latest, heard) = self.clock;
         let passed = now.saturating_since(heard).as_picos() / PICOS_PER_MICROSECOND;
@@ -294,7 +306,8 @@ impl Adaptive {
         }
     }
 
-    /// A route was given up at `departed`: what it did not deliver until now will not come, retransmitted or not.
+    /// A route was abandoned at `departed`: packets it has not delivered by now will not arrive,
+    /// not even retransmitted.
     fn leave(&mut self, now: Instant, route: usize, departed: u64, released: &mut Vec<PacketId>) {
         let Some(route) = self.routes.get_mut(route) else {
             return;
@@ -307,7 +320,7 @@ impl Adaptive {
         self.pass(now, released);
     }
 
-    /// Gives up the gap that a flow waits for if what is missing has been lost.
+    /// Gives up the gap of a flow if its missing packets are explained by losses.
     fn explain(&mut self, flow: usize, released: &mut Vec<PacketId>) -> bool {
         let Some((missing, departed)) = self.flows.gap(flow) else {
             return false;
@@ -334,7 +347,7 @@ impl Adaptive {
         true
     }
 
-    /// Wants to know when routes pass the gap that a flow waits for.
+    /// Registers the gap of a flow for the check that all routes have passed it.
     fn watch(&mut self, flow: usize) {
         let Some(first) = self.flows.first(flow) else {
             return;

@@ -1,31 +1,35 @@
-//! In order: the study's method A, which waits until what is missing has arrived or every route has
-//! passed it.
+//! In order: method A of the study. A packet waits until the missing packets have arrived or every
+//! route has passed the gap.
 //!
-//! Order is TCP's: sequence number and length, flow by flow. A segment at or below the next expected number, a
-//! pure acknowledgment and whatever is not TCP pass at once. What is above waits until
+//! The order is that of TCP: sequence number and length, per flow. A segment at or below the next
+//! expected number, a pure acknowledgment and a packet of another protocol are forwarded at once. A
+//! segment above waits until
 //!
-//! - the missing segment has arrived, the original or a retransmission, or
-//! - a segment above the gap has arrived on every route that counts: since routes keep their order, what was
-//!   missing is then lost.
+//! - the missing segment has arrived, as original or retransmission, or
+//! - a segment above the gap has arrived on every route that counts: since routes preserve order,
+//!   the missing segment is then lost.
 //!
-//! The text leaves open which of the two ends the wait. With [`Release::Either`] the earlier does. With
-//! [`Release::Both`] the later does: a lost segment's retransmission arrives after every route has passed the gap,
-//! so the gap ends when the retransmission arrives, and TCP behind the gateway sees no duplicate acknowledgment.
+//! The text does not specify which of the two ends the wait. With [`Release::Either`] it is the
+//! earlier event. With [`Release::Both`] it is the later: the retransmission of a lost segment
+//! arrives after every route has passed the gap, so its arrival ends the wait, and TCP downstream
+//! of the gateway sees no duplicate acknowledgment.
 //!
-//! A route that has sent nothing since the gap does not count, the contract says. An exit cannot see what a route has
-//! not delivered, so silence tells it: a route on which no packet of any flow has arrived for `silence` does not
-//! count, and nothing waits longer than `silence` in any case. The default is longer than TCP's usual
-//! retransmission timeout, so that in the study, whose text has no such bound, it does not act.
+//! By the contract, a route that has sent nothing since the gap does not count. An exit cannot
+//! observe undelivered packets, so it uses silence: a route on which no packet of any flow has
+//! arrived for `silence` does not count, and no packet waits longer than `silence`. The default is
+//! longer than the usual retransmission timeout of TCP, so that the bound has no effect in the
+//! study, whose text has none.
 //!
-//! The state of a connection is dropped with its FIN or RST.
+//! The state of a connection is removed at its FIN or RST.
 //!
-//! Source: T. Hayashi et al., "Performance Evaluation of TCP Communication using Multiple Routes", method A.
+//! Source: T. Hayashi et al., "Performance Evaluation of TCP Communication using Multiple Routes",
+//! method A.
 //!
 //! # Differs from Linux
 //! - Linux restores no order between interfaces.
 //!
 //! # Not implemented
-//! - Ports and addresses: a connection is known by its number.
+//! - Ports and addresses: a connection is identified by its number.
 
 use std::collections::BTreeMap;
 
@@ -57,15 +61,15 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// What ends the wait for a missing segment (Hayashi et al., method A).
+/// Event that ends the wait for a missing segment (Hayashi et al., method A).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Release {
-    /// The segment's arrival, or a segment above the gap on every route: whichever comes first.
+    /// The segment's arrival, or a segment above the gap on every route, whichever is first.
     #[default]
     Either,
-    /// Both of them: a segment above the gap on every route does not end the wait.
+    /// Both events: a segment above the gap on every route does not end the wait.
     Both,
 }
 
@@ -73,11 +77,11 @@ pub enum Release {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What ends the wait for a missing segment.
+    /// Event that ends the wait for a missing segment.
     pub release: Release,
-    /// A route on which nothing has arrived for so long does not count, and no segment waits longer.
+    /// Time without an arrival after which a route does not count, and maximum wait of a segment.
     pub silence: Silence,
-    /// The most that waits, all flows of a direction together: packets or bytes.
+    /// Maximum memory of waiting packets, for all flows of a direction: packets or bytes.
     pub memory: Memory,
 }
 
@@ -94,15 +98,15 @@ impl Default for Params {
 #[derive(Debug)]
 struct Flow {
     line: Line,
-    /// Sequence number of the SYN, if it came this way.
+    /// Sequence number of the SYN, if it passed this gateway.
     opened: Option<u32>,
-    /// The highest place that has arrived on each route.
+    /// Highest sequence number that has arrived on each route.
     highest: Vec<u64>,
-    /// Its end has been seen.
+    /// A FIN or RST has been seen.
     ended: bool,
 }
 
-/// The restorer at work.
+/// In-order restorer.
 #[derive(Debug)]
 pub struct InOrder {
     release: Release,
@@ -111,13 +115,13 @@ pub struct InOrder {
     /// By connection.
     flows: BTreeMap<u32, Flow>,
     alarms: Alarms,
-    /// By route: when a packet arrived there last, at first when any did.
+    /// By route: time of the last arrival; initially that of the first arrival on any route.
     heard: Vec<Option<Instant>>,
     gaps_given_up: u64,
 }
 
 impl InOrder {
-    /// Over so many routes.
+    /// Creates a restorer for these routes.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
@@ -140,14 +144,14 @@ impl InOrder {
         }
     }
 
-    /// The flow of a connection that opens, or that is seen for the first time.
+    /// Creates the flow of a connection at its SYN or its first packet.
     fn enter(&mut self, connection: u32, tcp: TcpPlace, released: &mut Vec<PacketId>) {
         let known = self.flows.get_mut(&connection);
         if let Some(flow) = known {
             if !tcp.opens || flow.opened == Some(tcp.seq) {
                 return;
             }
-            // Another connection under the same number: nothing of the old one is due any more.
+            // A new connection reuses the number: packets of the old one are released.
             flow.line.give_up(u64::MAX, &mut self.held, released);
         }
         let mut line = Line::default();
@@ -183,7 +187,7 @@ impl InOrder {
         }
     }
 
-    /// The earliest alarm sounds: at `now`, or when it is for.
+    /// Handles the earliest alarm as of `now`, or as of the alarm's time.
     fn alarm(&mut self, now: Option<Instant>, released: &mut Vec<PacketId>) {
         let Some((due, connection)) = self.alarms.pop() else {
             return;
@@ -197,7 +201,7 @@ impl InOrder {
         }
     }
 
-    /// Forgets a connection that has ended, once nothing of it waits.
+    /// Removes an ended connection once none of its packets waits.
     fn leave(&mut self, connection: u32) {
         let done = |flow: &Flow| flow.ended && flow.line.is_empty();
         if self.flows.get(&connection).is_some_and(done) {
@@ -245,7 +249,8 @@ impl Restore for InOrder {
             line.hold(&mut self.held, waiting);
             line.arm(connection, &mut self.alarms);
             while self.held.is_over() {
-                // Whoever may wait least gives up first. An alarm that came too early is put off.
+                // The packet with the earliest deadline is released first. An early alarm is set
+                // again.
                 self.alarm(None, released);
             }
         }
@@ -258,7 +263,7 @@ impl Restore for InOrder {
         let Some(heard) = given_up.filter(|_| tunnel.content == Content::GivenUp) else {
             return;
         };
-        // Until something arrives on it again it counts no more.
+        // The route does not count until a packet arrives on it again.
         *heard = None;
         let waiting: Vec<u32> = self.flows.keys().copied().collect();
         for connection in waiting {

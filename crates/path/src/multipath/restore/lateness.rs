@@ -1,76 +1,77 @@
-//! How late the packets are that others overtake, and how many never come: what a restorer can measure
-//! whether it waits for them or not.
+//! Lateness of overtaken packets and share of missing packets that never arrive. Both can be
+//! measured whether or not the restorer waits.
 
 use std::collections::VecDeque;
 
 use anabranch_core::units::{Duration, Instant};
 
-/// Most gaps of one flow that are followed at once.
+/// Maximum number of gaps of one flow that are tracked at once.
 const MOST_GAPS: usize = 64;
-/// Observations after which old ones count half.
+/// Number of observations after which old ones are halved.
 const MEMORY: u32 = 512;
 /// Four buckets per octave of microseconds, up to 16.8 s.
 const BUCKETS: usize = 96;
 
-/// A packet that so many overtake makes the receiver send that many duplicate acknowledgments: one fewer than TCP takes for a
-/// loss (RFC 5681 §3.2).
+/// Maximum number of packets that may pass a gap. Each of them elicits a duplicate acknowledgment,
+/// and this is one fewer than TCP interprets as a loss (RFC 5681 §3.2).
 pub const FEW: usize = 2;
 
-/// Numbers of a flow that have not arrived though a higher one has.
+/// Numbers of a flow that are missing below a higher one that has arrived.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     from: u64,
     to: u64,
     noticed: Instant,
-    /// How many packets of the flow had arrived then.
+    /// Number of packets of the flow that had arrived when the gap was noticed.
     arrived: u64,
-    /// When the packet left by which it was noticed, in microseconds by the sender's clock.
+    /// Departure of the packet that revealed the gap, in microseconds of the sender's clock.
     departed: u64,
-    /// What is missing can be asked for.
+    /// The missing packets can be requested again.
     kept: bool,
 }
 
-/// What becomes known of a packet's place in a flow.
+/// Position of an arrived packet in its flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) at: u64,
-    /// When it left, in microseconds by the sender's clock.
+    /// Departure in microseconds of the sender's clock.
     pub(super) departed: u64,
     /// See [`Header::kept`](anabranch_core::tunnel::Header::kept).
     pub(super) kept: bool,
 }
 
-/// Why a packet came late.
+/// Reason why a packet is late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Late {
-    /// Others overtook it.
+    /// It was overtaken by others.
     Overtaken,
-    /// It was retransmitted: it left after those that overtook it. Of what could be asked for, that is.
+    /// It was retransmitted: it left after the packets that overtook it. In the counts of losses:
+    /// it could be requested again.
     Resent,
 }
 
-/// The gaps of one flow.
+/// Gaps of one flow.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
-    /// The place behind the highest that has arrived.
+    /// One past the highest number that has arrived.
     top: u64,
-    /// How many packets have arrived.
+    /// Number of packets that have arrived.
     arrived: u64,
     open: VecDeque<Gap>,
 }
 
-/// What all flows have seen lately.
+/// Recent observations of all flows.
 #[derive(Debug)]
 pub(super) struct Lateness {
-    /// By why they were late.
+    /// Histograms of lateness by reason.
     buckets: Box<[[u32; BUCKETS]; 2]>,
     late: [u32; 2],
-    /// Of those overtaken: by [`FEW`] packets of their flow at most.
+    /// Number of overtaken packets with at most [`FEW`] overtaking packets of their flow.
     by_few: u32,
-    /// Never came, and would have been late for this reason.
+    /// Number of packets that never arrived, by the reason for which they would have been late.
     lost: [u32; 2],
-    /// How long a gap is followed.
+    /// Time for which a gap is tracked.
     horizon: Duration,
 }
 
@@ -85,7 +86,7 @@ impl Lateness {
         }
     }
 
-    /// A packet of a flow has arrived; `first` is the place of number 0.
+    /// A packet of a flow has arrived. `first` is the extended number 0.
     pub(super) fn arrive(&mut self, now: Instant, gaps: &mut Gaps, place: Place, first: u64) {
         let Place { at, departed, kept } = place;
         while let Some(oldest) = gaps.open.front()
@@ -160,7 +161,8 @@ impl Lateness {
         self.by_few /= 2;
     }
 
-    /// Share of the overtaken packets that [`FEW`] packets of their flow at most overtook, 0 to 1; 0 while nothing is known.
+    /// Share of overtaken packets that at most [`FEW`] packets of their flow overtook, 0 to 1; 0
+    /// without observations.
     pub(super) fn by_few(&self) -> f64 {
         match self.late[Late::Overtaken as usize] {
             0 => 0.0,
@@ -168,18 +170,19 @@ impl Lateness {
         }
     }
 
-    /// How many came late for this reason or never.
+    /// Number of packets that were late for this reason or never arrived.
     pub(super) const fn known(&self, why: Late) -> u32 {
         self.late[why as usize] + self.lost[why as usize]
     }
-    /// Share of these that came, 0 to 1; 1 while nothing is known.
+    /// Share of these packets that arrived, 0 to 1; 1 without observations.
     pub(super) fn filled(&self, why: Late) -> f64 {
         match self.known(why) {
             0 => 1.0,
             known => f64::from(self.late[why as usize]) / f64::from(known),
         }
     }
-    /// The lateness that this share of those late for this reason does not exceed; `None` while nothing is known.
+    /// Lateness that this share of the packets late for this reason does not exceed; `None` without
+    /// observations.
     pub(super) fn quantile(&self, why: Late, share: f64) -> Option<Duration> {
         let wanted = f64::from(self.late[why as usize]) * share;
         let mut sum = 0;
@@ -193,7 +196,7 @@ impl Lateness {
     }
 }
 
-/// Octave and the two bits behind the leading one.
+/// Bucket: the octave and the two bits after the leading one.
 fn bucket(late: Duration) -> usize {
     let micros = (late.as_picos() / 1_000_000).max(4);
     let octave = micros.ilog2();
@@ -201,7 +204,7 @@ fn bucket(late: Duration) -> usize {
     (4 * (octave as usize - 2) + usize::try_from(quarter).unwrap_or(0)).min(BUCKETS - 1)
 }
 
-/// What no value in a bucket exceeds.
+/// Upper bound of the values in a bucket.
 fn end(bucket: usize) -> Duration {
     let (octave, quarter) = (bucket / 4 + 2, bucket as u64 % 4);
     Duration::from_micros((5 + quarter) << (octave - 2))
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_is_told_from_what_is_lost() {
+    fn late_packets_are_distinguished_from_lost_ones() {
         let ms = Instant::from_millis;
         let mut all = Lateness::new(Duration::from_millis(100));
         let mut gaps = Gaps::default();

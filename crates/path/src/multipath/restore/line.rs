@@ -1,4 +1,4 @@
-//! What is held back of one flow, in order, and what came before it.
+//! Held packets of one flow in order, and the next expected number.
 
 use std::collections::VecDeque;
 
@@ -12,32 +12,32 @@ use super::alarms::Alarms;
 /// A packet that waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
-    /// Its place in the order.
+    /// Its position in the order.
     pub(super) at: u64,
-    /// The place behind it.
+    /// One past its end.
     pub(super) end: u64,
-    /// `None`: it has gone on already, and only its place is held.
+    /// `None` if it has been forwarded already and only its position is held.
     pub(super) packet: Option<PacketId>,
     pub(super) size: u32,
-    /// The route that it came by, and when it left, in microseconds by the sender's clock, where that is known.
+    /// The route it arrived on, and its departure in microseconds of the sender's clock, if known.
     pub(super) route: u8,
     pub(super) departed: u64,
-    /// How long it waits at most.
+    /// Latest time of its release.
     pub(super) due: Instant,
 }
 
-/// The packets of one flow that wait for one before them.
+/// Packets of one flow that wait for earlier ones.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// The place that is due.
+    /// The next expected position.
     pub(super) next: u64,
-    /// By place; of equal ones the earlier arrival first.
+    /// Sorted by position; of equal positions, the earlier arrival is first.
     waiting: VecDeque<Waiting>,
-    /// The time that stands among the alarms for this flow.
+    /// Time of this flow's alarm, if set.
     pub(super) armed: Option<Instant>,
 }
 
-/// The place of number 0: those just before it have a place too.
+/// Position of number 0. The offset leaves room for numbers just before it.
 pub(super) const FIRST: u64 = 1 << 32;
 
 impl Default for Line {
@@ -50,7 +50,7 @@ impl Default for Line {
     }
 }
 
-/// What all flows together hold, and may hold.
+/// Memory used by all flows together, and its limit.
 #[derive(Debug)]
 pub(super) struct Held {
     limit: Limit,
@@ -66,7 +66,7 @@ impl Held {
             bytes: 0,
         }
     }
-    /// Whether more is held than may be.
+    /// Whether the memory exceeds its limit.
     pub(super) fn is_over(&self) -> bool {
         match self.limit {
             Limit::Packets(limit) => self.packets > limit,
@@ -80,7 +80,7 @@ impl Line {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
-    /// Wants to be looked at when the first must go.
+    /// Sets an alarm for the earliest deadline.
     pub(super) fn arm(&mut self, flow: u32, alarms: &mut Alarms) {
         if self.armed.is_none()
             && let Some(hastiest) = self.hastiest()
@@ -88,21 +88,22 @@ impl Line {
             alarms.arm(flow, &mut self.armed, hastiest.due);
         }
     }
-    /// The first that waits.
+    /// The first waiting packet.
     pub(super) fn first(&self) -> Option<&Waiting> {
         self.waiting.front()
     }
-    /// Whether one more may go on before the one that is due: so many may, and none overtakes one that waits.
+    /// Whether another packet may pass the gap: at most `most` may, and none may overtake a waiting
+    /// packet.
     pub(super) fn lets_pass(&self, most: usize) -> bool {
         self.waiting.len() < most && self.waiting.iter().all(|gone| gone.packet.is_none())
     }
-    /// The one that is to go first, and of those the last in order.
+    /// Returns the packet with the earliest deadline; of several, the last in order.
     pub(super) fn hastiest(&self) -> Option<Waiting> {
         let hastiest = self.waiting.iter().rev();
         hastiest.min_by_key(|waiting| waiting.due).copied()
     }
 
-    /// Puts a packet in.
+    /// Inserts a packet.
     pub(super) fn hold(&mut self, held: &mut Held, waiting: Waiting) {
         held.packets += 1;
         held.bytes += u64::from(waiting.size);
@@ -115,7 +116,7 @@ impl Line {
         self.waiting.insert(place, waiting);
     }
 
-    /// Lets those go that are due, up to the next gap.
+    /// Releases packets up to the next gap.
     pub(super) fn release(&mut self, held: &mut Held, released: &mut Vec<PacketId>) {
         while let Some(first) = self.waiting.front()
             && first.at <= self.next
@@ -128,7 +129,8 @@ impl Line {
         }
     }
 
-    /// Lets those go that may not wait past `now`, with all before them. How many gaps were given up.
+    /// Releases packets whose deadline is at most `now`, with all packets before them. Returns the
+    /// number of gaps given up.
     pub(super) fn sound(
         &mut self,
         now: Instant,
@@ -142,8 +144,8 @@ impl Line {
         gaps
     }
 
-    /// Lets those go whose place is `at` or before it, whatever is missing among them, and the run that
-    /// follows. How many gaps were given up.
+    /// Releases packets up to position `at` in spite of gaps, and the contiguous packets after
+    /// them. Returns the number of gaps given up.
     pub(super) fn give_up(
         &mut self,
         at: u64,

@@ -1,4 +1,4 @@
-//! No restorer: packets go on in the order in which they arrive (the study's method B).
+//! No restorer: packets are forwarded in the order of their arrival (method B of the study).
 //!
 //! Source: T. Hayashi et al., "Performance Evaluation of TCP Communication using Multiple Routes".
 //!
@@ -29,17 +29,17 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// There is nothing to set.
+/// No parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {}
 
-/// Holds nothing back.
+/// A restorer that holds nothing back.
 #[derive(Debug)]
 pub struct Unrestored;
 
 impl Unrestored {
-    /// There is only one.
+    /// Creates the restorer.
     #[must_use]
     pub const fn new(_params: &Params, _init: &Init) -> Self {
         Self

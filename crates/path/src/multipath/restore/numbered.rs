@@ -1,4 +1,4 @@
-//! Flows whose packets carry the tunnel's numbers: who waits, and for how long at most.
+//! Flows with the tunnel's packet numbers: order and maximum wait.
 
 use anabranch_core::{packet::PacketId, units::Instant};
 
@@ -10,14 +10,14 @@ use super::{
 use crate::multipath::params::Memory;
 use anabranch_wire::seq::near;
 
-/// What became of an arrival.
+/// Outcome of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was the one that was due.
+    /// It was the next expected packet.
     Due,
-    /// One with a higher number had been let go before it.
+    /// A packet with a higher number had been released before it.
     Late,
-    /// It waits for those before it, if there was room.
+    /// It waits for earlier packets, if there was room.
     Held,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Numbered {
     /// By flow number.
     flows: Vec<Line>,
     alarms: Alarms,
-    /// How many data packets of a TCP flow may pass a gap before others wait for it.
+    /// Number of data packets of a TCP flow that may pass a gap before others wait for it.
     pub(super) ahead: usize,
     pub(super) gaps_given_up: u64,
 }
@@ -44,7 +44,7 @@ impl Numbered {
         }
     }
 
-    /// The flow, and the place in it, of a packet.
+    /// Returns the flow of a packet and its position there.
     pub(super) fn place(&mut self, packet: &Arrived) -> (usize, u64) {
         let flow = usize::from(packet.tunnel.flow);
         if flow >= self.flows.len() {
@@ -52,20 +52,22 @@ impl Numbered {
         }
         (flow, near(self.flows[flow].next, packet.tunnel.number))
     }
-    /// The first packet that waits in a flow.
+    /// Returns the first waiting packet of a flow.
     pub(super) fn first(&self, flow: usize) -> Option<&Waiting> {
         self.flows[flow].first()
     }
 
-    /// How many packets a flow waits for, and when the first behind them left.
+    /// Returns the number of packets that a flow waits for, and the departure of the first packet
+    /// after them.
     pub(super) fn gap(&self, flow: usize) -> Option<(u64, u64)> {
         let line = &self.flows[flow];
         line.first()
             .map(|first| (first.at - line.next, first.departed))
     }
 
-    /// A packet at this place has arrived, which left at `departed`; if it must wait, then until `due` at most. Pure
-    /// acknowledgments do not wait, the latest says it all; that they have come is noted.
+    /// A packet at this position, sent at `departed`, has arrived. If it must wait, it does so
+    /// until `due` at most. Pure acknowledgments do not wait, because the latest supersedes the
+    /// others; their arrival is recorded.
     pub(super) fn arrive(
         &mut self,
         packet: Arrived,
@@ -107,13 +109,13 @@ impl Numbered {
         }
         line.arm(number(flow), &mut self.alarms);
         while self.held.is_over() {
-            // Whoever may wait least gives up first. An alarm that came too early is put off.
+            // The packet with the earliest deadline is released first. An early alarm is set again.
             self.alarm(None, released);
         }
         Outcome::Held
     }
 
-    /// Gives up what a flow waits for, up to the first packet that waits.
+    /// Gives up the gap of a flow, up to its first waiting packet.
     pub(super) fn give_up(&mut self, flow: usize, released: &mut Vec<PacketId>) {
         let line = &mut self.flows[flow];
         if let Some(at) = line.first().map(|first| first.at) {
@@ -121,14 +123,14 @@ impl Numbered {
         }
     }
 
-    /// Those that may not wait past `now` go.
+    /// Releases packets whose deadline is at most `now`.
     pub(super) fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {
         while self.alarms.next().is_some_and(|due| due <= now) {
             self.alarm(Some(now), released);
         }
     }
 
-    /// The earliest alarm sounds: at `now`, or when it is for.
+    /// Handles the earliest alarm as of `now`, or as of the alarm's time.
     fn alarm(&mut self, now: Option<Instant>, released: &mut Vec<PacketId>) {
         let Some((due, flow)) = self.alarms.pop() else {
             return;

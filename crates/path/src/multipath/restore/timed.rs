@@ -1,16 +1,17 @@
-//! Timed: a packet waits for those before it, but no longer than a limit.
+//! Timed: a packet waits for earlier ones, but no longer than a limit.
 //!
-//! Order is that of the tunnel's numbers within a flow, so anything can be carried. A packet that arrives after
-//! one with a higher number was let go passes at once. When a packet has waited for `limit`, it goes on with all
-//! that wait before it, in order, and what is missing among them is given up. Where memory is full the flow whose
-//! packet would go first by its time gives up at once.
+//! The order is that of the tunnel's numbers within a flow, so any protocol can be carried. A
+//! packet that arrives after a packet with a higher number was released is forwarded at once. After
+//! waiting for `limit`, a packet is released with all packets that wait before it, in order, and
+//! the gaps among them are given up. If the memory is full, the packet with the earliest deadline
+//! is released at once.
 //!
-//! Source: RFC 2890 §2.2, which has a tunnel's receiver buffer what comes out of sequence, with a timer and a
+//! Source: RFC 2890 §2.2: a tunnel's receiver buffers packets out of sequence, with a timer and a
 //! bound on the buffer.
 //!
 //! # Differs from Linux
-//! - A GRE tunnel with sequence numbers drops there what comes late. Nothing is dropped here, as RFC 2890 allows for
-//!   protocols that bear reordering.
+//! - A GRE tunnel with sequence numbers drops late packets there. Nothing is dropped here, as
+//!   RFC 2890 permits for protocols that tolerate reordering.
 //! - RFC 2890's bound on the buffer is per flow; here it is for all flows together.
 //!
 //! # Not implemented
@@ -42,9 +43,9 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The longest time that a packet waits for those before it.
+    /// Maximum time that a packet waits for earlier ones.
     pub limit: Wait,
-    /// The most that waits, all flows of a direction together: packets or bytes.
+    /// Maximum memory of waiting packets, for all flows of a direction: packets or bytes.
     pub memory: Memory,
 }
 
@@ -57,7 +58,7 @@ impl Default for Params {
     }
 }
 
-/// The restorer at work.
+/// Timed restorer.
 #[derive(Debug)]
 pub struct Timed {
     limit: Duration,
@@ -65,7 +66,7 @@ pub struct Timed {
 }
 
 impl Timed {
-    /// With these parameters.
+    /// Creates a restorer.
     #[must_use]
     pub const fn new(params: &Params, _init: &Init) -> Self {
         Self {

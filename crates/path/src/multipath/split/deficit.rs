@@ -1,18 +1,20 @@
-//! Deficit: routes take turns, each for as many bytes as its line rate earns it per round.
+//! Deficit: routes take turns; in each round a route earns bytes in proportion to its line rate.
 //!
-//! The route whose turn it is sends while it has credit. A packet that is larger than what is left is sent all the same, and what
-//! it went over is taken off the route's credit in the next round; so in the long run the bytes of a route follow its line rate, to
-//! within one packet plus one turn. The route with the lowest rate earns `quantum` per round.
+//! The current route sends while it has credit. A packet larger than the remaining credit is sent
+//! nevertheless, and the excess is deducted from the route's credit in the next round. In the long
+//! run, the bytes of a route are proportional to its line rate within one packet plus one turn. The
+//! route with the lowest rate earns `quantum` per round.
 //!
-//! Source: H. Adiseshu, G. Parulkar, G. Varghese, "A Reliable and Scalable Striping Protocol", ACM SIGCOMM 1996, §3: surplus round
-//! robin, which is deficit round robin (Shreedhar and Varghese, 1996) turned around.
+//! Source: H. Adiseshu, G. Parulkar, G. Varghese, "A Reliable and Scalable Striping Protocol", ACM
+//! SIGCOMM 1996, §3: surplus round robin, the inverse of deficit round robin (Shreedhar and
+//! Varghese, 1996).
 //!
 //! # Differs from Linux
-//! - Linux's `drr` chooses which queue feeds one link, not which link one queue feeds.
+//! - Linux's `drr` chooses the queue that feeds a link, not the link that a queue feeds.
 //!
 //! # Not implemented
-//! - The receiver that foretells, by the same rule, on which route the next packet comes (§4 there): the restorers here work with
-//!   any splitter.
+//! - The receiver of §4, which predicts the route of the next packet by the same rule: the
+//!   restorers here work with any splitter.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -39,7 +41,8 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Bytes that the slowest route may send per round; the others in proportion to their rates.
+    /// Bytes that the slowest route may send per round. The other routes send in proportion to
+    /// their rates.
     pub quantum: Quantum,
 }
 
@@ -53,13 +56,13 @@ impl Default for Params {
 
 #[derive(Debug)]
 struct Route {
-    /// What a round earns, in bytes × the lowest rate, so that nothing is rounded.
+    /// Credit per round in bytes × the lowest rate, so that nothing is rounded.
     earns: u128,
-    /// What is left.
+    /// Remaining credit.
     credit: i128,
 }
 
-/// The splitter at work.
+/// Deficit splitter.
 #[derive(Debug)]
 pub struct Deficit {
     routes: Vec<Route>,
@@ -68,7 +71,7 @@ pub struct Deficit {
 }
 
 impl Deficit {
-    /// Over routes of these rates.
+    /// Creates a splitter for routes of these rates.
     ///
     /// # Panics
     /// If a route has no rate.

@@ -1,31 +1,38 @@
-//! Earliest arrival: a packet takes the route on which it will be there first.
+//! Earliest arrival: a packet takes the route on which it will arrive first.
 //!
-//! For each route the splitter adds up what waits there of its own packets, the packet's own transmission at the line rate, and
-//! the rest of the way as the other end reports it (see [`estimate`](super::estimate)); the least sum wins, the earlier route
-//! where two are equal. As long as nothing is reported all rests are equal.
+//! For each route the splitter adds the backlog of its previous packets, the packet's transmission
+//! time at the line rate, and the remaining delay as reported by the other end (see
+//! [`estimate`](super::estimate)). The route with the smallest sum is chosen, on a tie the one
+//! listed first. Until the first report, all remaining delays are assumed equal.
 //!
-//! A route that is silent takes no packets but probes (see [`liveness`](super::liveness): what counts as silent, and when a route
-//! returns). A route that has had no packet for `probe` gets a probe, a header without a packet, so that its worth stays
-//! known.
+//! A silent route carries only probes (see [`liveness`](super::liveness) for the conditions of
+//! silence and return). A route without a packet for `probe` gets a probe, a header without a
+//! packet, so that its delay stays known.
 //!
-//! What a route loses is retransmitted if the other end asks for it, on the route on which it will arrive first. Otherwise the
-//! routes together would lose as much as the worst of them, and one congestion control answers for all. If a route falls
-//! silent, the packets on it that were not reported are retransmitted too, as far as the share below allows. Two kinds of loss
-//! are left to the sender, which must learn that it sends too much. The header says so, and the other end neither asks nor waits:
+//! A lost packet is retransmitted on request of the other end, on the route on which it will arrive
+//! first. Without retransmission, the bundle would have the loss rate of its worst route, and a
+//! single congestion control reacts to it. If a route falls silent, its unreported packets are also
+//! retransmitted, as far as the share below permits. Two kinds of loss are left to the sender,
+//! because it must learn that it sends too much. The header marks such packets, and the other end
+//! neither requests nor waits for them:
 //!
-//! - of a packet that left while more waited in front of the routes than they carry in a round trip: even a window halved at once
-//!   then keeps them busy (Villamizar and Song 1994: a buffer of one bandwidth-delay product);
-//! - of what goes beyond a twentieth of what was sent on the route ([`RESENT`]).
+//! - packets sent while the backlog of all routes exceeded the data they carry in a round trip:
+//!   even a window halved at once keeps the routes busy then (Villamizar and Song 1994: a buffer of
+//!   one bandwidth-delay product);
+//! - losses beyond a twentieth of the packets sent on the route ([`RESENT`]).
 //!
-//! Source: N. Kuhn et al., "DAPS: Intelligent delay-aware packet scheduling for multipath transport", IEEE ICC 2014, which sends
-//! what arrives in order; the rule of the least completion time is that of list scheduling on machines of unequal speed.
+//! Source: N. Kuhn et al., "DAPS: Intelligent delay-aware packet scheduling for multipath
+//! transport", IEEE ICC 2014, which schedules packets to arrive in order. The rule of the earliest
+//! completion is that of list scheduling on machines of unequal speed.
 //!
 //! # Differs from Linux
-//! - The schedulers of Multipath TCP in Linux go by round-trip time or by what waits, not by both.
+//! - The schedulers of Multipath TCP in Linux use the round-trip time or the backlog, not both.
 //!
 //! # Not implemented
-//! - Asking for what was lost at the end of a burst, before the route delivers something later or falls silent.
-//! - Learning a rate that is not the line rate: what it adds shows in the rest, one report later.
+//! - Requests for packets lost at the end of a burst, before the route delivers a later packet or
+//!   falls silent.
+//! - Estimation of a rate other than the line rate: the additional delay appears in the remaining
+//!   delay, one report later.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -59,20 +66,22 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// Share of a route's packets that are retransmitted at most: what a route loses besides is more than chance.
+/// Maximum share of a route's packets that are retransmitted. Further losses are attributed to
+/// overload.
 pub const RESENT: f64 = 0.05;
-/// Most packets that may be retransmitted at once after a route has lost few.
+/// Maximum number of packets retransmitted in a burst after a period of few losses.
 pub const RESENT_AT_ONCE: f64 = 32.0;
 
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// How long the report of a packet may be overdue before its route counts as silent and takes no more packets.
+    /// Time that the report of a packet may be overdue before its route counts as silent and takes
+    /// no more packets.
     pub silence: Silence,
-    /// How long a route may go without a packet before it gets a probe.
+    /// Time without a packet after which a route gets a probe.
     pub probe: Silence,
-    /// How many packets of each route are kept, to be retransmitted where the other end asks for them; 0: none are.
+    /// Number of packets stored per route for retransmission on request of the other end; 0: none.
     pub keep: Keep,
 }
 
@@ -86,7 +95,7 @@ impl Default for Params {
     }
 }
 
-/// The splitter at work.
+/// Earliest-arrival splitter.
 #[derive(Debug)]
 pub struct EarliestArrival {
     routes: Routes,
@@ -95,7 +104,7 @@ pub struct EarliestArrival {
 }
 
 impl EarliestArrival {
-    /// Over these routes.
+    /// Creates a splitter for these routes.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         let timing = Timing {
@@ -112,7 +121,7 @@ impl EarliestArrival {
 }
 
 impl EarliestArrival {
-    /// The route on which a packet of this size will arrive first, of those of the best rank.
+    /// Returns the route of the best rank on which a packet of this size will arrive first.
     fn earliest(&self, now: Instant, size: u32) -> usize {
         let least = self.routes.least();
         let mut chosen = (0, Rank::Silent, f64::INFINITY);
@@ -126,7 +135,7 @@ impl EarliestArrival {
         }
         chosen.0
     }
-    /// A packet of this size takes a route.
+    /// Accounts for a packet of this size on a route.
     fn take(&mut self, now: Instant, route: usize, size: u32) {
         self.keeps = self.routes.all[route].can_afford() && !self.routes.are_full(now);
         self.routes.send(now, route, size);

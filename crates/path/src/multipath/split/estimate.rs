@@ -1,9 +1,11 @@
-//! What a splitter knows of its routes: their line rates, what it has sent itself, and what the other end reports.
+//! Route estimates of a splitter, from line rates, its own packets, and reports of the other end.
 //!
-//! The time that a packet will take is what waits before it (the splitter's own packets, sent at the line rate: a route carries
-//! nothing else), its own transmission, and the rest: propagation, jitter, and whatever the line rate does not explain. The rest
-//! is a measurement, the reported delay of a packet less what was predicted for it when it left. The two ends' clocks differ by
-//! an unknown amount, the same for all routes, so only differences between rests mean something.
+//! The predicted delay of a packet is the backlog (the splitter's own packets at the line rate; a
+//! route carries no other traffic), its transmission time, and the rest: propagation, jitter, and
+//! all delay that the line rate does not explain. The rest is measured as the reported delay of a
+//! packet minus the delay predicted at its departure. The clocks of the two ends differ by an
+//! unknown amount that is the same for all routes, so only differences between rests are
+//! meaningful.
 
 use anabranch_core::{
     tunnel::{Content, Report},
@@ -16,57 +18,61 @@ use super::{
     liveness::{Due, Fallen, Rank, Reported, Smoothed, State, Timing},
 };
 
-/// Packets of a route that are remembered at first. As many as have not been reported are, up to the most that their numbers
-/// tell apart: otherwise a route that holds more would never be heard of.
+/// Initial number of packets recorded per route. It grows with the number of unreported packets, up
+/// to the range of their 16-bit numbers; otherwise no report of a route with more packets in flight
+/// could be matched.
 const REMEMBERED: usize = 2_048;
 const MOST_REMEMBERED: usize = 1 << 16;
-/// Weight of a new rest where reports follow each other closely, and the time after which one counts alone.
+/// Weight of a new rest if reports arrive in quick succession, and the interval after which a new
+/// rest replaces the old one.
 const WEIGHT: f64 = 0.25;
 const FORGOTTEN: Duration = Duration::from_millis(200);
-/// How long a report may take as long as none has come.
+/// Assumed maximum delay of a report until the first one arrives.
 const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1_000);
-/// The backlog below which a route that is alive has room for copies of what another may not deliver.
+/// Backlog below which an alive route has room for copies of packets that another route may not
+/// deliver.
 const IDLE_BACKLOG: Duration = Duration::from_millis(10);
 
-/// One route.
+/// State of a route.
 #[derive(Debug)]
 pub(super) struct Route {
     sending: Option<SerializationDelay>,
     /// Bytes per second, as a weight.
     weight: f64,
-    /// When all that was sent will have left, at the line rate.
+    /// Time at which the last packet sent has left at the line rate.
     free: Instant,
-    /// The number of the next packet on the route; the low 16 bits are in its header.
+    /// Number of the next packet on the route; its header has the low 16 bits.
     next: u64,
-    /// By number, modulo the length: a power of two.
+    /// Indexed by number modulo the length, a power of two.
     sent: Vec<Departure>,
-    /// When a packet was sent last that wants a report, and its number.
+    /// Time and number of the last packet that requires a report.
     last: Option<(Instant, u64)>,
-    /// When the oldest packet that wants a report and has none was to have left.
+    /// Predicted departure of the oldest packet that requires a report and has none.
     unheard: Option<Instant>,
-    /// The rest, in microseconds above that of the first report; `None` while nothing has been reported.
+    /// The rest in microseconds relative to that of the first report; `None` before the first
+    /// report.
     rest: Option<f64>,
-    /// When something newer was last reported, or was to have been.
+    /// Time of the last report of a newer packet, or the time it was due.
     heard: Instant,
-    /// The number that was reported last, and number and delay as they came.
+    /// The last packet reported (extended number), and its number and delay as received.
     reported: Option<u64>,
     last_report: Option<(u16, u32)>,
-    /// The least time from a packet's departure until it was reported.
+    /// Minimum time from the departure of a packet to its report.
     round_trip: Option<Duration>,
-    /// The same time less what was predicted for the packet.
+    /// That time minus the delay predicted for the packet.
     answers: Option<Smoothed>,
     state: State,
-    /// The report of a packet is overdue, as of the last look.
+    /// A report was overdue at the last check.
     is_late: bool,
-    /// Packets that may be retransmitted.
+    /// Number of packets that may be retransmitted.
     allowance: f64,
 }
 
-/// What is remembered of a packet.
+/// Record of a sent packet.
 #[derive(Debug, Clone, Copy)]
 struct Departure {
     at: Instant,
-    /// How long it was to wait and be sent, in microseconds.
+    /// Predicted backlog and transmission time in microseconds.
     predicted: u32,
 }
 
@@ -85,9 +91,9 @@ impl Departure {
 pub(super) struct Routes {
     pub(super) all: Vec<Route>,
     timing: Timing,
-    /// The delay of the first report: rests are counted from it.
+    /// Delay of the first report, the reference of the rests.
     origin: Option<u32>,
-    /// When to look after the routes, and until when while no packet comes.
+    /// Time of the next check, and the end of the checks if no further packet is sent.
     tick: Option<Instant>,
     active: Instant,
 }
@@ -113,23 +119,23 @@ impl Route {
             allowance: RESENT_AT_ONCE,
         }
     }
-    /// How long a packet sent now would wait for those before it.
+    /// Time that a packet sent now would wait for earlier packets.
     pub(super) fn backlog(&self, now: Instant) -> Duration {
         self.free.saturating_since(now)
     }
-    /// Whether nothing that wants a report has been sent for so long.
+    /// Whether no packet that requires a report has been sent for `span`.
     fn is_idle(&self, now: Instant, span: Duration) -> bool {
         self.last
             .is_none_or(|(last, _)| now.saturating_since(last) >= span)
     }
-    /// How long until a packet of this size sent now has left.
+    /// Time until a packet of this size sent now has left.
     pub(super) fn leaving(&self, now: Instant, size: u32) -> Duration {
         let sending = self
             .sending
             .map_or(Duration::ZERO, |sending| sending.of(size));
         self.backlog(now) + sending
     }
-    /// A packet of this size is sent.
+    /// Records the departure of a packet of this size.
     fn send(&mut self, now: Instant, size: u32, wants_report: bool) {
         let leaving = self.leaving(now, size);
         self.free = now + leaving;
@@ -147,12 +153,13 @@ impl Route {
         }
         self.allowance = (self.allowance + RESENT).min(RESENT_AT_ONCE);
     }
-    /// Remembers twice as many packets.
+    /// Doubles the number of recorded packets.
     #[cold]
     fn grow(&mut self) {
         let len = self.sent.len();
         if len < MOST_REMEMBERED {
-            // Of the packets that are remembered, those whose place changes are where the next half begins.
+            // The recorded packets whose index changes with the doubled length are copied to the
+            // same offset in the new half.
             self.sent.extend_from_within(..);
         }
     }
@@ -160,7 +167,7 @@ impl Route {
     fn place(&self, number: u64) -> usize {
         number as usize & (self.sent.len() - 1)
     }
-    /// The packet with these low 16 bits that was sent last; `None` if it is not remembered.
+    /// Returns the last packet sent with these low 16 bits; `None` if it is no longer recorded.
     #[expect(clippy::cast_possible_truncation, reason = "modulo 2^16")]
     fn full(&self, number: u16) -> Option<u64> {
         let newest = self.next.checked_sub(1)?;
@@ -169,15 +176,15 @@ impl Route {
             .checked_sub(age)
             .filter(|_| age < self.sent.len() as u64)
     }
-    /// See [`Rank`].
+    /// Returns the route's [`Rank`].
     pub(super) const fn rank(&self) -> Rank {
         self.state.rank()
     }
-    /// Whether one more of its packets may be retransmitted.
+    /// Whether another packet of this route may be retransmitted.
     pub(super) fn can_afford(&self) -> bool {
         self.allowance >= 1.0
     }
-    /// The same, and it is counted.
+    /// The same as [`Route::can_afford`], and deducts the packet from the allowance.
     pub(super) fn afford(&mut self) -> bool {
         let affords = self.can_afford();
         if affords {
@@ -185,18 +192,19 @@ impl Route {
         }
         affords
     }
-    /// How long after it has left a packet is to be reported.
+    /// Maximum time from a packet's departure to its report; `None` before the first report.
     fn answer(&self, timing: &Timing) -> Option<Duration> {
         self.answers.map(|answers| answers.most(timing))
     }
-    /// The packets that were not reported.
+    /// Number of the first unreported packet, and the number of unreported packets.
     #[expect(clippy::cast_possible_truncation, reason = "modulo 2^16")]
     fn unreported(&self) -> (u16, u16) {
         let first = self.reported.map_or(0, |reported| reported + 1);
         let packets = (self.next - first).min(u64::from(u16::MAX));
         ((self.next - packets) as u16, packets as u16)
     }
-    /// A packet is reported that is newer than what was reported before; `delay` is its delay above that of the first report.
+    /// Processes the report of a packet newer than the last one reported. `delay` is relative to
+    /// the delay of the first report.
     fn progress(&mut self, now: Instant, (number, delay): (u64, f64), timing: &Timing) {
         let departure = self.sent[self.place(number)];
         let rest = delay - f64::from(departure.predicted);
@@ -204,7 +212,8 @@ impl Route {
         let since = now.saturating_since(self.heard).as_secs_f64() / FORGOTTEN.as_secs_f64();
         self.rest = Some(before + since.clamp(WEIGHT, 1.0) * (rest - before));
         let grown = Duration::from_secs_f64((rest - before).max(0.0) / 1e6);
-        // Of a packet that was not delayed itself the report was, and it says as much as it would have said in time.
+        // If the packet was not delayed but its report was, the report counts as of the time it was
+        // due.
         let in_time = self
             .answer(timing)
             .map(|answer| departure.left() + answer + grown);
@@ -249,8 +258,9 @@ impl Routes {
         self.look_after(now);
     }
 
-    /// A packet of the tunnel's own takes the chosen route, and as long as none is alive, all. A report of traffic is a probe
-    /// from time to time, so that a sender of nothing but reports learns whether they arrive.
+    /// Routes a packet of the tunnel: over the chosen route, or over all routes if none is alive. A
+    /// report of traffic doubles as a probe from time to time, so that an end that sends only
+    /// reports learns whether they arrive.
     pub(super) fn own(
         &mut self,
         now: Instant,
@@ -277,7 +287,7 @@ impl Routes {
         }
     }
 
-    /// Looks after the routes for a while.
+    /// Schedules checks of the routes for a limited time.
     fn look_after(&mut self, now: Instant) {
         self.active = now + self.timing.attention();
         if self.tick.is_none() {
@@ -285,8 +295,8 @@ impl Routes {
         }
     }
 
-    /// If the chosen route may be dead, sends a copy over each other route that has room: over those that are alive and as good as
-    /// idle, and where none is, over all.
+    /// If the chosen route may be dead, sends a copy over other routes that have room: over alive
+    /// routes that are nearly idle, or over all routes if no other is alive.
     pub(super) fn copy(&mut self, now: Instant, size: u32, chosen: usize, routes: &mut Vec<u16>) {
         if self.all[chosen].rank() == Rank::Silent || self.all[chosen].is_late {
             self.copy_over(now, size, chosen, routes);
@@ -299,10 +309,11 @@ impl Routes {
         let mut others = (0..self.all.len()).filter(|route| *route != chosen);
         let over_all = !others.any(|route| self.all[route].rank() == Rank::Alive);
         for (route, known) in self.all.iter_mut().enumerate() {
-            // It may be late itself only because its reports came by the chosen route's other direction.
+            // An alive route may be late only because its reports returned over the chosen route's
+            // reverse direction.
             let may_deliver = over_all || known.rank() == Rank::Alive;
             let room = match known.state {
-                // One packet at a time is enough to learn of it.
+                // A single packet in flight suffices to learn about an unknown route.
                 State::Unknown => Duration::ZERO,
                 _ if over_all => room,
                 _ => IDLE_BACKLOG,
@@ -321,12 +332,13 @@ impl Routes {
         route.is_some_and(|route| matches!(route.state, State::Silent { .. }))
     }
 
-    /// Whether the chosen route has room for retransmissions: they must not fill the queue that the flows need to recover.
+    /// Whether the chosen route has room for retransmissions, which must not fill the queue that
+    /// flows need to recover.
     pub(super) fn has_room(&self, now: Instant, chosen: usize) -> bool {
         self.all[chosen].backlog(now) < self.timing.room()
     }
 
-    /// A packet that a route has lost takes another, as long as the lossy route's share allows.
+    /// Retransmits a lost packet over the chosen route if the allowance of the lossy route permits.
     pub(super) fn resend(&mut self, now: Instant, missing: Missing, chosen: usize) -> Option<u16> {
         let lost = self.all.get_mut(usize::from(missing.route))?;
         if !lost.afford() {
@@ -336,13 +348,13 @@ impl Routes {
         Some(number(chosen))
     }
 
-    /// The other end reports.
+    /// Processes a report of the other end.
     pub(super) fn hear(&mut self, now: Instant, report: &Report) {
         let origin = *self.origin.get_or_insert(report.delay);
         let Some(route) = self.all.get_mut(usize::from(report.route)) else {
             return;
         };
-        // A report that is repeated is no news, also when numbers have gone round meanwhile.
+        // Repeated reports are ignored, even if the numbers have wrapped in between.
         let told = (report.route_number, report.delay);
         if route.last_report == Some(told) {
             return;
@@ -358,12 +370,12 @@ impl Routes {
         route.progress(now, (number, delay), &self.timing);
     }
 
-    /// When to look after the routes.
+    /// Time of the next check.
     pub(super) const fn timer(&self) -> Option<Instant> {
         self.tick
     }
 
-    /// Looks after the routes: see [`liveness`](super::liveness). Probes have this size.
+    /// Checks the routes (see [`liveness`](super::liveness)). `size` is the size of a probe.
     pub(super) fn on_timer(&mut self, now: Instant, size: u32, due: &mut Due) {
         if self.tick.is_none_or(|tick| tick > now) {
             return;
@@ -407,7 +419,8 @@ impl Routes {
         self.tick = (is_active || waits).then(|| now + timing.step());
     }
 
-    /// The same; of a route that has not answered yet as of the slowest other.
+    /// Maximum time from departure to report on this route. If it has not reported yet, that of the
+    /// slowest other route.
     fn answer(&self, route: usize) -> Duration {
         let known = |route: &Route| route.answer(&self.timing);
         known(&self.all[route])
@@ -415,13 +428,13 @@ impl Routes {
             .unwrap_or(UNKNOWN_ROUND_TRIP)
     }
 
-    /// Within what time the other end reports an arrival.
+    /// Deadline for the other end's report of an arrival.
     pub(super) fn reports_within(&self) -> Duration {
         self.timing.step()
     }
 
-    /// Whether so much waits in front of all routes together as they carry in a round trip of each. A window of congestion
-    /// control that is halved then keeps them busy.
+    /// Whether the backlog of all routes together exceeds the data they carry in a round trip of
+    /// each. A halved congestion window then still keeps them busy.
     pub(super) fn are_full(&self, now: Instant) -> bool {
         let (mut waiting, mut carried) = (0.0, 0.0);
         for route in &self.all {
@@ -434,7 +447,7 @@ impl Routes {
         waiting > carried
     }
 
-    /// The smallest rest that has been reported of any route; 0 while none has been.
+    /// Smallest rest over all routes; 0 before the first report.
     pub(super) fn least(&self) -> f64 {
         let rests = self.all.iter().filter_map(|route| route.rest);
         let least = rests.fold(f64::INFINITY, f64::min);
@@ -443,13 +456,14 @@ impl Routes {
 }
 
 impl Route {
-    /// The rest above the smallest, in microseconds. Nothing known counts as nothing, so that it becomes known.
+    /// The rest above the smallest, in microseconds. An unknown rest counts as 0, so that the route
+    /// is tried.
     pub(super) fn rest(&self, least: f64) -> f64 {
         self.rest.map_or(0.0, |rest| rest - least)
     }
 }
 
-/// The number of a route.
+/// Converts the index of a route.
 pub(super) fn number(route: usize) -> u16 {
     u16::try_from(route).expect("routes are counted in 16 bits")
 }

@@ -1,89 +1,95 @@
-//! Whether a route delivers, from the sender's view.
+//! Liveness of routes from the sender's point of view.
 //!
-//! The other end reports the newest arrival of every route, and repeats the report until a newer one replaces it. It reports
-//! within [`Timing::step`] of an arrival, with a packet of its own if none travels back. So a sender may count on a report:
+//! The other end reports the newest arrival of every route and repeats the report until a newer one
+//! replaces it. It reports within [`Timing::step`] of an arrival, if necessary in a packet of the
+//! tunnel. A sender can therefore rely on reports:
 //!
-//! - A route is **late** when the oldest packet that wants a report should have been reported, by the round trips seen so far
-//!   (their mean plus four times their variation, as in RFC 6298, but at least the step and at most half of `silence`), and no
-//!   newer one has been. A late route without traffic gets probes, four per `silence`, so that one lost packet or report does not
-//!   make it silent. What it carries is copied over routes that are alive and have a backlog below 10 ms.
-//! - It is **silent** when it has been late for `silence`. It takes no more traffic, and a probe per `probe`. Those of its packets
-//!   that were not reported and are kept are retransmitted over the others, the oldest first, 32 at most, and no more at once than
-//!   makes a backlog of a quarter of `silence`. Then a notice says that no more follow.
-//! - It **returns** when a packet that was sent since is reported. It gets probes as a late route does, and takes traffic again
-//!   once they have been reported for `hold` without two missing in a row.
-//! - It was **slow**, not dead, and takes traffic at once, if a packet is reported that was sent before it fell silent and that
-//!   left when the route was late already, or whose own delay grew by half of `silence`. Any other report of a packet from before
-//!   says nothing of the route: where both directions die, what arrived just before is reported by another route, much later.
-//!
-//! No rule compares a route with another: it makes no difference what traffic the others carry. If no route is alive, traffic
-//! takes one that returns; if none does, or the only route that is alive is late, all, by copies, up to that backlog.
+//! - A route is **late** if the report of the oldest packet that requires one is overdue and no
+//!   newer packet has been reported. The deadline is the mean of past round trips plus four times
+//!   their variation (as in RFC 6298), where the variation term is at least the step and at most
+//!   half of `silence`. A late route without traffic gets four probes per `silence`, so that a
+//!   single lost packet or report does not make it silent. Its packets are copied over routes that
+//!   are alive and have a backlog below 10 ms.
+//! - It is **silent** after being late for `silence`. It takes no more traffic, and one probe per
+//!   `probe`. Its unreported packets that are stored are retransmitted over the other routes,
+//!   oldest first: at most 32, and at once at most a backlog of a quarter of `silence`. A notice
+//!   then announces that no more will follow.
+//! - It **returns** when a packet sent since it fell silent is reported. It gets probes like a late
+//!   route, and takes traffic again once probes have been reported for `hold` without two
+//!   consecutive ones missing.
+//! - It was **slow**, not dead, and takes traffic at once, if a packet sent before it fell silent
+//!   is reported and either left when the route was already late, or had its own delay grow by half
+//!   of `silence`. Other reports of earlier packets are no evidence: if both directions fail,
+//!   another route reports the last arrivals much later.
+//! No rule compares routes with each other, so the traffic on other routes makes no difference. If
+//! no route is alive, traffic takes a returning one. If none is returning either, or the only alive
+//! route is late, copies take all routes up to that backlog.
 
 use anabranch_core::units::{Duration, Instant};
 
-/// The shortest step.
+/// Minimum step.
 const LEAST_STEP: Duration = Duration::from_millis(5);
-/// The longest step: with a long `silence` the reports are still fresh.
+/// Maximum step: reports stay recent even if `silence` is long.
 const MOST_STEP: Duration = Duration::from_millis(100);
-/// How long after the last packet the routes are looked after, at least.
+/// Minimum time after the last packet during which routes are checked.
 const ATTENTION: Duration = Duration::from_millis(1_000);
 
-/// The times that liveness is judged by.
+/// Time constants of the liveness rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timing {
-    /// See `silence` of the splitters.
+    /// `silence` of the splitter's parameters.
     pub(super) silence: Duration,
-    /// See `probe` of the splitters.
+    /// `probe` of the splitter's parameters.
     pub(super) probe: Duration,
-    /// How long a route that returns is watched before it takes traffic.
+    /// Time that a returning route is observed before it takes traffic.
     pub(super) hold: Duration,
-    /// Whether a route that was slow takes traffic at once; otherwise it returns.
+    /// Whether a slow route takes traffic at once; otherwise it returns.
     pub(super) late_is_alive: bool,
 }
 
 impl Timing {
-    /// How often routes are looked at, and how soon an arrival is reported.
+    /// Interval between checks of the routes, and maximum delay of a report.
     pub(super) fn step(&self) -> Duration {
         (self.silence / 8).clamp(LEAST_STEP, MOST_STEP)
     }
-    /// The pause between probes of a route of which something is to be learnt soon.
+    /// Interval between probes of a route whose state must be known soon.
     pub(super) fn urgent(&self) -> Duration {
         self.step() * 2
     }
-    /// The backlog up to which a route has room for retransmissions and copies: they must not fill the queue that flows need to
-    /// recover.
+    /// Backlog up to which a route has room for retransmissions and copies, which must not fill the
+    /// queue that flows need to recover.
     pub(super) fn room(&self) -> Duration {
         self.silence / 4
     }
-    /// How long after the last packet the routes are looked after.
+    /// Time after the last packet during which routes are checked.
     pub(super) fn attention(&self) -> Duration {
         ATTENTION.max(self.probe * 2).max(self.silence * 2)
     }
 }
 
-/// How much a route is worth: the lower the better.
+/// Suitability of a route for traffic; lower is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     /// It delivers.
     Alive,
     /// It has begun to deliver again.
     Returning,
-    /// It does not deliver, or nothing is known of it.
+    /// It does not deliver, or its state is unknown.
     Silent,
 }
 
-/// What is known of a route.
+/// State of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing has been reported yet.
+    /// No packet has been reported yet.
     Unknown,
     Alive,
-    /// Since when; the number of the first packet since.
+    /// Begin of the silence, and the number of the first packet after it.
     Silent {
         since: Instant,
         from: u64,
     },
-    /// Since when; the departure of the packet that was reported last.
+    /// Begin of the return, and the departure of the last packet reported.
     Returning {
         since: Instant,
         last: Instant,
@@ -94,10 +100,10 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reported {
     pub(super) number: u64,
-    /// When it was sent, and when it was to have left the entrance's backlog.
+    /// Time it was sent, and predicted time at which it left the entrance's backlog.
     pub(super) sent: Instant,
     pub(super) left: Instant,
-    /// How much longer than usual it took from then on.
+    /// Increase of its delay after that over the usual delay.
     pub(super) grown: Duration,
 }
 
@@ -110,7 +116,7 @@ impl State {
         }
     }
 
-    /// A packet is reported.
+    /// Returns the state after a packet is reported.
     pub(super) fn reported(self, now: Instant, packet: Reported, timing: &Timing) -> Self {
         let returning = |since| Self::Returning {
             since,
@@ -136,7 +142,7 @@ impl State {
         }
     }
 
-    /// Time passes; `progress` is when something was last reported.
+    /// Returns the state at `now`. `progress` is the time of the last report.
     pub(super) fn held(self, now: Instant, progress: Instant, timing: &Timing) -> Self {
         match self {
             Self::Returning { since, .. }
@@ -150,7 +156,7 @@ impl State {
     }
 }
 
-/// A mean and a mean deviation (RFC 6298 §2).
+/// Smoothed mean and mean deviation (RFC 6298 §2).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Smoothed {
     mean: f64,
@@ -171,8 +177,8 @@ impl Smoothed {
             deviation: self.deviation + (away - self.deviation) / 4.0,
         }
     }
-    /// What hardly any value exceeds: four deviations above the mean, but no less than the step, by which the other end may put a
-    /// report off, and no more than half of `silence`.
+    /// Upper bound that few values exceed: the mean plus four deviations. The deviation term is at
+    /// least the step, by which the other end may delay a report, and at most half of `silence`.
     pub(super) fn most(self, timing: &Timing) -> Duration {
         let deviations = Duration::from_secs_f64(4.0 * self.deviation);
         let spread = deviations.max(timing.step()).min(timing.silence / 2);
@@ -180,7 +186,7 @@ impl Smoothed {
     }
 }
 
-/// What is to be done for the routes now.
+/// Actions due for the routes.
 #[derive(Debug, Default)]
 pub struct Due {
     /// Routes to probe.
@@ -189,13 +195,13 @@ pub struct Due {
     pub silent: Vec<Fallen>,
 }
 
-/// A route that has fallen silent, and the packets on it that were not reported.
+/// A route that has fallen silent, and its unreported packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallen {
     /// The route.
     pub route: u16,
     /// [`Header::route_number`](anabranch_core::tunnel::Header::route_number) of the first.
     pub first: u16,
-    /// How many there are.
+    /// Number of packets.
     pub packets: u16,
 }

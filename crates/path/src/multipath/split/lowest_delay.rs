@@ -1,17 +1,20 @@
-//! Lowest delay: a packet takes the quickest route that has room.
+//! Lowest delay: a packet takes the fastest route that has room.
 //!
-//! A route has room while no more than `backlog` of the splitter's own packets waits in front of it, at its line rate. Of those
-//! with room the one whose delay beyond that is reported lowest wins, the earlier where two are equal or nothing is known; where
-//! none has room, the one with the least backlog. The fastest route fills first, and the others carry what it cannot.
+//! A route has room while the backlog of the splitter's own packets, at its line rate, is at most
+//! `backlog`. Among the routes with room, the one with the lowest reported remaining delay is
+//! chosen; on a tie or without reports, the one listed first. If none has room, the route with the
+//! smallest backlog is chosen. The fastest route thus fills first, and the others carry the excess.
 //!
-//! A route that is silent takes no packets but probes (see [`liveness`](super::liveness): what counts as silent, and when a route
-//! returns), and a route that has had no packet for `probe` gets one, so that its delay stays known.
+//! A silent route carries only probes (see [`liveness`](super::liveness) for the conditions of
+//! silence and return). A route without a packet for `probe` gets a probe, so that its delay stays
+//! known.
 //!
-//! Source: C. Paasch, S. Ferlin, O. Alay, O. Bonaventure, "Experimental Evaluation of Multipath TCP Schedulers", ACM CSWS 2014,
-//! whose lowest-RTT-first does so with congestion windows; a gateway has none, and bounds what waits instead.
+//! Source: C. Paasch, S. Ferlin, O. Alay, O. Bonaventure, "Experimental Evaluation of Multipath TCP
+//! Schedulers", ACM CSWS 2014. Its lowest-RTT-first scheduler is limited by congestion windows; a
+//! gateway has none and limits the backlog instead.
 //!
 //! # Differs from Linux
-//! - The default scheduler of Multipath TCP there goes by round-trip times and by windows of congestion control.
+//! - The default scheduler of Multipath TCP there uses round-trip times and congestion windows.
 //!
 //! # Not implemented
 //! - Nothing.
@@ -46,13 +49,14 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What may wait in front of a route, as the time that its line rate takes to send it.
+    /// Maximum backlog of a route, as the time that its line rate takes to send it.
     pub backlog: Backlog,
-    /// How long the report of a packet may be overdue before its route counts as silent and takes no more packets.
+    /// Time that the report of a packet may be overdue before its route counts as silent and takes
+    /// no more packets.
     pub silence: Silence,
-    /// How long a route may go without a packet before it gets a probe.
+    /// Time without a packet after which a route gets a probe.
     pub probe: Silence,
-    /// How many packets of each route are kept, to be retransmitted if it falls silent; 0: none.
+    /// Number of packets stored per route, to be retransmitted if it falls silent; 0: none.
     pub keep: Keep,
 }
 
@@ -67,7 +71,7 @@ impl Default for Params {
     }
 }
 
-/// The splitter at work.
+/// Lowest-delay splitter.
 #[derive(Debug)]
 pub struct LowestDelay {
     backlog: Duration,
@@ -75,7 +79,7 @@ pub struct LowestDelay {
 }
 
 impl LowestDelay {
-    /// Over these routes.
+    /// Creates a splitter for these routes.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         let timing = Timing {
@@ -90,7 +94,7 @@ impl LowestDelay {
         }
     }
 
-    /// The route that a packet takes, of those of the best rank.
+    /// Returns the route for a packet among the routes of the best rank.
     fn choose(&self, now: Instant) -> usize {
         let least = self.routes.least();
         let mut chosen = (0, Rank::Silent, (true, f64::INFINITY));

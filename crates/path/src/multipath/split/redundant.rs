@@ -1,7 +1,8 @@
-//! Redundant: a copy of every packet on every route; what arrives first goes on.
+//! Redundant: sends a copy of every packet on every route; the first copy to arrive is forwarded.
 //!
-//! It trades rate for delay and loss: the pair is as fast as its slowest route with room, and a packet is lost only where all of
-//! its copies are. The other end drops the copies that come later, by the tunnel's numbers.
+//! It trades rate for delay and loss: every route carries all packets, so their rates do not add
+//! up, and a packet is lost only if all its copies are. The other end discards later copies by the
+//! tunnel's numbers.
 //!
 //! Source: A. Frömmgen, T. Erbshäußer, A. Buchmann,
 //! T. Zimmermann, K. Wehrle, "ReMP TCP: Low latency multipath TCP", IEEE ICC 2016.
@@ -10,7 +11,7 @@
 //! - The scheduler of that paper is not part of Linux.
 //!
 //! # Not implemented
-//! - Copies on some of the routes.
+//! - Copies on a subset of the routes.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -32,19 +33,19 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// There is nothing to set.
+/// No parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {}
 
-/// The splitter at work.
+/// Redundant splitter.
 #[derive(Debug)]
 pub struct Redundant {
     routes: u16,
 }
 
 impl Redundant {
-    /// Over so many routes.
+    /// Creates a splitter for these routes.
     #[must_use]
     pub fn new(_params: &Params, init: &Init) -> Self {
         Self {

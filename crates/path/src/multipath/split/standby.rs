@@ -1,20 +1,23 @@
-//! Standby: all packets take the first route of an order that delivers; the others stand by.
+//! Standby: all packets take the first working route of an order; the others are backups.
 //!
-//! The first route of `order` is the primary, the others are its backups. A route that is silent takes no packets but probes
-//! (see [`liveness`](super::liveness) for what counts as silent), and the next in order takes its place. Traffic comes back to a
-//! better route once its probes have been reported for `hold`: the wait-to-restore time of linear protection, which keeps a route
-//! that fails on and off from taking the traffic down each time. Backups get a probe per `probe`, so that it is known beforehand
-//! which of them delivers.
+//! The first route of `order` is the primary, the others are its backups. A silent route carries
+//! only probes (see [`liveness`](super::liveness) for the conditions of silence), and the next
+//! route in order replaces it. Traffic returns to a better route once its probes have been reported
+//! for `hold`. This is the wait-to-restore time of linear protection: a route that fails
+//! intermittently does not interrupt the traffic each time. Backups get a probe per `probe`, so
+//! that their state is known before they are needed.
 //!
-//! Source: RFC 6378, whose 1:1 protection with a revertive mode it is, for any number of routes; RFC 5880 for the detection by
-//! what is heard, in both directions. MPTCP names such routes backups (RFC 8684 §3.3.8).
+//! Source: RFC 6378, 1:1 protection in revertive mode, generalised to any number of routes;
+//! RFC 5880 for failure detection by received packets in both directions. MPTCP calls such routes
+//! backups (RFC 8684 §3.3.8).
 //!
 //! # Differs from Linux
-//! - The bonding driver's `active-backup` mode goes by the carrier of an interface or by ARP, not by what arrives at the other end.
+//! - The bonding driver's `active-backup` mode monitors the carrier of an interface or ARP, not
+//!   arrivals at the other end.
 //!
 //! # Not implemented
 //! - The operator's commands of RFC 6378: forced switch, lockout of protection.
-//! - Coordination: each direction chooses by itself, so that the two may take different routes.
+//! - Coordination: each direction chooses separately, so the two may take different routes.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -52,15 +55,18 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The gateway's routes by name, the primary first, each once; by default as `routes` lists them.
+    /// Names of the gateway's routes, the primary first, each once. The default is the order of
+    /// `routes`.
     pub order: Vec<String>,
-    /// How long the report of a packet may be overdue before its route counts as silent and takes no more packets.
+    /// Time that the report of a packet may be overdue before its route counts as silent and takes
+    /// no more packets.
     pub silence: Silence,
-    /// How long a route may go without a packet before it gets a probe.
+    /// Time without a packet after which a route gets a probe.
     pub probe: Silence,
-    /// How many packets of each route are kept, to be retransmitted if it falls silent; 0: none.
+    /// Number of packets stored per route, to be retransmitted if it falls silent; 0: none.
     pub keep: Keep,
-    /// How long a route that was silent must deliver its probes before it takes packets again.
+    /// Time for which a route that was silent must deliver its probes before it takes packets
+    /// again.
     pub hold: Hold,
 }
 
@@ -76,22 +82,22 @@ impl Default for Params {
     }
 }
 
-/// What is wrong with an order.
+/// Error in an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderError {
-    /// The name at this place is no route's.
+    /// The name at this index is not a route's name.
     Unknown(usize),
-    /// The name at this place stands before.
+    /// The name at this index is repeated.
     Twice(usize),
     /// This route is missing.
     Missing(String),
 }
 
 impl Params {
-    /// The routes in order, as places in `names`.
+    /// Returns the routes in order, as indices into `names`.
     ///
     /// # Errors
-    /// [`OrderError`] unless the order has each name once, or none at all.
+    /// [`OrderError`] unless the order is empty or has each name once.
     pub fn places(&self, names: &[String]) -> Result<Vec<usize>, OrderError> {
         if self.order.is_empty() {
             return Ok((0..names.len()).collect());
@@ -112,7 +118,7 @@ impl Params {
     }
 }
 
-/// The splitter at work.
+/// Standby splitter.
 #[derive(Debug)]
 pub struct Standby {
     order: Vec<usize>,
@@ -120,7 +126,7 @@ pub struct Standby {
 }
 
 impl Standby {
-    /// Over these routes.
+    /// Creates a splitter for these routes.
     ///
     /// # Panics
     /// If the order does not have each route's name once.
@@ -140,7 +146,7 @@ impl Standby {
         }
     }
 
-    /// The first in order of the best rank.
+    /// Returns the first route in order that has the best rank.
     fn choose(&self) -> usize {
         let mut chosen = self.order[0];
         let mut best = Rank::Silent;

@@ -1,11 +1,11 @@
 //! Weighted round robin: routes take turns so that the bytes on each follow its line rate.
 //!
-//! The study names the rule (round robin, weighted by the line rate of each route and the size of
-//! each packet) and not the order of turns. Here the next packet takes the route that would be done
-//! with it first if all bytes ever given to a route were sent back to back: the least
-//! (bytes given + size) ÷ rate, the earlier route where two are equal. Equal rates and sizes make plain
-//! round robin. Whatever the sizes, the bytes of a route stay within (number of routes × largest
-//! packet) of its share.
+//! The study specifies the rule (round robin, weighted by the line rate of each route and the size
+//! of each packet) but not the order of turns. Here a packet takes the route that would finish
+//! sending it first if all bytes ever assigned to a route were sent back to back: the least (bytes
+//! assigned + size) ÷ rate, on a tie the route listed first. Equal rates and sizes give plain round
+//! robin. For any sizes, the bytes of a route stay within (number of routes × largest packet) of
+//! its share.
 //!
 //! Source: T. Hayashi et al., "Performance Evaluation of TCP Communication using Multiple Routes".
 //!
@@ -13,7 +13,8 @@
 //! - `nexthop` weights of Linux routes count flows or packets, not bytes.
 //!
 //! # Not implemented
-//! - A rate that changes in mid-run, or a route that fails: the weights are the rates at the start.
+//! - A rate that changes during the run, or a route that fails: the weights are the rates at the
+//!   start.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -35,7 +36,7 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// There is nothing to set.
+/// No parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {}
@@ -44,18 +45,18 @@ pub struct Params {}
 struct Route {
     /// Bits per second.
     rate: u64,
-    /// Bytes given to it so far.
+    /// Bytes assigned to it.
     given: u64,
 }
 
-/// Weighted round robin at work.
+/// Weighted round-robin splitter.
 #[derive(Debug)]
 pub struct WeightedRoundRobin {
     routes: Vec<Route>,
 }
 
 impl WeightedRoundRobin {
-    /// Over routes of these rates.
+    /// Creates a splitter for routes of these rates.
     ///
     /// # Panics
     /// If a route has no rate.
@@ -73,7 +74,7 @@ impl WeightedRoundRobin {
     }
 }
 
-/// Whether a route with `a` bytes at rate `b` is done before one with `c` bytes at rate `d`.
+/// Whether a route with `a` bytes at rate `b` finishes before one with `c` bytes at rate `d`.
 fn is_before((a, b): (u64, u64), (c, d): (u64, u64)) -> bool {
     u128::from(a) * u128::from(d) < u128::from(c) * u128::from(b)
 }

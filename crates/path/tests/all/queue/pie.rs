@@ -333,8 +333,8 @@ fn ecn_marks_up_to_a_probability() {
     assert!(link.with(Fate::Dropped).count() > 10);
 }
 
-/// Between two drops the probabilities add up to at least 0.85 and to little more than 8.5 (RFC
-/// 8033 §5.4).
+/// Between two drops the probabilities add up to at least 0.85 and to little more than 8.5
+/// (RFC 8033 §5.4).
 #[test]
 fn derandomized_drops_keep_their_distance() {
     let gaps = |derandomize: bool| {
