@@ -1,4 +1,4 @@
-"""Live runs: the same scenario in real time, with the kernel's TCP at the ends."""
+"""Live runs: a scenario in real time, with the kernel's TCP at the ends."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 BUSY = 0.9
-"""From this share of a processor on the engine's thread has no time left."""
+"""Share of a processor from which the engine's thread is saturated."""
 
 MAX_TAINTED = 0.1
-"""Of all live runs of a validation or a study so many may be tainted."""
+"""Largest permitted share of tainted runs among the live runs of a validation or a study."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How exact a live run must have been to have a result; one that was not is *tainted*.
+    """Required accuracy of a live run; a less accurate run is *tainted* and has no result.
 
     Attributes:
-        p99_lateness_ms: 99th percentile of how late packets left the engine, in milliseconds.
-        max_lateness_ms: How late one packet may have left, in milliseconds.
+        p99_lateness_ms: 99th percentile of packets' lateness on leaving the engine, in milliseconds.
+        max_lateness_ms: Largest lateness of one packet, in milliseconds.
         io_drops: Packets that may have been lost between kernel and engine.
     """
 
@@ -41,12 +41,12 @@ class Limits:
 
 
 TRACES = ("acks", "events", "off")
-"""What of the kernel's TCP a trace has: every acknowledgment; changes of the congestion state and retransmissions;
-nothing."""
+"""Contents of a trace of the kernel's TCP: every acknowledgment; changes of the congestion state and
+retransmissions; nothing."""
 
 
 def _tracing(trace: str | None, wish: str) -> tuple[str, bool]:
-    """As the engine takes it: what, and whether there is to be no run without; ``wish`` where nothing was asked for.
+    """The engine's arguments: the trace, and whether a run without it is an error; ``wish`` is the default.
 
     Raises:
         UserError: There is no such trace.
@@ -63,11 +63,11 @@ def _tracing(trace: str | None, wish: str) -> tuple[str, bool]:
 def prepare(otherwise: str = "") -> None:
     """Make sure that this process may run live.
 
-    Without the right to make network namespaces it moves into a user namespace of its own, which works only while
-    it has one thread: call this before anything that starts one.
+    Without permission to make network namespaces the process moves into a user namespace, which
+    works only while it has one thread. Call this before starting a thread.
 
     Args:
-        otherwise: What can be done where it may not.
+        otherwise: An alternative to live runs, for the message.
 
     Raises:
         UserError: The machine does not permit it.
@@ -81,11 +81,11 @@ def prepare(otherwise: str = "") -> None:
 
 
 def unavailable(error: Exception, otherwise: str = "") -> UserError:
-    """What to say where the engine says that the machine does not permit it, and what would help.
+    """The error for a machine that cannot run live, with advice.
 
     Args:
-        error: The engine's: what is missing, and what would help here.
-        otherwise: What can be done in any case.
+        error: The engine's error: the missing permission, and advice for this machine.
+        otherwise: An alternative in any case.
     """
     from anabranch.errors import UserError
 
@@ -97,7 +97,7 @@ def unavailable(error: Exception, otherwise: str = "") -> UserError:
 def check(
     text: str, file: str, sets: list[str], seed: int | None = None, *, machine: bool = False, guest: bool = False
 ) -> float:
-    """How long a live run takes, in seconds.
+    """Duration of a live run, in seconds.
 
     Args:
         text: The scenario.
@@ -108,9 +108,9 @@ def check(
         guest: Check also whether a kernel in virtual time can make it.
 
     Raises:
-        ScenarioError: The scenario is wrong, asks for what no live run can do, with ``machine`` for a congestion
-            control that this kernel neither has nor takes, or with ``guest`` for an eBPF control or an interface of
-            this machine.
+        ScenarioError: The scenario is wrong or cannot run live; with ``machine`` it names a congestion control that
+            this kernel neither has nor can load; with ``guest`` it has an eBPF control or an interface of this
+            machine.
         UserError: This machine or this build cannot run live.
     """
     from anabranch import _engine
@@ -122,7 +122,7 @@ def check(
 
 
 def first_send_buffer(scenario: Scenario) -> int | None:
-    """Bytes that the send buffer of an application of ours begins with live; ``None`` if this build cannot run live.
+    """Initial size of an application's send buffer live, in bytes; ``None`` if this build cannot run live.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -136,7 +136,7 @@ def first_send_buffer(scenario: Scenario) -> int | None:
 
 
 class Options(TypedDict, total=False):
-    """What :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>` takes, which says what each is."""
+    """Arguments of :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`, which describes them."""
 
     seed: int | None
     packets: bool
@@ -174,11 +174,11 @@ def run_audited(
     untraced: str = "trace=None traces where it is possible",
     make: Callable[..., Run] | None = None,
 ) -> LiveRunResult:
-    """The same, tainted or not: ask :func:`taint` before using it.
+    """Run live and return the result, tainted or not: call :func:`taint` before using it.
 
     Args:
         scenario: The scenario.
-        seed: This and what follows are as of :class:`Options`.
+        seed: This and the following are described at :class:`Options`.
         packets: See there.
         samples_ms: See there.
         captures: See there.
@@ -187,14 +187,14 @@ def run_audited(
         trace: See there.
         virtual_time: Whether this machine's time is virtual (:mod:`anabranch.kernel`).
         progress: See there.
-        otherwise: What can be done where this machine does not let us run live.
-        untraced: What can be done where it does not let us trace.
-        make: Makes the run, with the engine's arguments and errors; the engine of this process when left out.
+        otherwise: An alternative if this machine cannot run live.
+        untraced: An alternative if it cannot trace.
+        make: Makes the run, with the engine's arguments and errors; by default the engine of this process.
 
     Raises:
-        ScenarioError: The scenario is wrong, or asks for what no live run can do.
+        ScenarioError: The scenario is wrong or cannot run live.
         UserError: This machine or this build cannot run live.
-        RunFailedError: Something failed in mid-run.
+        RunFailedError: The run failed.
     """
     from anabranch import _engine
     from anabranch.errors import RunFailedError
@@ -232,7 +232,7 @@ def run_audited(
 
 
 def _recorded(result: RunResult, *, samples_ms: float | None, packets: bool) -> tuple[str, ...]:
-    """The tables that a live run recorded: windows and their changes always, the others when they were asked for."""
+    """The tables that a live run recorded: windows and their changes always, the others on request."""
     from anabranch.result.result import PACKETS, SAMPLES
 
     live = result.live
@@ -247,7 +247,7 @@ def _recorded(result: RunResult, *, samples_ms: float | None, packets: bool) -> 
 
 
 def check_host(scenario: Scenario, host: str) -> None:
-    """Refuse a host that no shell can be opened in.
+    """Refuse a host in which no shell can be opened.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -272,10 +272,10 @@ def check_host(scenario: Scenario, host: str) -> None:
 
 
 def check_program(command: Sequence[str]) -> None:
-    """Refuse a program that cannot be started, as far as that is known before.
+    """Refuse a program that evidently cannot be started.
 
     Raises:
-        UserError: It cannot.
+        UserError: It cannot be started.
     """
     from anabranch import _engine
     from anabranch.errors import UserError
@@ -287,30 +287,32 @@ def check_program(command: Sequence[str]) -> None:
 
 
 def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None]) -> int:
-    """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
+    """Run a program with the terminal inside a host of the scenario; the network exists until it ends.
 
-    The other hosts' programs run meanwhile. SIGINT is the program's. What ends this call otherwise, as SIGTERM ends a
-    command, ends the program: it gets SIGTERM, and SIGKILL half a second later.
+    The other hosts' programs run meanwhile. SIGINT goes to the program. If this call ends
+    otherwise, for example by SIGTERM, the program receives SIGTERM, and SIGKILL half a second
+    later.
 
     Args:
-        scenario: The network. Its flows say which ways packets take, and send nothing themselves.
-        host: Where.
+        scenario: The network. Its flows determine the routes of packets, and send nothing themselves.
+        host: The host of the program.
         command: The program and its arguments; :func:`check_program` has checked it.
-        remark: Is told what should be known of how it ran.
+        remark: Called with remarks on the run of the program.
 
     Returns:
-        Its exit status; 1 for one that a signal ended.
+        Its exit status; 1 if a signal ended it.
 
     Raises:
         ScenarioError: The scenario is wrong, or has no such host.
         UserError: This machine or this build cannot run live.
-        RunFailedError: The program could not be started all the same, or something failed in mid-run.
+        RunFailedError: The program could not be started, or the run failed.
     """
     import signal
 
     from anabranch import _engine
 
-    # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
+    # Ctrl-C goes to the program. This is a handler, because a child process would inherit an
+    # ignored signal.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return status_of(scenario, host, command, remark, _engine.run_live)
@@ -321,10 +323,10 @@ def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[s
 def status_of(
     scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None], make: Callable[..., Run]
 ) -> int:
-    """Run a program inside a host; as of :func:`shell`.
+    """Run a program inside a host, like :func:`shell`.
 
     Args:
-        scenario: This and what follows are as of :func:`shell`.
+        scenario: This and the following are described at :func:`shell`.
         host: See there.
         command: See there.
         remark: See there.
@@ -360,12 +362,12 @@ def status_of(
 
 
 def taint(result: RunResult) -> list[str]:
-    """Why a live run must not be used; nothing if it may."""
+    """The reasons why a live run must not be used; empty if it may be used."""
     return [] if result.live is None else list(result.live["audit"]["reasons"])
 
 
 def taint_advice(result: RunResult) -> str:
-    """What to do about a tainted run, by what tainted it; empty for one that is not."""
+    """Advice on a tainted run, by the cause of the taint; empty if it is not tainted."""
     if result.live is None or not taint(result):
         return ""
     audit = result.live["audit"]
@@ -384,18 +386,18 @@ def taint_advice(result: RunResult) -> str:
 
 
 def tainted_message(result: RunResult, otherwise: str) -> str:
-    """That a tainted run has no result, why, and what to do.
+    """The message on a tainted run: it has no result, the reasons, and advice.
 
     Args:
         result: The run.
-        otherwise: How its figures can be seen all the same.
+        otherwise: How to see its figures nevertheless.
     """
     told = "the live run is tainted and has no result: " + "; ".join(taint(result))
     return "\n  ".join([told, *filter(None, [taint_advice(result)]), otherwise])
 
 
 def hosts_of(scenario: Scenario) -> list[tuple[str, str, str, list[str] | None]]:
-    """The hosts of a scenario live: name, IPv4 address, IPv6 address, and the program that runs there.
+    """The hosts of a live scenario: name, IPv4 address, IPv6 address, and the host's program.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -414,7 +416,7 @@ def _how_it_ended(program: LiveProgram) -> str:
 
 
 def remarks(live: LiveSummary) -> list[str]:
-    """What to know of how the programs of a run ran."""
+    """Remarks on the programs of a run."""
     nameless = [f"`{program['host']}`" for program in live["programs"] if not program["names"]]
     told = [uncontained(live)]
     if nameless:
@@ -426,7 +428,7 @@ def remarks(live: LiveSummary) -> list[str]:
 
 
 def uncontained(live: LiveSummary) -> str:
-    """What to know of programs that ran without a PID namespace of their own; empty where all had one."""
+    """Remark on programs that ran without a separate PID namespace; empty if all had one."""
     hosts = [f"`{program['host']}`" for program in live["programs"] if not program["contained"]]
     return (
         f"this machine gives no PID namespace to the programs of {', '.join(hosts)}: what they started in a session of "

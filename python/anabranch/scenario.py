@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["MAX_FILE_BYTES", "Scenario", "Value", "read_text"]
 
 STANDARD_INPUT = "standard input"
-"""What a scenario that comes from there is called in messages."""
+"""Name in messages of a scenario from standard input."""
 
 MAX_FILE_BYTES = MAX_TEXT_BYTES
-"""Largest scenario file that is read at all. A hand-written one is a few kilobytes."""
+"""Largest scenario file that is read. A hand-written one has a few kilobytes."""
 
 
 class Scenario(Tables):
@@ -46,11 +46,11 @@ class Scenario(Tables):
         ['main']
 
     Args:
-        title: What the scenario shows.
+        title: A title for people.
         duration: Simulated time, with its unit (``"10 s"``).
         seed: Seed of every random draw.
-        warmup: Metrics start here, with its unit.
-        untrusted: As of :meth:`from_file`.
+        warmup: Start of the metrics, with its unit.
+        untrusted: As in :meth:`from_file`.
 
     Raises:
         BadValueError: No scenario can have one of the values.
@@ -95,8 +95,8 @@ class Scenario(Tables):
 
         Args:
             path: The file.
-            untrusted: Refuse what an untrusted scenario may not do: files outside its folder, ``exec``, ``attach``,
-                ``bpf``.
+            untrusted: Refuse actions that an untrusted scenario must not perform: files outside its folder, ``exec``,
+                ``attach``, ``bpf``.
 
         Raises:
             UserError: The file cannot be read, or is not text.
@@ -110,7 +110,7 @@ class Scenario(Tables):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Value], *, untrusted: bool = False) -> Scenario:
-        """A scenario given as the dictionary that its TOML text would be read into.
+        """A scenario from a dictionary, in the form of its parsed TOML text.
 
             >>> link = {"between": ["S", "R"], "rate": "10 Mbit/s", "delay": "20 ms"}
             >>> flow = {"from": "S", "to": "R"}
@@ -128,22 +128,22 @@ class Scenario(Tables):
 
     @property
     def text(self) -> str:
-        """The TOML this scenario starts from, before ``sets``."""
+        """The scenario's TOML text, before ``sets``."""
         return self._text
 
     @property
     def file(self) -> str:
-        """The name it has in error messages."""
+        """Its name in error messages."""
         return self._file
 
     @property
     def sets(self) -> list[str]:
-        """The changes over ``text``, as ``PATH=VALUE``, in order."""
+        """The changes of ``text``, as ``PATH=VALUE``, in order."""
         return list(self._sets)
 
     @property
     def untrusted(self) -> bool:
-        """Whether what an untrusted scenario may not do is refused; see :meth:`from_file`."""
+        """Whether actions that an untrusted scenario must not perform are refused; see :meth:`from_file`."""
         return self._untrusted
 
     @property
@@ -164,7 +164,7 @@ class Scenario(Tables):
         return self._with(_controls=known)
 
     def copy(self) -> Scenario:
-        """The scenario itself: it does not change."""
+        """The scenario itself, because it is immutable."""
         return self
 
     def set(self, path: str, value: Value) -> Scenario:
@@ -189,11 +189,13 @@ class Scenario(Tables):
         return self.with_sets(f"{path}={toml_text.write_value(kept)}")
 
     def with_sets(self, *changes: str) -> Scenario:
-        """The scenario with changes written as ``PATH=VALUE``, over those it has. The run checks them."""
+        """The scenario with further changes, written as ``PATH=VALUE``. The run checks them."""
         return self._with(_sets=(*self._sets, *changes))
 
     def at(self, time: str, changes: Mapping[str, Value]) -> Scenario:
-        """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code.
+        """Change values during the run: ``at("5 s", {"link.isp1.up": False})``.
+
+        Only in scenarios built from code.
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -220,8 +222,8 @@ class Scenario(Tables):
         """Parse and check without running.
 
         Args:
-            seed: Instead of the scenario's.
-            live: As the live engine reads it, which has keys that the simulator has not.
+            seed: Replaces the scenario's.
+            live: Parse as the live engine does, which has keys that the simulator lacks.
 
         Raises:
             ScenarioError: The scenario is wrong; the message has file, line and column.
@@ -263,11 +265,11 @@ class Scenario(Tables):
         """Run once.
 
         Args:
-            seed: Instead of the scenario's.
-            digest: Hash every packet observation, so that equal runs can be told.
-            samples_ms: Record cwnd, queue and the like every so many milliseconds.
+            seed: Replaces the scenario's.
+            digest: Hash every packet observation, so that equal runs can be recognised.
+            samples_ms: Interval of the samples of cwnd, queues and others, in milliseconds.
             packets: Record one row per data packet sent.
-            fast_path: Let the engine fold plain links; the results are the same.
+            fast_path: Let the engine combine plain links; the results are the same.
             captures: Links whose packets are captured, ``"LINK"``, ``"LINK.forward"`` or ``"LINK.reverse"``; see
                 :meth:`RunResult.pcapng`.
             snap_length: Bytes kept of each captured packet, at most.
@@ -304,14 +306,14 @@ class Scenario(Tables):
         except UserError:
             raise
         except ValueError as error:
-            # More than fits in memory.
+            # The run does not fit in memory.
             raise UserError(str(error)) from None
         return RunResult(run, (*(SAMPLES if samples_ms is not None else ()), *(PACKETS if packets else ())))
 
     def _places(
         self, captures: Sequence[str], snap_length: int, seed: int | None, *, live: bool = False
     ) -> tuple[list[tuple[str, str | None]], int] | None:
-        """Captures as the engine takes them; ``None`` for none.
+        """Captures in the engine's form; ``None`` if there are none.
 
         Raises:
             UserError: ``snap_length`` is out of range, or there is no such link.
@@ -354,23 +356,23 @@ class Scenario(Tables):
         """Run once in real time, with this machine's kernel at the ends of every flow.
 
         Args:
-            seed: Instead of the scenario's.
+            seed: Replaces the scenario's.
             packets: Record one row per packet sent.
-            samples_ms: Record queues of links and members of groups every so many milliseconds. Windows and
+            samples_ms: Interval of the samples of links' queues and of groups' members, in milliseconds. Windows and
                 round-trip times are always recorded, every 10 ms.
-            captures: Links whose packets are captured, as of :meth:`run`; with the addresses that they really have.
+            captures: Links whose packets are captured, as in :meth:`run`; with their real addresses.
             snap_length: Bytes kept of each captured packet, at most.
-            limits: Past these the run is tainted; the defaults when left out.
-            trace: What of the kernel's TCP is traced: ``"acks"`` (every segment that a sender receives: the table
-                ``ack_samples``), ``"events"`` (changes of its congestion state, and what it retransmits) or ``"off"``.
-                When left out, acknowledgments with ``samples_ms`` and events without, where this machine lets us.
+            limits: Limits beyond which the run is tainted; the defaults when left out.
+            trace: Trace of the kernel's TCP: ``"acks"`` (every segment that a sender receives: the table
+                ``ack_samples``), ``"events"`` (changes of its congestion state, and its retransmissions) or ``"off"``.
+                When left out, acknowledgments with ``samples_ms`` and events without, if this machine permits it.
             allow_tainted: Return a tainted run as well; its ``summary["tainted"]`` is true.
             progress: Called with the finished share (0‥1).
 
         Raises:
-            ScenarioError: The scenario is wrong, or asks for what no live run can do.
-            UserError: This machine or this build cannot run live, or not trace what is to be traced.
-            RunFailedError: The run is tainted and has no result, or something failed in mid-run.
+            ScenarioError: The scenario is wrong or cannot run live.
+            UserError: This machine or this build cannot run live, or not with the requested trace.
+            RunFailedError: The run is tainted and has no result, or it failed.
         """
         from anabranch.live import run_live
 
@@ -408,17 +410,17 @@ class Scenario(Tables):
         The live engine runs in User-Mode Linux: without privileges, and with the same figures on a busy machine.
 
         Args:
-            seed: Instead of the scenario's.
+            seed: Replaces the scenario's.
             kernel: The kernel, by the beginning of its release (``"6.12"``); when left out, the one that the scenario
                 names, or the newest that ``anabranch kernel build`` has built.
             packets: Record one row per packet sent.
-            samples_ms: As of :meth:`run_live`.
-            captures: Links whose packets are captured, as of :meth:`run_live`.
+            samples_ms: As in :meth:`run_live`.
+            captures: Links whose packets are captured, as in :meth:`run_live`.
             snap_length: Bytes kept of each captured packet, at most.
             progress: Called with the finished share (0‥1) of the virtual time.
 
         Raises:
-            ScenarioError: The scenario is wrong, or asks for what no kernel in virtual time can do.
+            ScenarioError: The scenario is wrong, or cannot run in a kernel in virtual time.
             UserError: No such kernel is built.
             RunFailedError: The kernel stopped, or the run failed in it.
         """
@@ -469,24 +471,24 @@ class Scenario(Tables):
             (4, 7)
 
         Args:
-            grid: Dotted path → values; over the scenario's own ``[sweep]``.
+            grid: Dotted path → values; takes precedence over the scenario's ``[sweep]``.
             repeat: Seeds per point, from the scenario's seed on.
-            jobs: Threads, or kernels at once; as many as there are cores when left out.
+            jobs: Threads, or simultaneous kernels; by default the number of cores.
             digest: As in :meth:`run`; without it equal repeats are not recognised.
             out: Directory that keeps finished points and the table; resumed if it exists.
-            shard: ``(I, N)``: part I of N, from 1, into ``out``; :meth:`SweepResult.merge` puts parts together.
+            shard: ``(I, N)``: part I of N, from 1, into ``out``; :meth:`SweepResult.merge` combines the parts.
             store: Directory of finished points that sweeps, studies and comparisons share, instead of ``out``.
-            ranges: Dotted path → ``"LOW..HIGH"``, with ``:log`` behind it where ratios count.
-            design: How these are chosen: ``"sobol"`` (the default), ``"lhs"`` or ``"grid"``.
-            points: How many; of a grid, of each range.
-            until: ``"FIGURE:WIDTH"``: seeds of each point until its 95 % interval is that wide, in the figure's unit or
-                in per cent of the mean; ``repeat`` is the most of them.
-            refine: ``"FIGURE:N"``: N points more where the curve of the one range bends.
+            ranges: Dotted path → ``"LOW..HIGH"``, with the suffix ``:log`` for a logarithmic range.
+            design: Choice of their points: ``"sobol"`` (the default), ``"lhs"`` or ``"grid"``.
+            points: Number of points; of a grid, for each range.
+            until: ``"FIGURE:WIDTH"``: seeds of each point until its 95 % interval has this width, in the figure's unit
+                or in per cent of the mean; ``repeat`` is their greatest number.
+            refine: ``"FIGURE:N"``: N more points where the curve over the only range bends.
             ray: Address of a Ray cluster that makes the runs; ``"local"`` starts one here.
-            engine: ``"sim"``, or ``"kernel"``: each run in a Linux kernel in virtual time, as of :meth:`run_kernel`.
-            kernel: With ``engine="kernel"``: the kernel, as of :meth:`run_kernel`.
+            engine: ``"sim"``, or ``"kernel"``: each run in a Linux kernel in virtual time, as in :meth:`run_kernel`.
+            kernel: With ``engine="kernel"``: the kernel, as in :meth:`run_kernel`.
             progress: Called with (finished, total) points.
-            remark: Called with a sentence for each finished point that cannot be used and is made again.
+            remark: Called with a sentence for each finished point that is unusable and is repeated.
 
         Raises:
             ScenarioError: The scenario or a point of the grid is wrong.
@@ -522,13 +524,13 @@ class Scenario(Tables):
         return self._with_document({**self._document, kind: entries})
 
     def _check(self, parts: Sequence[str], value: Any, method: str) -> None:
-        """Refuse what no scenario can have; ``method`` is what was called."""
+        """Refuse a value that is invalid in a scenario; ``method`` is the call."""
         from anabranch.keys import schema
 
         schema.check(self, parts, value, method)
 
     def _with_document(self, document: Mapping[str, Any]) -> Scenario:
-        # A copy: the caller may change its list later.
+        # A copy, because the caller may change its list later.
         kept = {key: toml_text.plain(value) for key, value in document.items()}
         return self._with(_document=kept, _text=toml_text.write_document(kept))
 
@@ -585,7 +587,7 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
 
 
 def read_standard_input() -> str:
-    """The text of a scenario on standard input; what it raises is as of :func:`read_text`."""
+    """The text of a scenario on standard input; raises the errors of :func:`read_text`."""
     from anabranch.files.file_kind import check_text
 
     raw = read_standard_bytes(most=MAX_FILE_BYTES)
@@ -595,7 +597,7 @@ def read_standard_input() -> str:
 
 def _decoded(raw: bytes, file: str) -> str:
     try:
-        # A byte-order mark is no part of the text; TOML has none.
+        # A byte-order mark is no part of the text, and TOML does not permit one.
         return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
