@@ -93,7 +93,7 @@ class NoAttributeError(AttributeError):
 
 
 def __getattr__(name: str) -> "Any":
-    """Import a public name on its first use, so that the command line only imports what it uses."""
+    """Import a public name on its first use, so that the command line imports no unused modules."""
     import importlib
 
     if name == "__version__":

@@ -411,8 +411,8 @@ class Scenario(Tables):
 
         Args:
             seed: Replaces the scenario's.
-            kernel: The kernel, by the beginning of its release (``"6.12"``); when left out, the one that the scenario
-                names, or the newest that ``anabranch kernel build`` has built.
+            kernel: The kernel, by the beginning of its release (``"6.12"``); by default the scenario's, or the
+                newest that ``anabranch kernel build`` has built.
             packets: Record one row per packet sent.
             samples_ms: As in :meth:`run_live`.
             captures: Links whose packets are captured, as in :meth:`run_live`.

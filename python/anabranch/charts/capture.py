@@ -17,7 +17,7 @@ MOST_LIMITS = 6
 """Limits with a separate colour; the palette has one more for the rest."""
 REST = "other limits"
 _COMPARABLE = 1.5
-"""Highest ratio of the window's edge to the sent data in a chart; a higher edge would flatten the other lines."""
+"""Largest receive window in a chart, as a multiple of the data sent; a larger one would flatten the other lines."""
 VERDICTS = {True: "needed", False: "spurious", None: "undecided"}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from anabranch.result.result import RunResult
 
 MAX_SHOWN = 12
-"""Link directions, or flows with reordered packets, in one chart; more lines cannot be told apart."""
+"""Link directions, or flows with reordered packets, in one chart; more lines cannot be distinguished."""
 
 MAX_POINTS = 300_000
 """Points of one series that are kept; above this, points that coincide with others are dropped."""

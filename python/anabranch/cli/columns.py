@@ -55,7 +55,7 @@ class Column:
 
 
 def print_table(out: Console, first: Sequence[Column], groups: Sequence[Sequence[Column]]) -> None:
-    """Print tables that each begin with the ``first`` columns and take as many ``groups`` as fit."""
+    """Print tables that each begin with the ``first`` columns, followed by all ``groups`` that fit."""
     left = list(groups)
     is_first = True
     while left or is_first:

@@ -57,7 +57,7 @@ def schema() -> Mapping[str, Any]:
 
 
 def keys(document: Mapping[str, Any]) -> Iterator[Key]:
-    """Every key of every table except those of components, which :mod:`anabranch.cli.explain` lists as parameters."""
+    """Every key of every table, without keys of components: :mod:`anabranch.cli.explain` lists them as parameters."""
     definitions: Mapping[str, Any] = document["$defs"]
     for table, place in _PLACES.items():
         found = document if not table else definitions.get(table, {})

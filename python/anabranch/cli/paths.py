@@ -24,8 +24,8 @@ _Level = Mapping[str, Sequence[Key]]
 def resolve(path: str, items: Sequence[Item], known: Mapping[str, Sequence[Key]]) -> list[Key] | Item:
     """The keys that a path leads to, or the component.
 
-    Names of links, flows and other tables are optional: ``link.rate`` means
-    ``link.bottleneck.rate``. A component may precede its parameter: ``flow.cc.cubic.c``.
+    Names of links, flows and other tables are optional: ``link.rate`` and ``link.bottleneck.rate``
+    are equivalent. A component may precede its parameter: ``flow.cc.cubic.c``.
 
     Args:
         path: The path.

@@ -136,7 +136,7 @@ class Comparison:
             color: The axis shown by colour; by default the inputs.
             col: The axis with a panel for each value. All three take an axis, ``"input"``, and ``"flow"``, ``"link"``,
                 ``"group"`` or ``"gateway"``, which draws the measure of each of them.
-            ax: The axes to draw into; by default those of a new figure.
+            ax: The axes to draw into; by default axes of a new figure.
 
         Returns:
             The axes that were drawn into; with ``col`` the figure.

@@ -194,7 +194,7 @@ def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
         "kind": "red",
         "limit": "unlimited" if given["limit"] >= UNLIMITED else f"{given['limit']} bytes",
         "min_threshold": f"{least} bytes",
-        # With one threshold for both RED marks every packet above it, as DCTCP wants it; the average has whole bytes.
+        # RED with equal thresholds marks every packet above them, as DCTCP requires; the average has whole bytes.
         "max_threshold": f"{max(most, least + 1)} bytes",
         "max_probability": given.get("probability", 0.02),
         "weight": _weight(qdisc, text, least, most, packet),

@@ -62,8 +62,8 @@ class PacketClock:
     def time(self, stamp_ns: int | None) -> int:
         """The time of a packet in nanoseconds; the current time for a packet without a stamp.
 
-        The stamp is from before or after the setting of the clock. Of the times by both
-        differences, this is the later one that is not in the future.
+        The stamp is from before or after a setting of the clock, so both differences give a time.
+        The result is the later of these that is not in the future.
         """
         latest = self._now_ns + _TOLERANCE_NS
         if stamp_ns is None:

@@ -36,8 +36,8 @@ OTHER = "other"
 LEAST_GAIN = 0.02
 LEAST_RELIEF = 0.2
 HARM = 0.05
-"""Goodput that a remedy with a shorter round trip may lose, and the uncertain loss of other flows from
-which it is reported."""
+"""Loss of goodput from which a shorter round trip is no help, and from which an uncertain loss of other
+flows is reported."""
 
 
 @dataclass(frozen=True)

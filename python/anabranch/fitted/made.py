@@ -1,4 +1,4 @@
-"""Products of ``anabranch diagnose`` for one connection besides the diagnosis, on the screen and as files."""
+"""Scenario, replay and advice of ``anabranch diagnose`` for one connection, on the screen and as files."""
 
 from __future__ import annotations
 

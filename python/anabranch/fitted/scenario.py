@@ -20,13 +20,13 @@ BEFORE = "before the capture point"
 UNSEEN_FACTOR = 10
 """Ratio of an assumed rate to the connection's, if the connection never reached the path's rate."""
 LEAST_WINDOW = 0.02
-"""Share of the time below which a receive window as limit is not modelled: it may grow."""
+"""A receive window that was the limit for a smaller share of the time is not modelled: it may grow."""
 LEAST_JITTER = 0.02
 """Jitter below this share of the base round trip is left out."""
 APPLICATION = 0.5
-"""Share of the time above which an application as limit is modelled by its own sending rate."""
+"""An application that was the limit for a larger share of the time is modelled as a paced sender."""
 LEAST_REQUESTS = 3
-"""Packets with data of the receiver from which the workload is a dialogue."""
+"""Least number of packets with data from the receiver for a request-response workload."""
 MOST_TABLE = 10_000
 """Entries of a table of delays, at most."""
 

@@ -154,7 +154,7 @@ def _wrong_call(
 
 
 def _hint(option: str, parameters: Sequence[str]) -> str:
-    """A hint that names the probable argument, or the one that takes the probable component."""
+    """A hint that names the probable argument, or the argument for the probable component."""
     from anabranch.errors import nearest
     from anabranch.text.synonyms import meant, plain
 

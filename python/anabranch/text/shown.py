@@ -15,9 +15,9 @@ MAX_LABEL = 60
 """Characters of a name in a figure; a longer one would leave no room for the curves."""
 
 _CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: a terminal obeys them
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line ends, and directions that reorder what surrounds them
-    "\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e007f]"  # halves of characters, marks that nobody sees
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: control characters of terminals
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line ends, and marks that reorder the surrounding text
+    "\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e007f]"  # surrogates, invisible marks
 )
 _LINES = re.compile(r"[\n\t]")
 _MARKDOWN = re.compile(r"([\\`*\[\]<|~$&]|^[#>+-]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
