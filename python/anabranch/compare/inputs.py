@@ -168,7 +168,7 @@ def read_inputs(
         untrusted: The scenarios' authors are not trusted.
         store: With ``repeat``, a directory of finished runs that sweeps, studies and comparisons share.
         engine: Of scenarios: ``"sim"``, or ``"kernel"`` for Linux kernels in virtual time.
-        kernel: The kernel, as of :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
+        kernel: The kernel, as in :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
         progress: Called with the share of the scenarios that has been run (0‥1).
 
     Raises:

@@ -1,4 +1,4 @@
-"""Reads traces of two columns, time in seconds and rate in Mbit/s, such as those of Pensieve and the FCC.
+"""Reads traces of two columns, time in seconds and rate in Mbit/s, as published by Pensieve and the FCC.
 
 A line's rate holds from its time to the time of the next line; the last line lasts as long as the
 previous one. Traces of scenarios have whole milliseconds and whole packets, and repeat at their

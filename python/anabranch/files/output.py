@@ -350,7 +350,7 @@ def _change_places(target: Path, made: Path, kind: str) -> None:
 
 
 def _move_in(target: Path, made: Path, kind: str) -> None:
-    """Replace the files in ``target`` by those of ``made``; directories of ``target`` in use stay."""
+    """Replace the files in ``target`` by the files of ``made``; directories of ``target`` in use stay."""
     _check_content(target, kind)
     before, after = read_manifest(target), read_manifest(made)
     new = set(after.files) if after is not None else set()

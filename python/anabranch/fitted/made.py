@@ -68,7 +68,7 @@ def make(
         replay: Simulate the connection.
         advise: Simulate remedies.
         engine: ``"live"`` and ``"kernel"`` repeat the best of them with the TCP of a kernel.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`.
 
     Raises:
         UserError: The capture has too little of the connection, or there is no such kernel.
