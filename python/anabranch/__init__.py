@@ -17,8 +17,9 @@ A run is a function of scenario and seed: equal runs have equal digests.
     True
 """
 
-# Type checkers take the name for true, wherever it is from. The command sets its handlers of signals right after this
-# module: an import of `typing` would be time in which Ctrl-C shows a traceback.
+# Type checkers treat this name as true regardless of its origin. The command sets its signal
+# handlers right after this module: importing `typing` would add time in which Ctrl-C shows a
+# traceback.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -72,10 +73,10 @@ _HOMES = {
 
 
 class NoAttributeError(AttributeError):
-    """A module has no such name; as text, with the nearest one.
+    """A module has no such name; the text of the error names the nearest one.
 
-    ``from anabranch import scenario`` asks for a name before it imports the module: the nearest is looked for only
-    when somebody reads the message.
+    ``from anabranch import scenario`` looks up a name before it imports the module, so the nearest
+    name is computed only when the message is read.
     """
 
     def __init__(self, module: str, name: str, valid: "list[str]") -> None:
@@ -92,7 +93,7 @@ class NoAttributeError(AttributeError):
 
 
 def __getattr__(name: str) -> "Any":
-    """Import a public name when it is first used: the command line must not pay for what it does not need."""
+    """Import a public name on its first use, so that the command line imports no unused modules."""
     import importlib
 
     if name == "__version__":

@@ -1,7 +1,7 @@
 """Congestion controls written in Python, for the simulator.
 
-One is a class that derives from :class:`CongestionControl`. Each event calls a method, which sets ``cwnd`` and, if it
-likes, ``ssthresh`` and ``pacing_rate``:
+A control is a class that derives from :class:`CongestionControl`. Each event calls a method, which
+sets ``cwnd`` and optionally ``ssthresh`` and ``pacing_rate``:
 
     >>> from anabranch import CongestionControl, Scenario
     >>> class Aimd(CongestionControl):
@@ -21,9 +21,10 @@ likes, ``ssthresh`` and ``pacing_rate``:
     >>> mine.set("flow.main.cc", {"kind": "aimd", "beta": 0.7}).run().flows["main"]["timeouts"]
     0
 
-A call costs some microseconds: a run takes ten to twenty times as long as with a built-in control, and runs of a sweep
-share one interpreter. The same control as a Rust type or as an eBPF program has no such cost and also runs
-elsewhere (`docs/extending.md`). Neither the live engine nor the command line runs controls in Python.
+A call costs some microseconds: a run takes ten to twenty times as long as with a built-in control,
+and runs of a sweep share one interpreter. The same control as a Rust type or as an eBPF program has
+no such cost and also runs elsewhere (`docs/extending.md`). Neither the live engine nor the command
+line runs controls in Python.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from typing import ClassVar, Literal, Protocol
 
 
 class Start(Protocol):
-    """What a control is made from, in octets."""
+    """Constructor values of a control, in octets."""
 
     @property
     def smss(self) -> int:
@@ -44,11 +45,11 @@ class Start(Protocol):
 
 
 class Ack(Protocol):
-    """An acknowledgment that brings something new. Octets, and times in seconds."""
+    """An acknowledgment with new information. Octets, and times in seconds."""
 
     @property
     def now_s(self) -> float:
-        """When it arrived, from the start of the run."""
+        """Time of arrival, from the start of the run."""
 
     @property
     def acked(self) -> int:
@@ -60,7 +61,7 @@ class Ack(Protocol):
 
     @property
     def delivered(self) -> int:
-        """Newly delivered: acknowledged in one way or the other, each octet once."""
+        """Newly delivered: acknowledged or SACKed, each octet once."""
 
     @property
     def lost(self) -> int:
@@ -80,7 +81,7 @@ class Ack(Protocol):
 
     @property
     def rtt_s(self) -> float | None:
-        """The round-trip time that it measured, if it measured one."""
+        """The measured round-trip time; ``None`` without a measurement."""
 
     @property
     def srtt_s(self) -> float:
@@ -88,7 +89,7 @@ class Ack(Protocol):
 
     @property
     def min_rtt_s(self) -> float:
-        """The smallest round-trip time so far; 0 before the first sample."""
+        """The smallest round-trip time since the start; 0 before the first sample."""
 
     @property
     def round(self) -> int:
@@ -96,23 +97,23 @@ class Ack(Protocol):
 
     @property
     def cwnd_limited(self) -> bool:
-        """The window kept the sender from sending more in the last round trip (RFC 7661 §4.2)."""
+        """Whether the window limited the sender in the last round trip (RFC 7661 §4.2)."""
 
     @property
     def app_limited(self) -> bool:
-        """The application did."""
+        """Whether the application limited the sender."""
 
     @property
     def in_recovery(self) -> bool:
-        """A fast recovery is under way."""
+        """Whether fast recovery is in progress."""
 
 
 class Congestion(Protocol):
-    """A reduction is due, at most once per round trip."""
+    """A reduction of the window is due, at most once per round trip."""
 
     @property
     def now_s(self) -> float:
-        """When it was found."""
+        """Time of the detection."""
 
     @property
     def signal(self) -> Literal["loss", "ecn"]:
@@ -128,7 +129,7 @@ class Rto(Protocol):
 
     @property
     def now_s(self) -> float:
-        """When."""
+        """Time of the expiry."""
 
     @property
     def in_flight(self) -> int:
@@ -146,10 +147,10 @@ class CongestionControl:
     ``on_idle(idle_s)``; they are called only where they exist.
 
     Args:
-        start: What the engine hands over; keys beside ``kind`` in the scenario follow as keyword arguments.
+        start: Values from the engine; other keys than ``kind`` in the scenario follow as keyword arguments.
 
     Attributes:
-        name: What scenarios call it: ``cc = "NAME"``.
+        name: Its name in scenarios: ``cc = "NAME"``.
         smss: A full segment's payload, in octets.
         cwnd: The congestion window, in octets; above 0.
         ssthresh: The slow start threshold, in octets; ``None`` before the first reduction.
@@ -167,7 +168,7 @@ class CongestionControl:
         self.cwnd = start.initial_cwnd
 
     def on_ack(self, ack: Ack) -> None:
-        """Take an acknowledgment that brings something new."""
+        """Process an acknowledgment with new information."""
         raise NotImplementedError
 
     def on_congestion(self, event: Congestion) -> None:

@@ -1,13 +1,14 @@
-"""Entry point of the ``anabranch`` command. Its import begins with the handlers of signals.
+"""Entry point of the ``anabranch`` command. Its import first sets the signal handlers.
 
-Until :mod:`anabranch.interrupt` has its own, nothing has been done that would have to be undone.
+They apply until :mod:`anabranch.interrupt` sets its handlers; before that, there is nothing to
+undo.
 """
 
 import _signal  # type: ignore[import-not-found] # without enum, which `signal` imports
 import os
 
 _STATUS = ((2, b"error: interrupted\n"), (15, b"error: terminated\n"))
-"""SIGINT and SIGTERM, and what is said."""
+"""SIGINT and SIGTERM, and the message for each."""
 
 
 def _end(number: int, _frame: object) -> None:

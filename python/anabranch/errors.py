@@ -1,4 +1,4 @@
-"""Errors a user can mend. The engine's own ``ScenarioError`` is the same kind of thing, for scenario files."""
+"""Errors that a user can correct. The engine's ``ScenarioError`` is the same for scenario files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class UserError(ValueError):
     """Bad input outside a scenario file: a path, an option, a study. Exit status 2.
 
     Args:
-        message: What is wrong and what was expected, in one sentence.
-        file: The file it stands in, if any.
+        message: The mistake and the expected value, in one sentence.
+        file: The file with the mistake, if any.
         line: Line in that file, from 1.
         column: Column in that line, from 1, in characters.
         source: The text of that line, shown with a caret below the column.
-        hint: The nearest valid name, or what to do instead.
+        hint: The nearest valid name, or an alternative.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class UserError(ValueError):
 
 
 class NotRecordedError(UserError):
-    """What is asked of a run was not recorded; the hint says which argument records it."""
+    """A requested table or figure was not recorded in the run; the hint names the argument that records it."""
 
 
 class MemoryWarning(UserWarning):
@@ -68,7 +68,7 @@ class RunFailedError(RuntimeError):
 
 
 def is_of_change(place: str, change: str) -> bool:
-    """Whether the place that the engine names, ``--set '…'`` and shortened where it is long, is this change."""
+    """Whether an error's place, ``--set '…'``, possibly shortened, is this change."""
     if place == f"--set '{change}'":
         return True
     start = place.removeprefix("--set '").removesuffix("…'")
@@ -76,7 +76,7 @@ def is_of_change(place: str, change: str) -> bool:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint that names the valid name closest to ``name``, by meaning or by spelling; else it lists them."""
+    """A hint that names the valid name closest in meaning or spelling; otherwise it lists the valid names."""
     import difflib
 
     from anabranch.text.synonyms import meant, plain

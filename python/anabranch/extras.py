@@ -1,4 +1,4 @@
-"""Optional packages: what needs one says so before any work, and how to install it."""
+"""Optional packages: a missing one is reported before any work, with the command that installs it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _WITHOUT = {
 }
 
 WITHOUT_FIGURES = "Figures are left out: matplotlib is not installed (pip install 'anabranch[figures]')."
-"""A sentence for pages."""
+"""Remark of pages without figures."""
 
 
 def is_installed(package: str) -> bool:
-    """Whether an optional package can be imported. It is not imported here: that takes long."""
+    """Whether an optional package can be imported. It is not imported here, which would be slow."""
     import importlib.util
 
     return importlib.util.find_spec(package) is not None
 
 
 def need(package: str, purpose: str) -> None:
-    """Refuse work that an optional package is missing for.
+    """Refuse work that needs a missing optional package.
 
     Args:
         package: ``"polars"`` or ``"matplotlib"``.
-        purpose: The subject of the message: what needs it.
+        purpose: The subject of the message: the feature that needs it.
 
     Raises:
         UserError: It is not installed.
@@ -43,7 +43,7 @@ def advice(package: str) -> str:
 
 
 def remark_once(note: Callable[[str], None], *packages: str) -> None:
-    """Say on standard error what results lack, with one command that installs all of it.
+    """Report the parts that results lack, with one command that installs all missing packages.
 
     Args:
         note: Writes a line.

@@ -1,9 +1,10 @@
 """Ctrl-C and SIGTERM end a command at once, with status 130 or 143.
 
-Python's handler raises an exception in the main thread, which unwinds the command: what is finished stays, what is half
-done is removed. Work in the engine runs in threads of its own (``crates/py/src/interruptible.rs``), so that the main
-thread is free to do so. Where a library keeps the main thread busy (a figure, a large table), a second thread ends the
-process when its patience is over. Results appear whole or not at all, so that this loses nothing.
+Python's handler raises an exception in the main thread, which unwinds the command: finished results
+stay, unfinished ones are removed. Work in the engine runs in separate threads
+(``crates/py/src/interruptible.rs``), so that the main thread is free for this. If a library keeps
+the main thread busy (a figure, a large table), a second thread ends the process after
+:data:`PATIENCE_S`. Results are written as a whole or not at all, so nothing is left half-written.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM. What handles Ctrl-C handles it as well."""
+    """SIGTERM. Handlers of Ctrl-C also handle it."""
 
 
 class _State:
@@ -32,11 +33,11 @@ class _State:
     """The signal that ends this command."""
     is_watched = False
     swaps = 0
-    """Steps that must not be cut in two, now being made."""
+    """Indivisible steps in progress."""
     held: int | None = None
-    """A signal that came during such a step."""
+    """A signal that arrived during such a step."""
     is_said = False
-    """Whether the user has read what ended the command."""
+    """Whether the message for the signal was printed."""
 
 
 _state = _State()
@@ -53,19 +54,19 @@ def listen() -> None:
 
 
 def word(signal_: KeyboardInterrupt) -> str:
-    """What a command says when a signal has ended it, once."""
+    """A command's message after a signal; it is printed once."""
     _state.is_said = True
     return "terminated" if isinstance(signal_, Terminated) else "interrupted"
 
 
 def leave() -> None:
-    """End the process now if a signal ended the command: taking the interpreter apart may take longer than there is."""
+    """End the process now if a signal ended the command: the interpreter's shutdown may take too long."""
     if _state.received is not None:
         _end(_state.received)
 
 
 def watch() -> None:
-    """Start the second thread. Not before a live run: entering a user namespace takes a process with one thread."""
+    """Start the second thread. Live runs start it later: only a process with one thread can enter a user namespace."""
     if _state.is_watched or signal.getsignal(signal.SIGTERM) is not _raise:
         return
     _state.is_watched = True
@@ -77,7 +78,7 @@ def watch() -> None:
 
 @contextmanager
 def whole_step() -> Iterator[None]:
-    """Do not end the process inside this block, and raise what a signal raises after it."""
+    """Do not end the process inside this block; the exception of a signal is raised after it."""
     _state.swaps += 1
     try:
         yield
@@ -89,7 +90,7 @@ def whole_step() -> Iterator[None]:
 
 
 def end(number: int) -> None:
-    """End the process now, as a command that had no time to unwind; not inside of :func:`whole_step`."""
+    """End the process now, without unwinding; has no effect inside of :func:`whole_step`."""
     if not _state.swaps:
         _end(number)
 
@@ -98,7 +99,7 @@ def _raise(number: int, _frame: FrameType | None) -> None:
     """The handler of signals.
 
     Raises:
-        KeyboardInterrupt: Always, but inside of :func:`whole_step`.
+        KeyboardInterrupt: Always, except inside of :func:`whole_step`.
     """
     _state.received = number
     if _state.swaps:
@@ -108,7 +109,7 @@ def _raise(number: int, _frame: FrameType | None) -> None:
 
 
 def _wait(told: int) -> None:
-    """Wait for a signal, then for the command to unwind; in the end, end it."""
+    """Wait for a signal, give the command time to unwind, then end the process."""
     while True:
         number = os.read(told, 1)[0]
         if number in _SIGNALS:
@@ -126,7 +127,7 @@ def _end(number: int) -> NoReturn:
 
     owner.abandon()
     if not _state.is_said:
-        # The command had no time to say it.
+        # The command had no time to print the message.
         with contextlib.suppress(OSError):
             os.write(2, b"error: terminated\n" if number == signal.SIGTERM else b"error: interrupted\n")
     os._exit(128 + number)

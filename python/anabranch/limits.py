@@ -1,4 +1,4 @@
-"""Ranges of the options that go straight to the engine, checked before anything is run."""
+"""Ranges of options that are passed to the engine, checked before any run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from anabranch.text import shown
 from anabranch.text.spoken import argument
 
 MAX_SEED = 2**63 - 1
-"""Largest seed: what a scenario file can hold, TOML's largest whole number."""
+"""Largest seed: the largest integer of TOML, and so of a scenario file."""
 
 SAMPLES_MS = 10.0
-"""Sampling interval of results that are written, unless asked otherwise, in milliseconds."""
+"""Default sampling interval of written results, in milliseconds."""
 
 MIN_SAMPLES_MS = 0.001
 """Shortest sampling interval, in milliseconds."""
 
 MAX_JOBS = 1024
-"""Most threads that may be asked for. More is a slip of the finger."""
+"""Largest permitted number of threads. A larger one is a typing mistake."""
 
 JOBS_PER_CORE = 4
-"""Threads that are started per core at most, however many were asked for: more only cost memory."""
+"""Threads started per core at most, whatever the option: more would only cost memory."""
 
 
 def check_seed(seed: int | None) -> None:
@@ -36,7 +36,7 @@ def check_seed(seed: int | None) -> None:
 
 
 def check_repeat(repeat: int | None) -> None:
-    """Refuse a number of seeds that is none.
+    """Refuse an invalid number of seeds.
 
     Raises:
         UserError: It is below 1, or no whole number.
@@ -82,6 +82,6 @@ def check_jobs(jobs: int | None) -> None:
 
 
 def thread_count(jobs: int | None, work: int) -> int:
-    """Threads for ``work`` runs when ``jobs`` were asked for: never more than runs, nor than the cores can use."""
+    """Threads for ``work`` runs if ``jobs`` were requested: at most the runs, and at most a multiple of the cores."""
     cores = os.cpu_count() or 1
     return max(1, min(jobs or cores, JOBS_PER_CORE * cores, work))

@@ -30,8 +30,8 @@ class Limits:
     """Required precision of a live run. A run beyond a limit is *tainted* and has no result.
 
     Attributes:
-        p99_lateness_ms: 99th percentile of how late packets left the engine, in milliseconds.
-        max_lateness_ms: How late one packet may have left, in milliseconds.
+        p99_lateness_ms: 99th percentile of packets' lateness on leaving the engine, in milliseconds.
+        max_lateness_ms: Largest lateness of one packet, in milliseconds.
         io_drops: Packets that may have been lost between kernel and engine.
     """
 
@@ -194,7 +194,7 @@ def run_audited(
     Raises:
         ScenarioError: The scenario is wrong, or needs a feature that no live run has.
         UserError: This machine or this build cannot run live.
-        RunFailedError: Something failed in mid-run.
+        RunFailedError: The run failed.
     """
     from anabranch import _engine
     from anabranch.errors import RunFailedError
@@ -395,7 +395,7 @@ def tainted_message(result: RunResult, otherwise: str) -> str:
 
 
 def hosts_of(scenario: Scenario) -> list[tuple[str, str, str, list[str] | None]]:
-    """The hosts of a scenario live: name, IPv4 address, IPv6 address, and the program that runs there.
+    """The hosts of a live scenario: name, IPv4 address, IPv6 address, and the host's program.
 
     Raises:
         ScenarioError: The scenario is wrong.

@@ -1,4 +1,4 @@
-"""A progress bar on standard error for anything that takes longer than two seconds."""
+"""A progress bar on standard error for work that takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PATIENCE_S = 2.0
 
 
 class Progress:
-    """Counts finished work; draws only on a terminal, only after :data:`PATIENCE_S`.
+    """Counts finished work; draws only on a terminal, and only after :data:`PATIENCE_S`.
 
     Args:
         label: The work, for example the name of a file.
-        total: How much there is to do, in whatever unit ``update`` counts.
-        unit: The name of that unit, which is shown after the numbers; without one, pieces are counted.
+        total: The amount of work, in the unit of ``update``.
+        unit: The name of that unit, which follows the numbers; without one, pieces are counted.
     """
 
     def __init__(self, label: str, total: float, unit: str = "") -> None:
@@ -60,7 +60,7 @@ class Progress:
         measured = TextColumn("{task.completed:.1f}/{task.total:g} " + self.unit)
         counted = MofNCompleteColumn() if self.total > 1 else share
         self._bar = Progress(
-            # A label may be the name of a file: neither mark-up nor control characters.
+            # A label may be the name of a file, so mark-up and control characters are off.
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             measured if self.unit else counted,

@@ -29,7 +29,7 @@ STANDARD_INPUT = "standard input"
 """Name of a scenario from standard input in messages."""
 
 MAX_FILE_BYTES = MAX_TEXT_BYTES
-"""Largest scenario file that is read at all. A hand-written one is a few kilobytes."""
+"""Largest scenario file that is read. A hand-written one has a few kilobytes."""
 
 
 class Scenario(Tables):
@@ -138,7 +138,7 @@ class Scenario(Tables):
 
     @property
     def sets(self) -> list[str]:
-        """The changes over ``text``, as ``PATH=VALUE``, in order."""
+        """The changes of ``text``, as ``PATH=VALUE``, in order."""
         return list(self._sets)
 
     @property
@@ -164,7 +164,7 @@ class Scenario(Tables):
         return self._with(_controls=known)
 
     def copy(self) -> Scenario:
-        """The scenario itself: it does not change."""
+        """The scenario itself, because it is immutable."""
         return self
 
     def set(self, path: str, value: Value) -> Scenario:
@@ -193,7 +193,9 @@ class Scenario(Tables):
         return self._with(_sets=(*self._sets, *changes))
 
     def at(self, time: str, changes: Mapping[str, Value]) -> Scenario:
-        """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code.
+        """Change values during the run: ``at("5 s", {"link.isp1.up": False})``.
+
+        Only in scenarios built from code.
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -267,7 +269,7 @@ class Scenario(Tables):
             digest: Hash every packet observation, so that equal runs can be recognised.
             samples_ms: Interval of samples of cwnd, queues and more, in milliseconds.
             packets: Record one row per data packet sent.
-            fast_path: Let the engine fold plain links; the results are the same.
+            fast_path: Let the engine combine plain links; the results are the same.
             captures: Links whose packets are captured, ``"LINK"``, ``"LINK.forward"`` or ``"LINK.reverse"``; see
                 :meth:`RunResult.pcapng`.
             snap_length: Largest number of bytes stored of each captured packet.
@@ -595,7 +597,7 @@ def read_standard_input() -> str:
 
 def _decoded(raw: bytes, file: str) -> str:
     try:
-        # A byte-order mark is no part of the text; TOML has none.
+        # A byte-order mark is no part of the text, and TOML does not permit one.
         return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 CHARTS = ("limits", "sequence", "rtt")
 """The names of a connection's charts."""
 MOST_LIMITS = 6
-"""Limits with a colour of their own; the palette has one more for the rest."""
+"""Limits with a separate colour; the palette has one more for the rest."""
 REST = "other limits"
 _COMPARABLE = 1.5
-"""A window whose edge lies further above what was sent would flatten the chart."""
+"""Largest receive window in a chart, as a multiple of the data sent; a larger one would flatten the other lines."""
 VERDICTS = {True: "needed", False: "spurious", None: "undecided"}
 
 
@@ -25,11 +25,11 @@ class CaptureColumns:
     """Makes the charts of one direction of a connection.
 
     Args:
-        connection: The connection, as the diagnosis has it.
-        traced: Its packets, as the second pass has them.
+        connection: The connection, from the diagnosis.
+        traced: Its packets, from the second pass.
         direction: ``"a_to_b"`` or ``"b_to_a"``.
-        origin: The time that charts call 0.
-        suffix: What is added to the names of the charts, so that a page can have those of several connections.
+        origin: The time at 0 of the charts.
+        suffix: Appended to the names of the charts, so that a page can hold several connections.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CaptureColumns:
                 yield chart
 
     def limits(self) -> Chart:
-        """What limited the sender, as a strip of colours over time."""
+        """The sender's limits, as a strip of colours over time."""
         totals: dict[str, float] = {}
         for start, end, limit in self._traced["limits"]:
             totals[limit] = totals.get(limit, 0.0) + end - start
@@ -120,6 +120,6 @@ def _column(values: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _drawn(found: Mapping[str, Any], noun: str) -> str:
-    """How many of the points are drawn, if it is not all of them."""
+    """A remark on the number of points, if not all are drawn."""
     drawn, of = len(found["points"]), found["of"]
     return "" if drawn == of else f"{drawn:,} of {of:,} {noun} are drawn, evenly chosen; retransmissions all."

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from anabranch.result.result import RunResult
 
 MAX_SHOWN = 12
-"""Link directions, or flows with reordered packets, in one chart; more lines than this show nothing."""
+"""Link directions, or flows with reordered packets, in one chart; more lines cannot be distinguished."""
 
 MAX_POINTS = 300_000
-"""Points of one series that are kept. Of more than this, those are left out that lie on others."""
+"""Points of one series that are kept; above this, points that coincide with others are dropped."""
 
 
 class RunColumns:
@@ -54,7 +54,7 @@ class RunColumns:
             series, about = bands([(line.x, line.y) for line in lines]), f"{about} {_over(len(lines))}"
         else:
             series = tuple(lines)
-            # Percentiles of many flows lie far below it.
+            # Percentiles of many flows are far below the bottleneck's rate.
             if rate := bottleneck(self.result):
                 series += (rate,)
         return Chart("goodput", "Goodput", "goodput (Mbit/s)", series, about)
@@ -102,7 +102,7 @@ class RunColumns:
         samples = self.result.plain("link_samples")
         if not samples.height:
             return None
-        # Queues that never held a packet say nothing; the busiest come first.
+        # Queues that were always empty are left out; the busiest come first.
         queues = [
             (f"{link} {direction}", part.sort("time_s"))
             for (link, direction), part in samples.parts("link", "direction")
@@ -114,7 +114,7 @@ class RunColumns:
         return Chart("queue", "Queue", "queue (packets)", tuple(series[:MAX_SHOWN]))
 
     def _reordering(self) -> Chart | None:
-        """Reordered packets, part by part: the whole table may not fit into memory."""
+        """Reordered packets, read in parts: the whole table may not fit into memory."""
         clouds: dict[str, Cloud] = {}
         for part in self.result.plain_parts(("flow", "received_s", "reordered", "reordering_extent_packets")):
             late = part.where(part.flags("reordered") & part.has("received_s"))
@@ -129,7 +129,7 @@ class RunColumns:
 
 
 class Cloud:
-    """Points of which those are left out that lie on others, once there are many."""
+    """Points, of which coinciding ones are dropped above a limit."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -161,7 +161,7 @@ class Cloud:
 
 
 def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The first point in each cell of the finest raster that leaves few enough of them."""
+    """The first point in each cell of the finest raster that leaves at most the permitted number."""
     import numpy as np
 
     def cells(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
@@ -172,7 +172,7 @@ def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np
     while True:
         raster //= 2
         cell = cells(x, 2 * raster) * (raster + 1) + cells(y, raster)
-        # Packets of a cell mostly follow one another; sorting is for the others.
+        # Packets of a cell are mostly consecutive; only the others need sorting.
         first = np.flatnonzero(np.diff(cell, prepend=cell[0] - 1))
         if len(first) > MAX_POINTS // 2:
             _, first = np.unique(cell, return_index=True)
@@ -182,7 +182,7 @@ def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np
 
 
 def _drawn(clouds: Iterable[tuple[str, Cloud]], about: str) -> tuple[tuple[SeriesColumns, ...], str]:
-    """The series of a chart, and what is said of it."""
+    """The series of a chart, and its description."""
     named = [(cloud, cloud.series(name)) for name, cloud in clouds if cloud.taken]
     left_out = sum(cloud.taken - len(series.x) for cloud, series in named)
     if left_out:

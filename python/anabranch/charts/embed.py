@@ -34,12 +34,12 @@ def data(charts: Sequence[Chart]) -> str:
 
 
 def assets(charts: Sequence[Chart]) -> tuple[str, str]:
-    """What a page with ``charts`` has in its style sheet, and at its end."""
+    """Style sheet and final scripts of a page with ``charts``."""
     return style(), data(charts) + scripts()
 
 
 def place(chart: Chart) -> str:
-    """Where the component draws ``chart``; without scripts it says what would be there."""
+    """The element in which the component draws ``chart``; without scripts it shows a description."""
     told = shown.html(description(chart))
     return (
         f"<div class='chart{' strip' if chart.is_strip else ''}' id='chart-{shown.html(chart.name)}' "
@@ -61,8 +61,8 @@ def stack(charts: Iterable[Chart], part: tuple[float, float] | None = None) -> s
     """Charts over time below each other, with one axis of time, one set of buttons and the whole run in small.
 
     Args:
-        charts: The charts, the one that the overview repeats first.
-        part: Where the stack opens, from and to (s); by default it shows everything.
+        charts: The charts; the overview repeats the first.
+        part: The part shown at first, from and to (s); by default everything.
     """
     opens = "" if part is None else f" data-from='{part[0]:.6g}' data-to='{part[1]:.6g}'"
     made = []
@@ -73,7 +73,7 @@ def stack(charts: Iterable[Chart], part: tuple[float, float] | None = None) -> s
 
 
 def description(chart: Chart) -> str:
-    """What a chart shows, for those who do not see it."""
+    """Description of a chart for people who cannot see it."""
     names = [series.label for series in chart.series]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{chart.title}: {chart.y_label} over {chart.x_label}. Series: {', '.join(names[:_MOST_NAMED])}{more}."

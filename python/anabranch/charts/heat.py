@@ -1,4 +1,4 @@
-"""A heat map as a table: the figures stand in its cells, so that it needs neither scripts nor another table."""
+"""A heat map as a table with the figures in its cells, so that it needs neither scripts nor a second table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from anabranch.text import shown
 
 _STOPS = ((0x44, 0x01, 0x54), (0x3B, 0x52, 0x8B), (0x21, 0x91, 0x8C), (0x5E, 0xC9, 0x62), (0xFD, 0xE7, 0x25))
-"""Viridis at equal steps: its brightness rises evenly, so that it survives grey paper and any kind of eye."""
+"""Viridis at equal steps: its brightness rises evenly, which suits greyscale print and colour blindness."""
 _NONE = "–"
 
 
@@ -21,11 +21,11 @@ def heat_map(
     """A table whose cells are coloured by their value.
 
     Args:
-        caption: What the values are, with their unit.
+        caption: Description of the values, with their unit.
         across: The axis to the right: its name, and the names of its values.
         down: The axis downwards, likewise.
-        cells: The values row by row; ``None`` where there is none.
-        ends: The darkest and the brightest value; those of the cells when left out.
+        cells: The values row by row; ``None`` for a missing value.
+        ends: The darkest and the brightest value; by default the range of the cells.
     """
     values = [value for row in cells for value in row if value is not None]
     low, high = ends or ((min(values), max(values)) if values else (0.0, 0.0))
@@ -57,7 +57,7 @@ def _cell(value: float | None, low: float, high: float) -> str:
 
 
 def ink(red: int, green: int, blue: int) -> str:
-    """Black or white, whichever contrasts more with this ground (WCAG 2.2, contrast ratio): at least 4.58 to 1."""
+    """Black or white, whichever has more contrast with this background (WCAG 2.2): at least 4.58 to 1."""
     luminance = sum(
         w * _linear(part / 255) for w, part in zip((0.2126, 0.7152, 0.0722), (red, green, blue), strict=True)
     )

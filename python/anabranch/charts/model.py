@@ -1,4 +1,4 @@
-"""What a chart is: series as plain columns, and the axes that they share."""
+"""The model of a chart: series as plain columns, and their common axes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TIME = "Time (s)"
 
 @dataclass(frozen=True)
 class SeriesColumns:
-    """One line, cloud of points, band or row of intervals: ``x`` ascending, in s where it is time.
+    """One line, cloud of points, band or row of intervals: ``x`` is ascending, and in s if it is time.
 
     Attributes:
         label: Its name in the legend.
-        x: Where its values are.
-        y: Its values; of a band the upper edge.
+        x: The positions of its values.
+        y: Its values; the upper edge of a band.
         kind: ``"line"``, ``"step"``, ``"points"``, ``"marks"`` (large points), ``"band"`` (from ``low`` to ``y``),
             ``"interval"`` (``y`` between ``low`` and ``high``), ``"ranges"`` (lines from ``low`` to ``high``) or
             ``"spans"`` (areas from ``x`` to ``high`` over the whole height; ``y`` is their length in ms).
         faint: Dashed.
         low: The lower edge of a band; the lower ends of intervals.
-        high: The upper ends of intervals; where spans end.
+        high: The upper ends of intervals; the ends of spans.
         low_label: The name of a band's lower edge.
     """
 
@@ -53,15 +53,15 @@ class Chart:
     Attributes:
         name: Its identifier in a page, and the name of its file as a static figure.
         title: Its heading.
-        y_label: What it shows, with the unit.
-        series: What is drawn.
+        y_label: Title of the axis of ``y``, with the unit.
+        series: Its lines, points and areas.
         about: A sentence below the heading.
-        x_label: What it is drawn over, with the unit.
-        x_names: Names of the positions 0, 1, …; empty where ``x`` has a size.
-        x_log: ``x`` is drawn by its logarithm.
+        x_label: Title of the axis of ``x``, with the unit.
+        x_names: Names of the positions 0, 1, …; empty if ``x`` is a quantity.
+        x_log: The axis of ``x`` is logarithmic.
         from_zero: The axis of ``y`` includes 0.
         shares_time: Over time: it shows the same part as the other charts of the page.
-        y_top: The axis of ``y`` reaches at least so far; small multiples share one.
+        y_top: Least upper end of the axis of ``y``; small multiples share one.
         is_strip: It is low and has no axis of ``y``: its series are spans.
         is_tall: It is higher than the other charts of a stack.
     """

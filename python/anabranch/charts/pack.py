@@ -1,4 +1,4 @@
-"""Columns as text inside a page: compressed binary, thinned where a page would grow too large."""
+"""Columns as text inside a page: compressed binary, thinned if the page would become too large."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_LINE_POINTS = 40_000
-"""Points of the lines of one chart of a report, all of them together."""
+"""Points of all lines of one chart of a report together."""
 MOST_MARKS = 40_000
 """Points of one cloud of a report."""
 _ROWS = 600
-"""Of the raster in which a cloud is thinned: more than a screen shows of one chart."""
+"""Rows of the raster in which a cloud is thinned: more than a screen shows of one chart."""
 
 
 def pack_times(times: NDArray[np.float64]) -> tuple[str, float]:
     """Ascending times (s) as deflated base64 of their 32-bit differences, and the unit of those in s.
 
-    The unit is 1 µs unless a gap is too long for it (over an hour). Regular times shrink to nothing.
+    The unit is 1 µs unless a gap is too long for it (over an hour). Regular times compress to
+    almost nothing.
     """
     import numpy as np
 
@@ -59,7 +60,7 @@ def packed(chart: Chart) -> dict[str, Any]:
 
 
 def thinned(chart: Chart) -> Chart:
-    """The chart with as many points as a report carries; a sentence says so where some are left out."""
+    """The chart with at most the points that a report carries; a sentence states how many were left out."""
     lines = max(1, sum(s.kind not in ("points", "marks") for s in chart.series))
     most = max(200, MOST_LINE_POINTS // lines)
     made = tuple(
@@ -78,7 +79,7 @@ def thinned(chart: Chart) -> Chart:
 
 
 def _thin_line(series: SeriesColumns, most: int) -> SeriesColumns:
-    """Lowest and highest value of each of ``most / 2`` slices, which look like the whole."""
+    """Lowest and highest value of each of ``most / 2`` slices, which look like the full line."""
     import numpy as np
 
     if len(series.x) <= most:
@@ -97,7 +98,7 @@ def _thin_line(series: SeriesColumns, most: int) -> SeriesColumns:
 
 
 def _thin_cloud(series: SeriesColumns, most: int) -> SeriesColumns:
-    """One point for each cell of a raster with ``most`` columns at most."""
+    """One point for each cell of a raster with at most ``most`` columns."""
     import numpy as np
 
     if len(series.x) <= most:

@@ -1,4 +1,4 @@
-"""Parallel coordinates: an upright axis for everything that varies, and a line for each point."""
+"""Parallel coordinates: an upright axis for every variable, and a line for each point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOP = 46
 _MARGIN = 70
 _MOST_TICKS = 8
 _BRIGHTEST = 0.85
-"""Lines in the last part of the colours would not be seen on white."""
+"""Lines in the brightest part of the colours would be invisible on white."""
 _LETTERS = 20
 
 
@@ -23,10 +23,10 @@ class Upright:
     """One axis.
 
     Attributes:
-        title: What it shows, with its unit.
-        values: The value of each point; ``None`` where there is none.
-        names: Names of the positions 0, 1, …; empty where values have a size.
-        is_log: Values are placed by their logarithm.
+        title: Its title, with the unit.
+        values: The value of each point; ``None`` for a missing value.
+        names: Names of the positions 0, 1, …; empty if the values are quantities.
+        is_log: The axis is logarithmic.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Upright:
         return (min(known), max(known)) if known else (0.0, 1.0)
 
     def share(self, value: float) -> float:
-        """Where a value stands between the ends (0‥1)."""
+        """The position of a value between the ends (0‥1)."""
         import math
 
         low, high = self.ends()

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from anabranch.result.table import Table
 
 BINS = 200
-"""Of a run, for its goodput over time."""
+"""Bins of a run for its goodput over time."""
 SHORTEST_BIN_S = 0.1
-"""In shorter ones single bursts are seen rather than a rate."""
+"""Shorter bins would show single bursts instead of a rate."""
 BUSY = 0.5
-"""A link that is used less is no bottleneck."""
+"""Utilization below which a link is no bottleneck."""
 
 
 def rates(label: str, times: NDArray[np.float64], delivered: NDArray[np.float64], bins: int = BINS) -> SeriesColumns:
-    """What arrives in each of equal times, in Mbit/s, at the middle of each.
+    """The rate of arrivals in bins of equal length, in Mbit/s, at the middle of each.
 
     Args:
         label: The name of the line.
-        times: When it was sampled, ascending (s).
-        delivered: Octets delivered until then; NaN where unknown.
-        bins: How many times at most.
+        times: The times of the samples, ascending (s).
+        delivered: Octets delivered until then; NaN if unknown.
+        bins: The greatest number of bins.
     """
     import numpy as np
 
@@ -46,7 +46,7 @@ def rates(label: str, times: NDArray[np.float64], delivered: NDArray[np.float64]
 
 
 def by_flow(samples: Table, column: str) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
-    """Each flow of a table of samples: its name, times and values, NaN where there is none."""
+    """Each flow of a table of samples: its name, times and values, NaN if missing."""
     for (flow,), part in samples.parts("flow"):
         yield str(flow), part.numbers("time_s"), part.numbers(column)
 

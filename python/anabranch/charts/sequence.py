@@ -1,4 +1,4 @@
-"""The chart of sequences: what was sent, what the receiver held out of order, and the edges of the windows."""
+"""The chart of sequences: sent data, data that the receiver held out of order, and the edges of the windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from anabranch.result.table import Table
 
 MOST_ARRIVALS = 500_000
-"""Arrivals that are followed to know what the receiver holds; longer logs show what was sent only."""
+"""Arrivals that are followed for the receiver's state; charts of longer logs show only sent data."""
 MOST_DRAWN = 5_000_000
 """Packets of the flow that are read; a longer log would not fit into memory."""
 _COLUMNS = ("flow", "direction", "sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate",
@@ -26,18 +26,18 @@ _COLUMNS = ("flow", "direction", "sequence_bytes", "payload_bytes", "retransmiss
 LOST = ("dropped", "too-big", "lost")
 """Fates of a packet that did not arrive."""
 _COMPARABLE = 2.0
-"""A receive window of more than so many of the largest congestion window limits nothing, and is left out."""
+"""Ratio to the largest congestion window above which a receive window limits nothing and is left out."""
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """What the receiver holds after each arrival.
+    """State of the receiver after each arrival.
 
     Attributes:
-        time_s: When each packet arrived, ascending.
-        rcv_nxt: The next octet expected after it.
+        time_s: Arrival times of the packets, ascending.
+        rcv_nxt: The next octet expected after the arrival.
         held: Whether the packet was held because an earlier octet was missing.
-        rows: Which row of the log it is.
+        rows: The packet's row of the log.
     """
 
     time_s: NDArray[np.float64]
@@ -47,12 +47,12 @@ class Receiver:
 
 
 def sequence_flow(result: RunResult) -> str:
-    """The flow whose packets are drawn: the one that retransmitted most, and of equal ones the first."""
+    """The flow whose packets are drawn: the one with most retransmissions, or the first of several equal ones."""
     return max((counted := _retransmissions(result)), key=counted.__getitem__)
 
 
 def _retransmissions(result: RunResult) -> dict[str, int]:
-    """How many packets each flow retransmitted, the flows in the order of the table; part by part."""
+    """Number of retransmissions of each flow, in the order of the table; the table is read in parts."""
     counts: dict[str, int] = {}
     for part in result.plain_parts(("flow", "retransmission")):
         again = part.flags("retransmission")
@@ -62,7 +62,7 @@ def _retransmissions(result: RunResult) -> dict[str, int]:
 
 
 def packets_of(result: RunResult, flow: str) -> Table:
-    """What carries payload of ``flow`` in the direction that has most of it, in order of sending: the first of it."""
+    """Packets with payload of ``flow`` in its main direction, by time of sending; the first ``MOST_DRAWN``."""
     from anabranch.result.table import joined
 
     parts: list[Table] = []
@@ -71,13 +71,13 @@ def packets_of(result: RunResult, flow: str) -> Table:
         if sum(one.height for one in parts) >= MOST_DRAWN:
             break
     own = joined(parts)
-    # Of equal directions the first.
+    # The first of two equal directions.
     ways = max(own.parts("direction"), key=lambda way: way[1].numbers("payload_bytes").sum(), default=((), own))
     return ways[1].sort("sent_s")
 
 
 def receiver(own: Table) -> Receiver | None:
-    """Follow the arrivals; ``None`` where the log is of several streams, or too long."""
+    """Follow the arrivals; ``None`` if the log has several streams, or is too long."""
     import numpy as np
 
     first = own.numbers("sequence_bytes")[~own.flags("retransmission")]
@@ -145,7 +145,7 @@ def _edges(result: RunResult, flow: str, own: Table, held: Receiver, transport: 
     largest = 0.0
     if samples.height:
         times, cwnd, flight = map(samples.numbers, ("time_s", "cwnd_packets", "in_flight_packets"))
-        # What the window still permits lies above the highest octet that was sent.
+        # The window's edge is above the highest octet sent by the unused part of the window.
         sent = own.numbers("sent_s")
         ends = np.maximum.accumulate(starts + octets)
         at = np.searchsorted(sent, times, side="right")

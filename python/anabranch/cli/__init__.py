@@ -19,7 +19,8 @@ def main() -> None:
 
     from anabranch import interrupt
 
-    # Nothing loaded at the start is garbage, and the search takes a seventh of `--help`. A command enables it.
+    # Nothing loaded at the start is garbage, and collection takes a seventh of `--help`. A command
+    # enables it.
     gc.disable()
     _open_streams()
     interrupt.listen()
@@ -28,7 +29,8 @@ def main() -> None:
         if sys.argv[1:] in (["--version"], ["-V"]):
             from anabranch.cli.version import print_version
 
-            # Without click, whose import takes longer than all else. A failure is reported below.
+            # Without click, whose import takes longer than everything else. A failure is reported
+            # below.
             with contextlib.suppress(OSError):
                 print_version()
                 sys.exit(0)
@@ -41,7 +43,7 @@ def main() -> None:
     except SystemExit as ended:
         status = ended.code
     except KeyboardInterrupt as signal:
-        # Before the command has begun, which says it itself.
+        # This is before the command has begun; commands print the message themselves.
         sys.stderr.write(f"error: {interrupt.word(signal)}\n")
         status = 1
     if status != 0:
@@ -63,7 +65,7 @@ def _run(app: click.Command) -> int:
 
 
 def _refused(error: click.ClickException) -> int:
-    """Show an error of the arguments, and the command that lists the right ones; the exit status."""
+    """Print an error of the arguments and the command for help; returns the exit status."""
     import sys
 
     from click.exceptions import NoArgsIsHelpError
@@ -85,9 +87,10 @@ def _refused(error: click.ClickException) -> int:
 
 
 def _open_streams() -> None:
-    """Let closed standard streams lead nowhere, and escape characters that a terminal cannot show.
+    """Replace closed standard streams by the null device, and escape characters that a terminal cannot show.
 
-    A stream that the caller closed (``>&-``) would leave its number to the next file that is opened.
+    A stream that the caller closed (``>&-``) would leave its file descriptor to the next opened
+    file.
     """
     import os
     import sys

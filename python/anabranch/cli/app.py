@@ -1,4 +1,4 @@
-"""The command line as a whole: which commands there are, and in which module each is."""
+"""The command line as a whole: all commands, and the module of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anabranch.cli.version import print_version
 
 
 class _Later(click.Command):
-    """A command of the contract that this version does not have, whatever comes after its name."""
+    """A command of the contract that this version does not have, with any arguments."""
 
     def __init__(self, name: str) -> None:
         settings = {"ignore_unknown_options": True, "allow_extra_args": True}

@@ -1,4 +1,4 @@
-"""``anabranch bench``: hands over to the benchmark program of the checkout, or measures costs of commands."""
+"""``anabranch bench``: runs the checkout's benchmark program, or measures costs of commands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run_bench(options: BenchOptions) -> None:
 
 
 def _engine(*, json: bool) -> None:
-    """Build (if need be) and run the benchmark program.
+    """Build the benchmark program if necessary, and run it.
 
     Raises:
         UserError: There is no checkout here, or no cargo.
@@ -61,7 +61,7 @@ def _engine(*, json: bool) -> None:
         raise RunFailedError(f"the benchmark failed with status {status}")
     costs = command_cost.processes()
     if json:
-        # One document and nothing else: a program that printed more is caught here, not by the reader.
+        # The program must print exactly one document; more is detected here, not by the reader.
         document = {**json_module.loads(printed), "output": command_cost.document(costs)}
         sys.stdout.write(json_module.dumps(document, indent=2) + "\n")
     else:
@@ -82,7 +82,7 @@ def _commands(*, json: bool) -> None:
 
 
 def _finish(command: list[str], directory: Path) -> tuple[int, bytes]:
-    """Exit status and output of a program; it and all that it started end with us."""
+    """Exit status and output of a program; it and all its child processes end with this process."""
     with subprocess.Popen(  # noqa: S603 - our own program
         command, cwd=directory, stdout=subprocess.PIPE, start_new_session=True
     ) as program:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _LABEL, _VALUE = 17, 22
 _MANY_COPIES = 4
-"""So many copies of one flow have a block each; more are summarised."""
+"""Copies of a flow that are printed individually; more are summarised."""
 
 _Pair = tuple[str, str]
 
@@ -47,7 +47,7 @@ _FIGURES = (
     ("fast recoveries", "fast_recoveries", ""), ("timeouts", "timeouts", ""),
     ("reordered", "reordered_ratio", "%"), ("completion time", "flow_completion_time_s", "s"),
 )  # fmt: skip
-"""What a block shows of a flow: the label, the figure, and its unit."""
+"""Figures of a flow's block: label, name of the figure, unit."""
 
 
 def print_blocks(result: RunResult, out: Console, *, all_flows: bool, all_links: bool = False) -> None:
@@ -82,7 +82,7 @@ def print_blocks(result: RunResult, out: Console, *, all_flows: bool, all_links:
 
 
 def _headline(out: Console, title: str, facts: str) -> None:
-    """The title and the facts behind it; below it where the line would be too long."""
+    """The title with its facts, which move to a second line if the first would be too long."""
     if len(title) + 2 + len(facts) <= WIDTH:
         out.print(styled(title), f" {facts}")
         return
@@ -92,7 +92,7 @@ def _headline(out: Console, title: str, facts: str) -> None:
 
 
 def block(out: Console, name: str, about: str, pairs: Iterable[_Pair]) -> None:
-    """A name with what it is, and labelled values below it, two to a line where they fit."""
+    """A name with its description, and labelled values below it, two to a line if they fit."""
     out.print()
     first, *more = wrapped(f"{shown.plain(name)}: {about}" if about else shown.plain(name), "    ")
     out.print(styled(first[: len(name)]).append(first[len(name) :], style="not bold"), soft_wrap=True)
@@ -101,7 +101,7 @@ def block(out: Console, name: str, about: str, pairs: Iterable[_Pair]) -> None:
 
 
 def laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
-    """Lines of labelled values; what is too long for half a line has one for itself."""
+    """Lines of labelled values; a value too long for half a line has a whole one."""
     half = ""
     for label, value in pairs:
         cell = f"{label:<{_LABEL}}{value}"
@@ -120,7 +120,7 @@ def laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
 
 
 def _about(result: RunResult, name: str, ended: str) -> str:
-    """What a flow is: its ends, control, stack and workload, and how it ended."""
+    """Description of a flow: hosts, control, stack, workload and end."""
     given: dict[str, Any] = result.summary.get("resolved_scenario", {}).get("flow", {}).get(name.partition("/")[0], {})
     parts = [f"{given['from']} to {given['to']}"] if "from" in given and "to" in given else []
     if given.get("protocol") == "udp":
@@ -145,7 +145,7 @@ def _with_unit(value: float | None, unit: str, *, bare: bool = False) -> str:
     if unit == "%":
         return figure(value, ratio=True)
     if value is not None and unit == "packets" and value >= 100:
-        # Fractions of a packet say nothing of hundreds.
+        # Decimal places add nothing to hundreds of packets.
         value = round(value)
     return figure(value) if bare else f"{figure(value)} {unit}".rstrip()
 
@@ -250,7 +250,7 @@ def _percent(ratio: float | None) -> str:
 
 
 def _short(value: float | None) -> str:
-    """A figure with three digits, and no more places than its column has room for."""
+    """A figure with three significant digits that fits its column."""
     return NONE if value is None else f"{value:,.{2 if value < 10 else 1 if value < 1000 else 0}f}"
 
 
@@ -276,11 +276,11 @@ def _remarks(result: RunResult) -> Iterator[str]:
 
 
 LABEL = 26
-"""Columns of a long label in front of its value."""
+"""Columns of a long label, before its value."""
 
 
 def labelled(label: str, value: str, columns: int = LABEL, *, left: int = 2) -> list[str]:
-    """A value beside its label; below it where the label is too long."""
+    """A value beside its label, or below a label that is too long."""
     margin, indent = " " * left, " " * (left + columns + 2)
     if len(label) > columns:
         return [f"{margin}{label}", *wrapped(indent + value, indent)]
@@ -288,6 +288,6 @@ def labelled(label: str, value: str, columns: int = LABEL, *, left: int = 2) -> 
 
 
 def write(out: Console, lines: Iterable[str]) -> None:
-    """Print lines as long as they are."""
+    """Print lines without wrapping them."""
     for line in lines:
         out.print(line, soft_wrap=True)

@@ -46,7 +46,7 @@ class Column:
         return max((len(word) for text in texts for word in text.split()), default=0)
 
     def width(self, head_lines: int) -> int:
-        """The least width at which no cell wraps, and the heading takes so many lines, or more if words are long."""
+        """Smallest width for one-line cells and a heading of ``head_lines`` lines, unless a word is longer."""
         words = max((len(word) for word in self.heading.split()), default=0)
         fits = (
             width for width in range(words, len(self.heading) + 1) if _count_lines(self.heading, width) <= head_lines
@@ -55,7 +55,7 @@ class Column:
 
 
 def print_table(out: Console, first: Sequence[Column], groups: Sequence[Sequence[Column]]) -> None:
-    """Print tables that begin with the ``first`` columns, each with as many of the ``groups`` as there is room for."""
+    """Print tables that each begin with the ``first`` columns, followed by all ``groups`` that fit."""
     left = list(groups)
     is_first = True
     while left or is_first:

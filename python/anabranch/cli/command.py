@@ -52,12 +52,12 @@ class Argument(NamedTuple):
 
 
 def command(options: type[T], *examples: str, name: str | None = None) -> Callable[[Callable[[T], None]], Command[T]]:
-    """Make a command of the function that does its work; its docstring is the help text.
+    """Make a command of a function, whose docstring is the help text.
 
     Args:
-        options: The dataclass that the function is given.
+        options: The dataclass of the function's argument.
         examples: Lines of the example that ends the help text.
-        name: The name that users type, if it is not the name of the module.
+        name: The command's name, if it differs from the name of the module.
     """
 
     def made(work: Callable[[T], None]) -> Command[T]:
@@ -67,7 +67,7 @@ def command(options: type[T], *examples: str, name: str | None = None) -> Callab
 
 
 def typed(command: str, options: Any, *names: str) -> str:
-    """A command as it is typed, with these of its options where they are not the default."""
+    """The text of a command with these options, except those with default values."""
     hints = get_type_hints(type(options), include_extras=True)
     words = ["anabranch", command]
     for name in names:
@@ -85,10 +85,10 @@ def typed(command: str, options: Any, *names: str) -> str:
 
 
 class _Quiet(click.Command):
-    """A command with ``-V`` whose help and version may lose their reader: nothing is wrong then."""
+    """A command with ``-V``. A closed pipe during help or version is no error."""
 
     def make_context(self, *arguments: Any, **named: Any) -> click.Context:
-        """Read the arguments; help is printed here, and click would end with status 1."""
+        """Read the arguments; help is printed here, because click would end with status 1."""
         try:
             return super().make_context(*arguments, **named)
         except BrokenPipeError:
@@ -98,7 +98,7 @@ class _Quiet(click.Command):
             raise click.exceptions.Exit(0) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, unless the version is asked for."""
+        """Parse, unless the version is requested."""
         if args in (["-V"], ["--version"]):
             print_version()
             ctx.exit()
@@ -106,7 +106,7 @@ class _Quiet(click.Command):
 
 
 class Command(_Quiet, Generic[T]):
-    """A command of ours."""
+    """A command of this package."""
 
     def __init__(self, name: str, options: type[T], work: Callable[[T], None], examples: tuple[str, ...]) -> None:
         self._options = options
@@ -116,7 +116,7 @@ class Command(_Quiet, Generic[T]):
 
     @property
     def params(self) -> list[click.Parameter]:
-        """The parameters, made when they are asked for: the list of all commands shows none."""
+        """The parameters, made on first use: the list of all commands needs none."""
         if not self._parameters:
             hints = get_type_hints(self._options, include_extras=True)
             self._parameters = [_parameter(self._options, name, hint) for name, hint in hints.items()]
@@ -138,7 +138,7 @@ class Command(_Quiet, Generic[T]):
             return super().invoke(ctx)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Nothing: click shows arguments below the options (since 8.5), :meth:`format_options` above them."""
+        """Nothing: click shows arguments below the options (since 8.5), and :meth:`format_options` above them."""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The usage line, with arguments as they are declared."""
@@ -176,7 +176,7 @@ class Kind(_ParamType):
         self.name = name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value of a text; a default is one already."""
+        """The value of a text; a default is a value already."""
         try:
             return self.read(value) if isinstance(value, str) else value
         except ValueError:
@@ -195,7 +195,7 @@ def _parameter(options: type, name: str, hint: Any) -> click.Parameter:
     else:
         is_many = False
     is_required = not hasattr(options, name)
-    # Of many, click itself makes an empty tuple.
+    # click itself makes an empty tuple for repeated options.
     given: dict[str, Any] = {} if is_required or is_many else {"default": getattr(options, name)}
     if kind is not bool:
         read = Kind(declared.read or kind, _KINDS.get(kind, "another value"))
@@ -211,7 +211,7 @@ def _parameter(options: type, name: str, hint: Any) -> click.Parameter:
 
 
 class _Members(Mapping[str, click.Command]):
-    """The commands of a group, each imported when it is asked for."""
+    """The commands of a group, each imported on first use."""
 
     def __init__(self, places: Mapping[str, str]) -> None:
         self._places = places
@@ -229,19 +229,19 @@ class _Members(Mapping[str, click.Command]):
 
 
 class Group(_Quiet, click.Group):
-    """A group of commands of ours.
+    """A group of commands.
 
     Args:
-        name: The name that users type.
+        name: The group's name on the command line.
         help: The help text.
         members: Each command's place, ``module:name`` in this folder, and the first line of its help: the list of
-            commands imports none. One without a line is hidden.
+            commands imports none. A command without a line is hidden.
         named: Further arguments of click's group.
     """
 
     def __init__(self, name: str, help: str, members: Mapping[str, tuple[str, str]], **named: Any) -> None:  # noqa: A002 - click's
         places = {word: place for word, (place, _) in members.items()}
-        # A group that gets no more commands writes nothing into the mapping.
+        # A group without further commands never writes into the mapping.
         super().__init__(name, commands=_Members(places), help=help, no_args_is_help=True, **named)  # type: ignore[arg-type]
         self.lines = {word: line for word, (_, line) in members.items() if line}
 

@@ -1,7 +1,7 @@
 """Costs of commands without the engine: start-up, writing recorded packets, and a sweep's work for each run.
 
-Time is processor time, of a process or of work in this one. The least of several measurements counts, because other
-work on the machine only adds.
+Time is processor time of a process, or of work in this process. The least of several measurements
+counts, because other work on the machine can only increase it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 MEASUREMENTS = 3
 RUNS = 2000
-"""Of the sweep: its constant part (libraries, the first file) is small beside them."""
+"""Runs of the sweep, many enough to make its constant part (libraries, the first file) negligible."""
 LINKS = 10_000
 """Links of the case ``wide``, each with two directions."""
 
@@ -103,7 +103,7 @@ def per_recorded_packet(costs: dict[str, Process]) -> dict[str, float]:
 
 
 def document(costs: dict[str, Process]) -> dict[str, Any]:
-    """The cases as JSON has them."""
+    """The cases in the form of JSON."""
     return {**{case: asdict(cost) for case, cost in costs.items()}, "per_recorded_packet": per_recorded_packet(costs)}
 
 
@@ -197,7 +197,7 @@ def _process(arguments: list[str], folder: Path) -> Process:
     from anabranch.errors import RunFailedError
 
     command = [sys.executable, *([] if arguments[0] == "-c" else ["-m", "anabranch"]), *arguments]
-    # As where the packages were installed with their bytecode.
+    # Like packages that were installed with their bytecode.
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with (
@@ -214,7 +214,7 @@ def _process(arguments: list[str], folder: Path) -> Process:
 
 
 def _recorded(out: Path) -> int:
-    """The packets that a run recorded, of which there are millions: their table is not read."""
+    """Number of recorded packets of a run. There are millions, so their table is not read."""
     if (out / "packets.parquet").exists():
         import polars as pl
 

@@ -1,4 +1,4 @@
-"""What every command shares: exit statuses, output, options given more than once."""
+"""Functions shared by all commands: exit statuses, output, options given more than once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENGINES = ("sim", LIVE, KERNEL)
 
 @contextmanager
 def exit_status() -> Iterator[None]:
-    """Turn what went wrong into a message on standard error and the contract's exit status."""
+    """Convert an error to a message on standard error and the contract's exit status."""
     import gc
     import tempfile
 
@@ -55,7 +55,7 @@ def exit_status() -> Iterator[None]:
         complain(str(error))
         raise SystemExit(FAILED) from None
     except OverflowError as error:
-        # A number wider than the engine's: every option has its own check, so this is one in a library call.
+        # Every option checks its bounds, so this number came from a library call.
         complain(f"a number is out of range: {error}")
         raise SystemExit(BAD_INPUT) from None
     except RecursionError:
@@ -68,7 +68,7 @@ def exit_status() -> Iterator[None]:
         complain(word(signal))
         raise SystemExit(TERMINATED if isinstance(signal, Terminated) else INTERRUPTED) from None
     except BrokenPipeError:
-        # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.
+        # The reader of the output has closed the pipe (`| head`): this is no failure.
         silence()
         raise SystemExit(0) from None
     except OSError as error:
@@ -80,9 +80,9 @@ def exit_status() -> Iterator[None]:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """The frame of every command: arguments are text, and what no command expects is one line.
+    """Frame of every command: checks that arguments are text, and prints an unexpected error in one line.
 
-    An error that arrives here is a fault of ours. A traceback would say the same to us and nothing to the user.
+    An error that arrives here is a fault of this program. A traceback would not help the user.
     """
     for position, argument in enumerate(sys.argv[1:], 1):
         if any(0xD800 <= ord(c) <= 0xDFFF for c in argument):
@@ -119,7 +119,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning of ours as a remark; others in Python's words, which may quote a name."""
+    """Show a warning of this package as a remark; other warnings keep Python's text, which may quote a name."""
     if category.__module__.startswith("anabranch."):
         note(str(message))
     elif file is not None:
@@ -129,7 +129,7 @@ def _show_warning(
 
 
 def _where(error: BaseException) -> str:
-    """File and line of the innermost step of ours."""
+    """File and line of the innermost frame in this package."""
     trace, place = error.__traceback__, "?"
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
@@ -140,7 +140,7 @@ def _where(error: BaseException) -> str:
 
 
 def _flush() -> None:
-    """Write out what is buffered; where that fails the interpreter's own attempt would end with status 120."""
+    """Flush standard output and error; a failed flush at the interpreter's exit would end with status 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -149,10 +149,10 @@ def _flush() -> None:
 
 
 def silence() -> None:
-    """Let what is still buffered go nowhere, so that the interpreter's own last flush does not complain."""
+    """Redirect standard output to the null device, so that the interpreter's last flush cannot fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
-        # What was given in place of a stream may have no number.
+        # A replacement of the stream may have no file descriptor.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(nowhere, sys.stdout.fileno())
     finally:
@@ -186,7 +186,7 @@ def print_json(value: Any) -> None:
 
 
 def write_json(document: str) -> None:
-    """A finished JSON document on standard output; a terminal that shows it obeys nothing in it."""
+    """Print a finished JSON document; a terminal receives no control characters from it."""
     from anabranch.text import shown
 
     sys.stdout.write(shown.printable_json(document))
@@ -196,14 +196,15 @@ def write_json(document: str) -> None:
 def console(*, error: bool = False) -> Console:
     """Standard output for people, or standard error; on a pipe as wide as its content.
 
-    Text is data: it is printed as it is, and :func:`styled` says what is bold. Rich's mark-up and emoji codes are off.
+    Text is printed unchanged, and :func:`styled` makes it bold. Rich's mark-up and emoji codes are
+    off.
     """
     from rich.console import Console
 
     from anabranch.text import shown
 
     class Plain(Console):
-        """A console that obeys nothing in what it prints, and leaves a reader who went away to :func:`exit_status`."""
+        """A console that passes no control characters of its text, and raises an error for a closed pipe."""
 
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(shown.terminal(text), **options)
@@ -226,7 +227,7 @@ def styled(text: str, style: str = "bold") -> Text:
 
 
 def later(what: str, hint: str | None = None) -> NoReturn:
-    """Refuse what the contract names and this version does not have.
+    """Refuse a feature of the contract that this version does not have.
 
     Raises:
         UserError: Always.
@@ -237,7 +238,7 @@ def later(what: str, hint: str | None = None) -> NoReturn:
 
 
 def check_engine(engine: str, kernel: str | None = None, valid: Sequence[str] = ENGINES) -> None:
-    """Refuse an engine that there is not, and a kernel of another engine.
+    """Refuse an unknown engine, and a kernel for an engine without one.
 
     Args:
         engine: The value of --engine.
@@ -289,7 +290,7 @@ def load_scenario(file: Path, sets: Sequence[str], *, seed: int | None = None, u
 
 
 def one_spelling(path: str) -> str:
-    """A dotted path as it is written without need for quotation marks; what is no path as it is."""
+    """A dotted path without unnecessary quotation marks; a text that is no path is stripped."""
     from anabranch.errors import UserError
     from anabranch.keys import grid
 

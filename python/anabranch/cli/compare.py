@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from anabranch.compare.difference import Difference
 
 MOST_ROWS = 24
-"""Rows of one table; --json has them all."""
+"""Rows of one table; --json has all rows."""
 MOST_SETTINGS = 8
 MOST_OF_A_CELL = 20
 
@@ -104,7 +104,7 @@ def run_compare(options: CompareOptions) -> None:
 
 
 def _document(comparison: Comparison, options: CompareOptions) -> dict[str, Any]:
-    """All measures, unless some were asked for."""
+    """All measures, unless some were selected."""
     from anabranch.compare import compare
 
     return compare(comparison.inputs, options.measures, everything=True).to_json()
@@ -146,7 +146,7 @@ def _print(comparison: Comparison, out: Console) -> None:
 
 
 def _parts(comparison: Comparison, block: Block) -> list[tuple[str, list[Row]]]:
-    """A table for the block, or of sweeps over a grid one for each flow or link."""
+    """One table for the block, or one for each flow or link of sweeps over a grid."""
     if not comparison.axes:
         return [(block.measure.heading, list(block.rows))]
     return [(block.measure.of(element), block.of(element)) for element in block.elements]
@@ -178,7 +178,7 @@ def columns(comparison: Comparison, block: Block, rows: Sequence[Row]) -> tuple[
 
 
 def change(difference: Difference | None, *, tested: bool) -> str:
-    """A difference in per cent, with a star where it is significant, and room for one in a table with tests."""
+    """A difference in per cent, with a star if it is significant, and space for a star in a table with tests."""
     from anabranch.report.compare_format import percent
 
     star = " *" if difference and difference.test and difference.test.is_significant else "  "
@@ -186,7 +186,7 @@ def change(difference: Difference | None, *, tested: bool) -> str:
 
 
 def shorten(text: str) -> str:
-    """A label with its middle left out where it is too long for a table."""
+    """A label whose middle is left out if it is too long for a table."""
     if len(text) <= MOST_OF_A_CELL:
         return text
     half = MOST_OF_A_CELL // 2

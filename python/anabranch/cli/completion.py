@@ -1,6 +1,6 @@
 """``anabranch completion SHELL``: a script for a shell, from the commands' definitions.
 
-The script holds every word, so that completing starts no program.
+The script contains all words, so that completion starts no program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anabranch.cli.command import Argument, command
 SHELLS = ("bash", "zsh", "fish")
 
 FILES, SCENARIOS, DIRECTORIES, NOTHING = "files", "scenarios", "directories", "nothing"
-"""Kinds that the shell itself completes; anything else are words."""
+"""Kinds that the shell itself completes; other values are words."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def script(shell: str) -> str:
     """The completion script of a shell.
 
     Raises:
-        UserError: There is none for it.
+        UserError: The shell is not supported.
     """
     from anabranch.errors import UserError, nearest
 
@@ -86,7 +86,7 @@ def script(shell: str) -> str:
 
 
 def commands() -> Iterator[Command]:
-    """Every command that is shown in the help, the program first."""
+    """Every command of the help, the program first."""
     from anabranch.cli.app import app
 
     words = _words()
@@ -129,7 +129,7 @@ def _option(option: Any) -> Option:
     if option.is_flag:
         value = None
     elif metavar.startswith("["):
-        # It may be bare, or have a value after "=".
+        # The option may be bare, or have a value after "=".
         names, value = (*names, *(f"{name}{metavar.strip('[]')}" for name in names)), None
     elif re.fullmatch(r"[a-z-]+(\|[a-z-]+)+", metavar):
         value = metavar.split("|")
@@ -174,7 +174,7 @@ _FISH = {
 
 
 def _bash(found: Sequence[Command], *, zsh: bool) -> str:
-    """The script for bash, which zsh reads as well."""
+    """The script for bash, which zsh also reads."""
     values, options, arguments = [], [], []
     for one in found:
         for option in one.options:

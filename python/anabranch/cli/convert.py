@@ -82,7 +82,7 @@ def run_convert(options: ConvertOptions) -> None:
 
 
 def _print(content: bytes) -> None:
-    """The output on standard output, as it is; a terminal obeys nothing in it."""
+    """Print the output unchanged; a terminal receives no control characters from it."""
     from anabranch.text import shown
 
     if sys.stdout.isatty():
@@ -103,7 +103,7 @@ def _standard_input() -> bytes:
 
 
 def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> None:
-    """Write every file whole; the file that names the others is the last."""
+    """Write every file as a whole; the file that names the others comes last."""
     from anabranch.errors import UserError
     from anabranch.files.output_file import output_file
 

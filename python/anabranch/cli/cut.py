@@ -17,7 +17,7 @@ MOST_LINKS = 50
 
 
 def links_shown(result: RunResult, *, all_links: bool) -> tuple[list[str], str]:
-    """The links to print, and what is said of the others: of many links, idle ones are left out first."""
+    """The links to print, and a remark on the others; of many links, idle ones are left out first."""
     names = list(result.links)
     if all_links or len(names) <= MOST_LINKS:
         return names, ""
@@ -32,7 +32,7 @@ def links_shown(result: RunResult, *, all_links: bool) -> tuple[list[str], str]:
 
 
 def flows_shown(result: RunResult, summed: Collection[str], *, all_flows: bool) -> tuple[list[str], str]:
-    """The flows to print, and what is said of the others.
+    """The flows to print, and a remark on the others.
 
     Args:
         result: The run.

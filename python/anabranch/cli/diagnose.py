@@ -78,19 +78,19 @@ class DiagnoseOptions:
 
     @property
     def choice(self) -> Choice:
-        """Which connections are meant."""
+        """The conditions on connections."""
         return Choice(self.hosts, self.port, self.around)
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the fitted scenario is to be run."""
+        """Whether the fitted scenario is simulated."""
         return self.replay or self.advise
 
     def settled(self) -> DiagnoseOptions:
         """The options with ``--live`` as ``--advise --engine live``.
 
         Raises:
-            UserError: The engine is none, or has nothing to do.
+            UserError: The engine is unknown, or has no effect.
         """
         from anabranch.errors import UserError
 
@@ -180,7 +180,7 @@ def _follow(interface: str, options: DiagnoseOptions) -> None:
         missed = place.statistics()
     finally:
         place.close()
-    # The reader of the output may take nothing any more: the next Ctrl-C ends the process.
+    # The reader of the output may have stopped reading: the next Ctrl-C ends the process.
     interrupt.watch()
     if summary.behind_s > 0:
         note(f"the last {summary.behind_s:.1f} s are not in it: their diagnosis was not finished")
@@ -241,7 +241,7 @@ def _diagnose(options: DiagnoseOptions) -> None:
     if options.json:
         print_json({**found, "connections": [one]} if one else found)
     else:
-        # A capture on standard output has it for itself.
+        # A capture on standard output must not be mixed with the text.
         out = console(error=annotated is not None and annotated.is_standard_output)
         moment = time_of(found, options.choice.around)
         write(out, overview(found, moment) if one is None else detail(one))
@@ -279,7 +279,7 @@ def _command_line(options: DiagnoseOptions) -> str:
 def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: DiagnoseOptions) -> Made | None:
     """The scenario of the chosen connection, or of the connection with the most data, and its use.
 
-    Without a simulation that was asked for, a connection with too little data has none.
+    Without a requested simulation, a connection with too little data has none.
     """
     from anabranch.errors import UserError
     from anabranch.fitted.made import make

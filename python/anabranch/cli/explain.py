@@ -47,9 +47,9 @@ _KINDS = {
     "remedy": "Remedies for reordering", "fec": "Error correction", "workload": "Workloads", "stack": "Stack profiles",
     "path": "Ready paths of a link", "service": "Capacity of a link", "delay": "Delay of a link", "study": "Studies",
 }  # fmt: skip
-"""What is listed, by kind."""
+"""Titles of the kinds in the list."""
 _MOST_NAME = 22
-"""Columns of a name in the list; a longer one has a line of its own."""
+"""Columns of a name in the list; a longer name has a separate line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ def _list(kind: str | None, *, json: bool) -> None:
 
 
 def _entry(item: dict[str, Any]) -> list[str]:
-    """Lines of the list for one item: its names, and what it is beside them."""
+    """Lines of the list for one item: its names and its description."""
     names = ", ".join([item["name"], *aliases(item)])
     indent = " " * (_MOST_NAME + 4)
     if len(names) > _MOST_NAME:
@@ -108,7 +108,7 @@ def _entry(item: dict[str, Any]) -> list[str]:
 
 
 def _line(item: dict[str, Any]) -> str:
-    """What something is, in one line: a study's title says it, of the rest the first sentence about it."""
+    """Description of an item in one line: a study's title, or the first sentence of the summary."""
     if item["kind"] == "study" or not item["summary"]:
         return str(item["title"])
     return re.split(r"(?<=\.)\s", " ".join(item["summary"].split()))[0]
@@ -145,7 +145,7 @@ def explain_names(options: ExplainOptions) -> None:
 
 
 def _explain(name: str, *, json: bool) -> None:
-    """Print what one name is: items, keys, where a path leads, and results of that name.
+    """Print everything that a name means: items, keys, the target of a path, results.
 
     Raises:
         UserError: There is nothing of that name.
@@ -190,7 +190,7 @@ def _print_found(
     items: list[dict[str, Any]],
     result: dict[str, Any] | None,
 ) -> None:
-    """Print what was found as JSON; a key, or one component, has the result of the same name in it."""
+    """Print JSON; a key or a single component includes the result of the same name."""
     more = {"result": result} if result is not None else {}
     if isinstance(found, tuple):
         print_json({**_key_json(known, found[1], items), **more})
@@ -199,10 +199,10 @@ def _print_found(
 
 
 def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tuple[str, list[keys.Key]]:
-    """The items that a name, path or synonym stands for, or the name of a key and its places.
+    """The items that a name, path or synonym means, or the name of a key and its places.
 
     Raises:
-        UserError: It stands for nothing.
+        UserError: The name is unknown.
     """
     from anabranch.cli import paths
     from anabranch.errors import UserError, nearest
@@ -227,7 +227,7 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
     from anabranch.cli import results
 
     names = [word for item in items for word in (item["name"], *aliases(item))]
-    # There are many names of results: some letters in common mean nothing.
+    # There are many names of results, so a few letters in common are no similarity.
     close = results.nearest(name, [*names, *known]) or nearest(name, [*names, *known])
     hint = "anabranch list shows what there is" if close.startswith("valid: ") else close
     raise UserError(f'there is nothing called "{name}"', hint=hint)
@@ -259,7 +259,7 @@ def _key_json(name: str, found: list[keys.Key], items: list[dict[str, Any]]) -> 
 
 
 def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]]) -> None:
-    """Print where a key stands, what it takes, and what the stack profiles make of it."""
+    """Print the places of a key, its values, and its setting in each stack profile."""
     key_name = found[0].name
     stacks = _stacks_with(found, items)
     out = console()
@@ -284,7 +284,7 @@ def _switch(name: str, value: Any, sizes: set[str]) -> str:
 
 
 def _print_profile(details: dict[str, Any]) -> None:
-    """The switches of a stack profile, each with its reason, and what is not modelled."""
+    """Print the switches of a stack profile, each with its reason, and the features that are not modelled."""
     out, sizes, reasons = console(), _sizes(), details.get("reasons", {})
     write(out, ["", "Switches"])
     for name, value in details.items():
@@ -299,7 +299,7 @@ def _print_profile(details: dict[str, Any]) -> None:
 
 
 def _print_path(item: dict[str, Any]) -> None:
-    """The values of a ready path, what is assumed of it, and how a scenario names it."""
+    """Print the values of a ready path, its assumptions, and its use in a scenario."""
     out = console()
     write(out, ["", "Values"])
     for key, value in item["details"].items():
@@ -346,7 +346,7 @@ def _print(item: dict[str, Any]) -> None:
 
 
 def _entry_of(name: str, kind: str, bounds: str, default: Any, meaning: str) -> list[str]:
-    """A parameter or a key: what it takes in the first line, what it means below."""
+    """Lines of a parameter or key: type and bounds first, then the meaning."""
     # "duration (s, ms)" as "duration in s, ms"; the units of a count of packets say nothing.
     taken = re.sub(r" \((.+)\)$", r" in \1", kind.replace("packets (packet (packets))", "packets"))
     facts = [bounds] if bounds else []
@@ -371,7 +371,7 @@ def _type(parameter: dict[str, Any]) -> str:
 
 
 _LONGEST = "9223372.036854775807 s"
-"""What the clock counts: the bound of every duration that has none of its own."""
+"""The longest duration of the clock, which bounds every duration without a separate bound."""
 
 
 def _bounds(parameter: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ _PASSED = "anabranch-gateway"
 
 
 class _Daemon(click.Command):
-    """The hidden command that hands over to the daemon, with its arguments as they are, options among them."""
+    """The hidden command that passes all its arguments to the daemon."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments."""
@@ -42,10 +42,10 @@ class _Daemon(click.Command):
 
 
 class _Group(Group):
-    """``gateway``: commands that are not ours are commands of ``anabranch-gateway``."""
+    """The ``gateway`` group, which passes unknown commands to ``anabranch-gateway``."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """The command, or the hidden one that hands over, whose first argument is then the other program's command."""
+        """The command, or the hidden one, whose first argument is then the daemon's command."""
         if args[0] in self.commands and args[0] != _PASSED:
             return super().resolve_command(ctx, args)
         return _PASSED, self.commands[_PASSED], args
@@ -173,7 +173,7 @@ def _direction(plan: Plan, direction: str, title: str) -> Iterator[str]:
 
 
 def _classes(plan: Plan, direction: str) -> Iterator[str]:
-    """What packets of each class get, and those of none."""
+    """Figures for the packets of each class, and of no class."""
     from anabranch.gateway.plan import ClassCase, simulated_classes
 
     rows: list[tuple[str | None, str]] = [
@@ -197,7 +197,7 @@ def _classes(plan: Plan, direction: str) -> Iterator[str]:
 
 
 def _gain(plan: Plan, direction: str) -> Iterator[str]:
-    """What the gateway gives over the best path alone."""
+    """The gateway's gain over the best path alone."""
     from anabranch.gateway.plan import Case
     from anabranch.text.lines import wrapped
 
@@ -218,7 +218,7 @@ def _median(plan: Plan, case: Case) -> float:
 
 
 def _named(name: str, cells: list[tuple[str, int]]) -> Iterator[str]:
-    """A row; a name that is too long for its column has a line of its own."""
+    """A row; a name too long for its column has a separate line."""
     label = f"  {shown.plain(name)}"
     if len(label) > _MOST_LABEL:
         yield label
@@ -237,7 +237,7 @@ def _short(figure: Figure | None) -> str:
 
 
 def _ranged(figure: Figure | None) -> str:
-    """The median, and the range behind it where there is one."""
+    """The median, followed by the range if there is one."""
     if figure is None:
         return _short(figure)
     low, high = _number(figure.min), _number(figure.max)

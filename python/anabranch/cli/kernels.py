@@ -125,7 +125,7 @@ def check_kernel(options: CheckOptions) -> None:
 
 
 def _note_state(image: Image) -> None:
-    """Say which features a kernel lacks, and how to renew it."""
+    """Report the features that a kernel lacks, and how to rebuild it."""
     from anabranch.kernel.build import recipe
 
     if image.recipe != recipe():

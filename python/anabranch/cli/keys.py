@@ -1,4 +1,4 @@
-"""Keys of the scenario format, from its schema: what a name means that is no component's."""
+"""Keys of the scenario format, read from its schema."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Key:
     Attributes:
         name: The key.
         table: The schema's name of the table.
-        place: Where a scenario file has it.
-        value_type: What it takes, in words.
-        default: Its value where the file says nothing; ``None`` if it has none, or the stack has it.
-        meaning: What it is.
+        place: The table in a scenario file.
+        value_type: The type of its value, in words.
+        default: The value of a key that the file omits; ``None`` if there is no default, or the stack sets it.
+        meaning: Its description.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Key:
 
 @cache
 def schema() -> Mapping[str, Any]:
-    """The schema of scenario files. An explanation queries it for every key, and to write and read it takes 20 ms."""
+    """The schema of scenario files, cached: an explanation queries it for every key, and making it takes 20 ms."""
     from anabranch import _engine
 
     document: Mapping[str, Any] = json.loads(_engine.schema())
@@ -57,7 +57,7 @@ def schema() -> Mapping[str, Any]:
 
 
 def keys(document: Mapping[str, Any]) -> Iterator[Key]:
-    """Every key of every table, those of components left out: :mod:`anabranch.cli.explain` has them as parameters."""
+    """Every key of every table, without keys of components: :mod:`anabranch.cli.explain` lists them as parameters."""
     definitions: Mapping[str, Any] = document["$defs"]
     for table, place in _PLACES.items():
         found = document if not table else definitions.get(table, {})
@@ -68,7 +68,7 @@ def keys(document: Mapping[str, Any]) -> Iterator[Key]:
 
 
 def components(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What the schema names by ``kind`` and the registry does not have, in the registry's form."""
+    """The values of ``kind`` that the schema has and the registry does not, in the registry's form."""
     definitions: Mapping[str, Any] = document["$defs"]
     for table in ("service", "delay"):
         for form in definitions.get(table, {}).get("anyOf", []):
@@ -98,7 +98,7 @@ def components(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def value_type(key: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """What a value may be, in words."""
+    """The type of a value, in words."""
     key = _resolved(key, definitions)
     if "const" in key:
         return json.dumps(key["const"])

@@ -15,7 +15,7 @@ from anabranch.text import shown
 
 SCENARIO, SCHEMA = "scenario.toml", "scenario.schema.json"
 _DIRECTIVE = f"#:schema ./{SCHEMA}\n"
-"""Names the schema to editors that know TOML."""
+"""First line of a scenario: the path to the schema, for editors that support TOML."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Dotted paths of scenario files, as ``--set`` takes them: which keys, or which component, one leads to."""
+"""Dotted paths of scenario files, as ``--set`` takes them, and the keys or component that each means."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADS = {"link": "Link", "group": "Group", "gateway": "Gateway", "host": "Host"
 _TABLES = {"forward": "OneWay", "reverse": "OneWay", "transport": keys.TRANSPORT, "delayed_ack": "DelayedAckTable"}
 """Tables below them."""
 _KINDS = {"reordering": "remedy"}
-"""Kinds of components whose key is not called as they are."""
+"""Kinds of components that differ from their key."""
 
 Item = Mapping[str, Any]
 _Level = Mapping[str, Sequence[Key]]
@@ -24,8 +24,8 @@ _Level = Mapping[str, Sequence[Key]]
 def resolve(path: str, items: Sequence[Item], known: Mapping[str, Sequence[Key]]) -> list[Key] | Item:
     """The keys that a path leads to, or the component.
 
-    Names of links, flows and the like may be left out: ``link.rate`` and ``link.bottleneck.rate`` are the same. A
-    component may stand before its parameter: ``flow.cc.cubic.c``.
+    Names of links, flows and other tables are optional: ``link.rate`` and ``link.bottleneck.rate``
+    are equivalent. A component may precede its parameter: ``flow.cc.cubic.c``.
 
     Args:
         path: The path.
@@ -33,7 +33,7 @@ def resolve(path: str, items: Sequence[Item], known: Mapping[str, Sequence[Key]]
         known: Every key of the format and every parameter, by name.
 
     Raises:
-        UserError: It leads to nothing.
+        UserError: No key has this path.
     """
     try:
         head, *rest = keys_of(path)

@@ -1,6 +1,6 @@
-"""What the names of results mean: every key of a run's summary, every column of its tables, every key of a plan.
+"""Meanings of the names of results: keys of a run's summary, columns of its tables, keys of a plan.
 
-The texts are in ``results.toml``. The reference and ``anabranch explain`` are made from them.
+The texts are in ``results.toml``. The reference and ``anabranch explain`` use them.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ UNITS = {
     "_ratio": "ratio (0‥1)",
     "_rate": "ratio (0‥1)",
 }
-"""The unit that the end of a name says."""
+"""The unit that the end of a name indicates."""
 
 _WORDS = {int: "count", float: "number", str: "text", bool: "yes or no"}
 
 
 class Meaning(NamedTuple):
-    """What is said of a column or key."""
+    """Description of a column or key."""
 
     text: str
     engine: str
@@ -67,7 +67,7 @@ class Place(NamedTuple):
     Attributes:
         where: In words: ``flows.NAME of the summary``.
         unit: Its unit, or the form of its value.
-        meaning: What it is, and which engine has it.
+        meaning: Its description, and the engine that has it.
     """
 
     where: str
@@ -83,7 +83,7 @@ def meanings() -> dict[str, Any]:
 
 @cache
 def places() -> Mapping[str, list[Place]]:
-    """Every place of every name: those in the summary first, then tables, then plans."""
+    """Every place of every name: places in the summary first, then tables, then plans."""
     found: dict[str, list[Place]] = {}
     for section, forms in summary_keys():
         where = "the summary" if section.kind in ("Summary", "LiveRunSummary") else f"{section.title} of the summary"
@@ -111,13 +111,13 @@ def _add(found: dict[str, list[Place]], place: str, kind: str, forms: Mapping[st
 
 
 def tables() -> Mapping[str, str]:
-    """The tables of a run, and what each has."""
+    """The tables of a run, and a description of each."""
     about: Mapping[str, str] = meanings()["about"]
     return about
 
 
 def named(written: str) -> list[str]:
-    """The names of results that ``written`` is, or is short for: measures, else any key or column."""
+    """The names of results for a name or short name: measures if there are any, otherwise keys and columns."""
     head, dot, last = written.partition(".")[0], "." in written, written.rpartition(".")[2]
     if dot:
         found = measure_names.meant(last, measure_names.catalogue().get(head.removesuffix("s"), ()))
@@ -132,7 +132,7 @@ def named(written: str) -> list[str]:
 
 
 def short_names(name: str) -> list[str]:
-    """The short names that mean this measure alone; none of a name that is no measure."""
+    """The short names of this measure alone; none if the name is no measure."""
     measures = [one for names in measure_names.catalogue().values() for one in names]
     if name not in measures:
         return []
@@ -141,14 +141,14 @@ def short_names(name: str) -> list[str]:
 
 
 class Section(NamedTuple):
-    """A part of the summary: how one gets there, and the typed dictionary's name."""
+    """A part of the summary: the path to it, and the typed dictionary's name."""
 
     title: str
     kind: str
 
 
 def summary_keys() -> Iterator[tuple[Section, dict[str, str]]]:
-    """Every part of the summary with the forms of its keys; what only live runs have comes last."""
+    """Every part of the summary with the forms of its keys; keys of live runs alone come last."""
     yield from _parts("Summary", Summary)
     own = _own_hints(LiveRunSummary)
     yield Section("Summary of a live run", LiveRunSummary.__name__), {key: form(hint) for key, hint in own.items()}
@@ -195,21 +195,21 @@ def form(hint: Any) -> str:
 
 
 def engine_of(place: str) -> str:
-    """The engine that has all keys of a part of ``results.toml``."""
+    """The engine that all keys of a part of ``results.toml`` have by default."""
     if place.startswith("keys.Plan"):
         return SIMULATOR
     return LIVE if place.startswith(("keys.Live", "keys.Datagram")) else BOTH
 
 
 def meaning_of(given: Any, engine: str) -> Meaning:
-    """An entry of ``results.toml``; ``engine`` where it names none."""
+    """An entry of ``results.toml``; ``engine`` applies if it names none."""
     if isinstance(given, str):
         return Meaning(given, engine, None)
     return Meaning(given["meaning"], given.get("engine", engine), given.get("unit"))
 
 
 def unit_of(name: str, form: str, meaning: Meaning) -> str:
-    """The unit of a value, or its form where it has none."""
+    """The unit of a value, or its form if it has no unit."""
     if meaning.unit is not None:
         return meaning.unit
     if form.removesuffix(" or null") in ("count", "number"):

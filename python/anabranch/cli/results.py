@@ -15,11 +15,11 @@ from anabranch.text.lines import wrapped
 
 _MOST_SHORT = 4
 _NEAR = 0.75
-"""Likeness of two words that differ by a slip."""
+"""Similarity above which one word is a misspelling of another."""
 
 
 def named(written: str) -> list[str]:
-    """The names of results, or of tables, that are meant; none if it is no such name."""
+    """The names of results, or of tables, for a written name; empty if there are none."""
     word = measure_names.plain(written)
     return result_names.named(word) or ([word] if word in result_names.tables() else [])
 
@@ -35,13 +35,13 @@ def nearest(written: str, others: Iterable[str]) -> str | None:
 
 
 def pointer(written: str, names: Sequence[str]) -> str:
-    """Where the results of another name than the thing that is explained are found."""
+    """Reference to the results of a name that also names the explained item."""
     told = " or ".join(f"`{name}`" for name in names[:_MOST_SHORT])
     return f'In results, "{written}" is {told}: anabranch explain {names[0]}'
 
 
 def explain(written: str, names: Sequence[str], *, json: bool) -> None:
-    """Print what the names mean, each in all its places."""
+    """Print the meaning of each name in all its places."""
     if json:
         print_json(to_json(names[0]) if len(names) == 1 else [to_json(name) for name in names])
         return
@@ -74,7 +74,7 @@ _ENGINES = {result_names.LIVE: "live runs only", result_names.SIMULATOR: "simula
 
 
 def _columns(table: str) -> list[str]:
-    """The columns of a table that are no figures of the summary."""
+    """The columns of a table that are not in the summary."""
     return list(result_names.meanings()["tables"].get(table, {}))
 
 

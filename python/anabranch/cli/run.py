@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 VIRTUAL = "s of virtual time"
-"""The unit of a bar."""
+"""Unit of a progress bar."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ def run_once(options: RunOptions) -> None:
     for capture in captures:
         whole = capture.inside is not None or capture.write(result.pcapng(capture.capture))
         note(f"wrote {capture.given}" + ("" if whole else " until its reader went away"))
-    # A capture on standard output has it for itself.
+    # A capture on standard output must not be mixed with the text.
     _show(result, why, options, to_error=any(capture.is_standard_output for capture in captures))
 
 
@@ -220,7 +220,7 @@ def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: 
     from anabranch.cli.why import print_all, print_summary, with_why
 
     if options.json:
-        # As the engine wrote it: the document is the contract's, digit by digit.
+        # Unchanged from the engine: the contract fixes every digit.
         document = result.summary_json.rstrip()
         write_json((document if why is None else with_why(document, why)) + "\n")
     else:
@@ -233,7 +233,7 @@ def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: 
 
 
 def _check_taint(result: RunResult, options: RunOptions) -> None:
-    """Let no tainted run through, unless it was asked for; then it is marked.
+    """Refuse a tainted run unless it is permitted; a permitted run is marked.
 
     Raises:
         RunFailedError: It is tainted.
@@ -251,7 +251,7 @@ def _check_taint(result: RunResult, options: RunOptions) -> None:
 
 
 def _check_together(options: RunOptions) -> None:
-    """Refuse options that would do nothing, or contradict each other.
+    """Refuse options that have no effect, or contradict each other.
 
     Raises:
         UserError: There is one.
@@ -320,12 +320,12 @@ def _captures(scenario: Scenario, options: RunOptions) -> list[CaptureFile]:
 
 
 def _check_live() -> None:
-    """See to it that this process may run live.
+    """Make sure that this process may run live.
 
     Raises:
         UserError: The machine does not permit it.
     """
     from anabranch.live import prepare
 
-    # Before anything starts a thread: a process with several cannot move into a user namespace.
+    # Before any thread is started: a process with several cannot enter a user namespace.
     prepare("--engine sim")

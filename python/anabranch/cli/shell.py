@@ -90,11 +90,11 @@ def _in_a_kernel(scenario: Scenario, options: ShellOptions, program: list[str]) 
 
 
 def greeting(scenario: Scenario, host: str) -> Iterator[str]:
-    """Every host with its addresses and its program, a line each.
+    """Every host with its addresses and its program, one per line.
 
     Args:
         scenario: The network.
-        host: Where the shell is.
+        host: The host of the shell.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -115,5 +115,5 @@ def greeting(scenario: Scenario, host: str) -> Iterator[str]:
 
 
 def _shown(text: str) -> str:
-    """Text as a terminal shows it, with control characters written out."""
+    """Text for a terminal, with control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,4 +1,4 @@
-"""Options that a command does not have, and what is meant by them: mostly a key of the scenario, given by ``--set``."""
+"""Options that a command does not have, and their intended meaning: mostly a key of the scenario for ``--set``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Meant(NamedTuple):
 
 
 def meant_option(error: Any, words: Sequence[str]) -> Meant | None:
-    """What is meant by an option that does not exist, or by a word too many; ``None`` if nothing is known.
+    """The intended meaning of an unknown option or an extra word; ``None`` if there is no suggestion.
 
     Args:
         error: The error of the parser.

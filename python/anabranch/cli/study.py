@@ -35,7 +35,7 @@ COLOURS = {
     "not reproduced": "red",
     "paper inconsistent": "blue",
 }
-"""The colour of each verdict; of one that has none here, magenta."""
+"""The colour of each verdict; others are magenta."""
 
 
 _WHERE = {LIVE: "live", KERNEL: "in the kernel"}
@@ -226,7 +226,7 @@ class Bars:
 
 
 def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOptions) -> None:
-    """The same with the TCP of a kernel; what cannot run there in any of them is refused before anything runs.
+    """Run the studies with the TCP of a kernel; a study that cannot run there is refused before anything runs.
 
     Raises:
         UserError: A study cannot run live, or this machine cannot.
@@ -368,7 +368,7 @@ def _print_facts(out: Console, facts: Iterable[tuple[str, str]]) -> None:
 
 
 def _print_claim(out: Console, item: ClaimResult) -> None:
-    """A claim in 80 columns: its verdict first, then what was claimed, published and measured."""
+    """Print a claim in 80 columns: verdict, claim, published and measured figures."""
     from anabranch.result.format import share
 
     out.print()
@@ -410,7 +410,7 @@ def _print_table(out: Console, made: StudyTable, title: str) -> None:
 
 
 def _counted(title: str, claims: list[ClaimResult]) -> str:
-    """How many were reproduced, and what the others are: "8 of 11 reproduced, 1 reproduced (fragile), …"."""
+    """Number of reproduced claims, and verdicts of the others: "8 of 11 reproduced, 1 reproduced (fragile), …"."""
     counts = Counter(c.verdict for c in claims)
     others = "".join(f", {n} {verdict}" for verdict, n in counts.items() if verdict != "reproduced")
     said = f"{counts['reproduced']} of {len(claims)} reproduced{others}"

@@ -258,7 +258,7 @@ def _ranges(texts: tuple[str, ...]) -> dict[str, str]:
     """Each ``PATH=LOW..HIGH`` as path and range.
 
     Raises:
-        UserError: One is none, or a path stands there twice.
+        UserError: A text is malformed, or a path is given twice.
     """
     from anabranch.errors import UserError
 
@@ -276,7 +276,7 @@ def _ranges(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _reject_ignored(scenario: Scenario, grid: dict[str, list[Any]], options: SweepOptions) -> None:
-    """Refuse a change with --set that no run would have.
+    """Refuse a change with --set that takes effect in no run.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -387,7 +387,7 @@ def _shown(flows: list[str], *, with_jain: bool) -> list[tuple[str, str]]:
 
 
 def _points(names: list[str], estimates: list[_Estimates]) -> list[Column]:
-    """The values of the axes, and how many runs each point has."""
+    """The values of the axes, and the number of runs of each point."""
     from anabranch.sweep.sweep import value_text
 
     first = estimates[0] if estimates else []

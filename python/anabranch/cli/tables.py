@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from anabranch.result.result import RunResult
 
 _MANY_COPIES = 20
-"""So many copies of one flow have a line each; more are summarised."""
+"""Copies of a flow that have a line each; more are summarised."""
 
 
 def print_tables(result: RunResult, out: Console, *, all_flows: bool, all_links: bool = False) -> None:
-    """Print a row per flow and per direction of a link, as wide as they are."""
+    """Print a row per flow and per direction of a link, without a limit on width."""
     from rich import box
     from rich.table import Table
 
@@ -147,11 +147,11 @@ _FLOW_FIGURES = (
     ("fast re-\ncoveries", "fast_recoveries", False), ("timeouts", "timeouts", False),
     ("reordered", "reordered_ratio", True),
 )  # fmt: skip
-"""What the table of flows shows of each: the heading, the figure, and whether it is a ratio."""
+"""Columns of the table of flows: heading, figure, whether it is a ratio."""
 _COMPLETION = ("completion\ntime s", "flow_completion_time_s", False)
 
 
 def _flow_figures(result: RunResult) -> tuple[tuple[str, str, bool], ...]:
-    """The columns of the table of flows; completion times where a flow transfers a file."""
+    """The columns of the table of flows; completion times if a flow transfers a file."""
     completes = any(flow.get("flow_completion_time_s") is not None for flow in result.flows.values())
     return (*_FLOW_FIGURES, _COMPLETION) if completes else _FLOW_FIGURES

@@ -140,7 +140,7 @@ def run_validate(options: ValidateOptions) -> None:
 
 
 def _check_kernel(scenarios: Sequence[Scenario], kernel: str | None) -> HostTimes:
-    """Refuse scenarios that a kernel does not run; how late its hosts are."""
+    """Refuse scenarios that a kernel does not run. Returns the lateness of its hosts."""
     from anabranch.kernel.engine import check, image_of
     from anabranch.validate.host_times import HostTimes
 

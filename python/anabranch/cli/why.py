@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 WORDS = ("summary", "all")
 """Values of --why; alone it is the first."""
 _MARGIN = " " * 13
-"""Below an event, after its time."""
+"""Margin of lines below an event, as wide as its time."""
 
 
 def print_summary(why: Why, out: Console, result: RunResult) -> None:
-    """Print which connections ended badly, then what triggered the retransmissions and what they cost."""
+    """Print connections that ended badly, then the triggers and the cost of retransmissions."""
     from anabranch.why.overview import overview
 
     if not _print_endings(why, out, result):
@@ -65,7 +65,7 @@ def _print_named(out: Console, name: str, told: str) -> None:
 
 
 def _print_endings(why: Why, out: Console, result: RunResult) -> bool:
-    """Print how connections ended badly; whether there are episodes to tell of."""
+    """Print connections that ended badly; true if there are also episodes to print."""
     from anabranch.why import text
 
     endings = [(name, told) for name, flow in result.flows.items() if (told := text.ending(flow))]

@@ -1,4 +1,4 @@
-"""Runs, or sweeps, side by side: what ``anabranch compare`` shows.
+"""Comparison of runs or of sweeps, as ``anabranch compare`` shows it.
 
 from anabranch.compare import compare
 from anabranch.compare.inputs import read_inputs
@@ -43,9 +43,9 @@ class Row:
     """One measure of one flow, link, group or gateway, at one point of the grid.
 
     Attributes:
-        element: Which flow or link; empty where a measure is of the whole run.
+        element: The flow or link; empty if a measure is of the whole run.
         point: The values of the axes; empty for runs.
-        cells: Mean and interval, one for each input; ``None`` where an input has no such figure.
+        cells: Mean and interval, one for each input; ``None`` if an input has no such figure.
         differences: From the first input, which has none itself.
     """
 
@@ -56,7 +56,7 @@ class Row:
 
     @property
     def is_empty(self) -> bool:
-        """No input has anything but 0 here."""
+        """Every value of the row is 0."""
         return all(cell is None or cell.interval.mean == 0 for cell in self.cells)
 
 
@@ -79,14 +79,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison gave.
+    """The result of a comparison.
 
     Attributes:
-        inputs: What was compared; the first is what the others are measured against.
+        inputs: The compared inputs; the others are compared with the first.
         axes: The dotted paths that sweeps vary; none of runs.
         blocks: The measures.
         settings: The keys in which the scenarios differ, and each input's value.
-        remarks: What a reader should know before the figures.
+        remarks: Remarks that a reader should see before the figures.
     """
 
     inputs: tuple[Input, ...]
@@ -102,7 +102,7 @@ class Comparison:
 
     @property
     def flows_with_copies(self) -> list[str]:
-        """The flows that have several copies in some input; their figures are means over these."""
+        """The flows with several copies in any input; their figures are means over the copies."""
         return list(dict.fromkeys(flow for one in self.inputs for flow in copies_of(columns_of(one.result.figures()))))
 
     @property
@@ -132,11 +132,11 @@ class Comparison:
 
         Args:
             y: The measure, whether it is among ``blocks`` or not: ``"goodput"``, ``"bottleneck.forward.queue_delay"``.
-            x: The axis to the right; when left out the first axis of sweeps, and ``"input"`` of runs.
-            color: What differs in colour; the inputs when left out.
-            col: What has a panel each. All three take an axis, ``"input"``, and ``"flow"``, ``"link"``, ``"group"`` or
-                ``"gateway"``, which draws the measure of each of them.
-            ax: Where to draw; axes of a new figure when left out.
+            x: The horizontal axis; by default the first axis of sweeps, and ``"input"`` of runs.
+            color: The axis shown by colour; by default the inputs.
+            col: The axis with a panel for each value. All three take an axis, ``"input"``, and ``"flow"``, ``"link"``,
+                ``"group"`` or ``"gateway"``, which draws the measure of each of them.
+            ax: The axes to draw into; by default axes of a new figure.
 
         Returns:
             The axes that were drawn into; with ``col`` the figure.
@@ -174,12 +174,12 @@ class Comparison:
 
 
 def compare(inputs: Sequence[Input], measures: Sequence[str] = (), *, everything: bool = False) -> Comparison:
-    """Set inputs side by side.
+    """Compare inputs.
 
     Args:
         inputs: At least two, all of them runs or all of them sweeps.
-        measures: Names of measures; when left out, those that are shown by default.
-        everything: All measures where none is named, and every copy of a flow, rather than what a reader wants to see.
+        measures: Names of measures; by default the usual ones.
+        everything: All measures if none is named, and every copy of a flow, instead of a selection.
 
     Raises:
         UserError: The inputs do not match, or no input has such a measure.
@@ -229,7 +229,7 @@ def _told(one: Input) -> str:
 def _common_points(
     inputs: tuple[Input, ...], axes: tuple[str, ...]
 ) -> tuple[dict[str, tuple[Any, ...]], tuple[str, ...]]:
-    """The points that all inputs have, by what they are called, and a remark if some have more.
+    """The points that all inputs have, by name, and a remark if some have more.
 
     Raises:
         UserError: They have none in common.
@@ -247,7 +247,7 @@ def _common_points(
 
 
 def _point_name(point: tuple[Any, ...]) -> str:
-    """A point's name, the same whether a number was written 5 or 5.0."""
+    """A point's name, which is the same for 5 and 5.0."""
     return ", ".join(f"{v:g}" if isinstance(v, float) else value_text(v) for v in point)
 
 
@@ -274,7 +274,7 @@ def _rows(
 
 
 def _without_empty(rows: Sequence[Row]) -> list[Row]:
-    """Without the flows and links that have nothing but 0 at any point."""
+    """The rows without flows and links whose values are all 0."""
     full = {row.element for row in rows if not row.is_empty}
     return [row for row in rows if row.element in full]
 

@@ -1,4 +1,4 @@
-"""How far a figure of one input is from the same figure of the first, and whether chance explains it."""
+"""Difference between a figure of one input and of the first, and its statistical significance."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Sample:
 
     @cached_property
     def estimate(self) -> Estimate | None:
-        """Mean and interval; ``None`` where no run has the figure."""
+        """Mean and interval; ``None`` if no run has the figure."""
         return estimate([(digest, value) for _, digest, value in self.runs])
 
     @cached_property
     def by_seed(self) -> dict[int, float]:
-        """The runs that have the figure."""
+        """Values of the runs that have the figure."""
         return {seed: v for seed, _, v in self.runs if v is not None and math.isfinite(v)}
 
     @property
@@ -35,12 +35,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure of another input minus that of the first.
+    """A figure of another input minus the same figure of the first.
 
     Attributes:
         absolute: In the unit of the figure.
-        percent: Of the first; ``None`` where that is 0 and this is not.
-        test: Whether it is more than chance; ``None`` without repeats.
+        percent: Of the first; ``None`` if that is 0 and this is not.
+        test: The test of significance; ``None`` without repeats.
     """
 
     absolute: float
@@ -48,7 +48,7 @@ class Difference:
     test: TTest | None
 
     def to_json(self) -> dict[str, Any]:
-        """As in ``compare --json``."""
+        """Part of the document of ``compare --json``."""
         test = self.test
         return {
             "absolute": self.absolute,
@@ -62,7 +62,7 @@ class Difference:
 
 
 def difference(first: Sample, other: Sample) -> Difference | None:
-    """The difference of two samples; ``None`` where one of them has no figure."""
+    """The difference of two samples; ``None`` if one of them lacks the figure."""
     a, b = first.estimate, other.estimate
     if a is None or b is None:
         return None
@@ -75,7 +75,7 @@ def difference(first: Sample, other: Sample) -> Difference | None:
 
 
 def _test(first: Sample, a: Estimate, other: Sample, b: Estimate) -> TTest | None:
-    """The paired test where both sides have the same seeds, because then they share their random streams."""
+    """The paired test if both sides have the same seeds, because then they share their random streams."""
     if a.deterministic and b.deterministic:
         return None
     if first.seeds == other.seeds:

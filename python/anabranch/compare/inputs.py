@@ -1,4 +1,4 @@
-"""What ``anabranch compare`` is given: results of runs and sweeps, and scenarios, which are run first."""
+"""Inputs of ``anabranch compare``: results of runs and sweeps, and scenarios, which are run first."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _EXPECTED = "a directory of `run --out` or `sweep --out`, a summary (JSON) or a 
 
 @dataclass(frozen=True)
 class InputRun:
-    """What only a run has: how its flows went over time."""
+    """Data of runs only: the course of the flows over time."""
 
     samples: Table | None
-    """The table ``samples``; ``None`` where it was not kept."""
+    """The table ``samples``; ``None`` if it was not recorded."""
     summary: Mapping[str, Any]
 
 
@@ -50,10 +50,10 @@ class Input:
 
     Attributes:
         name: The heading of its column.
-        path: As it was given.
+        path: The argument.
         kind: ``"run"`` or ``"sweep"``.
-        result: The runs: of a run, one.
-        run: What only a run has.
+        result: The runs; a single one if it is a run.
+        run: Data of runs only.
     """
 
     name: str
@@ -74,12 +74,12 @@ class Input:
 
     @property
     def is_tainted(self) -> bool:
-        """A live run whose figures are no result."""
+        """Whether it is a live run whose figures are invalid."""
         return self.run is not None and bool(self.run.summary.get("tainted"))
 
     @property
     def measured_s(self) -> float | None:
-        """How long the run lasted; ``None`` where nothing says so."""
+        """Duration of the run; ``None`` if it is not recorded."""
         value = self.run.summary.get("duration_s") if self.run else None
         return float(value) if isinstance(value, (int, float)) else None
 
@@ -90,7 +90,7 @@ class Input:
 
     @property
     def seeds_text(self) -> str:
-        """The seeds in few characters."""
+        """The seeds, abbreviated."""
         seeds = self.seeds
         if len(seeds) > 2 and seeds == list(range(seeds[0], seeds[0] + len(seeds))):
             return f"{seeds[0]}‥{seeds[-1]}"
@@ -98,7 +98,7 @@ class Input:
 
     @property
     def flows(self) -> list[str]:
-        """The names of its flows; of one with several copies, the names of these."""
+        """The names of its flows; for a flow with several copies, the names of the copies."""
         columns = columns_of(self.result.figures())
         flows = dict.fromkeys(c.element for c in columns if c.measure.section == "flow")
         means = copies_of(columns)
@@ -111,7 +111,7 @@ class Input:
         return list(dict.fromkeys(self.result.plain.select(*axes)))
 
     def samples_of(self, figure: str, axes: Sequence[str]) -> dict[tuple[Any, ...], Sample]:
-        """A figure at every point; empty where there is none."""
+        """A figure at every point; empty if it does not exist."""
         runs = self.result.plain
         if figure not in runs:
             return {}
@@ -121,7 +121,7 @@ class Input:
         return {point: Sample(tuple(runs)) for point, runs in found.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """As in ``compare --json``."""
+        """Part of the document of ``compare --json``."""
         return {
             "name": self.name,
             "path": str(self.path),
@@ -135,14 +135,14 @@ class Input:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an argument leads: ``kind`` is ``"run"``, ``"sweep"``, ``"summary"`` or ``"scenario"``."""
+    """Target of an argument: ``kind`` is ``"run"``, ``"sweep"``, ``"summary"`` or ``"scenario"``."""
 
     given: Path
     kind: str
     file: Path
 
     def is_sweep(self, repeat: int | None) -> bool:
-        """Whether it has several runs: a scenario does where ``repeat`` is given."""
+        """Whether it has several runs, as a scenario has with ``repeat``."""
         return self.kind == "sweep" or (self.kind == "scenario" and repeat is not None)
 
 
@@ -158,17 +158,17 @@ def read_inputs(
     kernel: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[Input]:
-    """Read every argument, and run those that are scenarios.
+    """Read every argument, and run the scenarios among them.
 
     Args:
         paths: Directories of ``run --out`` and ``sweep --out``, summaries and scenario files.
-        seed: For scenarios; when left out, that of the first argument.
-        repeat: Run each scenario with so many seeds, from ``seed`` on; they are compared as sweeps are.
-        samples_ms: Record how flows of scenarios go over time, every so many milliseconds.
+        seed: For scenarios; by default the seed of the first argument.
+        repeat: Number of runs of each scenario, with consecutive seeds from ``seed``; compared like sweeps.
+        samples_ms: Interval of samples of the scenarios' flows, in milliseconds.
         untrusted: The scenarios' authors are not trusted.
         store: With ``repeat``, a directory of finished runs that sweeps, studies and comparisons share.
         engine: Of scenarios: ``"sim"``, or ``"kernel"`` for Linux kernels in virtual time.
-        kernel: The kernel, as of :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
+        kernel: The kernel, as in :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
         progress: Called with the share of the scenarios that has been run (0‥1).
 
     Raises:
@@ -261,10 +261,10 @@ def _repeated(
 
 
 def _check_together(places: Sequence[_Place], repeat: int | None) -> None:
-    """Refuse what cannot stand side by side.
+    """Refuse inputs that cannot be compared.
 
     Raises:
-        UserError: There is too little, the same twice, or a run beside a sweep.
+        UserError: There is one input, the same input twice, or a run beside a sweep.
     """
     if len(places) < 2:
         raise UserError("one input has nothing to be compared with", hint="anabranch compare A B")
@@ -291,7 +291,7 @@ def _check_together(places: Sequence[_Place], repeat: int | None) -> None:
 
 
 def _place(given: Path) -> _Place:
-    """What an argument is.
+    """The kind of an argument.
 
     Raises:
         UserError: It is nothing that can be compared.
@@ -353,7 +353,7 @@ def _read(place: _Place, name: str) -> Input:
 
 
 def read_summary(path: Path) -> LiveRunSummary:
-    """The summary of a run: what ``run --json`` prints.
+    """The summary of a run, as ``run --json`` prints it.
 
     Raises:
         UserError: The file is something else.
@@ -362,7 +362,7 @@ def read_summary(path: Path) -> LiveRunSummary:
 
 
 def _foreign(content: Any) -> str:
-    """Why a document is not the summary of a run; empty if it is."""
+    """The reason why a document is not the summary of a run; empty if it is one."""
     if not isinstance(content, dict):
         return "is JSON, but not a table"
     for key, what in (
@@ -411,7 +411,7 @@ def _run(name: str, path: Path, summary: Mapping[str, Any], samples: Table | Non
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """What the inputs are called: as few of their last parts as tell all of them apart."""
+    """Names of the inputs: the fewest last parts of their paths that distinguish all of them."""
     parts = [_parts(path) for path in paths]
     length = 1
     while length < max(map(len, parts)):

@@ -10,16 +10,16 @@ from anabranch.text import toml_text
 
 ABSENT = "–"
 _OWN = ("title", "seed", "sweep")
-"""What two scenarios may differ in and still be the same."""
+"""Keys that do not count as differences."""
 
 
 def differing(scenarios: Sequence[Mapping[str, Any]], without: Sequence[str] = ()) -> list[tuple[str, tuple[str, ...]]]:
     """Dotted path and each scenario's value, for every key in which not all are equal.
 
-    Of components of different kinds only the kind is named: all their parameters differ.
+    If components differ in kind, only the kind is named: all their parameters differ.
 
     Args:
-        scenarios: With every default written out; nothing is said where one is empty.
+        scenarios: With every default written out; an empty one gives no result.
         without: Paths that a sweep varies.
     """
     if not all(scenarios):
@@ -33,7 +33,7 @@ def _below(path: str, axis: str) -> bool:
 
 
 def _one_place(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Each key in one place: what both directions of a link share stands on the link, the rest in its direction."""
+    """Each key in one place: on the link if both directions share its value, otherwise in its direction."""
     whole = {key: value for key, value in scenario.items() if key not in _OWN}
     links = whole.get("link")
     if isinstance(links, Mapping):

@@ -1,9 +1,9 @@
-"""Converts what other tools read and write to scenarios and tables of ours, and back.
+"""Conversion of other tools' inputs and outputs to scenarios and tables of this package, and back.
 
-:data:`anabranch.convert.formats.FORMATS` lists the formats; each has a module of its own. A reader gives a scenario of
+:data:`anabranch.convert.formats.FORMATS` lists the formats; each has a separate module. A reader gives a scenario of
 one link or of a topology (:class:`~anabranch.convert.content.Description`), a table
 (:class:`~anabranch.convert.content.Table`) or a run (:class:`~anabranch.convert.content.Run`). A writer takes one of
-them, or one link with every value written out. What the target cannot express becomes a note.
+them, or one link with every value written out. Properties that the target cannot express become notes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Options:
 
     Attributes:
         source: The input's format; recognised when left out.
-        target: The output's format; from ``out``, or the one that suits the input, when left out.
-        out: Where the output will be, for its format and the names of files beside it.
-        link: Which link is written; the only one when left out.
-        flow: Which flow is written; all when left out.
-        routing: How flows of a topology find their way: ``"hops"``, ``"weights"`` or ``"ecmp"``.
+        target: The output's format; by default that of ``out``, or the usual one for the input.
+        out: The output's path, for its format and the names of files beside it.
+        link: The link to write; may be left out if there is one.
+        flow: The flow to write; by default all.
+        routing: Routing of a topology's flows: ``"hops"``, ``"weights"`` or ``"ecmp"``.
     """
 
     source: str | None = None
@@ -50,7 +50,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Converted:
-    """A conversion's result: the output, the files beside it, what was lost on the way, and what was added."""
+    """The result of a conversion: the output, the files beside it, lost properties, and additions."""
 
     target: str
     content: bytes
@@ -80,10 +80,10 @@ def convert(path: str | Path, options: Options | None = None) -> Converted:
 
 
 def convert_bytes(name: str, content: bytes, directory: Path, options: Options) -> Converted:
-    """Convert what was read already, from standard input for one.
+    """Convert content that has been read, such as standard input.
 
     Raises:
-        UserError: As :func:`convert`.
+        UserError: As in :func:`convert`.
     """
     source = Source(name, content, directory)
     return _convert(source, _source_format(source, options), options)
@@ -107,7 +107,7 @@ def _convert(source: Source, found: Format, options: Options) -> Converted:
 
 
 def _routed(source: Source, found: Format, routing: str) -> Source:
-    """The source with the routing that is asked for.
+    """The source with the requested routing.
 
     Raises:
         UserError: There is none of that name, or the input is no topology.
@@ -127,7 +127,7 @@ def _target_format(source: Source, found: Format, options: Options) -> Format:
     """The format of the output.
 
     Raises:
-        UserError: Nothing says which, or it is unknown.
+        UserError: The format is not given, or is unknown.
     """
     if options.target is not None:
         return formats.by_name(options.target, formats.writable(), "target")
@@ -137,7 +137,7 @@ def _target_format(source: Source, found: Format, options: Options) -> Format:
     kind = found.reader[1] if found.reader else ""
     usual = {"scenario": "scenario", "table": "csv"}.get(kind) if found.name != "scenario" else None
     if usual is None:
-        # What is wrong with the input is said first.
+        # Errors in the input are reported first.
         _check(source, found)
         names = ", ".join(f.name for f in formats.writable() if f.name != found.name)
         raise UserError(

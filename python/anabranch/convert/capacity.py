@@ -14,7 +14,7 @@ MAX_MS = 2**32 - 1
 """The latest time that a trace can give: about 49 days."""
 
 _LENGTHS = (100, 1000, 10_000, 60_000)
-"""Milliseconds of a trace of constant rate at most, the shortest that will do."""
+"""Greatest lengths of a trace of constant rate (ms); the shortest sufficient one is used."""
 _CLOSE = Fraction(1, 10_000)
 
 _LINE = re.compile(r"[^\n]*\n?")
@@ -48,8 +48,8 @@ def write(times: Iterable[int]) -> bytes:
 
 
 def constant(rate: int) -> tuple[list[int], bool]:
-    """A short trace of a constant rate, and whether it is exact: else it differs by a ten-thousandth at most."""
-    # So many opportunities in so many milliseconds.
+    """A short trace of a constant rate, and whether it is exact; otherwise it differs by at most a ten-thousandth."""
+    # The fraction is the number of opportunities per millisecond.
     exact = Fraction(rate, 8 * PAPER_PACKET * 1000)
     near = next(
         (near for longest in _LENGTHS if abs(1 - (near := exact.limit_denominator(longest)) / exact) <= _CLOSE),
@@ -82,5 +82,5 @@ def spread(pieces: list[tuple[Fraction, Fraction]]) -> list[int]:
             times += [-(-(offset + number * stride) // unit) for number in range(len(times) + 1, last + 1)]
         start, before = start + length, after
     end = max(-int(-start * 1000 // 1), 1)
-    # The time of the last line is where a trace begins again.
+    # The trace repeats from the time of its last line.
     return [*(min(time, end) for time in times[: count - 1]), end]

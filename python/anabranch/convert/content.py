@@ -1,4 +1,4 @@
-"""What a conversion reads and writes: a scenario, the tables of a run, or a table of another program."""
+"""Inputs and outputs of a conversion: a scenario, the tables of a run, or a table of another program."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MAX_SHOWN = 160
 
 @dataclass(frozen=True)
 class Text:
-    """A text with the name it has in messages; offsets in it are turned into places."""
+    """A text with its name in messages; converts offsets to lines and columns."""
 
     file: str
     text: str
 
     @classmethod
     def decode(cls, file: str, content: bytes) -> Text:
-        """UTF-8 text, a byte order mark left out.
+        """UTF-8 text, without its byte order mark.
 
         Raises:
             UserError: It is not UTF-8; the error has line and column.
@@ -44,7 +44,7 @@ class Text:
         return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
     def error(self, at: int, message: str, hint: str | None = None) -> UserError:
-        """An error at an offset, with the line it stands in."""
+        """An error at an offset, with the line that contains it."""
         line, column = self.place(at)
         start = at - (column - 1)
         end = self.text.find("\n", start)
@@ -53,18 +53,18 @@ class Text:
         return UserError(message, file=self.file, line=line, column=column, source=shown, hint=hint)
 
     def where(self, at: int) -> str:
-        """A place as it begins a note."""
+        """A place, as the beginning of a note."""
         line, column = self.place(at)
         return f"{self.file}:{line}:{column}"
 
 
 @dataclass
 class Notes:
-    """What the target cannot express, in the order in which it was met; each sentence once."""
+    """Properties that the target cannot express, in the order of the input; each sentence once."""
 
     lines: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """What was added because a scenario needs it: no loss."""
+    """Additions that a scenario needs, which lose nothing."""
 
     def lost(self, message: str, where: str | None = None) -> None:
         """Note one loss, with the place in the input if it has one."""
@@ -75,13 +75,13 @@ class Notes:
 
 @dataclass(frozen=True)
 class Source:
-    """The input: its name in messages, its content, and the directory that file names in it count from."""
+    """The input: its name in messages, its content, and the base directory of file names in it."""
 
     name: str
     content: bytes
     directory: Path
     routing: str | None = None
-    """How flows of a topology find their way: a name of :data:`anabranch.convert.topology.ROUTINGS`."""
+    """Routing of a topology's flows: a name of :data:`anabranch.convert.topology.ROUTINGS`."""
 
     def text(self) -> Text:
         """The content as text.
@@ -102,7 +102,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Table:
-    """What another program measured: columns as in our ``samples`` table, and a summary in our result names."""
+    """Measurements of another program: columns like the ``samples`` table, and a summary with our result names."""
 
     columns: Mapping[str, Sequence[Any]]
     summary: Mapping[str, Any]
@@ -110,7 +110,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of ours: its summary, and its tables by name."""
+    """A run of this package: its summary, and its tables by name."""
 
     summary: Mapping[str, Any]
     table: Callable[[str], columns.Table]
@@ -125,7 +125,7 @@ class Link:
     forward: Mapping[str, Any]
     reverse: Mapping[str, Any]
     files: Mapping[str, bytes]
-    """The files that it names, by the name that stands in the scenario."""
+    """The files that it names, by their name in the scenario."""
 
 
 @dataclass(frozen=True)
@@ -138,18 +138,18 @@ class Written:
 
 @dataclass(frozen=True)
 class Names:
-    """How the output and what is beside it are called, and whether its name asks for compression."""
+    """Names of the output and of the files beside it, and whether the name implies compression."""
 
     stem: str
     compressed: bool = False
 
 
 PAPER_PACKET = 1500
-"""Bytes of a full packet, where a format counts packets and a scenario bytes, or the other way round."""
+"""Bytes of a full packet, to convert between formats in packets and scenarios in bytes."""
 
 
 LOCAL_DELAY = "10 us"
-"""The delay of a cable and two interfaces, about."""
+"""The approximate delay of a cable and two interfaces."""
 
 
 def path_document(title: str, link: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,9 +163,9 @@ def path_document(title: str, link: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def per_direction(forward: Mapping[str, Any], reverse: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
-    """The keys of a link whose directions have these values; what both share stands once."""
+    """The keys of a link whose directions have these values; common values are written once."""
     if not any(key in side for side in (forward, reverse) for key in ("rate", "delay", "service")):
-        # A round trip of no time at all has no simulation.
+        # A round trip without delay cannot be simulated.
         notes.remarks.append(f"the link has neither rate nor delay; {LOCAL_DELAY} are added on the way back")
         reverse = {**reverse, "delay": LOCAL_DELAY}
     if forward == reverse:

@@ -1,4 +1,4 @@
-"""Writes CSV: the samples of a run, or the table that another program's results give."""
+"""Writes CSV: the samples of a run, or the table of another program's results."""
 
 from __future__ import annotations
 

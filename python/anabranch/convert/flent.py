@@ -1,8 +1,8 @@
 """flent's data files (``.flent``, ``.flent.gz``): read as a table, written from a run.
 
-Series of flent are goodput in Mbit/s (``TCP upload…``, ``TCP download…``), round-trip times in ms (``Ping…``, ``UDP
-RTT…``), and what it samples of a socket (``…::tcp_rtt``, ``…::tcp_cwnd``). Their sums, means and totals are computed
-from others and are left out.
+Series of flent are goodput in Mbit/s (``TCP upload…``, ``TCP download…``), round-trip times in ms
+(``Ping…``, ``UDP RTT…``), and samples of a socket (``…::tcp_rtt``, ``…::tcp_cwnd``). Sums, means
+and totals are computed from these series and are left out.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ COLUMNS = ("time_s", "flow", "goodput_mbit_s", "cwnd_packets", "srtt_ms", "rtt_m
 _GZIP = b"\x1f\x8b"
 _MOST = 1024 * 1024 * 1024
 _FORMAT = 3
-"""The file format's version that is written; later ones read it."""
+"""The version of the file format that is written; later versions of flent read it."""
 _NEWEST = 4
 _STEP_S = 0.2
-"""flent's own step between two points."""
+"""flent's interval between two points."""
 
 _DERIVED = re.compile(r"(?:^|\s)(?:sum|avg|totals?|fairness)$", re.IGNORECASE)
 _RATE = re.compile(r"^(?:TCP|UDP) (?:upload|download|totals)|^(?:TCP|UDP)\b.*(?:upload|download)", re.IGNORECASE)
@@ -36,7 +36,7 @@ _SOCKET = {"tcp_rtt": "srtt_ms", "tcp_cwnd": "cwnd_packets"}
 
 
 def recognise(name: str, head: bytes) -> bool:
-    """Whether a file is flent's by its name, or by its keys."""
+    """Whether a file is flent's, by its name or its keys."""
     if name.lower().endswith((".flent", ".flent.gz")):
         return True
     return head.lstrip().startswith(b"{") and b'"x_values"' in head
@@ -91,7 +91,7 @@ def _plain(source: Source) -> bytes:
 
 
 def _series(name: str) -> tuple[str, str | None]:
-    """The flow and the column of a series; no flow where it is computed from others."""
+    """The flow and the column of a series; no flow if it is computed from others."""
     flow, _, part = name.rpartition("::")
     if flow and part in _SOCKET:
         return flow, _SOCKET[part]
@@ -151,7 +151,7 @@ def write(run: Run, names: Names, notes: Notes) -> Written:
     from anabranch.files.output import to_json
 
     content = to_json(document)
-    # Without a time of its own: the same run gives the same file.
+    # No time stamp, so that the same run gives the same file.
     return Written(gzip.compress(content, mtime=0) if names.compressed else content)
 
 

@@ -1,6 +1,7 @@
 """Reads the XML of ns-3's FlowMonitor: a row per flow, and a summary.
 
-A flow of FlowMonitor is one direction of a connection, and its bytes are those of IP packets: rates are throughput.
+A flow of FlowMonitor is one direction of a connection. It counts bytes of IP packets, so rates are
+throughput.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PROTOCOLS = {"6": "tcp", "17": "udp"}
 
 @dataclass
 class _Found:
-    """The two tables of the file, by ``flowId``: the attributes and where the element stands."""
+    """The two tables of the file, by ``flowId``: the attributes, and the offset of the element."""
 
     statistics: dict[str, tuple[dict[str, str], int]] = field(default_factory=dict)
     classified: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -98,7 +99,7 @@ def _parse(text: Text) -> _Found:
 
 
 def offset(text: Text, line: int, column: int) -> int:
-    """The offset of a place that the XML parser names."""
+    """The offset of a place reported by the XML parser."""
     at = 0
     for _ in range(line - 1):
         at = text.text.find("\n", at) + 1

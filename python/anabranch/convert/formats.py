@@ -1,4 +1,4 @@
-"""The formats that ``anabranch convert`` knows: what each is, how it is recognised, and what it leaves out."""
+"""Formats of ``anabranch convert``: description, recognition and lost properties of each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Format:
     """A format.
 
     Attributes:
-        name: What ``--from`` and ``--to`` take.
-        title: What it is.
-        reader: The module whose ``read`` reads it, and what that gives: ``"scenario"``, ``"table"`` or ``"run"``.
-        writer: The module whose ``write`` writes it, and from what: ``"scenario"``, ``"link"``, ``"table"``, ``"run"``,
+        name: The value of ``--from`` and ``--to``.
+        title: Its description.
+        reader: The module whose ``read`` reads it, and the result: ``"scenario"``, ``"table"`` or ``"run"``.
+        writer: The module whose ``write`` writes it, and the input: ``"scenario"``, ``"link"``, ``"table"``, ``"run"``,
             or ``"run or table"``.
-        endings: Ends of file names from which the output's format follows.
+        endings: Ends of file names that imply the output's format.
         recognised: How an input is recognised.
-        lost: What is lost on the way in or out.
+        lost: Properties lost in either direction.
     """
 
     name: str
@@ -191,7 +191,7 @@ FORMATS = (
         "out: how values change over time",
     ),
 )
-"""In the order in which an input is tried."""
+"""The formats, in the order in which an input is compared with them."""
 
 
 def by_name(name: str, formats: tuple[Format, ...], name_of: str) -> Format:
@@ -199,8 +199,8 @@ def by_name(name: str, formats: tuple[Format, ...], name_of: str) -> Format:
 
     Args:
         name: The format's.
-        formats: Where it is looked for.
-        name_of: The argument that has it, ``source`` or ``target``.
+        formats: The formats to search.
+        name_of: The argument with the name, ``source`` or ``target``.
 
     Raises:
         UserError: There is none of that name.
@@ -229,7 +229,7 @@ def recognise(name: str, head: bytes) -> Format:
     """The format of an input.
 
     Raises:
-        UserError: It looks like none.
+        UserError: It has no known format.
     """
     for found in readable():
         if found.recognise(name, head):
@@ -239,6 +239,6 @@ def recognise(name: str, head: bytes) -> Format:
 
 
 def of_output(name: str) -> Format | None:
-    """The format that an output's name stands for."""
+    """The format implied by an output's name."""
     lower = name.lower()
     return next((f for f in writable() if lower.endswith(f.endings)), None) if lower else None

@@ -1,6 +1,7 @@
 """Reads the JSON of an iperf3 client (``iperf3 -c HOST --json``): a row per interval and stream, and a summary.
 
-iperf3 counts application bytes, so its rates are goodput: of the receiver where it reports, else of the sender.
+iperf3 counts application bytes, so its rates are goodput: the receiver's if it reports, otherwise
+the sender's.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _is_set(node: Node, key: str) -> bool:
 
 
 def _names(intervals: list[Node]) -> dict[int, str]:
-    """``main`` for one stream, ``main/0``, ``main/1``, … for several, in the order of their first interval."""
+    """``main`` for one stream; ``main/0``, ``main/1``, … for several, in the order of their first interval."""
     sockets: dict[int, None] = {}
     for interval in intervals:
         for stream in interval.need("streams").entries():

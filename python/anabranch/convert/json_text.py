@@ -1,4 +1,4 @@
-"""JSON with places: parsed values, and where in the text the value of a path begins."""
+"""JSON with positions: parsed values, and the offset at which the value of a path begins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path = tuple["str | int", ...]
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-"""An escape of half a character: both halves make one (RFC 8259 §7), and one alone is no text."""
+"""An escape of one half of a surrogate pair (RFC 8259 §7), which is no text without the other half."""
 _SCALAR = re.compile(r"[^\s,\]}]+")
 
 
@@ -44,7 +44,7 @@ def parse(text: Text) -> Any:
 
 
 class Node:
-    """A value of a document, which knows where it stands."""
+    """A value of a document, with its path."""
 
     def __init__(self, text: Text, value: Any, path: Path = ()) -> None:
         self._text = text
@@ -138,7 +138,7 @@ def _dotted(path: Path) -> str:
 
 
 def _offset(text: str, path: Path) -> int:
-    """Where the value of a path begins in a valid document."""
+    """The offset of a path's value in a valid document."""
     at = _space(text, 0)
     for part in path:
         at = _space(text, at + 1)
@@ -153,7 +153,7 @@ def _offset(text: str, path: Path) -> int:
             key = json.loads(text[at:end])
             value = _space(text, _space(text, end) + 1)
             if key == part:
-                # The last one counts, as in the parsed document.
+                # The last one of several equal keys counts, as in the parsed document.
                 found = value
             at = _space(text, _skip(text, value))
             if text[at] == ",":

@@ -1,4 +1,4 @@
-"""mahimahi command lines: ``mm-delay``, ``mm-loss`` and ``mm-link`` around each other, with their traces.
+"""mahimahi command lines: nested ``mm-delay``, ``mm-loss`` and ``mm-link``, with their traces.
 
 The uplink is the link's forward direction. mahimahi's delay is in whole milliseconds and the same in both directions.
 """
@@ -45,7 +45,7 @@ _VALUES = (*_RECORDING, *(f"{side}-{what}" for side in _DIRECTIONS for what in (
 
 @dataclass
 class _Path:
-    """What the shells around a program do to its packets."""
+    """The effect of the nested shells on a program's packets."""
 
     delay_ms: int = 0
     loss: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in _DIRECTIONS})
@@ -85,7 +85,7 @@ def read(source: Source, notes: Notes) -> Description:
 
 
 def _trace_names(given: dict[str, str], traces: dict[str, bytes]) -> dict[str, str]:
-    """A file name for each trace; two that differ do not get the same."""
+    """A file name for each trace; traces that differ get different names."""
     names = {side: PurePosixPath(name).name for side, name in given.items()}
     if len(names) == 2 and names["uplink"] == names["downlink"] and traces["uplink"] != traces["downlink"]:
         names = {side: f"{side}-{name}" for side, name in names.items()}
@@ -218,7 +218,7 @@ def _queue(cursor: Cursor, kind: Word | None, arguments: Word | None, notes: Not
 
 
 def _arguments(cursor: Cursor, word: Word | None) -> dict[str, Word]:
-    """``packets=100, bytes=1500``: each value with its place."""
+    """``packets=100, bytes=1500``: each value with its position."""
     found: dict[str, Word] = {}
     names = ("bytes", "packets", "target", "interval", "qdelay_ref", "max_burst")
     for piece in re.finditer(r"[^,\s]+", word.text if word else ""):
@@ -284,7 +284,7 @@ def _delay_words(link: Link, notes: Notes) -> list[str]:
 
 
 def _loss_rate(where: str, side: Mapping[str, Any], notes: Notes) -> float:
-    """The loss of a direction as one rate; mahimahi loses before the delay, which changes nothing."""
+    """The loss of a direction as one rate; mahimahi's loss comes before the delay, which makes no difference."""
     passes = 1.0
     single = []
     for item in side["impair"]:
@@ -314,7 +314,7 @@ def _mean_loss(item: Mapping[str, Any]) -> float:
 
 
 _FASTEST = 10**9
-"""The rate of a direction that has no limit beside one that has: mahimahi has traces for both."""
+"""The rate of an unlimited direction if the other one is limited: mahimahi needs traces for both."""
 
 
 def _trace(where: str, link: Link, side: Mapping[str, Any], notes: Notes) -> bytes:

@@ -1,4 +1,4 @@
-"""Reads a mahimahi trace alone: a scenario whose link has this capacity in both directions."""
+"""Reads a single mahimahi trace: a scenario whose link has this capacity in both directions."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def read(source: Source, _notes: Notes) -> Description:
 
 
 def trace_name(source: Source) -> str:
-    """What the trace beside the scenario is called."""
+    """Name of the trace beside the scenario."""
     stem = re.sub(r"[^A-Za-z0-9._-]", "_", Path(source.name).name).removesuffix(".trace").strip(".") or "capacity"
     return f"{stem}.trace"

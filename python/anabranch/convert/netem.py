@@ -1,12 +1,14 @@
 """Reads ``tc qdisc`` command lines and the output of ``tc qdisc show`` as a scenario of one link.
 
-A qdisc acts on packets that leave an interface: the first interface is the link's forward direction, a second one its
-reverse direction. netem delays and loses packets before its inner queue; a link does so behind it. Constant delay
-changes places with a queue without effect, loss does not: here it takes nothing off the queue.
+A qdisc acts on packets that leave an interface: the first interface is the link's forward
+direction, a second one its reverse direction. netem delays and loses packets before its inner
+queue; a link does so after its queue. The order of a constant delay and a queue makes no
+difference; the order of loss does: loss on a link does not shorten the queue.
 
-netem's ``limit`` counts every packet that it holds: delayed packets, packets that wait for its rate, and the backlog of
-a qdisc below it. A netem below tbf or htb takes the place of their queue: its limit also counts the packets that wait
-for them (measured with Linux 6.12). ``held_limit`` of a link is that bound.
+netem's ``limit`` counts every packet that it holds: delayed packets, packets that wait for its
+rate, and the backlog of a qdisc below it. A netem below tbf or htb replaces their queue: its limit
+also counts the packets that wait for them (measured with Linux 6.12). ``held_limit`` of a link is
+that bound.
 """
 
 from __future__ import annotations
@@ -30,16 +32,16 @@ from anabranch.errors import nearest
 _STATES = ("p13", "p31", "p32", "p23", "p14")
 
 NETEM_LIMIT = 1000
-"""netem's own limit, in packets (tc-netem(8))."""
+"""netem's default limit, in packets (tc-netem(8))."""
 
 IN_ORDER = 10**11
-"""A rate that makes netem keep the order of packets, far above the one that shapes them."""
+"""A rate that makes netem keep the order of packets, far above the rate of the shaper."""
 
 HTB_LIMIT = 1000
-"""Packets that wait in a class of htb without a qdisc: the length of an Ethernet interface's queue."""
+"""Limit of a class of htb without a qdisc: the length of an Ethernet interface's queue."""
 
 DRAWS = 100
-"""Entries of a table that stands for a continuous distribution."""
+"""Entries of a table that approximates a continuous distribution."""
 
 _KINDS = ("netem", "htb", *qdiscs.PARAMETERS)
 _STATISTICS = re.compile(
@@ -52,7 +54,7 @@ _HIDDEN_DEVICES = ("lo",)
 
 @dataclass
 class _Netem:
-    """What ``netem`` was told to do."""
+    """The parameters of a ``netem`` qdisc."""
 
     at: int
     delay: Decimal = Decimal(0)
@@ -71,37 +73,37 @@ class _Netem:
 
 @dataclass
 class _Device:
-    """What one interface does to packets that leave it."""
+    """The qdiscs of one interface."""
 
     at: int
     netem: _Netem | None = None
     rates: list[tuple[int, int]] = field(default_factory=list)
-    """Bits per second, and where each stands."""
+    """Bits per second, and the offset of each rate."""
     queue: dict[str, Any] | None = None
     queue_at: int = 0
     shaper: int | None = None
-    """Bits per second to which the queue shapes by itself."""
+    """Rate of a queue that is also a shaper, in bits per second."""
     tbf: Qdisc | None = None
     has_htb: bool = False
 
 
 def recognise(_name: str, head: bytes) -> bool:
-    """Whether a file holds ``tc`` commands or what ``tc qdisc show`` prints."""
+    """Whether a file holds ``tc`` commands or output of ``tc qdisc show``."""
     return re.search(rb"(?m)^[^#\n]*\b(?:tc\s+(?:-\S+\s+)*(?:qdisc|class)|qdisc\s+\S+\s+\S+:)", head) is not None
 
 
 def read(source: Source, notes: Notes) -> Description:
-    """A scenario of one link with what the commands set.
+    """A scenario of one link with the settings of the commands.
 
     Raises:
         UserError: A command is not understood; the error has line, column and the nearest valid name.
     """
     text = source.text()
-    # Statistics are blanked, not removed, so that places stay.
+    # Statistics are replaced by blanks, so that offsets stay valid.
     shown = Text(text.file, _STATISTICS.sub(lambda found: " " * len(found[0]), text.text))
     devices: dict[str, _Device] = {}
     for words in commands(shown):
-        # Without redirections.
+        # Redirections are left out.
         kept = [word for word in words if not re.match(r"[0-9]?>", word.text)]
         if kept:
             _command(shown, kept, devices, notes)
@@ -138,15 +140,15 @@ def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> dict[str, An
 _VERBS = ("add", "change", "replace", "link")
 _OTHER_VERBS = ("del", "delete", "show", "list", "ls")
 _SHELL = ("sudo", "if", "then", "else", "do", "while", "!", "{", "(", "time")
-"""What may stand before a command without changing what it does."""
+"""Words before a command that do not change it."""
 _OBJECTS = ("qdisc", "class", "filter")
 _PLACING = ("dev", "root", "parent", "handle", "ingress", "clsact", "refcnt", "offloaded", "index")
-"""What stands around the name of a qdisc, and says where it is."""
+"""Words beside the name of a qdisc that give its position."""
 _WITH_VALUE = ("dev", "parent", "handle", "refcnt", "index")
 
 
 def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: Notes) -> None:
-    """One command of a script, or one line of what ``tc qdisc show`` prints."""
+    """Read one command of a script, or one line of ``tc qdisc show``."""
     if words[0].text == "qdisc":
         _shown(Cursor(text, words[1:] or words), devices, notes)
         return
@@ -155,9 +157,10 @@ def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: 
     start = next((n for n, word in enumerate(words) if word.text.rsplit("/", 1)[-1] == "tc"), None)
     if start is None or words[0].text in ("echo", "printf", "command", "which"):
         return
-    # `ip netns exec NAME tc …`: the same name there is another interface.
+    # `ip netns exec NAME tc …`: the same name there means another interface.
     place = " ".join(word.text for word in words[:start])
-    # Options of tc come before its object; later a minus begins a number, as the overhead of netem's rate may be.
+    # Options of tc come before its object; later a minus begins a number, such as the overhead of
+    # netem's rate.
     rest = list(dropwhile(lambda word: word.text.startswith("-"), words[start + 1 :]))
     if len(rest) < 2:
         raise text.error(words[start].at, "a tc command without an object; `tc qdisc add dev …` was expected")
@@ -178,7 +181,7 @@ def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: 
 
 
 def _placed(cursor: Cursor) -> tuple[str | None, bool]:
-    """The interface among the words that say where a qdisc is, and whether the qdisc is below another.
+    """The interface among the words for a qdisc's position, and whether the qdisc is below another.
 
     The interface is ``None`` if the words have none, and empty for an ingress qdisc.
     """
@@ -195,7 +198,7 @@ def _placed(cursor: Cursor) -> tuple[str | None, bool]:
 
 
 def _shown(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
-    """A line of ``tc qdisc show``: the kind and the handle come first."""
+    """Read a line of ``tc qdisc show``, which begins with the kind and the handle."""
     kind = cursor.take("a qdisc")
     if not cursor.is_done:
         cursor.take("a handle")
@@ -211,7 +214,7 @@ def _shown(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
 
 
 def _given(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes) -> None:
-    """``tc qdisc add …``: the kind comes behind the place."""
+    """Read ``tc qdisc add …``, where the kind follows the position."""
     device, is_below = _placed(cursor)
     if device == "":
         return
@@ -224,7 +227,7 @@ def _given(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes
 
 
 def _apply(cursor: Cursor, placed: tuple[Word, bool], device: _Device, notes: Notes) -> None:
-    """One qdisc, and whether it is below another."""
+    """Apply one qdisc, given with whether it is below another."""
     text, (kind, is_below) = cursor.text, placed
     if kind.text == "netem":
         if device.netem is not None:
@@ -252,7 +255,7 @@ _HTB_LOST = {
 
 
 def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes) -> None:
-    """A class of htb: its rate is the interface's."""
+    """Read a class of htb, whose rate is the interface's."""
     device, rate = None, None
     while not cursor.is_done:
         word = cursor.take("a word")
@@ -260,7 +263,7 @@ def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes
             device = cursor.take("an interface").text
         elif word.text in ("rate", "ceil"):
             given = cursor.take("a rate")
-            # With both, a class that is alone gets its ceiling.
+            # A class without siblings gets its ceiling.
             rate = (tc_units.rate(cursor.text, given), given.at)
         elif word.text in (*_HTB_LOST, "parent", "classid", "prio", "quantum", "mtu"):
             cursor.take("a value")
@@ -277,7 +280,8 @@ def _tbf_rate(tbf: Qdisc, text: Text, notes: Notes) -> int:
         raise text.error(tbf.at, "tbf has no rate; `rate RATE` was expected")
     rate: int = given["rate"]
     bucket = next((name for name in ("burst", "buffer", "maxburst") if name in given), None)
-    # A bucket that the kernel's timer needs for this rate (tc-tbf(8): 10 kbytes at 10 Mbit/s) is no burst of its own.
+    # The kernel's timer needs a bucket of this size for the rate (tc-tbf(8): 10 kbytes at 10
+    # Mbit/s), so it is no separate burst.
     if bucket is not None and given[bucket] > max(rate // 800, 2 * PAPER_PACKET):
         notes.lost(f"{bucket} of tbf: a link has no token bucket", text.where(tbf.places[bucket]))
     for name in ("peakrate", "mpu", "overhead", "linklayer"):
@@ -348,7 +352,7 @@ def _loss(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
 
 
 def _percentages(cursor: Cursor, names: list[str]) -> list[float | None]:
-    """The first and up to one value for each further name, in order; ``tc qdisc show`` writes the names as well."""
+    """The first value and at most one for each further name; ``tc qdisc show`` also writes the names."""
     found: list[float | None] = []
     for name in names:
         if cursor.peek() == name:
@@ -390,7 +394,7 @@ def _corrupt(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
 def _reorder(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
     netem.reorder = tc_units.ratio(cursor.text, cursor.take("a percentage"))
     _correlation(cursor, "reordering", notes)
-    # `tc qdisc show` writes the gap behind it.
+    # `tc qdisc show` writes the gap after the percentage.
 
 
 def _gap(cursor: Cursor, word: Word, netem: _Netem, notes: Notes) -> None:
@@ -483,7 +487,7 @@ def _holds(netem: _Netem, rate: int | None) -> bool:
 
 
 def _limits(text: Text, parts: tuple[_Device, _Netem], rate: int | None, notes: Notes) -> dict[str, Any]:
-    """The limits of a direction with a netem: of its queue, and of all that it holds."""
+    """The limits of a direction with a netem: of its queue, and of all packets that it holds."""
     device, netem = parts
     limit = f"{netem.limit} packets" if netem.limit < qdiscs.UNLIMITED else "unlimited"
     shapes = device.shaper is not None and (rate is None or device.shaper <= rate)
@@ -491,14 +495,14 @@ def _limits(text: Text, parts: tuple[_Device, _Netem], rate: int | None, notes: 
         queue = _queue(text, device)
         found: dict[str, Any] = {"queue": queue} if queue is not None else {}
         return found | ({"held_limit": limit} if limit != "unlimited" else {})
-    # Packets wait in netem for its rate, so that a qdisc below it never has a queue.
+    # Packets wait in netem for its rate, so a qdisc below it never has a queue.
     if device.queue is not None:
         notes.lost("a qdisc below netem's rate, which never has a queue", text.where(device.queue_at))
     if limit == "unlimited":
         return {}
     if netem.delay or netem.jitter:
         return {"held_limit": limit}
-    # Nothing is delayed: all but the packet that is being sent wait.
+    # Nothing is delayed: all packets wait except the one in transmission.
     return {"queue": qdiscs.drop_tail(netem.limit - 1, "packets")}
 
 
@@ -525,7 +529,7 @@ def _tbf_queue(tbf: Qdisc, text: Text) -> dict[str, Any]:
 
 
 def _delays(netem: _Netem, notes: Notes, text: Text) -> tuple[Decimal, dict[str, Any] | None]:
-    """The link's delay, and the jitter on top of it."""
+    """The link's delay, and its jitter."""
     ahead = _share_ahead(netem)
     if netem.reorder == 0 and not netem.gap:
         ahead = Fraction(0)
@@ -535,7 +539,7 @@ def _delays(netem: _Netem, notes: Notes, text: Text) -> tuple[Decimal, dict[str,
             notes.lost(f"reordering of {float(ahead):.3g} of the packets; rounded to {share}", text.where(netem.at))
         entries = _quantiles(netem) if netem.jitter else [netem.delay]
         late = share.denominator - share.numerator
-        # Entry by entry from the quantiles, so that each is drawn about as often as any other.
+        # The quantiles in equal steps, so that each is drawn about equally often.
         delays = [entries[number * len(entries) // late] for number in range(late)]
         table = [Decimal(0)] * share.numerator + delays
         return Decimal(0), _table(table, reorder=True)
@@ -545,7 +549,7 @@ def _delays(netem: _Netem, notes: Notes, text: Text) -> tuple[Decimal, dict[str,
 
 
 def _share_ahead(netem: _Netem) -> Fraction:
-    """The share of packets that are sent at once: the first ``gap`` − 1 after one are delayed, then each with 1 − P."""
+    """The share of packets sent at once: after such a packet, ``gap`` − 1 are delayed, and then each with 1 − P."""
     if netem.reorder is None and netem.gap is None:
         return Fraction(0)
     chance = Fraction(1 if netem.reorder is None else Decimal(repr(netem.reorder)))
@@ -555,7 +559,7 @@ def _share_ahead(netem: _Netem) -> Fraction:
 
 def _jitter(netem: _Netem) -> tuple[Decimal, dict[str, Any]]:
     mean, spread = netem.delay, netem.jitter
-    # With a rate netem sends in order.
+    # netem with a rate keeps the order.
     order = {"reorder": True} if netem.rate is None else {}
     if netem.distribution == "normal" and mean >= 3 * spread:
         return mean - 3 * spread, {
@@ -572,7 +576,7 @@ def _jitter(netem: _Netem) -> tuple[Decimal, dict[str, Any]]:
 
 
 def _quantiles(netem: _Netem) -> list[Decimal]:
-    """The delays as a table; what would be negative is sent at once, as by netem."""
+    """The delays as a table; packets with a negative delay are sent at once, as by netem."""
     found = []
     for number in range(DRAWS):
         share = (number + 0.5) / DRAWS
@@ -592,5 +596,5 @@ def _table(delays: list[Decimal], *, reorder: bool) -> dict[str, Any]:
 
 
 def known_words() -> list[str]:
-    """Every parameter of netem, for tests that make command lines."""
+    """Every parameter of netem, for tests that generate command lines."""
     return list(_OPTIONS)

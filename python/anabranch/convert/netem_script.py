@@ -14,12 +14,12 @@ from anabranch.convert.content import PAPER_PACKET, Link, Names, Notes, Written
 from anabranch.convert.netem import DRAWS, IN_ORDER
 
 _MOST = 2**32 - 1
-"""What stands for no limit: the largest that ``tc`` takes."""
+"""Value for no limit: the largest that ``tc`` accepts."""
 
 
 @dataclass
 class _Side:
-    """What netem gets for one direction."""
+    """The parameters of netem for one direction."""
 
     where: str
     delay: Decimal
@@ -31,7 +31,7 @@ class _Side:
 
 
 def write(link: Link, _names: Names, notes: Notes) -> Written:
-    """The script; what netem cannot express becomes a note, and a comment in the script."""
+    """The script; properties that netem cannot express become notes, and comments in the script."""
     blocks = []
     for word, side, (sender, receiver) in (
         ("FORWARD", link.forward, link.ends),
@@ -65,17 +65,18 @@ def _commands(device: str, where: str, side: Mapping[str, Any], notes: Notes) ->
     rate = _rate(where, side, notes)
     found = _Side(where, quantity.seconds(side["delay"]))
     _impair(found, side["impair"], notes)
-    # With the mean of its jitter.
+    # The delay includes the mean of its jitter.
     _time(f"{where}.delay", quantity.duration(found.delay), notes)
     if not side["up"]:
         notes.lost(f"{where}.up = false: the link is up")
     kind, limit = side["queue"]["kind"], quantity.limit(side["queue"].get("limit", "unlimited"))
     held = _held(where, side, notes)
-    # netem has one limit, and it counts delayed packets. Without a delay all but the packet that is being sent wait.
+    # netem has one limit, which also counts delayed packets. Without a delay all packets wait
+    # except the one in transmission.
     one_limit = limit is None or (limit[1] == "packets" and held == _MOST and not found.delay and not found.jitter)
     in_netem = rate is not None and kind == "drop-tail" and one_limit
     if found.reorders:
-        # A rate of its own makes netem keep the order.
+        # netem with a rate would keep the order.
         in_netem = False
     keeps_order = found.reorders is False and rate is not None and not in_netem
     if found.reorders is False and rate is None:
@@ -98,7 +99,7 @@ def _commands(device: str, where: str, side: Mapping[str, Any], notes: Notes) ->
 
 
 def _held(where: str, side: Mapping[str, Any], notes: Notes) -> int:
-    """The limit of netem: packets that the direction holds."""
+    """The limit of netem: packets that the direction may hold."""
     limit = quantity.limit(side.get("held_limit", "unlimited"))
     if limit is None:
         return _MOST
@@ -123,14 +124,14 @@ def _rate(where: str, side: Mapping[str, Any], notes: Notes) -> int | None:
 def _shaped(
     device: str, parent: str, where: str, queue: Mapping[str, Any], rate: int | None, notes: Notes
 ) -> list[str]:
-    """``tbf`` for the rate, and below it the queue; the queue alone where there is no rate."""
+    """``tbf`` for the rate, and the queue below it; only the queue if there is no rate."""
     qdisc = _queue(where, queue, notes)
     if rate is None:
         return [f"tc qdisc replace dev {device} {parent} handle 2: {qdisc}"] if qdisc else []
     burst = max(2 * PAPER_PACKET, rate // 800)
     tbf = f"tc qdisc replace dev {device} {parent} handle 2: tbf rate {tc_units.write_rate(rate)} burst {burst}"
     if qdisc is None or qdisc.startswith("bfifo "):
-        # A tbf's own queue is counted in bytes.
+        # tbf counts its queue in bytes.
         return [f"{tbf} limit {qdisc.split()[-1] if qdisc else _MOST}"]
     return [f"{tbf} limit {_MOST}", f"tc qdisc replace dev {device} parent 2:1 handle 3: {qdisc}"]
 
@@ -241,7 +242,7 @@ def _burst(weight: float, least: float) -> int:
 
 
 def _impair(side: _Side, impair: list[Mapping[str, Any]], notes: Notes) -> None:
-    """Every impairment once: netem has one of each."""
+    """Add each kind of impairment once: netem has one of each."""
     seen: set[str] = set()
     for item in impair:
         slot = "loss" if item["kind"] in _LOSSES else item["kind"]
@@ -331,7 +332,7 @@ def _table(side: _Side, item: Mapping[str, Any], notes: Notes) -> None:
         side.delay = delays[-1]
         share = tc_units.write_percent(round(ahead / len(delays), 12))
         side.jitter = f"delay {tc_units.write_time(side.delay)} reorder {share}"
-        # It reorders with a rate as well.
+        # netem reorders with a rate as well.
         side.reorders = None
         return
     step = (delays[-1] - delays[0]) / max(len(delays) - 1, 1)

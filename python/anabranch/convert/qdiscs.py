@@ -1,4 +1,4 @@
-"""The parameters of ``tc``'s queueing disciplines, and the queue of ours that each stands for."""
+"""Parameters of ``tc``'s queueing disciplines, and the equivalent queues of a scenario."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anabranch.convert.shell_words import Cursor, Word
 Reader = Callable[[Text, Word], Any]
 
 UNLIMITED = 2**31
-"""A limit from here on is none: ``tc`` has no word for it."""
+"""Limits from here on mean no limit, for which ``tc`` has no word."""
 
 
 def packets(text: Text, word: Word) -> int:
@@ -32,12 +32,12 @@ def probability(text: Text, word: Word) -> float:
 
 
 def name(_text: Text, word: Word) -> str:
-    """A word that stands for itself."""
+    """A word without conversion."""
     return word.text
 
 
 FLAG = None
-"""Stands for a parameter without a value."""
+"""Marks a parameter without a value."""
 
 _AQM: dict[str, Reader | None] = {
     "limit": packets, "target": tc_units.time, "interval": tc_units.time, "ecn": FLAG, "noecn": FLAG,
@@ -75,7 +75,7 @@ PARAMETERS: dict[str, dict[str, Reader | None]] = {
 
 @dataclass(frozen=True)
 class Qdisc:
-    """One queueing discipline as it was given."""
+    """One queueing discipline with its parameters."""
 
     kind: str
     at: int
@@ -84,7 +84,7 @@ class Qdisc:
 
 
 def read(cursor: Cursor, kind: Word) -> Qdisc:
-    """The parameters behind the name of a discipline.
+    """The parameters after the name of a discipline.
 
     Raises:
         UserError: One of them is unknown, or its value is wrong.
@@ -98,16 +98,16 @@ def read(cursor: Cursor, kind: Word) -> Qdisc:
         reader = parameters[word.text]
         found.places[word.text] = word.at
         times = found.given.pop(word.text, 0)
-        # In the order of the last mention, which is the one that counts.
+        # Ordered by the last mention, which takes effect.
         found.given[word.text] = times + 1 if reader is None else reader(cursor.text, cursor.take("a value"))
     return found
 
 
 def queue(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any] | None:
-    """The queue of a scenario that a discipline stands for; ``None`` where it is none by itself.
+    """The queue of a scenario for a discipline; ``None`` if the discipline has none itself.
 
     Raises:
-        UserError: A value is outside what the queue takes.
+        UserError: A value is outside the queue's range.
     """
     make = _QUEUES.get(qdisc.kind)
     return make(qdisc, text, notes) if make else None
@@ -168,7 +168,7 @@ def _pie(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
     if "limit" in qdisc.given:
         found["limit"] = _limit(qdisc.given["limit"])
     found |= _times(qdisc, text, {"target": "target", "tupdate": "update_interval"})
-    # The kernel keeps both in sixteenths of a hertz.
+    # The kernel stores both in sixteenths of a hertz.
     found |= {name: _within(qdisc, text, name, 0, 1600) / 16 for name in ("alpha", "beta") if name in qdisc.given}
     if "dq_rate_estimator" in qdisc.given:
         found["delay"] = "rate"
@@ -194,7 +194,7 @@ def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
         "kind": "red",
         "limit": "unlimited" if given["limit"] >= UNLIMITED else f"{given['limit']} bytes",
         "min_threshold": f"{least} bytes",
-        # With one threshold for both RED marks every packet above it, as DCTCP wants it; the average has whole bytes.
+        # RED with equal thresholds marks every packet above them, as DCTCP requires; the average has whole bytes.
         "max_threshold": f"{max(most, least + 1)} bytes",
         "max_probability": given.get("probability", 0.02),
         "weight": _weight(qdisc, text, least, most, packet),
@@ -209,7 +209,7 @@ def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
 
 
 def _weight(qdisc: Qdisc, text: Text, least: int, most: int, packet: int) -> float:
-    """``w_q`` from the burst that shall pass, as tc-red(8) describes it (Floyd and Jacobson §6, equation 3)."""
+    """``w_q`` for the permitted burst, by the rule of tc-red(8) (Floyd and Jacobson §6, equation 3)."""
     if "ewma" in qdisc.given:
         return float(2.0 ** -_within(qdisc, text, "ewma", 1, 31))
     burst = qdisc.given.get("burst") or (2 * least + most) // (3 * packet)

@@ -1,9 +1,9 @@
 """Writes a run as qlog (draft-ietf-quic-qlog-main-schema-14, sequential JSON-SEQ): the events of its TCP.
 
-The drafts define events of QUIC. TCP's are in a namespace of their own here, ``tcp``, with the names and fields of
-draft-ietf-quic-qlog-quic-events-14 where TCP has the same: ``packet_sent``, ``packet_received``, ``packet_lost``,
-``recovery_metrics_updated``, ``congestion_state_updated``. Times are milliseconds since the start of the run, windows
-are bytes.
+The drafts define events of QUIC. TCP's events are in a separate namespace, ``tcp``. They have the
+names and fields of draft-ietf-quic-qlog-quic-events-14 if TCP has the same event: ``packet_sent``,
+``packet_received``, ``packet_lost``, ``recovery_metrics_updated``, ``congestion_state_updated``.
+Times are in milliseconds since the start of the run, windows in bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOST_BY = {
     "rto": "pto_expired", "tlp": "pto_expired", "rack": "time_threshold", "fast-retransmit": "reordering_threshold",
     "sack": "reordering_threshold",
 }  # fmt: skip
-"""The QUIC draft's triggers of ``packet_lost``; others keep our name."""
+"""The QUIC draft's triggers of ``packet_lost``; other causes keep our name."""
 
 _STATES = {
     "recovery-entered": ("recovery", None), "recovery-left": ("congestion_avoidance", None),
@@ -39,7 +39,7 @@ _METRICS = (
     ("srtt_ms", "smoothed_rtt", False), ("cwnd_packets", "congestion_window", True),
     ("in_flight_packets", "bytes_in_flight", True), ("ssthresh_packets", "ssthresh", True), ("rto_ms", "rto", False),
 )  # fmt: skip
-"""Columns of ``samples``, the draft's names, and whether they become bytes; ``rto`` is TCP's own."""
+"""Columns of ``samples``, the draft's names, and whether they become bytes; ``rto`` exists only in TCP."""
 
 
 def write(run: Run, _names: Names, notes: Notes) -> Written:
@@ -69,7 +69,7 @@ def _header(run: Run) -> dict[str, Any]:
                 "time_format": "relative_to_epoch",
                 "reference_time": {"clock_type": "monotonic", "epoch": "unknown"},
             },
-            # Both ends are seen; the client is who sends.
+            # The capture shows both ends; the client is the sender.
             "vantage_point": {"name": "anabranch", "type": "network", "flow": "client"},
             "event_schemas": [SCHEMA],
         },
@@ -77,7 +77,7 @@ def _header(run: Run) -> dict[str, Any]:
 
 
 def _changes(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The same events, metrics without the values that have not changed since the flow's last ones."""
+    """The same events; metrics only if they have changed since the flow's last ones."""
     known: dict[str, dict[str, Any]] = {}
     for event in events:
         if event["name"] != f"tcp:{METRICS}":
@@ -112,7 +112,7 @@ def _mss(resolved: Any, flow: str) -> int:
     """Bytes of a full segment; copies of a flow are called ``NAME/0``, ``NAME/1``, ….
 
     Raises:
-        UserError: The resolved scenario of the summary is not as it was written.
+        UserError: The resolved scenario of the summary was altered.
     """
     try:
         stored.check(resolved, _Resolved)
@@ -144,7 +144,8 @@ def _packets(run: Run, flow: str) -> Iterator[tuple[float, str, dict[str, Any]]]
             sent["is_retransmission"] = True
             if cause is not None:
                 sent["trigger"] = cause
-                # The sender has marked an earlier packet of these octets lost; a probe marks none.
+                # The sender has marked an earlier packet of these octets lost; a tail loss probe
+                # marks none.
                 if cause != "tlp":
                     lost = {"sequence_number": row["sequence_bytes"]}
                     yield row["sent_s"], "packet_lost", {"header": lost, "trigger": _LOST_BY.get(cause, cause)}

@@ -43,14 +43,14 @@ def limit(text: str) -> tuple[int, str] | None:
 
 
 def duration(value: Decimal) -> str:
-    """Seconds as a scenario file has them, rounded to whole picoseconds."""
+    """Seconds in the form of scenario files, rounded to whole picoseconds."""
     value = value.quantize(Decimal("1e-12")) if value.as_tuple().exponent < -12 else value  # type: ignore[operator]
     unit = next((u for u in ("s", "ms", "us", "ns") if value >= _TIME[u]), "ps" if value else "s")
     return f"{plain(value / _TIME[unit])} {unit}"
 
 
 def rate(value: int) -> str:
-    """Bits per second as a scenario file has them."""
+    """Bits per second in the form of scenario files."""
     for unit, scale in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
         if value >= scale:
             return f"{plain(Decimal(value) / scale)} {unit}"
@@ -58,7 +58,7 @@ def rate(value: int) -> str:
 
 
 def plain(value: Decimal) -> str:
-    """A number without exponent and without zeros at its end."""
+    """A number without exponent and without trailing zeros."""
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -69,7 +69,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 def number(text: str) -> float | None:
     """A decimal number in ASCII digits; ``None`` if it is none.
 
-    ``float`` reads digits of other scripts, underscores and names of infinity as well.
+    ``float`` also reads digits of other scripts, underscores and names of infinity.
     """
     return float(text) if _NUMBER.fullmatch(text) else None
 

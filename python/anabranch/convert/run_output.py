@@ -1,4 +1,4 @@
-"""The results of a run: read from what ``run --out`` or ``run --json`` has written, or made by running a scenario."""
+"""Results of a run: read from the output of ``run --out`` or ``run --json``, or made by running a scenario."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def _no_table(name: str) -> Callable[[str], Table]:
 
 
 def original(summary: Any, directory: Path) -> str:
-    """The scenario's file as the run knew it: the files that it names count from there."""
+    """The path of the scenario at the time of the run, the base of the files that it names."""
     name = summary.get("scenario")
     return name if isinstance(name, str) and name.endswith(".toml") else str(directory / "scenario.toml")
 
 
 def make(source: Source, found: Format, notes: Notes) -> Run:
-    """The results of a scenario, run now in the simulator.
+    """The results of a scenario, from a simulation.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -111,7 +111,7 @@ def make(source: Source, found: Format, notes: Notes) -> Run:
 
 
 def of_flow(run: Run, flow: str | None) -> Run:
-    """The same run with one flow only; with all of them when none is named.
+    """The same run with one flow only; with all flows if none is named.
 
     Raises:
         UserError: There is no such flow.

@@ -1,4 +1,4 @@
-"""Scenario files: read as they are, written from a description, and one link of them with every value written out."""
+"""Scenario files: read unchanged, written from a description, or reduced to one link with every value written out."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_TRACE_BYTES = 256 * 1024 * 1024
 
 
 def recognise(name: str, _head: bytes) -> bool:
-    """Whether the name is a scenario file's."""
+    """Whether a file is a scenario, by its name."""
     return name.lower().endswith(".toml")
 
 
 def open_scenario(source: Source) -> Scenario:
-    """A scenario from a file that was read; the files that it names count from where it stands.
+    """A scenario from content that has been read; its directory is the base of the files that it names.
 
     Raises:
         UserError: It is not UTF-8.
@@ -39,7 +39,7 @@ def open_scenario(source: Source) -> Scenario:
 
 
 def write(description: Description, _names: Names, _notes: Notes) -> Written:
-    """The scenario file, and beside it what it names."""
+    """The scenario file, and the files that it names."""
     return Written(toml_text.write_document(description.document).encode(), description.files)
 
 
@@ -48,10 +48,10 @@ def describe(scenario: Scenario, description: Description | None, at: Path, link
 
     Args:
         scenario: The scenario.
-        description: What it was made from, if the files it names are not on disk.
-        at: Where the files that it names count from.
-        link: The link's name; the only one when left out.
-        notes: Gets what concerns the link and no format of one link expresses.
+        description: The description it was made from, if the files it names are not on disk.
+        at: The base directory of the files that it names.
+        link: The link's name; may be left out if there is one.
+        notes: Receives properties of the link that no format of one link can express.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -90,7 +90,7 @@ def describe(scenario: Scenario, description: Description | None, at: Path, link
 
 
 def _rate_alone(service: Mapping[str, Any], where: str, notes: Notes) -> Mapping[str, Any]:
-    """The service without the access to its medium, which no other format has."""
+    """The service without access to a shared medium, which no other format has."""
     if service["kind"] in ("fixed", "trace"):
         return service
     notes.lost(f"{where}.service: {service['kind']}; its rate alone is written, without the access to the medium")
@@ -100,7 +100,7 @@ def _rate_alone(service: Mapping[str, Any], where: str, notes: Notes) -> Mapping
 
 
 def without_tables(link: Link, notes: Notes) -> Link:
-    """The same with what other formats have in the place of tables: opportunities for rates, the mean for delays."""
+    """The link without tables, which other formats lack: opportunities for rates, the mean for delays."""
     files = dict(link.files)
     sides = []
     for way, given in (("forward", link.forward), ("reverse", link.reverse)):
@@ -152,7 +152,7 @@ def _note_changes(resolved: Mapping[str, Any], link: str, notes: Notes) -> None:
 
 
 def _mean_rate(trace: bytes) -> int:
-    """Bits per second of a capacity trace that the engine has accepted."""
+    """Mean bits per second of a capacity trace that the engine has accepted."""
     if (table := step_table.read(trace, "rate")) is not None:
         return table.mean_rate()
     times = [line.split(b"#")[0].strip() for line in trace.splitlines()]

@@ -1,4 +1,4 @@
-"""Command lines as words with their places: comments, quotation marks, continued lines and separators of a shell."""
+"""Words of command lines with their positions; handles a shell's comments, quotes, continued lines and separators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|\\(.)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Word:
-    """A word without its quotation marks, and where it begins."""
+    """A word without its quotation marks, and its offset."""
 
     text: str
     at: int
@@ -57,7 +57,7 @@ def _inside(found: re.Match[str]) -> str:
 
 
 class Cursor:
-    """Takes the words of one command one after another."""
+    """A cursor over the words of one command."""
 
     def __init__(self, text: Text, words: list[Word]) -> None:
         self.text = text
@@ -77,7 +77,7 @@ class Cursor:
         """The next word.
 
         Raises:
-            UserError: There is none; ``expected`` says what should be there.
+            UserError: There is none; the message names ``expected``.
         """
         if self.is_done:
             last = self._words[-1]
@@ -86,7 +86,7 @@ class Cursor:
         return self._words[self._next - 1]
 
     def rest(self) -> list[Word]:
-        """All words that are left."""
+        """All remaining words."""
         left = self._words[self._next :]
         self._next = len(self._words)
         return left

@@ -1,4 +1,4 @@
-"""Tables of time, rate and delay that the engine has accepted, as formats have them that know no such tables."""
+"""Tables of time, rate and delay that the engine has accepted, converted for formats without such tables."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _BYTES_PER_MBIT = 125_000
 
 @dataclass(frozen=True)
 class StepTable:
-    """Steps: how long each takes in seconds, and its rate in Mbit/s and its delay in ms as far as there are any."""
+    """Steps: the duration of each in seconds, and if given its rate in Mbit/s and its delay in ms."""
 
     lengths: list[Fraction]
     rates: list[Fraction]
     delays: list[Fraction]
 
     def mean_rate(self) -> int:
-        """Bits per second over a round."""
+        """Mean bits per second over a round of the table."""
         return max(int(_mean(self.lengths, self.rates) * _BYTES_PER_MBIT * 8), 1)
 
     def mean_delay_ms(self) -> Fraction:
-        """The delay over a round."""
+        """The mean delay over a round of the table."""
         return _mean(self.lengths, self.delays)
 
     def opportunities(self) -> bytes:
@@ -39,7 +39,7 @@ def _mean(lengths: list[Fraction], values: list[Fraction]) -> Fraction:
 
 
 def read(content: bytes, needed: str) -> StepTable | None:
-    """The table in a file, whose values beside the time are ``needed`` where it names no columns and has one.
+    """The table in a file. ``needed`` is the quantity of a single column without a name.
 
     ``None`` for a trace of opportunities.
     """

@@ -1,4 +1,4 @@
-"""Writes a summary in the result names of ``run --json``, so that other programs' results stand beside runs."""
+"""Writes a summary with the result names of ``run --json``, to compare other programs' results with runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FLOW_KEYS = (
     "spurious_retransmissions", "fast_recoveries", "timeouts", "mean_cwnd_packets", "mean_srtt_ms", "min_rtt_ms",
     "flow_completion_time_s", "reordered_ratio", "reordering_extent_p95_packets", "mean_one_way_delay_ms",
 )  # fmt: skip
-"""What every flow's summary has; ``null`` where the other program does not say."""
+"""Keys of every flow's summary; ``null`` if the other program does not report one."""
 
 
 def write(content: Run | Table, _names: Names, _notes: Notes) -> Written:

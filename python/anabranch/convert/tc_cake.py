@@ -13,7 +13,7 @@ from anabranch.errors import UserError
 
 UNLIMITED = "unlimited"
 _MEMORY = 4 << 20
-"""The least ``memlimit`` that ``cake`` chooses itself, and the limit of ours."""
+"""Least ``memlimit`` that ``cake`` chooses itself, and the limit of our queue."""
 
 
 def _bandwidth(text: Text, word: Word) -> int | str:
@@ -56,7 +56,7 @@ _LINKS: dict[str, tuple[int, int, str]] = {
     "pppoe-ptm": (30, 0, "ptm"), "bridged-ptm": (22, 0, "ptm"),
     "docsis": (18, 64, "noatm"), "ethernet": (38, 84, "noatm"),
 }  # fmt: skip
-"""Overhead, least length and framing of links that have a name."""
+"""Overhead, least length and framing of named links."""
 _VLAN = "ether-vlan"
 _VLAN_HEADER = 4
 _LOST = {
@@ -65,7 +65,7 @@ _LOST = {
     "fwmark": "tins by firewall marks",
 }  # fmt: skip
 _WITHOUT_EFFECT = ("nat", "nonat", "nowash", "split-gso", "no-split-gso", "no-ack-filter", "egress", UNLIMITED)
-"""Hosts are known behind every address, and packets are those on the wire."""
+"""Words without effect: no NAT hides a host, and packets are queued as they are on the wire."""
 
 Reader = Callable[[Text, Word], Any]
 
@@ -79,7 +79,7 @@ PARAMETERS: dict[str, Reader | None] = {
 
 
 def bandwidth(given: Mapping[str, Any]) -> int | None:
-    """The rate of its shaper, if it shapes: the last mention counts."""
+    """The rate of its shaper, if it shapes; the last mention counts."""
     rate = None
     for word, value in given.items():
         if word in ("bandwidth", UNLIMITED):

@@ -1,4 +1,4 @@
-"""Numbers of ``tc``: times, sizes, rates and percentages, read exactly and written exactly."""
+"""Numbers of ``tc``: times, sizes, rates and percentages, read and written exactly."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MAX_SIZE = Decimal(2**32 - 1)
 
 
 def is_number(word: str | None) -> bool:
-    """Whether a word begins a number, so that an optional value is there."""
+    """Whether a word begins a number, so that an optional value is present."""
     return word is not None and _NUMBER.fullmatch(word) is not None
 
 
@@ -62,7 +62,7 @@ def time(text: Text, word: Word) -> Decimal:
 
 
 def size(text: Text, word: Word) -> int:
-    """A size in bytes; ``k`` and ``kb`` are 1024 bytes, as ``tc`` has them.
+    """A size in bytes; ``k`` and ``kb`` mean 1024 bytes, as in ``tc``.
 
     Raises:
         UserError: It is none, or is too large.
@@ -71,7 +71,7 @@ def size(text: Text, word: Word) -> int:
 
 
 def rate(text: Text, word: Word) -> int:
-    """A rate in bits per second; ``bps`` are bytes per second, as ``tc`` has them.
+    """A rate in bits per second; ``bps`` means bytes per second, as in ``tc``.
 
     Raises:
         UserError: It is none, is 0, or is too high.
@@ -92,7 +92,7 @@ def ratio(text: Text, word: Word) -> float:
 
 
 def packets(text: Text, word: Word) -> int:
-    """A limit in packets that ``tc`` reads as a size (netem, pfifo): ``10k`` are 10,240 packets.
+    """A limit in packets that ``tc`` reads as a size (netem, pfifo): ``10k`` means 10,240 packets.
 
     ``tc`` shows it with the ``p`` of packets.
 
@@ -104,7 +104,7 @@ def packets(text: Text, word: Word) -> int:
 
 
 def integer(text: Text, word: Word, least: int = 0, most: int = 2**32 - 1) -> int:
-    """A whole number; the ``p`` of packets, with which ``tc`` shows a limit, may stand behind it.
+    """A whole number, optionally followed by ``p``, with which ``tc`` shows limits in packets.
 
     Raises:
         UserError: It is none, or is out of range.
@@ -132,7 +132,7 @@ def _read(text: Text, word: Word, units: dict[str, Decimal], expected: str, most
 
 
 def write_time(value: Decimal) -> str:
-    """A time as ``tc`` reads it: whole nanoseconds, in the largest unit that shows it briefly."""
+    """A time for ``tc``: whole nanoseconds, in the largest unit with a short text."""
     value = value.quantize(Decimal("1e-9"))
     for unit in ("s", "ms", "us"):
         if value >= _TIME[unit]:

@@ -1,7 +1,8 @@
-"""Reads traces of two columns, time in seconds and rate in Mbit/s, as Pensieve's and the FCC's are distributed.
+"""Reads traces of two columns, time in seconds and rate in Mbit/s, as published by Pensieve and the FCC.
 
-A line's rate holds from its time to the time of the next line, the last as long as the one before it. Our trace has
-whole milliseconds and whole packets, and begins again at its end.
+A line's rate holds from its time to the time of the next line; the last line lasts as long as the
+previous one. Traces of scenarios have whole milliseconds and whole packets, and repeat at their
+end.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _BIT_PER_MBIT = 10**6
 
 
 def recognise(_name: str, head: bytes) -> bool:
-    """Whether the first lines have two numbers each, after one line of names at most."""
+    """Whether the first lines have two numbers each, after at most one line of names."""
     lines = [line.split(b"#")[0].split() for line in head.replace(b",", b" ").replace(b";", b" ").splitlines()[:50]]
     found = [line for line in lines if line]
     if found and not _is_number(found[0][0]):
         found = found[1:]
-    # The last line may be cut.
+    # The last line may be cut off.
     found = found[:-1] if len(found) > 2 else found
     return bool(found) and all(len(line) == 2 and all(map(_is_number, line)) for line in found)
 

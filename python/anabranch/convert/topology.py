@@ -1,8 +1,8 @@
 """Topologies: nodes, links with capacity, length and weight, and a traffic matrix, as a scenario.
 
-Three formats are read as one :class:`Graph`: GraphML, GML and JSON of nodes and links. A demand of the traffic matrix
-becomes a paced flow. Routes that follow weights, or share equal costs, are written out flow by flow: by itself a
-scenario takes the fewest hops.
+Three formats are read as one :class:`Graph`: GraphML, GML and JSON of nodes and links. A demand of
+the traffic matrix becomes a paced flow. Routes by weights or over equal costs are written out for
+each flow, because a scenario's default is the fewest hops.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from anabranch.errors import UserError, nearest
 from anabranch.text.spoken import argument
 
 ROUTINGS = ("hops", "weights", "ecmp")
-"""What ``--routing`` takes."""
+"""Values of ``--routing``."""
 
 DEFAULT_RATE = "1 Gbit/s"
 DEFAULT_DELAY_MS = 1.0
 MS_PER_KM = 0.005
-"""Light in fibre takes 5 µs per kilometre."""
+"""Propagation in fibre takes 5 µs per kilometre."""
 EARTH_KM = 6371.0
 MAX_PATHS = 8
 """Paths of equal cost among which a demand is divided."""
@@ -42,7 +42,7 @@ _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _RATE = re.compile(r"([0-9.]+)\s*([kMGT]?)(?:bit/s|bps|b/s|bit)?", re.IGNORECASE)
 
 Refuse = Callable[[str], UserError]
-"""Makes an error that names the place of an element."""
+"""Makes an error that names the position of an element."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge: the keys of its ends, its attributes, and what makes an error at its place."""
+    """An edge: the keys of its ends, its attributes, and the function for errors at its position."""
 
     source: str
     target: str
@@ -72,7 +72,7 @@ class Edge:
 
 @dataclass
 class Graph:
-    """A topology as its file has it.
+    """A topology, as read from its file.
 
     Attributes:
         title: Its name.
@@ -91,7 +91,7 @@ class Graph:
 
 @dataclass
 class _Link:
-    """A link of the scenario: its ends, and rate and weight in each direction that the file has."""
+    """A link of the scenario: its ends, and the rates and weights that the file gives for each direction."""
 
     name: str
     ends: tuple[str, str]
@@ -101,7 +101,7 @@ class _Link:
 
 
 Costs = dict[str, list[tuple[str, float, str]]]
-"""By node: the neighbour, the cost of the way there, and the link."""
+"""By node: the neighbour, the cost of the hop, and the link."""
 
 
 def describe(graph: Graph, routing: str | None, notes: Notes) -> Description:
@@ -109,8 +109,8 @@ def describe(graph: Graph, routing: str | None, notes: Notes) -> Description:
 
     Args:
         graph: The topology.
-        routing: One of :data:`ROUTINGS`; weights if there are some, else hops.
-        notes: Gets what is lost and what is added.
+        routing: One of :data:`ROUTINGS`; by default weights if there are any, otherwise hops.
+        notes: Receives losses and additions.
 
     Raises:
         UserError: An edge is wrong, or there is none.
@@ -131,7 +131,7 @@ def describe(graph: Graph, routing: str | None, notes: Notes) -> Description:
 
 
 def check_routing(routing: str) -> None:
-    """Refuse a routing that there is not.
+    """Refuse an unknown routing.
 
     Raises:
         UserError: There is none of that name.
@@ -158,7 +158,7 @@ def position(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _links(graph: Graph, notes: Notes) -> list[_Link]:
-    """A link for each pair of nodes that has an edge; parallel edges are one link."""
+    """A link for each pair of nodes that has an edge; parallel edges become one link."""
     found: dict[frozenset[str], _Link] = {}
     parallel: dict[str, int] = {}
     guessed = {"rate": 0, "delay": 0}
@@ -206,7 +206,7 @@ def _rate(edge: Edge) -> float | None:
     if lower.get("linkspeed") not in (None, ""):
         found = re.fullmatch(r"([0-9.]+)", str(lower["linkspeed"]).strip())
         unit = _PREFIXES.get(str(lower.get("linkspeedunits", "M")).strip().lower()[:1])
-        # Topology Zoo has ranges and words there, too.
+        # Topology Zoo also has ranges and words in this attribute.
         return _positive(edge, "LinkSpeed", found[1]) * unit if found and unit else None
     for name in _CAPACITIES:
         given = lower.get(name)
@@ -223,7 +223,7 @@ def _rate(edge: Edge) -> float | None:
 
 
 def _delay_ms(graph: Graph, edge: Edge, guessed: dict[str, int]) -> float:
-    """From a delay in ms, a length in km, or the positions of both ends."""
+    """The delay from a delay in ms, a length in km, or the positions of both ends."""
     given = _number(edge, _DELAYS)
     if given is not None:
         return given
@@ -238,7 +238,7 @@ def _delay_ms(graph: Graph, edge: Edge, guessed: dict[str, int]) -> float:
 
 
 def _great_circle_km(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """The haversine formula."""
+    """The distance of two positions, by the haversine formula."""
     (lat_a, lon_a), (lat_b, lon_b) = ((math.radians(x), math.radians(y)) for x, y in (a, b))
     half = math.sin((lat_b - lat_a) / 2) ** 2 + math.cos(lat_a) * math.cos(lat_b) * math.sin((lon_b - lon_a) / 2) ** 2
     return 2 * EARTH_KM * math.asin(math.sqrt(min(half, 1.0)))
@@ -289,7 +289,7 @@ def _link_table(link: _Link, names: Mapping[str, str]) -> dict[str, Any]:
     told = [_rate_text(rate) for rate in rates]
     if told[0] == told[1]:
         table["rate"] = told[0]
-    # Below a microsecond a link of a wide-area network is one of a building.
+    # Links of a wide-area network with less than a microsecond are within a building.
     table["delay"] = f"{max(round(link.delay_ms * 1000), 1)} us"
     table["queue"] = {"kind": "drop-tail", "limit": "1 bdp"}
     if told[0] != told[1]:
@@ -352,7 +352,7 @@ def _costs(links: list[_Link], *, by_weight: bool) -> Costs:
 
 
 def _paths(costs: Costs, source: str, target: str, most: int) -> list[list[str]]:
-    """The links of at most so many paths of least cost, those that come first in the file first."""
+    """The links of at most ``most`` paths of least cost, in the order of the file."""
     if source not in costs or target not in costs:
         return []
     distance = _distances(costs, source)
@@ -362,11 +362,11 @@ def _paths(costs: Costs, source: str, target: str, most: int) -> list[list[str]]
 
 
 def _before(costs: Costs, distance: Mapping[str, float]) -> dict[str, list[tuple[str, str]]]:
-    """By node: the nodes and links from which a path of least cost comes."""
+    """By node: the previous nodes and links of paths of least cost."""
     before: dict[str, list[tuple[str, str]]] = {}
     for here, ways in costs.items():
         for there, cost, link in ways:
-            # A way of no cost would let a path go in a circle.
+            # A hop without cost would permit a loop.
             is_least = here in distance and math.isclose(distance[here] + cost, distance[there], abs_tol=1e-12)
             if is_least and (distance[here], here) < (distance[there], there):
                 before.setdefault(there, []).append((here, link))
@@ -374,7 +374,7 @@ def _before(costs: Costs, distance: Mapping[str, float]) -> dict[str, list[tuple
 
 
 def _walk(before: Mapping[str, list[tuple[str, str]]], source: str, target: str) -> Iterator[list[str]]:
-    """Every path back from the target, as the links from the source on."""
+    """Every path, traced back from the target, as the links from the source on."""
     stack: list[tuple[str, list[str]]] = [(target, [])]
     while stack:
         here, behind = stack.pop()
@@ -385,7 +385,7 @@ def _walk(before: Mapping[str, list[tuple[str, str]]], source: str, target: str)
 
 
 def _distances(costs: Costs, source: str) -> dict[str, float]:
-    """Dijkstra's algorithm."""
+    """The least cost to each node, by Dijkstra's algorithm."""
     distance: dict[str, float] = {}
     queue = [(0.0, source)]
     while queue:
@@ -407,11 +407,11 @@ def _farthest(costs: Costs) -> tuple[str, str, list[str]]:
     return source, target, _paths(costs, source, target, 1)[0]
 
 
-# --- Names, and what is left ---------------------------------------------------------------
+# --- Names and notes ---------------------------------------------------------------------------
 
 
 def _unique(labels: Mapping[str, str]) -> dict[str, str]:
-    """Names of hosts that need no quotation marks and differ."""
+    """Distinct names of hosts that need no quotation marks."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for key, label in labels.items():

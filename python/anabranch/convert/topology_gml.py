@@ -1,4 +1,4 @@
-"""Reads GML, as Internet Topology Zoo has it: nested lists of keys and values."""
+"""Reads GML in the form of Internet Topology Zoo: nested lists of keys and values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TOKEN = re.compile(
 )
 
 List = list[tuple[str, Any, int]]
-"""Keys, values (lists among them), and where each begins."""
+"""Keys, values (lists among them), and the offset of each."""
 
 
 def recognise(name: str, head: bytes) -> bool:
-    """Whether a file is called so, or has a graph as GML writes it."""
+    """Whether a file is GML, by its name or by a graph in it."""
     return name.lower().endswith(".gml") or re.search(rb"^\s*graph\s*\[", head, re.MULTILINE) is not None
 
 

@@ -16,13 +16,13 @@ from anabranch.errors import nearest
 
 @dataclass
 class _Found:
-    """What is open, and what was read so far."""
+    """State of the parser: open elements, and the graph."""
 
     graph: topology.Graph
     keys: dict[str, str] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
     element: tuple[str, dict[str, str], int] | None = None
-    """The node or edge that is open: its kind, its XML attributes, and where it begins."""
+    """The open node or edge: its kind, its XML attributes, and its offset."""
     values: dict[str, str] = field(default_factory=dict)
     graph_values: dict[str, str] = field(default_factory=dict)
     key: str | None = None

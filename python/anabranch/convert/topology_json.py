@@ -1,4 +1,4 @@
-"""Reads JSON of nodes and links: what ``topohub`` has, with a traffic matrix, and what networkx writes (node-link)."""
+"""Reads JSON of nodes and links: of ``topohub``, with a traffic matrix, and of networkx (node-link)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _position(node: Node) -> tuple[float, float] | None:
     found = node.get("pos")
     if found is None:
         return topology.position(node.value)
-    # Longitude comes first there.
+    # These positions begin with the longitude.
     values: Any = found.value
     return topology.position({"lat": values[1], "lon": values[0]}) if _is_pair(values) else None
 

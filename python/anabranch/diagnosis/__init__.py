@@ -1,4 +1,4 @@
-"""Diagnosis of the TCP connections of a capture, the choice of connections, its text, and following an interface.
+"""Diagnosis of a capture's TCP connections: choice of connections, text, and continuous diagnosis of an interface.
 
-Simulating a connection again is the work of :mod:`anabranch.fitted`.
+:mod:`anabranch.fitted` simulates connections.
 """

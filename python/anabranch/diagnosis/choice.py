@@ -1,4 +1,4 @@
-"""Connections of a diagnosis by what a user complains of: a host, a port, a time."""
+"""Choice of a diagnosis' connections by a user's complaint: a host, a port, a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True)
 class Choice:
-    """Which connections are chosen: all conditions hold. Of two hosts each is an end."""
+    """Conditions on a connection, all of which must hold. Two hosts are its two ends."""
 
     hosts: tuple[str, ...] = ()
     port: int | None = None
@@ -67,7 +67,7 @@ def choose(document: Diagnosis, choice: Choice) -> Diagnosis:
             raise _none(document, "around", choice.around, _nearest(before, moment))
     omitted = dict.fromkeys(document["omitted"], 0)
     chosen = {**document, "connections": found}
-    # The others are not known to fit.
+    # The omitted connections may not fit.
     return Diagnosis(chosen if choice.is_empty else {**chosen, "omitted": omitted})
 
 
@@ -160,7 +160,7 @@ def _is_between(connection: dict[str, Any], networks: Sequence[Network]) -> bool
 
 
 def _distance_s(connection: dict[str, Any], moment: float) -> float:
-    """How far a time is from a connection; 0 within it."""
+    """Seconds between a time and a connection; 0 within it."""
     start = float(connection["start_s"])
     return max(start - moment, moment - start - float(connection["duration_s"]), 0.0)
 
@@ -180,7 +180,7 @@ def _hosts(connections: Sequence[dict[str, Any]]) -> str:
 
 
 def _ports(connections: Sequence[dict[str, Any]]) -> str:
-    """The ports that were called first: they are fewer."""
+    """The ports of the hosts that were called, listed first because they are fewer."""
     ports = [_port(one[end]) for end in ("b", "a") for one in connections]
     return _listed([str(port) for port in dict.fromkeys(ports)])
 

@@ -19,7 +19,7 @@ MOST_IN_COMMENT = 10
 
 
 def comments(document: Diagnosis) -> dict[int, str]:
-    """What is said at each frame, one sentence a line."""
+    """Comments by frame number, one sentence a line."""
     told: dict[int, list[str]] = {}
     for connection in document["connections"]:
         for frame, sentence in _sentences(connection):
@@ -61,7 +61,7 @@ def write_annotated(document: Diagnosis, target: OutputFile) -> None:
 
 
 def _sentences(connection: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    """Frames of a connection, and what is said there."""
+    """Frames of a connection, each with a sentence on it."""
     for finding in connection["findings"]:
         for frame in finding["packets"]:
             yield frame, f"{finding['cause']}: {finding['text']}"

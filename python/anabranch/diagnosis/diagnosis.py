@@ -1,4 +1,4 @@
-"""What a capture shows of its TCP connections: what limits each, and why each retransmission was sent."""
+"""Diagnosis of a capture's TCP connections: the limits of each, and the cause of each retransmission."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DIRECTIONS = ("a_to_b", "b_to_a")
 """The names of both directions of a connection."""
 RUN_DIRECTIONS = {"a_to_b": "forward", "b_to_a": "reverse"}
-"""What the tables of a run call them: a flow's ``from`` sends the SYN."""
+"""Names of the directions in the tables of a run: a flow's ``from`` sends the SYN."""
 
 
 class Diagnosis(dict[str, Any]):
@@ -231,7 +231,8 @@ def _rows(key: str) -> Callable[[Diagnosis], Iterator[dict[str, Any]]]:
         for connection in document["connections"]:
             for name, direction in directions(connection):
                 for row in direction[key]:
-                    # As the tables of a run count: the first octet of data is 1, after the SYN.
+                    # Numbered like the tables of a run: the first octet of data is 1, after the
+                    # SYN.
                     octets = {"sequence_bytes": row["seq"] + 1} if "seq" in row else {}
                     yield {"connection": connection["id"], "direction": name, **row, **octets}
 
@@ -251,7 +252,7 @@ TABLES: dict[str, Callable[[Diagnosis], Iterator[dict[str, Any]]]] = {
     "stalls": _rows("stalls"),
     "limits": _limits,
 }
-"""The tables of a diagnosis, and what makes their rows."""
+"""The tables of a diagnosis, and the functions that make their rows."""
 
 COLUMNS: dict[str, dict[str, str]] = {
     "connections": {
@@ -290,5 +291,5 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "limits": {"connection": "Int64", "direction": "String", "limit": "String", "time_s": "Float64"},
 }
-"""The columns that each table has at least, and their types in polars."""
+"""The columns that every table includes, and their types in polars."""
 _KINDS = {"Int64": "i8", "Float64": "f8", "String": "text", "Boolean": "?"}

@@ -1,7 +1,7 @@
-"""``anabranch diagnose --follow``: an interface is captured and diagnosed while it goes on, in bounded memory.
+"""``anabranch diagnose --follow``: captures and diagnoses an interface continuously, in bounded memory.
 
-The last minutes of packets are kept in a ring. The ring is diagnosed again and again; what is new is said, and when a
-cause of choice occurs the ring is saved as a capture.
+A ring keeps the packets of the last minutes. It is diagnosed repeatedly, and new events are printed.
+When a chosen cause occurs, the ring is saved as a capture.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from anabranch.errors import RunFailedError, UserError, nearest
 from anabranch.text.lines import wrapped
 
 MOST_BYTES = 256 << 20
-"""Of the ring, whatever its time."""
+"""Octets of the ring, regardless of its time."""
 CHUNK_S = 1.0
 FIRST_CHECK_S = 0.5
 CHECK_S = 3.0
-"""Between two diagnoses at least, after a while; a diagnosis takes a tenth of the time at most."""
+"""Least time between two diagnoses, except at the start; diagnoses take at most a tenth of the time."""
 MOST_SAVED = 100
 """Captures that one command saves."""
 MOST_REMEMBERED = 10_000
-"""Connections and causes that are not said again."""
+"""Connections and causes that are remembered, so that each is reported once."""
 
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_S = 24 * 3600.0
 _NANOSECOND_PCAP = 0xA1B23C4D
 _MARGIN = " " * 13
-"""Below the text of an event, after its time."""
+"""Margin of lines below an event, as wide as its time."""
 PATIENCE_S = 0.08
 """Seconds that Ctrl-C leaves for a diagnosis of the last packets; then the last finished one is shown."""
 LIMIT_S = 0.15
-"""Seconds after which Ctrl-C ends the process, whatever it waits for."""
+"""Seconds after which Ctrl-C ends the process unconditionally."""
 
 
 def ring_seconds(text: str) -> float:
@@ -63,7 +63,7 @@ def ring_seconds(text: str) -> float:
 
 
 def causes() -> tuple[str, ...]:
-    """What ``--save-on`` may name: limits, which are the causes of pauses, and findings."""
+    """Values of ``--save-on``: limits, which are the causes of pauses, and findings."""
     terms = json.loads(_engine.diagnose_terms())
     return tuple(dict.fromkeys(one["name"] for kind in terms.values() for one in kind))
 
@@ -98,13 +98,14 @@ class Ring:
         self.packets = 0
         self.seen = 0
         self.left_out = 0
-        """Packets that went before their time, because there were too many."""
+        """Packets that were removed early because of the ring's size."""
 
     def add(self, nanoseconds: int, length: int, captured: bytes | memoryview) -> None:
-        """Add a packet, and let go of what is too old.
+        """Add a packet, and remove packets that are too old.
 
-        A time far before the last packet's comes from a clock that was set back: the ring's time goes on from the last
-        packet, because packets of the time to come would otherwise all be of one chunk, or older than those before.
+        A time far before the last packet's comes from a clock that was set back. The ring's time
+        then continues from the last packet: otherwise all following packets would be in one chunk,
+        or older than their predecessors.
         """
         nanoseconds += self._shift
         if self._latest - nanoseconds > CHUNK_S * 1e9:
@@ -123,7 +124,7 @@ class Ring:
             self.octets += len(record) + len(captured)
             self.packets += 1
             self.seen += 1
-            # The packets of the last second stay, whatever they take: those of the one before are enough.
+            # The last chunk stays, whatever its size, if removing earlier chunks makes enough room.
             while len(self._chunks) > 1:
                 oldest = self._chunks[0]
                 is_old = now - oldest.first > self._seconds + CHUNK_S
@@ -146,7 +147,7 @@ class Ring:
         yield from parts
 
     def diagnose(self, name: str) -> Diagnosis:
-        """What the ring shows; nothing of it is written to a disk."""
+        """The diagnosis of the ring, which is not written to a disk."""
         with contextlib.ExitStack() as stack:
             descriptor = os.memfd_create("anabranch-ring")
             stack.callback(os.close, descriptor)
@@ -161,7 +162,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Event:
-    """A cause that a connection shows, and since when."""
+    """A cause of slowness that a connection shows."""
 
     ends: tuple[str, str]
     cause: str
@@ -169,7 +170,7 @@ class Event:
 
 
 def events(found: Diagnosis) -> Iterator[Event]:
-    """What stands out: findings, and the causes of pauses."""
+    """Events to report: findings, and the causes of pauses."""
     for connection in found["connections"]:
         ends = (connection["a"], connection["b"])
         told = set()
@@ -186,7 +187,7 @@ def events(found: Diagnosis) -> Iterator[Event]:
 
 
 class _Check:
-    """A diagnosis of the ring in a thread, which is left alone when nothing waits for it any more."""
+    """A diagnosis of the ring in a thread, which is abandoned when its result is no longer needed."""
 
     def __init__(self, ring: Ring, name: str) -> None:
         self.packets = ring.packets
@@ -205,7 +206,7 @@ class _Check:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        # Whatever it is, the main thread reports it.
+        # The main thread reports every exception.
         try:
             self.found = self._ring.diagnose(self._name)
         except BaseException as error:
@@ -219,8 +220,8 @@ class Summary:
 
     Attributes:
         found: The diagnosis.
-        packets: Packets that it has seen.
-        behind_s: Seconds before the end that are not in it.
+        packets: Packets in it.
+        behind_s: Seconds before the end that it does not cover.
     """
 
     found: Diagnosis
@@ -259,7 +260,8 @@ class Follower:
     def stop(self, number: int = signal.SIGINT, _frame: FrameType | None = None) -> None:
         """End :meth:`follow` soon; a handler of signals.
 
-        The second signal ends the process at once, and so does time: the reader of the output may have stopped reading.
+        The second signal ends the process at once, and so does a timeout: the reader of the output
+        may have stopped reading.
         """
         if self._stopped_at is not None:
             interrupt.end(self._number)
@@ -275,7 +277,7 @@ class Follower:
             os.close(end)
 
     def follow(self) -> Summary:
-        """Follow until it is stopped; the diagnosis of the ring then, or the last one that was finished.
+        """Follow until stopped. Returns the diagnosis of the ring, or the last finished one.
 
         Raises:
             RunFailedError: The interface is gone, a diagnosis fails, or a capture cannot be saved.
@@ -363,7 +365,7 @@ class Follower:
 
 @contextlib.contextmanager
 def until_interrupted(follower: Follower) -> Iterator[None]:
-    """Let the first Ctrl-C or SIGTERM end following, not the command."""
+    """Let the first Ctrl-C or SIGTERM stop only the follower, not the command."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
     before = {number: signal.signal(number, follower.stop) for number in numbers}
     try:
@@ -375,7 +377,7 @@ def until_interrupted(follower: Follower) -> Iterator[None]:
 
 
 def check_cause(cause: str) -> None:
-    """Refuse what is no cause.
+    """Refuse an unknown cause.
 
     Raises:
         UserError: There is no such cause.

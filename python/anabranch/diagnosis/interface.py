@@ -1,4 +1,4 @@
-"""The packets that pass an interface: a raw socket, and times that no setting of the system's clock moves."""
+"""The packets of an interface, from a raw socket, with times that do not depend on settings of the system's clock."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PACKET_STATISTICS = 6
 _PACKET_OUTGOING = 4
 _BUFFER = 32 << 20
 _LINK_TYPES = {1: 1, 772: 1, 65534: 101}
-"""Hardware types of Linux (if_arp.h) and what a capture calls them: Ethernet, loopback, raw IP."""
+"""Hardware types of Linux (if_arp.h) and the link types of captures: Ethernet, loopback, raw IP."""
 _LOOPBACK = 772
 _TOLERANCE_NS = 1_000_000
-"""A stamp may be this much later than the time of its reading: two clocks are read one after the other."""
+"""Tolerance of a stamp later than the time of its reading: two clocks cannot be read simultaneously."""
 
 
 class Taker(Protocol):
@@ -37,11 +37,12 @@ class Taker(Protocol):
 
 
 class PacketClock:
-    """Times of packets that no setting of the system's clock moves.
+    """Times of packets, independent of settings of the system's clock.
 
-    The kernel stamps packets with the system's clock. The difference of that clock and the time since the start of the
-    machine (CLOCK_BOOTTIME, which is monotonic and counts while the machine sleeps) only changes when the clock is set:
-    adjustments of its rate apply to both. Times are those that the system's clock had shown if it had not been set.
+    The kernel stamps packets with the system's clock. CLOCK_BOOTTIME is monotonic and also counts
+    while the machine sleeps. The difference of the two changes only when the system's clock is set:
+    adjustments of the rate apply to both. The resulting times are the system's clock as if it had
+    not been set.
     """
 
     def __init__(self) -> None:
@@ -52,17 +53,17 @@ class PacketClock:
         self._now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
     def update(self) -> None:
-        """Notice a setting of the clock; call it before stamps are read."""
+        """Detect a setting of the clock; call it before stamps are read."""
         low, high = self._difference()
         self._now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         if not low <= self._difference_ns <= high:
             self._before_ns, self._difference_ns = self._difference_ns, (low + high) // 2
 
     def time(self, stamp_ns: int | None) -> int:
-        """The time of a packet in nanoseconds; of one without a stamp, now.
+        """The time of a packet in nanoseconds; the current time for a packet without a stamp.
 
-        The later of the times by both differences that is not in the future: the stamp is from the clock before or
-        after the setting.
+        The stamp is from before or after a setting of the clock, so both differences give a time.
+        The result is the later of these that is not in the future.
         """
         latest = self._now_ns + _TOLERANCE_NS
         if stamp_ns is None:
@@ -72,7 +73,7 @@ class PacketClock:
 
     @staticmethod
     def _difference() -> tuple[int, int]:
-        """Bounds of the difference, of three readings the closest."""
+        """Bounds of the difference: the closest of three readings."""
         readings = []
         for _ in range(3):
             before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -83,7 +84,7 @@ class PacketClock:
 
 
 class Interface:
-    """A raw socket at an interface: what passes there, both ways.
+    """A raw socket at an interface, which receives the packets of both directions.
 
     Raises:
         UserError: There is no such interface, or its frames cannot be read.
@@ -114,11 +115,11 @@ class Interface:
                 raise self._failed(error) from None
             opened.pop_all()
         self.link_type = _LINK_TYPES[kind]
-        # The loopback interface has each packet twice: as it is sent, and as it arrives.
+        # The loopback interface delivers each packet twice: on sending, and on arrival.
         self._is_loopback = kind == _LOOPBACK
 
     def read(self, ring: Taker, wait_s: float, wake: int) -> None:
-        """Wait for packets, and add those that are there; return at once if the descriptor ``wake`` is readable.
+        """Wait for packets, and add all available ones; return at once if the descriptor ``wake`` is readable.
 
         Raises:
             RunFailedError: The interface is gone or down.
@@ -139,7 +140,7 @@ class Interface:
             raise self._failed(error) from None
 
     def statistics(self) -> int:
-        """Packets that were missed so far."""
+        """Packets missed since the start."""
         # The interface may be gone.
         with contextlib.suppress(OSError):
             found = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
@@ -175,7 +176,7 @@ def _hardware_type(name: str) -> int:
 
 
 def _stamp(control: list[tuple[int, int, bytes]]) -> int | None:
-    """When the kernel saw the packet by the system's clock, in nanoseconds; ``None`` without a stamp."""
+    """Time at which the kernel received the packet, by the system's clock, in ns; ``None`` without a stamp."""
     for level, kind, value in control:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(value) >= 16:
             seconds, nanoseconds = struct.unpack_from("qq", value)

@@ -1,4 +1,4 @@
-"""What to do about a connection that a capture shows: the next step that its cause calls for."""
+"""The next step for a connection of a capture, by the cause of its slowness."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FINDINGS = {
 """Findings that matter more than any limit, the gravest first."""
 
 OF_CONNECTION = ("unanswered", "refused", "syn-loss")
-"""Findings about the end that was called."""
+"""Findings about the host that was called."""
 
 FAILURES = (
     "unanswered",
@@ -39,7 +39,7 @@ _LOSSES = "find where the segments are lost: capture at {receiver} as well"
 _LOSSES_BEFORE = "find where the segments are lost: between {sender} and the capture point"
 
 COMMANDS = ("tcpdump -s 96 -B 65536", "ss -lnt")
-"""Parts of the texts that are typed as they are."""
+"""Parts of the texts that a user types unchanged."""
 
 LIMITS = {
     "handshake": "capture at {receiver} as well: is the SYN late, or the answer?",
@@ -61,10 +61,10 @@ LIMITS = {
     "reordering": "look for links that packets are spread over; RACK at {sender} waits for late segments",
     "undecidable": "capture nearer to {sender}",
 }
-"""For each limit what to do if it has most of the time."""
+"""The next step for each limit, if that limit has the largest share of the time."""
 
 WINDOW = ("congestion-window", "fast-recovery", "retransmission-timeout")
-"""Limits that losses and reordering lead to."""
+"""Limits that are consequences of loss and reordering."""
 ANSWERING = "find out why the program at {sender} takes so long to answer"
 TIMES = {
     **LIMITS,
@@ -72,21 +72,21 @@ TIMES = {
     "slow-reader": LIMITS["zero-window"],
     "bufferbloat": LIMITS["bottleneck"],
 }
-"""For each finding whose share is one of the time what to do."""
+"""The next step for each finding whose share is a share of the time."""
 
 TROUBLES = (
     "handshake", "zero-window", "retransmission-timeout", "receive-window", "fast-recovery", "delayed-ack-nagle",
     "send-buffer", "reordering",
 )  # fmt: skip
-"""Limits that cost a connection time. The others are usual in a transfer, or there was nothing to transfer."""
+"""Limits that cost a connection time. Other limits are usual in a transfer, or there was no data."""
 LEAST_LOST_S, LEAST_LOST_SHARE = 0.25, 0.2
-"""A connection fared badly if troubles took this long, and this share of its time."""
+"""A connection fared badly if these limits took this time and this share of its time."""
 
 LEAST_SHARE = 0.05
-"""A retransmitted SYN is no next step if the handshake took less of the time."""
+"""The handshake's share of the time below which a retransmitted SYN is no next step."""
 
 SILENT = 3
-"""So many timeouts for one segment mean that the path may have failed (RFC 1122 §4.2.3.5, R1)."""
+"""Timeouts for one segment that indicate a failed path (RFC 1122 §4.2.3.5, R1)."""
 NEVER = ("left-out", "never-acknowledged")
 """The evidence of data that was never acknowledged."""
 SILENCE = (
@@ -96,12 +96,12 @@ SILENCE = (
 
 
 def next_step(connection: Mapping[str, Any]) -> str | None:
-    """What to do next about a connection, whichever direction is slow; none if it took no time."""
+    """The next step for a connection, by its slower direction; none if it took no time."""
     return next(_steps(connection), None)
 
 
 def lost_s(connection: Mapping[str, Any]) -> float:
-    """Seconds that troubles cost a connection, in the direction that they cost more."""
+    """Seconds that a connection lost to :data:`TROUBLES`, in the direction that lost more."""
     ways = [way for _, way in directions(connection) if way["data_packets"] or way["bytes"]]
     troubles = [sum(way["limits_s"][limit] for limit in TROUBLES) for way in ways]
     turns = [way["turns_s"] + way["answering_s"] for way in ways]
@@ -136,7 +136,7 @@ def _filled(text: str, connection: Mapping[str, Any], way: str) -> str:
 
 
 def _weight(finding: Mapping[str, Any], connection: Mapping[str, Any]) -> float:
-    """The share of a finding that no other one explains: a request may be late because Nagle's algorithm held it."""
+    """The share that only this finding explains: Nagle's algorithm may also have delayed a request."""
     share: float = finding["share"]
     if finding["cause"] != "slow-client":
         return share
@@ -149,7 +149,7 @@ def _weight(finding: Mapping[str, Any], connection: Mapping[str, Any]) -> float:
 
 
 def _silence(connection: Mapping[str, Any]) -> str | None:
-    """Which end left a segment unanswered over several timeouts."""
+    """The host that left a segment unanswered over several timeouts."""
     if connection["not_captured"] is not None:
         return None
     for name, direction in directions(connection):
@@ -164,7 +164,7 @@ def _silence(connection: Mapping[str, Any]) -> str | None:
 
 
 def _text(cause: str, connection: Mapping[str, Any], way: str) -> str:
-    """What a cause in a direction calls for."""
+    """The next step for a cause in a direction."""
     direction = connection["directions"][way]
     own = direction["limits_s"]["application"] - direction["closing_s"]
     if cause == "application" and 2 * direction["receiver_application_s"] > own:

@@ -1,4 +1,4 @@
-"""What the charts of a captured connection are drawn from: its packets, read from the capture a second time."""
+"""Packets of captured connections for their charts, from a second pass over the capture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_POINTS = 20_000
 MOST_STALLS = 30
 """The longest pauses of a direction that have a packet ladder."""
 MOST_RETRANSMISSIONS = 120
-"""The first retransmissions of a direction that have one."""
+"""Retransmissions of a direction that have a packet ladder: the first ones."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Moment:
 
     @property
     def time_s(self) -> float:
-        """When a retransmission was sent, and when a pause ended."""
+        """Time of a retransmission, or of the end of a pause."""
         row = self.row
         return float(row["start_s"] + row["duration_s"] if self.is_stall else row["time_s"])
 
 
 def moments(connection: dict[str, Any]) -> list[Moment]:
-    """What has a ladder: the longest pauses and the first retransmissions, by time."""
+    """Pauses and retransmissions with a packet ladder, by time: the longest pauses, the first retransmissions."""
     made = []
     for name, way in directions(connection):
         longest = sorted(way["stalls"], key=lambda stall: -stall["duration_s"])[:MOST_STALLS]

@@ -24,11 +24,11 @@ MOST_NAMED = 10
 LEAST_SHARE = 0.01
 """Limits with a smaller share of the time are left out."""
 LEAST_QUIET_S, LEAST_QUIET_SHARE = 1.0, 0.05
-"""A shorter time after the last data is left out, as is a smaller share of the connection."""
+"""Least time and share of the connection for which the time after the last data is shown."""
 
 
 def overview(document: Diagnosis, around_s: float | None = None, *, has_hint: bool = True) -> Iterator[str]:
-    """The capture in one screen: its connections, the one that fared worst (around a time), and the largest.
+    """The capture in one screen: its connections, the slowest one (around a time), and the largest.
 
     Args:
         document: The diagnosis.
@@ -64,7 +64,7 @@ def overview(document: Diagnosis, around_s: float | None = None, *, has_hint: bo
 
 
 def fared_worst(ranked: Sequence[dict[str, Any]], around_s: float | None = None) -> dict[str, Any]:
-    """The connection that troubles cost most time, or that had the longest pause then; else the first."""
+    """The connection that lost most time, or that had the longest pause around the time; otherwise the first."""
 
     def trouble(connection: dict[str, Any]) -> tuple[float, float]:
         pause = None if around_s is None else pause_around(connection, around_s)
@@ -93,7 +93,7 @@ def failures(connection: Mapping[str, Any]) -> list[str]:
 
 
 def _others(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Which of the connections that are not summed up failed or began late."""
+    """The connections without a summary that failed or began late."""
     by_cause: dict[str, list[int]] = {}
     for connection in connections:
         for cause in failures(connection)[:1]:
@@ -109,7 +109,7 @@ def _others(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def remarks(document: Diagnosis) -> Iterator[str]:
-    """What is to be said of the capture as a whole."""
+    """Remarks on the capture as a whole."""
     passed = {name: number for name, number in document["passed_over"].items() if number}
     if passed:
         yield f"passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
@@ -123,7 +123,7 @@ def remarks(document: Diagnosis) -> Iterator[str]:
 
 
 def _order(document: Diagnosis) -> Iterator[str]:
-    """How packets that were not in order of time were put in order."""
+    """The reordering of packets whose times were not ascending."""
     if not document["time_went_back"]:
         return
     told = f"{plural(document['time_went_back'], 'packet')} out of order in the file"
@@ -142,7 +142,7 @@ _ENDS, _LIMIT = "sender > receiver", "limited by"
 _FIGURES = ("bytes", "time", "Mbit/s", "RTT ms", "retr.")
 _WIDTHS = (8, 8, 8, 8, 6)
 _MARGIN = " " * 7
-"""Below the ends, which have room for a number before them."""
+"""Margin of a connection's second line, below its number."""
 
 
 def _table(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _row(connection: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...], str]
 
 
 def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
-    """Whose time it was, limits, retransmissions, findings and the next step of a connection."""
+    """Shares of time by party, limits, retransmissions, findings and next step of a connection."""
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     time = f"{connection['duration_s']:.3f} s"
@@ -188,7 +188,7 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _briefly(connection: Mapping[str, Any]) -> Iterator[str]:
-    """Limits and next step of a connection that did not fare worst."""
+    """Limits and next step of the largest connection, if another one fared worse."""
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     data = f"{bytes_text(direction)} to {receiver}, the most data"
@@ -219,7 +219,7 @@ def limits_text(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> 
 
 
 def bytes_text(direction: Mapping[str, Any]) -> str:
-    """The data of a direction: the bytes of the capture, and those that it lacks."""
+    """The data of a direction: captured bytes, and bytes missing from the capture."""
     captured = amount(direction["captured_bytes"])
     lacking = direction["uncaptured_bytes"]
     return f"{captured}, and {amount(lacking)} that the capture lacks," if lacking else captured
@@ -232,7 +232,7 @@ def finding_text(finding: Mapping[str, Any], sender: str, receiver: str) -> str:
 
 
 def point_text(connection: Mapping[str, Any], direction: str) -> str:
-    """Where the capture was made, as the direction's sender sees it."""
+    """The position of the capture point, relative to the direction's sender."""
     point: str = connection["capture_point"]
     near = {"near-a": "a_to_b", "near-b": "b_to_a"}.get(point)
     if near is None:
@@ -252,7 +252,7 @@ def round_trips_text(direction: Mapping[str, Any]) -> str:
 
 
 def parties_text(connection: Mapping[str, Any], name: str) -> str:
-    """Whose time it was until the last data: the network's, the sender's, the receiver's."""
+    """Shares of the time until the last data by party: network, sender, receiver."""
     direction = connection["directions"][name]
     sender, receiver = ends_of(connection, name)
     limits = shares(connection, direction)
@@ -268,7 +268,7 @@ def parties_text(connection: Mapping[str, Any], name: str) -> str:
 
 
 def counts_text(direction: Mapping[str, Any]) -> str:
-    """How many segments were retransmitted, and how many of these in vain."""
+    """Number of retransmitted segments, and of spurious retransmissions among them."""
     counts = direction["retransmission_counts"]
     segments = f"{plural(direction['data_packets'], 'segment')} with data"
     if not counts["all"]:
@@ -292,7 +292,7 @@ def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[s
 
 
 def octets_text(retransmission: Mapping[str, Any]) -> str:
-    """Which octets a segment had: those of the data, counted from its first, or a SYN or FIN alone."""
+    """The octets of a segment, counted from the first octet of data, or a SYN or FIN alone."""
     first, length = retransmission["seq"], retransmission["bytes"]
     if length or retransmission["trigger"] in ("keepalive", "window-probe"):
         return f"bytes {first:,} to {first + length:,}"
@@ -316,7 +316,7 @@ def pause_text(stall: Mapping[str, Any], start_s: float) -> str:
 
 
 def cause_text(stall: Mapping[str, Any]) -> str:
-    """The cause of a pause, and whose application it was."""
+    """The cause of a pause, and the end whose application caused it."""
     cause: str = stall["cause"].replace("-", " ")
     return f"{cause} of the {stall['side']}" if stall["side"] else cause
 

@@ -1,4 +1,4 @@
-"""Reading the files that options and scenarios name, and writing files and directories whole or not at all.
+"""Reading files that options and scenarios name, and writing files and directories atomically.
 
-Names of temporary files, captures of a run, stored JSON, and the files of the package are here, too.
+Also names of temporary files, captures of a run, stored JSON, and the files of the package.
 """

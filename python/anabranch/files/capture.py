@@ -1,4 +1,4 @@
-"""Captures of a run: which links, and where the files go."""
+"""Captures of a run: their links and their files."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from anabranch.text.spoken import argument
 DIRECTIONS = ("forward", "reverse")
 
 SNAP_LENGTH = 96
-"""Octets kept of each packet unless asked otherwise: every header, with the longest options, and little more."""
+"""Octets of each packet in a capture by default: enough for all headers with the longest options."""
 
 MAX_SNAP_LENGTH = 65_535
 
 
 @dataclass(frozen=True)
 class Place:
-    """A link, and one direction of it; both where ``direction`` is ``None``."""
+    """A link and one of its directions, or both if ``direction`` is ``None``."""
 
     link: str
     direction: str | None
 
 
 def place(name: str, links: Iterable[str]) -> Place:
-    """What ``LINK``, ``LINK.forward`` or ``LINK.reverse`` stands for.
+    """The meaning of ``LINK``, ``LINK.forward`` or ``LINK.reverse``.
 
     Raises:
         UserError: There is no such link.
@@ -44,7 +44,7 @@ def place(name: str, links: Iterable[str]) -> Place:
 
 
 def check_snap_length(length: int) -> None:
-    """Refuse what cannot be a capture's length.
+    """Refuse an invalid snap length.
 
     Raises:
         UserError: It is outside 1 to :data:`MAX_SNAP_LENGTH`.

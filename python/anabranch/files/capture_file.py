@@ -1,4 +1,4 @@
-"""Where captures of a run go: a file that an option names, or a file in the directory of ``--out``."""
+"""Files of a run's captures: a file that an option names, or one in the directory of ``--out``."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def _options(head: bytes) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True)
 class CaptureFile:
-    """Where one capture goes.
+    """The file of one capture.
 
     Attributes:
-        capture: What is captured: a link, or one direction of it.
+        capture: The captured link, or one direction of it.
         given: The path as it was given.
         file: The file that is written; ``None`` for one in the directory of ``--out``.
         inside: Its path in that directory.
@@ -70,7 +70,9 @@ class CaptureFile:
         return self.file is not None and self.file.is_standard_output
 
     def write(self, content: bytes) -> bool:
-        """Write it, unless it is inside ``--out``; whether the reader of a stream took all of it.
+        """Write it unless it is inside ``--out``.
+
+        Returns whether the reader of a stream took all of it.
 
         Raises:
             UserError: The place cannot be written any more.
@@ -82,7 +84,7 @@ class CaptureFile:
 def capture_files(
     options: Sequence[str], inputs: Iterable[Path], out: Path | None, *, force: bool | None = None
 ) -> list[CaptureFile]:
-    """Read every ``--pcap``, and refuse what would destroy something.
+    """Read every ``--pcap``, and refuse files that must not be overwritten.
 
     Args:
         options: As they were given.

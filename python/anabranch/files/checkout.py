@@ -1,4 +1,4 @@
-"""What ships with the package, and where the checkout is, if there is one: its studies come first."""
+"""Studies and scenarios that ship with the package, and the checkout, if there is one, whose studies come first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def find_checkout() -> Path | None:
 
 
 def is_checkout() -> bool:
-    """Whether this package is a checkout's, whose command is ``.venv/bin/anabranch``."""
+    """Whether this package is in a checkout, whose command is ``.venv/bin/anabranch``."""
     return (_PACKAGE.parents[1] / "tools" / "bootstrap").is_file()
 
 

@@ -1,4 +1,4 @@
-"""What a file is that was given in place of a scenario or study, and what to do with it."""
+"""Recognises files that are not the expected scenario or study, and suggests a use for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PCAP = {
     for big in ("a1b2c3d4", "a1b23c4d", "a1b2cd34")
     for magic in (big, "".join(reversed([big[i : i + 2] for i in range(0, 8, 2)])))
 }
-"""Microseconds, nanoseconds, and the variant with longer packet headers, in either byte order."""
+"""Magic numbers of microseconds, nanoseconds, and the variant with longer packet headers, in either byte order."""
 
 _PCAPNG = b"\x0a\x0d\x0d\x0a"
 _GZIP = b"\x1f\x8b"
@@ -50,7 +50,7 @@ a scenario can replay it as a UDP flow, each packet's length at its time:
 
 
 def capture_kind(head: bytes) -> str | None:
-    """``"pcap"`` or ``"pcapng"``, with how it is compressed, if the file that begins with ``head`` is a capture."""
+    """``"pcap"`` or ``"pcapng"`` and its compression, if the file that begins with ``head`` is a capture."""
     compressed = ""
     if head.startswith(_GZIP):
         try:
@@ -67,7 +67,7 @@ def check_text(path: Path, head: bytes, noun: str = SCENARIO) -> None:
     """Refuse a file whose first bytes show that it cannot be ``noun``.
 
     Raises:
-        UserError: It is something else; the message says what, and what to do with it.
+        UserError: It is something else; the message names its kind and a suitable command.
     """
     expected = f"{noun} was expected"
     capture = capture_kind(head)
@@ -82,7 +82,7 @@ def check_text(path: Path, head: bytes, noun: str = SCENARIO) -> None:
 
 
 def _check_convertible(path: Path, head: bytes) -> None:
-    """Refuse a description of a path that another tool takes: `convert` makes a scenario of it.
+    """Refuse another tool's description of a path, which `convert` makes into a scenario.
 
     Raises:
         UserError: It is one.
@@ -121,20 +121,23 @@ def _kind(head: bytes) -> tuple[str | None, str | None]:
 
 
 def _looks_binary(head: bytes) -> bool:
-    """A single control character in a text has a place, which the parser of the text names."""
+    """Whether more than 5 % of the bytes are control characters.
+
+    The text's parser reports the position of a single one.
+    """
     sample = head[:1024]
     controls = sum(byte < 32 and byte not in b"\t\n\f\r" for byte in sample)
     return 20 * controls > len(sample)
 
 
 def _looks_utf16(head: bytes) -> bool:
-    """ASCII text in UTF-16 without a byte order mark has a NUL in every other byte."""
+    """Whether every other byte is NUL, as in ASCII text in UTF-16 without a byte order mark."""
     sample = head[: min(len(head), 256) & ~1]
     return len(sample) >= 8 and (not any(sample[0::2]) or not any(sample[1::2])) and any(sample)
 
 
 def check_directory(path: Path, noun: str = SCENARIO) -> None:
-    """Refuse a directory, and say which command takes one of its kind.
+    """Refuse a directory, and name the command for its kind.
 
     Raises:
         UserError: It is a directory.

@@ -1,4 +1,4 @@
-"""Opens every file that a scenario or a command names: regular files only, within a bound, interruptible."""
+"""Reads files that a scenario or a command names: regular files only, bounded, interruptible."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from anabranch.errors import UserError
 MIB = 1024 * 1024
 
 MAX_TEXT_BYTES = 16 * MIB
-"""Scenario and study files, and the manifest of results. A hand-written file has a few kilobytes."""
+"""Bound of scenario and study files, and of manifests. A hand-written file has a few kilobytes."""
 
 MAX_RESULT_BYTES = 1024 * MIB
-"""A file that we wrote ourselves (a summary, what was measured), and a capture."""
+"""Bound of files written by this package (summaries, measurements), and of captures."""
 
 _OURS = (".toml", ".json", ".pcapng", ".pcap")
-"""Ends of the names of files that commands take."""
+"""File name extensions that commands accept."""
 
 _CHUNK = MIB
-"""Between two chunks Python handles signals; a chunk of a regular file takes milliseconds."""
+"""Python handles signals between two chunks; a chunk of a regular file takes milliseconds."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -46,8 +46,8 @@ def read_bytes(path: str | Path, *, most: int, check: Callable[[bytes], None] | 
 
     Args:
         path: The file; links are followed.
-        most: The largest content, in bytes. What is read is counted, because a file of ``/proc`` has size 0.
-        check: Called with the first bytes, before the size is looked at, to refuse a file of the wrong kind.
+        most: The largest content, in bytes. Bytes are counted during reading, because files of ``/proc`` have size 0.
+        check: Called with the first bytes, before the check of the size, to refuse a file of the wrong kind.
 
     Raises:
         NoSuchFileError: There is none.
@@ -66,7 +66,7 @@ def read_bytes(path: str | Path, *, most: int, check: Callable[[bytes], None] | 
 
 
 def read_json(path: str | Path, *, most: int = MAX_RESULT_BYTES) -> Any:
-    """The content of a JSON file; what it raises is as of :func:`read_bytes`.
+    """The content of a JSON file; raises the errors of :func:`read_bytes` too.
 
     Raises:
         UserError: It is not JSON; the message has line and column.
@@ -93,12 +93,12 @@ def parse_json(content: bytes | str, file: str) -> Any:
     except RecursionError:
         raise UserError(f"{file}: the JSON is nested too deeply") from None
     except ValueError as error:
-        # A whole number with thousands of digits, or not a number.
+        # An integer with thousands of digits, or an invalid number.
         raise UserError(f"{file}: {error}") from None
 
 
 def _refuse_constant(name: str) -> None:
-    """JSON has neither infinity nor NaN; Python's reader takes them.
+    """Refuse infinity and NaN, which JSON lacks and Python's reader accepts.
 
     Raises:
         ValueError: Always.
@@ -107,7 +107,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def read_standard_input(*, most: int) -> bytes:
-    """What standard input has up to its end.
+    """The whole content of standard input.
 
     Raises:
         UserError: It has more than ``most`` bytes, or cannot be read.
@@ -121,13 +121,13 @@ def read_standard_input(*, most: int) -> bytes:
 
 
 def read_head(path: str | Path, length: int) -> bytes:
-    """The first ``length`` bytes of a file, or all if it has fewer; what it raises is as of :func:`read_bytes`."""
+    """The first ``length`` bytes of a file, or all if it has fewer; raises the errors of :func:`read_bytes`."""
     with _opened(path) as (descriptor, _), _explained(path):
         return os.read(descriptor, length)
 
 
 def content_hash(path: str | Path, *, most: int = MAX_RESULT_BYTES) -> str:
-    """The SHA-256 of a file's content, in hexadecimal; what it raises is as of :func:`read_bytes`."""
+    """The SHA-256 of a file's content, in hexadecimal; raises the errors of :func:`read_bytes`."""
     digest, length = hashlib.sha256(), 0
     with _opened(path) as (descriptor, _):
         for chunk in _chunks(path, descriptor):
@@ -140,11 +140,12 @@ def content_hash(path: str | Path, *, most: int = MAX_RESULT_BYTES) -> str:
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[tuple[int, int]]:
-    """A regular file's descriptor, and the size that it says it has."""
+    """The descriptor of a regular file, and its reported size."""
     with _explained(path):
-        # Before it is opened: opening a device may do something, and opening a FIFO wakes its writer.
+        # Checked before opening: opening a device may have effects, and opening a FIFO wakes its
+        # writer.
         _check_regular(path, os.stat(path))
-        # Without O_NONBLOCK a FIFO that took the file's place since would block here.
+        # Without O_NONBLOCK, a FIFO that has replaced the file would block here.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
@@ -161,7 +162,7 @@ def _check_regular(path: str | Path, found: os.stat_result) -> None:
 
 
 def _similar(path: Path) -> str | None:
-    """A file of the same kind beside it whose name is nearly the same."""
+    """A file of the same kind in the directory with a similar name."""
     import difflib
 
     try:
@@ -172,7 +173,7 @@ def _similar(path: Path) -> str | None:
     close = difflib.get_close_matches(path.stem, beside, 1)
     if close:
         return f'did you mean "{beside[close[0]]}"?'
-    # Without the end of the name, or with another one.
+    # Names without the extension, or with another one.
     others = {Path(name).stem: name for name in there if Path(name).suffix in _OURS}
     close = difflib.get_close_matches(path.stem, others, 1, 0.8)
     return f'did you mean "{others[close[0]]}"?' if close else None
@@ -195,7 +196,7 @@ def _chunks(path: str | Path, descriptor: int) -> Iterator[bytes]:
 
 @contextmanager
 def _explained(path: str | Path) -> Iterator[None]:
-    """Errors of the system as ours."""
+    """Convert errors of the system to errors of this package."""
     try:
         yield
     except UserError:
@@ -203,12 +204,13 @@ def _explained(path: str | Path) -> Iterator[None]:
     except FileNotFoundError:
         raise NoSuchFileError(f"{path}: no such file", hint=_similar(Path(path))) from None
     except BlockingIOError:
-        # Some files of /proc and /sys say that they are regular and wait for events (/proc/kmsg, trace_pipe).
+        # Some files of /proc and /sys claim to be regular but wait for events (/proc/kmsg,
+        # trace_pipe).
         raise UserError(f"{path} waits for events instead of ending; a regular file was expected") from None
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UserError(f"{path} is a symbolic link that leads in a circle") from None
         raise UserError(f"{path}: {error.strerror or error}") from None
     except ValueError:
-        # A NUL byte, or a surrogate that no file name has.
+        # The name has a NUL byte or a surrogate.
         raise UserError(f"{str(path)!r} cannot be a file's name") from None

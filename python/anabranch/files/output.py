@@ -1,16 +1,16 @@
-"""Output directories that appear whole or not at all.
+"""Output directories that are replaced as a whole.
 
-Everything is written into a hidden directory beside the target and changes places with it at the end, in one step
-(``renameat2`` with ``RENAME_EXCHANGE``): at every moment the target is the old results or the new ones. A file system
-without that step (NFS, some FUSE) gets two renames, between which the target is not there for a moment. A directory we
-made carries a manifest of what we wrote; only such a directory, holding nothing else, is ever replaced. A symbolic link
-to a directory is followed, and stays.
+Results are written into a hidden directory beside the target. At the end one atomic exchange (``renameat2`` with
+``RENAME_EXCHANGE``) swaps the two, so that the target always has either the old results or the new ones. File systems
+without the exchange (NFS, some FUSE) need two renames, between which the target is missing for a moment. A directory
+made by this package carries a manifest of its files; only such a directory, without other files, is ever replaced. A
+symbolic link to a directory is followed, and stays.
 
-Some directories stay in place: a mount point (a container's volume), one whose parent we may not write, and one in
-which a process stands (``--out .``, another shell). The hidden directory is then inside, and its files are moved out of
-it one by one. Meanwhile the manifest says that the results are not complete; the manifest of the new ones comes last.
+Some directories must stay in place: a mount point (a container's volume), one whose parent is not writable, and the
+working directory of a process (``--out .``, another shell). The hidden directory is then inside, and its files are
+moved out individually. Meanwhile the manifest marks the results as incomplete; the manifest of the new ones comes last.
 
-A process that is killed leaves its hidden directory, whose name says so (:mod:`anabranch.files.owner`); the next
+A killed process leaves its hidden directory, whose name identifies the process (:mod:`anabranch.files.owner`); the next
 command that writes beside it removes it.
 """
 
@@ -38,29 +38,29 @@ from anabranch.text.spoken import argument
 MANIFEST = "anabranch.json"
 
 POINTS = re.compile(r"([0-9a-f]{8})-[0-9a-f]{16}\.points")
-"""The name of a file of finished runs in ``points``: the build of the engine, and what tells it from others."""
+"""Name of a file of finished runs in ``points``: the build of the engine, and a distinguishing hash."""
 
 KINDS_THAT_GROW = ("sweep", "store")
-"""Results that later calls add to, so that their directory is not replaced as a whole."""
+"""Results that later calls extend, so that their directory is not replaced as a whole."""
 
 LOST_AND_FOUND = "lost+found"
-"""A directory that file systems make at their root."""
+"""A directory that file systems create in their root."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a directory of ours says of itself: the command that wrote it, and its files, relative and inside."""
+    """Manifest of a directory of results: the command that wrote it, and relative paths of its files."""
 
     kind: str
     files: tuple[str, ...]
     is_complete: bool = True
-    """False while files are moved in one by one, and after that was cut short."""
+    """False while files are being moved in, and after an interruption of this."""
 
 
 def check_target(target: Path, kind: str) -> None:
-    """Refuse a target that holds something we did not write, before any work is done.
+    """Refuse a target with foreign content, before any work is done.
 
-    A directory that could not be written shows here as well, not after the work.
+    A directory that cannot be written is refused here as well, not after the work.
 
     Raises:
         UserError: ``target`` is a file, a directory with foreign content, or cannot be written.
@@ -84,7 +84,7 @@ def check_target(target: Path, kind: str) -> None:
     except ValueError as error:
         if isinstance(error, UserError):
             raise
-        # A NUL byte, or half a character.
+        # The name has a NUL byte or a surrogate.
         raise UserError(f"{_argument(kind, repr(str(target)))} cannot be the name of a directory") from None
     _check_writable(target, kind, inside=stays)
 
@@ -103,7 +103,7 @@ def check_parent(parent: Path) -> None:
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Refuse a place for single files, which may hold other files and is made if need be, before any work is done.
+    """Check, before any work, a directory for single files, which may hold other files and may have to be made.
 
     Args:
         folder: The directory.
@@ -124,19 +124,19 @@ def check_folder(folder: Path, name: str) -> None:
 
 
 def follow(target: Path) -> Path:
-    """Where ``target`` leads, through symbolic links."""
+    """The target of a path, with symbolic links resolved."""
     return Path(os.path.realpath(target))
 
 
 def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
-    """Look at what is there, and into directories only where they are ours: a large tree of others takes no time.
+    """Check the content, and enter directories only if they are ours: a large foreign tree takes no time.
 
     The content of ``target`` is at ``where`` if it has been moved.
     """
     name, target = target, where or target
     if not target.is_dir():
         raise UserError(f"{_argument(kind, name)} is {_what(target)}; a directory was expected")
-    # Another process of ours may be writing here now.
+    # Another process of this package may be writing here now.
     names = {name for name in os.listdir(target) if not owner.is_temporary(name)}
     if LOST_AND_FOUND in names and _is_mount(target):
         names.remove(LOST_AND_FOUND)
@@ -165,9 +165,10 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
 
 
 def _foreign_inside(target: Path, names: Iterable[str], kind: str, ours: set[str]) -> set[str]:
-    """Files that the manifest does not list, and anything in a name of ours that is neither file nor directory.
+    """Files that the manifest does not list, and entries of listed names that are neither file nor directory.
 
-    Links, pipes and devices are foreign: we make none, and replacing the directory would remove them.
+    Links, pipes and devices are foreign: this package makes none, and a replacement would remove
+    them.
     """
     foreign = set()
     for folder, folders, files in os.walk(target):
@@ -186,13 +187,13 @@ def _foreign_inside(target: Path, names: Iterable[str], kind: str, ours: set[str
 
 
 def _is_point(path: Path) -> bool:
-    """Whether a file has finished runs of a study: one that was killed did not list it."""
+    """Whether a file has finished runs of a study; a killed study did not list it in the manifest."""
     named = POINTS.fullmatch(path.name) is not None or owner.is_temporary(path.name)
     return named and path.parent.name == "points"
 
 
 def _argument(kind: str, value: object = None) -> str:
-    """What the caller calls the directory: ``directory`` of a result's ``write``, ``out`` of a sweep."""
+    """The caller's name of the directory: ``directory`` of a result's ``write``, ``out`` of a sweep."""
     return argument(
         {"sweep": "out", "store": "store", "keep": "keep", "save_to": "save_to"}.get(kind, "directory"), value
     )
@@ -210,7 +211,7 @@ def _of_another(target: Path, manifest: Manifest) -> UserError:
 
 
 def _check_writable(target: Path, kind: str, *, inside: bool) -> None:
-    """Make the directory that the results will be written into, and take it away again."""
+    """Make the directory for the results, and remove it again."""
     made: list[Path] = []
     probe = owner.beside(follow(target) / MANIFEST if inside else follow(target))
     try:
@@ -237,7 +238,7 @@ def _unwritable(target: Path, kind: str, error: OSError) -> UserError:
 
 @contextmanager
 def whole_directory(target: Path, kind: str) -> Iterator[Path]:
-    """A directory to write into that becomes ``target`` when the block ends well, and vanishes when it does not.
+    """A directory to write into: it becomes ``target`` after success, and is removed after a failure.
 
     Raises:
         UserError: ``target`` holds something else, or cannot be written.
@@ -260,7 +261,7 @@ def whole_directory(target: Path, kind: str) -> Iterator[Path]:
 
 
 def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = None, *, is_complete: bool = True) -> None:
-    """Note in ``directory`` what it is and which files are ours: ``files``, or all where we made the directory."""
+    """Write the manifest of ``directory`` with its kind and ``files``; by default all its files."""
     if files is None:
         files = (str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file() and p.name != MANIFEST)
     content: dict[str, Any] = {"format": 1, "kind": kind, "files": sorted(files)}
@@ -270,7 +271,7 @@ def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = Non
 
 
 def read_manifest(directory: Path) -> Manifest | None:
-    """The manifest of a directory we wrote; ``None`` if it is somebody else's, or not as we write it."""
+    """The manifest of a directory of results; ``None`` if it is foreign or malformed."""
     try:
         content = _MANIFEST.read(directory / MANIFEST)
     except UserError:
@@ -294,7 +295,7 @@ _MANIFEST = StoredKind(_ManifestFile, "the manifest of results")
 
 
 def _is_inside(name: str) -> bool:
-    """Whether ``name`` is a file's path inside a directory, as we write it."""
+    """Whether ``name`` is a file's relative path inside a directory, in the form of manifests."""
     if not name or "\0" in name:
         return False
     parts = PurePosixPath(name).parts
@@ -302,12 +303,12 @@ def _is_inside(name: str) -> bool:
 
 
 def to_json(value: Any) -> bytes:
-    """JSON for people and machines: two spaces, UTF-8, one newline at the end, no NaN."""
+    """JSON for people and machines: two spaces, UTF-8, one final newline, no NaN."""
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _replace(target: Path, made: Path, kind: str) -> None:
-    """Put ``made`` where ``target`` is; what was there is then at ``made``, to be removed."""
+    """Put ``made`` in the place of ``target``; the previous content is then at ``made``, to be removed."""
     if not os.path.lexists(target):
         made.rename(target)
         return
@@ -316,19 +317,20 @@ def _replace(target: Path, made: Path, kind: str) -> None:
             _change_places(target, made, kind)
             return
         except OSError as error:
-            # A mount point that nothing shows as one; a directory of a lower layer of an overlay.
+            # A mount point that no table of mounts lists, or a directory of an overlay's lower
+            # layer.
             if error.errno not in (errno.EBUSY, errno.EXDEV):
                 raise
     _move_in(target, made, kind)
 
 
 def _change_places(target: Path, made: Path, kind: str) -> None:
-    """Exchange two directories; by two renames where there is no exchange."""
+    """Exchange two directories, by two renames if the file system has no exchange."""
     from anabranch import _engine
 
     if _engine.exchange(str(made), str(target)):
         try:
-            # Something may have been put there since it was looked at, before the run.
+            # The content may have changed since the check before the run.
             _check_content(target, kind, made)
         except UserError:
             _engine.exchange(str(made), str(target))
@@ -348,7 +350,7 @@ def _change_places(target: Path, made: Path, kind: str) -> None:
 
 
 def _move_in(target: Path, made: Path, kind: str) -> None:
-    """Replace the files in ``target`` by those in ``made``; every directory of ``target`` that is still used stays."""
+    """Replace the files in ``target`` by the files of ``made``; directories of ``target`` in use stay."""
     _check_content(target, kind)
     before, after = read_manifest(target), read_manifest(made)
     new = set(after.files) if after is not None else set()
@@ -368,7 +370,7 @@ def _move_in(target: Path, made: Path, kind: str) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Rename a file over another; where they are on two file systems, copy it first."""
+    """Rename a file over another; copy it first if the file systems differ."""
     try:
         source.replace(target)
     except OSError as error:
@@ -378,7 +380,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _stays(place: Path) -> bool:
-    """Whether the directory at ``place`` has to stay where it is, so that only its content can be replaced."""
+    """Whether the directory at ``place`` has to stay, so that only its content can be replaced."""
     if not place.is_dir():
         return False
     return _is_mount(place) or not os.access(place.parent, os.W_OK | os.X_OK) or _is_stood_in(place)
@@ -388,7 +390,7 @@ def _is_mount(place: Path) -> bool:
     if os.path.ismount(place):
         return True
     try:
-        # A directory that is bound to another of the same file system looks like any other.
+        # A bind mount within one file system looks like any other directory.
         mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:
         return False
@@ -397,7 +399,7 @@ def _is_mount(place: Path) -> bool:
 
 
 def _is_stood_in(place: Path) -> bool:
-    """Whether this process or another one that we may look at has its working directory here or below."""
+    """Whether this process, or another that may be inspected, has its working directory here or below."""
     try:
         here = [os.getcwd(), *_working_directories()]
     except FileNotFoundError:
@@ -406,7 +408,7 @@ def _is_stood_in(place: Path) -> bool:
 
 
 def _working_directories() -> list[str]:
-    """Of all processes that may be asked; of none without ``/proc``."""
+    """Working directories of all processes that may be inspected; none without ``/proc``."""
     found = []
     try:
         with os.scandir("/proc") as processes:

@@ -1,4 +1,4 @@
-"""The one way to write a file that an option or an argument names.
+"""Writing of files that an option or an argument names.
 
 The kind of the target decides how it is written:
 
@@ -41,13 +41,13 @@ HEAD_BYTES = 256 * 1024
 
 _FORCE = {True: "--force", False: "force=True"}
 _MOST_TRIES = 8
-"""Times that the target may appear and vanish while it is replaced."""
+"""Times that the target may appear and vanish during the replacement."""
 _CHUNK = 1 << 20
 _REFUSALS = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EBUSY, errno.ENXIO, errno.ENAMETOOLONG,
      errno.ELOOP, errno.EISDIR, errno.ETXTBSY}
 )  # fmt: skip
-"""The place is wrong. Any other error (a full disk) is a failure of the work."""
+"""Errors of the place. Any other error (a full disk) is a failure of the work."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class OutputFile:
 
     Attributes:
         given: The path as it was given.
-        name: The option as it was given, where the path is a part of it: messages begin with it.
-        target: Where the path leads.
+        name: The option as it was given, if the path is a part of it: messages begin with it.
+        target: The target of the path.
         is_ours: Whether anabranch made the content that begins with these bytes; ``None`` if content has no mark.
-        force: Foreign content is replaced, too; ``None`` if the command has no ``--force``.
+        force: Foreign content is also replaced; ``None`` if the command has no ``--force``.
     """
 
     given: Path
@@ -70,7 +70,7 @@ class OutputFile:
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is written as it is, not replaced."""
+        """Whether it is written directly, not replaced."""
         return self.target.kind in (Kind.STREAM, Kind.DESCRIPTOR)
 
     @property
@@ -86,7 +86,7 @@ class OutputFile:
         return os.path.samestat(there, printed) and there.st_rdev != null.st_rdev
 
     def write(self, content: bytes | Iterable[bytes]) -> bool:
-        """Write the file; whether the reader of a stream took all of it.
+        """Write the file. Returns whether the reader of a stream took all of it.
 
         Raises:
             UserError: The place cannot be written, or has changed since it was checked.
@@ -101,7 +101,7 @@ class OutputFile:
         return True
 
     def fill(self, make: Callable[[Path], None]) -> bool:
-        """The same with content that ``make`` writes into a file of ours, whose path it gets."""
+        """Write content that ``make`` writes into a temporary file, whose path it receives."""
         with self._explained():
             if self.is_stream:
                 with _aside_file(Path(tempfile.gettempdir()) / "content", None) as made:
@@ -117,7 +117,7 @@ class OutputFile:
         """Refuse foreign content, and a place that cannot be written, before any work is done.
 
         Raises:
-            UserError: One of them.
+            UserError: The content or the place is unsuitable.
         """
         place, kind = self.target.place, self.target.kind
         if kind is Kind.DESCRIPTOR:
@@ -142,7 +142,7 @@ class OutputFile:
         return self.given.parent if not self.given.is_symlink() else self.target.place.parent
 
     def _check_content(self, path: Path) -> None:
-        """Refuse to replace foreign content at ``path``, where the target is or was.
+        """Refuse to replace foreign content at ``path``, the present or previous place of the target.
 
         Raises:
             UserError: It is foreign, or no regular file.
@@ -165,7 +165,8 @@ class OutputFile:
             descriptor = self._open()
             try:
                 if os.isatty(descriptor):
-                    # Shown as text: nothing in it moves the cursor or changes a colour.
+                    # Shown as text, without control characters that move the cursor or change a
+                    # colour.
                     parts = [shown.terminal(b"".join(parts).decode(errors="replace")).encode()]
                 _write_all(descriptor, parts)
             finally:
@@ -178,9 +179,9 @@ class OutputFile:
         if self.target.descriptor is not None:
             return os.dup(self.target.descriptor)
         place = self.target.place
-        # A link of /proc to a pipe of another process leads nowhere by its text.
+        # The text of a /proc link to another process's pipe is no path.
         follow = 0 if place.is_symlink() else os.O_NOFOLLOW
-        # Neither O_CREAT nor O_TRUNC: opening a file that took the stream's place since changes nothing.
+        # Neither O_CREAT nor O_TRUNC: opening a file that has replaced the stream changes nothing.
         descriptor = os.open(place, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC | follow)
         if identity_of(os.fstat(descriptor)) != self.target.identity:
             os.close(descriptor)
@@ -223,9 +224,9 @@ def output_file(
 
     Args:
         given: The path.
-        name: The option as it was given, where the path is a part of it: messages begin with it.
+        name: The option as it was given, if the path is a part of it: messages begin with it.
         is_ours: Whether anabranch made the content that begins with these bytes; ``None`` if content has no mark.
-        force: Foreign content is replaced, too; ``None`` if the command has no ``--force``.
+        force: Foreign content is also replaced; ``None`` if the command has no ``--force``.
         reads: Files that the command reads, which it must not replace.
 
     Raises:
@@ -242,7 +243,7 @@ def output_file(
     except ValueError as error:
         if isinstance(error, UserError):
             raise
-        # A NUL byte, or half a character.
+        # The name has a NUL byte or a surrogate.
         raise UserError(f"{_start(name)}{str(given)!r} cannot be a file's name") from None
     output = OutputFile(given, name, target, is_ours, force)
     output.check()
@@ -250,7 +251,7 @@ def output_file(
 
 
 def _check_kind(given: Path, name: str, target: Target, *, force: bool) -> None:
-    """Refuse directories, sockets, foreign block devices, and the file that standard output goes to."""
+    """Refuse directories, sockets, foreign block devices, and the file of the redirected standard output."""
     if target.descriptor is not None:
         mode = os.fstat(target.descriptor).st_mode
     elif target.kind is Kind.ABSENT:
@@ -268,12 +269,12 @@ def _check_kind(given: Path, name: str, target: Target, *, force: bool) -> None:
         for number, stream in ((1, "standard output"), (2, "standard error")):
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(number), os.stat(target.place)):
-                    # The printed text would go into the file that is replaced, which then has no name.
+                    # The printed text would go into the replaced file, which then has no name.
                     raise _refusal(given, name, f"{stream} goes there")
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, there or not yet."""
+    """Whether two paths lead to one file, which need not exist."""
     if os.path.realpath(one) == os.path.realpath(other):
         return True
     try:
@@ -286,7 +287,7 @@ def same_file(one: Path, other: Path) -> bool:
 def _aside_file(place: Path, like: Path | None, parts: Iterable[bytes] = ()) -> Iterator[Path]:
     """A new hidden file in the directory of ``place``, with the mode and owner of the file ``like``.
 
-    It is gone after the block, unless it has been renamed.
+    It is removed after the block, unless it has been renamed.
     """
     aside = owner.beside(place)
     try:
@@ -296,7 +297,7 @@ def _aside_file(place: Path, like: Path | None, parts: Iterable[bytes] = ()) -> 
                 _take_over(like, descriptor)
             _write_all(descriptor, parts)
         finally:
-            # Before it gets its name: some file systems report a full disk here.
+            # Closed before it gets its name: some file systems report a full disk here.
             os.close(descriptor)
         yield aside
     finally:
@@ -305,7 +306,7 @@ def _aside_file(place: Path, like: Path | None, parts: Iterable[bytes] = ()) -> 
 
 
 def _take_over(place: Path, descriptor: int) -> None:
-    """Give a new file the owner, mode and extended attributes (access lists among them) of the file at ``place``."""
+    """Give a new file the owner, mode and extended attributes (also access lists) of the file at ``place``."""
     try:
         there = os.lstat(place)
     except OSError:
@@ -317,7 +318,8 @@ def _take_over(place: Path, descriptor: int) -> None:
         try:
             os.fchown(descriptor, there.st_uid, there.st_gid)
         except PermissionError:
-            # Set-user-ID and set-group-ID bits are of the owner that it does not get.
+            # Set-user-ID and set-group-ID bits belong to the owner, which the new file does not
+            # get.
             mode &= ~(stat.S_ISUID | stat.S_ISGID)
     os.fchmod(descriptor, mode)
     with contextlib.suppress(OSError, AttributeError):
@@ -337,8 +339,7 @@ def _put(aside: Path, place: Path, check: Callable[[Path], None]) -> None:
     """Give ``aside`` the name ``place``; ``check`` raises unless the file with that name may be replaced.
 
     Raises:
-        UserError: As of ``check``; then nothing has changed.
-        OSError: The file system refuses.
+        UserError: ``check`` raised it; nothing has changed.
     """
     from anabranch import _engine
 
@@ -366,7 +367,7 @@ def _put(aside: Path, place: Path, check: Callable[[Path], None]) -> None:
                 aside.replace(place)
                 return
             try:
-                # Another process may have put something else there since.
+                # Another process may have replaced it meanwhile.
                 check(aside)
             except BaseException:
                 _engine.exchange(str(aside), str(place))
@@ -376,7 +377,7 @@ def _put(aside: Path, place: Path, check: Callable[[Path], None]) -> None:
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file with a name of ours in a directory of ours, so that it appears whole.
+    """Write a file with one of this package's names into one of its directories, atomically.
 
     Raises:
         UserError: The name is taken by a directory, pipe, device or socket.

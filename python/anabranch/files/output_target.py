@@ -1,4 +1,4 @@
-"""Where a path leads, through symbolic links, and how the file there is written."""
+"""Targets of paths, with symbolic links resolved, and the way each is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from anabranch.errors import UserError
 
 _MOST_LINKS = 40
-"""As the kernel follows in one path (path_resolution(7))."""
+"""Links that the kernel follows in one path (path_resolution(7))."""
 _DESCRIPTORS = re.compile(r"/proc/(?P<process>\d+)(?:/task/\d+)?/fd")
 
 
@@ -31,9 +31,9 @@ class Target:
     """The end of a path's symbolic links.
 
     Attributes:
-        place: The path without links; there or not yet.
+        place: The path without links; it need not exist.
         kind: How it is written.
-        identity: Device, inode and type of a stream, which must be the same when it is opened.
+        identity: Device, inode and type of a stream, which must be unchanged when it is opened.
         descriptor: The number, if it is a descriptor of this process.
     """
 
@@ -44,11 +44,11 @@ class Target:
 
 
 def find(path: Path) -> Target:
-    """Where a path leads, through symbolic links, and what is there.
+    """The target of a path, with symbolic links resolved, and its kind.
 
     Raises:
-        OSError: It leads in a circle, or cannot be examined.
-        UserError: A link that another user left in a shared directory, or a descriptor that is not open for writing.
+        OSError: The links form a loop, or cannot be examined.
+        UserError: Another user left the link in a shared directory, or the descriptor is not open for writing.
     """
     place = path
     for _ in range(_MOST_LINKS):
@@ -86,9 +86,9 @@ def _descriptor(place: Path, number: int) -> Target:
 
 
 def _check_link(link: Path, status: os.stat_result) -> None:
-    """Refuse a link that another user left in a directory like /tmp, as the kernel does (proc(5), protected_symlinks).
+    """Refuse another user's link in a directory like /tmp, as the kernel does (proc(5), protected_symlinks).
 
-    Replacing the file at its end would let that user choose the file.
+    Otherwise that user would choose the file that is replaced.
     """
     folder = os.stat(link.parent)
     shared = stat.S_ISVTX | stat.S_IWOTH

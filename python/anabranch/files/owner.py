@@ -1,8 +1,9 @@
-"""Temporary files and directories whose names say which process they belong to.
+"""Temporary files and directories whose names identify their process.
 
-A process that is killed leaves them behind; the next command removes them. The name has the process's number and start
-time, because numbers are used again, and where these hold: the running kernel (its boot) and its PID namespace. The
-compiler of eBPF controls writes names of the same form into the system's directory for temporary files.
+A killed process leaves them, and the next command removes them. The name has the process's number
+and its start time, because numbers are reused, and their scope: the running kernel (its boot) and
+its PID namespace. The compiler of eBPF controls writes names of the same form into the system's
+directory for temporary files.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "anabranch-"
-"""Begins the name of everything temporary, after a dot where it lies beside results."""
+"""Prefix of all temporary names, after a dot if they are beside results."""
 
 FOREIGN_S = 7 * 24 * 3600.0
-"""Of another boot, container or machine nobody can say here whether it lives: its files are left for a week."""
+"""Seconds after which files of another boot, container or machine are removed: their process cannot be checked."""
 
 _NAME = re.compile(rf"\.?{PREFIX}(\d+)-(\d+)-([0-9a-f]+)-.+")
 _START = 19
-"""Start time among the fields of ``/proc/PID/stat`` after the name (proc(5), field 22)."""
+"""Index of the start time among the fields of ``/proc/PID/stat`` after the name (proc(5), field 22)."""
 _numbers = itertools.count()
 _mine: set[Path] = set()
 
@@ -38,26 +39,26 @@ def beside(target: Path) -> Path:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file's name is one of those that :func:`beside` makes, here or in another process."""
+    """Whether a name has the form of :func:`beside`, from this process or another."""
     return _NAME.fullmatch(name) is not None
 
 
 def forget(path: Path) -> None:
-    """``path`` is gone or has got its own name."""
+    """Stop tracking ``path``, which was removed or renamed."""
     _mine.discard(path)
 
 
 def abandon() -> None:
-    """Remove what this process has made and not finished, before it ends at once."""
+    """Remove unfinished files of this process before it ends at once."""
     for path in list(_mine):
         _remove(path)
 
 
 @cache
 def remove_dead(directory: Path) -> None:
-    """Remove what dead processes of ours have left in ``directory``; once for each directory.
+    """Remove files of dead processes from ``directory``, once for each directory.
 
-    Only what has our form of name and belongs to this user is touched, and nothing of a process that lives.
+    Only this user's files with a name of this form are removed, and none of a live process.
     """
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         found = [Path(entry.path) for entry in entries if _NAME.fullmatch(entry.name)]
@@ -92,9 +93,9 @@ def _mark(process: int) -> str:
 
 
 def _start(process: int) -> str | None:
-    """When a process started, in the kernel's ticks; ``None`` for one that there is not."""
+    """Start time of a process, in the kernel's ticks; ``None`` if there is none."""
     try:
-        # The name, in parentheses, may hold anything.
+        # The name in parentheses may contain any character.
         fields = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return fields[_START]
     except (OSError, IndexError):
@@ -103,7 +104,7 @@ def _start(process: int) -> str | None:
 
 @cache
 def _place() -> str:
-    """Where numbers of processes hold: this boot's kernel, and the PID namespace."""
+    """Scope of process numbers: this boot's kernel, and the PID namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
         space = "".join(c for c in os.readlink("/proc/self/ns/pid") if c in "0123456789")

@@ -1,9 +1,10 @@
-"""The one reader for JSON that anabranch has stored: syntax, then the type of every value, once.
+"""The reader of JSON that anabranch has stored: checks the syntax, then the type of every value once.
 
-A shape is an annotation: a ``TypedDict``, ``list[T]``, ``dict[str, T]``, ``tuple[A, B]`` (a list of two values), a
-union, ``Literal``, ``Any`` or a plain type. ``Annotated[int, Range(1, 9)]`` has bounds. After :meth:`StoredKind.read` a
-value may be used as its type says. Keys that a shape does not name are permitted: a later version may write them.
-Everywhere in a document numbers are finite and texts have no half characters.
+A shape is an annotation: a ``TypedDict``, ``list[T]``, ``dict[str, T]``, ``tuple[A, B]`` (a list of
+two values), a union, ``Literal``, ``Any`` or a plain type. ``Annotated[int, Range(1, 9)]`` has
+bounds. After :meth:`StoredKind.read` every value has the type of its annotation. Keys that a shape
+does not name are permitted: a later version may write them. In every document numbers are finite
+and texts have no lone surrogates.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from anabranch.files.files import MAX_RESULT_BYTES, parse_json, read_bytes
 T = TypeVar("T")
 
 MOST = 1.7976931348623157e308
-"""The largest finite number: JSON may have larger ones, which are infinite here."""
+"""The largest finite number: JSON permits larger ones, which Python reads as infinite."""
 _SHOWN = 40
 """Characters of a wrong value in a message."""
 
@@ -43,7 +44,7 @@ class WrongShapeError(ValueError):
 
     Attributes:
         message: The expected type, and the value that was found.
-        path: Keys and numbers that lead to the value, outermost last.
+        path: Keys and indices of the value's path, outermost last.
         hint: The nearest valid name of a missing key.
     """
 
@@ -65,9 +66,9 @@ class StoredKind(Generic[T]):
     Attributes:
         shape: Its type.
         noun: Its name in messages, with the article.
-        hint: Advice where a file is not as it was written.
-        is_partial: Keys may be missing: the file may be of another version. Those that are there have their types.
-        other: Why a document is of another kind; empty if it may be of this one.
+        hint: Advice for a malformed file.
+        is_partial: Keys may be missing, because the file may be of another version; present keys have their types.
+        other: The reason why a document is of another kind; empty if it may be of this one.
     """
 
     shape: type[T]
@@ -86,7 +87,7 @@ class StoredKind(Generic[T]):
         return self.parse(str(path), read_bytes(path, most=MAX_RESULT_BYTES))
 
     def parse(self, file: str, content: bytes) -> T:
-        """The same of a content that has been read; ``file`` is its name in messages."""
+        """Parse content that has been read; ``file`` is its name in messages."""
         value = parse_json(content, file)
         wrong = self.other(value) if self.other is not None else ""
         if wrong:
@@ -116,7 +117,7 @@ def check(value: Any, shape: Any, *, partial: bool = False) -> None:
 
 @cache
 def _checker(shape: Any, partial: bool) -> _Check:
-    """Checks a value; compiled once for each shape, because a sweep has many points."""
+    """The checker of a shape, compiled once for each shape, because a sweep has many points."""
     origin, arguments = get_origin(shape), get_args(shape)
     if shape is Any or shape is object:
         return _plain
@@ -164,7 +165,7 @@ def _table(shape: Any, partial: bool) -> _Check:
 
 
 def _bare(hint: Any) -> Any:
-    """The type inside ``NotRequired`` or ``Required``, which ``__required_keys__`` knows."""
+    """The type inside ``NotRequired`` or ``Required``; ``__required_keys__`` records which keys are required."""
     return get_args(hint)[0] if str(get_origin(hint)).rpartition(".")[2] in ("NotRequired", "Required") else hint
 
 
@@ -279,7 +280,7 @@ def _whole(value: Any) -> None:
 def _number(value: Any) -> None:
     if type(value) is not float and type(value) is not int:
         raise _expected("a number", value)
-    # False for infinity, which 1e999 is.
+    # False for infinity, as which 1e999 is read.
     if not -MOST <= value <= MOST:
         raise WrongShapeError("a number beyond all bounds")
 
@@ -290,7 +291,7 @@ def _flag(value: Any) -> None:
 
 
 def _plain(value: Any) -> None:
-    """Any JSON: only what no document may have is refused."""
+    """Check JSON without a shape: only numbers and texts that no document may have are refused."""
     kind = type(value)
     if issubclass(kind, dict):
         _PLAIN_TABLE(value)

@@ -1,1 +1,1 @@
-"""What simulations say of a captured connection: its path as a scenario, a replay, and advice."""
+"""Models of a captured connection for simulation: its path as a scenario, a replay, and advice."""

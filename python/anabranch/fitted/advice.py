@@ -1,8 +1,9 @@
 """Simulates remedies on the fitted path, alone and beside a CUBIC flow, and ranks them.
 
-The gain is the goodput's, run by run with the same seeds as without the remedy. A remedy helps if the interval of its
-gain lies above 2 %, or if it takes a fifth off the mean round trip at no loss of goodput. The rank is the gain, plus
-half of what the round trip loses, minus what a competing CUBIC flow loses and minus the price of the effort.
+The gain in goodput is computed for each seed, relative to the run without the remedy. A remedy
+helps if the interval of its gain is above 2 %, or if it reduces the mean round trip by a fifth
+without loss of goodput. The rank is the gain, plus half of the reduction of the round trip, minus
+the loss of a competing CUBIC flow and the price of the effort.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from anabranch.text.lines import percent
 
 SEEDS = tuple(range(1, 6))
 LONGEST_S = 60.0
-"""Longer connections are simulated for this long."""
+"""Longest simulated time of a connection."""
 LIVE_S = 20.0
-"""Live runs take as long as they say."""
+"""Longest live run of a connection."""
 OF_THE_KERNEL = frozenset(
     {"bbr", "cubic", "reno", "buffer", "codel", "fq-codel", "receive-window", "send-buffer", "gateway"}
 )
@@ -35,8 +36,8 @@ OTHER = "other"
 LEAST_GAIN = 0.02
 LEAST_RELIEF = 0.2
 HARM = 0.05
-"""Loss of goodput with which a shorter round trip is no help, and from which a loss of others is
-named that may be chance."""
+"""Loss of goodput from which a shorter round trip is no help, and from which an uncertain loss of other
+flows is reported."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Outcome:
 
 
 def advised(connection: Mapping[str, Any], fitted: Fitted) -> list[dict[str, Any]]:
-    """The remedies that the connection's causes call for, best first."""
+    """The remedies for the connection's causes, best first."""
     outcomes = [_simulated(fitted, remedy) for remedy in relevant(case(connection, fitted))]
     base = outcomes[0]
     rows = [_row(outcome, base) for outcome in outcomes]
@@ -60,7 +61,7 @@ def advised(connection: Mapping[str, Any], fitted: Fitted) -> list[dict[str, Any
 def document(
     fitted: Fitted, remedy: Remedy, *, with_other: bool = False, longest_s: float = LONGEST_S
 ) -> dict[str, Any]:
-    """The scenario with a remedy, and with a competing flow if wanted."""
+    """The scenario with a remedy, and optionally with a competing flow."""
     made = copy.deepcopy(fitted.document)
     duration = min(float(made["duration"].split()[0]), longest_s)
     made["duration"] = f"{duration:.3f} s"
@@ -70,7 +71,7 @@ def document(
         else:
             _assign(made, path.split("."), value)
     if with_other:
-        # A bulk flow beside a bulk flow: otherwise the one that ends first leaves the path to the other.
+        # Both flows are bulk flows: otherwise one would end first and leave the path to the other.
         made["flow"][FLOW].pop("workload", None)
         flow = {key: value for key, value in made["flow"][FLOW].items() if key in ("from", "to")}
         made["flow"][OTHER] = {**flow, "cc": "cubic", "start_spread": "200 ms"}
@@ -84,7 +85,7 @@ def _assign(made: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 
 
 def _bond(made: dict[str, Any]) -> None:
-    """A second link like the first, and gateways that split packets between both."""
+    """Add a second link like the first, and gateways that split packets between both."""
     links = made["link"]
     first = links[LINK]
     end = first["between"][1]
@@ -148,19 +149,19 @@ def _row(outcome: Outcome, base: Outcome) -> dict[str, Any]:
 
 
 def _changes(values: Sequence[float], base: Sequence[float]) -> dict[str, Any]:
-    """Relative changes, pair by pair."""
+    """Relative changes of pairs of values, as mean and interval."""
     pairs = [value / before - 1 for value, before in zip(values, base, strict=True) if before > 0]
     return _interval(mean_interval(pairs)) if pairs else {"mean": 0.0, "low": None, "high": None}
 
 
 def _interval(of: Interval) -> dict[str, Any]:
-    """Runs that are all alike have no interval."""
+    """Mean and interval; equal runs have no interval."""
     is_random = of.lower is not None and of.upper is not None and of.upper > of.lower
     return {"mean": of.mean, "low": of.lower if is_random else None, "high": of.upper if is_random else None}
 
 
 def verdict(connection: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The advice in a sentence: what helps most, by how much, and at whose cost."""
+    """The advice in a sentence: the best remedy, its gain, and its cost to other flows."""
     helping = [row for row in rows if row["helps"]]
     if helping:
         best = helping[0]
@@ -185,7 +186,7 @@ def _effects(row: Mapping[str, Any]) -> str:
 
 
 def _on_others(cost: Mapping[str, Any]) -> str:
-    """What a remedy costs the flows beside it; a cost that may be chance is still named if it is large."""
+    """The loss of competing flows by a remedy; an uncertain loss is still reported if it is large."""
     share = percent(abs(cost["mean"]))
     if _is_certain(cost) and percent(cost["mean"]) != percent(0.0):
         return f"takes {share} from the others" if cost["mean"] > 0 else f"gives the others {share} more"
@@ -193,12 +194,12 @@ def _on_others(cost: Mapping[str, Any]) -> str:
 
 
 def _is_certain(change: Mapping[str, Any]) -> bool:
-    """No change is outside the interval; runs that are all alike have none."""
+    """Whether the interval excludes 0; equal runs have no interval."""
     return change["low"] is None or change["low"] > 0 or change["high"] < 0
 
 
 def repeat(connection: dict[str, Any], fitted: Fitted, engine: str, kernel: str | None = None) -> None:
-    """Repeat the best remedy, and to change nothing, with the TCP of a kernel; the figures are added to the rows.
+    """Repeat the best remedy and the unchanged run with the TCP of a kernel; adds the figures to the rows.
 
     Args:
         connection: The connection.

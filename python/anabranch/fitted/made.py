@@ -1,4 +1,4 @@
-"""What ``anabranch diagnose`` makes of one connection beside its diagnosis, on the screen and as files."""
+"""Scenario, replay and advice of ``anabranch diagnose`` for one connection, on the screen and as files."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FIGURE = "replay"
 
 @dataclass(frozen=True)
 class Made:
-    """A connection's scenario, and what was simulated with it."""
+    """A connection's scenario, and its simulations."""
 
     connection: dict[str, Any]
     scenario: Fitted
     replay: Replay | None = None
 
     def lines(self) -> Iterator[str]:
-        """What there is to say, for the terminal."""
+        """The path model, the replay and the advice as lines for the terminal."""
         yield ""
         yield from words.path(self.connection["path"], self.scenario.assumptions)
         if "replay" in self.connection:
@@ -60,7 +60,7 @@ class Made:
 def make(
     connection: dict[str, Any], file: str, *, replay: bool, advise: bool, engine: str = "sim", kernel: str | None = None
 ) -> Made:
-    """Fit, and simulate what is asked for; the results are added to the connection.
+    """Fit a scenario, and run the requested simulations; adds the results to the connection.
 
     Args:
         connection: The connection.
@@ -68,7 +68,7 @@ def make(
         replay: Simulate the connection.
         advise: Simulate remedies.
         engine: ``"live"`` and ``"kernel"`` repeat the best of them with the TCP of a kernel.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
+        kernel: The kernel, as in :func:`anabranch.kernel.images.chosen`.
 
     Raises:
         UserError: The capture has too little of the connection, or there is no such kernel.

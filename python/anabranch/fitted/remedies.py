@@ -1,4 +1,4 @@
-"""What can be changed about a connection, where that is relevant, and who has to change it."""
+"""Remedies for a connection: conditions under which each is relevant, and the effort of the change."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from anabranch.fitted.scenario import FLOW, LINK, Fitted
 SENDER, RECEIVER, NETWORK, BOTH_ENDS = "sender", "receiver", "network", "both ends"
 SECOND_LINE = "both ends and a second line"
 PRICE = {"nothing": 0.0, SENDER: 0.02, RECEIVER: 0.02, NETWORK: 0.05, BOTH_ENDS: 0.1, SECOND_LINE: 1.0}
-"""Who has to change something, and the gain that pays for it: a second line costs as much as the first."""
+"""The effort of a change, and the gain that pays for it: a second line costs as much as the first."""
 
 LEAST_SHARE = 0.05
-"""A limit with a smaller share of the time calls for nothing."""
+"""Share of the time below which a limit needs no remedy."""
 LEAST_LOSS = 2e-4
-"""Random loss below this rate calls for no error correction."""
+"""Rate of random loss below which error correction is no remedy."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Case:
-    """A connection as the rules of relevance see it."""
+    """Properties of a connection for the rules of relevance."""
 
     path: Mapping[str, Any]
     shares: Mapping[str, float]
@@ -51,13 +51,13 @@ class Case:
 
     @property
     def is_network(self) -> bool:
-        """The network, or the window that reacts to it, was a limit."""
+        """Whether the network, or the window that reacts to it, was a limit."""
         limits = ("congestion-window", "bottleneck", "fast-recovery", "retransmission-timeout", "reordering", "pacing")
         return self.share(*limits) > LEAST_SHARE
 
 
 def case(connection: Mapping[str, Any], fitted: Fitted) -> Case:
-    """What the rules look at."""
+    """The properties of a connection for the rules."""
     path = connection["path"]
     direction = connection["directions"][path["direction"]]
     duration = connection["duration_s"] or 1.0
@@ -73,7 +73,7 @@ def case(connection: Mapping[str, Any], fitted: Fitted) -> Case:
 
 
 def relevant(found: Case) -> Iterator[Remedy]:
-    """Those that the causes call for, and to change nothing."""
+    """The relevant remedies, and the unchanged scenario."""
     yield NOTHING
     for rule in RULES:
         yield from rule(found)

@@ -1,4 +1,4 @@
-"""Runs the scenario of a captured connection, and sets what a capture of the run shows beside the capture."""
+"""Runs the scenario of a captured connection, and compares a capture of the run with the original capture."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from anabranch.statistics.statistics import mean_interval
 
 NO_GOODPUT = {"start_s": 0.0, "interval_s": 1.0, "mbit_s": []}
 SEEDS = 5
-"""Runs with different seeds, unless nothing in the scenario is random."""
+"""Runs with different seeds, or one if the scenario has no randomness."""
 
 
 def measures(connection: Mapping[str, Any], direction: str) -> dict[str, float | None]:
-    """What a capture shows of one direction."""
+    """The measures of one direction of a capture."""
     way = connection["directions"][direction]
     rtt = way["rtt_ms"]
     return {
@@ -33,7 +33,7 @@ def measures(connection: Mapping[str, Any], direction: str) -> dict[str, float |
 
 
 def simulated(scenario: Scenario, seed: int, link: str = LINK) -> tuple[bytes, Diagnosis]:
-    """One run as a capture at a link, and its diagnosis."""
+    """One run as a capture of a link, and its diagnosis."""
     capture = scenario.run(seed=seed, digest=False, captures=[link]).pcapng(link)
     with tempfile.TemporaryDirectory(prefix="anabranch-replay-") as folder:
         file = Path(folder) / "replay.pcapng"
@@ -43,18 +43,18 @@ def simulated(scenario: Scenario, seed: int, link: str = LINK) -> tuple[bytes, D
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay gave."""
+    """The result of a replay."""
 
     rows: dict[str, Any]
     """Each measure of the capture beside the simulation's mean with its 95 % interval."""
     capture: bytes
-    """The first run's."""
+    """The first run's capture."""
     goodput: dict[str, Any]
-    """The first run's, over time."""
+    """The first run's goodput over time."""
 
 
 def replayed(connection: Mapping[str, Any], fitted: Fitted) -> Replay:
-    """Simulate a connection, and measure the simulation as the capture was measured.
+    """Simulate a connection, and measure the simulation like the capture.
 
     Raises:
         RunFailedError: A simulated run has no connection.
@@ -77,7 +77,7 @@ def replayed(connection: Mapping[str, Any], fitted: Fitted) -> Replay:
 
 
 def _main(connection: Mapping[str, Any]) -> str:
-    """The direction with more data: the end that asks opens the connection."""
+    """The direction with more data; the end that sends requests opens the connection."""
     ways: dict[str, dict[str, Any]] = connection["directions"]
     return max(ways, key=lambda name: ways[name]["bytes"])
 

@@ -12,28 +12,28 @@ from anabranch.text import toml_text
 
 LINK = "path"
 REST = "rest"
-"""Behind the capture point, if the bottleneck is before it."""
+"""The link after the capture point, if the bottleneck is before it."""
 FLOW = "main"
 
 BEFORE = "before the capture point"
 
 UNSEEN_FACTOR = 10
-"""A rate that the connection never reached is taken to be so many times its own."""
+"""Ratio of an assumed rate to the connection's, if the connection never reached the path's rate."""
 LEAST_WINDOW = 0.02
-"""A receive window that was the limit for less of the time is not known: it may grow."""
+"""A receive window that was the limit for a smaller share of the time is not modelled: it may grow."""
 LEAST_JITTER = 0.02
 """Jitter below this share of the base round trip is left out."""
 APPLICATION = 0.5
-"""A connection whose application was the limit for more than this share of the time sends at its own pace."""
+"""An application that was the limit for a larger share of the time is modelled as a paced sender."""
 LEAST_REQUESTS = 3
-"""So many packets with data of the receiver make a dialogue."""
+"""Least number of packets with data from the receiver for a request-response workload."""
 MOST_TABLE = 10_000
 """Entries of a table of delays, at most."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A connection's scenario, and what had to be assumed."""
+    """A connection's scenario, and its assumptions."""
 
     document: dict[str, Any]
     assumptions: tuple[str, ...]
@@ -41,7 +41,7 @@ class Fitted:
 
     @property
     def capture_point(self) -> str:
-        """The link at which a simulation is captured as the connection was."""
+        """The link at which a simulation is captured, to match the capture of the connection."""
         return REST if REST in self.document["link"] else LINK
 
     @property
@@ -92,7 +92,7 @@ def fitted(connection: Mapping[str, Any], file: str) -> Fitted:
 
 
 def _links(path: Mapping[str, Any], base_ms: float) -> tuple[dict[str, Any], list[str]]:
-    """The bottleneck, and what lies behind the capture point if that is behind the bottleneck."""
+    """The bottleneck, and the link after the capture point if the bottleneck is before it."""
     assumptions: list[str] = []
     mbit_s = _rate(path, assumptions)
     forward: dict[str, Any] = {"queue": {"kind": "drop-tail", "limit": _limit(path, mbit_s, base_ms, assumptions)}}
@@ -145,7 +145,7 @@ def _limit(path: Mapping[str, Any], mbit_s: float, base_ms: float, assumptions: 
 def _impairments(path: Mapping[str, Any], base_ms: float) -> Iterator[dict[str, Any]]:
     loss = path["loss"]
     if path["policer"]:
-        # It explains the losses.
+        # The policer causes the losses.
         pass
     elif loss["kind"] == "bernoulli":
         yield {"kind": "bernoulli-loss", "rate": _rounded(loss["rate"]["value"])}
@@ -170,7 +170,7 @@ def _rounded(value: float) -> float:
 
 
 def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[str, Any], float, list[str]]:
-    """The flow, how long to simulate, and what was assumed."""
+    """The flow, the time to simulate, and the assumptions."""
     seen = path["flow"]
     assumptions: list[str] = []
     if seen["congestion_control_evidence"].startswith("assumed"):
@@ -189,7 +189,7 @@ def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[
         transport["receive_window"] = f"{seen['receive_window_bytes']} bytes"
     if seen["send_buffer_bytes"]:
         transport["send_buffer"] = f"{seen['send_buffer_bytes']} bytes"
-    # A smaller first flight may be the application's.
+    # The application may have caused a smaller first flight.
     if (seen["initial_window_packets"] or 0) > 10:
         transport["initial_cwnd"] = seen["initial_window_packets"]
     per_ack = seen["segments_per_ack"]
@@ -211,7 +211,7 @@ def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[
 
 
 def _workload(connection: Mapping[str, Any], path: Mapping[str, Any], assumptions: list[str]) -> dict[str, Any] | None:
-    """What the application does, if it does not send as much as it can."""
+    """The application's workload, unless it sends as much as it can."""
     direction = connection["directions"][path["direction"]]
     asking = connection["directions"]["b_to_a" if path["direction"] == "a_to_b" else "a_to_b"]
     duration = max(connection["duration_s"], 1e-3)

@@ -17,19 +17,19 @@ MEASURES = {
 
 
 def path(model: Mapping[str, Any], assumptions: Sequence[str] = ()) -> Iterator[str]:
-    """The model of the path, and what was assumed."""
+    """The model of the path, and its assumptions."""
     yield f"{path_title(model)}:"
     for item in path_items(model, assumptions):
         yield from wrapped(f"  {item}", "    ")
 
 
 def path_title(model: Mapping[str, Any]) -> str:
-    """Which path it is."""
+    """Title of the path."""
     return f"Path from sender to receiver, bottleneck {model['bottleneck']}"
 
 
 def path_items(model: Mapping[str, Any], assumptions: Sequence[str] = ()) -> Iterator[str]:
-    """Each estimate of the path, and what was assumed."""
+    """Each estimate of the path, and the assumptions."""
     yield f"base round trip {_estimate(model['base_rtt_ms'], 'ms')}"
     yield f"rate {_estimate(model['rate_mbit_s'], 'Mbit/s')}{_trace(model)}"
     buffer = (_estimate(model["buffer_bytes"], "bytes"), _estimate(model["buffer_ms"], "ms"))
@@ -140,7 +140,7 @@ def _estimate(value: Mapping[str, Any], unit: str, scale: float = 1.0) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four digits."""
+    """A figure with four significant digits."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,5 +1,5 @@
-"""``anabranch gateway``: hands over to the daemon ``anabranch-gateway``, and predicts what a configuration of it gives.
+"""``anabranch gateway``: starts the daemon ``anabranch-gateway``, and predicts the effect of a configuration.
 
-:mod:`~anabranch.gateway.config` reads the daemon's configuration, :mod:`~anabranch.gateway.lines` what its paths are
-like, :mod:`~anabranch.gateway.plan` simulates both, and :mod:`~anabranch.gateway.daemon` finds the daemon.
+:mod:`~anabranch.gateway.config` reads the daemon's configuration and :mod:`~anabranch.gateway.lines` the properties of
+its paths. :mod:`~anabranch.gateway.plan` simulates both. :mod:`~anabranch.gateway.daemon` finds the daemon.
 """

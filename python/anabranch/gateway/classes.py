@@ -1,4 +1,4 @@
-"""The classes of a configuration, and packets that are of one of them."""
+"""The classes of a configuration, and example packets of each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from itertools import product
 from typing import Any
 
 _DEFAULT_PORT = 5001
-"""The port at the far end of a simulated flow that names none."""
+"""The far port of simulated flows by default."""
 _OWN_PORTS = range(1024, 1040)
-"""The ports at the near end of the first flows of a scenario."""
+"""The near ports of the first flows of a scenario."""
 _FOREIGN = IPv4Address("198.51.100.1")
 """An address for documentation (RFC 5737)."""
 _MOST_TRIED = 4096
@@ -20,7 +20,7 @@ _MOST_TRIED = 4096
 
 @dataclass(frozen=True)
 class Packets:
-    """What a class reads of a flow's packets.
+    """Fields of a flow's packets that classes match.
 
     Attributes:
         dscp: The code point.
@@ -41,8 +41,8 @@ class PlannedClass:
         name: Its name.
         mode: ``"bulk"``, ``"interactive"`` or ``"pinned"``.
         path: The path that it pins to.
-        match: Which packets, as a scenario has it.
-        packets: Packets that are of this class and of none before; ``None`` where none are found.
+        match: Its conditions on packets, in the form of a scenario.
+        packets: Packets of this class that no earlier class matches; ``None`` if none were found.
     """
 
     name: str
@@ -56,7 +56,7 @@ class PlannedClass:
         return f"pinned to {self.path}" if self.path is not None else self.mode
 
     def fits(self, packets: Packets) -> bool:
-        """Whether packets fit each key that is given."""
+        """Whether packets match all its conditions."""
         return _fits(self.match, packets)
 
 
@@ -97,7 +97,7 @@ def _holds(prefixes: Sequence[str], address: IPv4Address) -> bool:
 
 
 def _candidates(match: Mapping[str, Any]) -> Iterator[Packets]:
-    """Packets that fit each key that is given."""
+    """Packets that match all conditions."""
     code_points = match.get("dscp") or range(64)
     ports: list[int | None] = [None, 6001]
     if "port" in match:
@@ -110,7 +110,7 @@ def _candidates(match: Mapping[str, Any]) -> Iterator[Packets]:
 
 
 def _addresses(prefix: str) -> list[IPv4Address]:
-    """Addresses of one host in a network; the simulator has IPv4 only."""
+    """Addresses of a host in a network; the simulator has IPv4 only."""
     network = ip_network(prefix, strict=False)
     if not isinstance(network, IPv4Network):
         return []

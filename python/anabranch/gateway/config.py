@@ -1,6 +1,7 @@
-"""Reads what a plan needs of the daemon's configuration: peers, paths with their policies, classes.
+"""Reads the parts of the daemon's configuration for a plan: peers, paths with their policies, classes.
 
-The daemon's own ``check`` reads the whole file. Keys and addresses need not exist yet for a plan, so they are not read.
+The daemon's ``check`` reads the whole file. A plan needs no keys and addresses, so they are not
+read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class ConfiguredPath:
     Attributes:
         name: Its name.
         policy: One of :data:`POLICIES`.
-        key: The keys that lead to it, for messages.
+        key: The keys of its path in the file, for messages.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Config:
     classes: tuple[classes.PlannedClass, ...]
 
     def error(self, keys: tuple[str, ...], message: str, hint: str | None = None) -> UserError:
-        """An error at the place of a key, or of the nearest table around it."""
+        """An error at the position of a key, or of the nearest table around it."""
         return _error(self.file, self.text, keys, message, hint)
 
 
@@ -63,7 +64,7 @@ def read(file: Path) -> Config:
     """A configuration file.
 
     Raises:
-        UserError: It cannot be read, is not TOML, or is not the end that has two paths or more.
+        UserError: It cannot be read, is not TOML, or has fewer than two paths.
         ScenarioError: A class is wrong.
     """
     name = str(file)

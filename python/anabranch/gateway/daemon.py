@@ -1,4 +1,4 @@
-"""Finds the daemon ``anabranch-gateway`` and hands over to it."""
+"""Finds the daemon ``anabranch-gateway`` and executes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "anabranch-gateway"
 
 
 def hand_over(arguments: Sequence[str]) -> NoReturn:
-    """Become the daemon's command, so that signals and its exit status are its own.
+    """Replace this process by the daemon's command, which then receives signals and sets the exit status.
 
     Raises:
         UserError: It is not installed, or cannot be started.

@@ -21,7 +21,7 @@ class PlanResponse(TypedDict):
 
 
 class PlanGoodput(TypedDict, total=False):
-    """What one set of paths gives; ``response_ms`` of one flow only, ``shares`` of the gateway only."""
+    """Figures of one set of paths; ``response_ms`` only with one flow, ``shares`` only with the gateway."""
 
     goodput_mbit_s: PlanFigure | None
     response_ms: PlanResponse
@@ -29,7 +29,7 @@ class PlanGoodput(TypedDict, total=False):
 
 
 class PlanComparison(TypedDict):
-    """The gateway beside each path alone."""
+    """The gateway compared with each path alone."""
 
     together: PlanGoodput
     alone: dict[str, PlanGoodput]
@@ -63,7 +63,7 @@ class PlanCallFailover(TypedDict):
 
 
 class PlanClass(TypedDict):
-    """What packets of a class get."""
+    """Figures of the packets of a class."""
 
     mode: str
     goodput_mbit_s: PlanFigure | None
@@ -89,7 +89,7 @@ class PlanSide(TypedDict):
 
 
 class PlanPath(TypedDict):
-    """A path as it was simulated."""
+    """A path with its simulated properties."""
 
     policy: str
     source: str

@@ -1,4 +1,4 @@
-"""What the paths of a plan are like: given by option, by a file that ``convert`` reads, or by a gateway's status."""
+"""Properties of a plan's paths: from an option, from a file that ``convert`` reads, or from a gateway's status."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from anabranch.gateway.config import Config
 from anabranch.text import toml_text
 
 DIRECTIONS = ("up", "down")
-"""From the end whose configuration it is, and to it."""
+"""Directions from and to the end with this configuration."""
 QUEUE_S = Decimal("0.1")
-"""How much of its rate waits in front of a path whose properties are given by option or status.
+"""Queue before a path whose properties are from an option or a status, in seconds at its rate.
 
 Access links commonly buffer 100 ms or more.
 """
@@ -29,13 +29,13 @@ _FORM = "expected RATE,DELAY[,LOSS[,JITTER]], as in 100mbit,8ms or 100mbit/40mbi
 
 @dataclass(frozen=True)
 class Line:
-    """What a path is like.
+    """The properties of a path.
 
     Attributes:
         sides: The keys of a link's direction, ``"up"`` and ``"down"``.
-        source: Where they are from.
-        files: What the sides name, by name.
-        notes: What was not taken over, or assumed.
+        source: The source of the properties.
+        files: Files of the sides, by name.
+        notes: Omissions and assumptions.
     """
 
     sides: Mapping[str, Mapping[str, Any]]
@@ -44,7 +44,7 @@ class Line:
     notes: tuple[str, ...] = ()
 
     def shown(self, direction: str) -> str:
-        """Rate and delay of a direction, and what else befalls packets."""
+        """Rate, delay and impairments of a direction."""
         side = self.sides[direction]
         is_traced = "file" in side.get("service", {})
         words = ["traced rate" if is_traced else str(side.get("rate", "unlimited"))]
@@ -61,7 +61,7 @@ def _impairment(one: Mapping[str, Any]) -> str:
 
 
 def gather(config: Config, options: Sequence[str], status: Path | None) -> dict[str, Line]:
-    """What each path of a configuration is like, in its order.
+    """The properties of each path of a configuration, in its order.
 
     Raises:
         UserError: An option is wrong or names no path, or a path has no properties.
@@ -91,7 +91,7 @@ def gather(config: Config, options: Sequence[str], status: Path | None) -> dict[
 
 
 def _given(name: str, value: str, prefix: str) -> Line:
-    """A path of ``--path``: properties where the text has a comma and no file is called like it, else a file."""
+    """The path of ``--path``: properties if the text has a comma and is no file's name, otherwise a file."""
     if Path(value).exists() or "," not in value:
         if not Path(value).exists() and tc_units.is_number(value.partition("/")[0]):
             raise UserError(f"--path {name}={value}: the delay is missing", hint=_FORM)
@@ -123,7 +123,7 @@ def _pieces(word: Word, separator: str) -> Iterator[Word]:
 
 
 def _side(rate: int, delay: Decimal, loss: float, jitter: Decimal) -> dict[str, Any]:
-    """A direction as netem makes it, behind a queue of :data:`QUEUE_S`."""
+    """A direction with the impairments of netem, after a queue of :data:`QUEUE_S`."""
     from anabranch.convert import netem
 
     words = f"delay {tc_units.write_time(delay)} {tc_units.write_time(jitter) if jitter else ''}"
@@ -136,7 +136,7 @@ def _side(rate: int, delay: Decimal, loss: float, jitter: Decimal) -> dict[str, 
 
 
 def _of_file(name: str, file: Path, prefix: str) -> Line:
-    """A link of a file that ``convert`` reads: the one that is called as the path, or the only one."""
+    """A link of a file that ``convert`` reads: the one with the path's name, or the only one."""
     from anabranch.convert import scenario_file
     from anabranch.scenario import Scenario
 
@@ -163,11 +163,11 @@ def _of_file(name: str, file: Path, prefix: str) -> Line:
 
 
 _NOT_CARRIED = ("mean_rate", "up")
-"""Keys of a direction; a direction with an ``up`` of its own would not fail with its link."""
+"""Keys that are left out; a direction with a separate ``up`` would not fail with its link."""
 
 
 class _Carried:
-    """Takes a resolved link's files along, under names that no other path's files have."""
+    """Collects a resolved link's files, under names that are unique among the paths."""
 
     def __init__(self, folder: Path, known: Mapping[str, bytes], prefix: str) -> None:
         self.files: dict[str, bytes] = {}
@@ -176,13 +176,13 @@ class _Carried:
         self._prefix = prefix
 
     def side(self, side: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys of a direction, without what ``convert`` adds for other formats and what an outage changes."""
+        """The keys of a direction, without additions of ``convert`` and the state that an outage changes."""
         kept: dict[str, Any] = self._plain({key: value for key, value in side.items() if key not in _NOT_CARRIED})
         return kept
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, dict):
-            # What a resolved scenario has no value for is null, which TOML has not.
+            # A resolved scenario has null for missing values, which TOML lacks.
             return {
                 key: self._file(inner) if key == "file" and isinstance(inner, str) else self._plain(inner)
                 for key, inner in value.items()
@@ -200,10 +200,10 @@ class _Carried:
 
 
 def _read_status(config: Config, file: Path) -> dict[str, Line]:
-    """What a gateway's status says of the configured paths; other paths are passed over.
+    """The properties of the configured paths from a gateway's status; other paths are ignored.
 
     Raises:
-        UserError: It is no status, or a path has been measured too little.
+        UserError: It is no status, or a path has too few measurements.
     """
     document = read_json(file)
     peers = document.get("peers") if isinstance(document, dict) else None
@@ -254,7 +254,7 @@ def _number(path: Any, key: str, least: float, most: float, where: str, name: st
 
 
 def mbit_s(side: Mapping[str, Any]) -> float | None:
-    """The rate of a direction in Mbit/s; ``None`` if it is unlimited, or a trace has it."""
+    """The rate of a direction in Mbit/s; ``None`` if it is unlimited, or given by a trace."""
     service = side.get("service", {})
     # A Wi-Fi station's rate is that of its physical layer.
     if "file" in service or service.get("kind") == "wifi":
@@ -264,7 +264,7 @@ def mbit_s(side: Mapping[str, Any]) -> float | None:
 
 
 def delay_ms(side: Mapping[str, Any]) -> float | None:
-    """The delay of a direction in ms, with the mean of its jitter; ``None`` if a trace has it."""
+    """The delay of a direction in ms, with the mean of its jitter; ``None`` if it is given by a trace."""
     delay = side.get("delay", "0 s")
     if not isinstance(delay, str):
         return None

@@ -1,7 +1,7 @@
-"""Simulates a configuration of the gateway beside each of its paths alone, and while each path fails.
+"""Simulates a configuration of the gateway, each of its paths alone, and the failure of each path.
 
-The simulator's ``[gateway.NAME] kind = "tunnel"`` runs the protocol that the daemon runs. A host stands behind each end
-of the gateway. Each figure is the median, the least and the most of all seeds.
+The simulator's ``[gateway.NAME] kind = "tunnel"`` runs the daemon's protocol. A host is attached to
+each end of the gateway. Each figure is the median, the minimum and the maximum over all seeds.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from anabranch._engine import Run
 
 START_S = 1
-"""When the flows start: the path MTU is known by then."""
+"""Start of the flows: the path MTU is known by then."""
 WARM_UP_S = 3
-"""When measuring starts."""
+"""Start of the measurement."""
 SAMPLE_MS = 1.0
-"""How finely the delivery of data is sampled while a path fails, in milliseconds."""
+"""Sampling interval of delivered data while a path fails, in milliseconds."""
 LEAST_SECONDS, MOST_SECONDS = 6, 600
 MOST_FLOWS = 1000
 MOST_SEEDS = 100
@@ -54,20 +54,20 @@ CALL = {"kind": "paced", "rate": "64 kbit/s", "payload": f"{CALL_BYTES} bytes"}
 _SITE, _HUB = "site", "hub"
 _HOSTS = ("lan", "server")
 _CLASSED = "classed"
-"""The far end of a flow of a class: networks of the class hold this host's address, and no other."""
+"""The far end of a class's flow: the class's networks contain this host's address, and no other."""
 _GATEWAY, _ACCESS, _EXIT, _TO_CLASSED = "the-tunnel", "the-lan", "the-servers", "the-classed"
-"""Names of gateway and links; paths have numbers, because not every name of the daemon can name a link."""
+"""Names of gateway and links; paths have numbers, because some names of the daemon are no link names."""
 _LOCAL = {"rate": "10 Gbit/s", "delay": "10 us"}
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a plan simulates.
+    """The options of a plan.
 
     Attributes:
-        flows: Flows at once, beside one.
+        flows: Number of simultaneous flows, in addition to runs with one.
         control: Their congestion control.
-        seconds: How long each run measures.
+        seconds: Measured time of each run.
         seeds: Runs for each figure.
     """
 
@@ -77,10 +77,10 @@ class Options:
     seeds: int = 3
 
     def check(self) -> None:
-        """Refuse what is out of range.
+        """Refuse values out of range.
 
         Raises:
-            UserError: Something is, or there is no such congestion control.
+            UserError: A value is out of range, or there is no such congestion control.
         """
         ranges = (
             ("flows", self.flows, 2, MOST_FLOWS),
@@ -120,10 +120,10 @@ Figures = dict[str, "Figure | None"]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is simulated.
+    """One simulated case.
 
     Attributes:
-        direction: Which way the bulk goes, one of :data:`DIRECTIONS`.
+        direction: The direction of the bulk flow, one of :data:`DIRECTIONS`.
         alone: The only path, without a gateway; ``None`` for the gateway over all.
         fails: The path that fails.
         many: Whether there are many flows instead of one.
@@ -137,13 +137,13 @@ class Case:
 
 @dataclass(frozen=True)
 class ClassCase:
-    """One thing that is simulated of packets in a class.
+    """One simulated case with packets of a class.
 
     Attributes:
-        direction: Which way they go, one of :data:`DIRECTIONS`.
+        direction: The direction of the packets, one of :data:`DIRECTIONS`.
         of: The class; ``None`` for packets of none.
         is_call: Whether they are a call instead of one bulk flow.
-        fails: The path that fails meanwhile; the call is alone then, and beside one bulk flow otherwise.
+        fails: The path that fails meanwhile; the call is then alone, and otherwise beside one bulk flow.
     """
 
     direction: str
@@ -154,14 +154,14 @@ class ClassCase:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a configuration is predicted to give.
+    """The predicted effect of a configuration.
 
     Attributes:
         config: The configuration.
-        lines: What its paths are like.
-        options: What was simulated.
+        lines: The properties of its paths.
+        options: The options of the simulation.
         figures: The figures of each case, by name.
-        remarks: What the simulation leaves out or assumes.
+        remarks: Omissions and assumptions of the simulation.
     """
 
     config: Config
@@ -233,12 +233,12 @@ def _side(side: Mapping[str, Any]) -> PlanSide:
 
 
 def simulated_classes(config: Config) -> list[PlannedClass]:
-    """The classes of which there are packets."""
+    """The classes for which packets were found."""
     return [one for one in config.classes if one.packets is not None]
 
 
 def class_cases(config: Config) -> list[ClassCase]:
-    """What a plan simulates of classes: nothing where there are none."""
+    """The simulated cases of classes; none if there are no classes."""
     found: list[ClassCase] = []
     for direction in DIRECTIONS if config.classes else ():
         for name in (None, *(one.name for one in simulated_classes(config))):
@@ -248,7 +248,7 @@ def class_cases(config: Config) -> list[ClassCase]:
 
 
 def cases(config: Config) -> list[Case]:
-    """Everything that a plan simulates of bulk, the longest runs first."""
+    """The simulated cases of bulk flows, the longest runs first."""
     found = []
     for direction in DIRECTIONS:
         found += [Case(direction, fails=name) for name in config.paths]
@@ -266,8 +266,8 @@ def make(
 
     Args:
         config: The configuration.
-        lines: What its paths are like, by name.
-        options: What is simulated.
+        lines: The properties of its paths, by name.
+        options: The options of the simulation.
         progress: Called with the number of finished runs, of :func:`run_count`.
 
     Raises:
@@ -292,7 +292,7 @@ def make(
 
 @contextmanager
 def _folder(lines: Mapping[str, Line]) -> Iterator[Path]:
-    """A temporary folder with the files that links name; it goes even if a signal ends the command at once."""
+    """A temporary folder with the files of the links; it is removed even if a signal ends the command at once."""
     folder = owner.beside(Path(tempfile.gettempdir()) / "plan")
     folder.mkdir(mode=0o700)
     try:
@@ -306,7 +306,7 @@ def _folder(lines: Mapping[str, Line]) -> Iterator[Path]:
 
 
 def run_count(config: Config, options: Options) -> int:
-    """How many runs a plan takes."""
+    """Number of runs of a plan."""
     return (len(cases(config)) + len(class_cases(config))) * options.seeds
 
 
@@ -317,7 +317,7 @@ def _run(
     before: int,
     progress: Callable[[int], None] | None,
 ) -> list[list[Run]]:
-    """All seeds of each text."""
+    """Run each text with all seeds."""
     from anabranch import _engine
     from anabranch.limits import thread_count
 
@@ -415,7 +415,7 @@ def _bulk_flows(options: Options, case: Case) -> dict[str, Any]:
 
 
 def _class_flows(config: Config, options: Options, case: ClassCase) -> dict[str, Any]:
-    """The flows, and the host with the address."""
+    """The flows of a class's case, and the host with its address."""
     packets = next((one.packets for one in config.classes if one.name == case.of), None) or Packets()
     flow = _flow(options, case.direction, _CLASSED)
     flow |= {"dscp": packets.dscp}
@@ -426,7 +426,8 @@ def _class_flows(config: Config, options: Options, case: ClassCase) -> dict[str,
         tables["host"] = {_CLASSED: {"addresses": [str(packets.address)]}}
     if case.is_call:
         del flow["cc"]
-        # Packets sent before measuring begins, or under way at its end, are counted at one of the ends only.
+        # Packets sent before the measurement, or in flight at its end, would be counted at one end
+        # only.
         stop = WARM_UP_S + options.seconds - 1
         flow |= {"protocol": "udp", "workload": CALL, "start": f"{WARM_UP_S} s", "stop": f"{stop} s"}
         if case.fails is None:
@@ -440,7 +441,7 @@ def _links(config: Config) -> dict[str, str]:
 
 
 def outage(options: Options) -> tuple[float, float]:
-    """When a path fails and when it returns, in seconds: the second third of the measured time."""
+    """Start and end of the failure, in seconds: the second third of the measured time."""
     third = options.seconds / 3
     return WARM_UP_S + third, WARM_UP_S + 2 * third
 
@@ -455,13 +456,13 @@ def _measured(case: Case | ClassCase, config: Config, options: Options, result: 
     if case.fails is None:
         mean, p95 = flow["mean_one_way_delay_ms"], flow["p95_one_way_delay_ms"]
         return {"mean_delay_ms": mean, "p95_delay_ms": p95, "lost_packets": lost}
-    # The call is all that crosses the gateway in this direction.
+    # Only the call crosses the gateway in this direction.
     way = {"up": "forward", "down": "reverse"}[case.direction]
     return {"silent_ms": result.gateways[_GATEWAY][way]["silent_ms"], "lost_packets": lost}
 
 
 def _measure(case: Case, config: Config, options: Options, result: RunResult) -> dict[str, float | None]:
-    """The figures of one run, by name; a table's name stands before a stroke."""
+    """The figures of one run, by name; names in a table follow its name and a slash."""
     if case.fails is not None:
         figures: dict[str, float | None] = dict(_failover(result, options))
         return figures | _shares(case, config, result)
@@ -475,7 +476,7 @@ def _measure(case: Case, config: Config, options: Options, result: RunResult) ->
 
 
 def _shares(case: Case, config: Config, result: RunResult) -> dict[str, float | None]:
-    """The share of the tunnel's octets that each path has sent, over the whole run."""
+    """Each path's share of the tunnel's octets over the whole run."""
     way = {"up": "forward", "down": "reverse"}[case.direction]
     links = _links(config)
     routes = result.gateways[_GATEWAY][way]["routes"]
@@ -485,7 +486,7 @@ def _shares(case: Case, config: Config, result: RunResult) -> dict[str, float | 
 
 
 def _failover(result: RunResult, options: Options) -> dict[str, float]:
-    """Goodput before, during and after an outage, and the longest time in each without new data in order."""
+    """Goodput before, during and after an outage, and the longest time without new in-order data in each."""
     samples = result.plain("samples")
     times = [float(time) for time in samples["time_s"]]
     delivered = [int(octets) for octets in samples["delivered_bytes"]]
@@ -504,12 +505,12 @@ def _failover(result: RunResult, options: Options) -> dict[str, float]:
 
 
 def _at(times: Sequence[float], delivered: Sequence[int], time: float) -> int:
-    """Octets delivered by a time."""
+    """Octets delivered until a time."""
     return next((octets for at, octets in zip(reversed(times), reversed(delivered), strict=True) if at <= time), 0)
 
 
 def _silence(times: Sequence[float], delivered: Sequence[int], start: float, end: float) -> float:
-    """The longest time between two samples with something new, in ms, of those between ``start`` and ``end``."""
+    """The longest time without new data between ``start`` and ``end``, in ms."""
     last, longest = start, 0.0
     before = _at(times, delivered, start)
     for time, octets in zip(times, delivered, strict=True):
@@ -522,7 +523,7 @@ def _silence(times: Sequence[float], delivered: Sequence[int], start: float, end
 
 
 def remarks(config: Config, lines: Mapping[str, Line]) -> tuple[str, ...]:
-    """What a plan leaves out of a configuration, and what it assumes of paths."""
+    """Parts of a configuration that a plan leaves out, and its assumptions on paths."""
     found = [note for line in lines.values() for note in line.notes]
     found += [
         f"left out: the class `{one.name}`; no IPv4 packet was found that it takes and no class before it"

@@ -1,4 +1,4 @@
-"""Keys of a scenario: their values as the schema has them, and dotted paths to them.
+"""Keys of a scenario: their values according to the schema, and dotted paths to them.
 
 Builders, ``Scenario.set``, ``--set`` and grids check values here.
 """

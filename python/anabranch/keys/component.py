@@ -1,4 +1,4 @@
-"""Tables of a scenario as the generated builders make them: only what was given, checked where it is given."""
+"""Tables of a scenario from the generated builders: only the given keys, checked on construction."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value]"
-"""What may stand in a scenario: quantities are text with their unit (``"15 ms"``), ratios bare numbers."""
+"""A value of a scenario: quantities are text with their unit (``"15 ms"``), ratios plain numbers."""
 
 Component: TypeAlias = "dict[str, Value]"
-"""A table of a scenario: what a builder returns, and what ``Scenario.link``, ``flow`` and ``set`` take."""
+"""A table of a scenario: the result of a builder, and an argument of ``Scenario.link``, ``flow`` and ``set``."""
 
 ARGUMENTS = {"from": "source", "to": "target", "exec": "execute"}
-"""Keys that Python cannot have as arguments, or that say too little there."""
+"""Arguments of keys that are reserved words in Python, or unclear there."""
 
 
 class Builder(NamedTuple):
     """A builder's function.
 
     Attributes:
-        name: What it is called, for messages.
-        path: Where in a scenario its table may stand; none where that is nowhere in particular.
-        in_list: It is one of a list there.
-        kind: The component's name in a scenario; none for a table without ``kind``.
+        name: Its name in messages.
+        path: Position of its table in a scenario; empty if it has no particular one.
+        in_list: The table is an element of a list there.
+        kind: The component's name in a scenario; empty for a table without ``kind``.
         around: The ``kind`` of the table at ``path``, and the keys inside it that lead to this one.
     """
 
@@ -42,7 +42,7 @@ class Builder(NamedTuple):
 
 
 class UnknownArgumentError(UserError, TypeError):
-    """A function has no such argument; the hint is the nearest one."""
+    """A function has no such argument; the hint names the nearest one."""
 
 
 def build(builder: Builder, arguments: Mapping[str, Any]) -> Component:
@@ -60,7 +60,7 @@ def build(builder: Builder, arguments: Mapping[str, Any]) -> Component:
         return {**kind, **given}
 
     def placed(table: Mapping[str, Any]) -> Any:
-        """What stands at the path with the table in it."""
+        """The value at the path that contains the table."""
         value: Any = {**kind, **table}
         for key in reversed(builder.around[1:]):
             value = {key: value}
@@ -70,7 +70,7 @@ def build(builder: Builder, arguments: Mapping[str, Any]) -> Component:
 
     places = schema.places(builder.path.split("."))
     if not any(schema.fits(placed(given), place) for place in places):
-        # The arguments that are wrong by themselves; a value may also be wrong beside another one.
+        # Arguments that are wrong alone; a value may also be wrong only in combination.
         wrong = [key for key in given if not any(schema.fits(placed({key: given[key]}), place) for place in places)]
         told = call(builder.name, [], {key: given[key] for key in wrong or given})
         schema.check_component(builder.path, placed(given), told, [given[key] for key in wrong])
@@ -78,7 +78,7 @@ def build(builder: Builder, arguments: Mapping[str, Any]) -> Component:
 
 
 def call(function: str, positional: Sequence[Any], arguments: Mapping[str, Any]) -> str:
-    """A call as it is written."""
+    """The text of a call."""
     words = [*map(shown.python, positional)]
     words += [f"{argument(key)}={shown.python(value)}" for key, value in arguments.items()]
     return f"{function}({', '.join(words)})"
@@ -94,7 +94,7 @@ def argument(key: str) -> str:
 
 
 def plain_entries(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that were given, in Python's own types.
+    """The given arguments, in Python's own types.
 
     Raises:
         UserError: One has no TOML form; the message names it.
@@ -109,12 +109,12 @@ def plain_entries(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]
 
 
 def present(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that were given."""
+    """The given keys."""
     return {key: value for key, value in entry.items() if value is not None}
 
 
 def named(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that says which argument is meant where it is called with one that it does not have."""
+    """A function whose error for an unknown argument names the probable one."""
     code = function.__code__
     positional = code.co_varnames[: code.co_argcount]
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -154,7 +154,7 @@ def _wrong_call(
 
 
 def _hint(option: str, parameters: Sequence[str]) -> str:
-    """The argument that is meant, or the one that takes the component that is meant."""
+    """A hint that names the probable argument, or the argument for the probable component."""
     from anabranch.errors import nearest
     from anabranch.text.synonyms import meant, plain
 

@@ -1,4 +1,4 @@
-"""What controls written in Python may be called."""
+"""Valid names of congestion controls written in Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def check_names(controls: Sequence[type[CongestionControl]]) -> None:
-    """Refuse a control without a name of its own.
+    """Refuse a control without a name, or with one that is invalid or taken.
 
     Raises:
         UserError: It has none, one in another spelling, or one that is taken.

@@ -1,4 +1,4 @@
-"""The whole path that a short one means: ``flow.main.cc`` for ``cc`` in ``--set cc=reno``."""
+"""Completion of short paths: ``flow.main.cc`` for ``cc`` in ``--set cc=reno``."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
 
 TABLES = ("link", "group", "gateway", "host", "flow")
-"""Tables of a scenario that have names inside."""
+"""Tables of a scenario that contain named tables."""
 _MOST = 4
 """Paths in a message."""
 _OPENED = ("transport",)
-"""Tables whose keys may be meant although the scenario does not have them."""
+"""Tables whose keys are suggested although the scenario does not have them."""
 
 
 def add_hint(error: ScenarioError, changes: Sequence[str], text: str) -> ScenarioError:
-    """The engine's error on a key that is not there, with the whole paths that may be meant.
+    """Add the possible complete paths to the engine's error for an unknown key.
 
     Args:
         error: The error.
-        changes: What was set, as ``PATH=VALUE``.
+        changes: The changes, as ``PATH=VALUE``.
         text: The scenario's text.
     """
     change = next((one for one in changes if is_of_change(error.file, one)), None)
@@ -37,7 +37,7 @@ def add_hint(error: ScenarioError, changes: Sequence[str], text: str) -> Scenari
 
 
 def hint_for(change: str, message: str, whole: str, text: str) -> str | None:
-    """A hint for an error on a change; ``None`` if none is needed, or nothing is meant.
+    """A hint for an error on a change; ``None`` if none is needed, or no path is similar.
 
     Args:
         change: The change, as ``PATH=VALUE``.
@@ -69,7 +69,7 @@ def hint_for(change: str, message: str, whole: str, text: str) -> str | None:
 
 
 def full_keys(keys: Sequence[str], document: Mapping[str, Any]) -> list[str]:
-    """The whole paths that ``keys`` may mean in a scenario, the likeliest first."""
+    """The complete paths that ``keys`` may mean in a scenario, the likeliest first."""
     from anabranch.text.synonyms import meant
 
     every = [path for path, _ in _paths(document)]
@@ -78,14 +78,14 @@ def full_keys(keys: Sequence[str], document: Mapping[str, Any]) -> list[str]:
     if not found and target is not None:
         found = _ending_with([*keys[:-1], *target.split(".")], every) or _of_component(target, document)
     if not found and len(keys) > 1:
-        # `flow.main.loss`, which is a link's.
+        # `flow.main.loss`: loss is a key of a link.
         return full_keys(keys[-1:], document)
     least = min(map(len, found), default=0)
     return [".".join(map(toml_text.write_key, path)) for path in found if len(path) == least]
 
 
 def _ending_with(keys: Sequence[str], every: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The paths that end with the last key and have the others before it, in this order."""
+    """The paths that end with the last key and contain the other keys before it, in this order."""
     found = []
     for path in every:
         left = iter(path[:-1])
@@ -104,7 +104,7 @@ def _of_component(name: str, document: Mapping[str, Any]) -> list[tuple[str, ...
 
 
 def _new_component(word: str, document: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Where an impairment that the scenario does not have may be, and how it is written."""
+    """Possible places of an impairment that the scenario does not have, and its text."""
     import json
 
     from anabranch import _engine
@@ -120,7 +120,7 @@ def _new_component(word: str, document: Mapping[str, Any]) -> tuple[list[str], s
 
 
 def _paths(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every path that a scenario may have in its tables, and the table that it is in."""
+    """Every possible path in a scenario's tables, and the table that contains it."""
     from anabranch.keys import schema
 
     for table in TABLES:

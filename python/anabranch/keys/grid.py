@@ -1,4 +1,4 @@
-"""The axes of a grid: dotted paths in one spelling, values each once, and whose mistake an error is."""
+"""The axes of a grid: normalized dotted paths, distinct values, and the attribution of errors."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MAX_PATH = 4096
 
 
 MAX_POINTS = 10_000_000
-"""Runs in one sweep. More is a mistake in the grid."""
+"""Runs in one sweep. A larger number is a mistake in the grid."""
 
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def axis_path(path: str) -> str:
-    """``path`` in its one spelling: ``flow."main".cc`` is ``flow.main.cc``.
+    """``path`` in normalized form: ``flow."main".cc`` is ``flow.main.cc``.
 
     Raises:
-        UserError: It is no dotted TOML key, or nothing that a sweep may vary.
+        UserError: It is no dotted TOML key, or a key that a sweep may not vary.
     """
     keys = keys_of(path)
     if keys[0] == "seed":
@@ -41,7 +41,7 @@ def axis_path(path: str) -> str:
 
 
 def one_spelling(path: str) -> str:
-    """``path`` as :func:`axis_path` writes it, whatever it leads to.
+    """``path`` in the form of :func:`axis_path`, without a check of its target.
 
     Raises:
         UserError: It is no dotted TOML key.
@@ -50,10 +50,10 @@ def one_spelling(path: str) -> str:
 
 
 def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """The axes of one grid, each under its one spelling, in order.
+    """The axes of one grid by their normalized paths, in order.
 
     Raises:
-        UserError: A path is wrong or stands there twice, or an axis has no value or equal values.
+        UserError: A path is wrong or is given twice, or an axis has no value or equal values.
     """
     axes: dict[str, Sequence[Any]] = {}
     if not isinstance(grid, Mapping):
@@ -79,7 +79,7 @@ def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
 
 
 def _listed(path: str, values: Sequence[Any]) -> Sequence[Any]:
-    """The values of an axis, what numpy gives as Python's own.
+    """The values of an axis; numpy's types are converted to Python's.
 
     Raises:
         UserError: They are one value, not a list of values.
@@ -98,7 +98,7 @@ def sets_of(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> list[st
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """Each path by as few of its last parts as tell all of them apart."""
+    """The shortest ends of the paths that distinguish all of them."""
     parts = [[toml_text.write_key(part) for part in keys_of(path)] for path in paths]
     length = [1] * len(paths)
     while True:
@@ -115,8 +115,8 @@ def reject_ignored(sets: Sequence[str], axes: Mapping[str, Sequence[Any]], given
 
     Args:
         sets: The changes, as ``PATH=VALUE``.
-        axes: What the sweep varies.
-        given: The axes that do not come from ``[sweep]``: they replace what is set there.
+        axes: The axes of the sweep.
+        given: The axes that do not come from ``[sweep]``, which they replace.
 
     Raises:
         UserError: There is such a change.
@@ -127,7 +127,7 @@ def reject_ignored(sets: Sequence[str], axes: Mapping[str, Sequence[Any]], given
         try:
             path = keys_of(written)
         except UserError:
-            # The engine says what is wrong with it.
+            # The engine reports the error in it.
             continue
         for axis in axes:
             varied = keys_of(axis)
@@ -159,7 +159,7 @@ def _holds(value: Any, path: list[str], varied: list[str]) -> bool:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where in a scenario's file a value of ``[sweep]`` stands."""
+    """Position of a value of ``[sweep]`` in a scenario's file."""
 
     file: str
     line: int
@@ -168,9 +168,10 @@ class Origin:
 
 
 def origins(text: str, file: str, given: Iterable[str] = ()) -> dict[str, Origin]:
-    """For each value of the file's ``[sweep]``, as ``PATH=VALUE``, where it stands; ``given`` axes replace the file's.
+    """Positions of the values of the file's ``[sweep]``, by ``PATH=VALUE``; ``given`` axes replace the file's.
 
-    A file that Python's parser refuses has none: the engine, which reads more of TOML, has accepted it.
+    If Python's parser refuses a file, there are none: the engine has accepted it, and reads more of
+    TOML.
     """
     try:
         table = toml_text.parse(text.removeprefix("\ufeff"), file).get("sweep")
@@ -200,11 +201,11 @@ def blame(
     given: Iterable[str] | None = None,
     ranges: Iterable[str] = (),
 ) -> ScenarioError:
-    """The engine's error on one point of a grid, told in the words of the grid.
+    """Rewrite the engine's error on one point of a grid in terms of the grid.
 
-    A value of the grid reaches the engine as ``--set``. The user gave it with ``--grid`` (the axes ``given``; all of
-    them when left out), or in ``[sweep]`` at one of ``places``. Where the point has more than one value, all of them
-    are named: a mistake may lie in their combination.
+    A value of the grid reaches the engine as ``--set``. The user gave it with ``--grid`` (the axes
+    ``given``; all of them when left out), or in ``[sweep]`` at one of ``places``. If the point has
+    several values, all of them are named, because their combination may be the mistake.
     """
     message = str(error)
     for change in sets:
@@ -226,7 +227,7 @@ def blame(
 
 
 def _at(error: ScenarioError, origin: Origin) -> str:
-    """The message of an error in a value of ``[sweep]``, as the engine writes it of a value in a file."""
+    """The message of an error in a value of ``[sweep]``, in the engine's form for a value in a file."""
     hints = [line.removeprefix(" = ") for line in str(error).splitlines() if line.startswith(" = ")]
     error.file, error.line, error.column = origin.file, origin.line, origin.column
     gutter = " " * len(str(origin.line))
@@ -266,7 +267,7 @@ def keys_of(path: str) -> list[str]:
 
 
 def _spelling(path: str) -> str:
-    """How a path is written; where its names need quotation marks, with them."""
+    """A hint with the correct spelling of a path, with quotation marks if its names need them."""
     names = [name.strip() for name in path.split(".")]
     if len(names) > 1 and all(names) and not set("\"'\\\n=") & set(path):
         written = ".".join(toml_text.write_key(name) for name in names)
@@ -277,7 +278,8 @@ def _spelling(path: str) -> str:
 def _reject_equal(path: str, values: Sequence[Any]) -> None:
     seen: set[Any] = set()
     for value in values:
-        # What the table shows alike would be summarised as one point, whatever its type.
+        # Values with the same text in the table would be summarised as one point, whatever their
+        # type.
         shown = value if isinstance(value, str) else toml_text.write_value(value)
         names = {("means", _comparable(value)), ("shown", shown)}
         if not seen.isdisjoint(names):
@@ -290,7 +292,7 @@ def _reject_equal(path: str, values: Sequence[Any]) -> None:
 
 
 def _comparable(value: Any) -> Any:
-    """Equal, and hashed alike, for values that mean the same: 5 and 5.0, a name and its table; not true and 1."""
+    """A key that is equal for equivalent values: 5 and 5.0, a name and its table; but not for true and 1."""
     if isinstance(value, bool):
         return ("flag", value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What has a name in the engine: congestion controls, queues, stacks and what else a scenario names."""
+"""Named items of the engine: congestion controls, queues, stacks and other parts of scenarios."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
-"""Names that the engine takes without its registry saying so."""
+"""Names that the engine accepts but its registry does not list."""
 
 
 def engine_registry() -> list[dict[str, Any]]:
-    """What the engine has, each with its aliases."""
+    """The items of the engine's registry, each with its aliases."""
     from anabranch import _engine
 
     items: list[dict[str, Any]] = json.loads(_engine.registry())

@@ -1,7 +1,7 @@
-"""Whether a value fits the scenario format's JSON Schema, asked where the value is given.
+"""Checks values against the scenario format's JSON Schema where they are given.
 
-The schema only raises the suspicion. The engine judges, and its message is the one that is shown: it names ranges,
-units, the nearest name and what replaced a switch that was removed.
+The schema is only a first filter. If a value does not fit, the engine checks it, and its message is
+shown: it names ranges, units, the nearest name, and the replacement of a removed switch.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([eE][+-]?[0-9]{1,3})? ?(\S+)")
 
 
 class BadValueError(UserError, ScenarioError):
-    """A value given from Python that no scenario can have; ``file`` is the call that gave it."""
+    """A value given from Python that is invalid in a scenario; ``file`` is the call that gave it."""
 
     file: str
 
@@ -62,10 +62,10 @@ def check(scenario: Scenario, parts: Sequence[str], value: Any, given: str | Cal
     """Refuse ``value`` at the path ``parts`` of a scenario if no scenario can have it there.
 
     Args:
-        scenario: What it is given to.
+        scenario: The scenario that receives the value.
         parts: The keys of the dotted path.
         value: The value, in Python's own types.
-        given: The call that gives it, for the message; or a function that says it, of the keys that are wrong.
+        given: The call that gives it, for the message; or a function that returns it for the wrong keys.
 
     Raises:
         BadValueError: The engine refuses it.
@@ -87,7 +87,7 @@ def check(scenario: Scenario, parts: Sequence[str], value: Any, given: str | Cal
 
 
 def _with_list(told: str, wrong: Sequence[Any]) -> str:
-    """The message on one value in the place of a list, with the list of this value."""
+    """The message on one value in place of a list, with a suggestion of the list."""
     if len(wrong) != 1 or isinstance(wrong[0], list):
         return told
     return re.sub(
@@ -96,7 +96,7 @@ def _with_list(told: str, wrong: Sequence[Any]) -> str:
 
 
 def _names_path(parts: Sequence[str], value: Any) -> bool:
-    """Whether a ready path is named: which there are is not in the schema."""
+    """Whether a value names a ready path, whose names are not in the schema."""
     return parts[:1] == ["link"] and (parts[2:] == ["path"] or (isinstance(value, Mapping) and "path" in value))
 
 
@@ -106,11 +106,11 @@ link.a.rate = "1 Mbit/s"
 flow.f.from = "A"
 flow.f.to = "B"
 """
-"""A scenario that is whole: the engine looks for a stack profile only then."""
+"""A complete scenario: the engine checks stack profiles only in complete ones."""
 
 
 def _check_stack(parts: Sequence[str], value: Any, given: str | Callable[[Sequence[str]], str]) -> None:
-    """Refuse a stack profile that does not exist; which there are is not in the schema."""
+    """Refuse an unknown stack profile; their names are not in the schema."""
     from anabranch.scenario import Scenario
 
     if list(parts[:1]) != ["flow"]:
@@ -141,14 +141,14 @@ def check_component(path: str, value: Any, given: str, wrong: Sequence[Any] = ()
         return
     error = blame(Scenario(), f"{path}={toml_text.write_value(value)}")
     if error is not None:
-        # The path is made up: of the message, what was expected is left.
+        # The path is artificial, so only the expectation is kept of the message.
         raise BadValueError(_with_list(_told(error, shows_path=False), wrong), file=given)
 
 
 def blame(scenario: Scenario, change: str) -> ScenarioError | None:
-    """What the engine says of one change of a scenario; ``None`` if it is not at fault.
+    """The engine's error on one change of a scenario; ``None`` if the change is not at fault.
 
-    Changes are read before anything that is missing: the scenario need not be complete.
+    The engine checks changes before missing keys, so the scenario may be incomplete.
     """
     from anabranch import _engine
 
@@ -167,9 +167,9 @@ def blame(scenario: Scenario, change: str) -> ScenarioError | None:
 
 
 def in_words_of_python(error: ScenarioError, scenario: Scenario) -> ScenarioError:
-    """The engine's error, whose place is ``--set '…'`` where a change is wrong, as Python and the command say it.
+    """The engine's error, with ``--set '…'`` in its place replaced by the name in Python or in the command.
 
-    A key that is not there is followed by the whole paths that may be meant.
+    An unknown key is followed by the complete paths that may be meant.
     """
     add_hint(error, scenario.sets, scenario.text)
     if error.file.startswith("--set '"):
@@ -183,7 +183,7 @@ def in_words_of_python(error: ScenarioError, scenario: Scenario) -> ScenarioErro
 
 
 def _told(error: ScenarioError, *, shows_path: bool = True) -> str:
-    # What else is wrong is no concern of the value's.
+    # Further errors are not about this value.
     told, *_ = str(error).split("\n\n")
     first, *others = told.removeprefix(f"{error.file}: ").splitlines()
     kept = [line for line in others if shows_path or line.startswith(" = ")]
@@ -200,7 +200,7 @@ def whole() -> Schema:
 
 
 def places(parts: Sequence[str]) -> list[Schema]:
-    """The schemas that may hold at a path; which of them depends on the scenario."""
+    """The possible schemas at a path; the scenario determines which applies."""
     found: list[Schema] = [whole()]
     for part in parts:
         found = [inner for place in found for one in alternatives(place) for inner in _inside(one, part)]
@@ -208,7 +208,7 @@ def places(parts: Sequence[str]) -> list[Schema]:
 
 
 def fits(value: Any, schema: Schema) -> bool:
-    """Whether a value may stand where ``schema`` does. Keys that are required may still come, but for ``kind``."""
+    """Whether a value fits ``schema``. Required keys may be missing, because they may follow, except ``kind``."""
     if "$ref" in schema and not fits(value, _definition(schema["$ref"])):
         return False
     for alternatives in ("anyOf", "oneOf"):
@@ -218,7 +218,7 @@ def fits(value: Any, schema: Schema) -> bool:
 
 
 def alternatives(schema: Schema) -> Iterator[Schema]:
-    """A schema, and all that it refers to or may be instead."""
+    """A schema, its references and its alternatives."""
     yield schema
     if "$ref" in schema:
         yield from alternatives(_definition(schema["$ref"]))
@@ -235,7 +235,7 @@ def _inside(schema: Schema, part: str) -> Iterator[Schema]:
     elif part.isascii() and part.isdigit() and "items" in schema:
         yield schema["items"]
     elif set(schema) <= {"description", "title", "default"}:
-        # The format leaves its form open.
+        # The format does not define the form.
         yield schema
 
 
@@ -259,7 +259,7 @@ def _is_allowed(value: Any, schema: Schema) -> bool:
 def _is_in_range(value: Any, schema: Schema) -> bool:
     if not _TYPES["number"](value):
         return True
-    # Not a number is in no range.
+    # NaN is in no range.
     return (
         value >= schema.get("minimum", value)
         and value <= schema.get("maximum", value)
@@ -277,7 +277,7 @@ def _is_quantity(value: Any, schema: Schema) -> bool:
 
 
 def _compared(one: str, other: str | None) -> int | None:
-    """-1, 0 or 1 as ``one`` is less than, equal to or more than ``other``; ``None`` where they cannot be compared."""
+    """-1, 0 or 1 if ``one`` is less than, equal to or more than ``other``; ``None`` if they are not comparable."""
     left, right = _size(one), _size(other or "")
     if left is None or right is None or left[0] != right[0]:
         return None

@@ -1,4 +1,4 @@
 """Text: writing and reading names, lines and TOML, and names of arguments in messages.
 
-Nothing here knows scenarios or results.
+These modules do not depend on scenarios or results.
 """

@@ -1,4 +1,4 @@
-"""Text for people in lines of at most 80 columns, on a terminal and in a file alike."""
+"""Text for people in lines of at most 80 columns, for terminals and files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ WIDTH = 80
 """Columns of a line."""
 
 _HELD = "\uffff"
-"""Takes the place of a space that begins no line; :func:`anabranch.text.shown.plain` leaves none in a text."""
+"""Replaces a space at which no line may break; :func:`anabranch.text.shown.plain` removes it from texts."""
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|ms|s|B|kB|MB|GB|bytes|Mbit/s)(?![\w/]))|(?<=[a-z\d]) (?=\d+ %)")
-"""Before a unit, and before a share that belongs to a name: "bottleneck 12 %"."""
+"""Space before a unit, or before a share that belongs to a name: "bottleneck 12 %"."""
 
 
 def wrapped(text: str, indent: str = "", *, whole: Iterable[str] = ()) -> list[str]:
-    """Lines of at most 80 columns, broken at spaces; only a longer word stands out.
+    """Lines of at most 80 columns, broken at spaces; only a longer word exceeds them.
 
     Args:
         text: The text; spaces before its first word are kept.
@@ -33,11 +33,11 @@ def wrapped(text: str, indent: str = "", *, whole: Iterable[str] = ()) -> list[s
 
 
 def percent(share: float, *, signed: bool = False) -> str:
-    """A share as whole per cent: "44 %", "+44 %"; what rounds to nothing has no sign."""
+    """A share as whole per cent: "44 %", "+44 %"; a share that rounds to 0 has no sign."""
     rounded = round(100 * share)
     return f"{rounded:+,} %" if signed and rounded else f"{rounded:,} %"
 
 
 def span(low: str, high: str, unit: str = "") -> str:
-    """A range of two figures as they are shown: "20 to 22 ms"; nothing if both read the same."""
+    """A range of two displayed figures: "20 to 22 ms"; empty if both are equal."""
     return "" if low == high else f"{low} to {high} {unit}".rstrip()

@@ -1,7 +1,7 @@
-"""Names, titles and file names as data, wherever they are shown: one function for each place.
+"""Escaping of names, titles and file names, with one function for each kind of output.
 
-Whoever wrote a scenario chose its names. None of them may be read as mark-up, a formula, a control sequence or a part
-of a page's structure.
+The author of a scenario chose its names. None of them may be interpreted as mark-up, a formula, a
+control sequence or a part of a page's structure.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import re
 from typing import Any
 
 MAX_LABEL = 60
-"""Characters of a name in a figure; more would leave no room for the curves."""
+"""Characters of a name in a figure; a longer one would leave no room for the curves."""
 
 _CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: a terminal obeys them
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line ends, and directions that reorder what surrounds them
-    "\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e007f]"  # halves of characters, marks that nobody sees
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: control characters of terminals
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line ends, and marks that reorder the surrounding text
+    "\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e007f]"  # surrogates, invisible marks
 )
 _LINES = re.compile(r"[\n\t]")
 _MARKDOWN = re.compile(r"([\\`*\[\]<|~$&]|^[#>+-]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
-"""What begins emphasis, code, links, tags, entities, cells, headings or lists; not the underscore inside a name."""
+"""Beginnings of emphasis, code, links, tags, entities, cells, headings or lists; not the underscore inside a name."""
 _UNPRINTABLE_JSON = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e007f]"
 )
 
 
 def plain(text: str) -> str:
-    """``text`` without a character that controls anything: each becomes one that can be seen, as wide as before."""
+    """``text`` with every control character replaced by a visible one of the same width."""
     return _CONTROL.sub(_visible, text)
 
 
 def terminal(text: str) -> str:
-    """Text for a terminal. It may have several lines and tabs; nothing in it moves the cursor or changes a colour."""
+    """Text for a terminal. Lines and tabs stay; nothing moves the cursor or changes a colour."""
     return "".join(part if _LINES.fullmatch(part) else plain(part) for part in re.split(r"([\n\t])", text))
 
 
@@ -43,14 +43,14 @@ def html(value: object) -> str:
 
 
 def script(value: Any) -> str:
-    """A value as JSON inside ``<script>``: nothing in it begins a tag, a comment or a line."""
+    """A value as JSON inside ``<script>``, in which nothing begins a tag, a comment or a line."""
     text = json_module.dumps(value, ensure_ascii=False, allow_nan=False)
     return printable_json(text).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def printable_json(document: str) -> str:
-    """The same JSON document, without characters that a terminal obeys: they can only stand inside its texts."""
-    # As JSON writes it: beyond U+FFFF two halves.
+    """The same JSON document with terminal control characters escaped; they occur only inside its texts."""
+    # JSON writes characters beyond U+FFFF as surrogate pairs.
     return _UNPRINTABLE_JSON.sub(lambda found: json_module.dumps(found[0])[1:-1], document)
 
 
@@ -60,7 +60,7 @@ def markdown(value: object) -> str:
 
 
 def python(value: object, most: int = MAX_LABEL) -> str:
-    """A value as Python writes it, on one line of at most ``most`` characters."""
+    """A value as a Python literal, on one line of at most ``most`` characters."""
     text = plain(repr(value))
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -70,7 +70,7 @@ def figure(text: str, most: int = MAX_LABEL) -> str:
     shown = plain(text)
     if len(shown) > most:
         shown = shown[: most - 1] + "…"
-    # A dollar sign that is escaped begins no formula; where none does, matplotlib removes the backslash.
+    # An escaped dollar sign begins no formula; without a formula matplotlib removes the backslash.
     return shown.replace("$", r"\$")
 
 

@@ -1,4 +1,4 @@
-"""What messages call an argument: by its name in Python, by its option in the ``anabranch`` command."""
+"""Names of arguments in messages: the name in Python, or the option of the ``anabranch`` command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_COMMAND: ContextVar[bool] = ContextVar("in_command", default=False)
 
 @contextmanager
 def by_option() -> Iterator[None]:
-    """Call arguments by their options inside this block."""
+    """Name arguments by their options inside this block."""
     token = _IN_COMMAND.set(True)
     try:
         yield
@@ -24,12 +24,12 @@ def by_option() -> Iterator[None]:
 
 
 def in_command() -> bool:
-    """Whether arguments are called by their options."""
+    """Whether arguments are named by their options."""
     return _IN_COMMAND.get()
 
 
 def argument(name: str, value: object = None) -> str:
-    """An argument, with its value where one is given: ``seed=3``, or ``--seed 3`` in the command."""
+    """An argument, with its value if given: ``seed=3``, or ``--seed 3`` in the command."""
     if in_command():
         option = f"--{_OPTIONS.get(name, name)}"
         return option if value is None else f"{option} {value}"
@@ -37,5 +37,5 @@ def argument(name: str, value: object = None) -> str:
 
 
 def grid(path: str, values: str) -> str:
-    """Values of one path of a grid, as they are given."""
+    """Values of one path of a grid, as an argument or option."""
     return f"--grid {path}={values}" if in_command() else f'grid={{"{path}": [{values}]}}'

@@ -1,6 +1,6 @@
-"""The field's other names for what Anabranch has: of other simulators, of Linux's ``tc`` and ``sysctl``, of papers.
+"""Other names for Anabranch's items: of other simulators, of Linux's ``tc`` and ``sysctl``, of papers.
 
-The engine has the table (``crates/document/src/error/synonyms.tsv``): messages about scenarios go by it, too.
+The table is in the engine (``crates/document/src/error/synonyms.tsv``), whose messages also use it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 
 @cache
 def synonyms() -> dict[str, str]:
-    """Synonym, as :func:`plain` writes it, → what ``anabranch explain`` knows: a component, a key, or a path."""
+    """Synonym, in the form of :func:`plain`, → a name of ``anabranch explain``: a component, a key, or a path."""
     from anabranch import _engine
 
     return dict(_engine.synonyms())
@@ -22,5 +22,5 @@ def plain(name: str) -> str:
 
 
 def meant(name: str) -> str | None:
-    """What a synonym stands for, by a name or path of ours; ``None`` if it is no synonym."""
+    """The name or path that a synonym means; ``None`` if it is no synonym."""
     return synonyms().get(plain(name))

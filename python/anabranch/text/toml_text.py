@@ -1,7 +1,8 @@
-"""TOML as text: writing values, and finding where in a document a key stands.
+"""TOML as text: writing values, and locating keys in a document.
 
-The standard parser gives values without places; errors need line and column, so :func:`locate` walks the text once
-more and notes where every key and every value begins. It is only asked about documents that parsed.
+The standard parser gives values without positions, and errors need line and column. :func:`locate`
+therefore scans the text a second time and records the position of every key and every value. It
+accepts only valid documents.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in a text: line and column from 1, in characters."""
+    """A position in a text: line and column from 1, in characters."""
 
     line: int
     column: int
@@ -78,13 +79,13 @@ def parse_value(text: str) -> Any:
 
 
 def source_line(text: str, line: int) -> str:
-    """The text of line ``line``, shortened where it is absurdly long."""
+    """The text of line ``line``, shortened if it is very long."""
     lines = text.splitlines()
     return lines[line - 1][:200] if 0 < line <= len(lines) else ""
 
 
 def plain(value: Any) -> Any:
-    """A copy of ``value`` in Python's own types; what numpy gives becomes numbers and lists.
+    """A copy of ``value`` in Python's own types; numpy's values become numbers and lists.
 
     Raises:
         UserError: The value has no TOML form (``None``, an object).
@@ -144,7 +145,7 @@ def write_key(key: str) -> str:
 
 
 def entries(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Each value of a document's top, and each entry of its tables of tables, with the keys that lead to it."""
+    """Each value of a document's top level, and each entry of its tables of tables, with its keys."""
     for key, value in document.items():
         if isinstance(value, Mapping) and value and all(isinstance(inner, Mapping) for inner in value.values()):
             yield from (((key, name), inner) for name, inner in value.items())
@@ -153,7 +154,7 @@ def entries(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]
 
 
 def write_document(document: Mapping[str, Any]) -> str:
-    """A document with one ``[table.name]`` per entry of each top-level table, as a person would write it."""
+    """A document with one ``[table.name]`` per entry of each top-level table, as in hand-written files."""
     top = [f"{write_key(k)} = {write_value(v)}" for k, v in document.items() if not _is_section(v)]
     blocks = ["\n".join(top)] if top else []
     for kind, entries in document.items():
@@ -170,7 +171,7 @@ def write_document(document: Mapping[str, Any]) -> str:
 
 
 def locate(text: str) -> dict[Path, tuple[Place, Place]]:
-    """For every key path of a valid TOML document: where its key and where its value begin.
+    """The positions of the key and of the value, for every key path of a valid TOML document.
 
     List entries have integer parts; a table's own header counts as its key and its value.
     """
@@ -239,7 +240,7 @@ class _Locator:
         return self.found
 
     def real(self, key: Path) -> Path:
-        """A header's path with the newest index after every array of tables it goes through."""
+        """A header's path, with the newest index after every array of tables in it."""
         path: Path = ()
         for i, part in enumerate(key):
             path = (*path, part)
