@@ -7,7 +7,6 @@
 mod acknowledgment;
 mod ecn;
 mod fast_recovery;
-mod give_up;
 mod growth;
 mod limit;
 mod loss_timers;
@@ -36,11 +35,13 @@ use self::ecn::SenderEcn;
 pub(crate) use self::{acknowledgment::Outcome, timers::Timer};
 use crate::{
     cause::RetransmitCause,
+    peer_window::PeerWindow,
     recovery::{
         RecoveryState, timer_rule::TimerRuleState, tlp::Probing, watch::Watch,
         window_log::WindowLog,
     },
     refusal::Refusals,
+    retries::Retries,
     rtt::RttEstimator,
     scoreboard::Scoreboard,
     send_buffer::SendBuffer,
@@ -65,29 +66,18 @@ pub(crate) struct Sender<B: Body> {
     /// A segment sent before, whatever the window.
     pub(crate) retransmit: Retransmit,
     pub(crate) stream: Stream,
-    /// The peer has not answered for too long ([`Sender::is_out_of_patience`]).
-    pub(crate) gave_up: bool,
     /// Full segment in octets: ours or the peer's, whichever is smaller.
     pub(crate) smss: u32,
-    /// Expiries of the retransmission timer since the last progress.
-    pub(crate) expiries: u16,
+    pub(crate) retries: Retries,
     pub(crate) timer: Timer,
     pub(crate) timer_at: Instant,
     pub(crate) stats: SenderStats,
     /// What limits the sender, as of when nothing more could leave.
     pub(crate) limit: SendLimit,
-    /// SND.UNA
-    pub(crate) una: Seq,
+    /// SND.UNA and the send window.
+    pub(crate) peer: PeerWindow,
     /// SND.NXT
     pub(crate) nxt: Seq,
-    /// SND.UNA + SND.WND: the right edge of the peer's window.
-    pub(crate) edge: Seq,
-    /// SND.WL1
-    pub(crate) wl1: Seq,
-    /// SND.WL2
-    pub(crate) wl2: Seq,
-    /// SND.WND
-    pub(crate) wnd: u32,
     /// Octets of the send buffer.
     pub(crate) capacity: u64,
     /// Up to where an application that always has more to send has written.
@@ -159,8 +149,6 @@ pub(crate) struct Agreed {
     pub(crate) timestamps: bool,
     /// New data is ECN-capable, and marks are believed.
     pub(crate) ecn: bool,
-    /// Shift of the windows that the peer advertises.
-    pub(crate) scale: u8,
 }
 
 /// What finds the losses. Where it is *attended*, no acknowledgment and no segment is plain: a remedy
@@ -220,16 +208,8 @@ pub(crate) struct Cold {
     windows: Option<Box<WindowLog>>,
     /// SACK options that were refused.
     pub(crate) refused: Option<Box<Refusals>>,
-    /// Window probes since the window closed.
-    pub(crate) probes: u16,
     /// How long a paced burst takes at the rate, in microseconds.
     burst_us: u16,
-    /// Window probes since anything came.
-    unanswered: u16,
-    /// When the retransmission timer expired first since the last progress.
-    retransmitting_since: Instant,
-    /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
-    pub(crate) max_snd_wnd: u32,
     /// Made when it is needed.
     pub(crate) extras: Option<Box<Extras>>,
     /// How long each limit has held.
@@ -299,24 +279,18 @@ impl<B: Body> Sender<B> {
                 tlp: false,
                 timestamps: settings.timestamps,
                 ecn: false,
-                scale: 0,
             },
             wake: false,
             retransmit: Retransmit::Nothing,
             stream: Stream::Open,
-            gave_up: false,
             smss: settings.mss,
-            expiries: 0,
+            retries: Retries::new(),
             timer: Timer::Off,
             timer_at: Instant::NEVER,
             stats: SenderStats::default(),
             limit: SendLimit::Application,
-            una: first,
+            peer: PeerWindow::new(first),
             nxt: first,
-            edge: first,
-            wl1: first,
-            wl2: first,
-            wnd: 0,
             capacity: settings.send_buffer_bytes(),
             write_edge: first,
             written_anew_at: first,
@@ -351,11 +325,7 @@ impl<B: Body> Sender<B> {
                 watch: None,
                 windows: None,
                 refused: None,
-                probes: 0,
                 burst_us: wants.burst_us.unwrap_or(pacing::BURST_US),
-                unanswered: 0,
-                retransmitting_since: Instant::START,
-                max_snd_wnd: 0,
                 extras: None,
                 limits: LimitAccount::default(),
                 write_was_cut: false,
@@ -366,6 +336,6 @@ impl<B: Body> Sender<B> {
     /// Finds losses by `rule` besides ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
     pub(crate) fn find_losses_by(&mut self, rule: Option<TimerRule>) {
         self.timed = rule.is_some();
-        self.cold.timer_rule = rule.map(|rule| Box::new(TimerRuleState::new(rule, self.una)));
+        self.cold.timer_rule = rule.map(|rule| Box::new(TimerRuleState::new(rule, self.peer.una())));
     }
 }

@@ -110,7 +110,7 @@ impl<B: Body> Endpoint<B> {
         let retransmission = (!self.snd.board.is_empty()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
             // Where both ends opened at once, the answer is the first of its kind.
-            if self.cold.passive || self.snd.expiries > 0 {
+            if self.cold.passive || self.snd.retries.expiries() > 0 {
                 self.note_retransmitted_syn();
             }
             self.snd.board.resent(0, now, false, false);
@@ -122,7 +122,7 @@ impl<B: Body> Endpoint<B> {
         if answers {
             flags |= Flags::ACK;
         }
-        flags |= self.rcv.ecn_syn_flags(answers, self.snd.expiries);
+        flags |= self.rcv.ecn_syn_flags(answers, self.snd.retries.expiries());
         // RFC 9768 §3.2.3.2: in the first answer only.
         let accecn = if answers && self.rcv.agreed.exact_ecn && retransmission.is_none() {
             self.rcv.take_accecn(SYN_ACCECN_ROOM)
@@ -148,7 +148,7 @@ impl<B: Body> Endpoint<B> {
         let window = s.receive_window_of_syn(segment);
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt + window);
         *place = Segment {
-            seq: self.snd.una.wire(),
+            seq: self.snd.peer.una().wire(),
             ack: if answers { self.rcv.nxt.wire() } else { 0 },
             window: u16::try_from(window).unwrap_or(u16::MAX),
             flags,
@@ -177,20 +177,20 @@ impl<B: Body> Endpoint<B> {
         if !self.state.may_transmit() || !self.snd.board.is_empty() {
             return None;
         }
-        let edge = self.snd.edge.min(self.snd.buffer.end());
+        let edge = self.snd.peer.edge().min(self.snd.buffer.end());
         let permitted = edge.since(self.snd.nxt).min(u64::from(self.snd.smss));
         if permitted > 0 {
-            self.snd.note_probe_answered();
+            self.snd.peer.on_probe_answered();
             let len = u32::try_from(permitted).unwrap_or(self.snd.smss);
             return Some(self.snd.transmit_rarely(now, len, &mut self.rcv, place));
         }
-        self.snd.cold.probes = self.snd.cold.probes.saturating_add(1);
+        self.snd.peer.on_probe_sent();
         self.snd.start_persist_timer(now);
         self.snd.stats.window_probes += 1;
         self.rcv.stats.sent_acks += 1;
         Some(self.rcv.outgoing(
             now,
-            self.snd.una - 1,
+            self.snd.peer.una() - 1,
             Flags::ACK,
             B::default(),
             Ecn::NotEct,

@@ -104,9 +104,9 @@ impl<B: Body> Endpoint<B> {
     /// RFC 9293 §3.10.7.3
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let flags = segment.flags;
-        let ack = self.snd.una.near(segment.ack);
+        let ack = self.snd.peer.una().near(segment.ack);
         let acknowledges = flags.any(Flags::ACK);
-        let acceptable = self.snd.una < ack && ack <= self.snd.nxt;
+        let acceptable = self.snd.peer.una() < ack && ack <= self.snd.nxt;
         if acknowledges && !acceptable {
             self.refuse(Refusal::UnsentAck);
             self.reset_against(segment);
@@ -175,7 +175,7 @@ impl<B: Body> Endpoint<B> {
         {
             // RFC 7323 §2.3: 14 at most.
             self.rcv.agreed.scaling = true;
-            self.snd.agreed.scale = shift.min(14);
+            self.snd.peer.set_shift(shift.min(14));
             self.rcv.agreed.scale = self.settings.window_shift();
         }
         let options = if self.snd.agreed.timestamps {
@@ -194,8 +194,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn established(&mut self, now: Instant, ack: Seq, segment: &Segment<B>) {
         let mut delivered = Delivered::NOTHING;
         self.snd.board.acknowledge(ack, &mut delivered);
-        self.snd.una = ack;
-        self.snd.expiries = 0;
+        self.snd.retries.on_progress();
         self.wanted.syn = false;
         self.snd.stop_timer();
         self.measure_handshake(now, segment, &delivered);
@@ -209,16 +208,13 @@ impl<B: Body> Endpoint<B> {
         self.snd.cwnd_limited_until = ack;
         self.snd.round_end = ack;
         // The window of a SYN is never scaled (RFC 7323 §2.2).
-        let scale = if segment.flags.any(Flags::SYN) {
-            0
+        let window = if segment.flags.any(Flags::SYN) {
+            u32::from(segment.window)
         } else {
-            self.snd.agreed.scale
+            self.snd.peer.scaled(segment.window)
         };
-        self.snd.wnd = u32::from(segment.window) << scale;
-        self.snd.cold.max_snd_wnd = self.snd.wnd;
-        self.snd.edge = ack + u64::from(self.snd.wnd);
-        self.snd.wl1 = self.rcv.nxt.near(segment.seq);
-        self.snd.wl2 = ack;
+        let seq = self.rcv.nxt.near(segment.seq);
+        self.snd.peer.open(window, seq, ack);
         self.snd.cold.limits.open(now);
         self.snd.write_anew(now);
         self.rcv.start_tuning(now);

@@ -90,8 +90,8 @@ impl<B: Body> Endpoint<B> {
         // A segment with payload that acknowledges nothing new is no duplicate acknowledgment; only
         // its window could tell something.
         let plain = len > 0
-            && segment.ack == self.snd.una.wire()
-            && u32::from(segment.window) << self.snd.agreed.scale == self.snd.wnd
+            && segment.ack == self.snd.peer.una().wire()
+            && self.snd.peer.scaled(segment.window) == self.snd.peer.wnd()
             && segment.options.sack_blocks().is_empty();
         if !plain && !self.on_acknowledgment(now, segment) {
             return;
@@ -152,16 +152,16 @@ impl<B: Body> Endpoint<B> {
             self.refuse(Refusal::Flags);
             return;
         }
-        let ack = self.snd.una.near(segment.ack);
+        let ack = self.snd.peer.una().near(segment.ack);
         // Of what is not believed nothing else may leave a trace: neither its timestamp nor its count of
         // marks.
         if self.state == State::SynReceived {
-            if !(self.snd.una < ack && ack <= self.snd.nxt) {
+            if !(self.snd.peer.una() < ack && ack <= self.snd.nxt) {
                 self.refuse(Refusal::UnsentAck);
                 self.reset_against(segment);
                 return;
             }
-        } else if !self.snd.believes(ack) {
+        } else if !self.snd.peer.may_acknowledge(ack, self.snd.nxt) {
             self.on_acknowledgment(now, segment);
             return;
         }
@@ -266,8 +266,8 @@ impl<B: Body> Endpoint<B> {
             && segment.sequence_len() == 0
             && segment.flags.any(Flags::ACK)
             && segment.seq == self.rcv.nxt.wire()
-            && segment.ack == self.snd.una.wire()
-            && (1..=self.snd.wnd).contains(&(u32::from(segment.window) << self.snd.agreed.scale))
+            && segment.ack == self.snd.peer.una().wire()
+            && (1..=self.snd.peer.wnd()).contains(&(self.snd.peer.scaled(segment.window)))
             && Duration::from_millis(age) <= self.snd.rtt.rto() * 6 / 5
     }
 

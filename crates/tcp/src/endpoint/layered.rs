@@ -31,7 +31,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.wake = true;
         let segment = Segment {
             seq: start.wire(),
-            ack: self.snd.una.wire(),
+            ack: self.snd.peer.una().wire(),
             flags: Flags::ACK,
             body: body.clone(),
             ..Segment::default()
@@ -108,7 +108,7 @@ impl<B: Body> Endpoint<B> {
     /// The first number that is not acknowledged.
     #[must_use]
     pub const fn snd_una(&self) -> Seq {
-        self.snd.una
+        self.snd.peer.una()
     }
 
     /// The number behind the highest that the peer is known to have.
@@ -117,7 +117,7 @@ impl<B: Body> Endpoint<B> {
         self.snd
             .board
             .highest_sacked()
-            .map_or(self.snd.una, |sacked| sacked.max(self.snd.una))
+            .map_or(self.snd.peer.una(), |sacked| sacked.max(self.snd.peer.una()))
     }
 
     /// Whether all that the application has written has left at least once.

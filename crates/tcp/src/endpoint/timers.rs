@@ -27,7 +27,7 @@ impl<B: Body> Endpoint<B> {
                 Timer::Reorder => self.snd.on_reordering_timeout(now),
                 Timer::Probe => self.snd.on_probe_timeout(now),
                 Timer::Persist => {
-                    if self.snd.gives_up_probing() {
+                    if self.snd.peer.is_probing_over(self.settings.retries) {
                         self.give_up(now);
                     } else {
                         self.wanted.probe = true;
@@ -39,7 +39,7 @@ impl<B: Body> Endpoint<B> {
                     self.stop();
                 }
             }
-            if self.snd.gave_up {
+            if self.snd.retries.are_exhausted() {
                 self.give_up(now);
             }
             if self.snd.rated {
@@ -62,9 +62,9 @@ impl<B: Body> Endpoint<B> {
         let by_time =
             self.state == State::SynSent && self.settings.timers.retries_base_rto().is_some();
         let has_retry_left = !self.has_no_retry_left();
-        self.snd.expiries = self.snd.expiries.saturating_add(1);
+        self.snd.retries.on_expiry();
         let last = if by_time {
-            self.snd.is_out_of_patience_with_syn(now)
+            self.snd.retries.end_syn(now, &self.settings)
         } else {
             !has_retry_left
         };
@@ -75,7 +75,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.stats.timeouts += 1;
         // RFC 6298 (5.5), but for the linear timeouts of a SYN.
         let linear = self.settings.timers.syn_linear_timeouts();
-        if self.state != State::SynSent || u32::from(self.snd.expiries) > linear {
+        if self.state != State::SynSent || u32::from(self.snd.retries.expiries()) > linear {
             self.snd.rtt.back_off(&self.settings.rto_bounds());
         }
         self.cold.trouble().opening.timed_out = true;

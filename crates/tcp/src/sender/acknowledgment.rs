@@ -60,7 +60,7 @@ impl<B: Body> Sender<B> {
         ack: Seq,
     ) -> Outcome {
         let same_window = self.take_window(segment, seq, ack);
-        if ack > self.una
+        if ack > self.peer.una()
             && self.recovery.phase == Phase::Open
             && self.recovery.dup_acks == 0
             && self.board.is_plain()
@@ -77,11 +77,6 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// Whether an honest segment that is still in flight may acknowledge this (RFC 5961 §5.2).
-    pub(crate) fn believes(&self, ack: Seq) -> bool {
-        ack <= self.nxt && ack.saturating_add(u64::from(self.cold.max_snd_wnd)) >= self.una
-    }
-
     /// New data is acknowledged and nothing else: the steady state.
     #[expect(
         clippy::inline_always,
@@ -89,13 +84,13 @@ impl<B: Body> Sender<B> {
     )]
     #[inline(always)]
     fn on_plain_progress(&mut self, now: Instant, segment: &Segment<B>, ack: Seq) -> Outcome {
-        let una = self.una;
+        let una = self.peer.una();
         let prior_in_flight = self.board.in_flight();
         let plain = self.board.acknowledge_plain(ack);
-        self.una = ack;
+        self.peer.acknowledge(ack);
         self.after_release(now);
         self.buffer.release(ack);
-        self.expiries = 0;
+        self.retries.on_progress();
         self.recovery.limited = 0;
         let ce_marked = self.tells_of_marks(segment);
         if !plain.complete || ce_marked {
@@ -147,8 +142,8 @@ impl<B: Body> Sender<B> {
         (una, prior_in_flight, ce_marked): (Seq, u64, bool),
     ) -> Outcome {
         let mut news = News {
-            delivered: plain.delivered(una, self.una),
-            acked: self.una.since(una),
+            delivered: plain.delivered(una, self.peer.una()),
+            acked: self.peer.una().since(una),
             lost: 0,
             new_sack: false,
             duplicate: None,
@@ -159,7 +154,7 @@ impl<B: Body> Sender<B> {
             prior_in_flight,
             rtt_by_timestamp: None,
         };
-        self.board.acknowledge(self.una, &mut news.delivered);
+        self.board.acknowledge(self.peer.una(), &mut news.delivered);
         news.rtt_by_timestamp = self.sample_rtt(now, segment, &news.delivered);
         self.after_progress_always(now, true);
         if ce_marked {
@@ -200,14 +195,14 @@ impl<B: Body> Sender<B> {
     ) -> Outcome {
         let mut news = News {
             delivered: Delivered::NOTHING,
-            acked: ack.since(self.una),
+            acked: ack.since(self.peer.una()),
             lost: 0,
             new_sack: false,
             duplicate: None,
             is_duplicate: false,
             prior_dup_acks: self.recovery.dup_acks,
             prior_phase: self.recovery.phase,
-            prior_una: self.una,
+            prior_una: self.peer.una(),
             prior_in_flight: self.board.in_flight(),
             rtt_by_timestamp: None,
         };
@@ -218,10 +213,10 @@ impl<B: Body> Sender<B> {
         let undone = self.stats.undone;
         if news.acked > 0 {
             self.board.acknowledge(ack, &mut news.delivered);
-            self.una = ack;
+            self.peer.acknowledge(ack);
             self.after_release(now);
             self.buffer.release(ack);
-            self.expiries = 0;
+            self.retries.on_progress();
             news.rtt_by_timestamp = self.sample_rtt(now, segment, &news.delivered);
             if self.cold.watch.is_some() {
                 self.tell_remedy_of_progress(now, &news);
@@ -283,25 +278,15 @@ impl<B: Body> Sender<B> {
     /// Takes the window (RFC 9293 §3.10.7.4 fifth); whether it is the same as before.
     #[inline]
     fn take_window(&mut self, segment: &Segment<B>, seq: Seq, ack: Seq) -> bool {
-        let window = u32::from(segment.window) << self.agreed.scale;
-        let same = window == self.wnd;
-        if self.wl1 < seq || (self.wl1 == seq && self.wl2 <= ack) {
-            self.wnd = window;
-            self.edge = ack + u64::from(window);
-            self.wl1 = seq;
-            self.wl2 = ack;
-            if !same {
-                self.cold.max_snd_wnd = self.cold.max_snd_wnd.max(window);
-            }
-            if self.timer == Timer::Persist {
-                self.note_probe_answered();
-                if self.edge > self.nxt {
-                    self.cold.probes = 0;
-                    self.stop_timer();
-                }
+        let update = self.peer.update(segment.window, seq, ack);
+        if update.taken && self.timer == Timer::Persist {
+            self.peer.on_probe_answered();
+            if self.peer.edge() > self.nxt {
+                self.peer.on_opened();
+                self.stop_timer();
             }
         }
-        same
+        update.same
     }
 
     /// New data is acknowledged, whatever the phase.
@@ -311,7 +296,7 @@ impl<B: Body> Sender<B> {
         if self.rated {
             self.note_write_after_block();
         }
-        if self.una > self.round_end {
+        if self.peer.una() > self.round_end {
             self.round += 1;
             self.round_end = self.nxt;
             if self.settings.mtu_discovery.suspects() {
@@ -343,7 +328,7 @@ impl<B: Body> Sender<B> {
 
     /// A SYN or FIN may be among what is acknowledged.
     fn outcome(&self, delivered: &Delivered) -> Outcome {
-        if self.gave_up {
+        if self.retries.are_exhausted() {
             Outcome::GaveUp
         } else if delivered.control_bits > 0 && self.stream.is_over() && self.board.is_empty() {
             Outcome::FinAcknowledged

@@ -53,7 +53,7 @@ impl<B: Body> Sender<B> {
         }
         if !segment.body.is_empty() || !segment.options.sack_blocks().is_empty() {
             // Only a pure acknowledgment tells the field of the SYN/ACK; this one counts.
-            self.read_ace(segment, self.una);
+            self.read_ace(segment, self.peer.una());
             return;
         }
         match field(segment.flags) {
@@ -81,12 +81,12 @@ impl<B: Body> Sender<B> {
     /// before the acknowledgment is taken.
     pub(crate) fn read_ace(&mut self, segment: &Segment<B>, ack: Seq) {
         let feedback = self.cold.extras().ecn.feedback;
-        if feedback != Feedback::Counter || !self.agreed.ecn || ack < self.una || ack > self.nxt {
+        if feedback != Feedback::Counter || !self.agreed.ecn || ack < self.peer.una() || ack > self.nxt {
             return;
         }
         // What SACK reported before came with a field of its own.
-        let fresh = ack.since(self.una).saturating_sub(self.board.sacked());
-        let (acked, smss) = (ack.since(self.una), u64::from(self.smss));
+        let fresh = ack.since(self.peer.una()).saturating_sub(self.board.sacked());
+        let (acked, smss) = (ack.since(self.peer.una()), u64::from(self.smss));
         let state = &mut self.cold.extras().ecn;
         let told = match &mut state.option {
             Some(option) => option.read(segment.options.accecn(), acked),

@@ -29,12 +29,12 @@ impl<B: Body> Sender<B> {
     /// New data is acknowledged: what it means for the recovery. Whether the retransmission timer
     /// starts anew.
     pub(super) fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
-        let complete = self.una >= self.recovery.recover;
+        let complete = self.peer.una() >= self.recovery.recover;
         match self.recovery.phase {
             Phase::Open | Phase::Reduction => {
                 self.recovery.dup_acks = 0;
                 self.recovery.limited = 0;
-                if self.una > self.recovery.reduced {
+                if self.peer.una() > self.recovery.reduced {
                     self.recovery.phase = Phase::Open;
                 }
                 if news.new_sack {
@@ -110,7 +110,7 @@ impl<B: Body> Sender<B> {
             self.recovery.inflate(self.smss);
         } else if dupthresh::reached(
             &self.recovery,
-            self.una,
+            self.peer.una(),
             &self.settings,
             (self.dupthresh(), self.timed),
         ) {
@@ -128,12 +128,12 @@ impl<B: Body> Sender<B> {
             self.tell_remedy_of_duplicate(now);
         }
         // RACK has its own time for it.
-        if !self.agreed.guided || self.agreed.racked() || self.una < self.recovery.recover {
+        if !self.agreed.guided || self.agreed.racked() || self.peer.una() < self.recovery.recover {
             return 0;
         }
         let dupthresh = self.dupthresh();
         let edge = self.board.lost_below(dupthresh, self.smss);
-        let lost = edge.is_some_and(|edge| edge > self.una);
+        let lost = edge.is_some_and(|edge| edge > self.peer.una());
         if !lost && self.recovery.dup_acks < dupthresh {
             return 0;
         }
@@ -179,7 +179,7 @@ impl<B: Body> Sender<B> {
         let before = self.window();
         let goes_on = self.recovery.phase == Phase::Reduction;
         let probe_lost = self.settings.mtu_discovery.suspects() && self.is_probe_loss(now);
-        let reduces = self.una > self.recovery.reduced && !probe_lost;
+        let reduces = self.peer.una() > self.recovery.reduced && !probe_lost;
         if reduces {
             let flight = self.flight_to_reduce(now, true);
             let in_flight = match base {
@@ -229,7 +229,7 @@ impl<B: Body> Sender<B> {
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
     pub(super) fn on_echo(&mut self, now: Instant, news: &News) {
         // The segment that says so (CWR) is the first after `reduced`.
-        if self.una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
+        if self.peer.una() <= self.recovery.reduced || self.recovery.phase != Phase::Open {
             return;
         }
         self.stats.ecn_reductions += 1;
@@ -298,7 +298,7 @@ impl<B: Body> Sender<B> {
     /// The peer says that something was lost although it was repaired (RFC 9265 §3): the window is reduced
     /// as for any loss, once per round trip. Whether it was.
     pub(crate) fn on_hidden_loss(&mut self, now: Instant) -> bool {
-        if self.una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
+        if self.peer.una() <= self.recovery.reduced || self.recovery.phase != Phase::Open {
             return false;
         }
         let before = self.window();

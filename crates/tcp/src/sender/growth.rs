@@ -14,7 +14,7 @@ impl<B: Body> Sender<B> {
     #[inline]
     pub(super) fn is_cwnd_limited(&mut self, now: Instant, acked: u64) -> bool {
         !self.settings.cwnd_validation
-            || self.una < self.cwnd_limited_until.saturating_add(acked)
+            || self.peer.una() < self.cwnd_limited_until.saturating_add(acked)
             || (self.validating && self.validate(now))
             || self.is_half_full()
     }

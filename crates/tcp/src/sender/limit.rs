@@ -29,7 +29,7 @@ impl<B: Body> Sender<B> {
     /// The number up to which the peer's window and the send buffer let data leave.
     #[inline]
     pub(super) fn edge(&self) -> Seq {
-        self.edge.min(self.write_edge)
+        self.peer.edge().min(self.write_edge)
     }
 
     /// The constraint that leaves the least room, where the congestion window permits `window` octets and `in_flight` are.
@@ -40,7 +40,7 @@ impl<B: Body> Sender<B> {
         let room = |octets: u64| if octets < smss { 0 } else { octets };
         let constraint = Room {
             cwnd: room(window.saturating_sub(in_flight)),
-            rwnd: room(self.edge.since(nxt)),
+            rwnd: room(self.peer.edge().since(nxt)),
             send_buffer: room(self.write_edge.since(nxt)),
             application: room(self.buffer.end().since(nxt)),
         }
@@ -94,7 +94,7 @@ impl<B: Body> Sender<B> {
     /// The peer's window or the send buffer holds data back.
     fn note_window_limit(&mut self, now: Instant, constraint: Constraint, limit: SendLimit) {
         if self.rated && constraint == Constraint::SendBuffer {
-            self.cold.extras().blocked_at.get_or_insert(self.una);
+            self.cold.extras().blocked_at.get_or_insert(self.peer.una());
         }
         self.note_limit(now, limit);
         self.note_unfilled();
@@ -140,7 +140,7 @@ impl<B: Body> Sender<B> {
         if !self.settings.window_rules.grow_half_full() {
             return;
         }
-        let (una, nxt) = (self.una, self.nxt);
+        let (una, nxt) = (self.peer.una(), self.nxt);
         let outstanding = nxt.since(una);
         let unfilled = &mut self.cold.extras().unfilled;
         if outstanding > unfilled.most || unfilled.until.is_none_or(|until| until <= una) {
@@ -165,7 +165,7 @@ impl<B: Body> Sender<B> {
         let extras = self.cold.extras.as_ref();
         let blocked_at = extras.and_then(|extras| extras.blocked_at);
         if self.longest_train == 0
-            && blocked_at.is_some_and(|una| 3 * self.una.since(una) >= self.capacity)
+            && blocked_at.is_some_and(|una| 3 * self.peer.una().since(una) >= self.capacity)
         {
             self.note_write();
         }

@@ -189,7 +189,7 @@ impl<B: Body> Sender<B> {
             // ns-2's window after a timeout begins at the first segment, whatever SACK says behind it (validation/data/ns2-sack-delay.toml).
             if self.settings.recovery_pace == RecoveryPace::CountedPipe {
                 let lost = self.board.get(index)?.start;
-                if lost.since(self.una) >= window {
+                if lost.since(self.peer.una()) >= window {
                     return None;
                 }
             }
@@ -203,7 +203,7 @@ impl<B: Body> Sender<B> {
         } else {
             NewData::Missing
         };
-        match next_seg(&mut self.board, &self.recovery, self.una, new_data) {
+        match next_seg(&mut self.board, &self.recovery, self.peer.una(), new_data) {
             NextSeg::Lost(index) => Some(self.retransmit_lost(now, index, rcv, place)),
             NextSeg::Speculative(index) => {
                 Some(self.retransmit(now, index, RetransmitCause::Speculative, rcv, place))
@@ -241,7 +241,7 @@ impl<B: Body> Sender<B> {
             !self.settings.nagle || idle || self.stream != Stream::Open
         } else {
             // As much as the window takes: worth it for half of the largest window.
-            idle && permitted >= u64::from(self.cold.max_snd_wnd / 2)
+            idle && permitted >= self.peer.half_of_largest()
         };
         send.then(|| u32::try_from(permitted).unwrap_or(self.smss))
     }
@@ -313,7 +313,7 @@ impl<B: Body> Sender<B> {
         let smss = u64::from(self.smss);
         let unsent = self.buffer.end().since(self.nxt);
         let room = (window - in_flight).min(self.edge().since(self.nxt));
-        let chunk = self.control.cwnd().get().min(u64::from(self.wnd)) / SHARE_OF_WINDOW;
+        let chunk = self.control.cwnd().get().min(u64::from(self.peer.wnd())) / SHARE_OF_WINDOW;
         self.settings.segmentation.is_tso()
             && self.recovery.phase.repairs_nothing()
             && room < unsent
@@ -377,7 +377,7 @@ impl<B: Body> Sender<B> {
     ) -> Option<Departure> {
         let end = self.buffer.end();
         if self.nxt == end && self.stream == Stream::Closing {
-            if self.nxt < self.edge {
+            if self.nxt < self.peer.edge() {
                 return Some(self.transmit_rarely(now, 0, rcv, place));
             }
         } else if self.nxt >= end {

@@ -59,7 +59,7 @@ impl<B: Body> Sender<B> {
     /// A router did not carry the segment at `start` over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4). One that is not
     /// outstanding was not ours (RFC 5927 §4).
     pub(crate) fn on_packet_too_big(&mut self, now: Instant, start: Seq, mtu: u32) -> bool {
-        let ours = self.una <= start && start < self.nxt;
+        let ours = self.peer.una() <= start && start < self.nxt;
         if !ours || !self.settings.mtu_discovery.hears() {
             return false;
         }
@@ -145,7 +145,7 @@ impl<B: Body> Sender<B> {
             return;
         }
         self.is_probe_loss(now);
-        if self.expiries < SUSPICIOUS {
+        if self.retries.expiries() < SUSPICIOUS {
             return;
         }
         let full = self.board.front().map_or(0, Record::payload);
@@ -169,7 +169,7 @@ impl<B: Body> Sender<B> {
     /// A round trip is over: the probe has arrived, or the next may leave.
     #[cold]
     pub(super) fn search_mtu(&mut self, now: Instant) {
-        let una = self.una;
+        let una = self.peer.una();
         let Some(search) = self.search_state() else {
             return;
         };
@@ -232,7 +232,7 @@ impl<B: Body> Sender<B> {
 
     /// A recovery begins. Whether all that is missing is a probe, whose loss says nothing about congestion (RFC 4821 §7.6).
     pub(super) fn is_probe_loss(&mut self, now: Instant) -> bool {
-        let (una, most) = (self.una, self.smss);
+        let (una, most) = (self.peer.una(), self.smss);
         let lost = self.board.lost();
         let Some(search) = self
             .cold

@@ -54,7 +54,7 @@ impl<B: Body> Sender<B> {
             now,
             smss: u64::from(self.smss),
             cwnd: self.control.cwnd().get(),
-            flight_size: self.nxt.since(self.una),
+            flight_size: self.nxt.since(self.peer.una()),
             pipe: self.board.in_flight(),
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(),

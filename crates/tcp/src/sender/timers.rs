@@ -9,7 +9,7 @@ use anabranch_core::{
 };
 
 use super::{Retransmit, Sender};
-use crate::{ack::next_tick, persist, recovery::window_log::WindowChange};
+use crate::{ack::next_tick, recovery::window_log::WindowChange};
 use anabranch_congestion::{CongestionControl, Rto};
 
 /// What the deadline is for.
@@ -66,11 +66,9 @@ impl<B: Body> Sender<B> {
     pub(crate) fn start_persist_timer(&mut self, now: Instant) {
         if self.timer == Timer::Off {
             self.timer = Timer::Persist;
-            let interval = persist::interval(
-                self.rtt.rto(),
-                self.cold.probes.into(),
-                self.settings.max_rto,
-            );
+            let interval = self
+                .peer
+                .probe_interval(self.rtt.rto(), self.settings.max_rto);
             self.timer_at = now.saturating_add(interval);
         }
     }
@@ -82,9 +80,7 @@ impl<B: Body> Sender<B> {
 
     /// The retransmission timer of an open connection has expired.
     pub(crate) fn on_retransmission_timeout(&mut self, now: Instant) {
-        self.expiries = self.expiries.saturating_add(1);
-        if self.is_out_of_patience(now) {
-            self.gave_up = true;
+        if self.retries.on_timeout(now, &self.settings) {
             return;
         }
         // The expiry that gives up retransmits nothing (Linux: `tcpi_total_rto` leaves it out).
@@ -99,7 +95,7 @@ impl<B: Body> Sender<B> {
             now,
             in_flight: Bytes::new(self.flight_size_at_timeout()),
             // To a control the recovery's reduction is this one's first.
-            consecutive: u32::from(self.expiries) + u32::from(reduced),
+            consecutive: u32::from(self.retries.expiries()) + u32::from(reduced),
         });
         if self.validating {
             self.validate_timeout();
@@ -128,7 +124,7 @@ impl<B: Body> Sender<B> {
     /// FlightSize (RFC 5681 §2), less what limited transmit sent (RFC 5681 §3.2 step 2).
     pub(super) const fn flight_size(&self) -> u64 {
         self.nxt
-            .since(self.una)
+            .since(self.peer.una())
             .saturating_sub(self.recovery.limited as u64)
     }
 

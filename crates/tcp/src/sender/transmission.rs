@@ -45,7 +45,7 @@ impl<B: Body> Sender<B> {
         let mut marks = Marks::NONE;
         let mut taken = len;
         let behind = start + u64::from(len);
-        if self.stream == Stream::Closing && behind == self.buffer.end() && behind < self.edge {
+        if self.stream == Stream::Closing && behind == self.buffer.end() && behind < self.peer.edge() {
             flags |= Flags::FIN;
             marks = Marks::FIN;
             taken += 1;

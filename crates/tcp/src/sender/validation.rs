@@ -19,7 +19,7 @@ impl<B: Body> Sender<B> {
     #[inline(never)]
     pub(super) fn validate_round(&mut self, now: Instant) {
         let first = self.cold.first_octet;
-        let acked = self.una.max(first).since(first);
+        let acked = self.peer.una().max(first).since(first);
         self.validation().on_round(now, acked);
         self.validate(now);
     }

@@ -147,7 +147,7 @@ impl<B: Body> Sender<B> {
             // The probe's, which shows no reordering.
             return;
         }
-        watch.rack.on_duplicate(self.una, self.nxt);
+        watch.rack.on_duplicate(self.peer.una(), self.nxt);
         if watch.remedy.is_some() {
             self.tell_remedy_of_spurious(now, right);
         }
@@ -168,7 +168,7 @@ impl<B: Body> Sender<B> {
             return;
         }
         let repaired = watch.tlp.on_ack(&Answer {
-            ack: self.una,
+            ack: self.peer.una(),
             duplicate_end: news.duplicate.map(|(_, right)| right),
             bare_duplicate: news.acked == 0
                 && segment.body.is_empty()
@@ -209,7 +209,7 @@ impl<B: Body> Sender<B> {
         };
         let verdict = watch.frto.on_ack(&Sight {
             progress: news.acked > 0,
-            complete: self.una >= self.recovery.recover,
+            complete: self.peer.una() >= self.recovery.recover,
             original: news
                 .delivered
                 .lowest_once()
@@ -395,7 +395,7 @@ impl<B: Body> Sender<B> {
         } else {
             0
         };
-        let outstanding = self.nxt.since(self.una);
+        let outstanding = self.nxt.since(self.peer.una());
         let in_flight = self.board.in_flight();
         let cwnd = self.control.cwnd().get();
         let smss = self.smss;
@@ -407,8 +407,8 @@ impl<B: Body> Sender<B> {
         self.probing = watch.tlp.probing();
         if reduced {
             match resent {
-                0 => watch.undo.begin(self.una, self.nxt, false),
-                _ => watch.undo.begin_again(self.una, self.nxt, resent),
+                0 => watch.undo.begin(self.peer.una(), self.nxt, false),
+                _ => watch.undo.begin_again(self.peer.una(), self.nxt, resent),
             }
         }
         if goes_on && !reduced {
@@ -442,7 +442,7 @@ impl<B: Body> Sender<B> {
         {
             watch.reordering.on_timeout();
         }
-        if self.expiries == 1 && watch.remedy.is_some() {
+        if self.retries.expiries() == 1 && watch.remedy.is_some() {
             self.tell_remedy_of_timeout(now);
         }
         let Some(watch) = &mut self.cold.watch else {
@@ -451,11 +451,11 @@ impl<B: Body> Sender<B> {
         // What a recovery has reduced already stays at stake, with the retransmissions that began it: the
         // answer to one of those does not prove the recovery spurious.
         let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();
-        if self.expiries == 1 && !reduced {
-            watch.undo.begin(self.una, self.nxt, true);
+        if self.retries.expiries() == 1 && !reduced {
+            watch.undo.begin(self.peer.una(), self.nxt, true);
         }
         // RFC 5682 §2.1 step 1: not within a recovery, which has sent too much again to tell.
-        watch.frto = if self.settings.frto && (prior.repairs_nothing() || self.expiries > 1) {
+        watch.frto = if self.settings.frto && (prior.repairs_nothing() || self.retries.expiries() > 1) {
             Frto::First
         } else {
             Frto::Off

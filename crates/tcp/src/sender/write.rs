@@ -29,7 +29,7 @@ impl<B: Body> Sender<B> {
         if self.stream != Stream::Open {
             return 0;
         }
-        let first = self.una.max(self.cold.first_octet);
+        let first = self.peer.una().max(self.cold.first_octet);
         self.send_space()
             .saturating_sub(self.buffer.end().since(first))
     }

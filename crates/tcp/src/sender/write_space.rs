@@ -45,7 +45,7 @@ impl<B: Body> Sender<B> {
     /// SND.UNA has moved: the application writes if there is room enough.
     #[inline]
     pub(super) fn after_release(&mut self, now: Instant) {
-        if self.una >= self.written_anew_at {
+        if self.peer.una() >= self.written_anew_at {
             self.write_anew(now);
         }
     }
@@ -53,7 +53,7 @@ impl<B: Body> Sender<B> {
     /// The application fills the send buffer: it is woken, or has not yet found the buffer full.
     #[inline(never)]
     pub(crate) fn write_anew(&mut self, now: Instant) {
-        let una = self.una;
+        let una = self.peer.una();
         if self.capacity == u64::MAX {
             (self.write_edge, self.written_anew_at) = (Seq::END, Seq::END);
             return;
@@ -80,7 +80,7 @@ impl<B: Body> Sender<B> {
             }
         }
         if burst + smss <= MAX_BURST {
-            let window = self.control.cwnd().get().min(u64::from(self.wnd));
+            let window = self.control.cwnd().get().min(u64::from(self.peer.wnd()));
             let mut passed = window.saturating_add(MAX_BURST);
             if !self.settings.nagle {
                 let left = before.since(una).min(filled);
@@ -96,7 +96,7 @@ impl<B: Body> Sender<B> {
         let written = writing_time(edge.since(self.write_edge));
         self.cold.extras().writes_until = Some(since.saturating_add(written));
         self.write_edge = self.write_edge.max(edge);
-        self.written_anew_at = self.una.saturating_add(1);
+        self.written_anew_at = self.peer.una().saturating_add(1);
         self.note_write();
     }
 }
