@@ -153,8 +153,8 @@ impl<B: Body> Endpoint<B> {
         self.snd
             .timer_at
             .min(self.rcv.ack.deadline())
-            .min(self.snd.paced_until)
-            .min(self.snd.control.deadline())
+            .min(self.snd.pacer.deadline())
+            .min(self.snd.window.deadline())
     }
 
     #[cold]

@@ -21,7 +21,63 @@ pub mod undo;
 pub mod watch;
 pub mod window_log;
 
+use std::ops::Range;
+
+use anabranch_core::units::Duration;
+
 use super::seq::Seq;
+use crate::scoreboard::Delivered;
+
+/// State of the sender before an acknowledgment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prior {
+    pub(crate) phase: Phase,
+    /// Duplicates since the last acknowledgment of new data.
+    pub(crate) dup_acks: u32,
+    pub(crate) una: Seq,
+    pub(crate) in_flight: u64,
+}
+
+/// Summary of an acknowledgment.
+#[derive(Debug)]
+pub(crate) struct AckSummary {
+    pub(crate) prior: Prior,
+    pub(crate) delivered: Delivered,
+    /// Octets newly acknowledged cumulatively; SYN and FIN count here.
+    pub(crate) acked: u64,
+    /// Octets newly marked lost.
+    pub(crate) lost: u64,
+    /// A SACK block reports something new.
+    pub(crate) new_sack: bool,
+    /// It reports these octets as a duplicate (RFC 2883).
+    pub(crate) duplicate: Option<Range<Seq>>,
+    /// It is a duplicate acknowledgment (RFC 5681 §2).
+    pub(crate) is_duplicate: bool,
+    /// It has neither payload nor SACK blocks.
+    pub(crate) is_bare: bool,
+    /// The timestamp that it echoes, where timestamps are in use.
+    pub(crate) echo: Option<u32>,
+    /// Round-trip time by timestamp, where retransmissions leave no other.
+    pub(crate) rtt_by_timestamp: Option<Duration>,
+}
+
+impl AckSummary {
+    /// An acknowledgment of `acked` octets.
+    pub(crate) const fn new(acked: u64, prior: Prior) -> Self {
+        Self {
+            prior,
+            delivered: Delivered::NOTHING,
+            acked,
+            lost: 0,
+            new_sack: false,
+            duplicate: None,
+            is_duplicate: false,
+            is_bare: false,
+            echo: None,
+            rtt_by_timestamp: None,
+        }
+    }
+}
 
 /// Where the sender stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

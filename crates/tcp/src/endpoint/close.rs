@@ -6,7 +6,6 @@ use super::{Ending, Endpoint};
 use crate::{
     scoreboard::Scoreboard,
     segment::{Flags, Segment},
-    sender::Stream,
     seq::Seq,
     state::{Event, State},
 };
@@ -22,12 +21,9 @@ impl<B: Body> Endpoint<B> {
                 self.snd.board = Scoreboard::default();
                 self.stop();
             }
-            _ if self.snd.stream.is_over() => {}
+            _ if self.snd.queue.is_over() => {}
             _ => {
-                if self.snd.buffer.end() == Seq::END {
-                    self.snd.buffer.truncate(self.snd.nxt);
-                }
-                self.snd.stream = Stream::Closing;
+                self.snd.queue.close(self.snd.nxt);
                 self.snd.wake = true;
             }
         }
@@ -55,12 +51,12 @@ impl<B: Body> Endpoint<B> {
 
     /// The connection is no more.
     pub(super) fn end(&mut self, ending: Ending, now: Instant) {
-        self.snd.close_limits(now);
+        self.snd.limits.close(now);
         if self.state != State::Closed {
             self.cold.trouble().ended = Some((ending, now));
         }
         self.transit(Event::Reset);
-        self.snd.stream = Stream::Over;
+        self.snd.queue.end_stream();
         self.snd.board = Scoreboard::default();
         self.rcv.cold.receive = None;
         self.rcv.gaps = false;

@@ -177,7 +177,7 @@ impl<B: Body> Endpoint<B> {
         if !self.state.may_transmit() || !self.snd.board.is_empty() {
             return None;
         }
-        let edge = self.snd.peer.edge().min(self.snd.buffer.end());
+        let edge = self.snd.peer.edge().min(self.snd.queue.end());
         let permitted = edge.since(self.snd.nxt).min(u64::from(self.snd.smss));
         if permitted > 0 {
             self.snd.peer.on_probe_answered();

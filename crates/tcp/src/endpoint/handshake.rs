@@ -22,7 +22,6 @@ use crate::{
     settings::{EcnMode, Recovery},
     state::{Event, State},
 };
-use anabranch_congestion::CongestionControl;
 
 /// The MSS of a peer that tells none, over IPv4 and over IPv6 (RFC 9293 §3.7.1): the least packet that
 /// every host takes, less the fixed headers.
@@ -161,7 +160,7 @@ impl<B: Body> Endpoint<B> {
             self.snd.agreed.finder = Finder::Rack;
         }
         self.snd.agreed.tlp = self.snd.agreed.racked() && self.settings.tlp;
-        self.snd.cold.watch = Watch::new(&self.settings, self.snd.cold.first_octet);
+        self.snd.cold.watch = Watch::new(&self.settings, self.snd.queue.first_octet());
         self.snd.begin_remedy();
         let timestamps = self.settings.timestamps && segment.timestamps.is_some();
         self.snd.agreed.timestamps = timestamps;
@@ -200,13 +199,12 @@ impl<B: Body> Endpoint<B> {
         self.measure_handshake(now, segment, &delivered);
         let echo = self.echo(segment);
         if self.opening().is_lossy(echo) {
-            self.snd.control.on_lost_syns();
+            self.snd.window.on_lost_syns();
         }
         self.snd.recovery.recover = ack - 1;
         self.snd.recovery.rescue = ack;
         self.snd.recovery.reduced = ack - 1;
-        self.snd.cwnd_limited_until = ack;
-        self.snd.round_end = ack;
+        self.snd.window.open(ack);
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         let window = if segment.flags.any(Flags::SYN) {
             u32::from(segment.window)
@@ -215,8 +213,8 @@ impl<B: Body> Endpoint<B> {
         };
         let seq = self.rcv.nxt.near(segment.seq);
         self.snd.peer.open(window, seq, ack);
-        self.snd.cold.limits.open(now);
-        self.snd.write_anew(now);
+        self.snd.limits.open(now);
+        self.snd.refill(now);
         self.rcv.start_tuning(now);
         self.snd.begin_mtu_search();
     }
@@ -283,13 +281,12 @@ impl<B: Body> Endpoint<B> {
         };
         let counts = feedback == Feedback::Counter;
         let with_option = mode.counts_octets() && counts;
-        let heard = &mut self.snd.cold.extras().ecn;
-        heard.feedback = feedback;
-        heard.option = with_option.then(|| {
+        let option = with_option.then(|| {
             let mut option = OptionReader::default();
             option.on_first(segment.options.accecn());
             option
         });
+        self.snd.ecn.agree(feedback, option);
         let echoed = &mut self.rcv.cold.extras().ecn;
         echoed.feedback = feedback;
         echoed.answer_syn_ack = answer && counts;
@@ -299,7 +296,6 @@ impl<B: Body> Endpoint<B> {
         echoed.refused = feedback == Feedback::None;
         echoed.option = with_option.then(OptionWriter::default);
         let agreed = feedback != Feedback::None;
-        self.snd.agreed.ecn = agreed;
         self.rcv.agreed.ecn = agreed;
         self.rcv.agreed.exact_ecn = matches!(feedback, Feedback::Exact | Feedback::Counter);
     }

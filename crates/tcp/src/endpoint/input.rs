@@ -187,7 +187,9 @@ impl<B: Body> Endpoint<B> {
                 // Both ends opened at once; the SYN itself was taken before.
                 self.rcv.ack.at_once();
             }
-            self.snd.on_handshake_ace(segment);
+            if self.snd.ecn.on_handshake(segment) {
+                self.snd.read_ace(segment, self.snd.peer.una());
+            }
             self.established(now, ack, segment);
         } else if !self.on_acknowledgment(now, segment) {
             return;

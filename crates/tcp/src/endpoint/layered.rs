@@ -14,8 +14,7 @@ use crate::{
 impl<B: Body> Endpoint<B> {
     /// So many octets of the congestion window are taken by what is not data.
     pub fn reserve_window(&mut self, octets: u64) {
-        self.snd.wake |= octets < self.snd.reserved;
-        self.snd.reserved = octets;
+        self.snd.wake |= self.snd.window.reserve(octets);
     }
 
     /// [`Self::on_segment`], out of line: what most segments take is compiled into their caller alone.
@@ -84,7 +83,7 @@ impl<B: Body> Endpoint<B> {
     /// The initial sequence numbers: this end's, the peer's.
     #[must_use]
     pub const fn initial_numbers(&self) -> (u32, u32) {
-        let iss = self.snd.cold.first_octet.wire().wrapping_sub(1);
+        let iss = self.snd.queue.first_octet().wire().wrapping_sub(1);
         (iss, self.rcv.cold.irs)
     }
 
@@ -123,7 +122,7 @@ impl<B: Body> Endpoint<B> {
     /// Whether all that the application has written has left at least once.
     #[must_use]
     pub fn has_sent_all(&self) -> bool {
-        self.snd.nxt >= self.snd.buffer.end()
+        self.snd.nxt >= self.snd.queue.end()
     }
 
     /// Octets of a full segment.

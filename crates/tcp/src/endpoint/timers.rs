@@ -7,19 +7,16 @@ use crate::{
     sender::Timer,
     state::{Event, State},
 };
-use anabranch_congestion::CongestionControl;
 
 impl<B: Body> Endpoint<B> {
     /// The time asked for with [`Self::deadline`] has come. Early calls do nothing.
     pub fn on_deadline(&mut self, now: Instant) {
         self.snd.wake = true;
         self.rcv.ack.expire(now);
-        if now >= self.snd.paced_until {
-            self.snd.paced_until = Instant::NEVER;
+        if now >= self.snd.pacer.deadline() {
+            self.snd.pacer.release();
         }
-        if now >= self.snd.control.deadline() {
-            self.snd.control.on_timer(now);
-        }
+        self.snd.window.on_deadline(now);
         if now >= self.snd.timer_at {
             match self.snd.timer {
                 Timer::Off => {}
@@ -42,9 +39,7 @@ impl<B: Body> Endpoint<B> {
             if self.snd.retries.are_exhausted() {
                 self.give_up(now);
             }
-            if self.snd.rated {
-                self.snd.report_losses(now);
-            }
+            self.snd.report_losses(now);
         }
     }
 

@@ -12,12 +12,11 @@ use crate::{
     recovery::{Phase, window_log::WindowEvent},
     refusal::Refusals,
     send_limit::{LimitTimes, SendLimit},
-    sender::Stream,
     settings::Settings,
     state::State,
     stats::{Snapshot, Stats},
 };
-use anabranch_congestion::{CongestionControl, Control};
+use anabranch_congestion::Control;
 
 impl<B: Body> Endpoint<B> {
     /// The state of the connection.
@@ -62,7 +61,7 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     #[inline]
     pub fn cwnd(&self) -> Bytes {
-        self.snd.control.cwnd()
+        self.snd.window.cwnd()
     }
 
     /// Smoothed round-trip time; zero before the first sample.
@@ -75,7 +74,7 @@ impl<B: Body> Endpoint<B> {
     /// The congestion control.
     #[must_use]
     pub const fn control(&self) -> &Control {
-        self.snd.control.control()
+        self.snd.window.control()
     }
 
     /// The switches.
@@ -87,22 +86,22 @@ impl<B: Body> Endpoint<B> {
     /// Octets written and not yet sent.
     #[must_use]
     pub fn unsent(&self) -> u64 {
-        self.snd.buffer.end().since(self.snd.nxt)
+        self.snd.queue.unsent(self.snd.nxt)
     }
 
     /// Whether everything written, and the FIN after it if there is one, is acknowledged.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
         self.snd.board.is_empty()
-            && self.snd.nxt >= self.snd.buffer.end()
-            && self.snd.stream != Stream::Closing
+            && self.snd.nxt >= self.snd.queue.end()
+            && !self.snd.queue.is_closing()
     }
 
     /// The state of the sending side.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let cwnd = self.snd.control.cwnd();
-        let ssthresh = self.snd.control.ssthresh();
+        let cwnd = self.snd.window.cwnd();
+        let ssthresh = self.snd.window.ssthresh();
         Snapshot {
             cwnd,
             ssthresh,
@@ -128,23 +127,23 @@ impl<B: Body> Endpoint<B> {
     /// What limits the sender now.
     #[must_use]
     pub const fn send_limit(&self) -> SendLimit {
-        self.snd.send_limit()
+        self.snd.limits.limit()
     }
 
     /// How long each limit has held, up to now.
     #[must_use]
     pub fn limit_times(&self, now: Instant) -> LimitTimes {
-        self.snd.limit_times(now)
+        self.snd.limits.times(now)
     }
 
     /// Keeps every change of the window from now on, for [`Self::take_window_log`].
     pub fn keep_window_log(&mut self) {
-        self.snd.keep_window_log();
+        self.snd.window.keep_log();
     }
 
     /// The changes of the window since the last call, oldest first; none unless they are kept.
     pub fn take_window_log(&mut self) -> Vec<WindowEvent> {
-        self.snd.take_window_log()
+        self.snd.window.take_log()
     }
 
     /// The ECN field of a pure acknowledgment.

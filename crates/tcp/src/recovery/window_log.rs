@@ -27,13 +27,6 @@ pub enum WindowChange {
     Undone,
 }
 
-/// Changes of the window, oldest first.
-#[derive(Debug, Default)]
-pub struct WindowLog {
-    /// Those not taken yet.
-    pub events: Vec<WindowEvent>,
-}
-
 /// A change of the window, with what it was before and is after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WindowEvent {

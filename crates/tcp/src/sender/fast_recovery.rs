@@ -6,13 +6,14 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::{Retransmit, Sender, acknowledgment::News};
+use super::{Retransmit, Sender};
 use crate::{
     cause::RetransmitCause,
     policy::Recovery,
-    recovery::{Phase, dupthresh, pace::Pace, window_log::WindowChange},
+    congestion_window::Reduction,
+    recovery::{AckSummary, Phase, dupthresh, pace::Pace, window_log::WindowChange},
 };
-use anabranch_congestion::{Congestion, CongestionControl, Recovered, Signal, TimerLoss};
+use anabranch_congestion::{Recovered, Signal, TimerLoss};
 
 /// What the reduction at the beginning of a recovery is taken from.
 #[derive(Debug, Clone, Copy)]
@@ -20,15 +21,15 @@ pub(super) enum Base {
     /// What is in flight.
     Flight,
     /// The same, but no more than this.
-    AtMost(Bytes),
+    AtMost(u64),
     /// This instead, which cwnd should not have outgrown.
-    Window(Bytes),
+    Window(u64),
 }
 
 impl<B: Body> Sender<B> {
     /// New data is acknowledged: what it means for the recovery. Whether the retransmission timer
     /// starts anew.
-    pub(super) fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
+    pub(super) fn after_progress_in_trouble(&mut self, now: Instant, summary: &mut AckSummary) -> bool {
         let complete = self.peer.una() >= self.recovery.recover;
         match self.recovery.phase {
             Phase::Open | Phase::Reduction => {
@@ -37,47 +38,38 @@ impl<B: Body> Sender<B> {
                 if self.peer.una() > self.recovery.reduced {
                     self.recovery.phase = Phase::Open;
                 }
-                if news.new_sack {
+                if summary.new_sack {
                     // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
                     self.recovery.dup_acks = 1;
-                    news.lost += self.detect_by_sack(now, news.delivered.fresh);
+                    summary.lost += self.detect_by_sack(now, summary.delivered.fresh);
                 }
                 true
             }
             Phase::Loss => {
                 self.recovery.dup_acks = 0;
                 if complete {
-                    let window = self.window();
                     self.recovery.open();
                     self.board.give_back();
-                    if self.validating {
-                        self.validate_recovered();
-                    }
-                    self.log_window(now, WindowChange::Recovered, window);
+                    self.window.on_recovered(now, None);
                 }
                 true
             }
             Phase::Recovery if complete || self.settings.recovery == Recovery::Reno => {
-                let before = self.window();
                 self.recovery.open();
                 self.board.give_back();
-                let in_flight = self.board.in_flight();
-                self.control.on_recovered(&Recovered {
+                let recovered = Recovered {
                     now,
-                    in_flight: Bytes::new(in_flight),
+                    in_flight: Bytes::new(self.board.in_flight()),
                     cwnd_limit: self.window_left_by_pace(),
-                });
-                if self.validating {
-                    self.validate_recovered();
-                }
-                self.log_window(now, WindowChange::Recovered, before);
+                };
+                self.window.on_recovered(now, Some(&recovered));
                 true
             }
             Phase::Recovery if self.agreed.guided => true,
             Phase::Recovery => {
                 // RFC 6582 §3.2 step 3: a partial acknowledgment.
                 self.recovery.dup_acks = 0;
-                self.recovery.deflate(news.acked, self.smss);
+                self.recovery.deflate(summary.acked, self.smss);
                 self.board.note_loss(0);
                 // A timer rule may have sent it again already.
                 if self
@@ -100,11 +92,11 @@ impl<B: Body> Sender<B> {
     }
 
     /// A duplicate acknowledgment, as the recovery in use defines it.
-    pub(super) fn after_duplicate(&mut self, now: Instant, news: &mut News) {
+    pub(super) fn after_duplicate(&mut self, now: Instant, summary: &mut AckSummary) {
         self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
         if self.agreed.guided {
             if self.recovery.phase.repairs_nothing() {
-                news.lost += self.detect_by_sack(now, news.delivered.fresh);
+                summary.lost += self.detect_by_sack(now, summary.delivered.fresh);
             }
         } else if self.recovery.phase == Phase::Recovery {
             self.recovery.inflate(self.smss);
@@ -176,85 +168,71 @@ impl<B: Body> Sender<B> {
         (fresh, base): (u64, Base),
     ) {
         self.stats.fast_recoveries += 1;
-        let before = self.window();
+        let before = self.window.state();
         let goes_on = self.recovery.phase == Phase::Reduction;
-        let probe_lost = self.settings.mtu_discovery.suspects() && self.is_probe_loss(now);
+        let probe_lost = self.is_probe_loss(now);
         let reduces = self.peer.una() > self.recovery.reduced && !probe_lost;
         if reduces {
-            let flight = self.flight_to_reduce(now, true);
+            let (flight, srtt) = (self.flight_size(), self.rtt.srtt());
+            let flight = self.window.validated_flight(now, srtt, flight, true);
             let in_flight = match base {
                 Base::Flight => flight,
                 Base::AtMost(most) => flight.min(most),
                 Base::Window(window) => {
-                    self.bound_window(now, window);
+                    self.window.bound(now, window, self.board.in_flight());
                     window
                 }
             };
-            self.control.on_congestion(&Congestion {
-                now,
-                signal: Signal::Loss,
-                in_flight,
-            });
+            self.window.on_congestion(now, Signal::Loss, in_flight);
         }
         if !self.agreed.guided {
             self.board.note_loss(0);
         }
         self.recovery.enter(self.nxt);
         self.board.begin_recovery();
-        self.log_window(now, WindowChange::Recovery(cause), before);
+        self.window.log(now, WindowChange::Recovery(cause), before);
         self.watch_recovery((reduces, goes_on), fresh);
     }
 
-    /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
-    fn bound_window(&mut self, now: Instant, limit: Bytes) {
-        if limit < self.control.cwnd() {
-            self.control.on_recovered(&Recovered {
-                now,
-                in_flight: Bytes::new(self.board.in_flight()),
-                cwnd_limit: Some(limit),
-            });
+    /// An event outside of any recovery reduces the window. What proves an earlier reduction spurious comes too late then, since the
+    /// control would take back the wrong one.
+    pub(super) fn reduce(&mut self, now: Instant, signal: Signal, flight: u64, change: WindowChange) {
+        let srtt = self.rtt.srtt();
+        self.window.reduce(
+            now,
+            &Reduction {
+                signal,
+                flight,
+                srtt,
+                change,
+            },
+        );
+        if let Some(watch) = &mut self.cold.watch {
+            watch.undo.take();
         }
     }
 
-    /// What a reduction is taken from. `repairs`: a recovery begins with it.
-    pub(super) fn flight_to_reduce(&mut self, now: Instant, repairs: bool) -> Bytes {
-        let flight = self.flight_size();
-        Bytes::new(if self.validating {
-            self.validated_flight(now, flight, repairs)
-        } else {
-            flight
-        })
-    }
-
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
-    pub(super) fn on_echo(&mut self, now: Instant, news: &News) {
+    pub(super) fn on_echo(&mut self, now: Instant, summary: &AckSummary) {
         // The segment that says so (CWR) is the first after `reduced`.
         if self.peer.una() <= self.recovery.reduced || self.recovery.phase != Phase::Open {
             return;
         }
         self.stats.ecn_reductions += 1;
-        let before = self.window();
-        let in_flight = self.flight_to_reduce(now, false);
-        self.control.on_congestion(&Congestion {
-            now,
-            signal: Signal::EcnCe,
-            in_flight,
-        });
-        self.log_window(now, WindowChange::Mark, before);
-        self.forget_undo();
+        self.reduce(now, Signal::EcnCe, self.flight_size(), WindowChange::Mark);
         self.recovery.reduced = self.nxt;
-        self.cold.extras().ecn.send_cwr = true;
-        self.watch_reduction(news);
+        self.ecn.on_reduction();
+        self.watch_reduction(summary);
     }
 
     /// The study's rule; see [`timer_rule`](crate::recovery::timer_rule).
-    pub(super) fn apply_timer_rule(&mut self, now: Instant, news: &mut News) {
+    pub(super) fn apply_timer_rule(&mut self, now: Instant, summary: &mut AckSummary) {
         let Some(rule) = &mut self.cold.timer_rule else {
             return;
         };
-        if news.acked > 0 || news.new_sack {
-            let duplicates = !self.agreed.guided && news.prior_dup_acks > 0 && news.acked > 0;
-            rule.on_delivered(now, &news.delivered, duplicates);
+        if summary.acked > 0 || summary.new_sack {
+            let duplicates = !self.agreed.guided && summary.prior.dup_acks > 0 && summary.acked > 0;
+            rule.on_delivered(now, &summary.delivered, duplicates);
         }
         let Some((once, again)) = rule.limits(now) else {
             return;
@@ -266,12 +244,12 @@ impl<B: Body> Sender<B> {
         if expired.retransmissions {
             rule.back_off();
         }
-        news.lost += expired.lost;
+        summary.lost += expired.lost;
         let in_flight = self.flight_size();
         match self.recovery.phase {
             Phase::Open | Phase::Reduction => {
                 let dup_acks = self.recovery.dup_acks;
-                self.enter_recovery(now, RetransmitCause::TimerRule, news.delivered.fresh);
+                self.enter_recovery(now, RetransmitCause::TimerRule, summary.delivered.fresh);
                 if !self.agreed.guided {
                     self.recovery.dup_acks = dup_acks;
                     self.recovery.inflate_at_entry(self.smss);
@@ -280,13 +258,11 @@ impl<B: Body> Sender<B> {
             }
             Phase::Recovery => {
                 self.stats.timer_losses += 1;
-                let before = self.window();
-                self.control.on_timer_loss(&TimerLoss {
+                self.window.on_timer_loss(&TimerLoss {
                     now,
                     in_flight: Bytes::new(in_flight),
                 });
                 self.recovery.restart(self.nxt);
-                self.log_window(now, WindowChange::Restart, before);
                 self.retransmit = Retransmit::FirstLost;
             }
             Phase::Loss => {}
@@ -301,15 +277,7 @@ impl<B: Body> Sender<B> {
         if self.peer.una() <= self.recovery.reduced || self.recovery.phase != Phase::Open {
             return false;
         }
-        let before = self.window();
-        let in_flight = self.flight_to_reduce(now, false);
-        self.control.on_congestion(&Congestion {
-            now,
-            signal: Signal::Loss,
-            in_flight,
-        });
-        self.log_window(now, WindowChange::Repaired, before);
-        self.forget_undo();
+        self.reduce(now, Signal::Loss, self.flight_size(), WindowChange::Repaired);
         self.recovery.reduced = self.nxt;
         true
     }

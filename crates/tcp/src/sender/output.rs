@@ -5,10 +5,12 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{Retransmit, Sender, Stream, pacing::SHORTEST_TRAIN};
+use super::{Retransmit, Sender};
 use crate::{
     cause::RetransmitCause,
     departure::Departure,
+    mtu_search::ProbeRoom,
+    pacer::SHORTEST_BURST,
     policy::RecoveryPace,
     receiver::Receiver,
     recovery::{
@@ -18,7 +20,7 @@ use crate::{
     segment::{Flags, Segment},
     send_limit::SendLimit,
 };
-use anabranch_congestion::{CongestionControl, Idle};
+use anabranch_congestion::Idle;
 
 /// What may leave waits for more only while it is less than this part of the window,
 const SHARE_OF_WINDOW: u64 = 3;
@@ -48,7 +50,7 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Option<Departure> {
-        let mut window = self.control.cwnd().get().saturating_sub(self.reserved);
+        let mut window = self.window.available();
         let mut in_flight = self.board.in_flight();
         let plain = self.recovery.phase == Phase::Open
             && self.board.is_plain()
@@ -68,11 +70,11 @@ impl<B: Body> Sender<B> {
                 } => (window, in_flight, held) = (w, f, h),
             }
         }
-        let until = self.cwnd_limited_until;
+        let until = self.window.limited_until();
         let departure = self.new_data(now, window, in_flight, rcv, place);
-        if !plain && self.limit == SendLimit::Cwnd {
+        if !plain && self.limits.limit() == SendLimit::Cwnd {
             if held {
-                self.cwnd_limited_until = until;
+                self.window.on_limit(until);
                 self.note_unfilled();
             }
             if held || !self.recovery.phase.repairs_nothing() {
@@ -95,7 +97,7 @@ impl<B: Body> Sender<B> {
             self.retransmit,
             Retransmit::First(_) | Retransmit::FirstLost
         );
-        if repairs && self.paced && self.is_held_back(now, self.smss) {
+        if repairs && self.pacer.is_active() && self.is_held_back(now, self.smss) {
             self.note_pacing_limit(now, self.board.in_flight());
             return Trouble::Waits;
         }
@@ -129,7 +131,7 @@ impl<B: Body> Sender<B> {
             return forward;
         }
         let window = self.window_in_trouble(cwnd);
-        if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
+        if self.board.lost() > 0 && self.pacer.is_active() && self.is_held_back(now, self.smss) {
             self.note_pacing_limit(now, self.board.in_flight());
             return Trouble::Waits;
         }
@@ -142,7 +144,7 @@ impl<B: Body> Sender<B> {
         }
         if self.board.lost() > 0 && !in_doubt {
             // What is lost goes first.
-            self.cwnd_limited_until = self.nxt;
+            self.window.on_limit(self.nxt);
             self.note_recovery_limit(now);
             return Trouble::Waits;
         }
@@ -221,7 +223,7 @@ impl<B: Body> Sender<B> {
     #[inline]
     pub(super) fn sendable(&self) -> Option<u32> {
         let edge = self.edge();
-        let end = self.buffer.end();
+        let end = self.queue.end();
         let permitted = edge.min(end).since(self.nxt);
         if permitted >= u64::from(self.smss) {
             return Some(self.smss);
@@ -238,7 +240,7 @@ impl<B: Body> Sender<B> {
         let idle = self.board.is_empty();
         let send = if all {
             // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
-            !self.settings.nagle || idle || self.stream != Stream::Open
+            !self.settings.nagle || idle || !self.queue.is_open()
         } else {
             // As much as the window takes: worth it for half of the largest window.
             idle && permitted >= self.peer.half_of_largest()
@@ -267,14 +269,13 @@ impl<B: Body> Sender<B> {
             self.note_cwnd_limit(now);
             return None;
         }
-        if self.paced && self.is_held_back(now, len) {
+        if self.pacer.is_active() && self.is_held_back(now, len) {
             self.note_pacing_limit(now, in_flight);
             return None;
         }
         // What has begun to leave as one is not parted.
-        let begins = self.train == 0 || self.last_sent != now;
-        if self.longest_train > 0
-            && begins
+        if self.pacer.sends_bursts()
+            && self.pacer.begins_burst(now)
             && in_flight > 0
             && self.is_deferred(now, window, in_flight)
         {
@@ -282,20 +283,21 @@ impl<B: Body> Sender<B> {
             return None;
         }
         // By the window as it is before a pause reduces it.
-        self.train_limit();
-        if in_flight == 0 && self.limit == SendLimit::Application {
+        self.longest_burst();
+        if in_flight == 0 && self.limits.limit() == SendLimit::Application {
             self.note_idle(now);
         }
-        if self.paced {
-            self.pace(now, len);
+        if self.pacer.is_active() {
+            let (pacer, basis) = self.pacing();
+            pacer.pace(now, len, &basis);
         }
         let in_flight = in_flight + u64::from(len);
-        let pushed = self.longest_train > 0 && {
+        let pushed = self.pacer.sends_bursts() && {
             let another = self.has_another(now, len, window, in_flight);
-            if self.piece_left() > u64::from(len) {
-                self.ends_train(now, another)
+            if self.queue.chunk_left(&self.chunks()) > u64::from(len) {
+                self.pacer.ends_burst(now, another)
             } else {
-                self.ends_piece(now, another)
+                self.ends_chunk(now, another)
             }
         };
         let outgoing = self.transmit_new(now, len, rcv, place);
@@ -311,17 +313,17 @@ impl<B: Body> Sender<B> {
     #[inline(never)]
     fn is_deferred(&mut self, now: Instant, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
-        let unsent = self.buffer.end().since(self.nxt);
+        let unsent = self.queue.unsent(self.nxt);
         let room = (window - in_flight).min(self.edge().since(self.nxt));
-        let chunk = self.control.cwnd().get().min(u64::from(self.peer.wnd())) / SHARE_OF_WINDOW;
+        let chunk = self.window.cwnd().get().min(u64::from(self.peer.wnd())) / SHARE_OF_WINDOW;
         self.settings.segmentation.is_tso()
             && self.recovery.phase.repairs_nothing()
             && room < unsent
-            && (room < u64::from(SHORTEST_TRAIN) * smss
-                || room < u64::from(self.train_limit()) * smss)
+            && (room < u64::from(SHORTEST_BURST) * smss
+                || room < u64::from(self.longest_burst()) * smss)
             && room < chunk
-            && room < self.piece_left()
-            && now.saturating_since(self.last_sent) <= SOON
+            && room < self.queue.chunk_left(&self.chunks())
+            && now.saturating_since(self.pacer.last_sent()) <= SOON
             && self.board.get(0).is_some_and(|first| {
                 let srtt = self.rtt.srtt();
                 let expected = first.sent_at.saturating_add(srtt);
@@ -329,24 +331,66 @@ impl<B: Body> Sender<B> {
             })
     }
 
+    /// Whether `len` octets must wait for their time; if so, the deadline is set.
+    fn is_held_back(&mut self, now: Instant, len: u32) -> bool {
+        let (pacer, basis) = self.pacing();
+        pacer.is_held_back(now, len, &basis)
+    }
+
+    /// The next segment is the last of its chunk. Returns whether its TSO burst ends with it, or has PSH. In a buffer in which the next
+    /// chunk is complete a segment that would leave by itself takes segments of that chunk along, if there is room for them. Without
+    /// room it has PSH if its chunk has.
+    fn ends_chunk(&mut self, now: Instant, another: bool) -> bool {
+        let has_next = self.queue.has_next_chunk();
+        if has_next && another && self.pacer.begins_burst(now) {
+            return self.pacer.ends_burst(now, true);
+        }
+        let ends = self.pacer.ends_burst(now, false);
+        ends || has_next && self.queue.is_pushed(&self.chunks())
+    }
+
+    /// A probe of the path MTU leaves, if nothing is lost and the windows have room for it (RFC 4821 §7.4).
+    fn probe_mtu(
+        &mut self,
+        now: Instant,
+        cwnd: u64,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        let quiet = self.recovery.phase == Phase::Open
+            && self.board.is_plain()
+            && self.recovery.dup_acks == 0;
+        let size = self.mtu.probe_size(&ProbeRoom {
+            smss: self.smss,
+            cwnd,
+            in_flight: self.board.in_flight(),
+            unsent: self.edge().min(self.queue.end()).since(self.nxt),
+        });
+        let size = size.filter(|_| quiet)?;
+        let start = self.nxt;
+        let departure = self.transmit_new(now, size, rcv, place);
+        self.mtu.on_probe_sent(start..start + u64::from(size));
+        Some(departure)
+    }
+
     /// Whether another full segment may leave right after one of `len` octets.
     fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
-        let left = self.edge().min(self.buffer.end()).since(self.nxt);
+        let left = self.edge().min(self.queue.end()).since(self.nxt);
         left >= u64::from(len) + smss
             && in_flight + smss <= window
-            && !(self.paced && self.is_held_back(now, self.smss))
+            && !(self.pacer.is_active() && self.is_held_back(now, self.smss))
     }
 
     /// Most often the window is full again after a segment, and the next call can be spared.
     #[inline]
     fn look_ahead(&mut self, now: Instant, window: u64, in_flight: u64, place: &mut Segment<B>) {
         let edge = self.edge();
-        let left = edge.min(self.buffer.end()).since(self.nxt);
+        let left = edge.min(self.queue.end()).since(self.nxt);
         let full = in_flight + u64::from(self.smss) > window;
-        if full && self.buffer.end().since(self.nxt) < u64::from(self.smss) {
+        if full && self.queue.unsent(self.nxt) < u64::from(self.smss) {
             // A window that the application has just filled is used, whether more waits or not.
-            self.cwnd_limited_until = self.nxt;
+            self.window.on_limit(self.nxt);
         }
         if left >= u64::from(self.smss) {
             if full {
@@ -354,11 +398,11 @@ impl<B: Body> Sender<B> {
                 self.wake = false;
             }
         } else if left == 0 {
-            if self.buffer.end() <= self.nxt {
+            if self.queue.end() <= self.nxt {
                 // RFC 9293 §3.8.2: nothing else waits.
                 place.flags |= Flags::PSH;
             }
-            if self.stream != Stream::Open {
+            if !self.queue.is_open() {
                 return;
             }
             self.note_tightest(now, window, in_flight);
@@ -375,8 +419,8 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Option<Departure> {
-        let end = self.buffer.end();
-        if self.nxt == end && self.stream == Stream::Closing {
+        let end = self.queue.end();
+        if self.nxt == end && self.queue.is_closing() {
             if self.nxt < self.peer.edge() {
                 return Some(self.transmit_rarely(now, 0, rcv, place));
             }
@@ -394,17 +438,13 @@ impl<B: Body> Sender<B> {
     /// Data leaves after the application had nothing to send and everything was acknowledged. Waiting for an
     /// acknowledgment is no pause, even if it is that of all there is.
     fn note_idle(&mut self, now: Instant) {
-        let idle = now.saturating_since(self.last_sent);
-        if self.validating {
-            self.validate(now);
-        }
-        if !idle.is_zero() {
-            self.control.on_idle(&Idle {
-                now,
-                idle,
-                rto: self.rtt.rto(),
-                rule: self.settings.idle_restart,
-            });
-        }
+        let idle = now.saturating_since(self.pacer.last_sent());
+        let idle = Idle {
+            now,
+            idle,
+            rto: self.rtt.rto(),
+            rule: self.settings.idle_restart,
+        };
+        self.window.on_idle(&idle, self.rtt.srtt());
     }
 }

@@ -3,18 +3,17 @@
 
 use anabranch_core::{
     body::Body,
-    units::{Bytes, Duration, Instant},
+    units::{Duration, Instant},
 };
 
-use super::{Finder, Retransmit, Sender, acknowledgment::News, fast_recovery::Base};
+use super::{Finder, Retransmit, Sender, fast_recovery::Base};
 use crate::{
     cause::RetransmitCause,
-    recovery::{Phase, watch::Remedied},
+    recovery::{AckSummary, Phase, watch::Remedied},
     remedy::{Late, Policy, Progress, View},
     scoreboard::Record,
     seq::Seq,
 };
-use anabranch_congestion::CongestionControl;
 
 impl<B: Body> Sender<B> {
     /// What the connection has agreed on decides what the remedy must hear.
@@ -53,7 +52,7 @@ impl<B: Body> Sender<B> {
         View {
             now,
             smss: u64::from(self.smss),
-            cwnd: self.control.cwnd().get(),
+            cwnd: self.window.cwnd().get(),
             flight_size: self.nxt.since(self.peer.una()),
             pipe: self.board.in_flight(),
             srtt: self.rtt.srtt(),
@@ -76,12 +75,12 @@ impl<B: Body> Sender<B> {
     }
 
     /// New data is acknowledged.
-    pub(super) fn tell_remedy_of_progress(&mut self, now: Instant, news: &News) {
-        let delivered = &news.delivered;
+    pub(super) fn tell_remedy_of_progress(&mut self, now: Instant, summary: &AckSummary) {
+        let delivered = &summary.delivered;
         let once = delivered.once.filter(|_| delivered.again.is_none());
         let progress = Progress {
-            acked: news.acked,
-            open: news.prior_phase == Phase::Open,
+            acked: summary.acked,
+            open: summary.prior.phase == Phase::Open,
             reports: self.board.sacked() > 0,
             rtt: once.map(|once| now.saturating_since(once.first_sent_at)),
         };
@@ -95,7 +94,7 @@ impl<B: Body> Sender<B> {
     pub(super) fn tell_remedy_of_lateness(
         &mut self,
         now: Instant,
-        news: &News,
+        summary: &AckSummary,
         (fack, behind): (Seq, Option<u64>),
     ) {
         if !self.agreed.guided {
@@ -103,7 +102,7 @@ impl<B: Body> Sender<B> {
         }
         let smss = u64::from(self.smss);
         let count = |octets: u64| u32::try_from(octets.div_ceil(smss)).unwrap_or(u32::MAX);
-        let resent = news.delivered.again.map(|again| again.end);
+        let resent = summary.delivered.again.map(|again| again.end);
         let resent = resent.filter(|end| *end < fack);
         self.tell_remedy(now, |remedied, view| {
             if let Some(octets) = behind {
@@ -191,7 +190,7 @@ impl<B: Body> Sender<B> {
         let watch = self.cold.watch.as_mut();
         let remedied = watch.and_then(|watch| watch.remedy.as_mut());
         match remedied.and_then(|remedied| remedied.policy.on_loss()) {
-            Some(window) => Base::Window(Bytes::new(window)),
+            Some(window) => Base::Window(window),
             None => Base::Flight,
         }
     }
@@ -240,7 +239,7 @@ impl<B: Body> Sender<B> {
                 let window = expired
                     .latest
                     .and_then(|start| self.remedied()?.policy.window_of(start));
-                let base = window.map_or(Base::Flight, |most| Base::AtMost(Bytes::new(most)));
+                let base = window.map_or(Base::Flight, Base::AtMost);
                 self.enter_recovery_from(now, RetransmitCause::TimerRule, (fresh, base));
             }
             self.tell_remedy(now, |remedied, _| remedied.overdue = 0);

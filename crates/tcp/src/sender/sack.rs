@@ -1,20 +1,19 @@
 //! Selective acknowledgments as they arrive (RFC 2018, RFC 2883).
 
-use super::{Sender, acknowledgment::News};
+use super::Sender;
 use crate::{
-    recovery::dsack,
+    recovery::{AckSummary, dsack},
     refusal::Refusal,
-    segment::{SackBlock, Segment},
+    segment::SackBlock,
     seq::Seq,
 };
 use anabranch_core::body::Body;
 
 impl<B: Body> Sender<B> {
     /// Takes the blocks of a SACK option (RFC 2018), and the duplicate that the first may report.
-    pub(super) fn take_sack(&mut self, segment: &Segment<B>, ack: Seq, news: &mut News) {
-        let blocks = segment.options.sack_blocks();
+    pub(super) fn take_sack(&mut self, blocks: &[SackBlock], ack: Seq, summary: &mut AckSummary) {
         if self.cold.watch.is_some() {
-            news.duplicate = dsack::reported(blocks, ack);
+            summary.duplicate = dsack::reported(blocks, ack).map(|(left, right)| left..right);
         }
         if across_each_other(blocks) {
             self.refuse_sack(Refusal::SackBlock);
@@ -23,13 +22,13 @@ impl<B: Body> Sender<B> {
             let left = ack.near(block.left);
             let right = ack.near(block.right);
             let across = left < ack && right > ack;
-            if left >= right || right > self.nxt || left < self.cold.first_octet || across {
+            if left >= right || right > self.nxt || left < self.queue.first_octet() || across {
                 self.refuse_sack(Refusal::SackBlock);
-                news.duplicate = None;
+                summary.duplicate = None;
             } else if left < ack {
                 // A duplicate (RFC 2883), or older than what is acknowledged.
             } else {
-                news.new_sack |= self.board.sack(left, right, &mut news.delivered);
+                summary.new_sack |= self.board.sack(left, right, &mut summary.delivered);
             }
         }
     }

@@ -9,8 +9,8 @@ use anabranch_core::{
 };
 
 use super::{Retransmit, Sender};
-use crate::{ack::next_tick, recovery::window_log::WindowChange};
-use anabranch_congestion::{CongestionControl, Rto};
+use crate::{ack::next_tick, scoreboard::Record, seq::Seq};
+use anabranch_congestion::Rto;
 
 /// What the deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,20 +88,15 @@ impl<B: Body> Sender<B> {
         // RFC 6298 (5.5)
         self.rtt.back_off(&self.settings.rto_bounds());
         // RFC 5681 §3.1: FlightSize before anything is retransmitted.
-        let before = self.window();
         let prior = self.recovery.phase;
         let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();
-        self.control.on_rto(&Rto {
+        self.window.on_timeout(&Rto {
             now,
             in_flight: Bytes::new(self.flight_size_at_timeout()),
             // To a control the recovery's reduction is this one's first.
             consecutive: u32::from(self.retries.expiries()) + u32::from(reduced),
         });
-        if self.validating {
-            self.validate_timeout();
-        }
         self.recovery.lose(self.nxt);
-        self.log_window(now, WindowChange::Timeout, before);
         if !self.lose_by_time(now) {
             self.board.mark_all_lost();
         }
@@ -109,15 +104,82 @@ impl<B: Body> Sender<B> {
         self.watch_timeout(now, prior);
         // RFC 6298 (5.4)
         self.retransmit = Retransmit::FirstLost;
-        self.paced_until = Instant::NEVER;
+        self.pacer.release();
         // RFC 6298 (5.6)
+        self.restart_retransmission_timer(now);
+    }
+
+    /// The retransmission timer has expired, and everything outstanding is marked lost: full segments may vanish in a black hole
+    /// (RFC 4821 §7.7).
+    fn suspect_black_hole(&mut self, now: Instant) {
+        if !self.mtu.suspects() {
+            return;
+        }
+        self.is_probe_loss(now);
+        let payload = self.board.front().map_or(0, Record::payload);
+        let expiries = self.retries.expiries();
+        if let Some(low) = self.mtu.on_timeout(expiries, payload, self.smss) {
+            self.resize_segments(low);
+            self.split_segments(now, low);
+        }
+    }
+
+    /// A recovery begins. Returns whether all that is missing is a probe, whose loss says nothing about congestion (RFC 4821 §7.6).
+    pub(super) fn is_probe_loss(&mut self, now: Instant) -> bool {
+        let Some(probe) = self.mtu.take_lost_probe() else {
+            return false;
+        };
+        let lost = self.board.lost();
+        self.split_segments(now, self.smss);
+        self.peer.una() == probe.start && lost <= probe.end.since(probe.start)
+    }
+
+    /// A router did not carry the segment at `start` over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4). One that is not
+    /// outstanding was not ours (RFC 5927 §4). Returns whether segments are smaller from here on.
+    pub(crate) fn on_packet_too_big(&mut self, now: Instant, start: Seq, mtu: u32) -> bool {
+        if start < self.peer.una() || start >= self.nxt {
+            return false;
+        }
+        let most = self.mtu.on_packet_too_big(mtu, self.agreed.timestamps);
+        let Some(most) = most.filter(|most| *most < self.smss) else {
+            return false;
+        };
+        self.resize_segments(most);
+        self.split_segments(now, most);
+        true
+    }
+
+    /// The connection is open: segments are small at first if probes search for the path MTU from the start.
+    pub(crate) fn begin_mtu_search(&mut self) {
+        if let Some(size) = self.mtu.begin(self.smss) {
+            self.resize_segments(size);
+        }
+    }
+
+    /// Segments have `smss` octets from here on, by which bursts and chunks are measured again.
+    pub(super) fn resize_segments(&mut self, smss: u32) {
+        self.smss = smss;
+        self.queue.resize_chunks();
+        self.pacer.on_rate_change();
+    }
+
+    /// Outstanding segments of more than `most` octets are retransmitted in pieces at once; cwnd stays (RFC 1191 §6.5).
+    fn split_segments(&mut self, now: Instant, most: u32) {
+        let cut = self.board.refuse_above(most);
+        if cut.is_empty() {
+            return;
+        }
+        for (number, pieces) in cut {
+            self.window.split(number, pieces);
+        }
+        self.wake = true;
         self.restart_retransmission_timer(now);
     }
 
     /// Nothing more will be sent or retransmitted by itself.
     pub(crate) fn stop(&mut self) {
         self.stop_timer();
-        self.paced_until = Instant::NEVER;
+        self.pacer.release();
         self.retransmit = Retransmit::Nothing;
     }
 
@@ -135,6 +197,6 @@ impl<B: Body> Sender<B> {
     fn flight_size_at_timeout(&self) -> u64 {
         let flight = self.flight_size();
         let missing = flight.saturating_sub(self.board.sacked());
-        flight.min(missing.max(self.control.cwnd().get()))
+        flight.min(missing.max(self.window.cwnd().get()))
     }
 }

@@ -6,7 +6,7 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::{Sender, Stream, timers::Timer};
+use super::{Sender, timers::Timer};
 use crate::{
     cause::RetransmitCause,
     departure::Departure,
@@ -16,7 +16,7 @@ use crate::{
     scoreboard::Marks,
     segment::{Flags, Segment},
 };
-use anabranch_congestion::{CongestionControl, Sent};
+use anabranch_congestion::Sent;
 
 impl<B: Body> Sender<B> {
     /// A lone FIN, or what the override timeout lets leave.
@@ -39,27 +39,28 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Departure {
-        let body = self.buffer.body(self.nxt, len);
+        let body = self.queue.body(self.nxt, len);
         let start = self.nxt;
         let mut flags = Flags::ACK;
         let mut marks = Marks::NONE;
         let mut taken = len;
         let behind = start + u64::from(len);
-        if self.stream == Stream::Closing && behind == self.buffer.end() && behind < self.peer.edge() {
+        if self.queue.is_closing() && behind == self.queue.end() && behind < self.peer.edge() {
             flags |= Flags::FIN;
             marks = Marks::FIN;
             taken += 1;
-            self.stream = Stream::Over;
+            self.queue.end_stream();
         }
         // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does neither. With DCTCP it becomes
         // ECN-capable.
-        let capable = self.agreed.ecn && len > 0;
+        let capable = self.ecn.is_capable() && len > 0;
         if capable {
-            flags |= self.take_cwr();
+            flags |= self.ecn.take_cwr();
         }
         self.nxt += u64::from(taken);
-        if self.rated {
-            self.stamp(now, self.board.len(), taken);
+        if self.window.is_rated() {
+            let index = self.board.len();
+            self.window.stamp(now, &self.board, index, taken);
         }
         self.board.sent(start, taken, marks, now);
         if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
@@ -79,9 +80,9 @@ impl<B: Body> Sender<B> {
         }
         if len > 0 {
             self.stats.sent_packets += 1;
-            self.last_sent = now;
+            self.pacer.on_sent(now);
         }
-        self.control.on_sent(&Sent {
+        self.window.on_sent(&Sent {
             now,
             bytes: Bytes::new(u64::from(len)),
             in_flight: Bytes::new(self.board.in_flight()),
@@ -121,19 +122,17 @@ impl<B: Body> Sender<B> {
     ) -> Departure {
         let record = *self.board.get(index).expect("the scoreboard named it");
         let twice = self.agreed.guided;
-        if self.rated {
-            self.stamp(now, index, record.len);
+        if self.window.is_rated() {
+            self.window.stamp(now, &self.board, index, record.len);
         }
-        if self.validating {
-            self.validate_retransmission(&record);
-        }
+        self.window.on_retransmission(&record);
         let timed = self.timed || self.agreed.racked() || self.agreed.aged();
         self.board.resent(index, now, twice, timed);
         self.note_retransmission(now, record.len, cause);
         self.tell_remedy_of_retransmission(&record, cause);
         let len = record.payload();
         let body = if len > 0 {
-            self.buffer.body(record.start, len)
+            self.queue.body(record.start, len)
         } else {
             B::default()
         };
@@ -162,33 +161,21 @@ impl<B: Body> Sender<B> {
         {
             self.restart_retransmission_timer(now);
         }
-        // What leaves with it is handed over by itself.
-        self.train = 0;
-        self.control.on_sent(&Sent {
+        self.pacer.end_burst();
+        self.window.on_sent(&Sent {
             now,
             bytes: Bytes::new(u64::from(len)),
             in_flight: Bytes::new(self.board.in_flight()),
             retransmission: true,
             srtt: self.rtt.srtt(),
         });
-        if self.paced {
-            self.pace_alone(now, len);
+        if self.pacer.is_active() {
+            let (pacer, basis) = self.pacing();
+            pacer.pace_alone(now, len, &basis);
         }
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP or L4S it becomes so.
         let mut departure = rcv.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
         departure.retransmission = Some(cause);
         departure
-    }
-
-    /// The segment of the record at `index` leaves: what a delivery-rate sample needs of it.
-    #[inline(never)]
-    pub(super) fn stamp(&mut self, now: Instant, index: usize, len: u32) {
-        let idle = self.board.is_empty();
-        let number = self.board.gone() + index as u64;
-        let in_flight = self.board.in_flight() + u64::from(len);
-        self.cold
-            .extras()
-            .rate
-            .on_sent(number, now, idle, in_flight);
     }
 }

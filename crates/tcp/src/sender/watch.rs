@@ -1,19 +1,21 @@
 //! The recoveries beyond RFC 6675 at work: what acknowledgments and timers do with
 //! [`Watch`](crate::recovery::watch).
 
+use std::ops::Range;
+
 use anabranch_core::{
     body::Body,
-    units::{Bytes, Duration, Instant},
+    units::{Duration, Instant},
 };
 
-use super::{Retransmit, Sender, acknowledgment::News, output::Trouble, timers::Timer};
+use super::{Retransmit, Sender, output::Trouble, timers::Timer};
 use crate::{
     cause::RetransmitCause,
     clock::timestamp,
     policy::RecoveryPace,
     receiver::Receiver,
     recovery::{
-        Phase,
+        AckSummary, Phase,
         counted_pipe::CountedPipe,
         frto::{Frto, Sight, Verdict},
         pace::{Pace, Told},
@@ -26,9 +28,8 @@ use crate::{
     remedy::Policy,
     scoreboard::{Limit, Record},
     segment::Segment,
-    seq::Seq,
 };
-use anabranch_congestion::{Congestion, CongestionControl, Signal, Spurious};
+use anabranch_congestion::{CongestionControl, Signal, Spurious};
 
 /// The least time that a peer suspected of reneging is given.
 const RENEGING_DELAY: Duration = Duration::from_millis(10);
@@ -54,28 +55,28 @@ impl<B: Body> Sender<B> {
     }
 
     /// What an acknowledgment means for all of them.
-    pub(super) fn look(&mut self, now: Instant, segment: &Segment<B>, news: &mut News) {
+    pub(super) fn look(&mut self, now: Instant, summary: &mut AckSummary) {
         if let Some(watch) = &mut self.cold.watch {
             watch.undo.doubt(false);
         }
-        self.look_for_reordering(now, segment, news);
-        self.look_for_duplicates(now, news);
-        self.look_at_the_probe(now, segment, news);
-        self.look_at_the_timeout(now, news);
-        if news.acked > 0 {
-            self.look_at_timestamps(now, segment, news.prior_una);
+        self.look_for_reordering(now, summary);
+        self.look_for_duplicates(now, summary);
+        self.look_at_the_probe(now, summary);
+        self.look_at_the_timeout(now, summary);
+        if summary.acked > 0 {
+            self.look_at_timestamps(now, summary);
             self.look_for_reneging(now);
         }
-        let ended = !news.prior_phase.repairs_nothing() && self.recovery.phase.repairs_nothing();
+        let ended = !summary.prior.phase.repairs_nothing() && self.recovery.phase.repairs_nothing();
         let again = ended
             && self.settings.window_rules.recover_again()
             && (self.board.lost() > 0 || self.board.has_resent());
         if self.is_in_doubt() {
             // What has been marked lost may be late as well.
         } else if self.agreed.racked() {
-            news.lost += self.detect_by_time(now, news.delivered.fresh, again);
+            summary.lost += self.detect_by_time(now, summary.delivered.fresh, again);
         } else if self.agreed.aged() {
-            news.lost += self.detect_by_age(now, news.delivered.fresh);
+            summary.lost += self.detect_by_age(now, summary.delivered.fresh);
         }
         let recovering = self.recovery.phase.reduces();
         let in_flight = self.board.in_flight();
@@ -88,37 +89,34 @@ impl<B: Body> Sender<B> {
             } else if let Some(pace) = &mut watch.pace {
                 pace.on_ack(&Told {
                     progress: Progress {
-                        delivered: news.delivered.fresh,
+                        delivered: summary.delivered.fresh,
                         in_flight,
-                        safe: news.acked > 0 && news.lost == 0,
+                        safe: summary.acked > 0 && summary.lost == 0,
                     },
-                    advances: news.acked > 0,
-                    begins: news.prior_phase != Phase::Recovery || ended,
+                    advances: summary.acked > 0,
+                    begins: summary.prior.phase != Phase::Recovery || ended,
                 });
             }
         }
     }
 
-    fn look_for_reordering(&mut self, now: Instant, segment: &Segment<B>, news: &News) {
+    fn look_for_reordering(&mut self, now: Instant, summary: &AckSummary) {
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
-        let delivered = &news.delivered;
+        let delivered = &summary.delivered;
         if delivered.fresh == 0 {
             return;
         }
-        let timestamps = segment.timestamps.filter(|_| self.agreed.timestamps);
-        let echo = timestamps
-            .zip(delivered.again)
-            .map(|(timestamps, again)| Echo {
-                echoed: timestamps.echo,
-                resent: timestamp(again.sent_at),
-            });
-        let known = (news.prior_una, self.rtt.min_rtt());
+        let echo = summary.echo.zip(delivered.again).map(|(echoed, again)| Echo {
+            echoed,
+            resent: timestamp(again.sent_at),
+        });
+        let known = (summary.prior.una, self.rtt.min_rtt());
         let fack = watch.rack.fack();
         let behind = watch.rack.on_delivered(now, delivered, known, echo);
         if watch.remedy.is_some() {
-            self.tell_remedy_of_lateness(now, news, (fack, behind));
+            self.tell_remedy_of_lateness(now, summary, (fack, behind));
         }
         let Some(watch) = &mut self.cold.watch else {
             return;
@@ -128,15 +126,15 @@ impl<B: Body> Sender<B> {
                 let segments = octets.div_ceil(u64::from(self.smss));
                 watch.reordering.on_reordered(segments);
             }
-        } else if news.prior_phase == Phase::Open && delivered.once.is_some() {
+        } else if summary.prior.phase == Phase::Open && delivered.once.is_some() {
             watch
                 .reordering
-                .on_reordered(u64::from(news.prior_dup_acks) + 1);
+                .on_reordered(u64::from(summary.prior.dup_acks) + 1);
         }
     }
 
-    fn look_for_duplicates(&mut self, now: Instant, news: &News) {
-        let Some((left, right)) = news.duplicate else {
+    fn look_for_duplicates(&mut self, now: Instant, summary: &AckSummary) {
+        let Some(Range { start: left, end: right }) = summary.duplicate.clone() else {
             return;
         };
         self.stats.duplicates_reported = self.stats.duplicates_reported.wrapping_add(1);
@@ -160,7 +158,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// RFC 8985 §7.4.2.
-    fn look_at_the_probe(&mut self, now: Instant, segment: &Segment<B>, news: &News) {
+    fn look_at_the_probe(&mut self, now: Instant, summary: &AckSummary) {
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
@@ -169,52 +167,30 @@ impl<B: Body> Sender<B> {
         }
         let repaired = watch.tlp.on_ack(&Answer {
             ack: self.peer.una(),
-            duplicate_end: news.duplicate.map(|(_, right)| right),
-            bare_duplicate: news.acked == 0
-                && segment.body.is_empty()
-                && segment.options.sack_blocks().is_empty(),
+            duplicate_end: summary.duplicate.as_ref().map(|range| range.end),
+            bare_duplicate: summary.acked == 0 && summary.is_bare,
         });
         self.probing = watch.tlp.probing();
         if repaired && self.recovery.phase == Phase::Open {
-            let before = self.window();
-            let flight = self.flight_size().max(news.acked);
-            let in_flight = if self.validating {
-                self.validated_flight(now, flight, false)
-            } else {
-                flight
-            };
-            self.control.on_congestion(&Congestion {
-                now,
-                signal: Signal::Loss,
-                in_flight: Bytes::new(in_flight),
-            });
-            self.log_window(now, WindowChange::ProbeRepaired, before);
-            self.forget_undo();
-        }
-    }
-
-    /// The window has been reduced for something else: what proves an earlier reduction spurious comes
-    /// too late, since the control would take back the wrong one.
-    pub(super) fn forget_undo(&mut self) {
-        if let Some(watch) = &mut self.cold.watch {
-            watch.undo.take();
+            let flight = self.flight_size().max(summary.acked);
+            self.reduce(now, Signal::Loss, flight, WindowChange::ProbeRepaired);
         }
     }
 
     /// RFC 5682.
-    fn look_at_the_timeout(&mut self, now: Instant, news: &News) {
+    fn look_at_the_timeout(&mut self, now: Instant, summary: &AckSummary) {
         let new_data = self.sendable().is_some();
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
         let verdict = watch.frto.on_ack(&Sight {
-            progress: news.acked > 0,
+            progress: summary.acked > 0,
             complete: self.peer.una() >= self.recovery.recover,
-            original: news
+            original: summary
                 .delivered
                 .lowest_once()
                 .is_some_and(|lowest| lowest < self.recovery.recover),
-            duplicate: news.new_sack || news.is_duplicate,
+            duplicate: summary.new_sack || summary.is_duplicate,
             sack: self.agreed.guided,
             new_data,
         });
@@ -224,20 +200,20 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// RFC 3522 §3.2; `filled` is where the gap was that new data fills.
-    fn look_at_timestamps(&mut self, now: Instant, segment: &Segment<B>, filled: Seq) {
-        if !self.settings.eifel || !self.agreed.timestamps {
+    /// RFC 3522 §3.2; new data fills a gap.
+    fn look_at_timestamps(&mut self, now: Instant, summary: &AckSummary) {
+        if !self.settings.eifel {
             return;
         }
-        let (Some(watch), Some(timestamps)) = (&mut self.cold.watch, segment.timestamps) else {
+        let (Some(watch), Some(echo)) = (&mut self.cold.watch, summary.echo) else {
             return;
         };
-        if !watch.undo.on_progress(timestamps.echo) {
+        if !watch.undo.on_progress(echo) {
             return;
         }
         if self.agreed.guided {
             // An original that came late, although it was retransmitted meanwhile.
-            let behind = watch.rack.behind(filled);
+            let behind = watch.rack.behind(summary.prior.una);
             let segments = behind.div_ceil(u64::from(self.smss));
             watch.reordering.on_reordered(segments);
         }
@@ -286,9 +262,7 @@ impl<B: Body> Sender<B> {
         self.retransmit = Retransmit::Nothing;
         self.recovery.open();
         self.board.give_back();
-        if self.validating {
-            self.validate_recovered();
-        }
+        self.window.validate_recovered();
     }
 
     /// Whether what is marked lost has to wait for the next acknowledgment.
@@ -309,13 +283,8 @@ impl<B: Body> Sender<B> {
         watch.frto = Frto::Off;
         if self.settings.undo {
             watch.pace = None;
-            if self.validating {
-                self.validate_undo();
-            }
-            let before = self.window();
-            self.control.on_spurious(&Spurious { now, timeout });
+            self.window.on_spurious(&Spurious { now, timeout });
             self.stats.undone = self.stats.undone.wrapping_add(1);
-            self.log_window(now, WindowChange::Undone, before);
         }
     }
 
@@ -360,15 +329,15 @@ impl<B: Body> Sender<B> {
 
     /// A mark has reduced the window: where the stack has it so it goes down step by step, with what this acknowledgment
     /// delivered as the first.
-    pub(super) fn watch_reduction(&mut self, news: &News) {
+    pub(super) fn watch_reduction(&mut self, summary: &AckSummary) {
         let paced = self.settings.window_rules.pace_at_marks()
-            && !self.control.wants().grows_under_marks
+            && !self.window.control().wants().grows_under_marks
             && self.settings.recovery_pace == RecoveryPace::Prr
             && self.agreed.guided
-            && self.control.ssthresh().is_some();
+            && self.window.ssthresh().is_some();
         let in_flight = self.board.in_flight();
-        let (cwnd, smss) = (self.control.cwnd().get(), self.smss);
-        let delivered = news.delivered.fresh;
+        let (cwnd, smss) = (self.window.cwnd().get(), self.smss);
+        let delivered = summary.delivered.fresh;
         let Some(watch) = self.cold.watch.as_mut().filter(|_| paced) else {
             return;
         };
@@ -376,7 +345,7 @@ impl<B: Body> Sender<B> {
         prr.on_ack(&Progress {
             delivered,
             in_flight,
-            safe: news.acked > 0 && news.lost == 0,
+            safe: summary.acked > 0 && summary.lost == 0,
         });
         watch.pace = Some(Pace::Prr(prr));
         self.recovery.phase = Phase::Reduction;
@@ -387,7 +356,7 @@ impl<B: Body> Sender<B> {
     pub(super) fn watch_recovery(&mut self, (reduced, goes_on): (bool, bool), fresh: u64) {
         let settings = &self.settings;
         let pace = settings.recovery_pace;
-        let paced = self.agreed.guided && self.control.ssthresh().is_some();
+        let paced = self.agreed.guided && self.window.ssthresh().is_some();
         let dupthresh = self.dupthresh();
         // Of those that a recovery before this one has retransmitted.
         let resent = if settings.window_rules.recover_again() {
@@ -397,7 +366,7 @@ impl<B: Body> Sender<B> {
         };
         let outstanding = self.nxt.since(self.peer.una());
         let in_flight = self.board.in_flight();
-        let cwnd = self.control.cwnd().get();
+        let cwnd = self.window.cwnd().get();
         let smss = self.smss;
         let recover_fs = outstanding.saturating_sub(self.board.sacked()) + fresh;
         let Some(watch) = &mut self.cold.watch else {
