@@ -142,7 +142,8 @@ impl<B: Body> Endpoint<B> {
     /// Finds losses by `rule` besides ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
     #[must_use]
     pub fn with_timer_rule(mut self, rule: Option<TimerRule>) -> Self {
-        self.snd.find_losses_by(rule);
+        let una = self.snd.peer.una();
+        self.snd.recovery.find_losses_by(rule, una);
         self
     }
 
@@ -151,7 +152,8 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     pub fn deadline(&self) -> Instant {
         self.snd
-            .timer_at
+            .recovery
+            .deadline()
             .min(self.rcv.ack.deadline())
             .min(self.snd.pacer.deadline())
             .min(self.snd.window.deadline())

@@ -1,41 +1,30 @@
 //! The sending half of a connection.
 //!
-//! [`Sender`] composes the parts of it: the peer's window, the send queue, the congestion window, pacing, loss recovery, and the
-//! search for the path MTU. Its methods that put a segment together take the [`Receiver`](crate::receiver::Receiver), whose
+//! [`Sender`] composes its parts: the peer's window, the send queue, the congestion window, pacing, loss recovery, and the search
+//! for the path MTU. Its methods that put a segment together take the [`Receiver`](crate::receiver::Receiver), whose
 //! acknowledgment and window every segment carries.
 
 mod acknowledgment;
-mod fast_recovery;
 mod limit;
-mod loss_timers;
 mod output;
-mod remedy;
-mod sack;
-mod timers;
-mod transmission;
-mod watch;
 
 use std::sync::Arc;
 
-use anabranch_congestion::{CongestionControl, Control, TimerRule};
+use anabranch_congestion::{CongestionControl, Control};
 use anabranch_core::{
     body::Body,
     units::{Instant, Rate},
 };
 
-pub(crate) use self::{acknowledgment::Outcome, timers::Timer};
+pub(crate) use self::acknowledgment::Outcome;
 use crate::{
-    cause::RetransmitCause,
     congestion_window::CongestionWindow,
     ecn::sender::EcnSender,
     mtu_search::MtuSearch,
     pacer::{Pacer, RateBasis},
     peer_window::PeerWindow,
-    recovery::{RecoveryState, timer_rule::TimerRuleState, tlp::Probing, watch::Watch},
-    refusal::Refusals,
-    retries::Retries,
+    recovery::{Recovery, Scope},
     rtt::RttEstimator,
-    scoreboard::Scoreboard,
     send_buffer::SendBuffer,
     send_limit::LimitAccount,
     send_queue::{Chunks, Refill, SendQueue},
@@ -48,159 +37,124 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Sender<B: Body> {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) agreed: Agreed,
+    /// Both ends send timestamps (RFC 7323).
+    pub(crate) timestamps: bool,
     /// An event has come since nothing was left to send.
     pub(crate) wake: bool,
-    /// A segment sent before, whatever the window.
-    pub(crate) retransmit: Retransmit,
     /// Full segment in octets: ours or the peer's, whichever is smaller.
     pub(crate) smss: u32,
-    pub(crate) retries: Retries,
-    pub(crate) timer: Timer,
-    pub(crate) timer_at: Instant,
-    pub(crate) stats: SenderStats,
-    /// What limits the sender, as of when nothing more could leave, and how long each limit has held.
-    pub(crate) limits: LimitAccount,
-    /// SND.UNA and the send window.
-    pub(crate) peer: PeerWindow,
     /// SND.NXT
     pub(crate) nxt: Seq,
+    /// SND.UNA and the send window.
+    pub(crate) peer: PeerWindow,
     pub(crate) queue: SendQueue<B>,
-    /// A timer rule is at work.
-    pub(crate) timed: bool,
-    /// State of the last probe (RFC 8985 §7.3, §7.4).
-    pub(crate) probing: Probing,
     pub(crate) pacer: Pacer,
     pub(crate) window: CongestionWindow,
+    pub(crate) recovery: Recovery,
+    pub(crate) rtt: RttEstimator,
     pub(crate) mtu: MtuSearch,
     pub(crate) ecn: EcnSender,
-    pub(crate) rtt: RttEstimator,
-    pub(crate) recovery: RecoveryState,
-    pub(crate) board: Scoreboard,
-    pub(crate) cold: Box<Cold>,
-}
-
-/// What both ends agreed on that concerns the sender.
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
-pub(crate) struct Agreed {
-    /// SACK guides the recovery (RFC 6675).
-    pub(crate) guided: bool,
-    /// What finds the losses.
-    pub(crate) finder: Finder,
-    /// And probes the tail.
-    pub(crate) tlp: bool,
-    pub(crate) timestamps: bool,
-}
-
-/// What finds the losses. Where it is *attended*, no acknowledgment and no segment is plain: a remedy
-/// for reordering hears of each, every sample counts for itself (RFC 4015 §3.3), or a coarse clock counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finder {
-    Duplicates,
-    /// RACK (RFC 8985).
-    Rack,
-    // The attended ones, behind the others so that one comparison tells.
-    DuplicatesAttended,
-    RackAttended,
-    /// The age of segments; always attended.
-    Age,
-}
-
-impl Agreed {
-    #[inline]
-    pub(crate) const fn racked(self) -> bool {
-        matches!(self.finder, Finder::Rack | Finder::RackAttended)
-    }
-    #[inline]
-    pub(crate) const fn attended(self) -> bool {
-        !matches!(self.finder, Finder::Duplicates | Finder::Rack)
-    }
-    #[inline]
-    pub(crate) const fn aged(self) -> bool {
-        matches!(self.finder, Finder::Age)
-    }
-}
-
-/// What is retransmitted whatever the window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Retransmit {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The first segment that is not acknowledged.
-    First(RetransmitCause),
-    /// The first segment that is marked lost.
-    FirstLost,
-    /// New data or the last segment, to probe (RFC 8985 §7.3).
-    Probe,
-    /// New data in a larger segment, to probe the path MTU (RFC 4821).
-    MtuProbe,
-}
-
-/// What the steady state does not touch.
-#[derive(Debug)]
-pub(crate) struct Cold {
-    pub(crate) timer_rule: Option<Box<TimerRuleState>>,
-    /// What the recoveries beyond RFC 6675 keep.
-    pub(crate) watch: Option<Box<Watch>>,
-    /// SACK options that were refused.
-    pub(crate) refused: Option<Box<Refusals>>,
+    /// What limits the sender, as of when nothing more could leave, and how long each limit has held.
+    pub(crate) limits: LimitAccount,
+    pub(crate) stats: SenderStats,
 }
 
 impl<B: Body> Sender<B> {
     /// A sender whose SYN has the number `first`.
     pub(crate) fn new(settings: &Arc<Settings>, control: Control, first: Seq) -> Self {
-        let mut board = Scoreboard::default();
+        let mut recovery = Recovery::new(settings, first);
         if control.wants().losses {
-            board.note_losses();
+            recovery.note_losses();
         }
         let window = CongestionWindow::new(settings, control, first);
         Self {
             settings: Arc::clone(settings),
-            agreed: Agreed {
-                guided: false,
-                finder: if settings.timers.count_ticks() {
-                    Finder::DuplicatesAttended
-                } else {
-                    Finder::Duplicates
-                },
-                tlp: false,
-                timestamps: settings.timestamps,
-            },
+            timestamps: settings.timestamps,
             wake: false,
-            retransmit: Retransmit::Nothing,
             smss: settings.mss,
-            retries: Retries::new(),
-            timer: Timer::Off,
-            timer_at: Instant::NEVER,
-            stats: SenderStats::default(),
-            limits: LimitAccount::default(),
-            peer: PeerWindow::new(first),
             nxt: first,
+            peer: PeerWindow::new(first),
             queue: SendQueue::new(settings, first),
-            timed: false,
-            probing: Probing::Free,
             pacer: Pacer::new(settings, &window),
             window,
+            recovery,
+            rtt: RttEstimator::new(settings.initial_rto),
             mtu: MtuSearch::new(settings.mtu_discovery),
             ecn: EcnSender::default(),
-            rtt: RttEstimator::new(settings.initial_rto),
-            recovery: RecoveryState::new(first),
-            board,
-            cold: Box::new(Cold {
-                timer_rule: None,
-                watch: None,
-                refused: None,
-            }),
+            limits: LimitAccount::default(),
+            stats: SenderStats::default(),
         }
     }
 
-    /// Finds losses by `rule` as well ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
-    pub(crate) fn find_losses_by(&mut self, rule: Option<TimerRule>) {
-        self.timed = rule.is_some();
-        self.cold.timer_rule =
-            rule.map(|rule| Box::new(TimerRuleState::new(rule, self.peer.una())));
+    /// Runs an event of loss recovery, and applies its effects on the rest of the sender.
+    pub(crate) fn recover<T>(
+        &mut self,
+        now: Instant,
+        event: impl FnOnce(&mut Recovery, &mut Scope<'_>) -> T,
+    ) -> T {
+        let mut scope = Scope {
+            now,
+            una: self.peer.una(),
+            nxt: self.nxt,
+            smss: self.smss,
+            settings: &self.settings,
+            rtt: &mut self.rtt,
+            window: &mut self.window,
+            mtu: &mut self.mtu,
+            stats: &mut self.stats,
+            timed_out: false,
+        };
+        let result = event(&mut self.recovery, &mut scope);
+        let Scope {
+            smss, timed_out, ..
+        } = scope;
+        if timed_out {
+            self.pacer.release();
+        }
+        if smss != self.smss {
+            self.resize_segments(smss);
+        }
+        result
+    }
+
+    /// The retransmission timer runs for one timeout from now.
+    pub(crate) fn restart_retransmission_timer(&mut self, now: Instant) {
+        self.recovery.restart_timer(now, &self.rtt, &self.settings);
+    }
+
+    /// Nothing more is sent or retransmitted by itself.
+    pub(crate) fn stop(&mut self) {
+        self.recovery.stop();
+        self.pacer.release();
+    }
+
+    /// A router did not carry the segment at `start` over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4). One that is not
+    /// outstanding was not ours (RFC 5927 §4). Returns whether segments are smaller from here on.
+    pub(crate) fn on_packet_too_big(&mut self, now: Instant, start: Seq, mtu: u32) -> bool {
+        if start < self.peer.una() || start >= self.nxt {
+            return false;
+        }
+        let most = self.mtu.on_packet_too_big(mtu, self.timestamps);
+        let Some(most) = most.filter(|most| *most < self.smss) else {
+            return false;
+        };
+        self.resize_segments(most);
+        self.wake |= self.recover(now, |recovery, scope| recovery.split_segments(scope));
+        true
+    }
+
+    /// The connection is open: segments are small at first if probes search for the path MTU from the start.
+    pub(crate) fn begin_mtu_search(&mut self) {
+        if let Some(size) = self.mtu.begin(self.smss) {
+            self.resize_segments(size);
+        }
+    }
+
+    /// Segments have `smss` octets from here on, by which bursts and chunks are measured again.
+    fn resize_segments(&mut self, smss: u32) {
+        self.smss = smss;
+        self.queue.resize_chunks();
+        self.pacer.on_rate_change();
     }
 
     /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how many.
@@ -252,7 +206,7 @@ impl<B: Body> Sender<B> {
         let basis = RateBasis {
             window: &self.window,
             rtt: &self.rtt,
-            in_flight: self.board.in_flight(),
+            in_flight: self.recovery.in_flight(),
             smss: self.smss,
         };
         (&mut self.pacer, basis)
@@ -263,7 +217,7 @@ impl<B: Body> Sender<B> {
         self.pacer.rate(&RateBasis {
             window: &self.window,
             rtt: &self.rtt,
-            in_flight: self.board.in_flight(),
+            in_flight: self.recovery.in_flight(),
             smss: self.smss,
         })
     }

@@ -4,7 +4,6 @@ use anabranch_core::{body::Body, units::Instant};
 
 use super::{Ending, Endpoint};
 use crate::{
-    scoreboard::Scoreboard,
     segment::{Flags, Segment},
     seq::Seq,
     state::{Event, State},
@@ -18,7 +17,7 @@ impl<B: Body> Endpoint<B> {
         match self.state {
             State::Closed | State::Listen => {
                 self.state = State::Closed;
-                self.snd.board = Scoreboard::default();
+                self.snd.recovery.discard();
                 self.stop();
             }
             _ if self.snd.queue.is_over() => {}
@@ -57,7 +56,7 @@ impl<B: Body> Endpoint<B> {
         }
         self.transit(Event::Reset);
         self.snd.queue.end_stream();
-        self.snd.board = Scoreboard::default();
+        self.snd.recovery.discard();
         self.rcv.cold.receive = None;
         self.rcv.gaps = false;
         self.stop();
@@ -96,15 +95,20 @@ impl<B: Body> Endpoint<B> {
         self.rcv.ack.at_once();
         self.transit(Event::Fin);
         if self.state == State::TimeWait {
-            self.snd.start_time_wait(now);
+            self.start_time_wait(now);
         }
+    }
+
+    pub(super) fn start_time_wait(&mut self, now: Instant) {
+        let lasts = self.settings.time_wait;
+        self.snd.recovery.start_time_wait(now, lasts);
     }
 
     /// Our FIN is acknowledged.
     pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
         self.transit(Event::FinAcknowledged);
         match self.state {
-            State::TimeWait => self.snd.start_time_wait(now),
+            State::TimeWait => self.start_time_wait(now),
             State::Closed => self.stop(),
             _ => {}
         }

@@ -8,7 +8,6 @@ use crate::{
     cause::RetransmitCause,
     clock::timestamp,
     departure::Departure,
-    scoreboard::Marks,
     segment::{Flags, Options, Segment, Timestamps},
     seq::Seq,
     settings::DelayedAck,
@@ -107,22 +106,22 @@ impl<B: Body> Endpoint<B> {
 
     fn syn(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
         let answers = self.state == State::SynReceived;
-        let retransmission = (!self.snd.board.is_empty()).then_some(RetransmitCause::Rto);
+        let retransmission = (!self.snd.recovery.is_idle()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
             // Where both ends opened at once, the answer is the first of its kind.
-            if self.cold.passive || self.snd.retries.expiries() > 0 {
+            if self.cold.passive || self.snd.recovery.retries().expiries() > 0 {
                 self.note_retransmitted_syn();
             }
-            self.snd.board.resent(0, now, false, false);
+            self.snd.recovery.on_syn_sent(now, self.snd.nxt);
         } else {
-            self.snd.board.sent(self.snd.nxt, 1, Marks::SYN, now);
+            self.snd.recovery.on_syn_sent(now, self.snd.nxt);
             self.snd.nxt += 1;
         }
         let mut flags = Flags::SYN;
         if answers {
             flags |= Flags::ACK;
         }
-        flags |= self.rcv.ecn_syn_flags(answers, self.snd.retries.expiries());
+        flags |= self.rcv.ecn_syn_flags(answers, self.snd.recovery.retries().expiries());
         // RFC 9768 §3.2.3.2: in the first answer only.
         let accecn = if answers && self.rcv.agreed.exact_ecn && retransmission.is_none() {
             self.rcv.take_accecn(SYN_ACCECN_ROOM)
@@ -139,7 +138,7 @@ impl<B: Body> Endpoint<B> {
             sack_permitted: offers(s.sack, self.rcv.agreed.sack),
             accecn,
         };
-        let timestamps = offers(s.timestamps, self.snd.agreed.timestamps);
+        let timestamps = offers(s.timestamps, self.snd.timestamps);
         let segment = if answers {
             u64::from(self.rcv.smss)
         } else {
@@ -173,8 +172,8 @@ impl<B: Body> Endpoint<B> {
     /// A probe of a closed window, or data that was too little to be worth a segment
     /// (the override timeout of RFC 9293 §3.8.6.2.1).
     fn probe(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
-        self.snd.stop_timer();
-        if !self.state.may_transmit() || !self.snd.board.is_empty() {
+        self.snd.recovery.stop_timer();
+        if !self.state.may_transmit() || !self.snd.recovery.is_idle() {
             return None;
         }
         let edge = self.snd.peer.edge().min(self.snd.queue.end());

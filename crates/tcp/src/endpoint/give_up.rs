@@ -10,7 +10,6 @@ use super::{Ending, Endpoint, handshake::Opening};
 use crate::{
     retries::{MOST_RETRIES, Retries},
     rtt::RttEstimator,
-    scoreboard::Scoreboard,
     state::{Event, State},
 };
 
@@ -27,7 +26,7 @@ pub(super) struct Trouble {
 impl<B: Body> Endpoint<B> {
     /// Whether the next expiry of the retransmission timer ends the attempt, where expiries are counted.
     pub(super) fn has_no_retry_left(&self) -> bool {
-        u32::from(self.snd.retries.expiries()) >= self.most_retries()
+        u32::from(self.snd.recovery.retries().expiries()) >= self.most_retries()
     }
 
     /// R2 as a count.
@@ -54,9 +53,9 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn listen_again(&mut self) {
         self.transit(Event::PassiveReset);
         self.stop();
-        self.snd.board = Scoreboard::default();
+        self.snd.recovery.discard();
         self.snd.nxt = self.snd.peer.una();
-        self.snd.retries = Retries::new();
+        *self.snd.recovery.retries_mut() = Retries::new();
         self.snd.rtt = RttEstimator::new(self.settings.initial_rto);
         self.cold.trouble().opening = Opening::default();
         self.rcv.agreed.scaling = false;

@@ -13,13 +13,11 @@ use crate::{
         FIRST_COUNT, Feedback, on_syn, on_syn_ack,
         option::{OptionReader, OptionWriter},
     },
-    recovery::watch::Watch,
     refusal::Refusal,
     scoreboard::Delivered,
     segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
-    sender::Finder,
     seq::Seq,
-    settings::{EcnMode, Recovery},
+    settings::EcnMode,
     state::{Event, State},
 };
 
@@ -155,15 +153,11 @@ impl<B: Body> Endpoint<B> {
             _ => (self.cold.default_mss, None, false),
         };
         self.rcv.agreed.sack = self.settings.sack && sack_permitted;
-        self.snd.agreed.guided = self.rcv.agreed.sack && self.settings.recovery.needs_sack();
-        if self.snd.agreed.guided && self.settings.recovery == Recovery::Rack {
-            self.snd.agreed.finder = Finder::Rack;
-        }
-        self.snd.agreed.tlp = self.snd.agreed.racked() && self.settings.tlp;
-        self.snd.cold.watch = Watch::new(&self.settings, self.snd.queue.first_octet());
-        self.snd.begin_remedy();
+        let first = self.snd.queue.first_octet();
+        let sack = self.rcv.agreed.sack;
+        self.snd.recovery.agree(&self.settings, sack, first);
         let timestamps = self.settings.timestamps && segment.timestamps.is_some();
-        self.snd.agreed.timestamps = timestamps;
+        self.snd.timestamps = timestamps;
         self.rcv.agreed.timestamps = timestamps;
         if let Some(timestamps) = segment.timestamps {
             self.rcv.ts_recent = timestamps.value;
@@ -177,7 +171,7 @@ impl<B: Body> Endpoint<B> {
             self.snd.peer.set_shift(shift.min(14));
             self.rcv.agreed.scale = self.settings.window_shift();
         }
-        let options = if self.snd.agreed.timestamps {
+        let options = if self.snd.timestamps {
             TIMESTAMPS_SIZE
         } else {
             0
@@ -191,19 +185,13 @@ impl<B: Body> Endpoint<B> {
 
     /// Our SYN is acknowledged by `segment`.
     pub(super) fn established(&mut self, now: Instant, ack: Seq, segment: &Segment<B>) {
-        let mut delivered = Delivered::NOTHING;
-        self.snd.board.acknowledge(ack, &mut delivered);
-        self.snd.retries.on_progress();
+        let delivered = self.snd.recovery.open(ack);
         self.wanted.syn = false;
-        self.snd.stop_timer();
         self.measure_handshake(now, segment, &delivered);
         let echo = self.echo(segment);
         if self.opening().is_lossy(echo) {
             self.snd.window.on_lost_syns();
         }
-        self.snd.recovery.recover = ack - 1;
-        self.snd.recovery.rescue = ack;
-        self.snd.recovery.reduced = ack - 1;
         self.snd.window.open(ack);
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         let window = if segment.flags.any(Flags::SYN) {
@@ -221,7 +209,7 @@ impl<B: Body> Endpoint<B> {
 
     /// The SYN, or the answer to one, is retransmitted.
     pub(super) fn note_retransmitted_syn(&mut self) {
-        let last = self.snd.board.get(0).map(|record| record.sent_at);
+        let last = self.snd.recovery.board().get(0).map(|record| record.sent_at);
         let opening = &mut self.cold.trouble().opening;
         if opening.again == 0 {
             opening.first = last.map_or(0, timestamp);
@@ -238,7 +226,7 @@ impl<B: Body> Endpoint<B> {
 
     /// The timestamp that a segment echoes.
     fn echo(&self, segment: &Segment<B>) -> Option<u32> {
-        let timestamps = segment.timestamps.filter(|_| self.snd.agreed.timestamps);
+        let timestamps = segment.timestamps.filter(|_| self.snd.timestamps);
         timestamps.map(|timestamps| timestamps.echo)
     }
 
@@ -257,9 +245,7 @@ impl<B: Body> Endpoint<B> {
             }
         } else if handshake.timed_out {
             self.snd.rtt.after_syn_timeout();
-            if self.snd.agreed.tlp {
-                self.snd.note_unmeasured_start();
-            }
+            self.snd.recovery.on_unmeasured_start();
         } else {
             self.snd.sample_rtt(now, segment, delivered);
         }

@@ -11,7 +11,7 @@ use crate::{
     clock::{OUTDATED, age_tick},
     refusal::Refusal,
     segment::{Flags, Segment},
-    sender::Timer,
+    recovery::Timer,
     seq::Seq,
     state::{Event, State},
 };
@@ -71,14 +71,14 @@ impl<B: Body> Endpoint<B> {
             && !self.rcv.agreed.exact_ecn
             && match segment.timestamps {
                 Some(timestamps) => {
-                    self.snd.agreed.timestamps
+                    self.snd.timestamps
                         && timestamps
                             .value
                             .wrapping_sub(self.rcv.ts_recent)
                             .cast_signed()
                             >= 0
                 }
-                None => !self.snd.agreed.timestamps,
+                None => !self.snd.timestamps,
             }
             && u64::from(segment.body.len()) <= self.rcv.edge.since(self.rcv.nxt)
     }
@@ -166,7 +166,7 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if let Some(timestamps) = segment.timestamps
-            && self.snd.agreed.timestamps
+            && self.snd.timestamps
             && seq <= self.rcv.acked
             && timestamps
                 .value
@@ -200,7 +200,7 @@ impl<B: Body> Endpoint<B> {
 
     /// The peer's SYN again, before ours is acknowledged: ours was lost, or is late.
     fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
-        let due = self.snd.timer == Timer::Retransmit && self.snd.timer_at <= now;
+        let due = self.snd.recovery.timer() == Timer::Retransmit && self.snd.recovery.deadline() <= now;
         if due && self.cold.passive && self.has_no_retry_left() {
             // A listener that gives up as this arrives listens again, and this is its next SYN.
             self.on_retransmission_timeout(now);
@@ -226,7 +226,7 @@ impl<B: Body> Endpoint<B> {
 
     /// PAWS (RFC 7323 §5.3 R1).
     fn passes_timestamps(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) -> bool {
-        if !self.snd.agreed.timestamps || segment.flags.any(Flags::RST) {
+        if !self.snd.timestamps || segment.flags.any(Flags::RST) {
             return true;
         }
         match segment.timestamps {
@@ -315,7 +315,7 @@ impl<B: Body> Endpoint<B> {
         }
         if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
             // RFC 9293 §3.10.7.4, eighth: the peer's FIN again; the wait begins anew.
-            self.snd.start_time_wait(now);
+            self.start_time_wait(now);
         }
         self.rcv.note_duplicate(segment, seq);
         if flags.any(Flags::SYN) {

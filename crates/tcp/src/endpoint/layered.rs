@@ -7,6 +7,7 @@ use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 use super::Endpoint;
 use crate::{
     clock::timestamp,
+    recovery::Recovery,
     segment::{Flags, Segment, Timestamps},
     seq::Seq,
 };
@@ -41,7 +42,7 @@ impl<B: Body> Endpoint<B> {
     /// The peer says that something was lost although it was repaired (RFC 9265 §3): the window is reduced
     /// as for any loss, once per round trip. Whether it was.
     pub fn on_hidden_loss(&mut self, now: Instant) -> bool {
-        self.snd.on_hidden_loss(now)
+        self.snd.recover(now, Recovery::on_hidden_loss)
     }
 
     /// Something is to be sent, though not by TCP itself.
@@ -114,7 +115,8 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     pub fn reached(&self) -> Seq {
         self.snd
-            .board
+            .recovery
+            .board()
             .highest_sacked()
             .map_or(self.snd.peer.una(), |sacked| sacked.max(self.snd.peer.una()))
     }

@@ -60,7 +60,7 @@ impl<B: Body> Endpoint<B> {
         }
         if self.state.may_transmit() {
             let stream = self.snd.queue.stream();
-            if self.snd.board.is_empty()
+            if self.snd.recovery.is_idle()
                 && self.snd.nxt >= self.snd.queue.end()
                 && stream == Stream::Open
             {

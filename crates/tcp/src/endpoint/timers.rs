@@ -4,7 +4,7 @@ use anabranch_core::{body::Body, units::Instant};
 
 use super::Endpoint;
 use crate::{
-    sender::Timer,
+    recovery::{Recovery, Timer},
     state::{Event, State},
 };
 
@@ -17,12 +17,11 @@ impl<B: Body> Endpoint<B> {
             self.snd.pacer.release();
         }
         self.snd.window.on_deadline(now);
-        if now >= self.snd.timer_at {
-            match self.snd.timer {
+        if now >= self.snd.recovery.deadline() {
+            match self.snd.recovery.timer() {
                 Timer::Off => {}
                 Timer::Retransmit => self.on_retransmission_timeout(now),
-                Timer::Reorder => self.snd.on_reordering_timeout(now),
-                Timer::Probe => self.snd.on_probe_timeout(now),
+                Timer::Reorder | Timer::Probe => self.snd.recover(now, Recovery::on_timer),
                 Timer::Persist => {
                     if self.snd.peer.is_probing_over(self.settings.retries) {
                         self.give_up(now);
@@ -36,7 +35,7 @@ impl<B: Body> Endpoint<B> {
                     self.stop();
                 }
             }
-            if self.snd.retries.are_exhausted() {
+            if self.snd.recovery.retries().are_exhausted() {
                 self.give_up(now);
             }
             self.snd.report_losses(now);
@@ -47,7 +46,7 @@ impl<B: Body> Endpoint<B> {
         if matches!(self.state, State::SynSent | State::SynReceived) {
             self.on_opening_timeout(now);
         } else {
-            self.snd.on_retransmission_timeout(now);
+            self.snd.recover(now, Recovery::on_timer);
         }
     }
 
@@ -57,9 +56,9 @@ impl<B: Body> Endpoint<B> {
         let by_time =
             self.state == State::SynSent && self.settings.timers.retries_base_rto().is_some();
         let has_retry_left = !self.has_no_retry_left();
-        self.snd.retries.on_expiry();
+        self.snd.recovery.retries_mut().on_expiry();
         let last = if by_time {
-            self.snd.retries.end_syn(now, &self.settings)
+            self.snd.recovery.retries_mut().end_syn(now, &self.settings)
         } else {
             !has_retry_left
         };
@@ -70,7 +69,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.stats.timeouts += 1;
         // RFC 6298 (5.5), but for the linear timeouts of a SYN.
         let linear = self.settings.timers.syn_linear_timeouts();
-        if self.state != State::SynSent || u32::from(self.snd.retries.expiries()) > linear {
+        if self.state != State::SynSent || u32::from(self.snd.recovery.retries().expiries()) > linear {
             self.snd.rtt.back_off(&self.settings.rto_bounds());
         }
         self.cold.trouble().opening.timed_out = true;

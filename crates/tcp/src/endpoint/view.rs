@@ -8,8 +8,7 @@ use anabranch_core::{
 
 use super::{Ending, Endpoint};
 use crate::{
-    congestion_state::CongestionState,
-    recovery::{Phase, window_log::WindowEvent},
+    recovery::window_log::WindowEvent,
     refusal::Refusals,
     send_limit::{LimitTimes, SendLimit},
     settings::Settings,
@@ -51,7 +50,7 @@ impl<B: Body> Endpoint<B> {
     pub fn refusals(&self) -> Refusals {
         let notes = self.cold.notes.as_ref();
         let refused = notes.map_or_else(Refusals::default, |notes| notes.refused);
-        match &self.snd.cold.refused {
+        match self.snd.recovery.refused() {
             Some(blocks) => refused.plus(blocks),
             None => refused,
         }
@@ -92,7 +91,7 @@ impl<B: Body> Endpoint<B> {
     /// Whether everything written, and the FIN after it if there is one, is acknowledged.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
-        self.snd.board.is_empty()
+        self.snd.recovery.is_idle()
             && self.snd.nxt >= self.snd.queue.end()
             && !self.snd.queue.is_closing()
     }
@@ -105,21 +104,15 @@ impl<B: Body> Endpoint<B> {
         Snapshot {
             cwnd,
             ssthresh,
-            in_flight: Bytes::new(self.snd.board.in_flight()),
+            in_flight: Bytes::new(self.snd.recovery.in_flight()),
             srtt: self.snd.rtt.srtt(),
             rttvar: self.snd.rtt.rttvar(),
             min_rtt: self.snd.rtt.min_rtt(),
             rto: self.snd.rtt.rto(),
-            state: match self.snd.recovery.phase {
-                Phase::Reduction => CongestionState::Reduction,
-                Phase::Recovery => CongestionState::Recovery,
-                Phase::Loss => CongestionState::Loss,
-                Phase::Open if self.snd.recovery.dup_acks > 0 => CongestionState::Disorder,
-                Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => {
-                    CongestionState::SlowStart
-                }
-                Phase::Open => CongestionState::Open,
-            },
+            state: self
+                .snd
+                .recovery
+                .congestion_state(self.snd.window.is_slow_start()),
             pacing_rate: self.snd.pacing_rate(),
         }
     }

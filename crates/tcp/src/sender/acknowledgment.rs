@@ -7,11 +7,11 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant},
 };
 
-use super::{Retransmit, Sender, timers::Timer};
+use super::Sender;
 use crate::{
     clock::timestamp,
     ecn::sender::Covered,
-    recovery::{AckSummary, Phase, Prior, dupthresh::Duplicate, tlp::Probing},
+    recovery::{AckSummary, Phase, Prior, Timer, dupthresh::Duplicate},
     scoreboard::{Delivered, Plain},
     segment::{Flags, Options, Segment},
     send_limit::SendLimit,
@@ -41,16 +41,11 @@ impl<B: Body> Sender<B> {
     ) -> Outcome {
         let same_window = self.take_window(segment, seq, ack);
         if ack > self.peer.una()
-            && self.recovery.phase == Phase::Open
-            && self.recovery.dup_acks == 0
-            && self.board.is_plain()
-            && !self.timed
-            && self.probing == Probing::Free
-            && !self.agreed.attended()
+            && self.recovery.is_plain()
             && matches!(segment.options, Options::None | Options::AccEcn(_))
         {
             self.on_plain_progress(now, segment, ack)
-        } else if !self.board.is_empty() || self.tells_of_the_past(segment) {
+        } else if !self.recovery.is_idle() || self.recovery.reads_late(segment.options.sack_blocks()) {
             self.on_any_acknowledgment(now, segment, ack, same_window)
         } else {
             Outcome::Usual
@@ -61,11 +56,11 @@ impl<B: Body> Sender<B> {
     #[inline]
     fn take_window(&mut self, segment: &Segment<B>, seq: Seq, ack: Seq) -> bool {
         let update = self.peer.update(segment.window, seq, ack);
-        if update.taken && self.timer == Timer::Persist {
+        if update.taken && self.recovery.timer() == Timer::Persist {
             self.peer.on_probe_answered();
             if self.peer.edge() > self.nxt {
                 self.peer.on_opened();
-                self.stop_timer();
+                self.recovery.stop_timer();
             }
         }
         update.same
@@ -76,7 +71,7 @@ impl<B: Body> Sender<B> {
         if self.peer.una() <= ack && ack <= self.nxt {
             let covered = Covered {
                 acked: ack.since(self.peer.una()),
-                sacked: self.board.sacked(),
+                sacked: self.recovery.board().sacked(),
                 smss: self.smss,
             };
             self.ecn.read_ace(segment, covered);
@@ -91,7 +86,7 @@ impl<B: Body> Sender<B> {
             self.refill(now);
         }
         self.queue.release(ack);
-        self.retries.on_progress();
+        self.recovery.retries_mut().on_progress();
     }
 
     /// New data is acknowledged and nothing else: the steady state.
@@ -102,10 +97,9 @@ impl<B: Body> Sender<B> {
     #[inline(always)]
     fn on_plain_progress(&mut self, now: Instant, segment: &Segment<B>, ack: Seq) -> Outcome {
         let una = self.peer.una();
-        let prior_in_flight = self.board.in_flight();
-        let plain = self.board.acknowledge_plain(ack);
+        let prior_in_flight = self.recovery.in_flight();
+        let plain = self.recovery.on_plain_ack(ack);
         self.advance(now, ack);
-        self.recovery.limited = 0;
         let ce_marked = self.ecn.has_marks(segment);
         if !plain.complete || ce_marked {
             let prior = Prior {
@@ -139,7 +133,7 @@ impl<B: Body> Sender<B> {
             lost: Bytes::ZERO,
             ce_marked: Bytes::ZERO,
             prior_in_flight: Bytes::new(prior_in_flight),
-            in_flight: Bytes::new(self.board.in_flight()),
+            in_flight: Bytes::new(self.recovery.in_flight()),
             rtt: Some(rtt),
             rtt_by_timestamp: None,
             srtt,
@@ -167,11 +161,11 @@ impl<B: Body> Sender<B> {
             delivered: plain.delivered(prior.una, una),
             ..AckSummary::new(una.since(prior.una), prior)
         };
-        self.board.acknowledge(una, &mut summary.delivered);
+        self.recovery.on_rest_of_ack(una, &mut summary.delivered);
         summary.rtt_by_timestamp = self.sample_rtt(now, segment, &summary.delivered);
         self.after_progress(now, true);
         if self.ecn.has_marks(segment) {
-            self.on_echo(now, &summary);
+            self.on_mark(now, &summary);
         }
         self.report_to_control(now, segment, &summary, false);
         self.outcome(&summary.delivered)
@@ -186,34 +180,28 @@ impl<B: Body> Sender<B> {
         ack: Seq,
         same_window: bool,
     ) -> Outcome {
-        let prior = Prior {
-            phase: self.recovery.phase,
-            dup_acks: self.recovery.dup_acks,
-            una: self.peer.una(),
-            in_flight: self.board.in_flight(),
-        };
+        let prior = self.recovery.prior(self.peer.una());
         let mut summary = AckSummary::new(ack.since(prior.una), prior);
         summary.echo = segment
             .timestamps
-            .filter(|_| self.agreed.timestamps)
+            .filter(|_| self.timestamps)
             .map(|timestamps| timestamps.echo);
         summary.is_bare = segment.body.is_empty() && segment.options.sack_blocks().is_empty();
-        if self.agreed.guided {
-            self.take_sack(segment.options.sack_blocks(), ack, &mut summary);
-        }
+        let (blocks, first) = (segment.options.sack_blocks(), self.queue.first_octet());
+        self.recover(now, |recovery, scope| {
+            recovery.on_ack(scope, blocks, ack, first, &mut summary);
+        });
         let undone = self.stats.undone;
         if summary.acked > 0 {
-            self.board.acknowledge(ack, &mut summary.delivered);
             self.advance(now, ack);
             summary.rtt_by_timestamp = self.sample_rtt(now, segment, &summary.delivered);
-            if self.cold.watch.is_some() {
-                self.tell_remedy_of_progress(now, &summary);
-            }
-            let restart = self.after_progress_in_trouble(now, &mut summary);
+            let restart = self.recover(now, |recovery, scope| {
+                recovery.on_progress(scope, &mut summary)
+            });
             self.after_progress(now, restart);
         } else {
             let duplicate = Duplicate {
-                outstanding: !self.board.is_empty(),
+                outstanding: !self.recovery.is_idle(),
                 no_data: segment.body.is_empty(),
                 no_control_bits: !segment.flags.any(Flags::SYN | Flags::FIN),
                 same_number: true,
@@ -227,28 +215,25 @@ impl<B: Body> Sender<B> {
                 self.sample_rtt_once(now, &summary.delivered);
             }
             // RFC 6675 §2: with SACK, a duplicate is what reports something new.
-            let counts = if self.agreed.guided {
+            let counts = if self.recovery.uses_sack() {
                 summary.new_sack
             } else {
                 duplicate.is()
             };
             if counts {
-                self.after_duplicate(now, &mut summary);
+                self.recover(now, |recovery, scope| {
+                    recovery.on_duplicate(scope, &mut summary);
+                });
             } else if !duplicate.is() && summary.duplicate.is_none() {
                 return Outcome::Usual;
             }
         }
-        if summary.new_sack && self.recovery.phase == Phase::Recovery {
-            summary.lost += self.update_lost();
-        }
-        if self.cold.watch.is_some() {
-            self.look(now, &mut summary);
-        }
-        if self.timed {
-            self.apply_timer_rule(now, &mut summary);
-        }
+        summary.new_data = self.sendable().is_some();
+        self.recover(now, |recovery, scope| {
+            recovery.detect_losses(scope, &mut summary);
+        });
         if self.ecn.has_marks(segment) {
-            self.on_echo(now, &summary);
+            self.on_mark(now, &summary);
         }
         if summary.acked > 0 || summary.new_sack || summary.lost > 0 {
             // After a recovery that proves spurious the window grows as if there had been none.
@@ -275,21 +260,11 @@ impl<B: Body> Sender<B> {
             }
             self.validate_round(now);
         }
-        if self.board.is_empty() {
+        if self.recovery.is_idle() {
             self.validate_round(now);
-            // RFC 6298 (5.2)
-            if matches!(
-                self.timer,
-                Timer::Retransmit | Timer::Reorder | Timer::Probe
-            ) {
-                self.stop_timer();
-            }
+            self.recovery.stop_loss_timers();
         } else if restart {
-            // RFC 6298 (5.3)
-            self.restart_retransmission_timer(now);
-            if self.agreed.tlp {
-                self.start_probe_timer(now);
-            }
+            self.recovery.restart_timers(now, &self.rtt, &self.settings);
         }
     }
 
@@ -309,16 +284,23 @@ impl<B: Body> Sender<B> {
         if let Some(size) = round.size {
             self.resize_segments(size);
         }
-        if round.probes && self.retransmit == Retransmit::Nothing {
-            self.retransmit = Retransmit::MtuProbe;
+        if round.probes {
+            self.recovery.request_mtu_probe();
+        }
+    }
+
+    /// The peer echoes a mark.
+    fn on_mark(&mut self, now: Instant, summary: &AckSummary) {
+        if self.recover(now, |recovery, scope| recovery.on_mark(scope, summary)) {
+            self.ecn.on_reduction();
         }
     }
 
     /// A SYN or FIN may be among the data acknowledged.
     fn outcome(&self, delivered: &Delivered) -> Outcome {
-        if self.retries.are_exhausted() {
+        if self.recovery.retries().are_exhausted() {
             Outcome::GaveUp
-        } else if delivered.control_bits > 0 && self.queue.is_over() && self.board.is_empty() {
+        } else if delivered.control_bits > 0 && self.queue.is_over() && self.recovery.is_idle() {
             Outcome::FinAcknowledged
         } else {
             Outcome::Usual
@@ -338,7 +320,7 @@ impl<B: Body> Sender<B> {
         if self.sample_rtt_once(now, delivered) {
             return None;
         }
-        let timestamps = segment.timestamps.filter(|_| self.agreed.timestamps)?;
+        let timestamps = segment.timestamps.filter(|_| self.timestamps)?;
         let ticks = timestamp(now).wrapping_sub(timestamps.echo);
         if ticks.cast_signed() <= 0 {
             return None;
@@ -369,9 +351,7 @@ impl<B: Body> Sender<B> {
     pub(crate) fn take_rtt(&mut self, sample: Duration) {
         if !sample.is_zero() {
             self.rtt.sample(sample, &self.settings.rto_bounds());
-            if self.probing != Probing::Free {
-                self.note_measured();
-            }
+            self.recovery.on_rtt_sample();
         }
     }
 }
@@ -422,7 +402,7 @@ impl<B: Body> Sender<B> {
             lost: Bytes::new(summary.lost),
             ce_marked: Bytes::new(marked),
             prior_in_flight: Bytes::new(summary.prior.in_flight),
-            in_flight: Bytes::new(self.board.in_flight()),
+            in_flight: Bytes::new(self.recovery.in_flight()),
             rtt,
             rtt_by_timestamp: summary.rtt_by_timestamp,
             srtt,
@@ -432,7 +412,7 @@ impl<B: Body> Sender<B> {
             // RFC 3168 §6.1.2: an echo lets nothing grow.
             cwnd_limited: limiting && (!ce_marked || self.ecn.is_exact()),
             app_limited: self.limits.limit() == SendLimit::Application,
-            in_recovery: was_recovering || self.recovery.phase.reduces(),
+            in_recovery: was_recovering || self.recovery.phase().reduces(),
         });
     }
 
@@ -441,12 +421,12 @@ impl<B: Body> Sender<B> {
     fn growth(&self, summary: &AckSummary) -> u64 {
         let smss = u64::from(self.smss);
         let fresh = summary.delivered.fresh - summary.delivered.control_bits;
-        if !self.agreed.guided {
+        if !self.recovery.uses_sack() {
             // Each earlier duplicate reported a segment; at least one fills the gap.
             let reported = u64::from(summary.prior.dup_acks) * smss;
             return fresh.saturating_sub(reported).max(fresh.min(smss));
         }
-        let reorders = self.dupthresh() > self.settings.dupthresh;
+        let reorders = self.recovery.dupthresh(&self.settings) > self.settings.dupthresh;
         // Data that arrived although it was retransmitted has been delivered as well.
         let again = summary
             .duplicate
@@ -466,14 +446,13 @@ impl<B: Body> Sender<B> {
             now,
             octets,
             latest,
-            gone: self.board.gone(),
+            gone: self.recovery.board().gone(),
             min_rtt: self.rtt.min_rtt(),
         })
     }
 
     /// Reports every segment newly marked lost to the control, if it takes samples.
     pub(crate) fn report_losses(&mut self, now: Instant) -> Bytes {
-        let sack = self.agreed.guided;
-        self.window.report_losses(now, &mut self.board, sack)
+        self.recovery.report_losses(now, &mut self.window)
     }
 }

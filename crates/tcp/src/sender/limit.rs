@@ -74,7 +74,7 @@ impl<B: Body> Sender<B> {
         self.limits.set(now, SendLimit::Application);
         self.note_unfilled();
         if self.window.is_rated() {
-            self.window.on_app_limited(&self.board);
+            self.window.on_app_limited(self.recovery.board());
         }
     }
 
@@ -110,7 +110,7 @@ impl<B: Body> Sender<B> {
     /// delivery-rate sample must know (draft-ietf-ccwg-bbr §4.1.2.4; Linux checks at each write).
     pub(super) fn on_write(&mut self) {
         if self.window.is_rated() && self.queue.end_block() {
-            self.window.on_app_limited(&self.board);
+            self.window.on_app_limited(self.recovery.board());
         }
     }
 

@@ -1,44 +1,35 @@
 //! What is sent (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
 
+use anabranch_congestion::{Idle, Sent};
 use anabranch_core::{
     body::Body,
-    units::{Duration, Instant},
+    packet::Ecn,
+    units::{Bytes, Duration, Instant},
 };
 
-use super::{Retransmit, Sender};
+use super::Sender;
 use crate::{
     cause::RetransmitCause,
     departure::Departure,
     mtu_search::ProbeRoom,
     pacer::SHORTEST_BURST,
-    policy::RecoveryPace,
     receiver::Receiver,
-    recovery::{
-        Phase, limited_transmit,
-        sack::{NewData, NextSeg, next_seg},
-    },
+    recovery::{Allowance, NewSegment, Pending, Repair, Retransmission, Timer},
+    scoreboard::Marks,
     segment::{Flags, Segment},
     send_limit::SendLimit,
 };
-use anabranch_congestion::Idle;
 
 /// What may leave waits for more only while it is less than this part of the window,
 const SHARE_OF_WINDOW: u64 = 3;
 /// only if the last data left no longer ago than this, and if the next acknowledgment is due no later.
 const SOON: Duration = Duration::from_millis(1);
 
-/// What losses and reordering let leave.
-pub(super) enum Trouble {
-    /// A segment sent before.
+/// The next segment while losses or reordering are known.
+enum Next {
     Leaves(Departure),
-    /// Nothing.
-    Waits,
-    /// New data, as far as these permit. `held`: it is a remedy that permits no more, not cwnd.
-    Permits {
-        window: u64,
-        in_flight: u64,
-        held: bool,
-    },
+    NewData(Allowance),
+    Nothing,
 }
 
 impl<B: Body> Sender<B> {
@@ -50,172 +41,99 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Option<Departure> {
-        let mut window = self.window.available();
-        let mut in_flight = self.board.in_flight();
-        let plain = self.recovery.phase == Phase::Open
-            && self.board.is_plain()
-            && self.recovery.dup_acks == 0
-            && self.retransmit == Retransmit::Nothing
-            && !self.agreed.attended();
-        // Below cwnd, what does not leave is not cwnd's doing, which so grows by nothing that it does not hold.
-        let mut held = false;
+        let mut allowance = Allowance {
+            window: self.window.available(),
+            in_flight: self.recovery.in_flight(),
+            held: false,
+        };
+        let plain = self.recovery.permits_window();
         if !plain {
-            match self.in_trouble(now, window, rcv, place) {
-                Trouble::Leaves(outgoing) => return Some(outgoing),
-                Trouble::Waits => return None,
-                Trouble::Permits {
-                    window: w,
-                    in_flight: f,
-                    held: h,
-                } => (window, in_flight, held) = (w, f, h),
+            match self.next(now, allowance.window, rcv, place) {
+                Next::Leaves(departure) => return Some(departure),
+                Next::NewData(permitted) => allowance = permitted,
+                Next::Nothing => return None,
             }
         }
         let until = self.window.limited_until();
-        let departure = self.new_data(now, window, in_flight, rcv, place);
+        let departure = self.new_data(now, allowance.window, allowance.in_flight, rcv, place);
         if !plain && self.limits.limit() == SendLimit::Cwnd {
-            if held {
+            // Below cwnd, what does not leave is not cwnd's doing, which so grows by nothing that it does not hold.
+            if allowance.held {
                 self.window.on_limit(until);
                 self.note_unfilled();
             }
-            if held || !self.recovery.phase.repairs_nothing() {
+            if allowance.held || !self.recovery.phase().repairs_nothing() {
                 self.note_recovery_limit(now);
             }
         }
         departure
     }
 
-    /// What losses and reordering let leave.
+    /// The next segment while losses or reordering are known.
     #[inline(never)]
-    fn in_trouble(
+    fn next(
         &mut self,
         now: Instant,
         cwnd: u64,
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
-    ) -> Trouble {
-        let repairs = matches!(
-            self.retransmit,
-            Retransmit::First(_) | Retransmit::FirstLost
-        );
-        if repairs && self.pacer.is_active() && self.is_held_back(now, self.smss) {
-            self.note_pacing_limit(now, self.board.in_flight());
-            return Trouble::Waits;
+    ) -> Next {
+        if self.recovery.has_pending_retransmission() && self.is_retransmission_paced(now) {
+            return Next::Nothing;
         }
-        match std::mem::take(&mut self.retransmit) {
-            Retransmit::Nothing => {}
-            Retransmit::First(cause) => {
-                if !self.board.is_empty() {
-                    return Trouble::Leaves(self.retransmit(now, 0, cause, rcv, place));
-                }
-            }
-            Retransmit::FirstLost => {
-                if let Some(index) = self.board.next_lost() {
-                    return Trouble::Leaves(self.retransmit_lost(now, index, rcv, place));
-                }
-            }
-            Retransmit::Probe => {
-                if !self.board.is_empty() {
-                    return Trouble::Leaves(self.probe_tail(now, rcv, place));
-                }
-            }
-            Retransmit::MtuProbe => {
-                if let Some(departure) = self.probe_mtu(now, cwnd, rcv, place) {
-                    return Trouble::Leaves(departure);
-                }
-            }
+        let due = match self.recovery.take_pending() {
+            Pending::Nothing => None,
+            Pending::First(cause) => self.recovery.first(cause),
+            Pending::FirstLost => self.recovery.first_lost(),
+            Pending::Probe if self.recovery.is_idle() => None,
+            Pending::Probe => return Next::Leaves(self.probe_tail(now, rcv, place)),
+            Pending::MtuProbe => match self.probe_mtu(now, cwnd, rcv, place) {
+                Some(departure) => return Next::Leaves(departure),
+                None => None,
+            },
+        };
+        if let Some(due) = due {
+            return Next::Leaves(self.retransmit(now, due, rcv, place));
         }
-        if let Some(forward) = self.forward(now, rcv, place) {
-            if matches!(forward, Trouble::Waits) {
+        let len = self.sendable();
+        let repair = match self.recovery.forward(len.is_some()) {
+            Some(repair) => repair,
+            None => {
+                let window = self.recovery.window(cwnd, self.smss);
+                if self.recovery.board().lost() > 0 && self.is_retransmission_paced(now) {
+                    return Next::Nothing;
+                }
+                let repair = self.recover(now, |recovery, scope| {
+                    recovery.next_retransmission(scope, window, len.is_some())
+                });
+                if repair == Repair::Wait {
+                    self.window.on_limit(self.nxt);
+                }
+                repair
+            }
+        };
+        match (repair, len) {
+            (Repair::Retransmit(retransmission), _) => {
+                Next::Leaves(self.retransmit(now, retransmission, rcv, place))
+            }
+            (Repair::NewData(allowance), _) => Next::NewData(allowance),
+            (Repair::NewSegment, Some(len)) => {
+                Next::Leaves(self.transmit_rarely(now, len, rcv, place))
+            }
+            (Repair::Wait | Repair::NewSegment, _) => {
                 self.note_recovery_limit(now);
+                Next::Nothing
             }
-            return forward;
-        }
-        let window = self.window_in_trouble(cwnd);
-        if self.board.lost() > 0 && self.pacer.is_active() && self.is_held_back(now, self.smss) {
-            self.note_pacing_limit(now, self.board.in_flight());
-            return Trouble::Waits;
-        }
-        let in_doubt = self.is_in_doubt();
-        if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
-            && !in_doubt
-            && let Some(outgoing) = self.repair(now, window, rcv, place)
-        {
-            return Trouble::Leaves(outgoing);
-        }
-        if self.board.lost() > 0 && !in_doubt {
-            // What is lost goes first.
-            self.window.on_limit(self.nxt);
-            self.note_recovery_limit(now);
-            return Trouble::Waits;
-        }
-        let mut in_flight = self.board.in_flight();
-        let (cwnd, mut window) = (window, window);
-        let extends = self.recovery.dup_acks > 0 || self.remedy_extends();
-        if extends && self.recovery.phase == Phase::Open {
-            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
-            if !self.agreed.guided {
-                if self.settings.limited_transmit {
-                    window += limited_transmit::allowance(&self.recovery, self.smss);
-                }
-            } else if !self.settings.limited_transmit {
-                in_flight += self.board.sacked();
-            } else if let Some(room) = self.remedy_room(now) {
-                window = in_flight + room;
-            }
-        }
-        if let Some(ramp) = self.remedy_ramp() {
-            window = window.min(ramp);
-        }
-        Trouble::Permits {
-            window,
-            in_flight,
-            held: window < cwnd && self.remedy_holds(),
         }
     }
 
-    /// Retransmissions that the window permits.
-    fn repair(
-        &mut self,
-        now: Instant,
-        window: u64,
-        rcv: &mut Receiver<B>,
-        place: &mut Segment<B>,
-    ) -> Option<Departure> {
-        let in_flight = self.board.in_flight();
-        // RFC 6675 §5 (C): a full segment must fit.
-        if in_flight > 0 && in_flight + u64::from(self.smss) > window {
-            return None;
+    /// Whether pacing holds a retransmission back.
+    fn is_retransmission_paced(&mut self, now: Instant) -> bool {
+        let held = self.pacer.is_active() && self.is_held_back(now, self.smss);
+        if held {
+            self.note_pacing_limit(now, self.recovery.in_flight());
         }
-        if self.recovery.phase != Phase::Recovery || !self.agreed.guided {
-            let index = self.board.next_lost()?;
-            // ns-2's window after a timeout begins at the first segment, whatever SACK says behind it (validation/data/ns2-sack-delay.toml).
-            if self.settings.recovery_pace == RecoveryPace::CountedPipe {
-                let lost = self.board.get(index)?.start;
-                if lost.since(self.peer.una()) >= window {
-                    return None;
-                }
-            }
-            return Some(self.retransmit_lost(now, index, rcv, place));
-        }
-        // With RACK the last two rules of NextSeg have no place: time finds what is lost.
-        let new_data = if self.settings.recovery_pace == RecoveryPace::CountedPipe {
-            NewData::BehindHoles
-        } else if self.agreed.racked() || self.agreed.aged() || self.sendable().is_some() {
-            NewData::Available
-        } else {
-            NewData::Missing
-        };
-        match next_seg(&mut self.board, &self.recovery, self.peer.una(), new_data) {
-            NextSeg::Lost(index) => Some(self.retransmit_lost(now, index, rcv, place)),
-            NextSeg::Speculative(index) => {
-                Some(self.retransmit(now, index, RetransmitCause::Speculative, rcv, place))
-            }
-            NextSeg::Rescue(index) => {
-                self.recovery.rescue = self.recovery.recover;
-                Some(self.retransmit(now, index, RetransmitCause::Rescue, rcv, place))
-            }
-            NextSeg::New | NextSeg::Nothing => None,
-        }
+        held
     }
 
     /// Octets of the next new segment by the application's data, the peer's window and the send
@@ -237,7 +155,7 @@ impl<B: Body> Sender<B> {
         if permitted == 0 {
             return None;
         }
-        let idle = self.board.is_empty();
+        let idle = self.recovery.is_idle();
         let send = if all {
             // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
             !self.settings.nagle || idle || !self.queue.is_open()
@@ -317,14 +235,14 @@ impl<B: Body> Sender<B> {
         let room = (window - in_flight).min(self.edge().since(self.nxt));
         let chunk = self.window.cwnd().get().min(u64::from(self.peer.wnd())) / SHARE_OF_WINDOW;
         self.settings.segmentation.is_tso()
-            && self.recovery.phase.repairs_nothing()
+            && self.recovery.phase().repairs_nothing()
             && room < unsent
             && (room < u64::from(SHORTEST_BURST) * smss
                 || room < u64::from(self.longest_burst()) * smss)
             && room < chunk
             && room < self.queue.chunk_left(&self.chunks())
             && now.saturating_since(self.pacer.last_sent()) <= SOON
-            && self.board.get(0).is_some_and(|first| {
+            && self.recovery.board().get(0).is_some_and(|first| {
                 let srtt = self.rtt.srtt();
                 let expected = first.sent_at.saturating_add(srtt);
                 expected.saturating_since(now) <= SOON.min(srtt / 2)
@@ -357,16 +275,13 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Option<Departure> {
-        let quiet = self.recovery.phase == Phase::Open
-            && self.board.is_plain()
-            && self.recovery.dup_acks == 0;
         let size = self.mtu.probe_size(&ProbeRoom {
             smss: self.smss,
             cwnd,
-            in_flight: self.board.in_flight(),
+            in_flight: self.recovery.in_flight(),
             unsent: self.edge().min(self.queue.end()).since(self.nxt),
         });
-        let size = size.filter(|_| quiet)?;
+        let size = size.filter(|_| self.recovery.is_quiet())?;
         let start = self.nxt;
         let departure = self.transmit_new(now, size, rcv, place);
         self.mtu.on_probe_sent(start..start + u64::from(size));
@@ -429,7 +344,7 @@ impl<B: Body> Sender<B> {
             return None;
         }
         self.note_tightest(now, window, in_flight);
-        if self.board.is_empty() {
+        if self.recovery.is_idle() {
             self.start_persist_timer(now);
         }
         None
@@ -446,5 +361,156 @@ impl<B: Body> Sender<B> {
             rule: self.settings.idle_restart,
         };
         self.window.on_idle(&idle, self.rtt.srtt());
+    }
+
+    /// The window is closed and nothing is outstanding that could open it.
+    pub(crate) fn start_persist_timer(&mut self, now: Instant) {
+        if self.recovery.timer() == Timer::Off {
+            let (rto, max_rto) = (self.rtt.rto(), self.settings.max_rto);
+            let interval = self.peer.probe_interval(rto, max_rto);
+            self.recovery.start_persist_timer(now, interval);
+        }
+    }
+}
+
+/// Segments of data.
+impl<B: Body> Sender<B> {
+    /// A lone FIN, data that the override timeout lets leave, or new data in a recovery.
+    #[inline(never)]
+    pub(crate) fn transmit_rarely(
+        &mut self,
+        now: Instant,
+        len: u32,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        self.transmit_new(now, len, rcv, place)
+    }
+
+    #[inline]
+    fn transmit_new(
+        &mut self,
+        now: Instant,
+        len: u32,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        let start = self.nxt;
+        let body = self.queue.body(start, len);
+        let mut flags = Flags::ACK;
+        let mut marks = Marks::NONE;
+        let mut taken = len;
+        let end = start + u64::from(len);
+        if self.queue.is_closing() && end == self.queue.end() && end < self.peer.edge() {
+            flags |= Flags::FIN;
+            marks = Marks::FIN;
+            taken += 1;
+            self.queue.end_stream();
+        }
+        // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does neither. With DCTCP it becomes
+        // ECN-capable.
+        let capable = self.ecn.is_capable() && len > 0;
+        if capable {
+            flags |= self.ecn.take_cwr();
+        }
+        self.nxt += u64::from(taken);
+        if self.window.is_rated() {
+            let board = self.recovery.board();
+            self.window.stamp(now, board, board.len(), taken);
+        }
+        let segment = NewSegment {
+            start,
+            len,
+            taken,
+            marks,
+        };
+        self.recovery
+            .on_sent(now, &segment, &self.rtt, &self.settings);
+        if self.recovery.needs_all() {
+            self.recover(now, |recovery, scope| recovery.remedy_on_sent(scope));
+        }
+        if len > 0 {
+            self.stats.sent_packets += 1;
+            self.pacer.on_sent(now);
+        }
+        self.report_sent(now, len, false);
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+        rcv.outgoing(now, start, flags, body, ecn, place)
+    }
+
+    fn retransmit(
+        &mut self,
+        now: Instant,
+        retransmission: Retransmission,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        let Retransmission { index, cause } = retransmission;
+        let record = self.recovery.record(index);
+        if self.window.is_rated() {
+            self.window
+                .stamp(now, self.recovery.board(), index, record.len);
+        }
+        self.window.on_retransmission(&record);
+        self.recover(now, |recovery, scope| {
+            recovery.on_retransmitted(scope, retransmission);
+        });
+        let len = record.payload();
+        let body = if len > 0 {
+            self.queue.body(record.start, len)
+        } else {
+            B::default()
+        };
+        let mut flags = Flags::ACK;
+        if record.is_fin() {
+            flags |= Flags::FIN;
+        }
+        if len > 0 {
+            self.stats.sent_packets += 1;
+            self.stats.retransmitted_packets += 1;
+        }
+        self.pacer.end_burst();
+        self.report_sent(now, len, true);
+        if self.pacer.is_active() {
+            let (pacer, basis) = self.pacing();
+            pacer.pace_alone(now, len, &basis);
+        }
+        // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP or L4S it becomes so.
+        let mut departure = rcv.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
+        departure.retransmission = Some(cause);
+        departure
+    }
+
+    #[inline]
+    fn report_sent(&mut self, now: Instant, len: u32, retransmission: bool) {
+        self.window.on_sent(&Sent {
+            now,
+            bytes: Bytes::new(u64::from(len)),
+            in_flight: Bytes::new(self.recovery.in_flight()),
+            retransmission,
+            srtt: self.rtt.srtt(),
+        });
+    }
+
+    /// A tail loss probe leaves (RFC 8985 §7.3).
+    fn probe_tail(
+        &mut self,
+        now: Instant,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        self.stats.probes = self.stats.probes.wrapping_add(1);
+        let new = self.sendable();
+        let departure = match new {
+            Some(len) => self.transmit_rarely(now, len, rcv, place),
+            None => {
+                let last = self.recovery.last(RetransmitCause::Tlp);
+                self.retransmit(now, last, rcv, place)
+            }
+        };
+        self.recover(now, |recovery, scope| {
+            recovery.on_probe_sent(scope, new.is_none());
+        });
+        departure
     }
 }
