@@ -4,17 +4,17 @@
 //! Loss recovery changes the window by the events of this type alone.
 
 use anabranch_congestion::{
-    Ack, Attached, Congestion, CongestionControl, Control, Idle, IdleRestart, RateSample, Recovered,
-    Rto, Sent, Signal, Spurious, TimerLoss, Unvalidated,
+    Ack, Attached, Congestion, CongestionControl, Control, Idle, IdleRestart, RateSample,
+    Recovered, Rto, Sent, Signal, Spurious, TimerLoss, Unvalidated,
     rate::{Delivery, RateSampler},
 };
 use anabranch_core::units::{Bytes, Duration, Instant};
 
 use crate::{
-    recovery::window_log::{WindowChange, WindowEvent},
     scoreboard::{Record, Scoreboard},
     seq::Seq,
     settings::Settings,
+    window_log::{WindowChange, WindowEvent},
     window_validation::Validation,
 };
 
@@ -190,7 +190,13 @@ impl CongestionWindow {
 
     /// Whether some of the `acked` octets before `una` left before cwnd last held data back.
     #[inline]
-    pub(crate) fn is_limiting(&mut self, now: Instant, una: Seq, acked: u64, srtt: Duration) -> bool {
+    pub(crate) fn is_limiting(
+        &mut self,
+        now: Instant,
+        una: Seq,
+        acked: u64,
+        srtt: Duration,
+    ) -> bool {
         !self.grows_if_limited
             || una < self.limited_until.saturating_add(acked)
             || (self.is_validated && self.validate(now, srtt))
@@ -236,7 +242,7 @@ impl CongestionWindow {
         let before = self.state();
         let flight = self.validated_flight(now, reduction.srtt, reduction.flight, false);
         self.on_congestion(now, reduction.signal, flight);
-        self.log(now, reduction.change, before);
+        self.note_change(now, reduction.change, before);
     }
 
     /// A reduction from `in_flight` octets.
@@ -266,14 +272,14 @@ impl CongestionWindow {
         if self.is_validated {
             self.measures().validation.on_timeout();
         }
-        self.log(rto.now, WindowChange::Timeout, before);
+        self.note_change(rto.now, WindowChange::Timeout, before);
     }
 
     /// A timer rule starts a recovery over.
     pub(crate) fn on_timer_loss(&mut self, loss: &TimerLoss) {
         let before = self.state();
         self.control.on_timer_loss(loss);
-        self.log(loss.now, WindowChange::Restart, before);
+        self.note_change(loss.now, WindowChange::Restart, before);
     }
 
     /// A fast recovery is over (`recovered`), or the one after a timeout.
@@ -283,7 +289,7 @@ impl CongestionWindow {
             self.control.on_recovered(recovered);
         }
         self.validate_recovered();
-        self.log(now, WindowChange::Recovered, before);
+        self.note_change(now, WindowChange::Recovered, before);
     }
 
     /// The last reduction was spurious, and is taken back.
@@ -293,7 +299,7 @@ impl CongestionWindow {
         }
         let before = self.state();
         self.control.on_spurious(spurious);
-        self.log(spurious.now, WindowChange::Undone, before);
+        self.note_change(spurious.now, WindowChange::Undone, before);
     }
 
     /// Keeps every change of the window from now on, for [`Self::take_log`].
@@ -303,12 +309,15 @@ impl CongestionWindow {
 
     /// The changes of the window since the last call, oldest first; none unless they are kept.
     pub(crate) fn take_log(&mut self) -> Vec<WindowEvent> {
-        let log = self.measures.as_mut().and_then(|measures| measures.log.as_mut());
+        let log = self
+            .measures
+            .as_mut()
+            .and_then(|measures| measures.log.as_mut());
         log.map(std::mem::take).unwrap_or_default()
     }
 
     /// Logs a change from the state `before`.
-    pub(crate) fn log(&mut self, at: Instant, change: WindowChange, before: WindowState) {
+    pub(crate) fn note_change(&mut self, at: Instant, change: WindowChange, before: WindowState) {
         let after = self.state();
         if let Some(measures) = &mut self.measures
             && let Some(log) = &mut measures.log
@@ -442,7 +451,12 @@ impl CongestionWindow {
 
     /// Reports every segment newly marked lost to the control, if it takes samples. Returns how many octets they are.
     #[inline(never)]
-    pub(crate) fn report_losses(&mut self, now: Instant, board: &mut Scoreboard, sack: bool) -> Bytes {
+    pub(crate) fn report_losses(
+        &mut self,
+        now: Instant,
+        board: &mut Scoreboard,
+        sack: bool,
+    ) -> Bytes {
         let mut total = Bytes::ZERO;
         if !self.is_rated {
             return total;

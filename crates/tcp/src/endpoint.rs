@@ -48,7 +48,7 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "wishes of their own")]
 struct Wanted {
-    /// Some of `syn`, `probe` and `ack`, or a RST ([`give_up::Trouble::reset`]).
+    /// Some of `syn`, `probe` and `ack`, or a RST ([`give_up::Failure::reset`]).
     urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,
@@ -77,7 +77,7 @@ struct Cold {
     /// It waited for the SYN.
     passive: bool,
     /// Made when something gets no answer, or the connection ends badly.
-    trouble: Option<Box<give_up::Trouble>>,
+    failure: Option<Box<give_up::Failure>>,
     /// Octets of the largest segment that a peer takes which advertises no MSS.
     default_mss: u16,
 }
@@ -92,12 +92,12 @@ struct Notes {
 }
 
 impl Cold {
-    fn trouble(&mut self) -> &mut give_up::Trouble {
-        self.trouble.get_or_insert_default()
+    fn failure(&mut self) -> &mut give_up::Failure {
+        self.failure.get_or_insert_default()
     }
     /// How the connection ended other than by FIN, and when.
     fn ended(&self) -> Option<(Ending, Instant)> {
-        self.trouble.as_ref()?.ended
+        self.failure.as_ref()?.ended
     }
 }
 
@@ -133,7 +133,7 @@ impl<B: Body> Endpoint<B> {
             cold: Box::new(Cold {
                 notes: None,
                 passive: role == Role::Passive,
-                trouble: None,
+                failure: None,
                 default_mss: handshake::DEFAULT_MSS,
             }),
         }

@@ -37,6 +37,7 @@ pub mod seq;
 pub mod settings;
 pub mod state;
 pub mod stats;
+pub mod window_log;
 pub mod window_validation;
 pub mod wire;
 
@@ -50,7 +51,6 @@ pub use policy::{
     WindowRules,
 };
 pub use profile::{Profile, profiles};
-pub use recovery::window_log::{WindowChange, WindowEvent};
 pub use refusal::{Refusal, Refusals};
 pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
 pub use send_limit::{LimitTimes, SendLimit};
@@ -58,3 +58,4 @@ pub use seq::Seq;
 pub use settings::{Overrides, Problem, Settings};
 pub use state::State;
 pub use stats::{Snapshot, Stats};
+pub use window_log::{WindowChange, WindowEvent};

@@ -64,7 +64,6 @@ impl RateBasis<'_> {
 
 /// State of pacing.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Pacer {
     /// Data may have to wait for its time.
     active: bool,

@@ -26,7 +26,6 @@ pub mod timer_rule;
 mod timers;
 pub mod tlp;
 pub mod undo;
-pub mod window_log;
 
 use std::ops::Range;
 
@@ -139,7 +138,6 @@ enum Detection {
 
 /// Loss recovery of a connection.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Recovery {
     state: RecoveryState,
     board: Scoreboard,
@@ -351,8 +349,27 @@ impl Recovery {
         outstanding.saturating_sub(u64::from(self.state.limited))
     }
 
+    /// Octets of an acknowledgment by which a window may grow
+    /// ([`WindowRules::grow_by_delivered`](crate::policy::WindowRules::grow_by_delivered)).
+    pub(crate) fn growth(&self, summary: &AckSummary, smss: u32, settings: &Settings) -> u64 {
+        let smss = u64::from(smss);
+        let fresh = summary.delivered.fresh - summary.delivered.control_bits;
+        if !self.sack {
+            // Each earlier duplicate reported a segment; at least one fills the gap.
+            let reported = u64::from(summary.prior.dup_acks) * smss;
+            return fresh.saturating_sub(reported).max(fresh.min(smss));
+        }
+        let reorders = self.dupthresh(settings) > settings.dupthresh;
+        if !reorders {
+            return if summary.acked > 0 { fresh } else { 0 };
+        }
+        // Data that arrived although it was retransmitted has been delivered as well.
+        let again = summary.duplicate.as_ref();
+        fresh + again.map_or(0, |range| range.end.since(range.start).min(smss))
+    }
+
     /// Duplicates that indicate a loss.
-    pub(crate) fn dupthresh(&self, settings: &Settings) -> u32 {
+    fn dupthresh(&self, settings: &Settings) -> u32 {
         match &self.extensions {
             Some(extensions) => extensions.dupthresh(settings),
             None => settings.dupthresh,

@@ -139,7 +139,7 @@ impl<B: Body> Sender<B> {
             return false;
         };
         self.resize_segments(most);
-        self.wake |= self.recover(now, |recovery, scope| recovery.split_segments(scope));
+        self.wake |= self.recover(now, Recovery::split_segments);
         true
     }
 
@@ -179,10 +179,7 @@ impl<B: Body> Sender<B> {
     #[inline(never)]
     pub(crate) fn refill(&mut self, now: Instant) {
         let una = self.peer.una();
-        if self
-            .queue
-            .refill_at_once(una, self.pacer.sends_bursts())
-        {
+        if self.queue.refill_at_once(una, self.pacer.sends_bursts()) {
             return;
         }
         let smss = u64::from(self.smss);

@@ -4,7 +4,7 @@ use anabranch_core::body::Body;
 
 use super::{
     FIRST_COUNT, Feedback, MOST_WITHOUT_PROGRESS, field, newly_marked,
-    option::{OptionReader, Told},
+    option::{OptionReader, OptionReport},
 };
 use crate::segment::{Flags, Segment};
 
@@ -128,27 +128,30 @@ impl EcnSender {
             smss,
         } = covered;
         let smss = u64::from(smss);
-        let told = match &mut reports.option {
+        let report = match &mut reports.option {
             Some(option) => option.read(segment.options.accecn(), acked),
-            None => Told::ByPackets { blind: true },
+            None => OptionReport::ByPackets { blind: true },
         };
-        let packets = match told {
-            Told::Superseded => return,
-            Told::ByPackets { blind: true } => acked.saturating_sub(sacked).div_ceil(smss),
-            Told::Exactly(_) | Told::ByPackets { blind: false } => 0,
+        let packets = match report {
+            OptionReport::Superseded => return,
+            OptionReport::ByPackets { blind: true } => acked.saturating_sub(sacked).div_ceil(smss),
+            OptionReport::Exactly(_) | OptionReport::ByPackets { blind: false } => 0,
         };
         let marked = newly_marked(field(segment.flags), reports.packets, packets);
-        if acked == 0 && marked > MOST_WITHOUT_PROGRESS && matches!(told, Told::ByPackets { .. }) {
+        if acked == 0
+            && marked > MOST_WITHOUT_PROGRESS
+            && matches!(report, OptionReport::ByPackets { .. })
+        {
             // An older acknowledgment that arrives late: its field is out of date.
             return;
         }
         let more = u32::try_from(marked).unwrap_or(0);
         reports.packets = reports.packets.wrapping_add(more);
-        reports.marked += match told {
-            Told::Exactly(octets) => octets,
+        reports.marked += match report {
+            OptionReport::Exactly(octets) => octets,
             _ => marked * smss,
         };
-        if let (Told::ByPackets { .. }, Some(option)) = (told, &mut reports.option) {
+        if let (OptionReport::ByPackets { .. }, Some(option)) = (report, &mut reports.option) {
             option.guess(marked * smss);
         }
     }

@@ -52,7 +52,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn end(&mut self, ending: Ending, now: Instant) {
         self.snd.limits.close(now);
         if self.state != State::Closed {
-            self.cold.trouble().ended = Some((ending, now));
+            self.cold.failure().ended = Some((ending, now));
         }
         self.transit(Event::Reset);
         self.snd.queue.end_stream();
@@ -80,7 +80,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
-        self.cold.trouble().reset = Some((seq, ack));
+        self.cold.failure().reset = Some((seq, ack));
         self.wanted.urgent = true;
         self.snd.wake = true;
     }

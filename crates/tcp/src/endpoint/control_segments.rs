@@ -26,8 +26,8 @@ impl<B: Body> Endpoint<B> {
         place: &mut Segment<B>,
     ) -> Option<Departure> {
         self.wanted.urgent = false;
-        let trouble = self.cold.trouble.as_mut();
-        if let Some((seq, ack)) = trouble.and_then(|trouble| trouble.reset.take()) {
+        let failure = self.cold.failure.as_mut();
+        if let Some((seq, ack)) = failure.and_then(|failure| failure.reset.take()) {
             self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
             let mut flags = Flags::RST;
             if ack.is_some() {
@@ -52,9 +52,9 @@ impl<B: Body> Endpoint<B> {
             });
         }
         if self.wanted.syn {
-            let trouble = self.cold.trouble.as_mut();
+            let failure = self.cold.failure.as_mut();
             self.wanted.syn =
-                trouble.is_some_and(|trouble| std::mem::take(&mut trouble.opening.two));
+                failure.is_some_and(|failure| std::mem::take(&mut failure.opening.two));
             self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
             return Some(self.syn(now, place));
         }
@@ -121,7 +121,9 @@ impl<B: Body> Endpoint<B> {
         if answers {
             flags |= Flags::ACK;
         }
-        flags |= self.rcv.ecn_syn_flags(answers, self.snd.recovery.retries().expiries());
+        flags |= self
+            .rcv
+            .ecn_syn_flags(answers, self.snd.recovery.retries().expiries());
         // RFC 9768 §3.2.3.2: in the first answer only.
         let accecn = if answers && self.rcv.agreed.exact_ecn && retransmission.is_none() {
             self.rcv.take_accecn(SYN_ACCECN_ROOM)

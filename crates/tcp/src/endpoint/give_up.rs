@@ -15,7 +15,7 @@ use crate::{
 
 /// What is known of a connection that gets no answer, is reset or resets.
 #[derive(Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct Failure {
     pub(super) opening: Opening,
     /// How the connection ended other than by FIN, and when.
     pub(super) ended: Option<(Ending, Instant)>,
@@ -57,7 +57,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.nxt = self.snd.peer.una();
         *self.snd.recovery.retries_mut() = Retries::new();
         self.snd.rtt = RttEstimator::new(self.settings.initial_rto);
-        self.cold.trouble().opening = Opening::default();
+        self.cold.failure().opening = Opening::default();
         self.rcv.agreed.scaling = false;
         self.snd.peer.set_shift(0);
         self.rcv.agreed.scale = 0;

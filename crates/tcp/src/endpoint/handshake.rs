@@ -209,8 +209,13 @@ impl<B: Body> Endpoint<B> {
 
     /// The SYN, or the answer to one, is retransmitted.
     pub(super) fn note_retransmitted_syn(&mut self) {
-        let last = self.snd.recovery.board().get(0).map(|record| record.sent_at);
-        let opening = &mut self.cold.trouble().opening;
+        let last = self
+            .snd
+            .recovery
+            .board()
+            .get(0)
+            .map(|record| record.sent_at);
+        let opening = &mut self.cold.failure().opening;
         if opening.again == 0 {
             opening.first = last.map_or(0, timestamp);
         }
@@ -220,8 +225,8 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn opening(&self) -> Opening {
-        let trouble = self.cold.trouble.as_ref();
-        trouble.map_or_else(Opening::default, |trouble| trouble.opening)
+        let failure = self.cold.failure.as_ref();
+        failure.map_or_else(Opening::default, |failure| failure.opening)
     }
 
     /// The timestamp that a segment echoes.

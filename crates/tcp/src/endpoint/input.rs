@@ -9,9 +9,9 @@ use anabranch_core::{
 use super::{Ending, Endpoint};
 use crate::{
     clock::{OUTDATED, age_tick},
+    recovery::Timer,
     refusal::Refusal,
     segment::{Flags, Segment},
-    recovery::Timer,
     seq::Seq,
     state::{Event, State},
 };
@@ -200,7 +200,8 @@ impl<B: Body> Endpoint<B> {
 
     /// The peer's SYN again, before ours is acknowledged: ours was lost, or is late.
     fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
-        let due = self.snd.recovery.timer() == Timer::Retransmit && self.snd.recovery.deadline() <= now;
+        let due =
+            self.snd.recovery.timer() == Timer::Retransmit && self.snd.recovery.deadline() <= now;
         if due && self.cold.passive && self.has_no_retry_left() {
             // A listener that gives up as this arrives listens again, and this is its next SYN.
             self.on_retransmission_timeout(now);
@@ -217,7 +218,7 @@ impl<B: Body> Endpoint<B> {
                 if self.state != State::SynReceived {
                     return;
                 }
-                self.cold.trouble().opening.two = true;
+                self.cold.failure().opening.two = true;
             }
             self.snd.restart_retransmission_timer(now);
         }

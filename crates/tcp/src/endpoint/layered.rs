@@ -118,7 +118,9 @@ impl<B: Body> Endpoint<B> {
             .recovery
             .board()
             .highest_sacked()
-            .map_or(self.snd.peer.una(), |sacked| sacked.max(self.snd.peer.una()))
+            .map_or(self.snd.peer.una(), |sacked| {
+                sacked.max(self.snd.peer.una())
+            })
     }
 
     /// Whether all that the application has written has left at least once.

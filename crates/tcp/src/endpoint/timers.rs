@@ -69,10 +69,12 @@ impl<B: Body> Endpoint<B> {
         self.snd.stats.timeouts += 1;
         // RFC 6298 (5.5), but for the linear timeouts of a SYN.
         let linear = self.settings.timers.syn_linear_timeouts();
-        if self.state != State::SynSent || u32::from(self.snd.recovery.retries().expiries()) > linear {
+        if self.state != State::SynSent
+            || u32::from(self.snd.recovery.retries().expiries()) > linear
+        {
             self.snd.rtt.back_off(&self.settings.rto_bounds());
         }
-        self.cold.trouble().opening.timed_out = true;
+        self.cold.failure().opening.timed_out = true;
         self.want_syn();
         // RFC 6298 (5.6)
         self.snd.restart_retransmission_timer(now);

@@ -8,12 +8,12 @@ use anabranch_core::{
 
 use super::{Ending, Endpoint};
 use crate::{
-    recovery::window_log::WindowEvent,
     refusal::Refusals,
     send_limit::{LimitTimes, SendLimit},
     settings::Settings,
     state::State,
     stats::{Snapshot, Stats},
+    window_log::WindowEvent,
 };
 use anabranch_congestion::Control;
 

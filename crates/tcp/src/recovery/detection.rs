@@ -14,7 +14,6 @@ use super::{
     rack::Circumstances,
     rate_halving::RateHalving,
     timers::with_tick,
-    window_log::WindowChange,
 };
 use crate::{
     cause::RetransmitCause,
@@ -24,6 +23,7 @@ use crate::{
     scoreboard::{Limit, Record},
     segment::SackBlock,
     seq::Seq,
+    window_log::WindowChange,
 };
 
 /// What the reduction at the beginning of a recovery starts from.
@@ -212,8 +212,7 @@ impl Recovery {
             self.detect_by_timestamps(scope, summary);
             self.check_reneging(scope);
         }
-        let ended =
-            !summary.prior.phase.repairs_nothing() && self.state.phase.repairs_nothing();
+        let ended = !summary.prior.phase.repairs_nothing() && self.state.phase.repairs_nothing();
         let again = ended
             && scope.settings.window_rules.recover_again()
             && (self.board.lost() > 0 || self.board.has_resent());
@@ -406,7 +405,9 @@ impl Recovery {
             .is_none_or(|start| start < self.state.recover);
         if self.state.phase == Phase::Open || !memorized {
             if self.state.phase != Phase::Loss {
-                let window = expired.latest.and_then(|start| self.remedy_window_of(start));
+                let window = expired
+                    .latest
+                    .and_then(|start| self.remedy_window_of(start));
                 self.enter_from(
                     scope,
                     Entry {
@@ -514,7 +515,7 @@ impl Recovery {
         self.state.enter(scope.nxt);
         self.board.begin_recovery();
         let change = WindowChange::Recovery(entry.cause);
-        scope.window.log(now, change, before);
+        scope.window.note_change(now, change, before);
         self.begin_undo(scope, reduces);
         if reduces || !continues {
             self.begin_pace(scope, entry.delivered);

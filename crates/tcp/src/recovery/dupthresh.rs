@@ -52,11 +52,7 @@ pub struct Waiting {
 
 /// Whether enough duplicates have come to retransmit the first segment without SACK.
 #[must_use]
-pub fn reached(
-    state: &RecoveryState,
-    waiting: &Waiting,
-    settings: &Settings,
-) -> bool {
+pub fn reached(state: &RecoveryState, waiting: &Waiting, settings: &Settings) -> bool {
     let una = waiting.una;
     if state.dup_acks < waiting.dupthresh {
         return false;

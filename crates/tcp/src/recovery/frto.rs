@@ -69,11 +69,7 @@ impl Frto {
                 }
             }
             Self::Second { .. } => {
-                let proof = if ack.sack {
-                    ack.original
-                } else {
-                    ack.progress
-                };
+                let proof = if ack.sack { ack.original } else { ack.progress };
                 if proof {
                     Verdict::Spurious
                 } else if ack.duplicate || ack.progress {
@@ -140,10 +136,7 @@ mod tests {
     #[test]
     fn with_sack() {
         use Verdict::{Conventional, Open, Spurious};
-        let with = |ack: AckObservation| AckObservation {
-            sack: true,
-            ..ack
-        };
+        let with = |ack: AckObservation| AckObservation { sack: true, ..ack };
         let report = with(DUPLICATE);
         let original = with(AckObservation {
             original: true,

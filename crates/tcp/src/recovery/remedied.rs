@@ -2,9 +2,7 @@
 
 use anabranch_core::units::Duration;
 
-use super::{
-    AckSummary, Detection, Phase, Recovery, Scope, detection::Base, extensions::Remedied,
-};
+use super::{AckSummary, Detection, Phase, Recovery, Scope, detection::Base, extensions::Remedied};
 use crate::{
     cause::RetransmitCause,
     remedy::{Late, Policy, Progress, View},

@@ -12,7 +12,7 @@ use crate::{
     clock::timestamp,
     policy::RecoveryPace,
     rtt::RttEstimator,
-    scoreboard::{Delivered, Marks, Plain, Record},
+    scoreboard::{Marks, Plain, Record},
     seq::Seq,
     settings::Settings,
 };
@@ -288,19 +288,10 @@ impl Recovery {
         self.restart_timer(scope.now, scope.rtt, scope.settings);
     }
 
-    /// Octets acknowledged by a plain acknowledgment count no more as limited transmit.
+    /// Takes an acknowledgment on the fast path, as far as records are whole and sent once.
     #[inline]
     pub(crate) fn on_plain_ack(&mut self, ack: Seq) -> Plain {
         self.state.limited = 0;
         self.board.acknowledge_plain(ack)
-    }
-
-    /// Takes the rest of an acknowledgment that [`Self::on_plain_ack`] has left.
-    pub(crate) fn on_rest_of_ack(
-        &mut self,
-        ack: Seq,
-        delivered: &mut Delivered,
-    ) {
-        self.board.acknowledge(ack, delivered);
     }
 }

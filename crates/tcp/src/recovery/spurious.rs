@@ -9,9 +9,8 @@ use super::{
     rack::{Echo, Known},
     remedied::Lateness,
     tlp::{Answer, Probing},
-    window_log::WindowChange,
 };
-use crate::clock::timestamp;
+use crate::{clock::timestamp, window_log::WindowChange};
 
 impl Recovery {
     /// RFC 8985 §6.2 steps 1 to 3, and the threshold that follows reordering.

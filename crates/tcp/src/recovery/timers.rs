@@ -60,20 +60,10 @@ impl Recovery {
         self.timer = Timer::Retransmit;
         self.timer_at = now.saturating_add(rtt.rto());
         if self.needs_all {
-            self.timer_at = self.timeout_from(now, rtt, settings);
+            self.timer_at = timeout_from(now, rtt, settings);
             self.extend_by_lifetime(rtt);
         }
         self.rto_at = self.timer_at;
-    }
-
-    /// End of a timeout that begins now: with a coarse clock, a tick.
-    fn timeout_from(&self, now: Instant, rtt: &RttEstimator, settings: &Settings) -> Instant {
-        if !settings.timers.count_ticks() {
-            return now.saturating_add(rtt.rto());
-        }
-        let tick = settings.clock_tick;
-        let ticks = rtt.rto().as_picos() / tick.as_picos();
-        next_tick(now, tick, ticks.max(1))
     }
 
     /// The retransmission timer expires after the segments' own time, twice their lifetime at least.
@@ -133,7 +123,9 @@ impl Recovery {
             return;
         }
         match self.timer {
-            Timer::Off | Timer::Persist | Timer::TimeWait => self.restart_timers(now, rtt, settings),
+            Timer::Off | Timer::Persist | Timer::TimeWait => {
+                self.restart_timers(now, rtt, settings);
+            }
             Timer::Retransmit => self.start_probe_timer(now, rtt, settings),
             Timer::Probe => {
                 // Most often the acknowledgment that let it leave has set the timer at this very
@@ -192,7 +184,7 @@ impl Recovery {
         if first && self.timer == Timer::Reorder {
             // The timeout counts from now on, while the reordering timer, which comes before it, goes on: the segments that it
             // waits for are others (RFC 8985 §6.3).
-            self.rto_at = self.timeout_from(now, scope.rtt, settings);
+            self.rto_at = timeout_from(now, scope.rtt, settings);
         } else if first || !self.timer.waits_for_ack() {
             self.restart_timer(now, scope.rtt, settings);
         }
@@ -371,4 +363,14 @@ pub(super) fn with_tick(now: Instant, lasts: Duration, settings: &Settings) -> I
     }
     let ticks = (lasts + SLACK).as_picos().div_ceil(tick.as_picos());
     next_tick(now, tick, ticks.saturating_add(BEGUN))
+}
+
+/// End of a timeout that begins now: with a coarse clock, a tick.
+fn timeout_from(now: Instant, rtt: &RttEstimator, settings: &Settings) -> Instant {
+    if !settings.timers.count_ticks() {
+        return now.saturating_add(rtt.rto());
+    }
+    let tick = settings.clock_tick;
+    let ticks = rtt.rto().as_picos() / tick.as_picos();
+    next_tick(now, tick, ticks.max(1))
 }

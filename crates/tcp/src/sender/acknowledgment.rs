@@ -39,22 +39,6 @@ impl<B: Body> Sender<B> {
         seq: Seq,
         ack: Seq,
     ) -> Outcome {
-        let same_window = self.take_window(segment, seq, ack);
-        if ack > self.peer.una()
-            && self.recovery.is_plain()
-            && matches!(segment.options, Options::None | Options::AccEcn(_))
-        {
-            self.on_plain_progress(now, segment, ack)
-        } else if !self.recovery.is_idle() || self.recovery.reads_late(segment.options.sack_blocks()) {
-            self.on_any_acknowledgment(now, segment, ack, same_window)
-        } else {
-            Outcome::Usual
-        }
-    }
-
-    /// Takes the window (RFC 9293 §3.10.7.4 fifth). Returns whether it is the same as before.
-    #[inline]
-    fn take_window(&mut self, segment: &Segment<B>, seq: Seq, ack: Seq) -> bool {
         let update = self.peer.update(segment.window, seq, ack);
         if update.taken && self.recovery.timer() == Timer::Persist {
             self.peer.on_probe_answered();
@@ -63,7 +47,18 @@ impl<B: Body> Sender<B> {
                 self.recovery.stop_timer();
             }
         }
-        update.same
+        if ack > self.peer.una()
+            && self.recovery.is_plain()
+            && matches!(segment.options, Options::None | Options::AccEcn(_))
+        {
+            self.on_plain_progress(now, segment, ack)
+        } else if !self.recovery.is_idle()
+            || self.recovery.reads_late(segment.options.sack_blocks())
+        {
+            self.on_any_acknowledgment(now, segment, ack, update.same)
+        } else {
+            Outcome::Usual
+        }
     }
 
     /// The peer's ACE field and AccECN option, read before the acknowledgment is taken.
@@ -161,11 +156,16 @@ impl<B: Body> Sender<B> {
             delivered: plain.delivered(prior.una, una),
             ..AckSummary::new(una.since(prior.una), prior)
         };
-        self.recovery.on_rest_of_ack(una, &mut summary.delivered);
+        let first = self.queue.first_octet();
+        self.recover(now, |recovery, scope| {
+            recovery.on_ack(scope, &[], una, first, &mut summary);
+        });
         summary.rtt_by_timestamp = self.sample_rtt(now, segment, &summary.delivered);
         self.after_progress(now, true);
-        if self.ecn.has_marks(segment) {
-            self.on_mark(now, &summary);
+        if self.ecn.has_marks(segment)
+            && self.recover(now, |recovery, scope| recovery.on_mark(scope, &summary))
+        {
+            self.ecn.on_reduction();
         }
         self.report_to_control(now, segment, &summary, false);
         self.outcome(&summary.delivered)
@@ -232,8 +232,10 @@ impl<B: Body> Sender<B> {
         self.recover(now, |recovery, scope| {
             recovery.detect_losses(scope, &mut summary);
         });
-        if self.ecn.has_marks(segment) {
-            self.on_mark(now, &summary);
+        if self.ecn.has_marks(segment)
+            && self.recover(now, |recovery, scope| recovery.on_mark(scope, &summary))
+        {
+            self.ecn.on_reduction();
         }
         if summary.acked > 0 || summary.new_sack || summary.lost > 0 {
             // After a recovery that proves spurious the window grows as if there had been none.
@@ -251,8 +253,12 @@ impl<B: Body> Sender<B> {
     #[inline]
     fn after_progress(&mut self, now: Instant, restart: bool) {
         self.pacer.on_rate_change();
-        if self.window.is_rated() {
-            self.on_write_after_block();
+        // Where free room is filled at once the samples count the wait until a third is free all the same.
+        if self.window.is_rated()
+            && !self.pacer.sends_bursts()
+            && self.queue.has_third_free(self.peer.una())
+        {
+            self.on_write();
         }
         if self.window.ends_round(self.peer.una(), self.nxt) {
             if self.mtu.suspects() {
@@ -286,13 +292,6 @@ impl<B: Body> Sender<B> {
         }
         if round.probes {
             self.recovery.request_mtu_probe();
-        }
-    }
-
-    /// The peer echoes a mark.
-    fn on_mark(&mut self, now: Instant, summary: &AckSummary) {
-        if self.recover(now, |recovery, scope| recovery.on_mark(scope, summary)) {
-            self.ecn.on_reduction();
         }
     }
 
@@ -380,7 +379,7 @@ impl<B: Body> Sender<B> {
             rate.lost += lost;
         }
         let acked = if self.settings.window_rules.grow_by_delivered() {
-            self.growth(summary)
+            self.recovery.growth(summary, self.smss, &self.settings)
         } else {
             summary.acked - delivered.control_bits
         };
@@ -416,32 +415,13 @@ impl<B: Body> Sender<B> {
         });
     }
 
-    /// Octets of an acknowledgment by which a window may grow
-    /// ([`WindowRules::grow_by_delivered`](crate::policy::WindowRules::grow_by_delivered)).
-    fn growth(&self, summary: &AckSummary) -> u64 {
-        let smss = u64::from(self.smss);
-        let fresh = summary.delivered.fresh - summary.delivered.control_bits;
-        if !self.recovery.uses_sack() {
-            // Each earlier duplicate reported a segment; at least one fills the gap.
-            let reported = u64::from(summary.prior.dup_acks) * smss;
-            return fresh.saturating_sub(reported).max(fresh.min(smss));
-        }
-        let reorders = self.recovery.dupthresh(&self.settings) > self.settings.dupthresh;
-        // Data that arrived although it was retransmitted has been delivered as well.
-        let again = summary
-            .duplicate
-            .as_ref()
-            .filter(|_| reorders)
-            .map_or(0, |range| range.end.since(range.start).min(smss));
-        if summary.acked > 0 || reorders {
-            fresh + again
-        } else {
-            0
-        }
-    }
-
     /// A delivery-rate sample from the data that an acknowledgment delivered.
-    fn rate_sample(&mut self, now: Instant, octets: u64, latest: Option<u64>) -> Option<RateSample> {
+    fn rate_sample(
+        &mut self,
+        now: Instant,
+        octets: u64,
+        latest: Option<u64>,
+    ) -> Option<RateSample> {
         self.window.rate_sample(&Delivery {
             now,
             octets,

@@ -1,7 +1,7 @@
-//! What limits the sender, decided in one place: see [`send_limit`](crate::send_limit).
+//! The limit of the sender, decided in one place: see [`send_limit`](crate::send_limit).
 //!
 //! The decision is made when nothing more can leave. It marks the flight as limited by cwnd (RFC 9438 §5.8), notes how much
-//! was outstanding where it is not, tells the delivery-rate estimator of pauses of the application
+//! was outstanding where it is not, reports pauses of the application to the delivery-rate estimator
 //! (draft-ietf-ccwg-bbr §4.1.2.4), and keeps the account of how long each limit has held.
 
 use anabranch_core::{body::Body, units::Instant};
@@ -72,7 +72,7 @@ impl<B: Body> Sender<B> {
     #[inline]
     pub(crate) fn note_application_limit(&mut self, now: Instant) {
         self.limits.set(now, SendLimit::Application);
-        self.note_unfilled();
+        self.window.on_unfilled(self.peer.una(), self.nxt);
         if self.window.is_rated() {
             self.window.on_app_limited(self.recovery.board());
         }
@@ -84,7 +84,7 @@ impl<B: Body> Sender<B> {
             self.queue.on_blocked(self.peer.una());
         }
         self.limits.set(now, limit);
-        self.note_unfilled();
+        self.window.on_unfilled(self.peer.una(), self.nxt);
     }
 
     /// Pacing holds data back. After a pause of the application that is still the pause's doing.
@@ -95,29 +95,11 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// A recovery or a remedy for reordering permits less than cwnd does.
-    #[cold]
-    pub(super) fn note_recovery_limit(&mut self, now: Instant) {
-        self.limits.set(now, SendLimit::Recovery);
-    }
-
-    /// Something other than cwnd holds data back.
-    pub(super) fn note_unfilled(&mut self) {
-        self.window.on_unfilled(self.peer.una(), self.nxt);
-    }
-
     /// Data that could have left before an application writes that has waited for room was the application's to give: what a
     /// delivery-rate sample must know (draft-ietf-ccwg-bbr §4.1.2.4; Linux checks at each write).
     pub(super) fn on_write(&mut self) {
         if self.window.is_rated() && self.queue.end_block() {
             self.window.on_app_limited(self.recovery.board());
-        }
-    }
-
-    /// The same where what becomes free is filled at once: the samples count the wait until a third is free all the same.
-    pub(super) fn on_write_after_block(&mut self) {
-        if !self.pacer.sends_bursts() && self.queue.has_third_free(self.peer.una()) {
-            self.on_write();
         }
     }
 }

@@ -60,10 +60,10 @@ impl<B: Body> Sender<B> {
             // Below cwnd, what does not leave is not cwnd's doing, which so grows by nothing that it does not hold.
             if allowance.held {
                 self.window.on_limit(until);
-                self.note_unfilled();
+                self.window.on_unfilled(self.peer.una(), self.nxt);
             }
             if allowance.held || !self.recovery.phase().repairs_nothing() {
-                self.note_recovery_limit(now);
+                self.limits.set(now, SendLimit::Recovery);
             }
         }
         departure
@@ -96,21 +96,20 @@ impl<B: Body> Sender<B> {
             return Next::Leaves(self.retransmit(now, due, rcv, place));
         }
         let len = self.sendable();
-        let repair = match self.recovery.forward(len.is_some()) {
-            Some(repair) => repair,
-            None => {
-                let window = self.recovery.window(cwnd, self.smss);
-                if self.recovery.board().lost() > 0 && self.is_retransmission_paced(now) {
-                    return Next::Nothing;
-                }
-                let repair = self.recover(now, |recovery, scope| {
-                    recovery.next_retransmission(scope, window, len.is_some())
-                });
-                if repair == Repair::Wait {
-                    self.window.on_limit(self.nxt);
-                }
-                repair
+        let repair = if let Some(repair) = self.recovery.forward(len.is_some()) {
+            repair
+        } else {
+            let window = self.recovery.window(cwnd, self.smss);
+            if self.recovery.board().lost() > 0 && self.is_retransmission_paced(now) {
+                return Next::Nothing;
             }
+            let repair = self.recover(now, |recovery, scope| {
+                recovery.next_retransmission(scope, window, len.is_some())
+            });
+            if repair == Repair::Wait {
+                self.window.on_limit(self.nxt);
+            }
+            repair
         };
         match (repair, len) {
             (Repair::Retransmit(retransmission), _) => {
@@ -121,7 +120,7 @@ impl<B: Body> Sender<B> {
                 Next::Leaves(self.transmit_rarely(now, len, rcv, place))
             }
             (Repair::Wait | Repair::NewSegment, _) => {
-                self.note_recovery_limit(now);
+                self.limits.set(now, SendLimit::Recovery);
                 Next::Nothing
             }
         }
@@ -181,7 +180,7 @@ impl<B: Body> Sender<B> {
         place: &mut Segment<B>,
     ) -> Option<Departure> {
         let Some(len) = self.sendable() else {
-            return self.nothing_sendable(now, (window, in_flight), rcv, place);
+            return self.nothing_sendable(now, window, in_flight, rcv, place);
         };
         if in_flight > 0 && in_flight + u64::from(len) > window {
             self.note_cwnd_limit(now);
@@ -222,7 +221,7 @@ impl<B: Body> Sender<B> {
         if pushed {
             place.flags |= Flags::PSH;
         }
-        self.look_ahead(now, window, in_flight, place);
+        self.note_used_window(now, window, in_flight, place);
         Some(outgoing)
     }
 
@@ -299,7 +298,13 @@ impl<B: Body> Sender<B> {
 
     /// Most often the window is full again after a segment, and the next call can be spared.
     #[inline]
-    fn look_ahead(&mut self, now: Instant, window: u64, in_flight: u64, place: &mut Segment<B>) {
+    fn note_used_window(
+        &mut self,
+        now: Instant,
+        window: u64,
+        in_flight: u64,
+        place: &mut Segment<B>,
+    ) {
         let edge = self.edge();
         let left = edge.min(self.queue.end()).since(self.nxt);
         let full = in_flight + u64::from(self.smss) > window;
@@ -330,7 +335,8 @@ impl<B: Body> Sender<B> {
     fn nothing_sendable(
         &mut self,
         now: Instant,
-        (window, in_flight): (u64, u64),
+        window: u64,
+        in_flight: u64,
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Option<Departure> {
@@ -501,12 +507,11 @@ impl<B: Body> Sender<B> {
     ) -> Departure {
         self.stats.probes = self.stats.probes.wrapping_add(1);
         let new = self.sendable();
-        let departure = match new {
-            Some(len) => self.transmit_rarely(now, len, rcv, place),
-            None => {
-                let last = self.recovery.last(RetransmitCause::Tlp);
-                self.retransmit(now, last, rcv, place)
-            }
+        let departure = if let Some(len) = new {
+            self.transmit_rarely(now, len, rcv, place)
+        } else {
+            let last = self.recovery.last(RetransmitCause::Tlp);
+            self.retransmit(now, last, rcv, place)
         };
         self.recover(now, |recovery, scope| {
             recovery.on_probe_sent(scope, new.is_none());

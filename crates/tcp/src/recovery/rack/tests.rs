@@ -46,7 +46,15 @@ fn again(from: u64, to: u64, sent_ms: u64) -> Delivered {
 
 fn rack() -> Rack {
     let mut rack = Rack::new(at(0));
-    rack.on_delivered(time(40), &once(0, 10, 0), Known { una: at(0), min_rtt: Duration::ZERO }, None);
+    rack.on_delivered(
+        time(40),
+        &once(0, 10, 0),
+        Known {
+            una: at(0),
+            min_rtt: Duration::ZERO,
+        },
+        None,
+    );
     rack
 }
 
@@ -65,7 +73,10 @@ fn the_window_before_and_after_reordering_is_seen() {
     };
     assert_eq!(rack.reo_wnd(&recovering), Duration::ZERO);
     assert_eq!(rack.reo_wnd(&many_sacked), Duration::ZERO);
-    let known = Known { una: at(10), min_rtt: Duration::ZERO };
+    let known = Known {
+        una: at(10),
+        min_rtt: Duration::ZERO,
+    };
     assert_eq!(
         rack.on_delivered(time(50), &once(20, 30, 10), known, None),
         None
@@ -83,7 +94,10 @@ fn the_window_before_and_after_reordering_is_seen() {
 #[test]
 fn what_was_sent_again_shows_no_reordering() {
     let mut rack = rack();
-    let known = Known { una: at(10), min_rtt: Duration::ZERO };
+    let known = Known {
+        una: at(10),
+        min_rtt: Duration::ZERO,
+    };
     rack.on_delivered(time(50), &once(20, 30, 10), known, None);
     rack.on_delivered(time(95), &again(10, 20, 55), known, None);
     assert!(!rack.reordering_seen());
@@ -115,7 +129,10 @@ fn the_window_grows_with_duplicates_and_shrinks_again() {
 /// §6.2 step 2: copies that cannot be told from the original give no time.
 #[test]
 fn a_copy_acknowledged_too_soon_is_the_original() {
-    let known = Known { una: at(10), min_rtt: Duration::ZERO };
+    let known = Known {
+        una: at(10),
+        min_rtt: Duration::ZERO,
+    };
     let latest = |rack: &Rack| rack.limit(&QUIET).map(|limit| limit.latest);
     let mut rack = rack();
     assert_eq!(latest(&rack), Some((time(0), at(10))));
