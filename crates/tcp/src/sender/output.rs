@@ -1,4 +1,4 @@
-//! What is sent (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
+//! Transmission of data (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
 
 use anabranch_congestion::{Idle, Sent};
 use anabranch_core::{
@@ -20,9 +20,9 @@ use crate::{
     send_limit::SendLimit,
 };
 
-/// What may leave waits for more only while it is less than this part of the window,
+/// A burst is deferred only if it is shorter than this part of the window,
 const SHARE_OF_WINDOW: u64 = 3;
-/// only if the last data left no longer ago than this, and if the next acknowledgment is due no later.
+/// if the last data left no longer ago than this, and if the next acknowledgment is due within it.
 const SOON: Duration = Duration::from_millis(1);
 
 /// The next segment while losses or reordering are known.
@@ -57,8 +57,8 @@ impl<B: Body> Sender<B> {
         let until = self.window.limited_until();
         let departure = self.new_data(now, allowance.window, allowance.in_flight, rcv, place);
         if !plain && self.limits.limit() == SendLimit::Cwnd {
-            // Below cwnd, what does not leave is not cwnd's doing, which so grows by nothing that it does not hold.
             if allowance.held {
+                // A remedy is the limit, and cwnd grows only by what it limits itself.
                 self.window.on_limit(until);
                 self.window.on_unfilled(self.peer.una(), self.nxt);
             }
@@ -190,7 +190,7 @@ impl<B: Body> Sender<B> {
             self.note_pacing_limit(now, in_flight);
             return None;
         }
-        // What has begun to leave as one is not parted.
+        // A burst that has begun is not split.
         if self.pacer.sends_bursts()
             && self.pacer.begins_burst(now)
             && in_flight > 0
@@ -199,8 +199,10 @@ impl<B: Body> Sender<B> {
             self.note_deferral(now, window, in_flight);
             return None;
         }
-        // By the window as it is before a pause reduces it.
-        self.longest_burst();
+        if self.pacer.sends_bursts() {
+            // Measured by the window before a pause reduces it.
+            self.longest_burst();
+        }
         if in_flight == 0 && self.limits.limit() == SendLimit::Application {
             self.note_idle(now);
         }
@@ -225,7 +227,7 @@ impl<B: Body> Sender<B> {
         Some(outgoing)
     }
 
-    /// Whether what may leave waits for more to go with it
+    /// Whether a burst is deferred until it is longer
     /// ([`Segmentation`](crate::policy::Segmentation)).
     #[inline(never)]
     fn is_deferred(&mut self, now: Instant, window: u64, in_flight: u64) -> bool {
@@ -296,7 +298,7 @@ impl<B: Body> Sender<B> {
             && !(self.pacer.is_active() && self.is_held_back(now, self.smss))
     }
 
-    /// Most often the window is full again after a segment, and the next call can be spared.
+    /// Notes that the window is used up, as it is after most segments: the next call is spared.
     #[inline]
     fn note_used_window(
         &mut self,
@@ -330,7 +332,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
+    /// No data can leave for want of data or of window: a FIN may, or the persist timer starts.
     #[inline(never)]
     fn nothing_sendable(
         &mut self,
