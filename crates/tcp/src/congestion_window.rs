@@ -34,7 +34,7 @@ pub(crate) struct CongestionWindow {
     is_rated: bool,
     /// Pauses keep the window while pipeACK shows whether it is valid (RFC 7661).
     is_validated: bool,
-    /// The window grows only by what it limits.
+    /// The window grows only while it is the limit.
     grows_if_limited: bool,
     /// In slow start it grows as well if more than half of it was outstanding
     /// ([`WindowRules::grow_half_full`](crate::policy::WindowRules::grow_half_full)).
@@ -361,7 +361,7 @@ impl CongestionWindow {
         }
     }
 
-    /// What a reduction starts from with a FlightSize of `flight`. `repairs`: a recovery begins.
+    /// The flight that a reduction starts from, with a FlightSize of `flight`. `repairs`: a recovery begins.
     pub(crate) fn validated_flight(
         &mut self,
         now: Instant,

@@ -5,7 +5,7 @@
 //! ([`Segmentation`](crate::policy::Segmentation)) that leaves late takes less time by its lateness, half of it at least.
 //!
 //! # Differs from Linux
-//! - Retransmissions leave one at a time; those of a burst that is lost as a whole leave as one there.
+//! - Retransmissions leave one at a time; Linux retransmits a burst that is lost as a whole as one.
 //! - Slow start is where cwnd is below ssthresh.
 //! - The first flight leaves in pairs, however short the round trip.
 
@@ -33,7 +33,7 @@ const NANOS_PER_HUNDRED_BURSTS: u64 = 1_000_000_000 / BURSTS_PER_S / 100;
 /// 64 KiB are added, halved for every 2⁹ µs of the least round-trip time (likewise: 9).
 const HALVED_EVERY_NS: u64 = 512_000;
 
-/// What the rate follows from.
+/// Inputs of the pacing rate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateBasis<'a> {
     pub(crate) window: &'a CongestionWindow,

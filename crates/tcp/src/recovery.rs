@@ -1,4 +1,4 @@
-//! Loss recovery: when a loss is found, what is retransmitted, and how much may leave meanwhile.
+//! Loss recovery: detection of losses, the choice of the next retransmission, and the limit on transmission meanwhile.
 //!
 //! [`Recovery`] owns the scoreboard, the timers and the algorithms: NewReno and SACK-based recovery, RACK-TLP, PRR, F-RTO, Eifel
 //! detection, and the remedies for reordering. The congestion control owns cwnd; recovery changes it by the events of
@@ -157,7 +157,7 @@ pub(crate) struct Recovery {
     timer_at: Instant,
     /// When the retransmission timer expires; another timer may run before it.
     rto_at: Instant,
-    retries: Retries,
+    pub(crate) retries: Retries,
     timer_rule: Option<Box<TimerRuleState>>,
     extensions: Option<Box<Extensions>>,
     /// SACK options that were refused.
@@ -266,15 +266,6 @@ impl Recovery {
     #[inline]
     pub(crate) const fn phase(&self) -> Phase {
         self.state.phase
-    }
-
-    #[inline]
-    pub(crate) const fn retries(&self) -> &Retries {
-        &self.retries
-    }
-
-    pub(crate) const fn retries_mut(&mut self) -> &mut Retries {
-        &mut self.retries
     }
 
     pub(crate) const fn refused(&self) -> Option<&Refusals> {

@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(whole(0), ms(200));
     }
 
-    /// Times from the first retransmission, of a kernel 6.18 whose SYNs nobody answers: the timeout before the last and
+    /// Times from the first retransmission, of a kernel 6.18 whose SYNs are not answered: the timeout before the last and
     /// the last, with `tcp_syn_retries` 1 to 4 and `tcp_syn_linear_timeouts` 0, 1 and 4.
     #[test]
     fn a_syn_is_given_up_at_the_first_timeout_after_the_time_of_its_retries() {

@@ -1,4 +1,4 @@
-//! What limits a sender, and for how long each limit has.
+//! The limit of a sender, and the time that each limit has held.
 //!
 //! A sender is limited by the constraint that leaves the least room at that moment: the congestion window
 //! (RFC 5681 §3.1), the receive window (RFC 9293 §3.8.6), the send buffer, or the application, which has
@@ -25,7 +25,7 @@ pub enum Constraint {
     Application,
 }
 
-/// What keeps a sender from sending more.
+/// Limit of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendLimit {
     /// The congestion window.
@@ -42,7 +42,7 @@ pub enum SendLimit {
     /// ([`Segmentation`](super::policy::Segmentation)), because this constraint leaves room for no
     /// more.
     Deferred(Constraint),
-    /// A recovery permits less than the congestion window does, or repairs what was lost first.
+    /// A recovery permits less than the congestion window does, or retransmits first.
     Recovery,
 }
 
@@ -55,12 +55,12 @@ pub struct Room {
     pub rwnd: u64,
     /// By the send buffer.
     pub send_buffer: u64,
-    /// By the application: what it has written.
+    /// By the application: data written.
     pub application: u64,
 }
 
 impl Room {
-    /// The constraint that leaves the least room. Of two that leave as much, the one that the growth of the congestion
+    /// The constraint that leaves the least room. Of two that leave equal room, the one that the growth of the congestion
     /// window would not widen; the application first, because without data no window is in the way.
     #[must_use]
     #[inline]
@@ -95,7 +95,7 @@ impl From<Constraint> for SendLimit {
     }
 }
 
-/// How long each limit has held. Deferral counts for the constraint behind it, as Linux counts it.
+/// How long each limit has held. Deferral counts for its constraint, as in Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LimitTimes {
     /// The congestion window.
@@ -113,7 +113,7 @@ pub struct LimitTimes {
 }
 
 impl LimitTimes {
-    /// `limit` has held for so long.
+    /// `limit` has held for `time`.
     pub fn add(&mut self, limit: SendLimit, time: Duration) {
         let sum = match limit {
             SendLimit::Cwnd | SendLimit::Deferred(Constraint::Cwnd) => &mut self.cwnd,
@@ -183,7 +183,7 @@ impl Default for LimitAccount {
 }
 
 impl LimitAccount {
-    /// What limits the sender now.
+    /// The current limit.
     #[must_use]
     #[inline]
     pub const fn limit(&self) -> SendLimit {

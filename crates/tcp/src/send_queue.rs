@@ -1,18 +1,18 @@
-//! The send queue: what the application has written, how far the send buffer lets it write, and the chunks in which a
-//! stack with TSO keeps it ([`Segmentation`](crate::policy::Segmentation)).
+//! The send queue: the data that the application has written, the send buffer that limits it, and the chunks in which a
+//! stack with TSO keeps the data ([`Segmentation`](crate::policy::Segmentation)).
 //!
-//! Most stacks let an application that always has more to send fill what becomes free at once. A stack that keeps chunks lets it
+//! Most stacks let an application that always has more to send fill free room at once. A stack that keeps chunks lets it
 //! wait while the buffer is full, until a third is free (`tests/live/test_write_space.py`). Then it fills the buffer again, and more:
 //! if bursts are shorter than a chunk, the rest of the chunk that is being sent takes in data without a check of the buffer, until the
 //! congestion window or the receive window is full and one chunk waits. Without Nagle (`TCP_NODELAY`) all data leaves at the end of a
-//! write, and the next write checks the buffer, so a part of one write at most exceeds it. Writing takes time, in which the buffer takes
-//! in what is acknowledged.
+//! write, and the next write checks the buffer, so a part of one write at most exceeds it. Writing takes time, in which acknowledgments
+//! make more room.
 //!
 //! Measured with Linux 6.18 (`SO_MEMINFO`): 1 Gbit/s, 100 ms and a buffer of 4 MiB carry 248 to 270 Mbit/s, not 335, while bursts are as
-//! long as chunks; a third of that buffer is written in 1.5 to 2 ms, in which 1 Gbit/s acknowledges a seventh as much again. With Nagle,
+//! long as chunks; a third of that buffer is written in 1.5 to 2 ms, in which 1 Gbit/s acknowledges another seventh of that. With Nagle,
 //! 20 Mbit/s, 200 ms and a buffer of 92,672 octets have 120 segments in flight after 7.5 s, as many as cwnd permits; without, 100 Mbit/s,
 //! 60 ms and 98,304 octets have 91, a write of 128 KiB, where cwnd permits 129. A burst takes 740 octets (five segments) to 1,011 octets
-//! (45 segments) of memory besides its payload.
+//! (45 segments) of memory in addition to its payload.
 //!
 //! # Differs from Linux
 //! - Where PSH depends on the ends of writes (`send_autotuning_start`), these are of 128 KiB, whatever the application writes.
@@ -24,12 +24,12 @@ use anabranch_core::{
 
 use crate::{pacer::MAX_BURST, send_buffer::SendBuffer, seq::Seq, settings::Settings};
 
-/// Octets of memory that a burst takes besides its payload.
+/// Octets of memory that a burst takes in addition to its payload.
 const BURST_OVERHEAD: u64 = 800;
 /// Time in which an application makes and writes an octet, the way through the host included: 64 KiB in 98 µs. Measured on TUN
 /// devices: writes alone take 61 to 82 µs, and live flows carry as much as with 100 µs.
 const PICOS_PER_OCTET: u64 = 1_500;
-/// Octets of a write of an application that writes as much as it can: `cat` and our live applications.
+/// Octets of a write of an application that always has more to send: `cat` and our live applications.
 const WRITE: u64 = 131_072;
 /// Octets of the first chunk in a buffer that is small at first; later ones are as large as the largest burst.
 const FIRST_CHUNK: u64 = 83_200;
@@ -77,22 +77,6 @@ pub(crate) struct Refill {
     pub(crate) nagle: bool,
 }
 
-/// The position in the chunks, and the settings that decide how long they are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Chunks {
-    pub(crate) nxt: Seq,
-    pub(crate) smss: u64,
-    pub(crate) initial_cwnd: u32,
-}
-
-impl Chunks {
-    /// Octets that leave at once, and octets of the chunks that follow.
-    fn early(self) -> (u64, u64) {
-        let begun = u64::from(self.initial_cwnd) * self.smss;
-        (begun, whole(EARLY_CHUNK, self.smss))
-    }
-}
-
 /// The send queue of a connection.
 #[derive(Debug)]
 pub(crate) struct SendQueue<B> {
@@ -108,6 +92,8 @@ pub(crate) struct SendQueue<B> {
     autotuning_start: u64,
     /// Octets to which it has grown.
     grown: u64,
+    /// Segments that leave at once.
+    initial_cwnd: u32,
     /// End of the data of an application that always has more to send.
     write_edge: Seq,
     /// SND.UNA at which it writes again.
@@ -131,6 +117,7 @@ impl<B: Body> SendQueue<B> {
             capacity: settings.send_buffer_bytes(),
             autotuning_start: settings.send_autotuning_start.get(),
             grown: 0,
+            initial_cwnd: settings.initial_cwnd,
             write_edge: iss,
             refill_at: iss,
             writes_until: Instant::NEVER,
@@ -352,25 +339,24 @@ impl<B: Body> SendQueue<B> {
 
     /// Octets of the chunk that is being sent that have not left.
     #[inline]
-    pub(crate) fn chunk_left(&mut self, chunks: &Chunks) -> u64 {
-        if chunks.nxt >= self.chunk_end {
-            self.chunk_end = chunks.nxt + self.measure_chunk(chunks);
+    pub(crate) fn chunk_left(&mut self, nxt: Seq, smss: u64) -> u64 {
+        if nxt >= self.chunk_end {
+            self.chunk_end = nxt + self.measure_chunk(nxt, smss);
         }
-        let left = self.chunk_end.since(chunks.nxt);
-        debug_assert_eq!(left, self.measure_chunk(chunks), "SND.NXT only advances");
+        let left = self.chunk_end.since(nxt);
+        debug_assert_eq!(left, self.measure_chunk(nxt, smss), "SND.NXT only advances");
         left
     }
 
     /// The same from the lengths of all chunks. A buffer that is large at first is filled before the peer has offered more than
     /// with its SYN.
     #[inline(never)]
-    fn measure_chunk(&self, chunks: &Chunks) -> u64 {
-        let smss = chunks.smss;
-        let sent = chunks.nxt.since(self.first_octet);
+    fn measure_chunk(&self, nxt: Seq, smss: u64) -> u64 {
+        let sent = nxt.since(self.first_octet);
         let mut first = FIRST_CHUNK.div_ceil(smss) * smss;
         if self.has_next_chunk() {
             // Data that leaves at once makes room in its chunk, which is filled up.
-            let (begun, early) = chunks.early();
+            let (begun, early) = self.early_chunks(smss);
             if sent < self.autotuning_start {
                 return match sent.checked_sub(begun) {
                     Some(beyond) => early - beyond % early,
@@ -386,6 +372,12 @@ impl<B: Body> SendQueue<B> {
         }
     }
 
+    /// Octets that leave at once, and octets of the chunks that follow.
+    fn early_chunks(&self, smss: u64) -> (u64, u64) {
+        let begun = u64::from(self.initial_cwnd) * smss;
+        (begun, whole(EARLY_CHUNK, smss))
+    }
+
     /// Offset of the first chunk written after the peer has offered more than with its SYN: `begun` octets leave at once, and
     /// chunks of `early` octets follow.
     fn later_chunks(&self, begun: u64, early: u64) -> u64 {
@@ -395,9 +387,9 @@ impl<B: Body> SendQueue<B> {
     /// Whether the chunk that ends with the next segment has PSH. Of those written before the peer has offered more than with its
     /// SYN, a chunk has it that ends more than half of that window after the last one with PSH, or in which a write ends; all later
     /// ones have it.
-    pub(crate) fn is_pushed(&self, chunks: &Chunks) -> bool {
-        let (begun, early) = chunks.early();
-        let sent = chunks.nxt.since(self.first_octet);
+    pub(crate) fn is_pushed(&self, nxt: Seq, smss: u64) -> bool {
+        let (begun, early) = self.early_chunks(smss);
+        let sent = nxt.since(self.first_octet);
         if sent >= self.later_chunks(begun, early) {
             return true;
         }

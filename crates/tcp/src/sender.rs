@@ -27,7 +27,7 @@ use crate::{
     rtt::RttEstimator,
     send_buffer::SendBuffer,
     send_limit::LimitAccount,
-    send_queue::{Chunks, Refill, SendQueue},
+    send_queue::{Refill, SendQueue},
     seq::Seq,
     settings::Settings,
     stats::SenderStats,
@@ -54,7 +54,7 @@ pub(crate) struct Sender<B: Body> {
     pub(crate) rtt: RttEstimator,
     pub(crate) mtu: MtuSearch,
     pub(crate) ecn: EcnSender,
-    /// What limits the sender, as of when nothing more could leave, and how long each limit has held.
+    /// The limit of the sender when it last could send no more, and how long each limit has held.
     pub(crate) limits: LimitAccount,
     pub(crate) stats: SenderStats,
 }
@@ -198,7 +198,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// The pacer, and what its rate follows from.
+    /// The pacer, and the inputs of its rate.
     fn pacing(&mut self) -> (&mut Pacer, RateBasis<'_>) {
         let basis = RateBasis {
             window: &self.window,
@@ -224,14 +224,5 @@ impl<B: Body> Sender<B> {
     fn longest_burst(&mut self) -> u8 {
         let (pacer, basis) = self.pacing();
         pacer.longest_burst(&basis)
-    }
-
-    /// The position in the chunks of the send queue.
-    fn chunks(&self) -> Chunks {
-        Chunks {
-            nxt: self.nxt,
-            smss: u64::from(self.smss),
-            initial_cwnd: self.settings.initial_cwnd,
-        }
     }
 }

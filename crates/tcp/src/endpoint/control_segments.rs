@@ -109,7 +109,7 @@ impl<B: Body> Endpoint<B> {
         let retransmission = (!self.snd.recovery.is_idle()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
             // Where both ends opened at once, the answer is the first of its kind.
-            if self.cold.passive || self.snd.recovery.retries().expiries() > 0 {
+            if self.cold.passive || self.snd.recovery.retries.expiries() > 0 {
                 self.note_retransmitted_syn();
             }
             self.snd.recovery.on_syn_sent(now, self.snd.nxt);
@@ -123,7 +123,7 @@ impl<B: Body> Endpoint<B> {
         }
         flags |= self
             .rcv
-            .ecn_syn_flags(answers, self.snd.recovery.retries().expiries());
+            .ecn_syn_flags(answers, self.snd.recovery.retries.expiries());
         // RFC 9768 §3.2.3.2: in the first answer only.
         let accecn = if answers && self.rcv.agreed.exact_ecn && retransmission.is_none() {
             self.rcv.take_accecn(SYN_ACCECN_ROOM)

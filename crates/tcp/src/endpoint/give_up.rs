@@ -26,7 +26,7 @@ pub(super) struct Failure {
 impl<B: Body> Endpoint<B> {
     /// Whether the next expiry of the retransmission timer ends the attempt, where expiries are counted.
     pub(super) fn has_no_retry_left(&self) -> bool {
-        u32::from(self.snd.recovery.retries().expiries()) >= self.most_retries()
+        u32::from(self.snd.recovery.retries.expiries()) >= self.most_retries()
     }
 
     /// R2 as a count.
@@ -55,7 +55,7 @@ impl<B: Body> Endpoint<B> {
         self.stop();
         self.snd.recovery.discard();
         self.snd.nxt = self.snd.peer.una();
-        *self.snd.recovery.retries_mut() = Retries::new();
+        self.snd.recovery.retries = Retries::new();
         self.snd.rtt = RttEstimator::new(self.settings.initial_rto);
         self.cold.failure().opening = Opening::default();
         self.rcv.agreed.scaling = false;

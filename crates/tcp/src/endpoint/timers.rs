@@ -35,7 +35,7 @@ impl<B: Body> Endpoint<B> {
                     self.stop();
                 }
             }
-            if self.snd.recovery.retries().are_exhausted() {
+            if self.snd.recovery.retries.are_exhausted() {
                 self.give_up(now);
             }
             self.snd.report_losses(now);
@@ -56,9 +56,9 @@ impl<B: Body> Endpoint<B> {
         let by_time =
             self.state == State::SynSent && self.settings.timers.retries_base_rto().is_some();
         let has_retry_left = !self.has_no_retry_left();
-        self.snd.recovery.retries_mut().on_expiry();
+        self.snd.recovery.retries.on_expiry();
         let last = if by_time {
-            self.snd.recovery.retries_mut().end_syn(now, &self.settings)
+            self.snd.recovery.retries.end_syn(now, &self.settings)
         } else {
             !has_retry_left
         };
@@ -69,8 +69,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.stats.timeouts += 1;
         // RFC 6298 (5.5), but for the linear timeouts of a SYN.
         let linear = self.settings.timers.syn_linear_timeouts();
-        if self.state != State::SynSent
-            || u32::from(self.snd.recovery.retries().expiries()) > linear
+        if self.state != State::SynSent || u32::from(self.snd.recovery.retries.expiries()) > linear
         {
             self.snd.rtt.back_off(&self.settings.rto_bounds());
         }

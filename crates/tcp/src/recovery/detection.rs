@@ -26,7 +26,7 @@ use crate::{
     window_log::WindowChange,
 };
 
-/// What the reduction at the beginning of a recovery starts from.
+/// The flight that the reduction at the beginning of a recovery starts from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Base {
     /// FlightSize.
@@ -268,7 +268,7 @@ impl Recovery {
         true
     }
 
-    /// An event outside of any recovery reduces the window. What proves an earlier reduction spurious comes too late then,
+    /// An event outside of any recovery reduces the window. An earlier one can no longer be taken back,
     /// because the control would take back the wrong one.
     pub(super) fn reduce(
         &mut self,
@@ -327,7 +327,7 @@ impl Recovery {
         self.board.lost() - before
     }
 
-    /// Update (RFC 6675 §4): marks lost what the SACK blocks show to be lost.
+    /// Update (RFC 6675 §4): marks lost the segments that SACK blocks show to be lost.
     fn update_lost(&mut self, scope: &Scope<'_>) -> u64 {
         if !self.sack || self.detection == Detection::Rack {
             return 0;
@@ -339,7 +339,7 @@ impl Recovery {
         }
     }
 
-    /// RFC 8985 §6.2 steps 4 and 5: marks lost what has been overtaken long enough ago, and returns how many octets that is. `delivered`
+    /// RFC 8985 §6.2 steps 4 and 5: marks lost the segments overtaken long enough ago, and returns their octets. `delivered`
     /// octets are delivered by the acknowledgment; `again`: a recovery has ended and begins again, whatever is found.
     pub(super) fn detect_by_time(
         &mut self,
@@ -370,7 +370,7 @@ impl Recovery {
         })
     }
 
-    /// Whether RACK judges what a timeout marks lost (RFC 8985 §6.3): the first segment, and those sent long enough ago. Not if the
+    /// Whether RACK decides which segments a timeout marks lost (RFC 8985 §6.3): the first segment, and all sent long enough ago. Not if the
     /// peer has reneged: then none of its reports counts.
     pub(super) fn lose_by_time(&mut self, scope: &Scope<'_>) -> bool {
         if self.detection != Detection::Rack || self.board.front().is_some_and(Record::is_sacked) {
@@ -383,7 +383,7 @@ impl Recovery {
         limit.is_some()
     }
 
-    /// Marks lost what has outlived the age that a remedy sets, and returns how many octets that is. `delivered` octets are delivered
+    /// Marks lost the segments older than a remedy permits, and returns their octets. `delivered` octets are delivered
     /// by the acknowledgment.
     pub(super) fn detect_by_age(&mut self, scope: &mut Scope<'_>, delivered: u64) -> u64 {
         let Some(lifetime) = self.lifetime() else {

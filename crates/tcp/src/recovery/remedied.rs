@@ -183,7 +183,7 @@ impl Recovery {
         collapses.unwrap_or(false)
     }
 
-    /// Duplicates have shown a loss: what the reduction starts from.
+    /// Duplicates have shown a loss: the flight that the reduction starts from.
     pub(super) fn remedy_on_loss(&mut self) -> Base {
         let window = self
             .remedied_mut()
@@ -203,7 +203,7 @@ impl Recovery {
             .is_some_and(|remedied| remedied.policy.extends())
     }
 
-    /// Whether the remedy, not cwnd, holds back what it keeps below cwnd.
+    /// Whether the remedy, not cwnd, is the limit where it keeps less than cwnd in flight.
     pub(super) fn remedy_holds(&self) -> bool {
         self.remedied()
             .is_some_and(|remedied| remedied.policy.holds())

@@ -1,4 +1,4 @@
-//! The next transmission while losses or reordering are known, and the record of what leaves (RFC 6675 §4, §5, RFC 3042,
+//! The next transmission while losses or reordering are known, and the record of transmissions (RFC 6675 §4, §5, RFC 3042,
 //! RFC 5682 §2.1).
 
 use super::{

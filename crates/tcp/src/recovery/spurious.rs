@@ -1,4 +1,4 @@
-//! Reordering, tail loss probes, and reductions that prove spurious: what acknowledgments show about retransmissions
+//! Reordering, tail loss probes, and reductions that prove spurious, as acknowledgments show them
 //! (RFC 8985 §6.2, §7.4, RFC 2883, RFC 5682, RFC 3522), and the response (RFC 4015).
 
 use anabranch_congestion::{Signal, Spurious};

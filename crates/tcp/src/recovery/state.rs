@@ -12,7 +12,7 @@ pub enum Phase {
     Reduction,
     /// Fast recovery (RFC 5681 §3.2).
     Recovery,
-    /// After a timeout, or after a timer rule ended a recovery: slow start, with what was lost.
+    /// After a timeout, or after a timer rule ended a recovery: slow start, with the lost segments first.
     Loss,
 }
 
@@ -94,7 +94,7 @@ impl RecoveryState {
         self.limited = 0;
     }
 
-    /// As [`Self::lose`], for what a timer rule has found during a recovery.
+    /// As [`Self::lose`], for losses that a timer rule has found during a recovery.
     pub const fn restart(&mut self, nxt: Seq) {
         self.lose(nxt);
         self.restarted = true;
@@ -108,7 +108,7 @@ impl RecoveryState {
         self.limited = 0;
     }
 
-    /// `cwnd` with what the recovery adds, one segment at least.
+    /// `cwnd` with the inflation of the recovery, one segment at least.
     #[must_use]
     #[inline]
     pub const fn window(&self, cwnd: u64, smss: u32) -> u64 {

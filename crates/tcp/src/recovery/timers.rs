@@ -1,8 +1,8 @@
 //! The timers of the sender: retransmission (RFC 6298 §5), RACK's reordering timer and the probe timer (RFC 8985 §6.3, §7.2),
 //! persist (RFC 9293 §3.8.6.1), and TIME-WAIT.
 //!
-//! They exclude each other, so they share one deadline; the retransmission timer runs on behind the two of RACK-TLP. The
-//! delayed acknowledgment has a deadline of its own ([`AckPolicy`](crate::ack::AckPolicy)).
+//! They exclude each other, so they share one deadline; the retransmission timer always expires after the two of RACK-TLP. The
+//! delayed acknowledgment has a separate deadline ([`AckPolicy`](crate::ack::AckPolicy)).
 
 use anabranch_congestion::Rto;
 use anabranch_core::units::{Bytes, Duration, Instant};
@@ -35,7 +35,7 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    /// Whether the retransmission timer runs, possibly behind another.
+    /// Whether the retransmission timer runs, possibly after another.
     #[inline]
     const fn waits_for_ack(self) -> bool {
         matches!(self, Self::Retransmit | Self::Reorder | Self::Probe)
@@ -320,7 +320,7 @@ impl Recovery {
         if expiries == 1 && !reduced {
             extensions.undo.begin(scope.una, scope.nxt, true);
         }
-        // RFC 5682 §2.1 step 1: not within a recovery, which has retransmitted too much to tell.
+        // RFC 5682 §2.1 step 1: not within a recovery, which has retransmitted too much for a decision.
         let begins = prior.repairs_nothing() || expiries > 1;
         extensions.frto = if scope.settings.frto && begins {
             Frto::First

@@ -1,5 +1,5 @@
 //! Processing of acknowledgments (RFC 9293 §3.10.7.4 fifth, RFC 5681 §3.2, RFC 6582, RFC 6675): the window, round-trip
-//! times, and what the congestion control receives.
+//! times, and the events of the congestion control.
 
 use anabranch_congestion::{Ack, RateSample, rate::Delivery};
 use anabranch_core::{
@@ -81,7 +81,7 @@ impl<B: Body> Sender<B> {
             self.refill(now);
         }
         self.queue.release(ack);
-        self.recovery.retries_mut().on_progress();
+        self.recovery.retries.on_progress();
     }
 
     /// New data is acknowledged and nothing else: the steady state.
@@ -214,7 +214,7 @@ impl<B: Body> Sender<B> {
             if summary.new_sack && self.settings.timers.sample_sacked() {
                 self.sample_rtt_once(now, &summary.delivered);
             }
-            // RFC 6675 §2: with SACK, a duplicate is what reports something new.
+            // RFC 6675 §2: with SACK, an acknowledgment that reports something new is a duplicate.
             let counts = if self.recovery.uses_sack() {
                 summary.new_sack
             } else {
@@ -297,7 +297,7 @@ impl<B: Body> Sender<B> {
 
     /// A SYN or FIN may be among the data acknowledged.
     fn outcome(&self, delivered: &Delivered) -> Outcome {
-        if self.recovery.retries().are_exhausted() {
+        if self.recovery.retries.are_exhausted() {
             Outcome::GaveUp
         } else if delivered.control_bits > 0 && self.queue.is_over() && self.recovery.is_idle() {
             Outcome::FinAcknowledged

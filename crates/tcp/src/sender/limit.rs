@@ -20,7 +20,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// The constraint that leaves the least room, where the congestion window permits `window` octets and `in_flight` are.
-    /// Less than a full segment is none: a window that lacks a part of one limits as much as one that lacks it all.
+    /// Less than a full segment is none: a window that lacks a part of one lets no segment leave, either.
     fn tightest(&self, window: u64, in_flight: u64) -> Constraint {
         let nxt = self.nxt;
         let smss = u64::from(self.smss);
@@ -39,7 +39,7 @@ impl<B: Body> Sender<B> {
         constraint
     }
 
-    /// Nothing more can leave for want of room: decides what limits the sender.
+    /// Nothing more can leave for want of room: finds the limit.
     #[inline(never)]
     pub(super) fn note_tightest(&mut self, now: Instant, window: u64, in_flight: u64) {
         match self.tightest(window, in_flight) {
@@ -49,7 +49,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// What may leave waits for more to leave with it. The flight is limited by cwnd only if that leaves the least room.
+    /// A burst is deferred until it is longer. The flight is limited by cwnd only if that leaves the least room.
     #[inline(never)]
     pub(super) fn note_deferral(&mut self, now: Instant, window: u64, in_flight: u64) {
         let constraint = self.tightest(window, in_flight);
@@ -95,8 +95,8 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// Data that could have left before an application writes that has waited for room was the application's to give: what a
-    /// delivery-rate sample must know (draft-ietf-ccwg-bbr §4.1.2.4; Linux checks at each write).
+    /// The application writes after it has waited for room: until then it was the limit, which a delivery-rate sample takes into account
+    /// (draft-ietf-ccwg-bbr §4.1.2.4; Linux checks at each write).
     pub(super) fn on_write(&mut self) {
         if self.window.is_rated() && self.queue.end_block() {
             self.window.on_app_limited(self.recovery.board());

@@ -159,7 +159,7 @@ impl<B: Body> Sender<B> {
             // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
             !self.settings.nagle || idle || !self.queue.is_open()
         } else {
-            // As much as the window takes: worth it for half of the largest window.
+            // A part of the data fills the window: sent if that is half of the largest window.
             idle && permitted >= self.peer.half_of_largest()
         };
         send.then(|| u32::try_from(permitted).unwrap_or(self.smss))
@@ -213,7 +213,7 @@ impl<B: Body> Sender<B> {
         let in_flight = in_flight + u64::from(len);
         let pushed = self.pacer.sends_bursts() && {
             let another = self.has_another(now, len, window, in_flight);
-            if self.queue.chunk_left(&self.chunks()) > u64::from(len) {
+            if self.queue.chunk_left(self.nxt, u64::from(self.smss)) > u64::from(len) {
                 self.pacer.ends_burst(now, another)
             } else {
                 self.ends_chunk(now, another)
@@ -241,7 +241,7 @@ impl<B: Body> Sender<B> {
             && (room < u64::from(SHORTEST_BURST) * smss
                 || room < u64::from(self.longest_burst()) * smss)
             && room < chunk
-            && room < self.queue.chunk_left(&self.chunks())
+            && room < self.queue.chunk_left(self.nxt, u64::from(self.smss))
             && now.saturating_since(self.pacer.last_sent()) <= SOON
             && self.recovery.board().get(0).is_some_and(|first| {
                 let srtt = self.rtt.srtt();
@@ -265,7 +265,7 @@ impl<B: Body> Sender<B> {
             return self.pacer.ends_burst(now, true);
         }
         let ends = self.pacer.ends_burst(now, false);
-        ends || has_next && self.queue.is_pushed(&self.chunks())
+        ends || has_next && self.queue.is_pushed(self.nxt, u64::from(self.smss))
     }
 
     /// A probe of the path MTU leaves, if nothing is lost and the windows have room for it (RFC 4821 §7.4).
