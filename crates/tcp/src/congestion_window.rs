@@ -54,16 +54,6 @@ struct Measures {
     unfilled_until: Option<Seq>,
 }
 
-/// A reduction.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Reduction {
-    pub(crate) signal: Signal,
-    /// FlightSize
-    pub(crate) flight: u64,
-    pub(crate) srtt: Duration,
-    pub(crate) change: WindowChange,
-}
-
 /// cwnd and ssthresh.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowState {
@@ -237,12 +227,19 @@ impl CongestionWindow {
         }
     }
 
-    /// A loss or a mark outside of any recovery reduces the window.
-    pub(crate) fn reduce(&mut self, now: Instant, reduction: &Reduction) {
+    /// A loss or a mark outside of any recovery reduces the window, with a FlightSize of `flight`.
+    pub(crate) fn reduce(
+        &mut self,
+        now: Instant,
+        signal: Signal,
+        flight: u64,
+        srtt: Duration,
+        change: WindowChange,
+    ) {
         let before = self.state();
-        let flight = self.validated_flight(now, reduction.srtt, reduction.flight, false);
-        self.on_congestion(now, reduction.signal, flight);
-        self.note_change(now, reduction.change, before);
+        let flight = self.validated_flight(now, srtt, flight, false);
+        self.on_congestion(now, signal, flight);
+        self.note_change(now, change, before);
     }
 
     /// A reduction from `in_flight` octets.

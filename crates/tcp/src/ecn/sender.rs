@@ -31,16 +31,6 @@ struct Reports {
     option: Option<OptionReader>,
 }
 
-/// Data that an acknowledgment covers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Covered {
-    /// Octets newly acknowledged.
-    pub(crate) acked: u64,
-    /// Octets that SACK reported before; these came with an ACE field of their own.
-    pub(crate) sacked: u64,
-    pub(crate) smss: u32,
-}
-
 impl EcnSender {
     /// The handshake has agreed on `feedback`, with the first option of the peer where options are in use.
     pub(crate) fn agree(&mut self, feedback: Feedback, option: Option<OptionReader>) {
@@ -113,21 +103,22 @@ impl EcnSender {
         }
     }
 
-    /// Reads the marks that an acceptable acknowledgment reports by ACE field and option. To be called before the segment is processed
+    /// Reads the marks that an acknowledgment of `acked` octets reports by ACE field and option, of which SACK has reported `sacked`
+    /// octets before, with an ACE field of their own. To be called before the segment is processed
     /// otherwise.
-    pub(crate) fn read_ace<B: Body>(&mut self, segment: &Segment<B>, covered: Covered) {
+    pub(crate) fn read_ace<B: Body>(
+        &mut self,
+        segment: &Segment<B>,
+        acked: u64,
+        sacked: u64,
+        smss: u64,
+    ) {
         let Some(reports) = self.reports.as_mut().filter(|_| self.capable) else {
             return;
         };
         if reports.feedback != Feedback::Counter {
             return;
         }
-        let Covered {
-            acked,
-            sacked,
-            smss,
-        } = covered;
-        let smss = u64::from(smss);
         let report = match &mut reports.option {
             Some(option) => option.read(segment.options.accecn(), acked),
             None => OptionReport::ByPackets { blind: true },

@@ -17,7 +17,6 @@ use super::{
 };
 use crate::{
     cause::RetransmitCause,
-    congestion_window::Reduction,
     policy::{self, RecoveryPace},
     refusal::Refusal,
     scoreboard::{Limit, Record},
@@ -35,15 +34,6 @@ pub(super) enum Base {
     AtMost(u64),
     /// This instead, which cwnd should not have outgrown.
     Window(u64),
-}
-
-/// The beginning of a fast recovery.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    pub(super) cause: RetransmitCause,
-    /// Octets delivered by the acknowledgment that begins it.
-    pub(super) delivered: u64,
-    pub(super) base: Base,
 }
 
 /// Events of an acknowledgment, in their order.
@@ -180,7 +170,7 @@ impl Recovery {
         };
         if dupthresh::reached(&self.state, &waiting, scope.settings) {
             // RFC 5681 §3.2 steps 2 and 3.
-            self.enter(scope, RetransmitCause::DupThresh, 0);
+            self.enter(scope, RetransmitCause::DupThresh, 0, Base::Flight);
             self.state.inflate_at_entry(scope.smss);
             self.pending = Pending::First(RetransmitCause::DupThresh);
         }
@@ -278,15 +268,7 @@ impl Recovery {
         change: WindowChange,
     ) {
         let srtt = scope.rtt.srtt();
-        scope.window.reduce(
-            scope.now,
-            &Reduction {
-                signal,
-                flight,
-                srtt,
-                change,
-            },
-        );
+        scope.window.reduce(scope.now, signal, flight, srtt, change);
         if let Some(extensions) = &mut self.extensions {
             extensions.undo.take();
         }
@@ -311,14 +293,7 @@ impl Recovery {
         }
         let cause = RetransmitCause::DupThresh;
         let base = self.remedy_on_loss();
-        self.enter_from(
-            scope,
-            Entry {
-                cause,
-                delivered,
-                base,
-            },
-        );
+        self.enter(scope, cause, delivered, base);
         let before = self.board.lost();
         self.board.mark_lost(0, cause);
         self.update_lost(scope);
@@ -353,7 +328,7 @@ impl Recovery {
         let now = scope.now;
         let found = self.board.detect(now, &limit);
         if (found.lost > 0 || again) && self.state.phase.repairs_nothing() {
-            self.enter(scope, RetransmitCause::Rack, delivered);
+            self.enter(scope, RetransmitCause::Rack, delivered, Base::Flight);
             self.pending = Pending::FirstLost;
         }
         let at = limit.latest.0.saturating_add(limit.age);
@@ -408,14 +383,8 @@ impl Recovery {
                 let window = expired
                     .latest
                     .and_then(|start| self.remedy_window_of(start));
-                self.enter_from(
-                    scope,
-                    Entry {
-                        cause: RetransmitCause::TimerRule,
-                        delivered,
-                        base: window.map_or(Base::Flight, Base::AtMost),
-                    },
-                );
+                let base = window.map_or(Base::Flight, Base::AtMost);
+                self.enter(scope, RetransmitCause::TimerRule, delivered, base);
             }
             self.remedy_on_recovery();
         } else if self.remedy_on_overdue(scope, expired.segments)
@@ -453,7 +422,8 @@ impl Recovery {
         match self.state.phase {
             Phase::Open | Phase::Reduction => {
                 let dup_acks = self.state.dup_acks;
-                self.enter(scope, RetransmitCause::TimerRule, summary.delivered.fresh);
+                let delivered = summary.delivered.fresh;
+                self.enter(scope, RetransmitCause::TimerRule, delivered, Base::Flight);
                 if !self.sack {
                     self.state.dup_acks = dup_acks;
                     self.state.inflate_at_entry(scope.smss);
@@ -476,20 +446,9 @@ impl Recovery {
 
 /// The beginning of a recovery.
 impl Recovery {
-    fn enter(&mut self, scope: &mut Scope<'_>, cause: RetransmitCause, delivered: u64) {
-        let base = Base::Flight;
-        self.enter_from(
-            scope,
-            Entry {
-                cause,
-                delivered,
-                base,
-            },
-        );
-    }
-
-    /// Fast recovery begins: cwnd is reduced, unless it was for a mark in the same round trip (RFC 3168 §6.1.2).
-    fn enter_from(&mut self, scope: &mut Scope<'_>, entry: Entry) {
+    /// Fast recovery begins, after an acknowledgment of `delivered` octets: cwnd is reduced, unless it was for a mark in the same
+    /// round trip (RFC 3168 §6.1.2).
+    fn enter(&mut self, scope: &mut Scope<'_>, cause: RetransmitCause, delivered: u64, base: Base) {
         let now = scope.now;
         scope.stats.fast_recoveries += 1;
         let before = scope.window.state();
@@ -499,7 +458,7 @@ impl Recovery {
         if reduces {
             let (flight, srtt) = (self.flight_size(scope), scope.rtt.srtt());
             let flight = scope.window.validated_flight(now, srtt, flight, true);
-            let flight = match entry.base {
+            let flight = match base {
                 Base::Flight => flight,
                 Base::AtMost(most) => flight.min(most),
                 Base::Window(window) => {
@@ -514,11 +473,11 @@ impl Recovery {
         }
         self.state.enter(scope.nxt);
         self.board.begin_recovery();
-        let change = WindowChange::Recovery(entry.cause);
+        let change = WindowChange::Recovery(cause);
         scope.window.note_change(now, change, before);
         self.begin_undo(scope, reduces);
         if reduces || !continues {
-            self.begin_pace(scope, entry.delivered);
+            self.begin_pace(scope, delivered);
         }
     }
 

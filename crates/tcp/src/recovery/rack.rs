@@ -74,15 +74,6 @@ pub struct Echo {
     pub resent: u32,
 }
 
-/// State of the connection before an acknowledgment.
-#[derive(Debug, Clone, Copy)]
-pub struct Known {
-    /// SND.UNA
-    pub una: Seq,
-    /// The smallest round-trip time known otherwise; zero before the first.
-    pub min_rtt: Duration,
-}
-
 impl Rack {
     /// Before anything is delivered; `first` is the first number.
     #[must_use]
@@ -99,16 +90,17 @@ impl Rack {
         }
     }
 
-    /// Steps 1 to 3: an acknowledgment delivered something. Returns how far behind the highest
+    /// Steps 1 to 3: an acknowledgment delivered something. `una` is the number acknowledged before
+    /// it, `min_rtt` the smallest round-trip time known otherwise. Returns how far behind the highest
     /// delivered the lowest new one lies, if it was reordered.
     pub fn on_delivered(
         &mut self,
         now: Instant,
         delivered: &Delivered,
-        known: Known,
+        una: Seq,
+        min_rtt: Duration,
         echo: Option<Echo>,
     ) -> Option<u64> {
-        let Known { una, min_rtt } = known;
         if !min_rtt.is_zero() && (min_rtt < self.min_rtt || self.min_rtt.is_zero()) {
             self.min_rtt = min_rtt;
         }

@@ -10,15 +10,6 @@ use crate::{
     seq::Seq,
 };
 
-/// Lateness of the data that an acknowledgment delivered.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lateness {
-    /// One past the highest octet delivered before.
-    pub(super) fack: Seq,
-    /// Octets from the lowest segment sent once to `fack`, if it was overtaken.
-    pub(super) behind: Option<u64>,
-}
-
 impl Recovery {
     /// The handshake decides which events the remedy receives.
     pub(super) fn begin_remedy(&mut self) {
@@ -92,17 +83,18 @@ impl Recovery {
         });
     }
 
-    /// Data was delivered, possibly late.
+    /// Data was delivered. `fack` was one past the highest octet delivered before, and the lowest segment sent once was `behind` octets
+    /// late.
     pub(super) fn remedy_on_delivered(
         &mut self,
         scope: &Scope<'_>,
         summary: &AckSummary,
-        lateness: Lateness,
+        fack: Seq,
+        behind: Option<u64>,
     ) {
         if !self.sack {
             return;
         }
-        let Lateness { fack, behind } = lateness;
         let smss = u64::from(scope.smss);
         let count = |octets: u64| u32::try_from(octets.div_ceil(smss)).unwrap_or(u32::MAX);
         let resent = summary.delivered.again.map(|again| again.end);

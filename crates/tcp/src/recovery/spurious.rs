@@ -6,8 +6,7 @@ use anabranch_congestion::{Signal, Spurious};
 use super::{
     AckSummary, Detection, Pending, Phase, Recovery, Scope,
     frto::{AckObservation, Frto, Verdict},
-    rack::{Echo, Known},
-    remedied::Lateness,
+    rack::Echo,
     tlp::{Answer, Probing},
 };
 use crate::{clock::timestamp, window_log::WindowChange};
@@ -29,15 +28,12 @@ impl Recovery {
                 echoed,
                 resent: timestamp(again.sent_at),
             });
-        let known = Known {
-            una: summary.prior.una,
-            min_rtt: scope.rtt.min_rtt(),
-        };
+        let (una, min_rtt) = (summary.prior.una, scope.rtt.min_rtt());
         let fack = extensions.rack.fack();
         let behind = extensions
             .rack
-            .on_delivered(scope.now, delivered, known, echo);
-        self.remedy_on_delivered(scope, summary, Lateness { fack, behind });
+            .on_delivered(scope.now, delivered, una, min_rtt, echo);
+        self.remedy_on_delivered(scope, summary, fack, behind);
         let Some(extensions) = &mut self.extensions else {
             return;
         };

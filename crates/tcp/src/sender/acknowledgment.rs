@@ -10,7 +10,6 @@ use anabranch_core::{
 use super::Sender;
 use crate::{
     clock::timestamp,
-    ecn::sender::Covered,
     recovery::{AckSummary, Phase, Prior, Timer, dupthresh::Duplicate},
     scoreboard::{Delivered, Plain},
     segment::{Flags, Options, Segment},
@@ -64,12 +63,10 @@ impl<B: Body> Sender<B> {
     /// The peer's ACE field and AccECN option, read before the acknowledgment is taken.
     pub(crate) fn read_ace(&mut self, segment: &Segment<B>, ack: Seq) {
         if self.peer.una() <= ack && ack <= self.nxt {
-            let covered = Covered {
-                acked: ack.since(self.peer.una()),
-                sacked: self.recovery.board().sacked(),
-                smss: self.smss,
-            };
-            self.ecn.read_ace(segment, covered);
+            let acked = ack.since(self.peer.una());
+            let sacked = self.recovery.board().sacked();
+            self.ecn
+                .read_ace(segment, acked, sacked, u64::from(self.smss));
         }
     }
 
