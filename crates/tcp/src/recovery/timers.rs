@@ -60,10 +60,16 @@ impl Recovery {
         self.timer = Timer::Retransmit;
         self.timer_at = now.saturating_add(rtt.rto());
         if self.needs_all {
-            self.timer_at = timeout_from(now, rtt, settings);
-            self.extend_by_lifetime(rtt);
+            self.adjust_timeout(now, rtt, settings);
         }
         self.rto_at = self.timer_at;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn adjust_timeout(&mut self, now: Instant, rtt: &RttEstimator, settings: &Settings) {
+        self.timer_at = timeout_from(now, rtt, settings);
+        self.extend_by_lifetime(rtt);
     }
 
     /// The retransmission timer expires after the segments' own time, twice their lifetime at least.
