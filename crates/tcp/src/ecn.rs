@@ -18,6 +18,7 @@
 //!   packets without DCTCP, and retransmissions without DCTCP or L4S.
 
 pub(crate) mod option;
+pub(crate) mod sender;
 
 use anabranch_core::packet::Ecn;
 

@@ -48,7 +48,7 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "wishes of their own")]
 struct Wanted {
-    /// Some of the others, or a RST ([`give_up::Trouble::reset`]).
+    /// Some of the others, or a RST ([`give_up::Failure::reset`]).
     urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,
@@ -86,7 +86,7 @@ struct Cold {
     /// It waited for the SYN.
     passive: bool,
     /// Made when something gets no answer, or the connection ends badly.
-    trouble: Option<Box<give_up::Trouble>>,
+    failure: Option<Box<give_up::Failure>>,
     /// Octets of the largest segment that a peer takes which advertises no MSS.
     default_mss: u16,
 }
@@ -101,12 +101,12 @@ struct Notes {
 }
 
 impl Cold {
-    fn trouble(&mut self) -> &mut give_up::Trouble {
-        self.trouble.get_or_insert_default()
+    fn failure(&mut self) -> &mut give_up::Failure {
+        self.failure.get_or_insert_default()
     }
     /// How the connection ended other than by FIN, and when.
     fn ended(&self) -> Option<(Ending, Instant)> {
-        self.trouble.as_ref()?.ended
+        self.failure.as_ref()?.ended
     }
 }
 
@@ -142,7 +142,7 @@ impl<B: Body> Endpoint<B> {
             cold: Box::new(Cold {
                 notes: None,
                 passive: role == Role::Passive,
-                trouble: None,
+                failure: None,
                 default_mss: handshake::DEFAULT_MSS,
             }),
         }
@@ -151,7 +151,8 @@ impl<B: Body> Endpoint<B> {
     /// Finds losses by `rule` besides ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
     #[must_use]
     pub fn with_timer_rule(mut self, rule: Option<TimerRule>) -> Self {
-        self.snd.find_losses_by(rule);
+        let una = self.snd.peer.una();
+        self.snd.recovery.find_losses_by(rule, una);
         self
     }
 
@@ -160,10 +161,11 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     pub fn deadline(&self) -> Instant {
         self.snd
-            .timer_at
+            .recovery
+            .deadline()
             .min(self.rcv.ack.deadline())
-            .min(self.snd.paced_until)
-            .min(self.snd.control.deadline())
+            .min(self.snd.pacer.deadline())
+            .min(self.snd.window.deadline())
     }
 
     #[cold]

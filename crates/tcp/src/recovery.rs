@@ -1,11 +1,14 @@
-//! Loss recovery: when a loss is found, what is retransmitted, and how much may leave meanwhile.
+//! Loss recovery: detection of losses, the choice of the next retransmission, and the limit on transmission meanwhile.
 //!
-//! The congestion control owns cwnd; what a recovery adds to it for a while or takes from it is
-//! kept here ([`RecoveryState::inflation`]).
+//! [`Recovery`] owns the scoreboard, the timers and the algorithms: NewReno and SACK-based recovery, RACK-TLP, PRR, F-RTO, Eifel
+//! detection, and the remedies for reordering. The congestion control owns cwnd; recovery changes it by the events of
+//! [`CongestionWindow`] alone, and inflates or limits it for a while ([`Recovery::window`]).
 
 pub mod counted_pipe;
+mod detection;
 pub mod dsack;
 pub mod dupthresh;
+mod extensions;
 pub mod frto;
 pub mod limited_transmit;
 pub mod new_reno;
@@ -13,134 +16,353 @@ pub mod pace;
 pub mod prr;
 pub mod rack;
 pub mod rate_halving;
+mod remedied;
 pub mod reordering;
+mod retransmission;
 pub mod sack;
+mod spurious;
+pub mod state;
 pub mod timer_rule;
+mod timers;
 pub mod tlp;
 pub mod undo;
-pub mod watch;
-pub mod window_log;
 
-use anabranch_wire::seq::Seq;
+use std::ops::Range;
 
-/// Where the sender stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// No loss is being repaired.
-    Open,
-    /// The same, while a reduction that a mark asked for goes on
-    /// ([`WindowRules::pace_at_marks`](crate::policy::WindowRules::pace_at_marks)).
-    Reduction,
-    /// Fast recovery (RFC 5681 §3.2).
-    Recovery,
-    /// After a timeout, or after a timer rule ended a recovery: slow start, with what was lost.
-    Loss,
-}
+use anabranch_congestion::TimerRule;
+use anabranch_core::units::{Bytes, Duration, Instant};
 
-impl Phase {
-    /// Whether no loss is being repaired.
-    #[must_use]
-    #[inline]
-    pub const fn repairs_nothing(self) -> bool {
-        matches!(self, Self::Open | Self::Reduction)
-    }
+pub use self::state::{Phase, RecoveryState};
+use self::{extensions::Extensions, timer_rule::TimerRuleState, tlp::Probing};
+pub(crate) use self::{
+    retransmission::{Allowance, NewSegment, Pending, Repair, Retransmission},
+    timers::Timer,
+};
+use crate::{
+    congestion_state::CongestionState,
+    congestion_window::CongestionWindow,
+    mtu_search::MtuSearch,
+    policy,
+    refusal::Refusals,
+    retries::Retries,
+    rtt::RttEstimator,
+    scoreboard::{Delivered, Marks, Scoreboard},
+    settings::Settings,
+    stats::SenderStats,
+};
+use anabranch_wire::{segment::SackBlock, seq::Seq};
 
-    /// Whether the window is on its way down to ssthresh, and does not grow.
-    #[must_use]
-    #[inline]
-    pub const fn reduces(self) -> bool {
-        matches!(self, Self::Reduction | Self::Recovery)
-    }
-}
-
-/// The state of loss recovery.
+/// State of the sender before an acknowledgment.
 #[derive(Debug, Clone, Copy)]
-pub struct RecoveryState {
-    /// Where the sender stands.
-    pub phase: Phase,
-    /// Partial acknowledgments in this recovery.
-    pub partial_acks: u32,
-    /// Duplicate acknowledgments since the last acknowledgment of new data.
-    pub dup_acks: u32,
-    /// Octets sent by limited transmit since then; no part of FlightSize (RFC 5681 §3.2 step 2).
-    pub limited: u32,
-    /// `recover` (RFC 6582) or RecoveryPoint (RFC 6675): behind the highest number sent when the
-    /// last recovery began.
-    pub recover: Seq,
-    /// A timer rule has ended the last recovery and started over.
-    pub restarted: bool,
-    /// Behind the highest number sent when cwnd was last reduced for a mark (RFC 3168 §6.1.2).
-    pub reduced: Seq,
-    /// What RFC 6582 adds to cwnd during fast recovery; below zero after a large partial
-    /// acknowledgment.
-    pub inflation: i64,
-    /// RescueRxt of RFC 6675: a rescue retransmission may follow once this is acknowledged.
-    pub rescue: Seq,
+pub(crate) struct Prior {
+    pub(crate) phase: Phase,
+    /// Duplicates since the last acknowledgment of new data.
+    pub(crate) dup_acks: u32,
+    pub(crate) una: Seq,
+    pub(crate) in_flight: u64,
 }
 
-impl RecoveryState {
-    /// Before anything is sent; `first` is the initial sequence number.
-    #[must_use]
-    pub const fn new(first: Seq) -> Self {
+/// Summary of an acknowledgment.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+pub(crate) struct AckSummary {
+    pub(crate) prior: Prior,
+    pub(crate) delivered: Delivered,
+    /// Octets newly acknowledged cumulatively; SYN and FIN count here.
+    pub(crate) acked: u64,
+    /// Octets newly marked lost.
+    pub(crate) lost: u64,
+    /// A SACK block reports something new.
+    pub(crate) new_sack: bool,
+    /// It reports these octets as a duplicate (RFC 2883).
+    pub(crate) duplicate: Option<Range<Seq>>,
+    /// It is a duplicate acknowledgment (RFC 5681 §2).
+    pub(crate) is_duplicate: bool,
+    /// It has neither payload nor SACK blocks.
+    pub(crate) is_bare: bool,
+    /// New data could leave.
+    pub(crate) new_data: bool,
+    /// The timestamp that it echoes, where timestamps are in use.
+    pub(crate) echo: Option<u32>,
+    /// Round-trip time by timestamp, where retransmissions leave no other.
+    pub(crate) rtt_by_timestamp: Option<Duration>,
+}
+
+impl AckSummary {
+    /// An acknowledgment of `acked` octets.
+    pub(crate) const fn new(acked: u64, prior: Prior) -> Self {
         Self {
-            phase: Phase::Open,
-            partial_acks: 0,
-            dup_acks: 0,
-            limited: 0,
-            recover: first,
-            restarted: false,
-            reduced: first,
-            inflation: 0,
-            rescue: first,
+            prior,
+            delivered: Delivered::NOTHING,
+            acked,
+            lost: 0,
+            new_sack: false,
+            duplicate: None,
+            is_duplicate: false,
+            is_bare: false,
+            new_data: false,
+            echo: None,
+            rtt_by_timestamp: None,
+        }
+    }
+}
+
+/// State of the sender that loss recovery reads, and the parts of it that loss recovery changes.
+#[derive(Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) now: Instant,
+    pub(crate) una: Seq,
+    pub(crate) nxt: Seq,
+    /// Octets of a full segment; fewer once timeouts indicate a black hole.
+    pub(crate) smss: u32,
+    pub(crate) settings: &'a Settings,
+    pub(crate) rtt: &'a mut RttEstimator,
+    pub(crate) window: &'a mut CongestionWindow,
+    pub(crate) mtu: &'a mut MtuSearch,
+    pub(crate) stats: &'a mut SenderStats,
+    /// Set by a timeout of the retransmission timer.
+    pub(crate) timed_out: bool,
+}
+
+/// Algorithm that marks segments lost before a timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detection {
+    /// Duplicate acknowledgments, with or without SACK (RFC 5681, RFC 6675).
+    Duplicates,
+    /// RACK (RFC 8985).
+    Rack,
+    /// The age of segments, which a remedy sets.
+    Age,
+}
+
+/// Loss recovery of a connection.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    state: RecoveryState,
+    board: Scoreboard,
+    /// A transmission that is due whatever the window.
+    pending: Pending,
+    detection: Detection,
+    /// SACK guides the recovery (RFC 6675).
+    sack: bool,
+    /// The tail is probed (RFC 8985 §7).
+    tlp: bool,
+    /// A remedy for reordering needs every acknowledgment and every segment, or timers count ticks: no acknowledgment takes the fast
+    /// path.
+    needs_all: bool,
+    /// State of the last probe (RFC 8985 §7.3, §7.4).
+    probing: Probing,
+    timer: Timer,
+    timer_at: Instant,
+    /// When the retransmission timer expires; another timer may run before it.
+    rto_at: Instant,
+    pub(crate) retries: Retries,
+    timer_rule: Option<Box<TimerRuleState>>,
+    extensions: Option<Box<Extensions>>,
+    /// SACK options that were refused.
+    refused: Option<Box<Refusals>>,
+}
+
+impl Recovery {
+    /// Before anything is sent; `iss` is the initial sequence number.
+    pub(crate) fn new(settings: &Settings, iss: Seq) -> Self {
+        Self {
+            state: RecoveryState::new(iss),
+            board: Scoreboard::default(),
+            pending: Pending::Nothing,
+            detection: Detection::Duplicates,
+            sack: false,
+            tlp: false,
+            needs_all: settings.timers.count_ticks(),
+            probing: Probing::Free,
+            timer: Timer::Off,
+            timer_at: Instant::NEVER,
+            rto_at: Instant::NEVER,
+            retries: Retries::new(),
+            timer_rule: None,
+            extensions: None,
+            refused: None,
         }
     }
 
-    /// Fast recovery begins with everything before `nxt` outstanding.
-    pub const fn enter(&mut self, nxt: Seq) {
-        self.phase = Phase::Recovery;
-        self.recover = nxt;
-        self.restarted = false;
-        self.partial_acks = 0;
-        self.inflation = 0;
-        self.limited = 0;
+    /// Notes every loss for [`Self::report_losses`].
+    pub(crate) fn note_losses(&mut self) {
+        self.board.note_losses();
     }
 
-    /// Everything outstanding is retransmitted in slow start.
-    pub const fn lose(&mut self, nxt: Seq) {
-        self.phase = Phase::Loss;
-        self.recover = nxt;
-        self.restarted = false;
-        self.dup_acks = 0;
-        self.inflation = 0;
-        self.limited = 0;
+    /// Finds losses by `rule` as well ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
+    pub(crate) fn find_losses_by(&mut self, rule: Option<TimerRule>, una: Seq) {
+        self.timer_rule = rule.map(|rule| Box::new(TimerRuleState::new(rule, una)));
     }
 
-    /// As [`Self::lose`], for what a timer rule has found during a recovery.
-    pub const fn restart(&mut self, nxt: Seq) {
-        self.lose(nxt);
-        self.restarted = true;
-    }
-
-    /// No loss is left.
-    pub const fn open(&mut self) {
-        self.phase = Phase::Open;
-        self.dup_acks = 0;
-        self.inflation = 0;
-        self.limited = 0;
-    }
-
-    /// `cwnd` with what the recovery adds, one segment at least.
-    #[must_use]
-    #[inline]
-    pub const fn window(&self, cwnd: u64, smss: u32) -> u64 {
-        if self.inflation == 0 {
-            return cwnd;
+    /// The handshake has agreed on SACK or not.
+    pub(crate) fn agree(&mut self, settings: &Settings, sack: bool, first_octet: Seq) {
+        self.sack = sack && settings.recovery.needs_sack();
+        let rack = self.sack && settings.recovery == policy::Recovery::Rack;
+        if rack {
+            self.detection = Detection::Rack;
         }
-        let window = cwnd.saturating_add_signed(self.inflation);
-        if window > smss as u64 {
-            window
+        self.tlp = rack && settings.tlp;
+        self.extensions = Extensions::new(settings, first_octet);
+        self.begin_remedy();
+    }
+
+    /// The SYN, or the answer to one, leaves, possibly again.
+    pub(crate) fn on_syn_sent(&mut self, now: Instant, nxt: Seq) {
+        if self.board.is_empty() {
+            self.board.sent(nxt, 1, Marks::SYN, now);
         } else {
-            smss as u64
+            self.board.resent(0, now, false, false);
+        }
+    }
+
+    /// The SYN is acknowledged by `ack`.
+    pub(crate) fn open(&mut self, ack: Seq) -> Delivered {
+        let mut delivered = Delivered::NOTHING;
+        self.board.acknowledge(ack, &mut delivered);
+        self.retries.on_progress();
+        self.stop_timer();
+        self.state.recover = ack - 1;
+        self.state.rescue = ack;
+        self.state.reduced = ack - 1;
+        delivered
+    }
+
+    /// The connection is over, or listens again: nothing is outstanding.
+    pub(crate) fn discard(&mut self) {
+        self.board = Scoreboard::default();
+    }
+
+    /// Nothing leaves any more by itself.
+    pub(crate) fn stop(&mut self) {
+        self.stop_timer();
+        self.pending = Pending::Nothing;
+    }
+
+    #[inline]
+    pub(crate) const fn board(&self) -> &Scoreboard {
+        &self.board
+    }
+
+    /// Octets in flight.
+    #[inline]
+    pub(crate) const fn in_flight(&self) -> u64 {
+        self.board.in_flight()
+    }
+
+    /// Whether everything is acknowledged.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.board.is_empty()
+    }
+
+    /// Whether SACK guides the recovery.
+    #[inline]
+    pub(crate) const fn uses_sack(&self) -> bool {
+        self.sack
+    }
+
+    #[inline]
+    pub(crate) const fn phase(&self) -> Phase {
+        self.state.phase
+    }
+
+    pub(crate) const fn refused(&self) -> Option<&Refusals> {
+        match &self.refused {
+            Some(refused) => Some(refused),
+            None => None,
+        }
+    }
+
+    /// Whether nothing is lost, reordered or in doubt, and no algorithm needs more than the time of an acknowledgment.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.state.phase == Phase::Open
+            && self.state.dup_acks == 0
+            && self.board.is_plain()
+            && self.timer_rule.is_none()
+            && self.probing == Probing::Free
+            && !self.needs_all
+    }
+
+    /// Whether nothing but the congestion window limits new data.
+    #[inline]
+    pub(crate) fn permits_window(&self) -> bool {
+        self.state.phase == Phase::Open
+            && self.board.is_plain()
+            && self.state.dup_acks == 0
+            && self.pending == Pending::Nothing
+            && !self.needs_all
+    }
+
+    /// The state before an acknowledgment.
+    pub(crate) const fn prior(&self, una: Seq) -> Prior {
+        Prior {
+            phase: self.state.phase,
+            dup_acks: self.state.dup_acks,
+            una,
+            in_flight: self.board.in_flight(),
+        }
+    }
+
+    /// Whether an acknowledgment with these blocks is processed although nothing is outstanding.
+    #[cold]
+    pub(crate) fn reads_late(&self, blocks: &[SackBlock]) -> bool {
+        self.extensions.is_some() && (self.probing != Probing::Free || !blocks.is_empty())
+    }
+
+    /// Whether no loss and no duplicate is known.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.state.phase == Phase::Open && self.board.is_plain() && self.state.dup_acks == 0
+    }
+
+    /// Reports every segment newly marked lost to the control, if it takes rate samples.
+    pub(crate) fn report_losses(&mut self, now: Instant, window: &mut CongestionWindow) -> Bytes {
+        window.report_losses(now, &mut self.board, self.sack)
+    }
+
+    /// The state of the sender for statistics.
+    pub(crate) const fn congestion_state(&self, slow_start: bool) -> CongestionState {
+        match self.state.phase {
+            Phase::Reduction => CongestionState::Reduction,
+            Phase::Recovery => CongestionState::Recovery,
+            Phase::Loss => CongestionState::Loss,
+            Phase::Open if self.state.dup_acks > 0 => CongestionState::Disorder,
+            Phase::Open if slow_start => CongestionState::SlowStart,
+            Phase::Open => CongestionState::Open,
+        }
+    }
+
+    /// FlightSize (RFC 5681 §2), less the data that limited transmit sent (RFC 5681 §3.2 step 2).
+    fn flight_size(&self, scope: &Scope<'_>) -> u64 {
+        let outstanding = scope.nxt.since(scope.una);
+        outstanding.saturating_sub(u64::from(self.state.limited))
+    }
+
+    /// Octets of an acknowledgment by which a window may grow
+    /// ([`WindowRules::grow_by_delivered`](crate::policy::WindowRules::grow_by_delivered)).
+    pub(crate) fn growth(&self, summary: &AckSummary, smss: u32, settings: &Settings) -> u64 {
+        let smss = u64::from(smss);
+        let fresh = summary.delivered.fresh - summary.delivered.control_bits;
+        if !self.sack {
+            // Each earlier duplicate reported a segment; at least one fills the gap.
+            let reported = u64::from(summary.prior.dup_acks) * smss;
+            return fresh.saturating_sub(reported).max(fresh.min(smss));
+        }
+        let reorders = self.dupthresh(settings) > settings.dupthresh;
+        if !reorders {
+            return if summary.acked > 0 { fresh } else { 0 };
+        }
+        // Data that arrived although it was retransmitted has been delivered as well.
+        let again = summary.duplicate.as_ref();
+        fresh + again.map_or(0, |range| range.end.since(range.start).min(smss))
+    }
+
+    /// Duplicates that indicate a loss.
+    fn dupthresh(&self, settings: &Settings) -> u32 {
+        match &self.extensions {
+            Some(extensions) => extensions.dupthresh(settings),
+            None => settings.dupthresh,
         }
     }
 }

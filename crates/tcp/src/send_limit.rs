@@ -1,10 +1,10 @@
-//! What limits a sender, and for how long each limit has.
+//! The limit of a sender, and the time that each limit has held.
 //!
 //! A sender is limited by the constraint that leaves the least room at that moment: the congestion window
 //! (RFC 5681 §3.1), the receive window (RFC 9293 §3.8.6), the send buffer, or the application, which has
 //! nothing more to send. Congestion-window validation (RFC 7661 §4.3, RFC 9438 §5.8), delivery-rate samples
 //! (draft-ietf-ccwg-bbr §4.1.2.4) and the report of a flow use the same decision, which
-//! `endpoint/limit.rs` makes.
+//! `sender/limit.rs` makes.
 //!
 //! # Differs from Linux
 //! - Linux (`tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`, `include/uapi/linux/tcp.h`) knows the
@@ -25,7 +25,7 @@ pub enum Constraint {
     Application,
 }
 
-/// What keeps a sender from sending more.
+/// Limit of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendLimit {
     /// The congestion window.
@@ -42,7 +42,7 @@ pub enum SendLimit {
     /// ([`Segmentation`](super::policy::Segmentation)), because this constraint leaves room for no
     /// more.
     Deferred(Constraint),
-    /// A recovery permits less than the congestion window does, or repairs what was lost first.
+    /// A recovery permits less than the congestion window does, or retransmits first.
     Recovery,
 }
 
@@ -55,12 +55,12 @@ pub struct Room {
     pub rwnd: u64,
     /// By the send buffer.
     pub send_buffer: u64,
-    /// By the application: what it has written.
+    /// By the application: data written.
     pub application: u64,
 }
 
 impl Room {
-    /// The constraint that leaves the least room. Of two that leave as much, the one that the growth of the congestion
+    /// The constraint that leaves the least room. Of two that leave equal room, the one that the growth of the congestion
     /// window would not widen; the application first, because without data no window is in the way.
     #[must_use]
     #[inline]
@@ -95,7 +95,7 @@ impl From<Constraint> for SendLimit {
     }
 }
 
-/// How long each limit has held. Deferral counts for the constraint behind it, as Linux counts it.
+/// How long each limit has held. Deferral counts for its constraint, as in Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LimitTimes {
     /// The congestion window.
@@ -113,7 +113,7 @@ pub struct LimitTimes {
 }
 
 impl LimitTimes {
-    /// `limit` has held for so long.
+    /// `limit` has held for `time`.
     pub fn add(&mut self, limit: SendLimit, time: Duration) {
         let sum = match limit {
             SendLimit::Cwnd | SendLimit::Deferred(Constraint::Cwnd) => &mut self.cwnd,
@@ -163,17 +163,19 @@ impl LimitTimes {
     }
 }
 
-/// The account of a sender's limits: it changes only where the limit does.
+/// The limit of a sender, and the account of how long each has held: it changes only where the limit does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitAccount {
+    limit: SendLimit,
     times: LimitTimes,
-    /// Since when the limit holds; [`Instant::NEVER`] while the connection does not stand.
+    /// Since when the limit holds; [`Instant::NEVER`] before the connection is open and after its end.
     since: Instant,
 }
 
 impl Default for LimitAccount {
     fn default() -> Self {
         Self {
+            limit: SendLimit::Application,
             times: LimitTimes::default(),
             since: Instant::NEVER,
         }
@@ -181,29 +183,51 @@ impl Default for LimitAccount {
 }
 
 impl LimitAccount {
-    /// The connection stands: the account begins.
+    /// The current limit.
+    #[must_use]
+    #[inline]
+    pub const fn limit(&self) -> SendLimit {
+        self.limit
+    }
+
+    /// The connection is open: the account begins.
     pub const fn open(&mut self, now: Instant) {
         self.since = now;
     }
 
-    /// `limit` has held until now.
-    pub fn settle(&mut self, now: Instant, limit: SendLimit) {
+    /// The sender is limited by `limit` from now on.
+    #[inline]
+    pub fn set(&mut self, now: Instant, limit: SendLimit) {
+        if self.limit != limit {
+            self.change(now, limit);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change(&mut self, now: Instant, limit: SendLimit) {
+        self.settle(now);
+        self.limit = limit;
+    }
+
+    /// The limit has held until now.
+    fn settle(&mut self, now: Instant) {
         if self.since != Instant::NEVER {
-            self.times.add(limit, now.saturating_since(self.since));
+            self.times.add(self.limit, now.saturating_since(self.since));
             self.since = now;
         }
     }
 
     /// The connection is over: nothing counts from here on.
-    pub fn close(&mut self, now: Instant, limit: SendLimit) {
-        self.settle(now, limit);
+    pub fn close(&mut self, now: Instant) {
+        self.settle(now);
         self.since = Instant::NEVER;
     }
 
-    /// The times so far, where `limit` holds now.
+    /// The times so far.
     #[must_use]
-    pub fn times(mut self, now: Instant, limit: SendLimit) -> LimitTimes {
-        self.settle(now, limit);
+    pub fn times(mut self, now: Instant) -> LimitTimes {
+        self.settle(now);
         self.times
     }
 }
@@ -242,13 +266,13 @@ mod tests {
     fn times_count_while_the_connection_stands() {
         let at = Instant::from_millis;
         let mut account = LimitAccount::default();
-        account.settle(at(5), SendLimit::Application);
+        account.set(at(5), SendLimit::Cwnd);
         account.open(at(10));
-        account.settle(at(30), SendLimit::Cwnd);
-        let deferred = SendLimit::Deferred(Constraint::Rwnd);
-        let half = account.times(at(70), deferred);
-        account.close(at(70), deferred);
-        let whole = account.times(at(900), SendLimit::Application);
+        account.set(at(30), SendLimit::Deferred(Constraint::Rwnd));
+        let half = account.times(at(70));
+        account.close(at(70));
+        account.set(at(80), SendLimit::Application);
+        let whole = account.times(at(900));
         assert_eq!(half, whole);
         assert_eq!(
             (whole.cwnd, whole.rwnd),

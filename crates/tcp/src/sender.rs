@@ -1,371 +1,228 @@
-//! The sending half of a connection: what is in flight, what may be, and when.
+//! The sending half of a connection.
 //!
-//! It owns the send buffer, the scoreboard, recovery, the RTT estimator, congestion control, pacing and the timer. Its
-//! methods that put a segment together take the [`Receiver`](crate::receiver::Receiver), whose acknowledgment and
-//! window every segment carries.
+//! [`Sender`] composes its parts: the peer's window, the send queue, the congestion window, pacing, loss recovery, and the search
+//! for the path MTU. Its methods that put a segment together take the [`Receiver`](crate::receiver::Receiver), whose
+//! acknowledgment and window every segment carries.
 
 mod acknowledgment;
-mod ecn;
-mod fast_recovery;
-mod give_up;
-mod growth;
 mod limit;
-mod loss_timers;
-mod measurement;
 mod output;
-mod pacing;
-mod path_mtu;
-mod remedy;
-mod sack;
-mod timers;
-mod transmission;
-mod validation;
-mod watch;
-mod window_log;
-mod write;
-mod write_space;
 
 use std::sync::Arc;
 
+use anabranch_congestion::{CongestionControl, Control};
 use anabranch_core::{
     body::Body,
-    units::{Duration, Instant},
+    units::{Instant, Rate},
 };
 
-use self::ecn::SenderEcn;
-pub(crate) use self::{acknowledgment::Outcome, timers::Timer};
+pub(crate) use self::acknowledgment::Outcome;
 use crate::{
-    cause::RetransmitCause,
-    recovery::{
-        RecoveryState, timer_rule::TimerRuleState, tlp::Probing, watch::Watch,
-        window_log::WindowLog,
-    },
-    refusal::Refusals,
+    congestion_window::CongestionWindow,
+    ecn::sender::EcnSender,
+    mtu_search::MtuSearch,
+    pacer::{Pacer, RateBasis},
+    peer_window::PeerWindow,
+    recovery::{Recovery, Scope},
     rtt::RttEstimator,
-    scoreboard::Scoreboard,
     send_buffer::SendBuffer,
-    send_limit::{LimitAccount, SendLimit},
+    send_limit::LimitAccount,
+    send_queue::{Refill, SendQueue},
     settings::Settings,
     stats::SenderStats,
-    window_validation::Validation,
-};
-use anabranch_congestion::{
-    Attached, CongestionControl, Control, IdleRestart, TimerRule, rate::RateSampler,
 };
 use anabranch_wire::seq::Seq;
 
 /// The sending half. See the module.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub(crate) struct Sender<B: Body> {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) agreed: Agreed,
-    /// Something happened since nothing was left to send.
+    /// Both ends send timestamps (RFC 7323).
+    pub(crate) timestamps: bool,
+    /// An event has come since nothing was left to send.
     pub(crate) wake: bool,
-    /// A segment sent before, whatever the window.
-    pub(crate) retransmit: Retransmit,
-    pub(crate) stream: Stream,
-    /// The peer has not answered for too long ([`Sender::is_out_of_patience`]).
-    pub(crate) gave_up: bool,
     /// Full segment in octets: ours or the peer's, whichever is smaller.
     pub(crate) smss: u32,
-    /// Expiries of the retransmission timer since the last progress.
-    pub(crate) expiries: u16,
-    pub(crate) timer: Timer,
-    pub(crate) timer_at: Instant,
-    pub(crate) stats: SenderStats,
-    /// What limits the sender, as of when nothing more could leave.
-    pub(crate) limit: SendLimit,
-    /// SND.UNA
-    pub(crate) una: Seq,
     /// SND.NXT
     pub(crate) nxt: Seq,
-    /// SND.UNA + SND.WND: the right edge of the peer's window.
-    pub(crate) edge: Seq,
-    /// SND.WL1
-    pub(crate) wl1: Seq,
-    /// SND.WL2
-    pub(crate) wl2: Seq,
-    /// SND.WND
-    pub(crate) wnd: u32,
-    /// Octets of the send buffer.
-    pub(crate) capacity: u64,
-    /// Up to where an application that always has more to send has written.
-    pub(crate) write_edge: Seq,
-    /// It writes anew once so much is acknowledged.
-    pub(crate) written_anew_at: Seq,
-    /// Octets of the congestion window that are taken by what is not data.
-    pub(crate) reserved: u64,
-    /// A timer rule is at work.
-    pub(crate) timed: bool,
-    /// Where the last probe stands (RFC 8985 §7.3, §7.4).
-    pub(crate) probing: Probing,
-    /// The control wants rate samples.
-    pub(crate) rated: bool,
-    /// Pauses keep the window while pipeACK tells whether it is valid (RFC 7661).
-    pub(crate) validating: bool,
-    /// Data may have to wait for its time.
-    pub(crate) paced: bool,
-    /// Segments that have left together so far, and how many are handed over as one at most; 0 if each is
-    /// handed over by itself, [`pacing::UNKNOWN_TRAIN`] if it has to be measured.
-    pub(crate) train: u8,
-    pub(crate) longest_train: u8,
-    /// When data last left; [`Instant::NEVER`] before.
-    pub(crate) last_sent: Instant,
-    /// Pacing holds data back until then; never if it does not.
-    pub(crate) paced_until: Instant,
-    /// Pacing permits the next data from then on.
-    pub(crate) paced_from: Instant,
-    /// Data that leaves before this number is acknowledged left while cwnd was the limit.
-    pub(crate) cwnd_limited_until: Seq,
-    /// Round trips counted, and the number whose acknowledgment ends the current one.
-    pub(crate) round: u64,
-    pub(crate) round_end: Seq,
+    /// SND.UNA and the send window.
+    pub(crate) peer: PeerWindow,
+    pub(crate) queue: SendQueue<B>,
+    pub(crate) pacer: Pacer,
+    pub(crate) window: CongestionWindow,
+    pub(crate) recovery: Recovery,
     pub(crate) rtt: RttEstimator,
-    pub(crate) recovery: RecoveryState,
-    pub(crate) board: Scoreboard,
-    pub(crate) buffer: SendBuffer<B>,
-    pub(crate) control: Attached,
-    pub(crate) cold: Box<Cold>,
-}
-
-/// How far the stream of data has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
-    /// The application may write.
-    Open,
-    /// A FIN follows what has been written.
-    Closing,
-    /// The FIN has left, or can no longer leave.
-    Over,
-}
-
-impl Stream {
-    pub(crate) const fn is_over(self) -> bool {
-        matches!(self, Self::Over)
-    }
-}
-
-/// What both ends agreed on that concerns the sender.
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
-pub(crate) struct Agreed {
-    /// SACK guides the recovery (RFC 6675).
-    pub(crate) guided: bool,
-    /// What finds the losses.
-    pub(crate) finder: Finder,
-    /// And probes the tail.
-    pub(crate) tlp: bool,
-    pub(crate) timestamps: bool,
-    /// New data is ECN-capable, and marks are believed.
-    pub(crate) ecn: bool,
-    /// Shift of the windows that the peer advertises.
-    pub(crate) scale: u8,
-}
-
-/// What finds the losses. Where it is *attended*, no acknowledgment and no segment is plain: a remedy
-/// for reordering hears of each, every sample counts for itself (RFC 4015 §3.3), or a coarse clock counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finder {
-    Duplicates,
-    /// RACK (RFC 8985).
-    Rack,
-    // The attended ones, behind the others so that one comparison tells.
-    DuplicatesAttended,
-    RackAttended,
-    /// The age of segments; always attended.
-    Age,
-}
-
-impl Agreed {
-    #[inline]
-    pub(crate) const fn racked(self) -> bool {
-        matches!(self.finder, Finder::Rack | Finder::RackAttended)
-    }
-    #[inline]
-    pub(crate) const fn attended(self) -> bool {
-        !matches!(self.finder, Finder::Duplicates | Finder::Rack)
-    }
-    #[inline]
-    pub(crate) const fn aged(self) -> bool {
-        matches!(self.finder, Finder::Age)
-    }
-}
-
-/// What is retransmitted whatever the window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Retransmit {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The first segment that is not acknowledged.
-    First(RetransmitCause),
-    /// The first segment that is marked lost.
-    FirstLost,
-    /// New data or the last segment, to probe (RFC 8985 §7.3).
-    Probe,
-    /// New data in a larger segment, to probe the path MTU (RFC 4821).
-    MtuProbe,
-}
-
-/// What the steady state does not touch.
-#[derive(Debug)]
-pub(crate) struct Cold {
-    /// Number of the first octet of our stream.
-    pub(crate) first_octet: Seq,
-    pub(crate) timer_rule: Option<Box<TimerRuleState>>,
-    /// What the recoveries beyond RFC 6675 keep.
-    pub(crate) watch: Option<Box<Watch>>,
-    /// Changes of the window, if they are kept.
-    windows: Option<Box<WindowLog>>,
-    /// SACK options that were refused.
-    pub(crate) refused: Option<Box<Refusals>>,
-    /// Window probes since the window closed.
-    pub(crate) probes: u16,
-    /// How long a paced burst takes at the rate, in microseconds.
-    burst_us: u16,
-    /// Window probes since anything came.
-    unanswered: u16,
-    /// When the retransmission timer expired first since the last progress.
-    retransmitting_since: Instant,
-    /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
-    pub(crate) max_snd_wnd: u32,
-    /// Made when it is needed.
-    pub(crate) extras: Option<Box<Extras>>,
-    /// How long each limit has held.
+    pub(crate) mtu: MtuSearch,
+    pub(crate) ecn: EcnSender,
+    /// The limit of the sender when it last could send no more, and how long each limit has held.
     pub(crate) limits: LimitAccount,
-    /// The send buffer had no room for all of the last write.
-    write_was_cut: bool,
-}
-
-/// What only some stacks need.
-#[derive(Debug, Default)]
-pub(crate) struct Extras {
-    pub(crate) ecn: SenderEcn,
-    rate: RateSampler,
-    validation: Option<Box<Validation>>,
-    /// How far the send buffer has grown.
-    send_space: u64,
-    /// The application is writing until then, and has not found the send buffer full; never if it waits.
-    writes_until: Option<Instant>,
-    /// SND.UNA when the send buffer was found full, until the application has written again; for delivery-rate samples.
-    blocked_at: Option<Seq>,
-    /// Octets that may still leave before their time ([`Sender::pace`]).
-    burst: u64,
-    /// When the last paced segment left.
-    burst_at: Instant,
-    /// So much later than it might have the burst under way has begun to leave, less what has been taken off its time
-    /// ([`Segmentation`](crate::policy::Segmentation)).
-    late: Duration,
-    unfilled: Unfilled,
-    /// Where the piece ends of what the application writes that is being sent. None, or SND.NXT and before: it has to be measured.
-    piece_end: Option<Seq>,
-    /// Where probes search for the path MTU.
-    search: Option<path_mtu::Search>,
-}
-
-/// What was outstanding where something other than cwnd held data back ([`WindowRules`](crate::policy::WindowRules)).
-#[derive(Debug, Default)]
-struct Unfilled {
-    /// The most octets at once since what was outstanding then was acknowledged.
-    most: u64,
-    /// The acknowledgment of this ends the round trip.
-    until: Option<Seq>,
-}
-
-impl Cold {
-    pub(crate) fn extras(&mut self) -> &mut Extras {
-        self.extras.get_or_insert_default()
-    }
+    pub(crate) stats: SenderStats,
 }
 
 impl<B: Body> Sender<B> {
     /// A sender whose SYN has the number `first`.
     pub(crate) fn new(settings: &Arc<Settings>, control: Control, first: Seq) -> Self {
-        let mut board = Scoreboard::default();
-        let wants = control.wants();
-        if wants.losses {
-            board.note_losses();
+        let mut recovery = Recovery::new(settings, first);
+        if control.wants().losses {
+            recovery.note_losses();
         }
+        let window = CongestionWindow::new(settings, control, first);
         Self {
             settings: Arc::clone(settings),
-            agreed: Agreed {
-                guided: false,
-                finder: if settings.timers.count_ticks() {
-                    Finder::DuplicatesAttended
-                } else {
-                    Finder::Duplicates
-                },
-                tlp: false,
-                timestamps: settings.timestamps,
-                ecn: false,
-                scale: 0,
-            },
+            timestamps: settings.timestamps,
             wake: false,
-            retransmit: Retransmit::Nothing,
-            stream: Stream::Open,
-            gave_up: false,
             smss: settings.mss,
-            expiries: 0,
-            timer: Timer::Off,
-            timer_at: Instant::NEVER,
-            stats: SenderStats::default(),
-            limit: SendLimit::Application,
-            una: first,
             nxt: first,
-            edge: first,
-            wl1: first,
-            wl2: first,
-            wnd: 0,
-            capacity: settings.send_buffer_bytes(),
-            write_edge: first,
-            written_anew_at: first,
-            reserved: 0,
-            timed: false,
-            probing: Probing::Free,
-            rated: wants.rate_samples,
-            validating: settings.idle_restart == IdleRestart::Rfc7661,
-            paced: settings.pacing
-                || control.pacing_rate().is_some()
-                || matches!(control, Control::Boxed(_)),
-            train: 0,
-            longest_train: if settings.segmentation.is_tso() {
-                pacing::SHORTEST_TRAIN
-            } else {
-                0
-            },
-            last_sent: Instant::NEVER,
-            paced_until: Instant::NEVER,
-            paced_from: Instant::START,
-            cwnd_limited_until: first,
-            round: 0,
-            round_end: first,
+            peer: PeerWindow::new(first),
+            queue: SendQueue::new(settings, first),
+            pacer: Pacer::new(settings, &window),
+            window,
+            recovery,
             rtt: RttEstimator::new(settings.initial_rto),
-            recovery: RecoveryState::new(first),
-            board,
-            buffer: SendBuffer::new(first + 1),
-            control: Attached::new(control),
-            cold: Box::new(Cold {
-                first_octet: first + 1,
-                timer_rule: None,
-                watch: None,
-                windows: None,
-                refused: None,
-                probes: 0,
-                burst_us: wants.burst_us.unwrap_or(pacing::BURST_US),
-                unanswered: 0,
-                retransmitting_since: Instant::START,
-                max_snd_wnd: 0,
-                extras: None,
-                limits: LimitAccount::default(),
-                write_was_cut: false,
-            }),
+            mtu: MtuSearch::new(settings.mtu_discovery),
+            ecn: EcnSender::default(),
+            limits: LimitAccount::default(),
+            stats: SenderStats::default(),
         }
     }
 
-    /// Finds losses by `rule` besides ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
-    pub(crate) fn find_losses_by(&mut self, rule: Option<TimerRule>) {
-        self.timed = rule.is_some();
-        self.cold.timer_rule = rule.map(|rule| Box::new(TimerRuleState::new(rule, self.una)));
+    /// Runs an event of loss recovery, and applies its effects on the rest of the sender.
+    pub(crate) fn recover<T>(
+        &mut self,
+        now: Instant,
+        event: impl FnOnce(&mut Recovery, &mut Scope<'_>) -> T,
+    ) -> T {
+        let mut scope = Scope {
+            now,
+            una: self.peer.una(),
+            nxt: self.nxt,
+            smss: self.smss,
+            settings: &self.settings,
+            rtt: &mut self.rtt,
+            window: &mut self.window,
+            mtu: &mut self.mtu,
+            stats: &mut self.stats,
+            timed_out: false,
+        };
+        let result = event(&mut self.recovery, &mut scope);
+        let Scope {
+            smss, timed_out, ..
+        } = scope;
+        if timed_out {
+            self.pacer.release();
+        }
+        if smss != self.smss {
+            self.resize_segments(smss);
+        }
+        result
+    }
+
+    /// The retransmission timer runs for one timeout from now.
+    pub(crate) fn restart_retransmission_timer(&mut self, now: Instant) {
+        self.recovery.restart_timer(now, &self.rtt, &self.settings);
+    }
+
+    /// Nothing more is sent or retransmitted by itself.
+    pub(crate) fn stop(&mut self) {
+        self.recovery.stop();
+        self.pacer.release();
+    }
+
+    /// A router did not carry the segment at `start` over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4). One that is not
+    /// outstanding was not ours (RFC 5927 §4). Returns whether segments are smaller from here on.
+    pub(crate) fn on_packet_too_big(&mut self, now: Instant, start: Seq, mtu: u32) -> bool {
+        if start < self.peer.una() || start >= self.nxt {
+            return false;
+        }
+        let most = self.mtu.on_packet_too_big(mtu, self.timestamps);
+        let Some(most) = most.filter(|most| *most < self.smss) else {
+            return false;
+        };
+        self.resize_segments(most);
+        self.wake |= self.recover(now, Recovery::split_segments);
+        true
+    }
+
+    /// The connection is open: segments are small at first if probes search for the path MTU from the start.
+    pub(crate) fn begin_mtu_search(&mut self) {
+        if let Some(size) = self.mtu.begin(self.smss) {
+            self.resize_segments(size);
+        }
+    }
+
+    /// Segments have `smss` octets from here on, by which bursts and chunks are measured again.
+    fn resize_segments(&mut self, smss: u32) {
+        self.smss = smss;
+        self.queue.resize_chunks();
+        self.pacer.on_rate_change();
+    }
+
+    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how many.
+    pub(crate) fn write(&mut self, body: B) -> u64 {
+        self.wake |= self.queue.is_appendable();
+        self.queue
+            .write(body, self.peer.una(), self.window.cwnd().get())
+    }
+
+    /// Appends the data that `write` writes, unless the stream has an end.
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut SendBuffer<B>)) {
+        self.wake |= self.queue.is_appendable();
+        self.queue.append(write);
+    }
+
+    /// Octets that [`Self::write`] would take.
+    pub(crate) fn write_room(&self) -> u64 {
+        self.queue.room(self.peer.una(), self.window.cwnd().get())
+    }
+
+    /// The application fills the send buffer: it is woken, or has not yet found the buffer full.
+    #[inline(never)]
+    pub(crate) fn refill(&mut self, now: Instant) {
+        let una = self.peer.una();
+        if self.queue.refill_at_once(una, self.pacer.sends_bursts()) {
+            return;
+        }
+        let smss = u64::from(self.smss);
+        let burst = u64::from(self.longest_burst()) * smss;
+        let cwnd = self.window.cwnd().get();
+        let writes = self.queue.refill(&Refill {
+            now,
+            una,
+            smss,
+            burst,
+            window: cwnd.min(u64::from(self.peer.wnd())),
+            nagle: self.settings.nagle,
+        });
+        if writes {
+            self.on_write();
+        }
+    }
+
+    /// The pacer, and the inputs of its rate.
+    fn pacing(&mut self) -> (&mut Pacer, RateBasis<'_>) {
+        let basis = RateBasis {
+            window: &self.window,
+            rtt: &self.rtt,
+            in_flight: self.recovery.in_flight(),
+            smss: self.smss,
+        };
+        (&mut self.pacer, basis)
+    }
+
+    /// The rate to send at, if there is one yet.
+    pub(crate) fn pacing_rate(&self) -> Option<Rate> {
+        self.pacer.rate(&RateBasis {
+            window: &self.window,
+            rtt: &self.rtt,
+            in_flight: self.recovery.in_flight(),
+            smss: self.smss,
+        })
+    }
+
+    /// Segments of a TSO burst at the current rate.
+    #[inline]
+    fn longest_burst(&mut self) -> u8 {
+        let (pacer, basis) = self.pacing();
+        pacer.longest_burst(&basis)
     }
 }

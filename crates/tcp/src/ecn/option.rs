@@ -77,15 +77,15 @@ impl Default for OptionReader {
     }
 }
 
-/// What an acknowledgment tells of marked octets.
+/// Report of marked octets in an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Nothing that is not known better: a newer one has come already.
+pub(crate) enum OptionReport {
+    /// A newer report has come already.
     Superseded,
-    /// So many, exactly.
+    /// The number of octets.
     Exactly(u64),
-    /// The field of packets has to do. Where options come, one tells what the field cannot: it is not
-    /// to be taken for gone around.
+    /// None: the ACE field counts packets. If options come, one reports what the field cannot, so the field is not
+    /// assumed to have wrapped.
     ByPackets {
         /// No options come.
         blind: bool,
@@ -163,14 +163,14 @@ impl OptionReader {
     }
 
     /// An acknowledgment of so many octets came, with this option or with none.
-    pub(crate) fn read(&mut self, option: Option<AccEcn>, acked: u64) -> Told {
+    pub(crate) fn read(&mut self, option: Option<AccEcn>, acked: u64) -> OptionReport {
         let Some(option) = option.filter(|_| !self.zeroed) else {
             // None is due where no counter has moved, as for data retransmitted.
             let blind = self.bare.as_mut().is_none_or(|bare| {
                 *bare += acked;
                 *bare > MOST_BARE
             });
-            return Told::ByPackets { blind };
+            return OptionReport::ByPackets { blind };
         };
         let step = |now: u32, before: u32| now.wrapping_sub(before) & AccEcn::MASK;
         let mut news = [0; 3];
@@ -182,20 +182,20 @@ impl OptionReader {
         // §3.2.3.1: the least increment that fits, unless it is an older one that came late. Half
         // of the range is more than an acknowledgment without progress can bring.
         if self.bare.is_some() && acked == 0 && news.iter().any(|&step| step > AccEcn::MASK / 2) {
-            return Told::Superseded;
+            return OptionReport::Superseded;
         }
         self.bare = Some(0);
         for (told, step) in self.told.iter_mut().zip(news) {
             *told = told.wrapping_add(step);
         }
         if option.field(Counter::Ce).is_none() {
-            return Told::ByPackets { blind: false };
+            return OptionReport::ByPackets { blind: false };
         }
         let marked = u64::from(news[Counter::Ce as usize]);
         // What was taken for marked before need not be said again.
         let known = marked.min(self.guessed);
         self.guessed -= known;
-        Told::Exactly(marked - known)
+        OptionReport::Exactly(marked - known)
     }
 
     /// So many octets were taken for marked on the word of the ACE field.
@@ -279,7 +279,7 @@ mod tests {
         for _ in 0..100 {
             receiver.on_payload(Ecn::Ce, 1_000_000);
             let option = receiver.take(40);
-            let Told::Exactly(octets) = sender.read(option, 1000) else {
+            let OptionReport::Exactly(octets) = sender.read(option, 1000) else {
                 panic!("the field is there")
             };
             told += octets;
@@ -294,10 +294,13 @@ mod tests {
         let first = receiver.take(40);
         receiver.on_payload(Ecn::Ce, 100);
         let second = receiver.take(40);
-        assert_eq!(sender.read(second, 1000), Told::Exactly(200));
-        assert_eq!(sender.read(first, 0), Told::Superseded);
+        assert_eq!(sender.read(second, 1000), OptionReport::Exactly(200));
+        assert_eq!(sender.read(first, 0), OptionReport::Superseded);
         receiver.on_payload(Ecn::Ce, 1);
-        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(1));
+        assert_eq!(
+            sender.read(receiver.take(40), 1000),
+            OptionReport::Exactly(1)
+        );
     }
 
     #[test]
@@ -306,27 +309,42 @@ mod tests {
         receiver.on_payload(Ecn::Ce, 1000);
         receiver.take(40);
         // The path took it away.
-        assert_eq!(sender.read(None, 1000), Told::ByPackets { blind: true });
+        assert_eq!(
+            sender.read(None, 1000),
+            OptionReport::ByPackets { blind: true }
+        );
         sender.guess(1000);
         receiver.on_payload(Ecn::Ce, 300);
-        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(300));
+        assert_eq!(
+            sender.read(receiver.take(40), 1000),
+            OptionReport::Exactly(300)
+        );
         assert_eq!(sender.guessed, 0);
         // What was too much counts for what comes.
         sender.guess(1000);
         receiver.on_payload(Ecn::Ce, 600);
-        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(0));
+        assert_eq!(
+            sender.read(receiver.take(40), 1000),
+            OptionReport::Exactly(0)
+        );
         receiver.on_payload(Ecn::Ce, 600);
-        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(200));
+        assert_eq!(
+            sender.read(receiver.take(40), 1000),
+            OptionReport::Exactly(200)
+        );
     }
 
     #[test]
     fn where_options_come_no_longer_the_field_is_read_with_care_again() {
         let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[1, 0, 1])));
-        assert_eq!(sender.read(None, 10_000), Told::ByPackets { blind: false });
+        assert_eq!(
+            sender.read(None, 10_000),
+            OptionReport::ByPackets { blind: false }
+        );
         assert_eq!(
             sender.read(None, MOST_BARE),
-            Told::ByPackets { blind: true }
+            OptionReport::ByPackets { blind: true }
         );
     }
 
@@ -337,11 +355,11 @@ mod tests {
         let later = AccEcn::new(Order::Ect0First, &[1001, 1000]);
         assert_eq!(
             sender.read(Some(later), 1000),
-            Told::ByPackets { blind: true }
+            OptionReport::ByPackets { blind: true }
         );
         // Other values than ours are the peer's own affair.
         let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[7, 0, 9])));
-        assert_eq!(sender.read(Some(later), 1000), Told::Exactly(1000));
+        assert_eq!(sender.read(Some(later), 1000), OptionReport::Exactly(1000));
     }
 }

@@ -11,15 +11,15 @@ impl<B: Body> Endpoint<B> {
     /// what was never sent and must be dropped.
     #[inline]
     pub(super) fn on_acknowledgment(&mut self, now: Instant, segment: &Segment<B>) -> bool {
-        let ack = self.snd.una.near(segment.ack);
+        let ack = self.snd.peer.una().near(segment.ack);
         if ack > self.snd.nxt {
             // RFC 9293 §3.10.7.4: answer and drop.
             self.refuse(Refusal::UnsentAck);
             self.challenge(now);
             return false;
         }
-        if ack < self.snd.una {
-            if !self.snd.believes(ack) {
+        if ack < self.snd.peer.una() {
+            if !self.snd.peer.may_acknowledge(ack, self.snd.nxt) {
                 self.refuse(Refusal::OldAck);
                 self.challenge(now);
                 return false;

@@ -3,11 +3,7 @@
 use anabranch_core::{body::Body, units::Instant};
 
 use super::{Ending, Endpoint};
-use crate::{
-    scoreboard::Scoreboard,
-    sender::Stream,
-    state::{Event, State},
-};
+use crate::state::{Event, State};
 use anabranch_wire::{
     segment::{Flags, Segment},
     seq::Seq,
@@ -21,15 +17,12 @@ impl<B: Body> Endpoint<B> {
         match self.state {
             State::Closed | State::Listen => {
                 self.state = State::Closed;
-                self.snd.board = Scoreboard::default();
+                self.snd.recovery.discard();
                 self.stop();
             }
-            _ if self.snd.stream.is_over() => {}
+            _ if self.snd.queue.is_over() => {}
             _ => {
-                if self.snd.buffer.end() == Seq::END {
-                    self.snd.buffer.truncate(self.snd.nxt);
-                }
-                self.snd.stream = Stream::Closing;
+                self.snd.queue.close(self.snd.nxt);
                 self.snd.wake = true;
             }
         }
@@ -57,13 +50,13 @@ impl<B: Body> Endpoint<B> {
 
     /// The connection is no more.
     pub(super) fn end(&mut self, ending: Ending, now: Instant) {
-        self.snd.close_limits(now);
+        self.snd.limits.close(now);
         if self.state != State::Closed {
-            self.cold.trouble().ended = Some((ending, now));
+            self.cold.failure().ended = Some((ending, now));
         }
         self.transit(Event::Reset);
-        self.snd.stream = Stream::Over;
-        self.snd.board = Scoreboard::default();
+        self.snd.queue.end_stream();
+        self.snd.recovery.discard();
         self.rcv.cold.receive = None;
         self.rcv.gaps = false;
         self.stop();
@@ -87,7 +80,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
-        self.cold.trouble().reset = Some((seq, ack));
+        self.cold.failure().reset = Some((seq, ack));
         self.wanted.urgent = true;
         self.snd.wake = true;
     }
@@ -102,15 +95,20 @@ impl<B: Body> Endpoint<B> {
         self.rcv.ack.at_once();
         self.transit(Event::Fin);
         if self.state == State::TimeWait {
-            self.snd.start_time_wait(now);
+            self.start_time_wait(now);
         }
+    }
+
+    pub(super) fn start_time_wait(&mut self, now: Instant) {
+        let lasts = self.settings.time_wait;
+        self.snd.recovery.start_time_wait(now, lasts);
     }
 
     /// Our FIN is acknowledged.
     pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
         self.transit(Event::FinAcknowledged);
         match self.state {
-            State::TimeWait => self.snd.start_time_wait(now),
+            State::TimeWait => self.start_time_wait(now),
             State::Closed => self.stop(),
             _ => {}
         }

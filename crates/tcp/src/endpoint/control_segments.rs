@@ -5,7 +5,7 @@ use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 use super::Endpoint;
 use crate::{
     ack::AckPolicy, cause::RetransmitCause, clock::timestamp, departure::Departure,
-    scoreboard::Marks, settings::DelayedAck, state::State,
+    settings::DelayedAck, state::State,
 };
 use anabranch_wire::{
     segment::{Flags, Options, Segment, Timestamps},
@@ -24,8 +24,8 @@ impl<B: Body> Endpoint<B> {
         place: &mut Segment<B>,
     ) -> Option<Departure> {
         self.wanted.urgent = false;
-        let trouble = self.cold.trouble.as_mut();
-        if let Some((seq, ack)) = trouble.and_then(|trouble| trouble.reset.take()) {
+        let failure = self.cold.failure.as_mut();
+        if let Some((seq, ack)) = failure.and_then(|failure| failure.reset.take()) {
             self.wanted.urgent = self.wanted.another();
             let mut flags = Flags::RST;
             if ack.is_some() {
@@ -50,9 +50,9 @@ impl<B: Body> Endpoint<B> {
             });
         }
         if self.wanted.syn {
-            let trouble = self.cold.trouble.as_mut();
+            let failure = self.cold.failure.as_mut();
             self.wanted.syn =
-                trouble.is_some_and(|trouble| std::mem::take(&mut trouble.opening.two));
+                failure.is_some_and(|failure| std::mem::take(&mut failure.opening.two));
             self.wanted.urgent = self.wanted.another();
             return Some(self.syn(now, place));
         }
@@ -110,22 +110,24 @@ impl<B: Body> Endpoint<B> {
 
     fn syn(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
         let answers = self.state == State::SynReceived;
-        let retransmission = (!self.snd.board.is_empty()).then_some(RetransmitCause::Rto);
+        let retransmission = (!self.snd.recovery.is_idle()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
             // Where both ends opened at once, the answer is the first of its kind.
-            if self.cold.passive || self.snd.expiries > 0 {
+            if self.cold.passive || self.snd.recovery.retries.expiries() > 0 {
                 self.note_retransmitted_syn();
             }
-            self.snd.board.resent(0, now, false, false);
+            self.snd.recovery.on_syn_sent(now, self.snd.nxt);
         } else {
-            self.snd.board.sent(self.snd.nxt, 1, Marks::SYN, now);
+            self.snd.recovery.on_syn_sent(now, self.snd.nxt);
             self.snd.nxt += 1;
         }
         let mut flags = Flags::SYN;
         if answers {
             flags |= Flags::ACK;
         }
-        flags |= self.rcv.ecn_syn_flags(answers, self.snd.expiries);
+        flags |= self
+            .rcv
+            .ecn_syn_flags(answers, self.snd.recovery.retries.expiries());
         // RFC 9768 §3.2.3.2: in the first answer only.
         let accecn = if answers && self.rcv.agreed.exact_ecn && retransmission.is_none() {
             self.rcv.take_accecn(SYN_ACCECN_ROOM)
@@ -142,7 +144,7 @@ impl<B: Body> Endpoint<B> {
             sack_permitted: offers(s.sack, self.rcv.agreed.sack),
             accecn,
         };
-        let timestamps = offers(s.timestamps, self.snd.agreed.timestamps);
+        let timestamps = offers(s.timestamps, self.snd.timestamps);
         let segment = if answers {
             u64::from(self.rcv.smss)
         } else {
@@ -151,7 +153,7 @@ impl<B: Body> Endpoint<B> {
         let window = s.receive_window_of_syn(segment);
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt + window);
         *place = Segment {
-            seq: self.snd.una.wire(),
+            seq: self.snd.peer.una().wire(),
             ack: if answers { self.rcv.nxt.wire() } else { 0 },
             window: u16::try_from(window).unwrap_or(u16::MAX),
             flags,
@@ -176,24 +178,24 @@ impl<B: Body> Endpoint<B> {
     /// A probe of a closed window, or data that was too little to be worth a segment
     /// (the override timeout of RFC 9293 §3.8.6.2.1).
     fn probe(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
-        self.snd.stop_timer();
-        if !self.state.may_transmit() || !self.snd.board.is_empty() {
+        self.snd.recovery.stop_timer();
+        if !self.state.may_transmit() || !self.snd.recovery.is_idle() {
             return None;
         }
-        let edge = self.snd.edge.min(self.snd.buffer.end());
+        let edge = self.snd.peer.edge().min(self.snd.queue.end());
         let permitted = edge.since(self.snd.nxt).min(u64::from(self.snd.smss));
         if permitted > 0 {
-            self.snd.note_probe_answered();
+            self.snd.peer.on_probe_answered();
             let len = u32::try_from(permitted).unwrap_or(self.snd.smss);
             return Some(self.snd.transmit_rarely(now, len, &mut self.rcv, place));
         }
-        self.snd.cold.probes = self.snd.cold.probes.saturating_add(1);
+        self.snd.peer.on_probe_sent();
         self.snd.start_persist_timer(now);
         self.snd.stats.window_probes += 1;
         self.rcv.stats.sent_acks += 1;
         Some(self.rcv.outgoing(
             now,
-            self.snd.una - 1,
+            self.snd.peer.una() - 1,
             Flags::ACK,
             B::default(),
             Ecn::NotEct,

@@ -8,17 +8,14 @@ use anabranch_core::{body::Body, units::Instant};
 
 use super::{Ending, Endpoint, handshake::Opening};
 use crate::{
+    retries::{MOST_RETRIES, Retries},
     rtt::RttEstimator,
-    scoreboard::Scoreboard,
     state::{Event, State},
 };
 
-/// More retries than this are as many as this.
-const MOST_RETRIES: u32 = u16::MAX as u32 - 1;
-
 /// What is known of a connection that gets no answer, is reset or resets.
 #[derive(Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct Failure {
     pub(super) opening: Opening,
     /// How the connection ended other than by FIN, and when.
     pub(super) ended: Option<(Ending, Instant)>,
@@ -29,7 +26,7 @@ pub(super) struct Trouble {
 impl<B: Body> Endpoint<B> {
     /// Whether the next expiry of the retransmission timer ends the attempt, where expiries are counted.
     pub(super) fn has_no_retry_left(&self) -> bool {
-        u32::from(self.snd.expiries) >= self.most_retries()
+        u32::from(self.snd.recovery.retries.expiries()) >= self.most_retries()
     }
 
     /// R2 as a count.
@@ -56,13 +53,14 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn listen_again(&mut self) {
         self.transit(Event::PassiveReset);
         self.stop();
-        self.snd.board = Scoreboard::default();
-        self.snd.nxt = self.snd.una;
-        self.snd.expiries = 0;
+        self.snd.recovery.discard();
+        self.snd.nxt = self.snd.peer.una();
+        self.snd.recovery.retries = Retries::new();
         self.snd.rtt = RttEstimator::new(self.settings.initial_rto);
-        self.cold.trouble().opening = Opening::default();
+        self.cold.failure().opening = Opening::default();
         self.rcv.agreed.scaling = false;
-        (self.snd.agreed.scale, self.rcv.agreed.scale) = (0, 0);
+        self.snd.peer.set_shift(0);
+        self.rcv.agreed.scale = 0;
         self.rcv.window = self.settings.first_receive_window();
     }
 }

@@ -13,14 +13,11 @@ use crate::{
         FIRST_COUNT, Feedback, on_syn, on_syn_ack,
         option::{OptionReader, OptionWriter},
     },
-    recovery::watch::Watch,
     refusal::Refusal,
     scoreboard::Delivered,
-    sender::Finder,
-    settings::{EcnMode, Recovery},
+    settings::EcnMode,
     state::{Event, State},
 };
-use anabranch_congestion::CongestionControl;
 use anabranch_wire::{
     segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
     seq::Seq,
@@ -106,9 +103,9 @@ impl<B: Body> Endpoint<B> {
     /// RFC 9293 §3.10.7.3
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let flags = segment.flags;
-        let ack = self.snd.una.near(segment.ack);
+        let ack = self.snd.peer.una().near(segment.ack);
         let acknowledges = flags.any(Flags::ACK);
-        let acceptable = self.snd.una < ack && ack <= self.snd.nxt;
+        let acceptable = self.snd.peer.una() < ack && ack <= self.snd.nxt;
         if acknowledges && !acceptable {
             self.refuse(Refusal::UnsentAck);
             self.reset_against(segment);
@@ -158,15 +155,11 @@ impl<B: Body> Endpoint<B> {
             _ => (self.cold.default_mss, None, false),
         };
         self.rcv.agreed.sack = self.settings.sack && sack_permitted;
-        self.snd.agreed.guided = self.rcv.agreed.sack && self.settings.recovery.needs_sack();
-        if self.snd.agreed.guided && self.settings.recovery == Recovery::Rack {
-            self.snd.agreed.finder = Finder::Rack;
-        }
-        self.snd.agreed.tlp = self.snd.agreed.racked() && self.settings.tlp;
-        self.snd.cold.watch = Watch::new(&self.settings, self.snd.cold.first_octet);
-        self.snd.begin_remedy();
+        let first = self.snd.queue.first_octet();
+        let sack = self.rcv.agreed.sack;
+        self.snd.recovery.agree(&self.settings, sack, first);
         let timestamps = self.settings.timestamps && segment.timestamps.is_some();
-        self.snd.agreed.timestamps = timestamps;
+        self.snd.timestamps = timestamps;
         self.rcv.agreed.timestamps = timestamps;
         if let Some(timestamps) = segment.timestamps {
             self.rcv.ts_recent = timestamps.value;
@@ -177,10 +170,10 @@ impl<B: Body> Endpoint<B> {
         {
             // RFC 7323 §2.3: 14 at most.
             self.rcv.agreed.scaling = true;
-            self.snd.agreed.scale = shift.min(14);
+            self.snd.peer.set_shift(shift.min(14));
             self.rcv.agreed.scale = self.settings.window_shift();
         }
-        let options = if self.snd.agreed.timestamps {
+        let options = if self.snd.timestamps {
             TIMESTAMPS_SIZE
         } else {
             0
@@ -194,43 +187,37 @@ impl<B: Body> Endpoint<B> {
 
     /// Our SYN is acknowledged by `segment`.
     pub(super) fn established(&mut self, now: Instant, ack: Seq, segment: &Segment<B>) {
-        let mut delivered = Delivered::NOTHING;
-        self.snd.board.acknowledge(ack, &mut delivered);
-        self.snd.una = ack;
-        self.snd.expiries = 0;
+        let delivered = self.snd.recovery.open(ack);
         self.wanted.syn = false;
-        self.snd.stop_timer();
         self.measure_handshake(now, segment, &delivered);
         let echo = self.echo(segment);
         if self.opening().is_lossy(echo) {
-            self.snd.control.on_lost_syns();
+            self.snd.window.on_lost_syns();
         }
-        self.snd.recovery.recover = ack - 1;
-        self.snd.recovery.rescue = ack;
-        self.snd.recovery.reduced = ack - 1;
-        self.snd.cwnd_limited_until = ack;
-        self.snd.round_end = ack;
+        self.snd.window.open(ack);
         // The window of a SYN is never scaled (RFC 7323 §2.2).
-        let scale = if segment.flags.any(Flags::SYN) {
-            0
+        let window = if segment.flags.any(Flags::SYN) {
+            u32::from(segment.window)
         } else {
-            self.snd.agreed.scale
+            self.snd.peer.scaled(segment.window)
         };
-        self.snd.wnd = u32::from(segment.window) << scale;
-        self.snd.cold.max_snd_wnd = self.snd.wnd;
-        self.snd.edge = ack + u64::from(self.snd.wnd);
-        self.snd.wl1 = self.rcv.nxt.near(segment.seq);
-        self.snd.wl2 = ack;
-        self.snd.cold.limits.open(now);
-        self.snd.write_anew(now);
+        let seq = self.rcv.nxt.near(segment.seq);
+        self.snd.peer.open(window, seq, ack);
+        self.snd.limits.open(now);
+        self.snd.refill(now);
         self.rcv.start_tuning(now);
         self.snd.begin_mtu_search();
     }
 
     /// The SYN, or the answer to one, is retransmitted.
     pub(super) fn note_retransmitted_syn(&mut self) {
-        let last = self.snd.board.get(0).map(|record| record.sent_at);
-        let opening = &mut self.cold.trouble().opening;
+        let last = self
+            .snd
+            .recovery
+            .board()
+            .get(0)
+            .map(|record| record.sent_at);
+        let opening = &mut self.cold.failure().opening;
         if opening.again == 0 {
             opening.first = last.map_or(0, timestamp);
         }
@@ -240,13 +227,13 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn opening(&self) -> Opening {
-        let trouble = self.cold.trouble.as_ref();
-        trouble.map_or_else(Opening::default, |trouble| trouble.opening)
+        let failure = self.cold.failure.as_ref();
+        failure.map_or_else(Opening::default, |failure| failure.opening)
     }
 
     /// The timestamp that a segment echoes.
     fn echo(&self, segment: &Segment<B>) -> Option<u32> {
-        let timestamps = segment.timestamps.filter(|_| self.snd.agreed.timestamps);
+        let timestamps = segment.timestamps.filter(|_| self.snd.timestamps);
         timestamps.map(|timestamps| timestamps.echo)
     }
 
@@ -265,9 +252,7 @@ impl<B: Body> Endpoint<B> {
             }
         } else if handshake.timed_out {
             self.snd.rtt.after_syn_timeout();
-            if self.snd.agreed.tlp {
-                self.snd.note_unmeasured_start();
-            }
+            self.snd.recovery.on_unmeasured_start();
         } else {
             self.snd.sample_rtt(now, segment, delivered);
         }
@@ -289,13 +274,12 @@ impl<B: Body> Endpoint<B> {
         };
         let counts = feedback == Feedback::Counter;
         let with_option = mode.counts_octets() && counts;
-        let heard = &mut self.snd.cold.extras().ecn;
-        heard.feedback = feedback;
-        heard.option = with_option.then(|| {
+        let option = with_option.then(|| {
             let mut option = OptionReader::default();
             option.on_first(segment.options.accecn());
             option
         });
+        self.snd.ecn.agree(feedback, option);
         let echoed = &mut self.rcv.cold.extras().ecn;
         echoed.feedback = feedback;
         echoed.answer_syn_ack = answer && counts;
@@ -305,7 +289,6 @@ impl<B: Body> Endpoint<B> {
         echoed.refused = feedback == Feedback::None;
         echoed.option = with_option.then(OptionWriter::default);
         let agreed = feedback != Feedback::None;
-        self.snd.agreed.ecn = agreed;
         self.rcv.agreed.ecn = agreed;
         self.rcv.agreed.exact_ecn = matches!(feedback, Feedback::Exact | Feedback::Counter);
     }

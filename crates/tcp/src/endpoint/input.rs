@@ -9,8 +9,8 @@ use anabranch_core::{
 use super::{Ending, Endpoint};
 use crate::{
     clock::{OUTDATED, age_tick},
+    recovery::Timer,
     refusal::Refusal,
-    sender::Timer,
     state::{Event, State},
 };
 use anabranch_wire::{
@@ -73,14 +73,14 @@ impl<B: Body> Endpoint<B> {
             && !self.rcv.agreed.exact_ecn
             && match segment.timestamps {
                 Some(timestamps) => {
-                    self.snd.agreed.timestamps
+                    self.snd.timestamps
                         && timestamps
                             .value
                             .wrapping_sub(self.rcv.ts_recent)
                             .cast_signed()
                             >= 0
                 }
-                None => !self.snd.agreed.timestamps,
+                None => !self.snd.timestamps,
             }
             && u64::from(segment.body.len()) <= self.rcv.edge.since(self.rcv.nxt)
     }
@@ -92,8 +92,8 @@ impl<B: Body> Endpoint<B> {
         // A segment with payload that acknowledges nothing new is no duplicate acknowledgment; only
         // its window could tell something.
         let plain = len > 0
-            && segment.ack == self.snd.una.wire()
-            && u32::from(segment.window) << self.snd.agreed.scale == self.snd.wnd
+            && segment.ack == self.snd.peer.una().wire()
+            && self.snd.peer.scaled(segment.window) == self.snd.peer.wnd()
             && segment.options.sack_blocks().is_empty();
         if !plain && !self.on_acknowledgment(now, segment) {
             return;
@@ -154,21 +154,21 @@ impl<B: Body> Endpoint<B> {
             self.refuse(Refusal::Flags);
             return;
         }
-        let ack = self.snd.una.near(segment.ack);
+        let ack = self.snd.peer.una().near(segment.ack);
         // Of what is not believed nothing else may leave a trace: neither its timestamp nor its count of
         // marks.
         if self.state == State::SynReceived {
-            if !(self.snd.una < ack && ack <= self.snd.nxt) {
+            if !(self.snd.peer.una() < ack && ack <= self.snd.nxt) {
                 self.refuse(Refusal::UnsentAck);
                 self.reset_against(segment);
                 return;
             }
-        } else if !self.snd.believes(ack) {
+        } else if !self.snd.peer.may_acknowledge(ack, self.snd.nxt) {
             self.on_acknowledgment(now, segment);
             return;
         }
         if let Some(timestamps) = segment.timestamps
-            && self.snd.agreed.timestamps
+            && self.snd.timestamps
             && seq <= self.rcv.acked
             && timestamps
                 .value
@@ -189,7 +189,9 @@ impl<B: Body> Endpoint<B> {
                 // Both ends opened at once; the SYN itself was taken before.
                 self.rcv.ack.at_once();
             }
-            self.snd.on_handshake_ace(segment);
+            if self.snd.ecn.on_handshake(segment) {
+                self.snd.read_ace(segment, self.snd.peer.una());
+            }
             self.established(now, ack, segment);
         } else if !self.on_acknowledgment(now, segment) {
             return;
@@ -200,7 +202,8 @@ impl<B: Body> Endpoint<B> {
 
     /// The peer's SYN again, before ours is acknowledged: ours was lost, or is late.
     fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
-        let due = self.snd.timer == Timer::Retransmit && self.snd.timer_at <= now;
+        let due =
+            self.snd.recovery.timer() == Timer::Retransmit && self.snd.recovery.deadline() <= now;
         if due && self.cold.passive && self.has_no_retry_left() {
             // A listener that gives up as this arrives listens again, and this is its next SYN.
             self.on_retransmission_timeout(now);
@@ -217,7 +220,7 @@ impl<B: Body> Endpoint<B> {
                 if self.state != State::SynReceived {
                     return;
                 }
-                self.cold.trouble().opening.two = true;
+                self.cold.failure().opening.two = true;
             }
             self.snd.restart_retransmission_timer(now);
         }
@@ -226,7 +229,7 @@ impl<B: Body> Endpoint<B> {
 
     /// PAWS (RFC 7323 §5.3 R1).
     fn passes_timestamps(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) -> bool {
-        if !self.snd.agreed.timestamps || segment.flags.any(Flags::RST) {
+        if !self.snd.timestamps || segment.flags.any(Flags::RST) {
             return true;
         }
         match segment.timestamps {
@@ -270,8 +273,8 @@ impl<B: Body> Endpoint<B> {
             && segment.sequence_len() == 0
             && segment.flags.any(Flags::ACK)
             && segment.seq == self.rcv.nxt.wire()
-            && segment.ack == self.snd.una.wire()
-            && (1..=self.snd.wnd).contains(&(u32::from(segment.window) << self.snd.agreed.scale))
+            && segment.ack == self.snd.peer.una().wire()
+            && (1..=self.snd.peer.wnd()).contains(&(self.snd.peer.scaled(segment.window)))
             && Duration::from_millis(age) <= self.snd.rtt.rto() * 6 / 5
     }
 
@@ -317,7 +320,7 @@ impl<B: Body> Endpoint<B> {
         }
         if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
             // RFC 9293 §3.10.7.4, eighth: the peer's FIN again; the wait begins anew.
-            self.snd.start_time_wait(now);
+            self.start_time_wait(now);
         }
         self.rcv.note_duplicate(segment, seq);
         if flags.any(Flags::SYN) {

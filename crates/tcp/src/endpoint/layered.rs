@@ -5,7 +5,7 @@ use std::ops::Range;
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::Endpoint;
-use crate::clock::timestamp;
+use crate::{clock::timestamp, recovery::Recovery};
 use anabranch_wire::{
     segment::{Flags, Segment, Timestamps},
     seq::Seq,
@@ -14,8 +14,7 @@ use anabranch_wire::{
 impl<B: Body> Endpoint<B> {
     /// So many octets of the congestion window are taken by what is not data.
     pub fn reserve_window(&mut self, octets: u64) {
-        self.snd.wake |= octets < self.snd.reserved;
-        self.snd.reserved = octets;
+        self.snd.wake |= self.snd.window.reserve(octets);
     }
 
     /// [`Self::on_segment`], out of line: what most segments take is compiled into their caller alone.
@@ -31,7 +30,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.wake = true;
         let segment = Segment {
             seq: start.wire(),
-            ack: self.snd.una.wire(),
+            ack: self.snd.peer.una().wire(),
             flags: Flags::ACK,
             body: body.clone(),
             ..Segment::default()
@@ -42,7 +41,7 @@ impl<B: Body> Endpoint<B> {
     /// The peer says that something was lost although it was repaired (RFC 9265 §3): the window is reduced
     /// as for any loss, once per round trip. Whether it was.
     pub fn on_hidden_loss(&mut self, now: Instant) -> bool {
-        self.snd.on_hidden_loss(now)
+        self.snd.recover(now, Recovery::on_hidden_loss)
     }
 
     /// Something is to be sent, though not by TCP itself.
@@ -84,7 +83,7 @@ impl<B: Body> Endpoint<B> {
     /// The initial sequence numbers: this end's, the peer's.
     #[must_use]
     pub const fn initial_numbers(&self) -> (u32, u32) {
-        let iss = self.snd.cold.first_octet.wire().wrapping_sub(1);
+        let iss = self.snd.queue.first_octet().wire().wrapping_sub(1);
         (iss, self.rcv.cold.irs)
     }
 
@@ -108,22 +107,25 @@ impl<B: Body> Endpoint<B> {
     /// The first number that is not acknowledged.
     #[must_use]
     pub const fn snd_una(&self) -> Seq {
-        self.snd.una
+        self.snd.peer.una()
     }
 
     /// The number behind the highest that the peer is known to have.
     #[must_use]
     pub fn reached(&self) -> Seq {
         self.snd
-            .board
+            .recovery
+            .board()
             .highest_sacked()
-            .map_or(self.snd.una, |sacked| sacked.max(self.snd.una))
+            .map_or(self.snd.peer.una(), |sacked| {
+                sacked.max(self.snd.peer.una())
+            })
     }
 
     /// Whether all that the application has written has left at least once.
     #[must_use]
     pub fn has_sent_all(&self) -> bool {
-        self.snd.nxt >= self.snd.buffer.end()
+        self.snd.nxt >= self.snd.queue.end()
     }
 
     /// Octets of a full segment.

@@ -5,7 +5,7 @@ use anabranch_core::{body::Body, units::Instant};
 use super::Endpoint;
 use crate::{
     departure::{Departure, Outgoing},
-    sender::Stream,
+    send_queue::Stream,
     state::Event,
 };
 use anabranch_wire::segment::Segment;
@@ -59,14 +59,14 @@ impl<B: Body> Endpoint<B> {
             return Some(self.rcv.acknowledgment(now, self.snd.nxt, place));
         }
         if self.state.may_transmit() {
-            let stream = self.snd.stream;
-            if self.snd.board.is_empty()
-                && self.snd.nxt >= self.snd.buffer.end()
+            let stream = self.snd.queue.stream();
+            if self.snd.recovery.is_idle()
+                && self.snd.nxt >= self.snd.queue.end()
                 && stream == Stream::Open
             {
                 self.snd.note_application_limit(now);
             } else if let Some(outgoing) = self.snd.data(now, &mut self.rcv, place) {
-                if self.snd.stream != stream {
+                if self.snd.queue.stream() != stream {
                     self.transit(Event::SendFin);
                 }
                 return Some(outgoing);

@@ -17,7 +17,7 @@ impl<B: Body> Endpoint<B> {
         if !synchronized {
             return false;
         }
-        let start = self.snd.una.near(seq);
+        let start = self.snd.peer.una().near(seq);
         let lowered = self.snd.on_packet_too_big(now, start, mtu);
         if lowered {
             // What is added to a segment of ours has no more room than this.

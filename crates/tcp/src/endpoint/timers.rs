@@ -4,30 +4,26 @@ use anabranch_core::{body::Body, units::Instant};
 
 use super::Endpoint;
 use crate::{
-    sender::Timer,
+    recovery::{Recovery, Timer},
     state::{Event, State},
 };
-use anabranch_congestion::CongestionControl;
 
 impl<B: Body> Endpoint<B> {
     /// The time asked for with [`Self::deadline`] has come. Early calls do nothing.
     pub fn on_deadline(&mut self, now: Instant) {
         self.snd.wake = true;
         self.rcv.ack.expire(now);
-        if now >= self.snd.paced_until {
-            self.snd.paced_until = Instant::NEVER;
+        if now >= self.snd.pacer.deadline() {
+            self.snd.pacer.release();
         }
-        if now >= self.snd.control.deadline() {
-            self.snd.control.on_timer(now);
-        }
-        if now >= self.snd.timer_at {
-            match self.snd.timer {
+        self.snd.window.on_deadline(now);
+        if now >= self.snd.recovery.deadline() {
+            match self.snd.recovery.timer() {
                 Timer::Off => {}
                 Timer::Retransmit => self.on_retransmission_timeout(now),
-                Timer::Reorder => self.snd.on_reordering_timeout(now),
-                Timer::Probe => self.snd.on_probe_timeout(now),
+                Timer::Reorder | Timer::Probe => self.snd.recover(now, Recovery::on_timer),
                 Timer::Persist => {
-                    if self.snd.gives_up_probing() {
+                    if self.snd.peer.is_probing_over(self.settings.retries) {
                         self.give_up(now);
                     } else {
                         self.wanted.probe = true;
@@ -39,12 +35,10 @@ impl<B: Body> Endpoint<B> {
                     self.stop();
                 }
             }
-            if self.snd.gave_up {
+            if self.snd.recovery.retries.are_exhausted() {
                 self.give_up(now);
             }
-            if self.snd.rated {
-                self.snd.report_losses(now);
-            }
+            self.snd.report_losses(now);
         }
     }
 
@@ -52,7 +46,7 @@ impl<B: Body> Endpoint<B> {
         if matches!(self.state, State::SynSent | State::SynReceived) {
             self.on_opening_timeout(now);
         } else {
-            self.snd.on_retransmission_timeout(now);
+            self.snd.recover(now, Recovery::on_timer);
         }
     }
 
@@ -62,9 +56,9 @@ impl<B: Body> Endpoint<B> {
         let by_time =
             self.state == State::SynSent && self.settings.timers.retries_base_rto().is_some();
         let has_retry_left = !self.has_no_retry_left();
-        self.snd.expiries = self.snd.expiries.saturating_add(1);
+        self.snd.recovery.retries.on_expiry();
         let last = if by_time {
-            self.snd.is_out_of_patience_with_syn(now)
+            self.snd.recovery.retries.end_syn(now, &self.settings)
         } else {
             !has_retry_left
         };
@@ -75,10 +69,11 @@ impl<B: Body> Endpoint<B> {
         self.snd.stats.timeouts += 1;
         // RFC 6298 (5.5), but for the linear timeouts of a SYN.
         let linear = self.settings.timers.syn_linear_timeouts();
-        if self.state != State::SynSent || u32::from(self.snd.expiries) > linear {
+        if self.state != State::SynSent || u32::from(self.snd.recovery.retries.expiries()) > linear
+        {
             self.snd.rtt.back_off(&self.settings.rto_bounds());
         }
-        self.cold.trouble().opening.timed_out = true;
+        self.cold.failure().opening.timed_out = true;
         self.want_syn();
         // RFC 6298 (5.6)
         self.snd.restart_retransmission_timer(now);

@@ -8,16 +8,14 @@ use anabranch_core::{
 
 use super::{Ending, Endpoint};
 use crate::{
-    congestion_state::CongestionState,
-    recovery::{Phase, window_log::WindowEvent},
     refusal::Refusals,
     send_limit::{LimitTimes, SendLimit},
-    sender::Stream,
     settings::Settings,
     state::State,
     stats::{Snapshot, Stats},
+    window_log::WindowEvent,
 };
-use anabranch_congestion::{CongestionControl, Control};
+use anabranch_congestion::Control;
 
 impl<B: Body> Endpoint<B> {
     /// The state of the connection.
@@ -52,7 +50,7 @@ impl<B: Body> Endpoint<B> {
     pub fn refusals(&self) -> Refusals {
         let notes = self.cold.notes.as_ref();
         let refused = notes.map_or_else(Refusals::default, |notes| notes.refused);
-        match &self.snd.cold.refused {
+        match self.snd.recovery.refused() {
             Some(blocks) => refused.plus(blocks),
             None => refused,
         }
@@ -62,7 +60,7 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     #[inline]
     pub fn cwnd(&self) -> Bytes {
-        self.snd.control.cwnd()
+        self.snd.window.cwnd()
     }
 
     /// Smoothed round-trip time; zero before the first sample.
@@ -75,7 +73,7 @@ impl<B: Body> Endpoint<B> {
     /// The congestion control.
     #[must_use]
     pub const fn control(&self) -> &Control {
-        self.snd.control.control()
+        self.snd.window.control()
     }
 
     /// The switches.
@@ -87,40 +85,34 @@ impl<B: Body> Endpoint<B> {
     /// Octets written and not yet sent.
     #[must_use]
     pub fn unsent(&self) -> u64 {
-        self.snd.buffer.end().since(self.snd.nxt)
+        self.snd.queue.unsent(self.snd.nxt)
     }
 
     /// Whether everything written, and the FIN after it if there is one, is acknowledged.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
-        self.snd.board.is_empty()
-            && self.snd.nxt >= self.snd.buffer.end()
-            && self.snd.stream != Stream::Closing
+        self.snd.recovery.is_idle()
+            && self.snd.nxt >= self.snd.queue.end()
+            && !self.snd.queue.is_closing()
     }
 
     /// The state of the sending side.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let cwnd = self.snd.control.cwnd();
-        let ssthresh = self.snd.control.ssthresh();
+        let cwnd = self.snd.window.cwnd();
+        let ssthresh = self.snd.window.ssthresh();
         Snapshot {
             cwnd,
             ssthresh,
-            in_flight: Bytes::new(self.snd.board.in_flight()),
+            in_flight: Bytes::new(self.snd.recovery.in_flight()),
             srtt: self.snd.rtt.srtt(),
             rttvar: self.snd.rtt.rttvar(),
             min_rtt: self.snd.rtt.min_rtt(),
             rto: self.snd.rtt.rto(),
-            state: match self.snd.recovery.phase {
-                Phase::Reduction => CongestionState::Reduction,
-                Phase::Recovery => CongestionState::Recovery,
-                Phase::Loss => CongestionState::Loss,
-                Phase::Open if self.snd.recovery.dup_acks > 0 => CongestionState::Disorder,
-                Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => {
-                    CongestionState::SlowStart
-                }
-                Phase::Open => CongestionState::Open,
-            },
+            state: self
+                .snd
+                .recovery
+                .congestion_state(self.snd.window.is_slow_start()),
             pacing_rate: self.snd.pacing_rate(),
         }
     }
@@ -128,23 +120,23 @@ impl<B: Body> Endpoint<B> {
     /// What limits the sender now.
     #[must_use]
     pub const fn send_limit(&self) -> SendLimit {
-        self.snd.send_limit()
+        self.snd.limits.limit()
     }
 
     /// How long each limit has held, up to now.
     #[must_use]
     pub fn limit_times(&self, now: Instant) -> LimitTimes {
-        self.snd.limit_times(now)
+        self.snd.limits.times(now)
     }
 
     /// Keeps every change of the window from now on, for [`Self::take_window_log`].
     pub fn keep_window_log(&mut self) {
-        self.snd.keep_window_log();
+        self.snd.window.keep_log();
     }
 
     /// The changes of the window since the last call, oldest first; none unless they are kept.
     pub fn take_window_log(&mut self) -> Vec<WindowEvent> {
-        self.snd.take_window_log()
+        self.snd.window.take_log()
     }
 
     /// The ECN field of a pure acknowledgment.

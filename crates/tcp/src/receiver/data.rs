@@ -45,6 +45,15 @@ impl Default for Reports {
     }
 }
 
+/// The SACK block that a segment out of order adds to or begins.
+#[derive(Debug, Clone, Copy)]
+struct ReportedBlock {
+    /// It is one of the two that changed last.
+    grows: bool,
+    /// It is new.
+    alone: bool,
+}
+
 impl<B: Body> Receiver<B> {
     /// A segment has come in order.
     #[inline]
@@ -160,7 +169,7 @@ impl<B: Body> Receiver<B> {
                 self.grow_receive_window(segment, before);
             }
             if new {
-                self.report_out_of_order(now, (grows, alone), rtt);
+                self.report_out_of_order(now, ReportedBlock { grows, alone }, rtt);
             } else {
                 // RFC 2883 §4: with the very next acknowledgment.
                 self.ack.at_once();
@@ -213,15 +222,9 @@ impl<B: Body> Receiver<B> {
     /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
     /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
     ///
-    /// What waits is reported when a block changes that is none of the two that changed last (`grows`: it is one of them), for an
-    /// acknowledgment has room for three and says nothing of others. It is reported without a block that is new
-    /// (`alone`), which the next acknowledgment has.
-    fn report_out_of_order(
-        &mut self,
-        now: Instant,
-        (grows, alone): (bool, bool),
-        rtt: &RttEstimator,
-    ) {
+    /// A change of any other block than the two that changed last reports the waiting ones, because an acknowledgment has room for
+    /// three. They are reported without a new block, which the next acknowledgment has.
+    fn report_out_of_order(&mut self, now: Instant, block: ReportedBlock, rtt: &RttEstimator) {
         let Some(compression) = self
             .settings
             .receiver
@@ -257,8 +260,8 @@ impl<B: Body> Receiver<B> {
             reports.until = now.saturating_add(delay);
         }
         reports.waiting += 1;
-        if reports.waiting >= compression.reports || (!grows && reports.waiting > 1) {
-            reports.withheld = !grows && alone;
+        if reports.waiting >= compression.reports || (!block.grows && reports.waiting > 1) {
+            reports.withheld = !block.grows && block.alone;
             self.ack.at_once();
         } else {
             self.ack.by(reports.until);

@@ -16,7 +16,7 @@
 //! # Not implemented
 //! - Nothing of the paper's pipe.
 
-use super::pace::Told;
+use super::pace::RecoveryAck;
 
 /// The pipe of one recovery, in octets.
 #[derive(Debug, Clone, Copy)]
@@ -37,11 +37,11 @@ impl CountedPipe {
     }
 
     /// An acknowledgment came.
-    pub const fn on_ack(&mut self, told: &Told) {
-        if told.begins {
+    pub const fn on_ack(&mut self, ack: &RecoveryAck) {
+        if ack.begins {
             return;
         }
-        let segments = if told.advances { 2 } else { 1 };
+        let segments = if ack.advances { 2 } else { 1 };
         self.pipe = self.pipe.saturating_sub(segments * self.smss);
     }
 
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
     use crate::recovery::prr::Progress;
 
-    fn told(begins: bool, advances: bool) -> Told {
-        Told {
+    fn ack(begins: bool, advances: bool) -> RecoveryAck {
+        RecoveryAck {
             progress: Progress {
                 delivered: 1000,
                 in_flight: 0,
@@ -80,10 +80,10 @@ mod tests {
     #[test]
     fn one_loss_waits_for_half_of_the_duplicates() {
         let mut pipe = CountedPipe::new(49_000, 3, 1000);
-        pipe.on_ack(&told(true, false));
+        pipe.on_ack(&ack(true, false));
         pipe.on_sent(1000);
         for duplicate in 1..=30 {
-            pipe.on_ack(&told(false, false));
+            pipe.on_ack(&ack(false, false));
             let leaves = pipe.room(23_870) > 0;
             assert_eq!(leaves, duplicate >= 24, "{duplicate}");
             if leaves {
@@ -97,7 +97,7 @@ mod tests {
     fn a_partial_acknowledgment_makes_room_for_two() {
         let mut pipe = CountedPipe::new(13_000, 3, 1000);
         assert_eq!(pipe.room(10_000), 0);
-        pipe.on_ack(&told(false, true));
+        pipe.on_ack(&ack(false, true));
         assert_eq!(pipe.room(10_000), 2000);
     }
 }

@@ -40,21 +40,26 @@ impl Duplicate {
     }
 }
 
-/// Whether `una` still waits behind enough duplicates (`dupthresh`) to retransmit without SACK. A
-/// timer rule retransmits what duplicates then answer, so with one (`timed`) they need progress even
-/// in Reno.
+/// A segment that may be lost.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    /// SND.UNA
+    pub una: Seq,
+    /// Duplicates that indicate a loss.
+    pub dupthresh: u32,
+    /// A timer rule is at work: it retransmits segments that duplicates then answer, so these need progress even in Reno.
+    pub timer_rule: bool,
+}
+
+/// Whether enough duplicates have come to retransmit the first segment without SACK.
 #[must_use]
-pub fn reached(
-    state: &RecoveryState,
-    una: Seq,
-    settings: &Settings,
-    (dupthresh, timed): (u32, bool),
-) -> bool {
-    if state.dup_acks < dupthresh {
+pub fn reached(state: &RecoveryState, waiting: &Waiting, settings: &Settings) -> bool {
+    let una = waiting.una;
+    if state.dup_acks < waiting.dupthresh {
         return false;
     }
     match settings.recovery {
-        Recovery::Reno if !timed => state.phase != Phase::Recovery,
+        Recovery::Reno if !waiting.timer_rule => state.phase != Phase::Recovery,
         // RFC 6582 §3.2 step 2: not for what the last recovery or timeout may have duplicated.
         // A restart by a timer rule retransmits what has mostly arrived, and the duplicates that
         // answer stop at `recover`: there `recover_inclusive` would take them for a loss.
@@ -80,7 +85,12 @@ mod tests {
         let mut holds = |change: fn(&mut RecoveryState, Seq), una| {
             change(&mut state, edge);
             state.dup_acks = settings.dupthresh;
-            reached(&state, una, &settings, (3, true))
+            let waiting = Waiting {
+                una,
+                dupthresh: 3,
+                timer_rule: true,
+            };
+            reached(&state, &waiting, &settings)
         };
         assert!(holds(RecoveryState::enter, edge));
         assert!(holds(RecoveryState::lose, edge));

@@ -23,10 +23,10 @@ pub enum Frto {
     },
 }
 
-/// What an acknowledgment shows.
+/// Observations of an acknowledgment.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "observations of their own")]
-pub struct Sight {
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+pub struct AckObservation {
     /// It acknowledges new data.
     pub progress: bool,
     /// And all that was outstanding at the timeout.
@@ -54,14 +54,14 @@ pub enum Verdict {
 
 impl Frto {
     /// An acknowledgment arrives.
-    pub fn on_ack(&mut self, sight: &Sight) -> Verdict {
+    pub fn on_ack(&mut self, ack: &AckObservation) -> Verdict {
         let verdict = match *self {
             Self::Off => return Verdict::Open,
             Self::First => {
-                if sight.progress && !sight.complete && sight.new_data {
+                if ack.progress && !ack.complete && ack.new_data {
                     *self = Self::Second { new: 2 };
                     Verdict::Open
-                } else if sight.progress || !sight.sack {
+                } else if ack.progress || !ack.sack {
                     Verdict::Conventional
                 } else {
                     // RFC 5682 §3 step 2: reports before the acknowledgment are only noted.
@@ -69,14 +69,10 @@ impl Frto {
                 }
             }
             Self::Second { .. } => {
-                let proof = if sight.sack {
-                    sight.original
-                } else {
-                    sight.progress
-                };
+                let proof = if ack.sack { ack.original } else { ack.progress };
                 if proof {
                     Verdict::Spurious
-                } else if sight.duplicate || sight.progress {
+                } else if ack.duplicate || ack.progress {
                     Verdict::Conventional
                 } else {
                     Verdict::Open
@@ -94,7 +90,7 @@ impl Frto {
 mod tests {
     use super::*;
 
-    const NOTHING: Sight = Sight {
+    const NOTHING: AckObservation = AckObservation {
         progress: false,
         complete: false,
         original: false,
@@ -102,19 +98,19 @@ mod tests {
         sack: false,
         new_data: true,
     };
-    const PROGRESS: Sight = Sight {
+    const PROGRESS: AckObservation = AckObservation {
         progress: true,
         original: true,
         ..NOTHING
     };
-    const DUPLICATE: Sight = Sight {
+    const DUPLICATE: AckObservation = AckObservation {
         duplicate: true,
         ..NOTHING
     };
 
-    fn verdicts(sights: &[Sight]) -> Vec<Verdict> {
+    fn verdicts(acks: &[AckObservation]) -> Vec<Verdict> {
         let mut frto = Frto::First;
-        sights.iter().map(|sight| frto.on_ack(sight)).collect()
+        acks.iter().map(|ack| frto.on_ack(ack)).collect()
     }
 
     /// RFC 5682 §2.1.
@@ -124,12 +120,12 @@ mod tests {
         assert_eq!(verdicts(&[PROGRESS, PROGRESS]), [Open, Spurious]);
         assert_eq!(verdicts(&[PROGRESS, DUPLICATE]), [Open, Conventional]);
         assert_eq!(verdicts(&[DUPLICATE]), [Conventional]);
-        let complete = Sight {
+        let complete = AckObservation {
             complete: true,
             ..PROGRESS
         };
         assert_eq!(verdicts(&[complete]), [Conventional]);
-        let nothing_new = Sight {
+        let nothing_new = AckObservation {
             new_data: false,
             ..PROGRESS
         };
@@ -140,12 +136,9 @@ mod tests {
     #[test]
     fn with_sack() {
         use Verdict::{Conventional, Open, Spurious};
-        let with = |sight: Sight| Sight {
-            sack: true,
-            ..sight
-        };
+        let with = |ack: AckObservation| AckObservation { sack: true, ..ack };
         let report = with(DUPLICATE);
-        let original = with(Sight {
+        let original = with(AckObservation {
             original: true,
             ..DUPLICATE
         });
@@ -154,7 +147,7 @@ mod tests {
             [Open, Open, Spurious]
         );
         assert_eq!(verdicts(&[with(PROGRESS), report]), [Open, Conventional]);
-        let resent = with(Sight {
+        let resent = with(AckObservation {
             original: false,
             ..PROGRESS
         });

@@ -18,10 +18,10 @@ pub enum Pace {
     Counted(CountedPipe),
 }
 
-/// What an acknowledgment tells them.
+/// An acknowledgment during a recovery.
 #[derive(Debug, Clone, Copy)]
-pub struct Told {
-    /// What PRR wants to know.
+pub struct RecoveryAck {
+    /// Data delivered and in flight.
     pub progress: Progress,
     /// It acknowledges new data.
     pub advances: bool,
@@ -31,11 +31,11 @@ pub struct Told {
 
 impl Pace {
     /// An acknowledgment of this recovery, the one that begins it included.
-    pub fn on_ack(&mut self, told: &Told) {
+    pub fn on_ack(&mut self, ack: &RecoveryAck) {
         match self {
-            Self::Prr(prr) => prr.on_ack(&told.progress),
-            Self::Halving(halving) => halving.on_ack(told),
-            Self::Counted(counted) => counted.on_ack(told),
+            Self::Prr(prr) => prr.on_ack(&ack.progress),
+            Self::Halving(halving) => halving.on_ack(ack),
+            Self::Counted(counted) => counted.on_ack(ack),
         }
     }
     /// A segment of `len` octets left.

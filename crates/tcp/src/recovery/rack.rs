@@ -95,7 +95,8 @@ impl Rack {
         &mut self,
         now: Instant,
         delivered: &Delivered,
-        (una, min_rtt): (Seq, Duration),
+        una: Seq,
+        min_rtt: Duration,
         echo: Option<Echo>,
     ) -> Option<u64> {
         if !min_rtt.is_zero() && (min_rtt < self.min_rtt || self.min_rtt.is_zero()) {

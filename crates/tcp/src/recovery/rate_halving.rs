@@ -12,7 +12,7 @@
 //! # Not implemented
 //! - The draft's bounding parameters and its adjustment interval: the recovery ends as RFC 6675 has it.
 
-use super::pace::Told;
+use super::pace::RecoveryAck;
 
 /// The state of one recovery, in octets.
 #[derive(Debug, Clone, Copy)]
@@ -37,15 +37,15 @@ impl RateHalving {
     }
 
     /// An acknowledgment of this recovery, the one that begins it included.
-    pub fn on_ack(&mut self, told: &Told) {
-        if told.progress.delivered == 0 {
+    pub fn on_ack(&mut self, ack: &RecoveryAck) {
+        if ack.progress.delivered == 0 {
             return;
         }
         if self.second && self.cwnd > self.ssthresh {
             self.cwnd = (self.cwnd - self.smss.min(self.cwnd)).max(self.ssthresh);
         }
         self.second = !self.second;
-        self.limit(told.progress.in_flight + self.smss);
+        self.limit(ack.progress.in_flight + self.smss);
     }
 
     /// No more than `cwnd` may be in flight until the next acknowledgment.
@@ -71,7 +71,7 @@ mod tests {
         let mut sent = 0;
         for _ in 0..acks {
             *pipe -= 1000;
-            halving.on_ack(&Told {
+            halving.on_ack(&RecoveryAck {
                 progress: Progress {
                     delivered: 1000,
                     in_flight: *pipe,

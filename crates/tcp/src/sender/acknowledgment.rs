@@ -1,24 +1,25 @@
-//! What an acknowledgment does to the sender (RFC 9293 §3.10.7.4 fifth, RFC 5681 §3.2, RFC 6582,
-//! RFC 6675).
+//! Processing of acknowledgments (RFC 9293 §3.10.7.4 fifth, RFC 5681 §3.2, RFC 6582, RFC 6675): the window, round-trip
+//! times, and the events of the congestion control.
 
+use anabranch_congestion::{Ack, RateSample, rate::Delivery};
 use anabranch_core::{
     body::Body,
     units::{Bytes, Duration, Instant},
 };
 
-use super::{Sender, timers::Timer};
+use super::Sender;
 use crate::{
-    recovery::{Phase, dupthresh::Duplicate, tlp::Probing},
+    clock::timestamp,
+    recovery::{AckSummary, Phase, Prior, Timer, dupthresh::Duplicate},
     scoreboard::{Delivered, Plain},
     send_limit::SendLimit,
 };
-use anabranch_congestion::{Ack, CongestionControl};
 use anabranch_wire::{
     segment::{Flags, Options, Segment},
     seq::Seq,
 };
 
-/// What an acknowledgment means for the connection.
+/// Result of an acknowledgment for the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Usual,
@@ -26,28 +27,6 @@ pub(crate) enum Outcome {
     FinAcknowledged,
     /// A timeout that the acknowledgment found was the last.
     GaveUp,
-}
-
-/// What one acknowledgment has told so far.
-pub(super) struct News {
-    pub(super) delivered: Delivered,
-    /// Octets newly acknowledged cumulatively; SYN and FIN count here.
-    pub(super) acked: u64,
-    /// Octets newly marked lost.
-    pub(super) lost: u64,
-    /// A SACK block told something new.
-    pub(super) new_sack: bool,
-    /// It reports a duplicate (RFC 2883).
-    pub(super) duplicate: Option<(Seq, Seq)>,
-    /// It is a duplicate acknowledgment (RFC 5681 §2).
-    pub(super) is_duplicate: bool,
-    /// Duplicates that came before this acknowledgment.
-    pub(super) prior_dup_acks: u32,
-    pub(super) prior_phase: Phase,
-    pub(super) prior_una: Seq,
-    pub(super) prior_in_flight: u64,
-    /// Round-trip time by timestamp, where retransmissions leave no other.
-    pub(super) rtt_by_timestamp: Option<Duration>,
 }
 
 impl<B: Body> Sender<B> {
@@ -61,27 +40,47 @@ impl<B: Body> Sender<B> {
         seq: Seq,
         ack: Seq,
     ) -> Outcome {
-        let same_window = self.take_window(segment, seq, ack);
-        if ack > self.una
-            && self.recovery.phase == Phase::Open
-            && self.recovery.dup_acks == 0
-            && self.board.is_plain()
-            && !self.timed
-            && self.probing == Probing::Free
-            && !self.agreed.attended()
+        let update = self.peer.update(segment.window, seq, ack);
+        if update.taken && self.recovery.timer() == Timer::Persist {
+            self.peer.on_probe_answered();
+            if self.peer.edge() > self.nxt {
+                self.peer.on_opened();
+                self.recovery.stop_timer();
+            }
+        }
+        if ack > self.peer.una()
+            && self.recovery.is_plain()
             && matches!(segment.options, Options::None | Options::AccEcn(_))
         {
             self.on_plain_progress(now, segment, ack)
-        } else if !self.board.is_empty() || self.tells_of_the_past(segment) {
-            self.on_acknowledgment_in_trouble(now, segment, ack, same_window)
+        } else if !self.recovery.is_idle()
+            || self.recovery.reads_late(segment.options.sack_blocks())
+        {
+            self.on_any_acknowledgment(now, segment, ack, update.same)
         } else {
             Outcome::Usual
         }
     }
 
-    /// Whether an honest segment that is still in flight may acknowledge this (RFC 5961 §5.2).
-    pub(crate) fn believes(&self, ack: Seq) -> bool {
-        ack <= self.nxt && ack.saturating_add(u64::from(self.cold.max_snd_wnd)) >= self.una
+    /// The peer's ACE field and AccECN option, read before the acknowledgment is taken.
+    pub(crate) fn read_ace(&mut self, segment: &Segment<B>, ack: Seq) {
+        if self.peer.una() <= ack && ack <= self.nxt {
+            let acked = ack.since(self.peer.una());
+            let sacked = self.recovery.board().sacked();
+            self.ecn
+                .read_ace(segment, acked, sacked, u64::from(self.smss));
+        }
+    }
+
+    /// SND.UNA moves to `ack`: the application may write into the room.
+    #[inline]
+    fn advance(&mut self, now: Instant, ack: Seq) {
+        self.peer.acknowledge(ack);
+        if self.queue.is_refill_due(ack) {
+            self.refill(now);
+        }
+        self.queue.release(ack);
+        self.recovery.retries.on_progress();
     }
 
     /// New data is acknowledged and nothing else: the steady state.
@@ -91,17 +90,19 @@ impl<B: Body> Sender<B> {
     )]
     #[inline(always)]
     fn on_plain_progress(&mut self, now: Instant, segment: &Segment<B>, ack: Seq) -> Outcome {
-        let una = self.una;
-        let prior_in_flight = self.board.in_flight();
-        let plain = self.board.acknowledge_plain(ack);
-        self.una = ack;
-        self.after_release(now);
-        self.buffer.release(ack);
-        self.expiries = 0;
-        self.recovery.limited = 0;
-        let ce_marked = self.tells_of_marks(segment);
+        let una = self.peer.una();
+        let prior_in_flight = self.recovery.in_flight();
+        let plain = self.recovery.on_plain_ack(ack);
+        self.advance(now, ack);
+        let ce_marked = self.ecn.has_marks(segment);
         if !plain.complete || ce_marked {
-            return self.on_odd_progress(now, segment, &plain, (una, prior_in_flight, ce_marked));
+            let prior = Prior {
+                phase: Phase::Open,
+                dup_acks: 0,
+                una,
+                in_flight: prior_in_flight,
+            };
+            return self.on_odd_progress(now, segment, &plain, prior);
         }
         let rtt = now.saturating_since(plain.last_sent_at);
         self.rtt.note_min(rtt);
@@ -109,15 +110,16 @@ impl<B: Body> Sender<B> {
             now.saturating_since(plain.first_sent_at),
             &self.settings.rto_bounds(),
         );
-        self.after_progress_always(now, true);
+        self.after_progress(now, true);
         let acked = Bytes::new(ack.since(una));
-        let rate = if self.rated {
+        let rate = if self.window.is_rated() {
             self.rate_sample(now, plain.octets, Some(plain.latest))
         } else {
             None
         };
-        let cwnd_limited = self.is_cwnd_limited(now, acked.get());
-        self.control.on_ack(&Ack {
+        let srtt = self.rtt.srtt();
+        let cwnd_limited = self.window.is_limiting(now, ack, acked.get(), srtt);
+        self.window.on_ack(&Ack {
             now,
             acked,
             sacked: Bytes::ZERO,
@@ -125,15 +127,15 @@ impl<B: Body> Sender<B> {
             lost: Bytes::ZERO,
             ce_marked: Bytes::ZERO,
             prior_in_flight: Bytes::new(prior_in_flight),
-            in_flight: Bytes::new(self.board.in_flight()),
+            in_flight: Bytes::new(self.recovery.in_flight()),
             rtt: Some(rtt),
             rtt_by_timestamp: None,
-            srtt: self.rtt.srtt(),
+            srtt,
             min_rtt: self.rtt.min_rtt(),
             rate,
-            round: self.round,
+            round: self.window.round(),
             cwnd_limited,
-            app_limited: self.limit == SendLimit::Application,
+            app_limited: self.limits.limit() == SendLimit::Application,
             in_recovery: false,
         });
         Outcome::Usual
@@ -146,211 +148,290 @@ impl<B: Body> Sender<B> {
         now: Instant,
         segment: &Segment<B>,
         plain: &Plain,
-        (una, prior_in_flight, ce_marked): (Seq, u64, bool),
+        prior: Prior,
     ) -> Outcome {
-        let mut news = News {
-            delivered: plain.delivered(una, self.una),
-            acked: self.una.since(una),
-            lost: 0,
-            new_sack: false,
-            duplicate: None,
-            is_duplicate: false,
-            prior_dup_acks: 0,
-            prior_phase: Phase::Open,
-            prior_una: una,
-            prior_in_flight,
-            rtt_by_timestamp: None,
+        let una = self.peer.una();
+        let mut summary = AckSummary {
+            delivered: plain.delivered(prior.una, una),
+            ..AckSummary::new(una.since(prior.una), prior)
         };
-        self.board.acknowledge(self.una, &mut news.delivered);
-        news.rtt_by_timestamp = self.sample_rtt(now, segment, &news.delivered);
-        self.after_progress_always(now, true);
-        if ce_marked {
-            self.on_echo(now, &news);
+        let first = self.queue.first_octet();
+        self.recover(now, |recovery, scope| {
+            recovery.on_ack(scope, &[], una, first, &mut summary);
+        });
+        summary.rtt_by_timestamp = self.sample_rtt(now, segment, &summary.delivered);
+        self.after_progress(now, true);
+        if self.ecn.has_marks(segment)
+            && self.recover(now, |recovery, scope| recovery.on_mark(scope, &summary))
+        {
+            self.ecn.on_reduction();
         }
-        self.tell_control(now, &news, false, ce_marked);
-        self.outcome(&news.delivered)
-    }
-
-    /// Tells the control of every segment newly marked lost, if it wants to know; how much that
-    /// is.
-    #[inline(never)]
-    pub(crate) fn report_losses(&mut self, now: Instant) -> Bytes {
-        let mut total = Bytes::ZERO;
-        for number in self.board.take_noted() {
-            let index = number.checked_sub(self.board.gone()).map(usize::try_from);
-            let record = index.and_then(|index| self.board.get(index.ok()?));
-            let (Some(record), Some(extras)) = (record, &mut self.cold.extras) else {
-                continue;
-            };
-            total += Bytes::new(u64::from(record.len));
-            let segment = (number, u64::from(record.len));
-            if let Some(lost) = extras.rate.on_lost(now, segment, self.agreed.guided) {
-                self.control.on_lost(&lost);
-            }
-        }
-        total
+        self.report_to_control(now, segment, &summary, false);
+        self.outcome(&summary.delivered)
     }
 
     /// As [`Self::on_plain_progress`], with losses or reordering about.
     #[inline(never)]
-    fn on_acknowledgment_in_trouble(
+    fn on_any_acknowledgment(
         &mut self,
         now: Instant,
         segment: &Segment<B>,
         ack: Seq,
         same_window: bool,
     ) -> Outcome {
-        let mut news = News {
-            delivered: Delivered::NOTHING,
-            acked: ack.since(self.una),
-            lost: 0,
-            new_sack: false,
-            duplicate: None,
-            is_duplicate: false,
-            prior_dup_acks: self.recovery.dup_acks,
-            prior_phase: self.recovery.phase,
-            prior_una: self.una,
-            prior_in_flight: self.board.in_flight(),
-            rtt_by_timestamp: None,
-        };
-        if self.agreed.guided {
-            self.take_sack(segment, ack, &mut news);
-        }
-        let was_recovering = self.recovery.phase.reduces();
+        let prior = self.recovery.prior(self.peer.una());
+        let mut summary = AckSummary::new(ack.since(prior.una), prior);
+        summary.echo = segment
+            .timestamps
+            .filter(|_| self.timestamps)
+            .map(|timestamps| timestamps.echo);
+        summary.is_bare = segment.body.is_empty() && segment.options.sack_blocks().is_empty();
+        let (blocks, first) = (segment.options.sack_blocks(), self.queue.first_octet());
+        self.recover(now, |recovery, scope| {
+            recovery.on_ack(scope, blocks, ack, first, &mut summary);
+        });
         let undone = self.stats.undone;
-        if news.acked > 0 {
-            self.board.acknowledge(ack, &mut news.delivered);
-            self.una = ack;
-            self.after_release(now);
-            self.buffer.release(ack);
-            self.expiries = 0;
-            news.rtt_by_timestamp = self.sample_rtt(now, segment, &news.delivered);
-            if self.cold.watch.is_some() {
-                self.tell_remedy_of_progress(now, &news);
-            }
-            let restart = self.after_progress_in_trouble(now, &mut news);
-            self.after_progress_always(now, restart);
+        if summary.acked > 0 {
+            self.advance(now, ack);
+            summary.rtt_by_timestamp = self.sample_rtt(now, segment, &summary.delivered);
+            let restart = self.recover(now, |recovery, scope| {
+                recovery.on_progress(scope, &mut summary)
+            });
+            self.after_progress(now, restart);
         } else {
             let duplicate = Duplicate {
-                outstanding: !self.board.is_empty(),
+                outstanding: !self.recovery.is_idle(),
                 no_data: segment.body.is_empty(),
                 no_control_bits: !segment.flags.any(Flags::SYN | Flags::FIN),
                 same_number: true,
                 same_window,
             };
-            news.is_duplicate = duplicate.is();
+            summary.is_duplicate = duplicate.is();
             if duplicate.is() {
                 self.stats.duplicate_acks += 1;
             }
-            if news.new_sack && self.settings.timers.sample_sacked() {
-                self.sample_rtt_once(now, &news.delivered);
+            if summary.new_sack && self.settings.timers.sample_sacked() {
+                self.sample_rtt_once(now, &summary.delivered);
             }
-            // RFC 6675 §2: with SACK, a duplicate is what reports something new.
-            let counts = if self.agreed.guided {
-                news.new_sack
+            // RFC 6675 §2: with SACK, an acknowledgment that reports something new is a duplicate.
+            let counts = if self.recovery.uses_sack() {
+                summary.new_sack
             } else {
                 duplicate.is()
             };
             if counts {
-                self.after_duplicate(now, &mut news);
-            } else if !duplicate.is() && news.duplicate.is_none() {
+                self.recover(now, |recovery, scope| {
+                    recovery.on_duplicate(scope, &mut summary);
+                });
+            } else if !duplicate.is() && summary.duplicate.is_none() {
                 return Outcome::Usual;
             }
         }
-        if news.new_sack && self.recovery.phase == Phase::Recovery {
-            news.lost += self.update_lost();
+        summary.new_data = self.sendable().is_some();
+        self.recover(now, |recovery, scope| {
+            recovery.detect_losses(scope, &mut summary);
+        });
+        if self.ecn.has_marks(segment)
+            && self.recover(now, |recovery, scope| recovery.on_mark(scope, &summary))
+        {
+            self.ecn.on_reduction();
         }
-        if self.cold.watch.is_some() {
-            self.look(now, segment, &mut news);
-        }
-        if self.timed {
-            self.apply_timer_rule(now, &mut news);
-        }
-        let ce_marked = self.tells_of_marks(segment);
-        if ce_marked {
-            self.on_echo(now, &news);
-        }
-        if news.acked > 0 || news.new_sack || news.lost > 0 {
+        if summary.acked > 0 || summary.new_sack || summary.lost > 0 {
             // After a recovery that proves spurious the window grows as if there had been none.
-            let was_recovering = was_recovering
+            let was_recovering = prior.phase.reduces()
                 && !self.settings.window_rules.grow_at_recovery_end()
                 && self.stats.undone == undone;
-            self.tell_control(now, &news, was_recovering, ce_marked);
-        } else if self.rated {
+            self.report_to_control(now, segment, &summary, was_recovering);
+        } else {
             self.report_losses(now);
         }
-        self.outcome(&news.delivered)
+        self.outcome(&summary.delivered)
     }
 
-    /// Takes the window (RFC 9293 §3.10.7.4 fifth); whether it is the same as before.
+    /// New data is acknowledged, whatever the phase: ends round trips, and stops or restarts the timer.
     #[inline]
-    fn take_window(&mut self, segment: &Segment<B>, seq: Seq, ack: Seq) -> bool {
-        let window = u32::from(segment.window) << self.agreed.scale;
-        let same = window == self.wnd;
-        if self.wl1 < seq || (self.wl1 == seq && self.wl2 <= ack) {
-            self.wnd = window;
-            self.edge = ack + u64::from(window);
-            self.wl1 = seq;
-            self.wl2 = ack;
-            if !same {
-                self.cold.max_snd_wnd = self.cold.max_snd_wnd.max(window);
-            }
-            if self.timer == Timer::Persist {
-                self.note_probe_answered();
-                if self.edge > self.nxt {
-                    self.cold.probes = 0;
-                    self.stop_timer();
-                }
-            }
+    fn after_progress(&mut self, now: Instant, restart: bool) {
+        self.pacer.on_rate_change();
+        // Where free room is filled at once the samples count the wait until a third is free all the same.
+        if self.window.is_rated()
+            && !self.pacer.sends_bursts()
+            && self.queue.has_third_free(self.peer.una())
+        {
+            self.on_write();
         }
-        same
-    }
-
-    /// New data is acknowledged, whatever the phase.
-    #[inline]
-    fn after_progress_always(&mut self, now: Instant, restart: bool) {
-        self.forget_train();
-        if self.rated {
-            self.note_write_after_block();
-        }
-        if self.una > self.round_end {
-            self.round += 1;
-            self.round_end = self.nxt;
-            if self.settings.mtu_discovery.suspects() {
+        if self.window.ends_round(self.peer.una(), self.nxt) {
+            if self.mtu.suspects() {
                 self.search_mtu(now);
             }
-            if self.validating {
-                self.validate_round(now);
-            }
+            self.validate_round(now);
         }
-        if self.board.is_empty() {
-            if self.validating {
-                self.validate_round(now);
-            }
-            // RFC 6298 (5.2)
-            if matches!(
-                self.timer,
-                Timer::Retransmit | Timer::Reorder | Timer::Probe
-            ) {
-                self.stop_timer();
-            }
+        if self.recovery.is_idle() {
+            self.validate_round(now);
+            self.recovery.stop_loss_timers();
         } else if restart {
-            // RFC 6298 (5.3)
-            self.restart_retransmission_timer(now);
-            if self.agreed.tlp {
-                self.start_probe_timer(now);
-            }
+            self.recovery.restart_timers(now, &self.rtt, &self.settings);
         }
     }
 
-    /// A SYN or FIN may be among what is acknowledged.
+    #[inline]
+    fn validate_round(&mut self, now: Instant) {
+        if self.window.is_validated() {
+            let first = self.queue.first_octet();
+            let acked = self.peer.una().max(first).since(first);
+            self.window.validate_round(now, acked, self.rtt.srtt());
+        }
+    }
+
+    /// A round trip is over: a probe of the path MTU has arrived, or the next may leave.
+    #[cold]
+    fn search_mtu(&mut self, now: Instant) {
+        let round = self.mtu.on_round(now, self.peer.una());
+        if let Some(size) = round.size {
+            self.resize_segments(size);
+        }
+        if round.probes {
+            self.recovery.request_mtu_probe();
+        }
+    }
+
+    /// A SYN or FIN may be among the data acknowledged.
     fn outcome(&self, delivered: &Delivered) -> Outcome {
-        if self.gave_up {
+        if self.recovery.retries.are_exhausted() {
             Outcome::GaveUp
-        } else if delivered.control_bits > 0 && self.stream.is_over() && self.board.is_empty() {
+        } else if delivered.control_bits > 0 && self.queue.is_over() && self.recovery.is_idle() {
             Outcome::FinAcknowledged
         } else {
             Outcome::Usual
         }
+    }
+}
+
+/// Round-trip times (RFC 6298 §3, RFC 7323 §4).
+impl<B: Body> Sender<B> {
+    /// Takes samples from segments sent once, or by timestamp. Returns the sample by timestamp.
+    pub(crate) fn sample_rtt(
+        &mut self,
+        now: Instant,
+        segment: &Segment<B>,
+        delivered: &Delivered,
+    ) -> Option<Duration> {
+        if self.sample_rtt_once(now, delivered) {
+            return None;
+        }
+        let timestamps = segment.timestamps.filter(|_| self.timestamps)?;
+        let ticks = timestamp(now).wrapping_sub(timestamps.echo);
+        if ticks.cast_signed() <= 0 {
+            return None;
+        }
+        let rtt = Duration::from_millis(u64::from(ticks));
+        self.take_rtt(rtt);
+        Some(rtt)
+    }
+
+    /// Takes a sample from segments sent once. Returns `false` if some of the segments delivered were retransmitted.
+    fn sample_rtt_once(&mut self, now: Instant, delivered: &Delivered) -> bool {
+        let Some(once) = delivered.timed() else {
+            return false;
+        };
+        self.rtt.note_min(now.saturating_since(once.last_sent_at));
+        if self.settings.timers.count_ticks() {
+            let tick = self.settings.clock_tick;
+            let at = |time: Instant| time.as_picos() / tick.as_picos();
+            let crossed = at(now) - at(once.first_sent_at);
+            self.rtt
+                .sample_ticks(crossed, tick, &self.settings.rto_bounds());
+        } else {
+            self.take_rtt(now.saturating_since(once.first_sent_at));
+        }
+        true
+    }
+
+    pub(crate) fn take_rtt(&mut self, sample: Duration) {
+        if !sample.is_zero() {
+            self.rtt.sample(sample, &self.settings.rto_bounds());
+            self.recovery.on_rtt_sample();
+        }
+    }
+}
+
+/// Reports to the congestion control.
+impl<B: Body> Sender<B> {
+    fn report_to_control(
+        &mut self,
+        now: Instant,
+        segment: &Segment<B>,
+        summary: &AckSummary,
+        was_recovering: bool,
+    ) {
+        self.pacer.on_rate_change();
+        let delivered = summary.delivered;
+        let rtt = delivered
+            .timed()
+            .map(|once| now.saturating_since(once.last_sent_at));
+        let mut rate = if self.window.is_rated() {
+            self.rate_sample(now, delivered.fresh, delivered.latest)
+        } else {
+            None
+        };
+        let lost = self.report_losses(now);
+        if let Some(rate) = &mut rate {
+            rate.lost += lost;
+        }
+        let acked = if self.settings.window_rules.grow_by_delivered() {
+            self.recovery.growth(summary, self.smss, &self.settings)
+        } else {
+            summary.acked - delivered.control_bits
+        };
+        let ce_marked = self.ecn.has_marks(segment);
+        let marked = if ce_marked {
+            self.ecn.take_marked(acked + delivered.sacked)
+        } else {
+            0
+        };
+        let srtt = self.rtt.srtt();
+        let limiting = self
+            .window
+            .is_limiting(now, self.peer.una(), summary.acked, srtt);
+        self.window.on_ack(&Ack {
+            now,
+            acked: Bytes::new(acked),
+            sacked: Bytes::new(delivered.sacked),
+            delivered: Bytes::new(delivered.fresh.saturating_sub(delivered.control_bits)),
+            lost: Bytes::new(summary.lost),
+            ce_marked: Bytes::new(marked),
+            prior_in_flight: Bytes::new(summary.prior.in_flight),
+            in_flight: Bytes::new(self.recovery.in_flight()),
+            rtt,
+            rtt_by_timestamp: summary.rtt_by_timestamp,
+            srtt,
+            min_rtt: self.rtt.min_rtt(),
+            rate,
+            round: self.window.round(),
+            // RFC 3168 §6.1.2: an echo lets nothing grow.
+            cwnd_limited: limiting && (!ce_marked || self.ecn.is_exact()),
+            app_limited: self.limits.limit() == SendLimit::Application,
+            in_recovery: was_recovering || self.recovery.phase().reduces(),
+        });
+    }
+
+    /// A delivery-rate sample from the data that an acknowledgment delivered.
+    fn rate_sample(
+        &mut self,
+        now: Instant,
+        octets: u64,
+        latest: Option<u64>,
+    ) -> Option<RateSample> {
+        self.window.rate_sample(&Delivery {
+            now,
+            octets,
+            latest,
+            gone: self.recovery.board().gone(),
+            min_rtt: self.rtt.min_rtt(),
+        })
+    }
+
+    /// Reports every segment newly marked lost to the control, if it takes samples.
+    pub(crate) fn report_losses(&mut self, now: Instant) -> Bytes {
+        self.recovery.report_losses(now, &mut self.window)
     }
 }

@@ -1,42 +1,35 @@
-//! What is sent (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
+//! Transmission of data (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
 
+use anabranch_congestion::{Idle, Sent};
 use anabranch_core::{
     body::Body,
-    units::{Duration, Instant},
+    packet::Ecn,
+    units::{Bytes, Duration, Instant},
 };
 
-use super::{Retransmit, Sender, Stream, pacing::SHORTEST_TRAIN};
+use super::Sender;
 use crate::{
     cause::RetransmitCause,
     departure::Departure,
-    policy::RecoveryPace,
+    mtu_search::ProbeRoom,
+    pacer::SHORTEST_BURST,
     receiver::Receiver,
-    recovery::{
-        Phase, limited_transmit,
-        sack::{NewData, NextSeg, next_seg},
-    },
+    recovery::{Allowance, NewSegment, Pending, Repair, Retransmission, Timer},
+    scoreboard::Marks,
     send_limit::SendLimit,
 };
-use anabranch_congestion::{CongestionControl, Idle};
 use anabranch_wire::segment::{Flags, Segment};
 
-/// What may leave waits for more only while it is less than this part of the window,
+/// A burst is deferred only if it is shorter than this part of the window,
 const SHARE_OF_WINDOW: u64 = 3;
-/// only if the last data left no longer ago than this, and if the next acknowledgment is due no later.
+/// if the last data left no longer ago than this, and if the next acknowledgment is due within it.
 const SOON: Duration = Duration::from_millis(1);
 
-/// What losses and reordering let leave.
-pub(super) enum Trouble {
-    /// A segment sent before.
+/// The next segment while losses or reordering are known.
+enum Next {
     Leaves(Departure),
-    /// Nothing.
-    Waits,
-    /// New data, as far as these permit. `held`: it is a remedy that permits no more, not cwnd.
-    Permits {
-        window: u64,
-        in_flight: u64,
-        held: bool,
-    },
+    NewData(Allowance),
+    Nothing,
 }
 
 impl<B: Body> Sender<B> {
@@ -48,172 +41,98 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Option<Departure> {
-        let mut window = self.control.cwnd().get().saturating_sub(self.reserved);
-        let mut in_flight = self.board.in_flight();
-        let plain = self.recovery.phase == Phase::Open
-            && self.board.is_plain()
-            && self.recovery.dup_acks == 0
-            && self.retransmit == Retransmit::Nothing
-            && !self.agreed.attended();
-        // Below cwnd, what does not leave is not cwnd's doing, which so grows by nothing that it does not hold.
-        let mut held = false;
+        let mut allowance = Allowance {
+            window: self.window.available(),
+            in_flight: self.recovery.in_flight(),
+            held: false,
+        };
+        let plain = self.recovery.permits_window();
         if !plain {
-            match self.in_trouble(now, window, rcv, place) {
-                Trouble::Leaves(outgoing) => return Some(outgoing),
-                Trouble::Waits => return None,
-                Trouble::Permits {
-                    window: w,
-                    in_flight: f,
-                    held: h,
-                } => (window, in_flight, held) = (w, f, h),
+            match self.next(now, allowance.window, rcv, place) {
+                Next::Leaves(departure) => return Some(departure),
+                Next::NewData(permitted) => allowance = permitted,
+                Next::Nothing => return None,
             }
         }
-        let until = self.cwnd_limited_until;
-        let departure = self.new_data(now, window, in_flight, rcv, place);
-        if !plain && self.limit == SendLimit::Cwnd {
-            if held {
-                self.cwnd_limited_until = until;
-                self.note_unfilled();
+        let until = self.window.limited_until();
+        let departure = self.new_data(now, allowance.window, allowance.in_flight, rcv, place);
+        if !plain && self.limits.limit() == SendLimit::Cwnd {
+            if allowance.held {
+                // A remedy is the limit, and cwnd grows only by what it limits itself.
+                self.window.on_limit(until);
+                self.window.on_unfilled(self.peer.una(), self.nxt);
             }
-            if held || !self.recovery.phase.repairs_nothing() {
-                self.note_recovery_limit(now);
+            if allowance.held || !self.recovery.phase().repairs_nothing() {
+                self.limits.set(now, SendLimit::Recovery);
             }
         }
         departure
     }
 
-    /// What losses and reordering let leave.
+    /// The next segment while losses or reordering are known.
     #[inline(never)]
-    fn in_trouble(
+    fn next(
         &mut self,
         now: Instant,
         cwnd: u64,
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
-    ) -> Trouble {
-        let repairs = matches!(
-            self.retransmit,
-            Retransmit::First(_) | Retransmit::FirstLost
-        );
-        if repairs && self.paced && self.is_held_back(now, self.smss) {
-            self.note_pacing_limit(now, self.board.in_flight());
-            return Trouble::Waits;
+    ) -> Next {
+        if self.recovery.has_pending_retransmission() && self.is_retransmission_paced(now) {
+            return Next::Nothing;
         }
-        match std::mem::take(&mut self.retransmit) {
-            Retransmit::Nothing => {}
-            Retransmit::First(cause) => {
-                if !self.board.is_empty() {
-                    return Trouble::Leaves(self.retransmit(now, 0, cause, rcv, place));
-                }
+        let due = match self.recovery.take_pending() {
+            Pending::Nothing => None,
+            Pending::First(cause) => self.recovery.first(cause),
+            Pending::FirstLost => self.recovery.first_lost(),
+            Pending::Probe if self.recovery.is_idle() => None,
+            Pending::Probe => return Next::Leaves(self.probe_tail(now, rcv, place)),
+            Pending::MtuProbe => match self.probe_mtu(now, cwnd, rcv, place) {
+                Some(departure) => return Next::Leaves(departure),
+                None => None,
+            },
+        };
+        if let Some(due) = due {
+            return Next::Leaves(self.retransmit(now, due, rcv, place));
+        }
+        let len = self.sendable();
+        let repair = if let Some(repair) = self.recovery.forward(len.is_some()) {
+            repair
+        } else {
+            let window = self.recovery.window(cwnd, self.smss);
+            if self.recovery.board().lost() > 0 && self.is_retransmission_paced(now) {
+                return Next::Nothing;
             }
-            Retransmit::FirstLost => {
-                if let Some(index) = self.board.next_lost() {
-                    return Trouble::Leaves(self.retransmit_lost(now, index, rcv, place));
-                }
+            let repair = self.recover(now, |recovery, scope| {
+                recovery.next_retransmission(scope, window, len.is_some())
+            });
+            if repair == Repair::Wait {
+                self.window.on_limit(self.nxt);
             }
-            Retransmit::Probe => {
-                if !self.board.is_empty() {
-                    return Trouble::Leaves(self.probe_tail(now, rcv, place));
-                }
+            repair
+        };
+        match (repair, len) {
+            (Repair::Retransmit(retransmission), _) => {
+                Next::Leaves(self.retransmit(now, retransmission, rcv, place))
             }
-            Retransmit::MtuProbe => {
-                if let Some(departure) = self.probe_mtu(now, cwnd, rcv, place) {
-                    return Trouble::Leaves(departure);
-                }
+            (Repair::NewData(allowance), _) => Next::NewData(allowance),
+            (Repair::NewSegment, Some(len)) => {
+                Next::Leaves(self.transmit_rarely(now, len, rcv, place))
             }
-        }
-        if let Some(forward) = self.forward(now, rcv, place) {
-            if matches!(forward, Trouble::Waits) {
-                self.note_recovery_limit(now);
+            (Repair::Wait | Repair::NewSegment, _) => {
+                self.limits.set(now, SendLimit::Recovery);
+                Next::Nothing
             }
-            return forward;
-        }
-        let window = self.window_in_trouble(cwnd);
-        if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
-            self.note_pacing_limit(now, self.board.in_flight());
-            return Trouble::Waits;
-        }
-        let in_doubt = self.is_in_doubt();
-        if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
-            && !in_doubt
-            && let Some(outgoing) = self.repair(now, window, rcv, place)
-        {
-            return Trouble::Leaves(outgoing);
-        }
-        if self.board.lost() > 0 && !in_doubt {
-            // What is lost goes first.
-            self.cwnd_limited_until = self.nxt;
-            self.note_recovery_limit(now);
-            return Trouble::Waits;
-        }
-        let mut in_flight = self.board.in_flight();
-        let (cwnd, mut window) = (window, window);
-        let extends = self.recovery.dup_acks > 0 || self.remedy_extends();
-        if extends && self.recovery.phase == Phase::Open {
-            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
-            if !self.agreed.guided {
-                if self.settings.limited_transmit {
-                    window += limited_transmit::allowance(&self.recovery, self.smss);
-                }
-            } else if !self.settings.limited_transmit {
-                in_flight += self.board.sacked();
-            } else if let Some(room) = self.remedy_room(now) {
-                window = in_flight + room;
-            }
-        }
-        if let Some(ramp) = self.remedy_ramp() {
-            window = window.min(ramp);
-        }
-        Trouble::Permits {
-            window,
-            in_flight,
-            held: window < cwnd && self.remedy_holds(),
         }
     }
 
-    /// Retransmissions that the window permits.
-    fn repair(
-        &mut self,
-        now: Instant,
-        window: u64,
-        rcv: &mut Receiver<B>,
-        place: &mut Segment<B>,
-    ) -> Option<Departure> {
-        let in_flight = self.board.in_flight();
-        // RFC 6675 §5 (C): a full segment must fit.
-        if in_flight > 0 && in_flight + u64::from(self.smss) > window {
-            return None;
+    /// Whether pacing holds a retransmission back.
+    fn is_retransmission_paced(&mut self, now: Instant) -> bool {
+        let held = self.pacer.is_active() && self.is_held_back(now, self.smss);
+        if held {
+            self.note_pacing_limit(now, self.recovery.in_flight());
         }
-        if self.recovery.phase != Phase::Recovery || !self.agreed.guided {
-            let index = self.board.next_lost()?;
-            // ns-2's window after a timeout begins at the first segment, whatever SACK says behind it (validation/data/ns2-sack-delay.toml).
-            if self.settings.recovery_pace == RecoveryPace::CountedPipe {
-                let lost = self.board.get(index)?.start;
-                if lost.since(self.una) >= window {
-                    return None;
-                }
-            }
-            return Some(self.retransmit_lost(now, index, rcv, place));
-        }
-        // With RACK the last two rules of NextSeg have no place: time finds what is lost.
-        let new_data = if self.settings.recovery_pace == RecoveryPace::CountedPipe {
-            NewData::BehindHoles
-        } else if self.agreed.racked() || self.agreed.aged() || self.sendable().is_some() {
-            NewData::Available
-        } else {
-            NewData::Missing
-        };
-        match next_seg(&mut self.board, &self.recovery, self.una, new_data) {
-            NextSeg::Lost(index) => Some(self.retransmit_lost(now, index, rcv, place)),
-            NextSeg::Speculative(index) => {
-                Some(self.retransmit(now, index, RetransmitCause::Speculative, rcv, place))
-            }
-            NextSeg::Rescue(index) => {
-                self.recovery.rescue = self.recovery.recover;
-                Some(self.retransmit(now, index, RetransmitCause::Rescue, rcv, place))
-            }
-            NextSeg::New | NextSeg::Nothing => None,
-        }
+        held
     }
 
     /// Octets of the next new segment by the application's data, the peer's window and the send
@@ -221,7 +140,7 @@ impl<B: Body> Sender<B> {
     #[inline]
     pub(super) fn sendable(&self) -> Option<u32> {
         let edge = self.edge();
-        let end = self.buffer.end();
+        let end = self.queue.end();
         let permitted = edge.min(end).since(self.nxt);
         if permitted >= u64::from(self.smss) {
             return Some(self.smss);
@@ -235,13 +154,13 @@ impl<B: Body> Sender<B> {
         if permitted == 0 {
             return None;
         }
-        let idle = self.board.is_empty();
+        let idle = self.recovery.is_idle();
         let send = if all {
             // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
-            !self.settings.nagle || idle || self.stream != Stream::Open
+            !self.settings.nagle || idle || !self.queue.is_open()
         } else {
-            // As much as the window takes: worth it for half of the largest window.
-            idle && permitted >= u64::from(self.cold.max_snd_wnd / 2)
+            // A part of the data fills the window: sent if that is half of the largest window.
+            idle && permitted >= self.peer.half_of_largest()
         };
         send.then(|| u32::try_from(permitted).unwrap_or(self.smss))
     }
@@ -261,92 +180,139 @@ impl<B: Body> Sender<B> {
         place: &mut Segment<B>,
     ) -> Option<Departure> {
         let Some(len) = self.sendable() else {
-            return self.nothing_sendable(now, (window, in_flight), rcv, place);
+            return self.nothing_sendable(now, window, in_flight, rcv, place);
         };
         if in_flight > 0 && in_flight + u64::from(len) > window {
             self.note_cwnd_limit(now);
             return None;
         }
-        if self.paced && self.is_held_back(now, len) {
+        if self.pacer.is_active() && self.is_held_back(now, len) {
             self.note_pacing_limit(now, in_flight);
             return None;
         }
-        // What has begun to leave as one is not parted.
-        let begins = self.train == 0 || self.last_sent != now;
-        if self.longest_train > 0
-            && begins
+        // A burst that has begun is not split.
+        if self.pacer.sends_bursts()
+            && self.pacer.begins_burst(now)
             && in_flight > 0
             && self.is_deferred(now, window, in_flight)
         {
             self.note_deferral(now, window, in_flight);
             return None;
         }
-        // By the window as it is before a pause reduces it.
-        self.train_limit();
-        if in_flight == 0 && self.limit == SendLimit::Application {
+        if self.pacer.sends_bursts() {
+            // Measured by the window before a pause reduces it.
+            self.longest_burst();
+        }
+        if in_flight == 0 && self.limits.limit() == SendLimit::Application {
             self.note_idle(now);
         }
-        if self.paced {
-            self.pace(now, len);
+        if self.pacer.is_active() {
+            let (pacer, basis) = self.pacing();
+            pacer.pace(now, len, &basis);
         }
         let in_flight = in_flight + u64::from(len);
-        let pushed = self.longest_train > 0 && {
+        let pushed = self.pacer.sends_bursts() && {
             let another = self.has_another(now, len, window, in_flight);
-            if self.piece_left() > u64::from(len) {
-                self.ends_train(now, another)
+            if self.queue.chunk_left(self.nxt, u64::from(self.smss)) > u64::from(len) {
+                self.pacer.ends_burst(now, another)
             } else {
-                self.ends_piece(now, another)
+                self.ends_chunk(now, another)
             }
         };
         let outgoing = self.transmit_new(now, len, rcv, place);
         if pushed {
             place.flags |= Flags::PSH;
         }
-        self.look_ahead(now, window, in_flight, place);
+        self.note_used_window(now, window, in_flight, place);
         Some(outgoing)
     }
 
-    /// Whether what may leave waits for more to go with it
+    /// Whether a burst is deferred until it is longer
     /// ([`Segmentation`](crate::policy::Segmentation)).
     #[inline(never)]
     fn is_deferred(&mut self, now: Instant, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
-        let unsent = self.buffer.end().since(self.nxt);
+        let unsent = self.queue.unsent(self.nxt);
         let room = (window - in_flight).min(self.edge().since(self.nxt));
-        let chunk = self.control.cwnd().get().min(u64::from(self.wnd)) / SHARE_OF_WINDOW;
+        let chunk = self.window.cwnd().get().min(u64::from(self.peer.wnd())) / SHARE_OF_WINDOW;
         self.settings.segmentation.is_tso()
-            && self.recovery.phase.repairs_nothing()
+            && self.recovery.phase().repairs_nothing()
             && room < unsent
-            && (room < u64::from(SHORTEST_TRAIN) * smss
-                || room < u64::from(self.train_limit()) * smss)
+            && (room < u64::from(SHORTEST_BURST) * smss
+                || room < u64::from(self.longest_burst()) * smss)
             && room < chunk
-            && room < self.piece_left()
-            && now.saturating_since(self.last_sent) <= SOON
-            && self.board.get(0).is_some_and(|first| {
+            && room < self.queue.chunk_left(self.nxt, u64::from(self.smss))
+            && now.saturating_since(self.pacer.last_sent()) <= SOON
+            && self.recovery.board().get(0).is_some_and(|first| {
                 let srtt = self.rtt.srtt();
                 let expected = first.sent_at.saturating_add(srtt);
                 expected.saturating_since(now) <= SOON.min(srtt / 2)
             })
     }
 
+    /// Whether `len` octets must wait for their time; if so, the deadline is set.
+    fn is_held_back(&mut self, now: Instant, len: u32) -> bool {
+        let (pacer, basis) = self.pacing();
+        pacer.is_held_back(now, len, &basis)
+    }
+
+    /// The next segment is the last of its chunk. Returns whether its TSO burst ends with it, or has PSH. In a buffer in which the next
+    /// chunk is complete a segment that would leave by itself takes segments of that chunk along, if there is room for them. Without
+    /// room it has PSH if its chunk has.
+    fn ends_chunk(&mut self, now: Instant, another: bool) -> bool {
+        let has_next = self.queue.has_next_chunk();
+        if has_next && another && self.pacer.begins_burst(now) {
+            return self.pacer.ends_burst(now, true);
+        }
+        let ends = self.pacer.ends_burst(now, false);
+        ends || has_next && self.queue.is_pushed(self.nxt, u64::from(self.smss))
+    }
+
+    /// A probe of the path MTU leaves, if nothing is lost and the windows have room for it (RFC 4821 §7.4).
+    fn probe_mtu(
+        &mut self,
+        now: Instant,
+        cwnd: u64,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        let size = self.mtu.probe_size(&ProbeRoom {
+            smss: self.smss,
+            cwnd,
+            in_flight: self.recovery.in_flight(),
+            unsent: self.edge().min(self.queue.end()).since(self.nxt),
+        });
+        let size = size.filter(|_| self.recovery.is_quiet())?;
+        let start = self.nxt;
+        let departure = self.transmit_new(now, size, rcv, place);
+        self.mtu.on_probe_sent(start..start + u64::from(size));
+        Some(departure)
+    }
+
     /// Whether another full segment may leave right after one of `len` octets.
     fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
-        let left = self.edge().min(self.buffer.end()).since(self.nxt);
+        let left = self.edge().min(self.queue.end()).since(self.nxt);
         left >= u64::from(len) + smss
             && in_flight + smss <= window
-            && !(self.paced && self.is_held_back(now, self.smss))
+            && !(self.pacer.is_active() && self.is_held_back(now, self.smss))
     }
 
-    /// Most often the window is full again after a segment, and the next call can be spared.
+    /// Notes that the window is used up, as it is after most segments: the next call is spared.
     #[inline]
-    fn look_ahead(&mut self, now: Instant, window: u64, in_flight: u64, place: &mut Segment<B>) {
+    fn note_used_window(
+        &mut self,
+        now: Instant,
+        window: u64,
+        in_flight: u64,
+        place: &mut Segment<B>,
+    ) {
         let edge = self.edge();
-        let left = edge.min(self.buffer.end()).since(self.nxt);
+        let left = edge.min(self.queue.end()).since(self.nxt);
         let full = in_flight + u64::from(self.smss) > window;
-        if full && self.buffer.end().since(self.nxt) < u64::from(self.smss) {
+        if full && self.queue.unsent(self.nxt) < u64::from(self.smss) {
             // A window that the application has just filled is used, whether more waits or not.
-            self.cwnd_limited_until = self.nxt;
+            self.window.on_limit(self.nxt);
         }
         if left >= u64::from(self.smss) {
             if full {
@@ -354,11 +320,11 @@ impl<B: Body> Sender<B> {
                 self.wake = false;
             }
         } else if left == 0 {
-            if self.buffer.end() <= self.nxt {
+            if self.queue.end() <= self.nxt {
                 // RFC 9293 §3.8.2: nothing else waits.
                 place.flags |= Flags::PSH;
             }
-            if self.stream != Stream::Open {
+            if !self.queue.is_open() {
                 return;
             }
             self.note_tightest(now, window, in_flight);
@@ -366,18 +332,19 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
+    /// No data can leave for want of data or of window: a FIN may, or the persist timer starts.
     #[inline(never)]
     fn nothing_sendable(
         &mut self,
         now: Instant,
-        (window, in_flight): (u64, u64),
+        window: u64,
+        in_flight: u64,
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Option<Departure> {
-        let end = self.buffer.end();
-        if self.nxt == end && self.stream == Stream::Closing {
-            if self.nxt < self.edge {
+        let end = self.queue.end();
+        if self.nxt == end && self.queue.is_closing() {
+            if self.nxt < self.peer.edge() {
                 return Some(self.transmit_rarely(now, 0, rcv, place));
             }
         } else if self.nxt >= end {
@@ -385,7 +352,7 @@ impl<B: Body> Sender<B> {
             return None;
         }
         self.note_tightest(now, window, in_flight);
-        if self.board.is_empty() {
+        if self.recovery.is_idle() {
             self.start_persist_timer(now);
         }
         None
@@ -394,17 +361,163 @@ impl<B: Body> Sender<B> {
     /// Data leaves after the application had nothing to send and everything was acknowledged. Waiting for an
     /// acknowledgment is no pause, even if it is that of all there is.
     fn note_idle(&mut self, now: Instant) {
-        let idle = now.saturating_since(self.last_sent);
-        if self.validating {
-            self.validate(now);
+        let idle = now.saturating_since(self.pacer.last_sent());
+        let idle = Idle {
+            now,
+            idle,
+            rto: self.rtt.rto(),
+            rule: self.settings.idle_restart,
+        };
+        self.window.on_idle(&idle, self.rtt.srtt());
+    }
+
+    /// The window is closed and nothing is outstanding that could open it.
+    pub(crate) fn start_persist_timer(&mut self, now: Instant) {
+        if self.recovery.timer() == Timer::Off {
+            let (rto, max_rto) = (self.rtt.rto(), self.settings.max_rto);
+            let interval = self.peer.probe_interval(rto, max_rto);
+            self.recovery.start_persist_timer(now, interval);
         }
-        if !idle.is_zero() {
-            self.control.on_idle(&Idle {
-                now,
-                idle,
-                rto: self.rtt.rto(),
-                rule: self.settings.idle_restart,
-            });
+    }
+}
+
+/// Segments of data.
+impl<B: Body> Sender<B> {
+    /// A lone FIN, data that the override timeout lets leave, or new data in a recovery.
+    #[inline(never)]
+    pub(crate) fn transmit_rarely(
+        &mut self,
+        now: Instant,
+        len: u32,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        self.transmit_new(now, len, rcv, place)
+    }
+
+    #[inline]
+    fn transmit_new(
+        &mut self,
+        now: Instant,
+        len: u32,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        let start = self.nxt;
+        let body = self.queue.body(start, len);
+        let mut flags = Flags::ACK;
+        let mut marks = Marks::NONE;
+        let mut taken = len;
+        let end = start + u64::from(len);
+        if self.queue.is_closing() && end == self.queue.end() && end < self.peer.edge() {
+            flags |= Flags::FIN;
+            marks = Marks::FIN;
+            taken += 1;
+            self.queue.end_stream();
         }
+        // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does neither. With DCTCP it becomes
+        // ECN-capable.
+        let capable = self.ecn.is_capable() && len > 0;
+        if capable {
+            flags |= self.ecn.take_cwr();
+        }
+        self.nxt += u64::from(taken);
+        if self.window.is_rated() {
+            let board = self.recovery.board();
+            self.window.stamp(now, board, board.len(), taken);
+        }
+        let segment = NewSegment {
+            start,
+            len,
+            taken,
+            marks,
+        };
+        self.recovery
+            .on_sent(now, &segment, &self.rtt, &self.settings);
+        if self.recovery.needs_all() {
+            self.recover(now, |recovery, scope| recovery.remedy_on_sent(scope));
+        }
+        if len > 0 {
+            self.stats.sent_packets += 1;
+            self.pacer.on_sent(now);
+        }
+        self.report_sent(now, len, false);
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+        rcv.outgoing(now, start, flags, body, ecn, place)
+    }
+
+    fn retransmit(
+        &mut self,
+        now: Instant,
+        retransmission: Retransmission,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        let Retransmission { index, cause } = retransmission;
+        let record = self.recovery.record(index);
+        if self.window.is_rated() {
+            self.window
+                .stamp(now, self.recovery.board(), index, record.len);
+        }
+        self.window.on_retransmission(&record);
+        self.recover(now, |recovery, scope| {
+            recovery.on_retransmitted(scope, retransmission);
+        });
+        let len = record.payload();
+        let body = if len > 0 {
+            self.queue.body(record.start, len)
+        } else {
+            B::default()
+        };
+        let mut flags = Flags::ACK;
+        if record.is_fin() {
+            flags |= Flags::FIN;
+        }
+        if len > 0 {
+            self.stats.sent_packets += 1;
+            self.stats.retransmitted_packets += 1;
+        }
+        self.pacer.end_burst();
+        self.report_sent(now, len, true);
+        if self.pacer.is_active() {
+            let (pacer, basis) = self.pacing();
+            pacer.pace_alone(now, len, &basis);
+        }
+        // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP or L4S it becomes so.
+        let mut departure = rcv.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
+        departure.retransmission = Some(cause);
+        departure
+    }
+
+    #[inline]
+    fn report_sent(&mut self, now: Instant, len: u32, retransmission: bool) {
+        self.window.on_sent(&Sent {
+            now,
+            bytes: Bytes::new(u64::from(len)),
+            in_flight: Bytes::new(self.recovery.in_flight()),
+            retransmission,
+            srtt: self.rtt.srtt(),
+        });
+    }
+
+    /// A tail loss probe leaves (RFC 8985 §7.3).
+    fn probe_tail(
+        &mut self,
+        now: Instant,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        self.stats.probes = self.stats.probes.wrapping_add(1);
+        let new = self.sendable();
+        let departure = if let Some(len) = new {
+            self.transmit_rarely(now, len, rcv, place)
+        } else {
+            let last = self.recovery.last(RetransmitCause::Tlp);
+            self.retransmit(now, last, rcv, place)
+        };
+        self.recover(now, |recovery, scope| {
+            recovery.on_probe_sent(scope, new.is_none());
+        });
+        departure
     }
 }

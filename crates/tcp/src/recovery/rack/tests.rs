@@ -46,7 +46,7 @@ fn again(from: u64, to: u64, sent_ms: u64) -> Delivered {
 
 fn rack() -> Rack {
     let mut rack = Rack::new(at(0));
-    rack.on_delivered(time(40), &once(0, 10, 0), (at(0), Duration::ZERO), None);
+    rack.on_delivered(time(40), &once(0, 10, 0), at(0), Duration::ZERO, None);
     rack
 }
 
@@ -65,13 +65,13 @@ fn the_window_before_and_after_reordering_is_seen() {
     };
     assert_eq!(rack.reo_wnd(&recovering), Duration::ZERO);
     assert_eq!(rack.reo_wnd(&many_sacked), Duration::ZERO);
-    let known = (at(10), Duration::ZERO);
+    let una = at(10);
     assert_eq!(
-        rack.on_delivered(time(50), &once(20, 30, 10), known, None),
+        rack.on_delivered(time(50), &once(20, 30, 10), una, Duration::ZERO, None),
         None
     );
     assert_eq!(
-        rack.on_delivered(time(51), &once(10, 20, 9), known, None),
+        rack.on_delivered(time(51), &once(10, 20, 9), una, Duration::ZERO, None),
         Some(20)
     );
     assert!(rack.reordering_seen());
@@ -83,9 +83,9 @@ fn the_window_before_and_after_reordering_is_seen() {
 #[test]
 fn what_was_sent_again_shows_no_reordering() {
     let mut rack = rack();
-    let known = (at(10), Duration::ZERO);
-    rack.on_delivered(time(50), &once(20, 30, 10), known, None);
-    rack.on_delivered(time(95), &again(10, 20, 55), known, None);
+    let una = at(10);
+    rack.on_delivered(time(50), &once(20, 30, 10), una, Duration::ZERO, None);
+    rack.on_delivered(time(95), &again(10, 20, 55), una, Duration::ZERO, None);
     assert!(!rack.reordering_seen());
 }
 
@@ -115,22 +115,22 @@ fn the_window_grows_with_duplicates_and_shrinks_again() {
 /// §6.2 step 2: copies that cannot be told from the original give no time.
 #[test]
 fn a_copy_acknowledged_too_soon_is_the_original() {
-    let known = (at(10), Duration::ZERO);
+    let una = at(10);
     let latest = |rack: &Rack| rack.limit(&QUIET).map(|limit| limit.latest);
     let mut rack = rack();
     assert_eq!(latest(&rack), Some((time(0), at(10))));
-    rack.on_delivered(time(100), &again(10, 20, 80), known, None);
+    rack.on_delivered(time(100), &again(10, 20, 80), una, Duration::ZERO, None);
     assert_eq!(latest(&rack), Some((time(0), at(10))));
     let echo = |echoed| Some(Echo { echoed, resent: 80 });
-    rack.on_delivered(time(200), &again(10, 20, 80), known, echo(79));
+    rack.on_delivered(time(200), &again(10, 20, 80), una, Duration::ZERO, echo(79));
     assert_eq!(latest(&rack), Some((time(0), at(10))));
-    rack.on_delivered(time(200), &again(10, 20, 80), known, echo(80));
+    rack.on_delivered(time(200), &again(10, 20, 80), una, Duration::ZERO, echo(80));
     assert_eq!(latest(&rack), Some((time(80), at(20))));
     assert_eq!(
         rack.limit(&QUIET).map(|limit| limit.age),
         Some(ms(120 + 10))
     );
     // What was sent earlier is not the latest, however late it arrives.
-    rack.on_delivered(time(300), &once(0, 5, 70), known, None);
+    rack.on_delivered(time(300), &once(0, 5, 70), una, Duration::ZERO, None);
     assert_eq!(latest(&rack), Some((time(80), at(20))));
 }

@@ -1,41 +1,35 @@
-//! What the recoveries beyond RFC 6675 keep for a connection. Connections that use none of them
-//! have none of it.
-
-use anabranch_core::units::Instant;
+//! State of the algorithms beyond RFC 6675. Connections that use none of them have none of it.
 
 use super::{frto::Frto, pace::Pace, rack::Rack, reordering::Reordering, tlp::Tlp, undo::Undo};
-use crate::remedy::{self, Remedy, late::Arrivals};
 use crate::{
     policy::{Recovery, RecoveryPace},
+    remedy::{self, Policy, Remedy, late::Arrivals},
     settings::Settings,
 };
 use anabranch_wire::seq::Seq;
 
-/// The state of all of them.
+/// See the module.
 #[derive(Debug)]
-pub struct Watch {
+pub(super) struct Extensions {
     /// RACK (RFC 8985 §6).
-    pub rack: Rack,
+    pub(super) rack: Rack,
     /// Tail loss probes (RFC 8985 §7).
-    pub tlp: Tlp,
-    /// What lets segments leave, during a recovery.
-    pub pace: Option<Pace>,
+    pub(super) tlp: Tlp,
+    /// Limit on transmission during a recovery.
+    pub(super) pace: Option<Pace>,
     /// The last reduction, while it may be taken back.
-    pub undo: Undo,
+    pub(super) undo: Undo,
     /// Forward RTO recovery (RFC 5682).
-    pub frto: Frto,
+    pub(super) frto: Frto,
     /// The threshold that follows the reordering.
-    pub reordering: Reordering,
-    /// What duplicates stand for, where a remedy decides that.
-    pub remedy: Option<Box<Remedied>>,
-    /// When the retransmission timer expires; what runs may be another timer before it.
-    pub rto_at: Instant,
+    pub(super) reordering: Reordering,
+    /// The remedy that sets the threshold instead.
+    pub(super) remedy: Option<Box<Remedied>>,
 }
 
-impl Watch {
-    /// For a connection whose first octet is `first`; `None` if `settings` want nothing of it.
-    #[must_use]
-    pub fn new(settings: &Settings, first: Seq) -> Option<Box<Self>> {
+impl Extensions {
+    /// For a connection whose first octet is `first`; `None` if `settings` use none of the algorithms.
+    pub(super) fn new(settings: &Settings, first: Seq) -> Option<Box<Self>> {
         let wanted = settings.recovery == Recovery::Rack
             || settings.recovery_pace != RecoveryPace::Pipe
             || settings.frto
@@ -60,19 +54,26 @@ impl Watch {
                         overdue: 0,
                     })
                 }),
-                rto_at: Instant::NEVER,
             })
         })
     }
+
+    /// Duplicates that indicate a loss.
+    pub(super) fn dupthresh(&self, settings: &Settings) -> u32 {
+        match &self.remedy {
+            Some(remedy) => remedy.policy.dupthresh(),
+            None if settings.adapts_dupthresh() => self.reordering.dupthresh(),
+            None => settings.dupthresh,
+        }
+    }
 }
 
-/// A remedy at work, and what it is told by.
+/// A remedy at work.
 #[derive(Debug)]
-pub struct Remedied {
-    /// The remedy.
-    pub policy: Remedy,
-    /// How late segments were that had been retransmitted.
-    pub arrivals: Arrivals,
+pub(super) struct Remedied {
+    pub(super) policy: Remedy,
+    /// Lateness of segments that had been retransmitted.
+    pub(super) arrivals: Arrivals,
     /// Segments that have outlived their age in this recovery.
-    pub overdue: u32,
+    pub(super) overdue: u32,
 }

@@ -1,11 +1,11 @@
-//! What recoveries did to the window, for those who ask why.
+//! The log of changes of the congestion window.
 
 use anabranch_core::units::{Bytes, Instant};
 use serde::Serialize;
 
 use crate::cause::RetransmitCause;
 
-/// What happened.
+/// Cause of a change of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "cause")]
 pub enum WindowChange {
@@ -27,20 +27,13 @@ pub enum WindowChange {
     Undone,
 }
 
-/// Changes of the window, oldest first.
-#[derive(Debug, Default)]
-pub struct WindowLog {
-    /// Those not taken yet.
-    pub events: Vec<WindowEvent>,
-}
-
-/// A change of the window, with what it was before and is after.
+/// A change of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WindowEvent {
     /// When.
     #[serde(skip)]
     pub at: Instant,
-    /// What happened.
+    /// The cause.
     pub change: WindowChange,
     /// The congestion window before and after.
     pub cwnd: (Bytes, Bytes),

@@ -1,0 +1,606 @@
+//! Loss detection, and fast recovery from its beginning to its end: RFC 5681 §3.2, RFC 6582, RFC 6675, RFC 8985, the study's
+//! timer rule; and the reductions that marks ask for (RFC 3168 §6.1.2).
+
+use anabranch_congestion::{CongestionControl, Recovered, Signal, TimerLoss};
+use anabranch_core::units::{Bytes, Instant};
+
+use super::{
+    AckSummary, Detection, Pending, Phase, Recovery, Scope,
+    counted_pipe::CountedPipe,
+    dsack,
+    dupthresh::{self, Waiting},
+    pace::{Pace, RecoveryAck},
+    prr::{Progress, Prr},
+    rack::Circumstances,
+    rate_halving::RateHalving,
+    timers::with_tick,
+};
+use crate::{
+    cause::RetransmitCause,
+    policy::{self, RecoveryPace},
+    refusal::Refusal,
+    scoreboard::{Limit, Record},
+    window_log::WindowChange,
+};
+use anabranch_wire::{segment::SackBlock, seq::Seq};
+
+/// The flight that the reduction at the beginning of a recovery starts from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Base {
+    /// FlightSize.
+    Flight,
+    /// FlightSize, but no more than this.
+    AtMost(u64),
+    /// This instead, which cwnd should not have outgrown.
+    Window(u64),
+}
+
+/// Events of an acknowledgment, in their order.
+impl Recovery {
+    /// Updates the scoreboard by SACK blocks and by the cumulative acknowledgment of `ack`. `first` is the first number of the stream.
+    pub(crate) fn on_ack(
+        &mut self,
+        scope: &mut Scope<'_>,
+        blocks: &[SackBlock],
+        ack: Seq,
+        first: Seq,
+        summary: &mut AckSummary,
+    ) {
+        if self.sack {
+            self.take_sack(scope, blocks, ack, first, summary);
+        }
+        if summary.acked > 0 {
+            self.board.acknowledge(ack, &mut summary.delivered);
+        }
+    }
+
+    /// Takes the blocks of a SACK option (RFC 2018), and the duplicate that the first may report.
+    fn take_sack(
+        &mut self,
+        scope: &mut Scope<'_>,
+        blocks: &[SackBlock],
+        ack: Seq,
+        first: Seq,
+        summary: &mut AckSummary,
+    ) {
+        if self.extensions.is_some() {
+            summary.duplicate = dsack::reported(blocks, ack).map(|(left, right)| left..right);
+        }
+        if overlap(blocks) {
+            self.refuse_sack(scope);
+        }
+        for block in blocks {
+            let left = ack.near(block.left);
+            let right = ack.near(block.right);
+            let across = left < ack && right > ack;
+            if left >= right || right > scope.nxt || left < first || across {
+                self.refuse_sack(scope);
+                summary.duplicate = None;
+            } else if left >= ack {
+                // Others are duplicates (RFC 2883), or older than the cumulative acknowledgment.
+                summary.new_sack |= self.board.sack(left, right, &mut summary.delivered);
+            }
+        }
+    }
+
+    #[cold]
+    fn refuse_sack(&mut self, scope: &mut Scope<'_>) {
+        let reason = Refusal::SackBlock;
+        scope.stats.malformed += u64::from(reason.is_malformed());
+        self.refused.get_or_insert_default().count(reason);
+    }
+
+    /// New data is acknowledged. Returns whether the retransmission timer restarts.
+    pub(crate) fn on_progress(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) -> bool {
+        self.remedy_on_progress(scope, summary);
+        let complete = scope.una >= self.state.recover;
+        match self.state.phase {
+            Phase::Open | Phase::Reduction => {
+                self.state.dup_acks = 0;
+                self.state.limited = 0;
+                if scope.una > self.state.reduced {
+                    self.state.phase = Phase::Open;
+                }
+                if summary.new_sack {
+                    // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
+                    self.state.dup_acks = 1;
+                    summary.lost += self.detect_by_sack(scope, summary.delivered.fresh);
+                }
+                true
+            }
+            Phase::Loss => {
+                self.state.dup_acks = 0;
+                if complete {
+                    self.state.open();
+                    self.board.give_back();
+                    scope.window.on_recovered(scope.now, None);
+                }
+                true
+            }
+            Phase::Recovery if complete || scope.settings.recovery == policy::Recovery::Reno => {
+                self.state.open();
+                self.board.give_back();
+                let least = u64::from(scope.smss);
+                let left = self.pace().and_then(Pace::left);
+                let recovered = Recovered {
+                    now: scope.now,
+                    in_flight: Bytes::new(self.board.in_flight()),
+                    cwnd_limit: left.map(|left| Bytes::new(left.max(least))),
+                };
+                scope.window.on_recovered(scope.now, Some(&recovered));
+                true
+            }
+            Phase::Recovery if self.sack => true,
+            Phase::Recovery => {
+                // RFC 6582 §3.2 step 3: a partial acknowledgment.
+                self.state.dup_acks = 0;
+                self.state.deflate(summary.acked, scope.smss);
+                self.board.note_loss(0);
+                // A timer rule may have retransmitted it already.
+                if self
+                    .board
+                    .front()
+                    .is_some_and(|front| !front.is_retransmitted())
+                {
+                    self.pending = Pending::First(RetransmitCause::PartialAck);
+                }
+                self.state.partial_acks == 1 || scope.settings.partial_ack_restarts_timer
+            }
+        }
+    }
+
+    /// A duplicate acknowledgment, as the recovery in use defines it.
+    pub(crate) fn on_duplicate(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
+        self.state.dup_acks = self.state.dup_acks.saturating_add(1);
+        if self.sack {
+            if self.state.phase.repairs_nothing() {
+                summary.lost += self.detect_by_sack(scope, summary.delivered.fresh);
+            }
+            return;
+        }
+        if self.state.phase == Phase::Recovery {
+            self.state.inflate(scope.smss);
+            return;
+        }
+        let waiting = Waiting {
+            una: scope.una,
+            dupthresh: self.dupthresh(scope.settings),
+            timer_rule: self.timer_rule.is_some(),
+        };
+        if dupthresh::reached(&self.state, &waiting, scope.settings) {
+            // RFC 5681 §3.2 steps 2 and 3.
+            self.enter(scope, RetransmitCause::DupThresh, 0, Base::Flight);
+            self.state.inflate_at_entry(scope.smss);
+            self.pending = Pending::First(RetransmitCause::DupThresh);
+        }
+    }
+
+    /// Detects losses and spurious retransmissions, after SND.UNA, round-trip times and timers are up to date.
+    pub(crate) fn detect_losses(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
+        if summary.new_sack && self.state.phase == Phase::Recovery {
+            summary.lost += self.update_lost(scope);
+        }
+        if self.extensions.is_some() {
+            self.run_extensions(scope, summary);
+        }
+        if self.timer_rule.is_some() {
+            self.apply_timer_rule(scope, summary);
+        }
+    }
+
+    /// The algorithms beyond RFC 6675.
+    fn run_extensions(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
+        if let Some(extensions) = &mut self.extensions {
+            extensions.undo.doubt(false);
+        }
+        self.on_delivered(scope, summary);
+        self.on_dsack(scope, summary);
+        self.on_probe_ack(scope, summary);
+        self.on_frto_ack(scope, summary);
+        if summary.acked > 0 {
+            self.detect_by_timestamps(scope, summary);
+            self.check_reneging(scope);
+        }
+        let ended = !summary.prior.phase.repairs_nothing() && self.state.phase.repairs_nothing();
+        let again = ended
+            && scope.settings.window_rules.recover_again()
+            && (self.board.lost() > 0 || self.board.has_resent());
+        // In doubt, segments marked lost may be late as well.
+        if !self.is_in_doubt() {
+            summary.lost += match self.detection {
+                Detection::Duplicates => 0,
+                Detection::Rack => self.detect_by_time(scope, summary.delivered.fresh, again),
+                Detection::Age => self.detect_by_age(scope, summary.delivered.fresh),
+            };
+        }
+        let (reduces, in_flight) = (self.state.phase.reduces(), self.board.in_flight());
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        if ended && (again || self.state.phase == Phase::Open) {
+            extensions.rack.on_recovered();
+        }
+        if !reduces {
+            extensions.pace = None;
+        } else if let Some(pace) = &mut extensions.pace {
+            pace.on_ack(&RecoveryAck {
+                progress: progress(summary, in_flight),
+                advances: summary.acked > 0,
+                begins: summary.prior.phase != Phase::Recovery || ended,
+            });
+        }
+    }
+
+    /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip. Returns whether this is one.
+    pub(crate) fn on_mark(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) -> bool {
+        // The segment that says so (CWR) is the first after `reduced`.
+        if scope.una <= self.state.reduced || self.state.phase != Phase::Open {
+            return false;
+        }
+        scope.stats.ecn_reductions += 1;
+        let flight = self.flight_size(scope);
+        self.reduce(scope, Signal::EcnCe, flight, WindowChange::Mark);
+        self.state.reduced = scope.nxt;
+        self.begin_reduction(scope, summary);
+        true
+    }
+
+    /// The peer reports that a segment was lost although it was repaired (RFC 9265 §3): the window is reduced
+    /// as for any loss, once per round trip. Returns whether it was.
+    pub(crate) fn on_hidden_loss(&mut self, scope: &mut Scope<'_>) -> bool {
+        if scope.una <= self.state.reduced || self.state.phase != Phase::Open {
+            return false;
+        }
+        let flight = self.flight_size(scope);
+        self.reduce(scope, Signal::Loss, flight, WindowChange::Repaired);
+        self.state.reduced = scope.nxt;
+        true
+    }
+
+    /// An event outside of any recovery reduces the window. An earlier one can no longer be taken back,
+    /// because the control would take back the wrong one.
+    pub(super) fn reduce(
+        &mut self,
+        scope: &mut Scope<'_>,
+        signal: Signal,
+        flight: u64,
+        change: WindowChange,
+    ) {
+        let srtt = scope.rtt.srtt();
+        scope.window.reduce(scope.now, signal, flight, srtt, change);
+        if let Some(extensions) = &mut self.extensions {
+            extensions.undo.take();
+        }
+    }
+}
+
+/// Loss detection.
+impl Recovery {
+    /// RFC 6675 §5 (1), (2) and (4): begins a recovery if SACK shows a loss. Returns the octets newly marked lost. `delivered`
+    /// octets are delivered by the acknowledgment.
+    fn detect_by_sack(&mut self, scope: &mut Scope<'_>, delivered: u64) -> u64 {
+        self.remedy_on_duplicate(scope);
+        // RACK has its own time for it.
+        if !self.sack || self.detection == Detection::Rack || scope.una < self.state.recover {
+            return 0;
+        }
+        let dupthresh = self.dupthresh(scope.settings);
+        let edge = self.board.lost_below(dupthresh, scope.smss);
+        let lost = edge.is_some_and(|edge| edge > scope.una);
+        if !lost && self.state.dup_acks < dupthresh {
+            return 0;
+        }
+        let cause = RetransmitCause::DupThresh;
+        let base = self.remedy_on_loss();
+        self.enter(scope, cause, delivered, base);
+        let before = self.board.lost();
+        self.board.mark_lost(0, cause);
+        self.update_lost(scope);
+        // (4.3): the first segment leaves whatever the pipe.
+        self.pending = Pending::First(cause);
+        self.board.lost() - before
+    }
+
+    /// Update (RFC 6675 §4): marks lost the segments that SACK blocks show to be lost.
+    fn update_lost(&mut self, scope: &Scope<'_>) -> u64 {
+        if !self.sack || self.detection == Detection::Rack {
+            return 0;
+        }
+        let dupthresh = self.dupthresh(scope.settings);
+        match self.board.lost_below(dupthresh, scope.smss) {
+            Some(edge) => self.board.mark_lost_below(edge),
+            None => 0,
+        }
+    }
+
+    /// RFC 8985 §6.2 steps 4 and 5: marks lost the segments overtaken long enough ago, and returns their octets. `delivered`
+    /// octets are delivered by the acknowledgment; `again`: a recovery has ended and begins again, whatever is found.
+    pub(super) fn detect_by_time(
+        &mut self,
+        scope: &mut Scope<'_>,
+        delivered: u64,
+        again: bool,
+    ) -> u64 {
+        let Some(limit) = self.rack_limit(scope) else {
+            return 0;
+        };
+        let now = scope.now;
+        let found = self.board.detect(now, &limit);
+        if (found.lost > 0 || again) && self.state.phase.repairs_nothing() {
+            self.enter(scope, RetransmitCause::Rack, delivered, Base::Flight);
+            self.pending = Pending::FirstLost;
+        }
+        let at = limit.latest.0.saturating_add(limit.age);
+        let ends = with_tick(now, at.saturating_since(now), scope.settings);
+        self.start_reordering_timer(found.waits.then_some(ends));
+        found.lost
+    }
+
+    pub(super) fn rack_limit(&self, scope: &Scope<'_>) -> Option<Limit> {
+        self.extensions.as_ref()?.rack.limit(&Circumstances {
+            recovering: !self.state.phase.repairs_nothing(),
+            many_sacked: self.board.sacked_segments() >= self.dupthresh(scope.settings),
+            srtt: scope.rtt.srtt(),
+        })
+    }
+
+    /// Whether RACK decides which segments a timeout marks lost (RFC 8985 §6.3): the first segment, and all sent long enough ago. Not if the
+    /// peer has reneged: then none of its reports counts.
+    pub(super) fn lose_by_time(&mut self, scope: &Scope<'_>) -> bool {
+        if self.detection != Detection::Rack || self.board.front().is_some_and(Record::is_sacked) {
+            return false;
+        }
+        let limit = self.rack_limit(scope);
+        if let Some(limit) = &limit {
+            self.board.time_out(scope.now, limit.age);
+        }
+        limit.is_some()
+    }
+
+    /// Marks lost the segments older than a remedy permits, and returns their octets. `delivered` octets are delivered
+    /// by the acknowledgment.
+    pub(super) fn detect_by_age(&mut self, scope: &mut Scope<'_>, delivered: u64) -> u64 {
+        let Some(lifetime) = self.lifetime() else {
+            return 0;
+        };
+        // Sent before this: a segment is given its whole lifetime.
+        let age = lifetime.as_picos().saturating_sub(1);
+        let before = Instant::from_picos(scope.now.as_picos().saturating_sub(age));
+        let expired = self.board.expire(before, before);
+        let next = expired
+            .next
+            .map(|sent| sent.saturating_add(lifetime).max(scope.now));
+        if expired.lost == 0 {
+            self.start_reordering_timer(next);
+            return 0;
+        }
+        let memorized = expired
+            .latest
+            .is_none_or(|start| start < self.state.recover);
+        if self.state.phase == Phase::Open || !memorized {
+            if self.state.phase != Phase::Loss {
+                let window = expired
+                    .latest
+                    .and_then(|start| self.remedy_window_of(start));
+                let base = window.map_or(Base::Flight, Base::AtMost);
+                self.enter(scope, RetransmitCause::TimerRule, delivered, base);
+            }
+            self.remedy_on_recovery();
+        } else if self.remedy_on_overdue(scope, expired.segments)
+            && self.state.phase == Phase::Recovery
+        {
+            self.on_timeout(scope);
+            return expired.lost;
+        }
+        self.pending = Pending::FirstLost;
+        self.start_reordering_timer(next);
+        expired.lost
+    }
+
+    /// The study's rule; see [`timer_rule`](super::timer_rule).
+    fn apply_timer_rule(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
+        let Some(rule) = &mut self.timer_rule else {
+            return;
+        };
+        if summary.acked > 0 || summary.new_sack {
+            let duplicates = !self.sack && summary.prior.dup_acks > 0 && summary.acked > 0;
+            rule.on_delivered(scope.now, &summary.delivered, duplicates);
+        }
+        let Some((once, again)) = rule.limits(scope.now) else {
+            return;
+        };
+        let expired = self.board.expire(once, again);
+        if expired.lost == 0 {
+            return;
+        }
+        if expired.retransmissions {
+            rule.back_off();
+        }
+        summary.lost += expired.lost;
+        let in_flight = self.flight_size(scope);
+        match self.state.phase {
+            Phase::Open | Phase::Reduction => {
+                let dup_acks = self.state.dup_acks;
+                let delivered = summary.delivered.fresh;
+                self.enter(scope, RetransmitCause::TimerRule, delivered, Base::Flight);
+                if !self.sack {
+                    self.state.dup_acks = dup_acks;
+                    self.state.inflate_at_entry(scope.smss);
+                }
+                self.pending = Pending::FirstLost;
+            }
+            Phase::Recovery => {
+                scope.stats.timer_losses += 1;
+                scope.window.on_timer_loss(&TimerLoss {
+                    now: scope.now,
+                    in_flight: Bytes::new(in_flight),
+                });
+                self.state.restart(scope.nxt);
+                self.pending = Pending::FirstLost;
+            }
+            Phase::Loss => {}
+        }
+    }
+}
+
+/// The beginning of a recovery.
+impl Recovery {
+    /// Fast recovery begins, after an acknowledgment of `delivered` octets: cwnd is reduced, unless it was for a mark in the same
+    /// round trip (RFC 3168 §6.1.2).
+    fn enter(&mut self, scope: &mut Scope<'_>, cause: RetransmitCause, delivered: u64, base: Base) {
+        let now = scope.now;
+        scope.stats.fast_recoveries += 1;
+        let before = scope.window.state();
+        let continues = self.state.phase == Phase::Reduction;
+        let probe_lost = self.is_probe_loss(scope);
+        let reduces = scope.una > self.state.reduced && !probe_lost;
+        if reduces {
+            let (flight, srtt) = (self.flight_size(scope), scope.rtt.srtt());
+            let flight = scope.window.validated_flight(now, srtt, flight, true);
+            let flight = match base {
+                Base::Flight => flight,
+                Base::AtMost(most) => flight.min(most),
+                Base::Window(window) => {
+                    scope.window.bound(now, window, self.board.in_flight());
+                    window
+                }
+            };
+            scope.window.on_congestion(now, Signal::Loss, flight);
+        }
+        if !self.sack {
+            self.board.note_loss(0);
+        }
+        self.state.enter(scope.nxt);
+        self.board.begin_recovery();
+        let change = WindowChange::Recovery(cause);
+        scope.window.note_change(now, change, before);
+        self.begin_undo(scope, reduces);
+        if reduces || !continues {
+            self.begin_pace(scope, delivered);
+        }
+    }
+
+    /// A reduction may prove spurious. `reduces`: the window was reduced for this recovery.
+    fn begin_undo(&mut self, scope: &Scope<'_>, reduces: bool) {
+        // Segments that a recovery before this one has retransmitted.
+        let resent = if scope.settings.window_rules.recover_again() {
+            self.board.resent_segments()
+        } else {
+            0
+        };
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        extensions.tlp.cancel();
+        self.probing = extensions.tlp.probing();
+        if reduces {
+            match resent {
+                0 => extensions.undo.begin(scope.una, scope.nxt, false),
+                _ => extensions.undo.begin_again(scope.una, scope.nxt, resent),
+            }
+        }
+    }
+
+    /// The limit on transmission during the recovery, after an acknowledgment of `delivered` octets.
+    fn begin_pace(&mut self, scope: &Scope<'_>, delivered: u64) {
+        let dupthresh = self.dupthresh(scope.settings);
+        let outstanding = scope.nxt.since(scope.una);
+        let in_flight = self.board.in_flight();
+        let (cwnd, smss) = (scope.window.cwnd().get(), scope.smss);
+        let recover_fs = outstanding.saturating_sub(self.board.sacked()) + delivered;
+        let paced = self.sack && scope.window.ssthresh().is_some();
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        extensions.pace = match scope.settings.recovery_pace {
+            _ if !paced => None,
+            RecoveryPace::Pipe => None,
+            RecoveryPace::Prr => Some(Pace::Prr(Prr::new(recover_fs, cwnd, in_flight, smss))),
+            RecoveryPace::RateHalving => {
+                Some(Pace::Halving(RateHalving::new(recover_fs, cwnd, smss)))
+            }
+            RecoveryPace::CountedPipe => Some(Pace::Counted(CountedPipe::new(
+                outstanding,
+                dupthresh,
+                smss,
+            ))),
+        };
+    }
+
+    /// A mark has reduced the window: with
+    /// [`WindowRules::pace_at_marks`](crate::policy::WindowRules::pace_at_marks) it shrinks step by step, by the data that this
+    /// acknowledgment delivered first.
+    fn begin_reduction(&mut self, scope: &Scope<'_>, summary: &AckSummary) {
+        let settings = scope.settings;
+        let paced = settings.window_rules.pace_at_marks()
+            && !scope.window.control().wants().grows_under_marks
+            && settings.recovery_pace == RecoveryPace::Prr
+            && self.sack
+            && scope.window.ssthresh().is_some();
+        let in_flight = self.board.in_flight();
+        let (cwnd, smss) = (scope.window.cwnd().get(), scope.smss);
+        let Some(extensions) = self.extensions.as_mut().filter(|_| paced) else {
+            return;
+        };
+        let mut prr = Prr::new(in_flight + summary.delivered.fresh, cwnd, in_flight, smss);
+        prr.on_ack(&progress(summary, in_flight));
+        extensions.pace = Some(Pace::Prr(prr));
+        self.state.phase = Phase::Reduction;
+    }
+
+    /// A recovery begins. Returns whether all that is missing is a probe of the path MTU, whose loss says nothing about congestion
+    /// (RFC 4821 §7.6).
+    pub(super) fn is_probe_loss(&mut self, scope: &mut Scope<'_>) -> bool {
+        let Some(probe) = scope.mtu.take_lost_probe() else {
+            return false;
+        };
+        let lost = self.board.lost();
+        self.split_segments(scope);
+        scope.una == probe.start && lost <= probe.end.since(probe.start)
+    }
+
+    /// Outstanding segments of more than a full one are retransmitted in pieces at once; cwnd stays (RFC 1191 §6.5). Returns whether
+    /// there are any.
+    pub(crate) fn split_segments(&mut self, scope: &mut Scope<'_>) -> bool {
+        let cut = self.board.refuse_above(scope.smss);
+        if cut.is_empty() {
+            return false;
+        }
+        for (number, pieces) in cut {
+            scope.window.split(number, pieces);
+        }
+        self.restart_timer(scope.now, scope.rtt, scope.settings);
+        true
+    }
+
+    pub(super) fn pace(&self) -> Option<&Pace> {
+        self.extensions.as_ref()?.pace.as_ref()
+    }
+
+    pub(super) fn pace_mut(&mut self) -> Option<&mut Pace> {
+        self.extensions.as_mut()?.pace.as_mut()
+    }
+}
+
+/// The progress of a recovery by an acknowledgment.
+fn progress(summary: &AckSummary, in_flight: u64) -> Progress {
+    Progress {
+        delivered: summary.delivered.fresh,
+        in_flight,
+        safe: summary.acked > 0 && summary.lost == 0,
+    }
+}
+
+/// Whether blocks of one option share octets, other than the first as a duplicate within the second
+/// (RFC 2883 §4). Each may be right by itself, so they are taken all the same.
+fn overlap(blocks: &[SackBlock]) -> bool {
+    let reaches = |from: u32, to: u32| to.wrapping_sub(from).cast_signed() > 0;
+    let share = |a: &SackBlock, b: &SackBlock| reaches(a.left, b.right) && reaches(b.left, a.right);
+    let within =
+        |a: &SackBlock, b: &SackBlock| !reaches(a.left, b.left) && !reaches(b.right, a.right);
+    blocks.iter().enumerate().any(|(place, later)| {
+        blocks[..place].iter().enumerate().any(|(first, earlier)| {
+            share(earlier, later) && !((first, place) == (0, 1) && within(earlier, later))
+        })
+    })
+}

@@ -1,0 +1,193 @@
+//! Reordering, tail loss probes, and reductions that prove spurious, as acknowledgments show them
+//! (RFC 8985 §6.2, §7.4, RFC 2883, RFC 5682, RFC 3522), and the response (RFC 4015).
+
+use anabranch_congestion::{Signal, Spurious};
+
+use super::{
+    AckSummary, Detection, Pending, Phase, Recovery, Scope,
+    frto::{AckObservation, Frto, Verdict},
+    rack::Echo,
+    tlp::{Answer, Probing},
+};
+use crate::{clock::timestamp, window_log::WindowChange};
+
+impl Recovery {
+    /// RFC 8985 §6.2 steps 1 to 3, and the threshold that follows reordering.
+    pub(super) fn on_delivered(&mut self, scope: &Scope<'_>, summary: &AckSummary) {
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        let delivered = &summary.delivered;
+        if delivered.fresh == 0 {
+            return;
+        }
+        let echo = summary
+            .echo
+            .zip(delivered.again)
+            .map(|(echoed, again)| Echo {
+                echoed,
+                resent: timestamp(again.sent_at),
+            });
+        let (una, min_rtt) = (summary.prior.una, scope.rtt.min_rtt());
+        let fack = extensions.rack.fack();
+        let behind = extensions
+            .rack
+            .on_delivered(scope.now, delivered, una, min_rtt, echo);
+        self.remedy_on_delivered(scope, summary, fack, behind);
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        if self.sack {
+            if let Some(octets) = behind {
+                let segments = octets.div_ceil(u64::from(scope.smss));
+                extensions.reordering.on_reordered(segments);
+            }
+        } else if summary.prior.phase == Phase::Open && delivered.once.is_some() {
+            let segments = u64::from(summary.prior.dup_acks) + 1;
+            extensions.reordering.on_reordered(segments);
+        }
+    }
+
+    /// The peer reports a duplicate (RFC 2883).
+    pub(super) fn on_dsack(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) {
+        let Some(range) = &summary.duplicate else {
+            return;
+        };
+        scope.stats.duplicates_reported = scope.stats.duplicates_reported.wrapping_add(1);
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        if extensions.tlp.resent_end() == Some(range.end) {
+            // The duplicate of a probe shows no reordering.
+            return;
+        }
+        extensions.rack.on_duplicate(scope.una, scope.nxt);
+        self.remedy_on_spurious(scope, range.end);
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        let spurious = extensions
+            .undo
+            .on_duplicate(range.start, range.end, scope.smss);
+        if spurious && self.board.lost() == 0 {
+            self.take_back(scope);
+        }
+    }
+
+    /// TLP_process_ack (RFC 8985 §7.4.2).
+    pub(super) fn on_probe_ack(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) {
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        if self.probing != Probing::UnderWay {
+            return;
+        }
+        let repaired = extensions.tlp.on_ack(&Answer {
+            ack: scope.una,
+            duplicate_end: summary.duplicate.as_ref().map(|range| range.end),
+            bare_duplicate: summary.acked == 0 && summary.is_bare,
+        });
+        self.probing = extensions.tlp.probing();
+        if repaired && self.state.phase == Phase::Open {
+            let flight = self.flight_size(scope).max(summary.acked);
+            self.reduce(scope, Signal::Loss, flight, WindowChange::ProbeRepaired);
+        }
+    }
+
+    /// Forward RTO recovery (RFC 5682).
+    pub(super) fn on_frto_ack(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) {
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        let recover = self.state.recover;
+        let verdict = extensions.frto.on_ack(&AckObservation {
+            progress: summary.acked > 0,
+            complete: scope.una >= recover,
+            original: summary
+                .delivered
+                .lowest_once()
+                .is_some_and(|lowest| lowest < recover),
+            duplicate: summary.new_sack || summary.is_duplicate,
+            sack: self.sack,
+            new_data: summary.new_data,
+        });
+        if verdict == Verdict::Spurious {
+            self.resume(scope);
+            self.take_back(scope);
+        }
+    }
+
+    /// Eifel detection (RFC 3522 §3.2): new data fills a gap.
+    pub(super) fn detect_by_timestamps(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) {
+        if !scope.settings.eifel {
+            return;
+        }
+        let (Some(extensions), Some(echo)) = (&mut self.extensions, summary.echo) else {
+            return;
+        };
+        if !extensions.undo.on_progress(echo) {
+            return;
+        }
+        if self.sack {
+            // An original that came late, although it was retransmitted meanwhile.
+            let behind = extensions.rack.behind(summary.prior.una);
+            let segments = behind.div_ceil(u64::from(scope.smss));
+            extensions.reordering.on_reordered(segments);
+        }
+        if self.board.has_resent() {
+            let in_doubt = self.sack && self.state.phase == Phase::Recovery;
+            extensions.undo.doubt(in_doubt);
+            return;
+        }
+        // Segments marked lost before the path was known to reorder may be late as well.
+        extensions.rack.on_spurious();
+        self.board.forgive();
+        let limit = self
+            .rack_limit(scope)
+            .filter(|_| self.detection != Detection::Age);
+        let found = limit.map_or(0, |limit| self.board.detect(scope.now, &limit).lost);
+        if found == 0 {
+            self.resume(scope);
+            self.take_back(scope);
+        }
+    }
+
+    /// Nothing is lost: sending goes on as before.
+    fn resume(&mut self, scope: &mut Scope<'_>) {
+        if !self.sack
+            && let Some(extensions) = &mut self.extensions
+        {
+            let segments = u64::from(self.state.dup_acks) + 1;
+            extensions.reordering.on_reordered(segments);
+        }
+        self.board.forgive();
+        self.pending = Pending::Nothing;
+        self.state.open();
+        self.board.give_back();
+        scope.window.validate_recovered();
+    }
+
+    /// Whether segments marked lost have to wait for the next acknowledgment.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let extensions = self.extensions.as_ref();
+        extensions.is_some_and(|extensions| extensions.undo.is_in_doubt())
+    }
+
+    /// The last reduction was spurious (RFC 4015 §3).
+    fn take_back(&mut self, scope: &mut Scope<'_>) {
+        let Some(extensions) = &mut self.extensions else {
+            return;
+        };
+        let Some(timeout) = extensions.undo.take() else {
+            return;
+        };
+        extensions.rack.on_spurious();
+        extensions.frto = Frto::Off;
+        if scope.settings.undo {
+            extensions.pace = None;
+            let now = scope.now;
+            scope.window.on_spurious(&Spurious { now, timeout });
+            scope.stats.undone = scope.stats.undone.wrapping_add(1);
+        }
+    }
+}
