@@ -56,8 +56,8 @@ impl EcnSender {
         self.capable
     }
 
-    /// The third segment of the handshake arrives (RFC 9768 §3.2.2.1, table 4). Returns whether its ACE field counts packets, as in
-    /// later segments.
+    /// Processes the third segment of the handshake (RFC 9768 §3.2.2.1, table 4). Returns whether
+    /// its ACE field counts packets, as in later segments.
     pub(crate) fn on_handshake<B: Body>(&mut self, segment: &Segment<B>) -> bool {
         let Some(reports) = &mut self.reports else {
             return false;
@@ -103,9 +103,9 @@ impl EcnSender {
         }
     }
 
-    /// Reads the marks that an acknowledgment of `acked` octets reports by ACE field and option, of which SACK has reported `sacked`
-    /// octets before, with an ACE field of their own. To be called before the segment is processed
-    /// otherwise.
+    /// Reads the marks that an acknowledgment of `acked` octets reports by ACE field and option.
+    /// Earlier ACKs, each with an ACE field, have already SACKed `sacked` of these octets. Must be
+    /// called before the segment is processed otherwise.
     pub(crate) fn read_ace<B: Body>(
         &mut self,
         segment: &Segment<B>,

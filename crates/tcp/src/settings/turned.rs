@@ -47,7 +47,7 @@ impl Settings {
                 s.recovery_pace = RecoveryPace::Pipe;
             }
         }
-        // What needs something that was turned off goes with it, unless it was asked for by name.
+        // A switch that needs one turned off is turned off too, unless the scenario sets it.
         if over.sack == Some(false) {
             if over.recovery.is_none() && over.rack != Some(true) && s.recovery.needs_sack() {
                 s.recovery = Recovery::NewReno;
@@ -67,7 +67,7 @@ impl Settings {
             s.recovery_pace = RecoveryPace::Pipe;
         }
         s.check().map_err(|problem| match problem.field {
-            // Named as the scenario has it.
+            // Named as in the scenario.
             "recovery" if over.recovery.is_none() && over.rack.is_some() => Problem {
                 field: "rack",
                 ..problem
