@@ -22,8 +22,8 @@
 //! - On a connection with ECN Linux acknowledges a segment that could not be marked, which was retransmitted
 //!   (RFC 3168 §6.1.5), and the next one at once.
 //! - Linux counts every acknowledgment it sends. Here acknowledgments of in-order segments, of
-//!   filled gaps and of duplicates below RCV.NXT count, and, with SACK compression, those of
-//!   out-of-order segments without duplicates.
+//!   filled gaps and of duplicates below RCV.NXT count. With SACK compression out-of-order segments
+//!   that are not duplicates count as well.
 //! - Quickack mode begins again with the initial number of segments, whatever the window is by
 //!   then.
 //! - Segments are counted, whatever their size.

@@ -23,7 +23,7 @@ use crate::remedy;
 use anabranch_wire::segment::TIMESTAMPS_SIZE;
 
 /// Declares each switch once: documentation, name, type and bounds. [`Settings`] has the values of
-/// a profile, [`Overrides`] those that a scenario's `transport` sets. `special` switches have
+/// a profile, [`Overrides`] the values that a scenario's `transport` sets. `special` switches have
 /// another type in the overrides, and `shorthands` have no separate value; `turned.rs` reads both.
 macro_rules! switches {
     (

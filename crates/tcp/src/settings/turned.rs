@@ -6,7 +6,8 @@ impl Settings {
     /// These switches with a scenario's over them.
     ///
     /// # Errors
-    /// If a value is out of range, contradicts another, or asks for what is not modelled.
+    /// If a value is out of range, contradicts another, or requests a combination that is not
+    /// modelled.
     pub fn with(&self, over: &Overrides) -> Result<Self, Problem> {
         let mut s = self.clone();
         s.set(over);
