@@ -1,4 +1,4 @@
-//! The clocks that timestamps are read from (RFC 7323 §5.4, §5.5).
+//! Clocks for timestamps (RFC 7323 §5.4, §5.5).
 
 use anabranch_core::units::Instant;
 
@@ -15,7 +15,8 @@ pub(crate) const fn timestamp(now: Instant) -> u32 {
     (now.as_picos() / TICK) as u32
 }
 
-/// The clock of TS.Recent's age: ticks of 2^47 ps, 141 s, which a shift gives. It does not wrap within the longest run.
+/// The clock of TS.Recent's age, with ticks of 2^47 ps (141 s), which a shift computes. It does not
+/// wrap within the longest run.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a run takes 63 bits")]
 pub(crate) const fn age_tick(now: Instant) -> u16 {

@@ -25,16 +25,16 @@ pub(crate) struct CongestionWindow {
     control: Attached,
     /// Octets of the window taken by something other than data.
     reserved: u64,
-    /// Data that leaves before this number is acknowledged left while cwnd was the limit.
+    /// Data sent before this number was sent while cwnd was the limit.
     limited_until: Seq,
     /// Round trips counted, and the number whose acknowledgment ends the current one.
     round: u64,
     round_end: Seq,
     /// The control takes delivery-rate samples.
     is_rated: bool,
-    /// Pauses keep the window while pipeACK shows whether it is valid (RFC 7661).
+    /// Pauses keep the window while pipeACK indicates whether it is valid (RFC 7661).
     is_validated: bool,
-    /// The window grows only while it is the limit.
+    /// The window grows only while it limits the sender.
     grows_if_limited: bool,
     /// In slow start it grows as well if more than half of it was outstanding
     /// ([`WindowRules::grow_half_full`](crate::policy::WindowRules::grow_half_full)).
@@ -48,9 +48,9 @@ struct Measures {
     rate: RateSampler,
     validation: Validation,
     log: Option<Vec<WindowEvent>>,
-    /// The most octets outstanding at once while something other than cwnd held data back.
+    /// Largest number of octets outstanding while something other than cwnd was the limit.
     most_unfilled: u64,
-    /// One past the last octet outstanding then, whose acknowledgment ends that round trip.
+    /// One past the last octet outstanding at that time, whose acknowledgment ends that round trip.
     unfilled_until: Option<Seq>,
 }
 
@@ -337,14 +337,15 @@ impl CongestionWindow {
         self.is_validated
     }
 
-    /// A round trip has ended, or everything sent is acknowledged, with `acked` octets acknowledged so far.
+    /// A round trip has ended, or everything sent is acknowledged; `acked` octets have been
+    /// acknowledged in total.
     #[inline(never)]
     pub(crate) fn validate_round(&mut self, now: Instant, acked: u64, srtt: Duration) {
         self.measures().validation.on_round(now, acked);
         self.validate(now, srtt);
     }
 
-    /// Whether the window is valid; it is halved for each non-validated period that is over.
+    /// Returns whether the window is valid; halves it for each non-validated period that is over.
     #[inline(never)]
     fn validate(&mut self, now: Instant, srtt: Duration) -> bool {
         loop {
@@ -358,7 +359,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The flight that a reduction starts from, with a FlightSize of `flight`. `repairs`: a recovery begins.
+    /// Base of a reduction, with a FlightSize of `flight`. `repairs`: a recovery begins.
     pub(crate) fn validated_flight(
         &mut self,
         now: Instant,
@@ -374,7 +375,7 @@ impl CongestionWindow {
         validation.on_congestion(now, srtt, flight, repairs)
     }
 
-    /// Data leaves after a pause of the application. Waiting for an acknowledgment is no pause.
+    /// Data is sent after a pause of the application. Waiting for an acknowledgment is no pause.
     pub(crate) fn on_idle(&mut self, idle: &Idle, srtt: Duration) {
         if self.is_validated {
             self.validate(idle.now, srtt);
@@ -427,8 +428,8 @@ impl CongestionWindow {
         self.measures.as_mut()?.rate.on_delivered(delivery)
     }
 
-    /// The application has less to send than the window permits (draft-ietf-ccwg-bbr §4.1.2.4); not while something else holds
-    /// data back as well.
+    /// The application has less to send than the window permits (draft-ietf-ccwg-bbr §4.1.2.4), and
+    /// no other limit applies.
     pub(crate) fn on_app_limited(&mut self, board: &Scoreboard) {
         let in_flight = board.in_flight();
         if board.lost() == 0
@@ -446,7 +447,8 @@ impl CongestionWindow {
         }
     }
 
-    /// Reports every segment newly marked lost to the control, if it takes samples. Returns how many octets they are.
+    /// Reports every segment newly marked lost to the control, if it takes samples. Returns the
+    /// number of octets.
     #[inline(never)]
     pub(crate) fn report_losses(
         &mut self,

@@ -3,7 +3,7 @@
 //! # Differs from Linux
 //! - A report below the floor of Linux (`min_pmtu`, 552 octets) counts down to the 68 octets of RFC 1191: no router of a
 //!   scenario fragments.
-//! - The result concerns one connection, and is not forgotten after `mtu_expires`.
+//! - The result applies to one connection, and does not expire after `mtu_expires`.
 //! - The congestion control goes on counting in segments of the size that the handshake agreed on.
 //!
 //! # Not implemented

@@ -1,8 +1,9 @@
 //! Pacing and TSO bursts: when data may leave at a control's own rate, or at a multiple of cwnd ÷ srtt.
 //!
 //! Data leaves in bursts of about a millisecond at the rate, as from a stack that hands large segments to the network card;
-//! the next burst waits until this one would have left at the rate. Unused time earns nothing, but a TSO burst
-//! ([`Segmentation`](crate::policy::Segmentation)) that leaves late takes less time by its lateness, half of it at least.
+//! the next burst waits until this one would have left at the rate. Unused time is lost, but a late
+//! TSO burst ([`Segmentation`](crate::policy::Segmentation)) takes less time by its lateness, at
+//! least half of its time.
 //!
 //! # Differs from Linux
 //! - Retransmissions leave one at a time; Linux retransmits a burst that is lost as a whole as one.
@@ -86,7 +87,7 @@ pub(crate) struct Pacer {
     burst: u64,
     /// When the last paced segment left.
     burst_at: Instant,
-    /// Lateness of the current burst, minus the time that it has recovered so far.
+    /// Lateness of the current burst, minus the time recovered since.
     late: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! The peer's receive window as the sender knows it (RFC 9293 §3.3.1, §3.8.6), and the probes of a closed one
-//! (§3.8.6.1).
+//! The peer's receive window in the sender's view (RFC 9293 §3.3.1, §3.8.6), and the probes of a
+//! closed one (§3.8.6.1).
 
 use anabranch_core::units::Duration;
 
@@ -74,7 +74,8 @@ impl PeerWindow {
         (field as u32) << self.shift
     }
 
-    /// Half of the largest window offered: a smaller part is worth no segment (RFC 9293 §3.8.6.2.1).
+    /// Half of the largest window offered: a smaller part does not justify a segment (RFC 9293
+    /// §3.8.6.2.1).
     pub(crate) const fn half_of_largest(&self) -> u64 {
         (self.max_wnd / 2) as u64
     }

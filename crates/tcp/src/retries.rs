@@ -29,7 +29,7 @@ fn patience(base: Duration, max_rto: Duration, retries: u32) -> Duration {
 pub(crate) struct Retries {
     expiries: u16,
     exhausted: bool,
-    /// When the timer expired first since the last progress.
+    /// First expiry of the timer since the last progress.
     since: Instant,
 }
 
@@ -79,7 +79,7 @@ impl Retries {
         self.exhausted
     }
 
-    /// Whether the expiry that has just been counted is the last of a SYN, where times are compared.
+    /// Whether the expiry just counted is the last of a SYN, if times are compared.
     pub(crate) fn end_syn(&mut self, now: Instant, settings: &Settings) -> bool {
         let Settings {
             initial_rto,
@@ -107,7 +107,7 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// `tcp_retries2` = 15 stands for 924.6 s from the first transmission (ip-sysctl).
+    /// `tcp_retries2` = 15 means 924.6 s from the first transmission (ip-sysctl).
     #[test]
     fn fifteen_retries_from_200_ms_take_924_s() {
         let whole = |retries| ms(200) + patience(ms(200), Duration::from_secs(120), retries);

@@ -15,7 +15,8 @@
 //! (45 segments) of memory in addition to its payload.
 //!
 //! # Differs from Linux
-//! - Where PSH depends on the ends of writes (`send_autotuning_start`), these are of 128 KiB, whatever the application writes.
+//! - If PSH depends on the ends of writes (`send_autotuning_start`), each write has 128 KiB,
+//!   whatever the application writes.
 
 use anabranch_core::{
     body::Body,
@@ -385,9 +386,10 @@ impl<B: Body> SendQueue<B> {
         begun + self.autotuning_start.saturating_sub(begun).div_ceil(early) * early
     }
 
-    /// Whether the chunk that ends with the next segment has PSH. Of those written before the peer has offered more than with its
-    /// SYN, a chunk has it that ends more than half of that window after the last one with PSH, or in which a write ends; all later
-    /// ones have it.
+    /// Whether the chunk that ends with the next segment has PSH. Among the chunks written before
+    /// the peer has offered more than with its SYN, a chunk has PSH if it ends more than half of
+    /// that window after the last chunk with PSH, or if a write ends in it. All later chunks have
+    /// it.
     pub(crate) fn is_pushed(&self, nxt: Seq, smss: u64) -> bool {
         let (begun, early) = self.early_chunks(smss);
         let sent = nxt.since(self.first_octet);

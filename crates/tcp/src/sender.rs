@@ -33,15 +33,15 @@ use crate::{
 };
 use anabranch_wire::seq::Seq;
 
-/// The sending half. See the module.
+/// The sending half; see the module.
 #[derive(Debug)]
 pub(crate) struct Sender<B: Body> {
     pub(crate) settings: Arc<Settings>,
     /// Both ends send timestamps (RFC 7323).
     pub(crate) timestamps: bool,
-    /// An event has come since nothing was left to send.
+    /// An event has occurred since nothing was left to send.
     pub(crate) wake: bool,
-    /// Full segment in octets: ours or the peer's, whichever is smaller.
+    /// Payload octets of a full segment: the smaller of ours and the peer's.
     pub(crate) smss: u32,
     /// SND.NXT
     pub(crate) nxt: Seq,
@@ -54,7 +54,8 @@ pub(crate) struct Sender<B: Body> {
     pub(crate) rtt: RttEstimator,
     pub(crate) mtu: MtuSearch,
     pub(crate) ecn: EcnSender,
-    /// The limit of the sender when it last could send no more, and how long each limit has held.
+    /// The limit of the sender when it last could send no more, and the time that each limit has
+    /// held.
     pub(crate) limits: LimitAccount,
     pub(crate) stats: SenderStats,
 }
@@ -117,12 +118,12 @@ impl<B: Body> Sender<B> {
         result
     }
 
-    /// The retransmission timer runs for one timeout from now.
+    /// Restarts the retransmission timer for one timeout from now.
     pub(crate) fn restart_retransmission_timer(&mut self, now: Instant) {
         self.recovery.restart_timer(now, &self.rtt, &self.settings);
     }
 
-    /// Nothing more is sent or retransmitted by itself.
+    /// Stops all timers of the sender.
     pub(crate) fn stop(&mut self) {
         self.recovery.stop();
         self.pacer.release();

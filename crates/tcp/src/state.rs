@@ -14,7 +14,7 @@ pub enum State {
     SynReceived,
     /// Open; data flows both ways.
     Established,
-    /// FIN sent, nothing heard of the peer's.
+    /// FIN sent; neither it is acknowledged nor the peer's received.
     FinWait1,
     /// FIN sent and acknowledged; the peer may still send.
     FinWait2,
@@ -28,7 +28,7 @@ pub enum State {
     TimeWait,
 }
 
-/// What moves a connection from one state to the next (the labels of RFC 9293 figure 5).
+/// Events that change the state of a connection (the labels of RFC 9293 figure 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The user opens actively; a SYN leaves.
@@ -120,7 +120,7 @@ impl State {
             Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived
         )
     }
-    /// Whether data, or a FIN, may leave for the first time or again.
+    /// Whether data or a FIN may be sent or retransmitted.
     #[must_use]
     #[inline]
     pub const fn may_transmit(self) -> bool {
@@ -129,13 +129,13 @@ impl State {
             Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck
         )
     }
-    /// Whether data may still come from the peer.
+    /// Whether data may still arrive from the peer.
     #[must_use]
     #[inline]
     pub const fn may_receive(self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
-    /// The name that RFC 9293 uses.
+    /// Its name in RFC 9293.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -158,7 +158,7 @@ impl State {
 mod tests {
     use super::{Event::*, State, State::*};
 
-    /// Every arrow of RFC 9293 figure 5; there is no other but the reset from anywhere.
+    /// Every arrow of RFC 9293 figure 5; the only other transition is the reset from any state.
     const ARROWS: [(State, super::Event, State); 19] = [
         (Closed, ActiveOpen, SynSent),
         (Listen, ActiveOpen, SynSent),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_rfc() {
+    fn names_match_the_rfc() {
         assert_eq!(FinWait1.name(), "FIN-WAIT-1");
         for state in State::ALL {
             let letters: String = state

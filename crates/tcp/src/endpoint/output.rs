@@ -23,7 +23,7 @@ impl<B: Body> Endpoint<B> {
         })
     }
 
-    /// As [`Self::poll_transmit`], with the segment written to `segment`. It may have changed even
+    /// As [`Self::poll_transmit`], with the segment written to `place`, which may have changed even
     /// if the result is `None`.
     #[inline]
     pub fn poll_transmit_into(

@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn lost_is_what_rfc_6675_calls_lost(
+    fn lost_below_matches_is_lost_of_rfc_6675(
         blocks in proptest::collection::vec((0_u64..40, 1_u64..6), 0..8), dupthresh in 1_u32..6,
     ) {
         let mut board = board(40);

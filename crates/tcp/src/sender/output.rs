@@ -22,7 +22,8 @@ use anabranch_wire::segment::{Flags, Segment};
 
 /// A burst is deferred only if it is shorter than this part of the window,
 const SHARE_OF_WINDOW: u64 = 3;
-/// if the last data left no longer ago than this, and if the next acknowledgment is due within it.
+/// if the last data was sent at most this long ago, and if the next acknowledgment is due within
+/// this time.
 const SOON: Duration = Duration::from_millis(1);
 
 /// The next segment while losses or reordering are known.
@@ -58,7 +59,7 @@ impl<B: Body> Sender<B> {
         let departure = self.new_data(now, allowance.window, allowance.in_flight, rcv, place);
         if !plain && self.limits.limit() == SendLimit::Cwnd {
             if allowance.held {
-                // A remedy is the limit, and cwnd grows only by what it limits itself.
+                // A remedy is the limit; cwnd grows only if it is the limit.
                 self.window.on_limit(until);
                 self.window.on_unfilled(self.peer.una(), self.nxt);
             }
@@ -126,7 +127,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// Whether pacing holds a retransmission back.
+    /// Whether pacing delays a retransmission.
     fn is_retransmission_paced(&mut self, now: Instant) -> bool {
         let held = self.pacer.is_active() && self.is_held_back(now, self.smss);
         if held {
@@ -332,7 +333,8 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// No data can leave for want of data or of window: a FIN may, or the persist timer starts.
+    /// No data can be sent for lack of data or of window: sends a FIN if one is due, or starts the
+    /// persist timer.
     #[inline(never)]
     fn nothing_sendable(
         &mut self,
@@ -358,8 +360,8 @@ impl<B: Body> Sender<B> {
         None
     }
 
-    /// Data leaves after the application had nothing to send and everything was acknowledged. Waiting for an
-    /// acknowledgment is no pause, even if it is that of all there is.
+    /// The application sends again after it had nothing to send and everything was acknowledged.
+    /// Waiting for an acknowledgment is no pause, even if all data is outstanding.
     fn note_idle(&mut self, now: Instant) {
         let idle = now.saturating_since(self.pacer.last_sent());
         let idle = Idle {
