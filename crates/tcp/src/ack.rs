@@ -1,4 +1,4 @@
-//! When to acknowledge (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
+//! Delayed acknowledgments (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
 //!
 //! A segment out of order, one that fills a gap, a duplicate and a FIN are acknowledged at once;
 //! other segments may wait for more segments or for a timeout.

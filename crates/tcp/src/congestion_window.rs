@@ -178,7 +178,8 @@ impl CongestionWindow {
         self.limited_until
     }
 
-    /// Whether some of the `acked` octets before `una` left before cwnd last held data back.
+    /// Whether some of the `acked` octets before `una` were sent while cwnd was the limit, or
+    /// growth does not depend on that.
     #[inline]
     pub(crate) fn is_limiting(
         &mut self,
@@ -251,7 +252,7 @@ impl CongestionWindow {
         });
     }
 
-    /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
+    /// Bounds cwnd to `limit`, because the part beyond it was never used.
     pub(crate) fn bound(&mut self, now: Instant, limit: u64, in_flight: u64) {
         if limit < self.cwnd().get() {
             self.control.on_recovered(&Recovered {
@@ -279,7 +280,7 @@ impl CongestionWindow {
         self.note_change(loss.now, WindowChange::Restart, before);
     }
 
-    /// A fast recovery is over (`recovered`), or the one after a timeout.
+    /// Ends a fast recovery (`recovered`), or the recovery after a timeout.
     pub(crate) fn on_recovered(&mut self, now: Instant, recovered: Option<&Recovered>) {
         let before = self.state();
         if let Some(recovered) = recovered {
@@ -413,7 +414,7 @@ impl CongestionWindow {
         self.is_rated
     }
 
-    /// The segment of the record at `index`, of `len` octets, leaves.
+    /// Stamps the segment of the record at `index`, of `len` octets, which is being sent.
     #[inline(never)]
     pub(crate) fn stamp(&mut self, now: Instant, board: &Scoreboard, index: usize, len: u32) {
         let number = board.gone() + index as u64;

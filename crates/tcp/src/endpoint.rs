@@ -49,7 +49,7 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "wishes of their own")]
 struct Wanted {
-    /// One of the others is wanted, or a RST ([`give_up::Failure::reset`]).
+    /// One of the others is due, or a RST ([`give_up::Failure::reset`]).
     urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,

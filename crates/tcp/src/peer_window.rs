@@ -123,7 +123,7 @@ impl PeerWindow {
         ack <= nxt && ack.saturating_add(u64::from(self.max_wnd)) >= self.una
     }
 
-    /// The window is open: the count of probes begins again.
+    /// Resets the count of probes when the window is open.
     pub(crate) const fn on_opened(&mut self) {
         self.probes = 0;
     }
@@ -134,7 +134,7 @@ impl PeerWindow {
         self.unanswered = 0;
     }
 
-    /// A probe leaves.
+    /// Counts a probe that is being sent.
     pub(crate) const fn on_probe_sent(&mut self) {
         self.probes = self.probes.saturating_add(1);
     }

@@ -11,8 +11,9 @@ use crate::settings::Settings;
 /// Bound on the number of retries.
 pub(crate) const MOST_RETRIES: u32 = u16::MAX as u32 - 1;
 
-/// Time that `retries` timeouts and the last one take together, if the first takes `base` and each twice as long as the one
-/// before, up to `max_rto`. Counted from the end of the first, with which the first retransmission leaves.
+/// Total time of `retries` timeouts and the last one, if the first takes `base` and each twice the
+/// time of the one before, up to `max_rto`. Counted from the end of the first, at which the first
+/// retransmission is sent.
 fn patience(base: Duration, max_rto: Duration, retries: u32) -> Duration {
     let (mut sum, mut rto, mut left) = (0_u64, base, retries);
     while left > 0 && rto < max_rto {
@@ -90,7 +91,8 @@ impl Retries {
         self.last_for(now, patience(initial_rto, max_rto, syn_retries))
     }
 
-    /// Whether `time` has passed since the first retransmission, which leaves now if this is the first expiry.
+    /// Whether `time` has passed since the first retransmission, which is sent now if this is the
+    /// first expiry.
     fn last_for(&mut self, now: Instant, time: Duration) -> bool {
         if self.expiries <= 1 {
             self.since = now;

@@ -61,9 +61,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// The constraint that leaves the least room. Of two with equal room, it is the one that growth
-    /// of the congestion window would not widen; the application first, because without data no
-    /// window limits the sender.
+    /// The constraint that leaves the least room. With equal room it is the constraint that would
+    /// remain if the congestion window grew; the application first, because without data no window
+    /// limits the sender.
     #[must_use]
     #[inline]
     pub const fn tightest(&self) -> Constraint {

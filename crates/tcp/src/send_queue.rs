@@ -1,12 +1,13 @@
 //! The send queue: the data that the application has written, the send buffer that limits it, and the chunks in which a
 //! stack with TSO keeps the data ([`Segmentation`](crate::policy::Segmentation)).
-//!
-//! Most stacks let an application that always has more to send fill free room at once. A stack that keeps chunks lets it
-//! wait while the buffer is full, until a third is free (`tests/live/test_write_space.py`). Then it fills the buffer again, and more:
-//! if bursts are shorter than a chunk, the rest of the chunk that is being sent takes in data without a check of the buffer, until the
-//! congestion window or the receive window is full and one chunk waits. Without Nagle (`TCP_NODELAY`) all data leaves at the end of a
-//! write, and the next write checks the buffer, so a part of one write at most exceeds it. Writing takes time, in which acknowledgments
-//! make more room.
+//! In most stacks an application that always has more to send fills free room at once. In a stack
+//! with chunks it waits while the buffer is full, until a third is free
+//! (`tests/live/test_write_space.py`). Then it fills the buffer again, and more: if bursts are
+//! shorter than a chunk, the rest of the chunk that is being sent takes data without a check of the
+//! buffer, until the congestion window or the receive window is full and one chunk is ready.
+//! Without Nagle (`TCP_NODELAY`) all data is sent at the end of a write, and the next write checks
+//! the buffer, so at most a part of one write exceeds it. Writing takes time, in which
+//! acknowledgments make more room.
 //!
 //! Measured with Linux 6.18 (`SO_MEMINFO`): 1 Gbit/s, 100 ms and a buffer of 4 MiB carry 248 to 270 Mbit/s, not 335, while bursts are as
 //! long as chunks; a third of that buffer is written in 1.5 to 2 ms, in which 1 Gbit/s acknowledges another seventh of that. With Nagle,
@@ -62,7 +63,7 @@ pub(crate) enum Stream {
     Open,
     /// A FIN follows the data written.
     Closing,
-    /// The FIN has left, or can no longer leave.
+    /// The FIN has been sent, or can no longer be sent.
     Over,
 }
 
@@ -94,13 +95,14 @@ pub(crate) struct SendQueue<B> {
     autotuning_start: u64,
     /// Octets to which it has grown.
     grown: u64,
-    /// Segments that leave at once.
+    /// Segments that are sent at once.
     initial_cwnd: u32,
     /// End of the data of an application that always has more to send.
     write_edge: Seq,
     /// SND.UNA at which it writes again.
     refill_at: Seq,
-    /// The application writes until then, and has not found the buffer full; never if it waits.
+    /// End of the current write of an application that has not found the buffer full;
+    /// [`Instant::NEVER`] if it waits.
     writes_until: Instant,
     /// SND.UNA when the buffer was found full, until the application has written again; for delivery-rate samples.
     blocked_at: Option<Seq>,
@@ -191,7 +193,7 @@ impl<B: Body> SendQueue<B> {
         self.stream = Stream::Closing;
     }
 
-    /// The FIN leaves, or can no longer leave.
+    /// Ends the stream: the FIN is sent, or can no longer be sent.
     pub(crate) const fn end_stream(&mut self) {
         self.stream = Stream::Over;
     }
@@ -233,7 +235,7 @@ impl<B: Body> SendQueue<B> {
         }
     }
 
-    /// Octets of the send buffer: twice cwnd where it grows.
+    /// Octets of the send buffer: twice cwnd if it grows.
     fn space(&self, cwnd: u64) -> u64 {
         if self.autotuning_start == 0 {
             return self.capacity;
@@ -284,7 +286,7 @@ impl<B: Body> SendQueue<B> {
                 self.write_on(una, una.saturating_add(filled), until);
                 return true;
             }
-            // The last acknowledgment before that left the buffer full.
+            // After the last acknowledgment before that time the buffer was full.
             let waits_above = payload(self.capacity, burst) / 3 * 2;
             if una + waits_above < before {
                 self.refill_at = before - waits_above;
@@ -329,17 +331,18 @@ impl<B: Body> SendQueue<B> {
             .is_some_and(|blocked| 3 * una.since(blocked) >= self.capacity)
     }
 
-    /// Whether the buffer holds more at first than an early chunk: then the next chunk is complete before this one has left.
+    /// Whether the initial buffer exceeds an early chunk: then the next chunk is complete before
+    /// this one has been sent.
     pub(crate) const fn has_next_chunk(&self) -> bool {
         self.autotuning_start > EARLY_CHUNK
     }
 
-    /// Segments have another size: the chunk that is being sent has to be measured again.
+    /// The size of segments has changed: measures the current chunk again.
     pub(crate) const fn resize_chunks(&mut self) {
         self.chunk_end = Seq::START;
     }
 
-    /// Octets of the chunk that is being sent that have not left.
+    /// Octets of the current chunk that have not been sent.
     #[inline]
     pub(crate) fn chunk_left(&mut self, nxt: Seq, smss: u64) -> u64 {
         if nxt >= self.chunk_end {
@@ -357,7 +360,7 @@ impl<B: Body> SendQueue<B> {
         let sent = nxt.since(self.first_octet);
         let mut first = FIRST_CHUNK.div_ceil(smss) * smss;
         if self.has_next_chunk() {
-            // Data that leaves at once makes room in its chunk, which is filled up.
+            // Data sent at once makes room in its chunk, which is filled up.
             let (begun, early) = self.early_chunks(smss);
             if sent < self.autotuning_start {
                 return match sent.checked_sub(begun) {
@@ -374,14 +377,14 @@ impl<B: Body> SendQueue<B> {
         }
     }
 
-    /// Octets that leave at once, and octets of the chunks that follow.
+    /// Octets that are sent at once, and octets of the chunks that follow.
     fn early_chunks(&self, smss: u64) -> (u64, u64) {
         let begun = u64::from(self.initial_cwnd) * smss;
         (begun, whole(EARLY_CHUNK, smss))
     }
 
-    /// Offset of the first chunk written after the peer has offered more than with its SYN: `begun` octets leave at once, and
-    /// chunks of `early` octets follow.
+    /// Offset of the first chunk written after the peer has offered more than with its SYN: `begun`
+    /// octets are sent at once, and chunks of `early` octets follow.
     fn later_chunks(&self, begun: u64, early: u64) -> u64 {
         begun + self.autotuning_start.saturating_sub(begun).div_ceil(early) * early
     }

@@ -151,7 +151,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// Segments have `smss` octets from here on, by which bursts and chunks are measured again.
+    /// Sets the size of segments to `smss`; bursts and chunks are measured again.
     fn resize_segments(&mut self, smss: u32) {
         self.smss = smss;
         self.queue.resize_chunks();

@@ -18,11 +18,11 @@ pub enum State {
     FinWait1,
     /// FIN sent and acknowledged; the peer may still send.
     FinWait2,
-    /// The peer's FIN came; we may still send.
+    /// The peer's FIN has arrived; we may still send.
     CloseWait,
     /// Both FINs crossed; ours is not acknowledged yet.
     Closing,
-    /// The peer's FIN came first, ours is sent and not acknowledged yet.
+    /// The peer's FIN arrived first; ours is sent and not acknowledged yet.
     LastAck,
     /// All done; waiting out segments that may still travel.
     TimeWait,
@@ -31,25 +31,26 @@ pub enum State {
 /// Events that change the state of a connection (the labels of RFC 9293 figure 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The user opens actively; a SYN leaves.
+    /// The user opens actively; a SYN is sent.
     ActiveOpen,
-    /// A SYN came (without an acknowledgment of ours).
+    /// A SYN arrives (without an acknowledgment of ours).
     Syn,
-    /// A SYN came that acknowledges ours.
+    /// A SYN arrives that acknowledges ours.
     SynAck,
     /// Our SYN is acknowledged.
     SynAcknowledged,
-    /// Our FIN leaves.
+    /// Our FIN is sent.
     SendFin,
-    /// The peer's FIN came, in order.
+    /// The peer's FIN arrives, in order.
     Fin,
     /// Our FIN is acknowledged.
     FinAcknowledged,
     /// Twice the maximum segment lifetime has passed in TIME-WAIT.
     TimeWaitOver,
-    /// A valid RST came for a connection that was opened passively and is not open yet, or the timer gave it up.
+    /// A valid RST arrives for a connection that was opened passively and is not open yet, or the
+    /// timer gives it up.
     PassiveReset,
-    /// A valid RST came, the user aborted, or the timer gave up.
+    /// A valid RST arrives, the user aborts, or the timer gives up.
     Reset,
 }
 

@@ -259,7 +259,8 @@ mod tests {
         assert_eq!(validation.pipe_ack(at(200), SRTT), None);
         assert_eq!(validation.on_recovered(), Some(13_000));
         validation.on_round(at(250), 60_000);
-        // More was in flight than acknowledged in a round trip, and as much was lost.
+        // More is in flight than was acknowledged in a round trip, and more than that is
+        // retransmitted.
         validation.on_round(at(300), 70_000);
         validation.look(at(300), SRTT, 100_000);
         assert_eq!(
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validated_window_is_reduced_as_ever() {
+    fn a_validated_window_is_reduced_from_the_flight_size() {
         let mut validation = Validation::default();
         validation.on_round(at(0), 0);
         validation.on_round(at(100), 30_000);

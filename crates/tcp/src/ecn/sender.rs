@@ -32,7 +32,8 @@ struct Reports {
 }
 
 impl EcnSender {
-    /// The handshake has agreed on `feedback`, with the first option of the peer where options are in use.
+    /// Sets the `feedback` that the handshake agreed on, with the peer's first option if options
+    /// are in use.
     pub(crate) fn agree(&mut self, feedback: Feedback, option: Option<OptionReader>) {
         self.capable = feedback != Feedback::None;
         self.reports = Some(Box::new(Reports {

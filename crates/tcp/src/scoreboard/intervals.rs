@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use anabranch_wire::seq::Seq;
 
-/// A set of sequence numbers. Numbers are added near the top and removed at the bottom, where a
-/// deque is cheap.
+/// A set of sequence numbers. A deque is cheap, because numbers are added near the top and removed
+/// at the bottom.
 #[derive(Debug, Default)]
 pub(super) struct Intervals(VecDeque<(Seq, Seq)>);
 

@@ -222,7 +222,7 @@ pub struct Plain {
     pub octets: u64,
     /// The number of the latest record.
     pub latest: u64,
-    /// Nothing is left for [`acknowledge`](super::Scoreboard::acknowledge).
+    /// No record is left for [`acknowledge`](super::Scoreboard::acknowledge).
     pub complete: bool,
 }
 

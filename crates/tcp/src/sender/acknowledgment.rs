@@ -252,7 +252,7 @@ impl<B: Body> Sender<B> {
     #[inline]
     fn after_progress(&mut self, now: Instant, restart: bool) {
         self.pacer.on_rate_change();
-        // Where free room is filled at once the samples count the wait until a third is free all the same.
+        // Samples count the wait until a third is free, although free room is filled at once here.
         if self.window.is_rated()
             && !self.pacer.sends_bursts()
             && self.queue.has_third_free(self.peer.una())
@@ -282,7 +282,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// A round trip is over: a probe of the path MTU has arrived, or the next may leave.
+    /// Ends a round trip: a probe of the path MTU has arrived, or the next one may be sent.
     #[cold]
     fn search_mtu(&mut self, now: Instant) {
         let round = self.mtu.on_round(now, self.peer.una());

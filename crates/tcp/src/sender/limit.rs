@@ -1,8 +1,9 @@
 //! The limit of the sender, decided in one place: see [`send_limit`](crate::send_limit).
 //!
-//! The decision is made when nothing more can leave. It marks the flight as limited by cwnd (RFC 9438 §5.8), notes how much
-//! was outstanding where it is not, reports pauses of the application to the delivery-rate estimator
-//! (draft-ietf-ccwg-bbr §4.1.2.4), and keeps the account of how long each limit has held.
+//! The decision is made when nothing more can be sent. It marks the flight as limited by cwnd (RFC
+//! 9438 §5.8) or notes the amount outstanding under another limit, reports pauses of the
+//! application to the delivery-rate estimator (draft-ietf-ccwg-bbr §4.1.2.4), and accounts for the
+//! time of each limit.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -11,7 +12,7 @@ use crate::send_limit::{Constraint, Room, SendLimit};
 use anabranch_wire::seq::Seq;
 
 impl<B: Body> Sender<B> {
-    /// The number up to which the peer's window and the send buffer let data leave.
+    /// The number up to which the peer's window and the send buffer permit transmission.
     #[inline]
     pub(super) fn edge(&self) -> Seq {
         self.peer.edge().min(self.queue.write_edge())
@@ -48,7 +49,8 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// A burst is deferred until it is longer. The flight is limited by cwnd only if that leaves the least room.
+    /// Notes that a burst is deferred until it is longer. The flight is limited by cwnd only if
+    /// cwnd leaves the least room.
     #[inline(never)]
     pub(super) fn note_deferral(&mut self, now: Instant, window: u64, in_flight: u64) {
         let constraint = self.tightest(window, in_flight);

@@ -137,7 +137,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// Octets of the next new segment by the application's data, the peer's window and the send
-    /// buffer; `None` if none should leave (RFC 9293 §3.8.6.2.1).
+    /// buffer; `None` if none should be sent (RFC 9293 §3.8.6.2.1).
     #[inline]
     pub(super) fn sendable(&self) -> Option<u32> {
         let edge = self.edge();
@@ -257,9 +257,10 @@ impl<B: Body> Sender<B> {
         pacer.is_held_back(now, len, &basis)
     }
 
-    /// The next segment is the last of its chunk. Returns whether its TSO burst ends with it, or has PSH. In a buffer in which the next
-    /// chunk is complete a segment that would leave by itself takes segments of that chunk along, if there is room for them. Without
-    /// room it has PSH if its chunk has.
+    /// Called before the last segment of a chunk. Returns whether the TSO burst ends with this
+    /// segment, or the segment has PSH. If the buffer holds the next chunk in full, a burst of this
+    /// segment alone is extended by segments of that chunk, if the window has room for them.
+    /// Without room the segment has PSH if its chunk has.
     fn ends_chunk(&mut self, now: Instant, another: bool) -> bool {
         let has_next = self.queue.has_next_chunk();
         if has_next && another && self.pacer.begins_burst(now) {
@@ -269,7 +270,8 @@ impl<B: Body> Sender<B> {
         ends || has_next && self.queue.is_pushed(self.nxt, u64::from(self.smss))
     }
 
-    /// A probe of the path MTU leaves, if nothing is lost and the windows have room for it (RFC 4821 §7.4).
+    /// Sends a probe of the path MTU, if nothing is lost and the windows have room for it (RFC 4821
+    /// §7.4).
     fn probe_mtu(
         &mut self,
         now: Instant,
@@ -290,7 +292,7 @@ impl<B: Body> Sender<B> {
         Some(departure)
     }
 
-    /// Whether another full segment may leave right after one of `len` octets.
+    /// Whether another full segment may be sent right after one of `len` octets.
     fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
         let left = self.edge().min(self.queue.end()).since(self.nxt);
@@ -312,7 +314,7 @@ impl<B: Body> Sender<B> {
         let left = edge.min(self.queue.end()).since(self.nxt);
         let full = in_flight + u64::from(self.smss) > window;
         if full && self.queue.unsent(self.nxt) < u64::from(self.smss) {
-            // A window that the application has just filled is used, whether more waits or not.
+            // A window that the application has just filled is used, even if no more data is ready.
             self.window.on_limit(self.nxt);
         }
         if left >= u64::from(self.smss) {
@@ -322,7 +324,7 @@ impl<B: Body> Sender<B> {
             }
         } else if left == 0 {
             if self.queue.end() <= self.nxt {
-                // RFC 9293 §3.8.2: nothing else waits.
+                // RFC 9293 §3.8.2: no more data is ready.
                 place.flags |= Flags::PSH;
             }
             if !self.queue.is_open() {
@@ -385,7 +387,7 @@ impl<B: Body> Sender<B> {
 
 /// Segments of data.
 impl<B: Body> Sender<B> {
-    /// A lone FIN, data that the override timeout lets leave, or new data in a recovery.
+    /// Sends a lone FIN, data that the override timeout permits, or new data in a recovery.
     #[inline(never)]
     pub(crate) fn transmit_rarely(
         &mut self,
@@ -502,7 +504,7 @@ impl<B: Body> Sender<B> {
         });
     }
 
-    /// A tail loss probe leaves (RFC 8985 §7.3).
+    /// Sends a tail loss probe (RFC 8985 §7.3).
     fn probe_tail(
         &mut self,
         now: Instant,
