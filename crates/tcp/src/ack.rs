@@ -19,8 +19,8 @@
 //! # Differs from Linux
 //! - The timeout is a moving average of the time between segments, half of it the last one, within
 //!   its bounds. Linux's measure is finer.
-//! - On a connection with ECN Linux acknowledges a segment that could not be marked, which was retransmitted
-//!   (RFC 3168 §6.1.5), and the next one at once.
+//! - On a connection with ECN Linux acknowledges a segment that could not be marked, which was
+//!   retransmitted (RFC 3168 §6.1.5), and the next one at once.
 //! - Linux counts every acknowledgment it sends. Here acknowledgments of in-order segments, of
 //!   filled gaps and of duplicates below RCV.NXT count. With SACK compression out-of-order segments
 //!   that are not duplicates count as well.

@@ -23,5 +23,6 @@ pub(crate) const fn age_tick(now: Instant) -> u16 {
     (now.as_picos() >> 47) as u16
 }
 
-/// TS.Recent is outdated after 24 days (RFC 7323 §5.5): by then half of the range of timestamps has passed.
+/// TS.Recent is outdated after 24 days (RFC 7323 §5.5): by then half of the range of timestamps has
+/// passed.
 pub(crate) const OUTDATED: u16 = age_tick(Instant::from_millis(24 * 86_400_000));

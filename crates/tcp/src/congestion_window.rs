@@ -1,5 +1,5 @@
-//! The congestion window: the control, the validation of its window (RFC 7661), round trips, delivery-rate samples, and the
-//! log of changes.
+//! The congestion window: the control, the validation of its window (RFC 7661), round trips,
+//! delivery-rate samples, and the log of changes.
 //!
 //! Loss recovery changes the window by the events of this type alone.
 
@@ -105,7 +105,8 @@ impl CongestionWindow {
         self.cwnd().get().saturating_sub(self.reserved)
     }
 
-    /// Sets the octets that something other than data takes. Returns whether they are fewer than before.
+    /// Sets the octets that something other than data takes. Returns whether they are fewer than
+    /// before.
     pub(crate) const fn reserve(&mut self, octets: u64) -> bool {
         let fewer = octets < self.reserved;
         self.reserved = octets;
@@ -194,8 +195,8 @@ impl CongestionWindow {
             || self.is_half_full()
     }
 
-    /// Whether more than half of the window was outstanding at once in slow start. A control that sends by a model of the path has
-    /// no slow start.
+    /// Whether more than half of the window was outstanding at once in slow start. A control that
+    /// sends by a model of the path has no slow start.
     fn is_half_full(&self) -> bool {
         let Some(measures) = self.measures.as_ref().filter(|_| !self.is_rated) else {
             return false;

@@ -1,4 +1,5 @@
-//! Path MTU discovery: reports of routers (RFC 1191, RFC 8201), and the search by timeouts and probes (RFC 4821).
+//! Path MTU discovery: reports of routers (RFC 1191, RFC 8201), and the search by timeouts and
+//! probes (RFC 4821).
 //!
 //! # Differs from Linux
 //! - A report below Linux's minimum (`min_pmtu`, 552 octets) is accepted down to the 68 octets of
@@ -87,8 +88,8 @@ impl MtuSearch {
         self.mode.suspects()
     }
 
-    /// A router did not carry a segment over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4). Returns the largest payload
-    /// that fits; `None` if reports are ignored.
+    /// A router did not carry a segment over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4).
+    /// Returns the largest payload that fits; `None` if reports are ignored.
     pub(crate) fn on_packet_too_big(&mut self, mtu: u32, timestamps: bool) -> Option<u32> {
         if !self.mode.hears() {
             return None;
@@ -125,8 +126,9 @@ impl MtuSearch {
         low
     }
 
-    /// The retransmission timer has expired for the `expiries`-th time, and the first segment has `payload` octets: full segments
-    /// may vanish in a black hole (RFC 4821 §7.7). Returns the size of segments from here on, if it changes.
+    /// The retransmission timer has expired for the `expiries`-th time, and the first segment has
+    /// `payload` octets: full segments may vanish in a black hole (RFC 4821 §7.7). Returns the size
+    /// of segments from here on, if it changes.
     pub(crate) fn on_timeout(&mut self, expiries: u16, payload: u32, smss: u32) -> Option<u32> {
         if expiries < SUSPICIOUS {
             return None;
@@ -171,7 +173,8 @@ impl MtuSearch {
         round
     }
 
-    /// Size of the next probe, if the windows have room for it and enough data follows (RFC 4821 §7.4).
+    /// Size of the next probe, if the windows have room for it and enough data follows (RFC 4821
+    /// §7.4).
     pub(crate) fn probe_size(&self, room: &ProbeRoom) -> Option<u32> {
         let range = self.range.as_ref()?;
         let size = range.low + (range.high - range.low).div_ceil(2);

@@ -30,7 +30,8 @@ pub(crate) struct PeerWindow {
 pub(crate) struct Update {
     /// The window is as large as before.
     pub(crate) same: bool,
-    /// The segment is no older than the last one that updated the window (RFC 9293 §3.10.7.4, fifth).
+    /// The segment is no older than the last one that updated the window (RFC 9293 §3.10.7.4,
+    /// fifth).
     pub(crate) taken: bool,
 }
 
@@ -144,8 +145,8 @@ impl PeerWindow {
         persist::interval(rto, self.probes.into(), max_rto)
     }
 
-    /// A probe is due. Returns whether `retries` of them have gone unanswered: only answers keep a connection with a
-    /// closed window open (RFC 9293 §3.8.6.1).
+    /// A probe is due. Returns whether `retries` of them have gone unanswered: only answers keep a
+    /// connection with a closed window open (RFC 9293 §3.8.6.1).
     pub(crate) fn is_probing_over(&mut self, retries: u32) -> bool {
         let over = u32::from(self.unanswered) >= retries.min(MOST_RETRIES);
         self.unanswered = self.unanswered.saturating_add(1);

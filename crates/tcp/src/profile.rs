@@ -34,7 +34,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile called `name`, or with that alias.
+    /// Returns the profile with this name or alias.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         profiles()

@@ -1,8 +1,10 @@
-//! Retransmission timeouts without progress, and giving up a peer that no longer answers (RFC 9293 §3.8.3): after a number of
-//! timeouts (R2 as a count), or after the time that they take (R2 as a time).
+//! Retransmission timeouts without progress, and giving up a peer that no longer answers (RFC 9293
+//! §3.8.3): after a number of timeouts (R2 as a count), or after the time that they take (R2 as a
+//! time).
 //!
 //! # Differs from Linux
-//! - A closed socket with data or a FIN outstanding is given up like an open one; `tcp_orphan_retries` is not modelled.
+//! - A closed socket with data or a FIN outstanding is given up like an open one;
+//!   `tcp_orphan_retries` is not modelled.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -66,8 +68,8 @@ impl Retries {
         self.expiries = self.expiries.saturating_add(1);
     }
 
-    /// The retransmission timer of an open connection has expired. Returns whether that ends it. Linux compares the time since
-    /// the first retransmission, not the number of timeouts.
+    /// The retransmission timer of an open connection has expired. Returns whether that ends it.
+    /// Linux compares the time since the first retransmission, not the number of timeouts.
     pub(crate) fn on_timeout(&mut self, now: Instant, settings: &Settings) -> bool {
         let Settings {
             max_rto, retries, ..
@@ -119,8 +121,9 @@ mod tests {
         assert_eq!(whole(0), ms(200));
     }
 
-    /// Times from the first retransmission, of a kernel 6.18 whose SYNs are not answered: the timeout before the last and
-    /// the last, with `tcp_syn_retries` 1 to 4 and `tcp_syn_linear_timeouts` 0, 1 and 4.
+    /// Times from the first retransmission, of a kernel 6.18 whose SYNs are not answered: the
+    /// timeout before the last and the last, with `tcp_syn_retries` 1 to 4 and
+    /// `tcp_syn_linear_timeouts` 0, 1 and 4.
     #[test]
     fn a_syn_is_given_up_at_the_first_timeout_after_the_time_of_its_retries() {
         for (retries, before, last) in [

@@ -269,7 +269,8 @@ mod tests {
                 + rtt.srtt().as_picos() % ms(500).as_picos() * 8 / ms(500).as_picos();
             (eighths, rtt.rttvar() / 125_000_000_000, rtt.rto())
         };
-        // The first counts one more: SRTT is 4 ticks, RTTVAR half of that, and 4 + 4 * 2 ticks the timeout.
+        // The first counts one more: SRTT is 4 ticks, RTTVAR half of that, and 4 + 4 * 2 ticks the
+        // timeout.
         assert_eq!(sample(3), (32, Duration::from_picos(8), ms(6_000)));
         // 1 - 4 = -3: SRTT 32 - 3; RTTVAR 8 + (3 - 2); 29/8 + 9 is 12 whole ticks.
         assert_eq!(sample(1), (29, Duration::from_picos(9), ms(6_000)));

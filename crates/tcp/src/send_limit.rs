@@ -1,10 +1,10 @@
 //! The limit of a sender, and the time that each limit has held.
 //!
-//! A sender is limited by the constraint that leaves the least room at that moment: the congestion window
-//! (RFC 5681 §3.1), the receive window (RFC 9293 §3.8.6), the send buffer, or the application, which has
-//! nothing more to send. Congestion-window validation (RFC 7661 §4.3, RFC 9438 §5.8), delivery-rate samples
-//! (draft-ietf-ccwg-bbr §4.1.2.4) and the report of a flow use the same decision, which
-//! `sender/limit.rs` makes.
+//! A sender is limited by the constraint that leaves the least room at that moment: the congestion
+//! window (RFC 5681 §3.1), the receive window (RFC 9293 §3.8.6), the send buffer, or the
+//! application, which has nothing more to send. Congestion-window validation (RFC 7661 §4.3, RFC
+//! 9438 §5.8), delivery-rate samples (draft-ietf-ccwg-bbr §4.1.2.4) and the report of a flow use
+//! the same decision, which `sender/limit.rs` makes.
 //!
 //! # Differs from Linux
 //! - Linux (`tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`,

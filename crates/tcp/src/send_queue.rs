@@ -1,19 +1,21 @@
-//! The send queue: the data that the application has written, the send buffer that limits it, and the chunks in which a
-//! stack with TSO keeps the data ([`Segmentation`](crate::policy::Segmentation)).
-//! In most stacks an application that always has more to send fills free room at once. In a stack
-//! with chunks it waits while the buffer is full, until a third is free
-//! (`tests/live/test_write_space.py`). Then it fills the buffer again, and more: if bursts are
-//! shorter than a chunk, the rest of the chunk that is being sent takes data without a check of the
-//! buffer, until the congestion window or the receive window is full and one chunk is ready.
-//! Without Nagle (`TCP_NODELAY`) all data is sent at the end of a write, and the next write checks
-//! the buffer, so at most a part of one write exceeds it. Writing takes time, in which
-//! acknowledgments make more room.
+//! The send queue: the data that the application has written, the send buffer that limits it, and
+//! the chunks in which a stack with TSO keeps the data
+//! ([`Segmentation`](crate::policy::Segmentation)). In most stacks an application that always has
+//! more to send fills free room at once. In a stack with chunks it waits while the buffer is full,
+//! until a third is free (`tests/live/test_write_space.py`). Then it fills the buffer again, and
+//! more: if bursts are shorter than a chunk, the rest of the chunk that is being sent takes data
+//! without a check of the buffer, until the congestion window or the receive window is full and one
+//! chunk is ready. Without Nagle (`TCP_NODELAY`) all data is sent at the end of a write, and the
+//! next write checks the buffer, so at most a part of one write exceeds it. Writing takes time, in
+//! which acknowledgments make more room.
 //!
-//! Measured with Linux 6.18 (`SO_MEMINFO`): 1 Gbit/s, 100 ms and a buffer of 4 MiB carry 248 to 270 Mbit/s, not 335, while bursts are as
-//! long as chunks; a third of that buffer is written in 1.5 to 2 ms, in which 1 Gbit/s acknowledges another seventh of that. With Nagle,
-//! 20 Mbit/s, 200 ms and a buffer of 92,672 octets have 120 segments in flight after 7.5 s, as many as cwnd permits; without, 100 Mbit/s,
-//! 60 ms and 98,304 octets have 91, a write of 128 KiB, where cwnd permits 129. A burst takes 740 octets (five segments) to 1,011 octets
-//! (45 segments) of memory in addition to its payload.
+//! Measured with Linux 6.18 (`SO_MEMINFO`): 1 Gbit/s, 100 ms and a buffer of 4 MiB carry 248 to 270
+//! Mbit/s, not 335, while bursts are as long as chunks; a third of that buffer is written in 1.5 to
+//! 2 ms, in which 1 Gbit/s acknowledges another seventh of that. With Nagle, 20 Mbit/s, 200 ms and
+//! a buffer of 92,672 octets have 120 segments in flight after 7.5 s, as many as cwnd permits;
+//! without, 100 Mbit/s, 60 ms and 98,304 octets have 91, a write of 128 KiB, where cwnd permits
+//! 129. A burst takes 740 octets (five segments) to 1,011 octets (45 segments) of memory in
+//! addition to its payload.
 //!
 //! # Differs from Linux
 //! - If PSH depends on the ends of writes (`send_autotuning_start`), each write has 128 KiB,
@@ -29,14 +31,18 @@ use anabranch_wire::seq::Seq;
 
 /// Octets of memory that a burst takes in addition to its payload.
 const BURST_OVERHEAD: u64 = 800;
-/// Time in which an application makes and writes an octet, the way through the host included: 64 KiB in 98 µs. Measured on TUN
-/// devices: writes alone take 61 to 82 µs, and live flows carry as much as with 100 µs.
+/// Time in which an application makes and writes an octet, the way through the host included: 64
+/// KiB in 98 µs. Measured on TUN devices: writes alone take 61 to 82 µs, and live flows carry as
+/// much as with 100 µs.
 const PICOS_PER_OCTET: u64 = 1_500;
-/// Octets of a write of an application that always has more to send: `cat` and our live applications.
+/// Octets of a write of an application that always has more to send: `cat` and our live
+/// applications.
 const WRITE: u64 = 131_072;
-/// Octets of the first chunk in a buffer that is small at first; later ones are as large as the largest burst.
+/// Octets of the first chunk in a buffer that is small at first; later ones are as large as the
+/// largest burst.
 const FIRST_CHUNK: u64 = 83_200;
-/// Half of the largest window that a SYN-ACK can offer: chunks written before any other window was offered are no larger.
+/// Half of the largest window that a SYN-ACK can offer: chunks written before any other window was
+/// offered are no larger.
 const EARLY_CHUNK: u64 = 32_767;
 
 /// Time in which an application writes `octets`.
@@ -104,7 +110,8 @@ pub(crate) struct SendQueue<B> {
     /// End of the current write of an application that has not found the buffer full;
     /// [`Instant::NEVER`] if it waits.
     writes_until: Instant,
-    /// SND.UNA when the buffer was found full, until the application has written again; for delivery-rate samples.
+    /// SND.UNA when the buffer was found full, until the application has written again; for
+    /// delivery-rate samples.
     blocked_at: Option<Seq>,
     /// End of the chunk that is being sent; at or below SND.NXT it has to be measured.
     chunk_end: Seq,
@@ -198,7 +205,8 @@ impl<B: Body> SendQueue<B> {
         self.stream = Stream::Over;
     }
 
-    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how many. `una` is SND.UNA.
+    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how
+    /// many. `una` is SND.UNA.
     pub(crate) fn write(&mut self, body: B, una: Seq, cwnd: u64) -> u64 {
         if self.autotuning_start > 0 {
             self.grown = self.space(cwnd);
@@ -255,7 +263,8 @@ impl<B: Body> SendQueue<B> {
         una >= self.refill_at
     }
 
-    /// The application fills a send buffer without chunks. Returns `false` if it has chunks: see [`Self::refill`].
+    /// The application fills a send buffer without chunks. Returns `false` if it has chunks: see
+    /// [`Self::refill`].
     pub(crate) fn refill_at_once(&mut self, una: Seq, has_chunks: bool) -> bool {
         if self.capacity == u64::MAX {
             (self.write_edge, self.refill_at) = (Seq::END, Seq::END);
@@ -268,7 +277,8 @@ impl<B: Body> SendQueue<B> {
         true
     }
 
-    /// The application, which is woken or has not yet found the buffer full, fills it. Returns whether it writes.
+    /// The application, which is woken or has not yet found the buffer full, fills it. Returns
+    /// whether it writes.
     pub(crate) fn refill(&mut self, refill: &Refill) -> bool {
         let Refill {
             now,
@@ -353,8 +363,8 @@ impl<B: Body> SendQueue<B> {
         left
     }
 
-    /// The same from the lengths of all chunks. A buffer that is large at first is filled before the peer has offered more than
-    /// with its SYN.
+    /// The same from the lengths of all chunks. A buffer that is large at first is filled before
+    /// the peer has offered more than with its SYN.
     #[inline(never)]
     fn measure_chunk(&self, nxt: Seq, smss: u64) -> u64 {
         let sent = nxt.since(self.first_octet);

@@ -1,8 +1,8 @@
 //! The sending half of a connection.
 //!
-//! [`Sender`] composes its parts: the peer's window, the send queue, the congestion window, pacing, loss recovery, and the search
-//! for the path MTU. Its methods that put a segment together take the [`Receiver`](crate::receiver::Receiver), whose
-//! acknowledgment and window every segment carries.
+//! [`Sender`] composes its parts: the peer's window, the send queue, the congestion window, pacing,
+//! loss recovery, and the search for the path MTU. Its methods that put a segment together take the
+//! [`Receiver`](crate::receiver::Receiver), whose acknowledgment and window every segment carries.
 
 mod acknowledgment;
 mod limit;
@@ -129,8 +129,9 @@ impl<B: Body> Sender<B> {
         self.pacer.release();
     }
 
-    /// A router did not carry the segment at `start` over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4). One that is not
-    /// outstanding was not ours (RFC 5927 §4). Returns whether segments are smaller from here on.
+    /// A router did not carry the segment at `start` over a link of this MTU (RFC 1191 §6.4, RFC
+    /// 8201 §5.4). One that is not outstanding was not ours (RFC 5927 §4). Returns whether segments
+    /// are smaller from here on.
     pub(crate) fn on_packet_too_big(&mut self, now: Instant, start: Seq, mtu: u32) -> bool {
         if start < self.peer.una() || start >= self.nxt {
             return false;
@@ -144,7 +145,8 @@ impl<B: Body> Sender<B> {
         true
     }
 
-    /// The connection is open: segments are small at first if probes search for the path MTU from the start.
+    /// The connection is open: segments are small at first if probes search for the path MTU from
+    /// the start.
     pub(crate) fn begin_mtu_search(&mut self) {
         if let Some(size) = self.mtu.begin(self.smss) {
             self.resize_segments(size);
@@ -158,7 +160,8 @@ impl<B: Body> Sender<B> {
         self.pacer.on_rate_change();
     }
 
-    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how many.
+    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how
+    /// many.
     pub(crate) fn write(&mut self, body: B) -> u64 {
         self.wake |= self.queue.is_appendable();
         self.queue

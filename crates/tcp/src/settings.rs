@@ -76,7 +76,7 @@ macro_rules! switches {
 
 switches! {
 special {
-    /// Payload octets of a full segment; headers come on top.
+    /// Payload octets of a full segment, without headers.
     mss: u32, Bytes;
     /// A reordering remedy, which decides by more than `dupthresh` whether duplicate
     /// acknowledgments indicate a loss. RACK, which marks segments lost by time, has none.
@@ -85,7 +85,8 @@ special {
 switches {
     /// Initial congestion window in segments (RFC 6928; RFC 5681 §3.1).
     initial_cwnd: u32, 1 => 1_000_000;
-    /// SACK is offered and used (RFC 2018). Off takes `recovery` from `rfc6675` and `rack` to `new-reno`.
+    /// SACK is offered and used (RFC 2018). Off changes `recovery` from `rfc6675` and `rack` to
+    /// `new-reno`.
     sack: bool;
     /// Duplicate segments are reported (RFC 2883). Needs SACK.
     dsack: bool;
@@ -113,17 +114,18 @@ switches {
     undo: bool;
     /// New data leaves on the first two duplicate acknowledgments (RFC 3042).
     limited_transmit: bool;
-    /// A fast retransmit may follow at the very acknowledgment that ended the last recovery; RFC 6582 §3.2 step 2 asks for more
-    /// to be acknowledged. `recovery = "reno"` always permits it.
+    /// A fast retransmit may follow at the very acknowledgment that ended the last recovery; RFC
+    /// 6582 §3.2 step 2 asks for more to be acknowledged. `recovery = "reno"` always permits it.
     recover_inclusive: bool;
-    /// Each partial acknowledgment restarts the retransmission timer ("slow but steady"), not only the first ("impatient", RFC
-    /// 6582 §4).
+    /// Each partial acknowledgment restarts the retransmission timer ("slow but steady"), not only
+    /// the first ("impatient", RFC 6582 §4).
     partial_ack_restarts_timer: bool;
     /// Delayed acknowledgments (RFC 5681 §4.2).
     delayed_ack: DelayedAck;
     /// Acknowledgments sent at once, windows offered, and segments answered.
     receiver: Receiver;
-    /// Least time between two challenge ACKs (RFC 5961 §7; Linux: `tcp_invalid_ratelimit`); zero for no bound.
+    /// Least time between two challenge ACKs (RFC 5961 §7; Linux: `tcp_invalid_ratelimit`); zero
+    /// for no bound.
     challenge_ack_interval: Duration, Duration::ZERO => Duration::from_secs(60);
     /// How round-trip times are measured and timers set.
     timers: Timers;
@@ -133,10 +135,11 @@ switches {
     max_rto: Duration;
     /// Timeout before the first round-trip time is known (RFC 6298 (2.1)).
     initial_rto: Duration;
-    /// Granularity G of the clock (RFC 6298 (2.3); Linux: `CONFIG_HZ`). `timers` says which timers end with its ticks.
+    /// Granularity G of the clock (RFC 6298 (2.3); Linux: `CONFIG_HZ`). `timers` says which timers
+    /// end with its ticks.
     clock_tick: Duration, Duration::ZERO => Duration::from_secs(10);
-    /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3; Linux: `tcp_retries2`), and probes of a
-    /// closed window without answer.
+    /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3; Linux:
+    /// `tcp_retries2`), and probes of a closed window without answer.
     retries: u32;
     /// Retransmissions of a SYN before the connection is given up (Linux: `tcp_syn_retries`).
     syn_retries: u32;
@@ -157,8 +160,8 @@ switches {
     nagle: bool;
     /// Unit that the sender hands to the host: segments or TSO bursts.
     segmentation: Segmentation;
-    /// cwnd grows only while it limits the sender (RFC 7661 §4.4; RFC 9438 §5.8). With `idle_restart = "rfc7661"` this binds windows
-    /// that are not validated.
+    /// cwnd grows only while it limits the sender (RFC 7661 §4.4; RFC 9438 §5.8). With
+    /// `idle_restart = "rfc7661"` this binds windows that are not validated.
     cwnd_validation: bool;
     /// When cwnd grows, and which events reduce it.
     window_rules: WindowRules;

@@ -1,4 +1,5 @@
-//! Validation of the congestion window for senders whose application limits them (RFC 7661, "New CWV").
+//! Validation of the congestion window for senders whose application limits them (RFC 7661, "New
+//! CWV").
 //!
 //! An unused window indicates nothing about the path. pipeACK is the amount that the path is known
 //! to carry: the largest amount acknowledged in a round trip, over the last [sampling

@@ -168,7 +168,8 @@ impl EcnSender {
         }
     }
 
-    /// Whether the peer reports marks packet by packet (RFC 8257, RFC 9768), not until the sender reacts.
+    /// Whether the peer reports marks packet by packet (RFC 8257, RFC 9768), not until the sender
+    /// reacts.
     pub(crate) fn is_exact(&self) -> bool {
         matches!(self.feedback(), Feedback::Exact | Feedback::Counter)
     }

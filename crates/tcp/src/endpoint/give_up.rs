@@ -2,7 +2,8 @@
 //! that number of timeouts (R2 as a time).
 //!
 //! # Differs from Linux
-//! - A closed socket with data or a FIN outstanding is given up like an open one; `tcp_orphan_retries` is not modelled.
+//! - A closed socket with data or a FIN outstanding is given up like an open one;
+//!   `tcp_orphan_retries` is not modelled.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -50,7 +51,8 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// RFC 9293 §3.10.7.4: a connection that was opened passively and does not open returns to LISTEN.
+    /// RFC 9293 §3.10.7.4: a connection that was opened passively and does not open returns to
+    /// LISTEN.
     pub(super) fn listen_again(&mut self) {
         self.transit(Event::PassiveReset);
         self.stop();

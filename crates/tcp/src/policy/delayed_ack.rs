@@ -1,4 +1,4 @@
-//! The switch of delayed acknowledgments: `"off"` or a table.
+//! The switch for delayed acknowledgments: `"off"` or a table.
 
 use anabranch_core::units::Duration;
 use schemars::JsonSchema;
@@ -53,7 +53,7 @@ pub enum DelayedAck {
     #[serde(serialize_with = "off")]
     #[schemars(with = "OffWord")]
     Off,
-    /// One acknowledgment per number of segments, or after a timeout.
+    /// One acknowledgment per `segments` segments, or after a timeout.
     On(DelayedAckTable),
 }
 

@@ -19,9 +19,11 @@ pub enum Receiver {
     ///   advertised.
     /// - An acknowledgment that would offer a smaller window than the last one is sent once the
     ///   data has been read.
-    /// - PAWS accepts a timestamp that is one millisecond older, and one that is older by up to 1.2 RTO in an acknowledgment
-    ///   without data that repeats the number of the last one and offers no more.
-    /// - Answers to unacceptable segments without data are limited as challenge ACKs are (`tcp_invalid_ratelimit`).
+    /// - PAWS accepts a timestamp that is one millisecond older, and one that is older by up to 1.2
+    ///   RTO in an acknowledgment without data that repeats the number of the last one and offers
+    ///   no more.
+    /// - Answers to unacceptable segments without data are limited as challenge ACKs are
+    ///   (`tcp_invalid_ratelimit`).
     /// - A tuned window begins with 80 KiB, ends at the end of the buffer, and counts data beyond a
     ///   gap.
     Linux,

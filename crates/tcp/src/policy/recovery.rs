@@ -11,10 +11,11 @@ pub enum Recovery {
     Reno,
     /// Partial acknowledgments repair one loss each (RFC 6582).
     NewReno,
-    /// SACK guides the repair (RFC 6675). With a peer that does not permit SACK the endpoint falls back to
-    /// `new-reno`.
+    /// SACK guides the repair (RFC 6675). With a peer that does not permit SACK the endpoint falls
+    /// back to `new-reno`.
     Rfc6675,
-    /// As `rfc6675`, but segments are marked lost by their transmission times (RFC 8985). The same fallback.
+    /// As `rfc6675`, but segments are marked lost by their transmission times (RFC 8985). The same
+    /// fallback.
     Rack,
 }
 

@@ -1,10 +1,10 @@
-//! How round-trip times are measured and timers set.
+//! Round-trip measurement and timers.
 
 use anabranch_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How round-trip times are measured and timers set.
+/// Round-trip measurement and timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Timers {
     /// RFC 6298; an acknowledgment that advances SND.UNA gives a sample (RFC 7323 §4.1).

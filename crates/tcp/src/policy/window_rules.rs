@@ -1,4 +1,4 @@
-//! When the congestion window grows, and which events reduce it.
+//! Rules for growth and reduction of the congestion window.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Processing of acknowledgments (RFC 9293 §3.10.7.4 fifth, RFC 5681 §3.2, RFC 6582, RFC 6675): the window, round-trip
-//! times, and the events of the congestion control.
+//! Processing of acknowledgments (RFC 9293 §3.10.7.4 fifth, RFC 5681 §3.2, RFC 6582, RFC 6675): the
+//! window, round-trip times, and the events of the congestion control.
 
 use anabranch_congestion::{Ack, RateSample, rate::Delivery};
 use anabranch_core::{
@@ -30,8 +30,8 @@ pub(crate) enum Outcome {
 }
 
 impl<B: Body> Sender<B> {
-    /// Takes the acknowledgment `ack`, which is no older than SND.UNA and acknowledges nothing that was never sent, and the
-    /// window of a segment whose number is `seq`.
+    /// Takes the acknowledgment `ack`, which is no older than SND.UNA and acknowledges nothing that
+    /// was never sent, and the window of a segment whose number is `seq`.
     #[inline]
     pub(crate) fn on_acknowledgment(
         &mut self,
@@ -248,7 +248,8 @@ impl<B: Body> Sender<B> {
         self.outcome(&summary.delivered)
     }
 
-    /// New data is acknowledged, whatever the phase: ends round trips, and stops or restarts the timer.
+    /// New data is acknowledged, whatever the phase: ends round trips, and stops or restarts the
+    /// timer.
     #[inline]
     fn after_progress(&mut self, now: Instant, restart: bool) {
         self.pacer.on_rate_change();
@@ -328,7 +329,8 @@ impl<B: Body> Sender<B> {
         Some(rtt)
     }
 
-    /// Takes a sample from segments sent once. Returns `false` if some of the segments delivered were retransmitted.
+    /// Takes a sample from segments sent once. Returns `false` if some of the segments delivered
+    /// were retransmitted.
     fn sample_rtt_once(&mut self, now: Instant, delivered: &Delivered) -> bool {
         let Some(once) = delivered.timed() else {
             return false;

@@ -419,8 +419,8 @@ impl<B: Body> Sender<B> {
             taken += 1;
             self.queue.end_stream();
         }
-        // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does neither. With DCTCP it becomes
-        // ECN-capable.
+        // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does
+        // neither. With DCTCP it becomes ECN-capable.
         let capable = self.ecn.is_capable() && len > 0;
         if capable {
             flags |= self.ecn.take_cwr();

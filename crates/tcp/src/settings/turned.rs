@@ -1,9 +1,9 @@
-//! A profile's switches with a scenario's over them.
+//! Application of a scenario's overrides to a profile's switches.
 
 use super::{Overrides, Problem, Recovery, RecoveryPace, Settings};
 
 impl Settings {
-    /// These switches with a scenario's over them.
+    /// Returns these switches with the overrides of a scenario.
     ///
     /// # Errors
     /// If a value is out of range, contradicts another, or requests a combination that is not
