@@ -508,7 +508,7 @@ mod tests {
 
     /// Detects quickack mode after a duplicate that lasts longer than the first one.
     #[test]
-    fn a_small_window_begins_again_with_as_few_as_at_first() {
+    fn quickack_mode_is_as_short_as_the_first_in_a_small_window() {
         let mut ack = again(4);
         assert_eq!(
             [0, 1, 2].map(|ms| at_once(&mut ack, ms)),
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_answers_ends_the_quick_phase() {
+    fn replies_end_quickack_mode() {
         let mut ack = linux();
         ack.answered(Instant::from_millis(0));
         assert!(at_once(&mut ack, 10));

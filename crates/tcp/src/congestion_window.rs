@@ -23,7 +23,7 @@ use anabranch_wire::seq::Seq;
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct CongestionWindow {
     control: Attached,
-    /// Octets of the window taken by something other than data.
+    /// Octets of the window reserved for packets other than data.
     reserved: u64,
     /// Data sent before this number was sent while cwnd was the limit.
     limited_until: Seq,
@@ -105,7 +105,7 @@ impl CongestionWindow {
         self.cwnd().get().saturating_sub(self.reserved)
     }
 
-    /// Sets the octets that something other than data takes. Returns whether they are fewer than
+    /// Sets the octets reserved for packets other than data. Returns whether they are fewer than
     /// before.
     pub(crate) const fn reserve(&mut self, octets: u64) -> bool {
         let fewer = octets < self.reserved;

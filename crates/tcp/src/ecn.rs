@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accecn_server_takes_old_and_unknown_clients() {
+    fn an_accecn_server_accepts_old_and_unknown_clients() {
         for (syn, expected) in [
             (0b000, Feedback::None),
             (0b011, Feedback::Classic),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9768_a_2_1_the_safest_of_the_counts_that_fit() {
+    fn rfc_9768_a_2_1_safest_count_that_fits() {
         // Few packets: the difference of the fields, over the wrap too.
         assert_eq!(newly_marked(7, 5, 2), 2);
         assert_eq!(newly_marked(1, 6, 4), 3);

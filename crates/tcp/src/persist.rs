@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probes_become_rarer_up_to_the_bound() {
+    fn probe_intervals_grow_up_to_the_bound() {
         let interval = |probes| interval(Duration::from_secs(1), probes, Duration::from_secs(60));
         assert_eq!(interval(0), Duration::from_secs(1));
         assert_eq!(interval(3), Duration::from_secs(8));

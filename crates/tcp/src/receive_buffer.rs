@@ -111,7 +111,7 @@ impl<B: Body> ReceiveBuffer<B> {
     /// received never changes.
     pub fn insert(&mut self, start: Seq, body: &B) -> bool {
         let end = start + u64::from(body.len());
-        // The first interval that ends at or after our start; all up to `last` touch us.
+        // First interval that ends at or after `start`; all up to `last` touch the new data.
         let first = self.intervals.partition_point(|i| i.end < start);
         let mut last = first;
         let mut at = start;
@@ -376,7 +376,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_order_the_stream_comes_out(
+        fn any_order_of_arrival_yields_the_stream(
             segments in proptest::collection::vec((1_u64..200, 1_u64..40), 1..60),
         ) {
             let first = Seq::first(u32::MAX - 50);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_stops_where_asked() {
+    fn reading_stops_at_the_requested_length() {
         let mut buffer = ReceiveBuffer::default();
         buffer.push_ready(stream(0, 10));
         buffer.push_ready(stream(10, 20));

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_timeout_may_come_on_top_of_the_round_trip_time() {
+    fn min_rto_may_be_added_to_the_round_trip_time() {
         let mut rtt = RttEstimator::new(Duration::from_secs(1));
         let bounds = Bounds {
             min_rto: ms(200),

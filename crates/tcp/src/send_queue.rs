@@ -323,7 +323,7 @@ impl<B: Body> SendQueue<B> {
         self.refill_at = una.saturating_add(1);
     }
 
-    /// The send buffer is found full.
+    /// Notes that the send buffer is full.
     pub(crate) const fn on_blocked(&mut self, una: Seq) {
         if self.blocked_at.is_none() {
             self.blocked_at = Some(una);
@@ -414,7 +414,7 @@ impl<B: Body> SendQueue<B> {
             None => begun,
         };
         let last = end_after(sent + 1);
-        // Chunks before the end of the last write do not matter any more.
+        // Chunks before the end of the last write have no effect any more.
         let mut asked = last / WRITE * WRITE;
         let mut end = end_after(asked.max(1));
         let mut pushed = asked > 0;

@@ -183,7 +183,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_arrows_of_figure_5_and_no_other() {
+    fn transitions_match_figure_5() {
         let events = [
             ActiveOpen,
             Syn,

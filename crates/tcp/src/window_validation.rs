@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sampling_period_is_three_round_trips_and_a_second_at_least() {
+    fn the_sampling_period_is_three_round_trips_or_one_second() {
         assert_eq!(Validation::period(SRTT), Duration::from_secs(1));
         assert_eq!(
             Validation::period(Duration::from_millis(600)),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_period_begins_where_the_last_large_sample_ends() {
+    fn the_period_begins_at_the_end_of_the_last_large_sample() {
         let mut validation = Validation::default();
         validation.on_round(at(0), 0);
         validation.on_round(at(500), 30_000);

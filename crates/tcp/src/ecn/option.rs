@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9768_3_2_3_2_4_zeroed_options_are_not_believed() {
+    fn rfc_9768_3_2_3_2_4_zeroed_options_are_ignored() {
         let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[0, 0, 0])));
         let later = AccEcn::new(Order::Ect0First, &[1001, 1000]);

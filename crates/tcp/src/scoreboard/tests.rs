@@ -82,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
     #[test]
-    fn running_counts_are_the_counts(steps in proptest::collection::vec(step(), 1..120), dupthresh in 1_u32..5) {
+    fn running_counts_match_a_recount(steps in proptest::collection::vec(step(), 1..120), dupthresh in 1_u32..5) {
         let mut board = Scoreboard::default();
         let (mut una, mut nxt) = (at(0), at(0));
         for (n, step) in steps.into_iter().enumerate() {
@@ -263,7 +263,7 @@ fn the_last_of_segments_sent_at_one_time_is_the_latest() {
 }
 
 #[test]
-fn a_block_seen_before_is_nothing_new() {
+fn a_block_seen_before_is_not_new() {
     let mut board = board(10);
     assert_eq!(sack(&mut board, 300, 600), 300);
     assert_eq!(sack(&mut board, 300, 600), 0);
@@ -275,7 +275,7 @@ fn a_block_seen_before_is_nothing_new() {
 }
 
 #[test]
-fn a_peer_that_reneges_is_believed_no_more() {
+fn sack_blocks_of_a_reneging_peer_are_discarded() {
     let mut board = board(4);
     sack(&mut board, 0, 100);
     sack(&mut board, 200, 300);
@@ -315,7 +315,7 @@ fn records_are_small() {
 
 /// Large windows with many holes take linear time: a scan would show in every work counter.
 #[test]
-fn a_hundred_thousand_segments_with_holes_take_no_time() {
+fn a_hundred_thousand_segments_with_holes_take_linear_time() {
     let n = 100_000;
     let mut board = board(n);
     let started = board.records.len();

@@ -30,8 +30,8 @@ pub(crate) enum Outcome {
 }
 
 impl<B: Body> Sender<B> {
-    /// Takes the acknowledgment `ack`, which is no older than SND.UNA and acknowledges nothing that
-    /// was never sent, and the window of a segment whose number is `seq`.
+    /// Processes the acknowledgment `ack`, which is at or after SND.UNA and acknowledges only data
+    /// sent, and the window of a segment with the number `seq`.
     #[inline]
     pub(crate) fn on_acknowledgment(
         &mut self,
@@ -83,7 +83,7 @@ impl<B: Body> Sender<B> {
         self.recovery.retries.on_progress();
     }
 
-    /// New data is acknowledged and nothing else: the steady state.
+    /// Processes an acknowledgment of new data in the steady state.
     #[expect(
         clippy::inline_always,
         reason = "measured: it is called in one place, for most acknowledgments"
@@ -170,7 +170,7 @@ impl<B: Body> Sender<B> {
         self.outcome(&summary.delivered)
     }
 
-    /// As [`Self::on_plain_progress`], with losses or reordering about.
+    /// As [`Self::on_plain_progress`], with losses or reordering.
     #[inline(never)]
     fn on_any_acknowledgment(
         &mut self,
@@ -213,7 +213,7 @@ impl<B: Body> Sender<B> {
             if summary.new_sack && self.settings.timers.sample_sacked() {
                 self.sample_rtt_once(now, &summary.delivered);
             }
-            // RFC 6675 §2: with SACK, an acknowledgment that reports something new is a duplicate.
+            // RFC 6675 §2: with SACK, an acknowledgment with new SACKed data is a duplicate.
             let counts = if self.recovery.uses_sack() {
                 summary.new_sack
             } else {
@@ -237,7 +237,7 @@ impl<B: Body> Sender<B> {
             self.ecn.on_reduction();
         }
         if summary.acked > 0 || summary.new_sack || summary.lost > 0 {
-            // After a recovery that proves spurious the window grows as if there had been none.
+            // After a spurious recovery the window grows as if there had been no recovery.
             let was_recovering = prior.phase.reduces()
                 && !self.settings.window_rules.grow_at_recovery_end()
                 && self.stats.undone == undone;
@@ -409,7 +409,7 @@ impl<B: Body> Sender<B> {
             min_rtt: self.rtt.min_rtt(),
             rate,
             round: self.window.round(),
-            // RFC 3168 §6.1.2: an echo lets nothing grow.
+            // RFC 3168 §6.1.2: an acknowledgment with ECE does not grow the window.
             cwnd_limited: limiting && (!ce_marked || self.ecn.is_exact()),
             app_limited: self.limits.limit() == SendLimit::Application,
             in_recovery: was_recovering || self.recovery.phase().reduces(),

@@ -70,7 +70,7 @@ impl<B: Body> Sender<B> {
         departure
     }
 
-    /// The next segment while losses or reordering are known.
+    /// Returns the next segment while losses or reordering are known.
     #[inline(never)]
     fn next(
         &mut self,
@@ -157,10 +157,10 @@ impl<B: Body> Sender<B> {
         }
         let idle = self.recovery.is_idle();
         let send = if all {
-            // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
+            // The last of the data; with Nagle only if no data is outstanding, or with a FIN.
             !self.settings.nagle || idle || !self.queue.is_open()
         } else {
-            // A part of the data fills the window: sent if that is half of the largest window.
+            // A part of the data fills the window: sent if it is half of the largest window.
             idle && permitted >= self.peer.half_of_largest()
         };
         send.then(|| u32::try_from(permitted).unwrap_or(self.smss))
@@ -301,7 +301,7 @@ impl<B: Body> Sender<B> {
             && !(self.pacer.is_active() && self.is_held_back(now, self.smss))
     }
 
-    /// Notes that the window is used up, as it is after most segments: the next call is spared.
+    /// Notes that the window is used up, as after most segments, which saves the next call.
     #[inline]
     fn note_used_window(
         &mut self,
