@@ -137,8 +137,8 @@ impl Tuner {
     }
 
     /// Returns the window to offer at the end of a round trip in which the application took more
-    /// than in any before. `taken` is the total it has taken, `unread` the part that counts in the
-    /// next round trip, and `spare` is added to twice the amount.
+    /// than in any before. `taken` is the total it has taken. `unread` octets of the round trip are
+    /// deducted, and `spare` is added to twice the amount.
     #[inline]
     fn measure(&mut self, now: Instant, taken: u64, unread: u64, spare: u64) -> Option<u64> {
         if self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
