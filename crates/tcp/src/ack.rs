@@ -1,32 +1,38 @@
-//! When to acknowledge (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
+//! Delayed acknowledgments (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
 //!
 //! A segment out of order, one that fills a gap, a duplicate and a FIN are acknowledged at once;
-//! others may wait for more segments or for a timeout.
+//! other segments may wait for more segments or for a timeout.
 //!
-//! With `quick_segments` the first segments, and those after a pause of a second, are acknowledged one
-//! by one, so that the sender's slow start gets going; an application that answers what it receives
-//! ends that, for its answers carry the acknowledgments ("pingpong"), until one has to leave alone for
-//! want of an answer. With `quick_again` (Linux: quickack mode) that begins anew after whatever may have
-//! stopped the sender: a duplicate, a pause longer than the retransmission timeout, and for two segments
-//! a mark; and what leaves at once because a segment filled a gap is one of those. With `max_timeout` the
-//! timeout follows the time between segments. With `push` a segment that asks for it is acknowledged as
-//! soon as the application has read it.
+//! With `quick_segments` the receiver begins in quickack mode: it acknowledges each of the first
+//! segments at once, and each after a pause of one second, so that slow start gets going. An
+//! application that replies ends the mode, because its replies carry the acknowledgments
+//! ("pingpong"), until an acknowledgment times out without a reply to carry it.
+//!
+//! With `quick_again` (as in Linux) quickack mode also begins again after events that may have
+//! stopped the sender: a duplicate, a pause longer than the retransmission timeout, and, for two
+//! segments, a CE mark. The acknowledgment of a segment that fills a gap counts as one of the quick
+//! ones.
+//!
+//! With `max_timeout` the timeout follows the time between segments. With `push` a segment with PSH
+//! is acknowledged as soon as the application has read it.
 //!
 //! # Differs from Linux
 //! - The timeout is a moving average of the time between segments, half of it the last one, within
 //!   its bounds. Linux's measure is finer.
-//! - On a connection with ECN Linux acknowledges a segment that could not be marked, which was retransmitted
-//!   (RFC 3168 §6.1.5), and the next one at once.
-//! - Linux counts every acknowledgment that leaves. Here those of segments in order, of reports without
-//!   duplicates where these are compressed, of fills and of duplicates below RCV.NXT count.
-//! - As many as at first begin again, whatever the window has become.
+//! - On a connection with ECN Linux acknowledges a segment that could not be marked, which was
+//!   retransmitted (RFC 3168 §6.1.5), and the next one at once.
+//! - Linux counts every acknowledgment it sends. Here acknowledgments of in-order segments, of
+//!   filled gaps and of duplicates below RCV.NXT count. With SACK compression out-of-order segments
+//!   that are not duplicates count as well.
+//! - Quickack mode begins again with the initial number of segments, whatever the window is by
+//!   then.
 //! - Segments are counted, whatever their size.
 
 use anabranch_core::units::{Duration, Instant};
 
 use super::policy::{DelayedAck, DelayedAckTable};
 
-/// What the receiver owes.
+/// State of delayed acknowledgments.
 #[derive(Debug, Clone)]
 pub struct AckPolicy {
     /// Acknowledge at this time at the latest.
@@ -35,43 +41,44 @@ pub struct AckPolicy {
     segments: u16,
     /// Segments since the last acknowledgment.
     waiting: u16,
-    /// Segments still to be acknowledged one by one.
+    /// Segments left in quickack mode.
     quick: u16,
     now: bool,
-    /// One is due once the application has read.
+    /// An acknowledgment is due once the application has read.
     left: bool,
-    /// The timeout ends with a tick of the clock.
+    /// The timeout ends at a tick of the clock.
     ticking: bool,
     adaptive: Option<Box<Adaptive>>,
 }
 
-/// What follows the arrivals.
+/// State that follows the arrivals.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 struct Adaptive {
     min_timeout: Duration,
     max_timeout: Duration,
-    /// As many begin again.
+    /// Segments of a new quickack mode.
     quick_segments: u16,
     /// [`DelayedAckTable::quick_again`]
     again: bool,
     push: bool,
-    /// One of the segments that wait has asked for an acknowledgment.
+    /// One of the waiting segments has PSH.
     pushed: bool,
-    /// The application answers what comes.
+    /// The application replies to the data it receives.
     pingpong: bool,
-    /// When the last segment came; never before.
+    /// Arrival of the last segment; [`Instant::NEVER`] before the first.
     last: Instant,
 }
 
-/// Segments so far apart are separate bursts, without `quick_again`: the initial timeout of RFC 6298 (2.1).
+/// Pause that begins quickack mode again without `quick_again`: the initial timeout of RFC 6298
+/// (2.1).
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Segments that are acknowledged one by one where a mark begins to be echoed.
+/// Segments of quickack mode after the first CE mark.
 const QUICK_AFTER_MARK: u16 = 2;
 
 impl AckPolicy {
-    /// Nothing owed yet.
+    /// Returns a policy with no acknowledgment due.
     #[must_use]
     pub fn new(setting: DelayedAck) -> Self {
         let (segments, timeout, adaptive) = match setting {
@@ -95,8 +102,7 @@ impl AckPolicy {
         }
     }
 
-    /// A window of so many segments is offered at first: no more than half of them are acknowledged
-    /// one by one.
+    /// Limits quickack mode to half of the first window offered, which holds `segments` segments.
     #[must_use]
     pub fn with_window(mut self, segments: u64) -> Self {
         let half = u16::try_from(segments / 2).unwrap_or(u16::MAX);
@@ -109,9 +115,9 @@ impl AckPolicy {
         self
     }
 
-    /// A segment came in order. `rto`: the retransmission timeout of this end, which may be what makes a pause. `wait`:
-    /// where so many have come that one is to leave, it leaves once the application has read, if not sooner for
-    /// another reason.
+    /// Processes an in-order segment. `rto` is the retransmission timeout of this end, a bound of a
+    /// pause. If `wait` is set and enough segments have arrived for an acknowledgment, it is sent
+    /// after the application has read, unless another rule sends it sooner.
     #[inline]
     pub fn in_order(&mut self, now: Instant, rto: Duration, wait: bool) {
         self.waiting = self.waiting.saturating_add(1);
@@ -131,8 +137,8 @@ impl AckPolicy {
         }
     }
 
-    /// A segment filled a gap, all or in part: acknowledged at once. Returns whether it would be if it did not, as one
-    /// of those that are acknowledged one by one, or for what else it says.
+    /// Processes a segment that fills a gap, in full or in part, and acknowledges it at once.
+    /// Returns whether the segment would be acknowledged at once even if it filled no gap.
     pub fn filled(&mut self, now: Instant, rto: Duration) -> bool {
         if self.begins_again() {
             self.adapt(now, rto);
@@ -140,7 +146,7 @@ impl AckPolicy {
         std::mem::replace(&mut self.now, true)
     }
 
-    /// Whether it has [`DelayedAckTable::quick_again`].
+    /// Whether [`DelayedAckTable::quick_again`] is set.
     fn begins_again(&self) -> bool {
         self.adaptive
             .as_ref()
@@ -174,13 +180,14 @@ impl AckPolicy {
         }
     }
 
-    /// Whether what comes now is one of those that are acknowledged one by one. What answers carry need not leave by itself.
+    /// Whether quickack mode applies to this segment. With `quick_again` it does not while replies
+    /// carry the acknowledgments.
     fn is_quick(&self) -> bool {
         let answers = |adaptive: &Adaptive| adaptive.again && adaptive.pingpong;
         self.quick > 0 && !self.adaptive.as_deref().is_some_and(answers)
     }
 
-    /// The segment that has just come in order asks for an acknowledgment.
+    /// The in-order segment just processed has PSH.
     #[inline]
     pub fn push(&mut self) {
         if let Some(adaptive) = &mut self.adaptive {
@@ -188,7 +195,7 @@ impl AckPolicy {
         }
     }
 
-    /// The application has read all that has come.
+    /// The application has read all data received.
     #[inline]
     pub fn all_read(&mut self) {
         self.now |= self.left;
@@ -199,8 +206,8 @@ impl AckPolicy {
         }
     }
 
-    /// A segment came out of order. While segments are acknowledged one by one it counts as one of them;
-    /// returns whether it did, and is to be acknowledged at once.
+    /// Processes an out-of-order segment. In quickack mode it counts as one of the quick segments;
+    /// returns whether it did and is acknowledged at once.
     pub fn quick_out_of_order(&mut self) -> bool {
         let quick = self.is_quick();
         if quick {
@@ -210,8 +217,8 @@ impl AckPolicy {
         quick
     }
 
-    /// A duplicate of what had been acknowledged came, as if the acknowledgment had been lost: it is acknowledged at
-    /// once, the first of those that are acknowledged one by one.
+    /// Acknowledges a duplicate at once, because the acknowledgment may have been lost. With
+    /// `quick_again` this acknowledgment is the first of a new quickack mode.
     pub fn duplicate(&mut self) {
         self.now = true;
         if let Some(adaptive) = &self.adaptive
@@ -222,7 +229,7 @@ impl AckPolicy {
         }
     }
 
-    /// The sender may have been stopped: so many are acknowledged one by one.
+    /// Enters quickack mode for `segments` segments, because the sender may have been stopped.
     fn begin_again(&mut self, segments: u16) {
         if let Some(adaptive) = &mut self.adaptive {
             self.quick = self.quick.max(segments);
@@ -231,9 +238,10 @@ impl AckPolicy {
         }
     }
 
-    /// The segment that is to be taken next carries a mark, which is echoed until the sender has reacted; `first`: none
-    /// before it is being echoed. It is acknowledged at once; with `quick_again` the first is and the segment behind it,
-    /// as the sender's window may become very small, and further ones are not.
+    /// Prepares for a segment with a CE mark, which is echoed until the sender has reacted. `first`
+    /// is set if no mark is being echoed yet. Without `quick_again` each marked segment is
+    /// acknowledged at once. With it the first and the segment after it are, because the sender's
+    /// window may become very small; further marks are not.
     pub fn marked(&mut self, first: bool) {
         if !self.begins_again() {
             self.now = true;
@@ -242,18 +250,19 @@ impl AckPolicy {
         }
     }
 
-    /// The segment that is to be taken next says that the sender has reacted to a mark: it may be all that its window
-    /// holds.
+    /// Prepares for a segment with CWR: the sender has reacted to a mark. With `quick_again` the
+    /// segment is acknowledged at once, because it may fill the sender's whole window.
     pub fn sender_reacted(&mut self) {
         self.now |= self.begins_again();
     }
 
-    /// An acknowledgment is due by `at`.
+    /// Sets the latest time of the next acknowledgment to `at`, unless it is earlier already.
     pub fn by(&mut self, at: Instant) {
         self.at = self.at.min(at);
     }
 
-    /// Data leaves: if it answers what has just come, acknowledgments may wait for such answers.
+    /// Data is sent. If it is a reply to the last segment, acknowledgments may wait for further
+    /// replies.
     #[inline]
     pub fn answered(&mut self, now: Instant) {
         if let Some(adaptive) = &mut self.adaptive
@@ -265,8 +274,8 @@ impl AckPolicy {
         }
     }
 
-    /// The next segment is acknowledged at once; it is none of those that are acknowledged one by one anyhow,
-    /// unless an odd number is left of them.
+    /// Acknowledges the next segment at once. In quickack mode this uses up one of its segments,
+    /// unless an even number is left.
     pub fn once_at_once(&mut self) {
         if self.adaptive.is_some() {
             self.quick |= 1;
@@ -275,12 +284,12 @@ impl AckPolicy {
         }
     }
 
-    /// An acknowledgment is due at once.
+    /// Makes an acknowledgment due at once.
     #[inline]
     pub const fn at_once(&mut self) {
         self.now = true;
     }
-    /// The time has come, if it has.
+    /// Makes an acknowledgment due if its time has come.
     #[inline]
     pub fn expire(&mut self, now: Instant) {
         if now >= self.at {
@@ -289,12 +298,12 @@ impl AckPolicy {
             if self.waiting > 0
                 && let Some(adaptive) = &mut self.adaptive
             {
-                // No answer came in time to carry it.
+                // No reply carried it in time.
                 adaptive.pingpong = false;
             }
         }
     }
-    /// An acknowledgment left, alone or with data.
+    /// An acknowledgment was sent, alone or with data.
     #[inline]
     pub const fn sent(&mut self) {
         self.at = Instant::NEVER;
@@ -308,13 +317,13 @@ impl AckPolicy {
     pub const fn is_waiting(&self) -> bool {
         self.waiting > 0
     }
-    /// Whether one is due now.
+    /// Whether an acknowledgment is due now.
     #[must_use]
     #[inline]
     pub const fn due(&self) -> bool {
         self.now
     }
-    /// When the time comes.
+    /// Latest time of the next acknowledgment.
     #[must_use]
     #[inline]
     pub const fn deadline(&self) -> Instant {
@@ -322,7 +331,8 @@ impl AckPolicy {
     }
 }
 
-/// The `n`-th tick after `now` of a clock that ticks every `tick` from the start of the run on.
+/// Returns the `n`-th tick after `now` of a clock that ticks every `tick` from the start of the
+/// run.
 pub(super) const fn next_tick(now: Instant, tick: Duration, n: u64) -> Instant {
     let passed = now.as_picos() / tick.as_picos();
     let since_start = tick.saturating_mul(passed.saturating_add(n));
@@ -396,7 +406,7 @@ mod tests {
         }))
     }
 
-    /// Whether a segment at that time is acknowledged at once; if so it is.
+    /// Whether a segment at `ms` is acknowledged at once; sends the acknowledgment if so.
     fn at_once(ack: &mut AckPolicy, ms: u64) -> bool {
         ack.in_order(Instant::from_millis(ms), RTO, false);
         let due = ack.due();
@@ -407,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_segments_are_acknowledged_one_by_one() {
+    fn quickack_mode_covers_the_first_segments() {
         let mut ack = linux();
         let due = [0, 1, 2, 3, 4, 5].map(|ms| at_once(&mut ack, ms));
         assert_eq!(due, [true, true, true, false, true, false]);
@@ -420,9 +430,9 @@ mod tests {
         assert_eq!(due, [true, true, false, true]);
     }
 
-    /// Fails for a policy that begins to wait again once the first segments have come.
+    /// Detects a policy that delays acknowledgments again after the first segments.
     #[test]
-    fn what_stops_a_sender_has_segments_acknowledged_one_by_one_again() {
+    fn quickack_mode_begins_again_after_a_stopped_sender() {
         let DelayedAck::On(table) = TABLE else {
             unreachable!("it is on");
         };
@@ -431,7 +441,7 @@ mod tests {
             quick_again: true,
             ..table
         }));
-        // A fill is one of the three.
+        // The fill is one of the three quick segments.
         assert!(at_once(&mut ack, 0));
         assert!(ack.filled(Instant::from_millis(1), RTO));
         ack.sent();
@@ -459,7 +469,8 @@ mod tests {
             [613, 614, 615].map(|ms| at_once(&mut ack, ms)),
             [true, false, true]
         );
-        // The first mark and the next segment, and the word of the sender; not a mark that is being echoed.
+        // Quickack applies to the first mark and the segment after it, and to CWR; not to a mark
+        // already echoed.
         ack.marked(true);
         assert_eq!(
             [616, 617, 618].map(|ms| at_once(&mut ack, ms)),
@@ -470,7 +481,8 @@ mod tests {
         ack.sender_reacted();
         assert!(ack.due());
         ack.sent();
-        // What an application answers waits for the answers, after a pause as well; a duplicate ends that.
+        // Data that the application replies to waits for the replies, also after a pause; a
+        // duplicate ends that.
         assert!([1000, 1001, 1002].iter().all(|&ms| at_once(&mut ack, ms)));
         ack.answered(Instant::from_millis(1003));
         assert!(!at_once(&mut ack, 1400));
@@ -494,9 +506,9 @@ mod tests {
         .with_window(window)
     }
 
-    /// Fails for a duplicate after which more are acknowledged one by one than at first.
+    /// Detects quickack mode after a duplicate that lasts longer than the first one.
     #[test]
-    fn a_small_window_begins_again_with_as_few_as_at_first() {
+    fn quickack_mode_is_as_short_as_the_first_in_a_small_window() {
         let mut ack = again(4);
         assert_eq!(
             [0, 1, 2].map(|ms| at_once(&mut ack, ms)),
@@ -508,7 +520,8 @@ mod tests {
         assert_eq!([3, 4].map(|ms| at_once(&mut ack, ms)), [true, false]);
     }
 
-    /// Fails for a host whose retransmission timeout, of a few milliseconds, is less than segments are apart: it would never wait.
+    /// Detects a host whose retransmission timeout, of a few milliseconds, is shorter than the time
+    /// between segments and which would never delay an acknowledgment.
     #[test]
     fn no_pause_is_shorter_than_the_timeout_of_acknowledgments() {
         let mut ack = again(1000);
@@ -523,9 +536,9 @@ mod tests {
         assert_eq!(due, [false, false, false, true]);
     }
 
-    /// Fails for rules of `quick_again` that are followed without it.
+    /// Detects rules of `quick_again` that apply without it.
     #[test]
-    fn without_quick_again_only_a_long_pause_begins_anew() {
+    fn without_quick_again_only_a_long_pause_begins_quickack_mode() {
         let mut ack = linux();
         assert!([0, 1, 2].iter().all(|&ms| at_once(&mut ack, ms)));
         ack.duplicate();
@@ -546,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_answers_ends_the_quick_phase() {
+    fn replies_end_quickack_mode() {
         let mut ack = linux();
         ack.answered(Instant::from_millis(0));
         assert!(at_once(&mut ack, 10));
@@ -554,7 +567,7 @@ mod tests {
         assert!(!at_once(&mut ack, 20));
     }
 
-    /// What comes at that time and is read at once: whether it is acknowledged at once.
+    /// Whether a segment with PSH at `ms`, read at once, is acknowledged at once.
     fn pushed_at_once(ack: &mut AckPolicy, ms: u64) -> bool {
         ack.in_order(Instant::from_millis(ms), RTO, false);
         ack.push();
@@ -567,10 +580,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_acknowledged_once_it_is_read_unless_the_application_answers() {
+    fn pushed_data_is_acknowledged_once_read_unless_the_application_replies() {
         let mut ack = linux().with_window(0);
         assert!(pushed_at_once(&mut ack, 10));
-        // Not before it is read, and not for what came before it.
+        // Not before the data is read, and not for segments before it.
         ack.in_order(Instant::from_millis(20), RTO, false);
         ack.push();
         assert!(!ack.due());
@@ -581,7 +594,7 @@ mod tests {
         ack.all_read();
         assert!(!ack.due());
         ack.sent();
-        // An answer: the next ones may carry it, until one does not come in time.
+        // After a reply acknowledgments wait for the next reply, until one times out.
         ack.answered(Instant::from_millis(31));
         assert!(!pushed_at_once(&mut ack, 40));
         ack.expire(ack.deadline());
@@ -591,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_setting_what_is_pushed_waits() {
+    fn without_the_setting_pushed_data_waits() {
         let mut ack = AckPolicy::new(TABLE);
         assert!(!pushed_at_once(&mut ack, 10));
     }

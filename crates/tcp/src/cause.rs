@@ -1,34 +1,34 @@
-//! Why a segment is retransmitted.
+//! Causes of retransmissions.
 
 use serde::Serialize;
 
-/// What triggered a retransmission.
+/// Cause of a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum RetransmitCause {
-    /// Duplicate acknowledgments, or as much reported above it (RFC 5681 §3.2, RFC 6675 §4).
+    /// Duplicate acknowledgments, or an equal amount SACKed above it (RFC 5681 §3.2, RFC 6675 §4).
     DupThresh,
     /// A partial acknowledgment (RFC 6582 §3.2).
     PartialAck,
-    /// Something sent later was delivered, long enough ago (RFC 8985 §6.2).
+    /// A segment sent later was delivered, long enough ago (RFC 8985 §6.2).
     Rack,
-    /// A probe of the tail (RFC 8985 §7.3).
+    /// A tail loss probe (RFC 8985 §7.3).
     Tlp,
     /// The retransmission timer (RFC 6298 (5.4)), for a SYN as well.
     Rto,
-    /// The timer rule that a congestion control brings along.
+    /// The timer rule of a congestion control.
     TimerRule,
-    /// Nothing else could leave and it lies below what was reported (NextSeg (3), RFC 6675 §4).
+    /// No other data could be sent and it is below SACKed data (NextSeg (3), RFC 6675 §4).
     Speculative,
-    /// Once per recovery, to get acknowledgments flowing (NextSeg (4), RFC 6675 §4).
+    /// Once per recovery, to trigger acknowledgments (NextSeg (4), RFC 6675 §4).
     Rescue,
-    /// The path does not carry it as it was; it leaves in pieces (RFC 1191 §6.5, RFC 4821 §7.6).
+    /// The path does not carry the segment; it is sent in pieces (RFC 1191 §6.5, RFC 4821 §7.6).
     PathMtu,
 }
 
 impl RetransmitCause {
-    /// The name in tables and on the command line.
+    /// Its name in tables and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The clocks that timestamps are read from (RFC 7323 §5.4, §5.5).
+//! Clocks for timestamps (RFC 7323 §5.4, §5.5).
 
 use anabranch_core::units::Instant;
 
@@ -15,12 +15,14 @@ pub(crate) const fn timestamp(now: Instant) -> u32 {
     (now.as_picos() / TICK) as u32
 }
 
-/// The clock of TS.Recent's age: ticks of 2^47 ps, 141 s, which a shift gives. It does not wrap within the longest run.
+/// The clock of TS.Recent's age, with ticks of 2^47 ps (141 s), which a shift computes. It does not
+/// wrap within the longest run.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a run takes 63 bits")]
 pub(crate) const fn age_tick(now: Instant) -> u16 {
     (now.as_picos() >> 47) as u16
 }
 
-/// TS.Recent is outdated after 24 days (RFC 7323 §5.5): by then half of the range of timestamps has passed.
+/// TS.Recent is outdated after 24 days (RFC 7323 §5.5): by then half of the range of timestamps has
+/// passed.
 pub(crate) const OUTDATED: u16 = age_tick(Instant::from_millis(24 * 86_400_000));

@@ -1,15 +1,15 @@
-//! What a sender's congestion control is about: open, in disorder, reducing, repairing.
+//! State of a sender's congestion control: open, disorder, reduction, recovery or loss.
 
-/// The states, as Linux has them in `tcpi_ca_state`; the first one here is two.
+/// The states of Linux's `tcpi_ca_state`; its first one is divided in two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CongestionState {
-    /// Nothing is amiss, and cwnd is below ssthresh.
+    /// No sign of congestion, and cwnd is below ssthresh.
     SlowStart,
-    /// Nothing is amiss.
+    /// No sign of congestion.
     Open,
-    /// Acknowledgments repeat themselves, or report something beyond a gap.
+    /// Duplicate acknowledgments arrive, or data beyond a gap is SACKed.
     Disorder,
-    /// The window is on its way down without a loss (Linux: `CWR`).
+    /// The window is being reduced without a loss (Linux: `CWR`).
     Reduction,
     /// Fast recovery (RFC 5681 §3.2).
     Recovery,
@@ -30,7 +30,7 @@ impl CongestionState {
         }
     }
 
-    /// That of a number of `tcpi_ca_state`. `slow_start`: cwnd is below ssthresh.
+    /// The state of a number of `tcpi_ca_state`. `slow_start`: cwnd is below ssthresh.
     #[must_use]
     pub const fn of_tcp_info(number: u8, slow_start: bool) -> Self {
         match number {
@@ -43,7 +43,7 @@ impl CongestionState {
         }
     }
 
-    /// Its name in the columns `state` of samples, which tell of a window on its way down in one word.
+    /// Its name in the columns `state` of samples; a window being reduced has one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

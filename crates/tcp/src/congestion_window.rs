@@ -1,5 +1,5 @@
-//! The congestion window: the control, the validation of its window (RFC 7661), round trips, delivery-rate samples, and the
-//! log of changes.
+//! The congestion window: the control, the validation of its window (RFC 7661), round trips,
+//! delivery-rate samples, and the log of changes.
 //!
 //! Loss recovery changes the window by the events of this type alone.
 
@@ -23,18 +23,18 @@ use anabranch_wire::seq::Seq;
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct CongestionWindow {
     control: Attached,
-    /// Octets of the window taken by something other than data.
+    /// Octets of the window reserved for packets other than data.
     reserved: u64,
-    /// Data that leaves before this number is acknowledged left while cwnd was the limit.
+    /// Data sent before this number was sent while cwnd was the limit.
     limited_until: Seq,
     /// Round trips counted, and the number whose acknowledgment ends the current one.
     round: u64,
     round_end: Seq,
     /// The control takes delivery-rate samples.
     is_rated: bool,
-    /// Pauses keep the window while pipeACK shows whether it is valid (RFC 7661).
+    /// Pauses keep the window while pipeACK indicates whether it is valid (RFC 7661).
     is_validated: bool,
-    /// The window grows only while it is the limit.
+    /// The window grows only while it limits the sender.
     grows_if_limited: bool,
     /// In slow start it grows as well if more than half of it was outstanding
     /// ([`WindowRules::grow_half_full`](crate::policy::WindowRules::grow_half_full)).
@@ -48,9 +48,9 @@ struct Measures {
     rate: RateSampler,
     validation: Validation,
     log: Option<Vec<WindowEvent>>,
-    /// The most octets outstanding at once while something other than cwnd held data back.
+    /// Largest number of octets outstanding while something other than cwnd was the limit.
     most_unfilled: u64,
-    /// One past the last octet outstanding then, whose acknowledgment ends that round trip.
+    /// One past the last octet outstanding at that time, whose acknowledgment ends that round trip.
     unfilled_until: Option<Seq>,
 }
 
@@ -105,7 +105,8 @@ impl CongestionWindow {
         self.cwnd().get().saturating_sub(self.reserved)
     }
 
-    /// Sets the octets that something other than data takes. Returns whether they are fewer than before.
+    /// Sets the octets reserved for packets other than data. Returns whether they are fewer than
+    /// before.
     pub(crate) const fn reserve(&mut self, octets: u64) -> bool {
         let fewer = octets < self.reserved;
         self.reserved = octets;
@@ -178,7 +179,8 @@ impl CongestionWindow {
         self.limited_until
     }
 
-    /// Whether some of the `acked` octets before `una` left before cwnd last held data back.
+    /// Whether some of the `acked` octets before `una` were sent while cwnd was the limit, or
+    /// growth does not depend on that.
     #[inline]
     pub(crate) fn is_limiting(
         &mut self,
@@ -193,8 +195,8 @@ impl CongestionWindow {
             || self.is_half_full()
     }
 
-    /// Whether more than half of the window was outstanding at once in slow start. A control that sends by a model of the path has
-    /// no slow start.
+    /// Whether more than half of the window was outstanding at once in slow start. A control that
+    /// sends by a model of the path has no slow start.
     fn is_half_full(&self) -> bool {
         let Some(measures) = self.measures.as_ref().filter(|_| !self.is_rated) else {
             return false;
@@ -251,7 +253,7 @@ impl CongestionWindow {
         });
     }
 
-    /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
+    /// Bounds cwnd to `limit`, because the part beyond it was never used.
     pub(crate) fn bound(&mut self, now: Instant, limit: u64, in_flight: u64) {
         if limit < self.cwnd().get() {
             self.control.on_recovered(&Recovered {
@@ -279,7 +281,7 @@ impl CongestionWindow {
         self.note_change(loss.now, WindowChange::Restart, before);
     }
 
-    /// A fast recovery is over (`recovered`), or the one after a timeout.
+    /// Ends a fast recovery (`recovered`), or the recovery after a timeout.
     pub(crate) fn on_recovered(&mut self, now: Instant, recovered: Option<&Recovered>) {
         let before = self.state();
         if let Some(recovered) = recovered {
@@ -337,14 +339,15 @@ impl CongestionWindow {
         self.is_validated
     }
 
-    /// A round trip has ended, or everything sent is acknowledged, with `acked` octets acknowledged so far.
+    /// A round trip has ended, or everything sent is acknowledged; `acked` octets have been
+    /// acknowledged in total.
     #[inline(never)]
     pub(crate) fn validate_round(&mut self, now: Instant, acked: u64, srtt: Duration) {
         self.measures().validation.on_round(now, acked);
         self.validate(now, srtt);
     }
 
-    /// Whether the window is valid; it is halved for each non-validated period that is over.
+    /// Returns whether the window is valid; halves it for each non-validated period that is over.
     #[inline(never)]
     fn validate(&mut self, now: Instant, srtt: Duration) -> bool {
         loop {
@@ -358,7 +361,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The flight that a reduction starts from, with a FlightSize of `flight`. `repairs`: a recovery begins.
+    /// Base of a reduction, with a FlightSize of `flight`. `repairs`: a recovery begins.
     pub(crate) fn validated_flight(
         &mut self,
         now: Instant,
@@ -374,7 +377,7 @@ impl CongestionWindow {
         validation.on_congestion(now, srtt, flight, repairs)
     }
 
-    /// Data leaves after a pause of the application. Waiting for an acknowledgment is no pause.
+    /// Data is sent after a pause of the application. Waiting for an acknowledgment is no pause.
     pub(crate) fn on_idle(&mut self, idle: &Idle, srtt: Duration) {
         if self.is_validated {
             self.validate(idle.now, srtt);
@@ -412,7 +415,7 @@ impl CongestionWindow {
         self.is_rated
     }
 
-    /// The segment of the record at `index`, of `len` octets, leaves.
+    /// Stamps the segment of the record at `index`, of `len` octets, which is being sent.
     #[inline(never)]
     pub(crate) fn stamp(&mut self, now: Instant, board: &Scoreboard, index: usize, len: u32) {
         let number = board.gone() + index as u64;
@@ -427,8 +430,8 @@ impl CongestionWindow {
         self.measures.as_mut()?.rate.on_delivered(delivery)
     }
 
-    /// The application has less to send than the window permits (draft-ietf-ccwg-bbr §4.1.2.4); not while something else holds
-    /// data back as well.
+    /// The application has less to send than the window permits (draft-ietf-ccwg-bbr §4.1.2.4), and
+    /// no other limit applies.
     pub(crate) fn on_app_limited(&mut self, board: &Scoreboard) {
         let in_flight = board.in_flight();
         if board.lost() == 0
@@ -446,7 +449,8 @@ impl CongestionWindow {
         }
     }
 
-    /// Reports every segment newly marked lost to the control, if it takes samples. Returns how many octets they are.
+    /// Reports every segment newly marked lost to the control, if it takes samples. Returns the
+    /// number of octets.
     #[inline(never)]
     pub(crate) fn report_losses(
         &mut self,

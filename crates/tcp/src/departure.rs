@@ -1,11 +1,11 @@
-//! Segments on their way out.
+//! Outgoing segments.
 
 use anabranch_core::packet::Ecn;
 
 use crate::cause::RetransmitCause;
 use anabranch_wire::segment::Segment;
 
-/// A segment on its way out.
+/// An outgoing segment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outgoing<B> {
     /// The segment.
@@ -14,17 +14,17 @@ pub struct Outgoing<B> {
     pub size: u32,
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Its payload, or its SYN or FIN, was sent before, and is retransmitted for this.
+    /// Cause of the retransmission of its payload, SYN or FIN; `None` if it was not sent before.
     pub retransmission: Option<RetransmitCause>,
 }
 
-/// What goes with a segment on its way out.
+/// Properties of an outgoing segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Departure {
     /// Bytes of the IPv4 packet.
     pub size: u32,
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Why its payload, or its SYN or FIN, is retransmitted; `None` if it was not sent before.
+    /// Cause of the retransmission of its payload, SYN or FIN; `None` if it was not sent before.
     pub retransmission: Option<RetransmitCause>,
 }

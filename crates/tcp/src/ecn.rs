@@ -1,15 +1,15 @@
-//! Explicit congestion notification: agreeing on it, echoing marks, reading the echo.
+//! Explicit congestion notification (ECN): negotiation, echo of marks, and reading the echo.
 //!
-//! Three kinds of feedback. RFC 3168 §6.1: one bit that stays until the sender says that it has
-//! reacted. RFC 8257 §3.2: the same bit, but telling of exactly the segments that each
-//! acknowledgment covers. RFC 9768: the ACE field, three bits of a counter of marked packets.
+//! Three kinds of feedback exist. RFC 3168 §6.1: one bit that stays set until the sender reports
+//! its reaction. RFC 8257 §3.2: the same bit, set for exactly the marked segments that an
+//! acknowledgment covers. RFC 9768: the ACE field, three bits of a counter of marked packets, and
+//! its option with counters of octets ([`option`]).
 //!
-//! Beside that its option, with octets instead of packets ([`option`]).
-//!
-//! With DCTCP every packet of a connection is ECN-capable: SYN, SYN-ACK, RST, FIN, pure acknowledgments, window probes
-//! and retransmissions (RFC 8257 §3.5). A switch that marks above a threshold drops what is not ECN-capable first,
-//! and no connection would open. With L4S every packet after the handshake is, with ECT(1): what is not waits in the other
-//! queue (RFC 9331 §4.1). Otherwise only new data is (RFC 3168 §6.1.1, §6.1.4, §6.1.5, §6.1.6).
+//! With DCTCP every packet of a connection is ECN-capable: SYN, SYN-ACK, RST, FIN, pure
+//! acknowledgments, window probes and retransmissions (RFC 8257 §3.5). A switch that marks above a
+//! threshold drops other packets first, so no connection would open. With L4S every packet after
+//! the handshake has ECT(1), because other packets wait in the other queue (RFC 9331 §4.1).
+//! Otherwise only new data is ECN-capable (RFC 3168 §6.1.1, §6.1.4, §6.1.5, §6.1.6).
 //!
 //! # Not implemented
 //! - RFC 9768: a pure acknowledgment ahead of a client that has data at once (§3.2.2.1); different
@@ -28,7 +28,7 @@ use anabranch_wire::segment::Flags;
 /// How marks are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Feedback {
-    /// Not at all.
+    /// No reports.
     #[default]
     None,
     /// RFC 3168
@@ -39,20 +39,20 @@ pub(crate) enum Feedback {
     Counter,
 }
 
-/// r.cep and s.cep begin here, so that a zeroed field is seen (RFC 9768 §3.2.1).
+/// Initial value of r.cep and s.cep, which makes a zeroed field visible (RFC 9768 §3.2.1).
 pub(crate) const FIRST_COUNT: u32 = 5;
 
-/// Increment-triggered acknowledgments: after so many marks at least (RFC 9768 §3.2.2.5.1).
+/// Marks that trigger an acknowledgment (increment-triggered, RFC 9768 §3.2.2.5.1).
 pub(crate) const MARKS_PER_ACK: u32 = 2;
 
-/// What an acknowledgment without progress can tell of more than the one before: half of the field's
-/// range. Whatever seems more is an older one, as with the option's counts.
+/// Largest increment that an acknowledgment without progress can report: half of the field's range.
+/// A larger one is an older acknowledgment, as with the option's counters.
 pub(crate) const MOST_WITHOUT_PROGRESS: u64 = 4;
 
 const ALL: Flags = Flags(Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0);
 const SETUP: Flags = Flags(Flags::CWR.0 | Flags::ECE.0);
 
-/// The three flags as a number: AE, CWR, ECE.
+/// Returns the flags AE, CWR and ECE as a number.
 pub(crate) const fn field(flags: Flags) -> u8 {
     (flags.any(Flags::AE) as u8) << 2
         | (flags.any(Flags::CWR) as u8) << 1
@@ -73,7 +73,7 @@ pub(crate) const fn flags(field: u8) -> Flags {
     Flags(flags)
 }
 
-/// How a SYN/ACK and the segment after it tell an ECN field (RFC 9768 tables 2 and 3).
+/// Encoding of an ECN field in a SYN/ACK and the segment after it (RFC 9768 tables 2 and 3).
 pub(crate) const fn handshake_encoding(ecn: Ecn) -> u8 {
     match ecn {
         Ecn::NotEct => 0b010,
@@ -83,7 +83,7 @@ pub(crate) const fn handshake_encoding(ecn: Ecn) -> u8 {
     }
 }
 
-/// What the flags of a SYN ask for.
+/// Flags of a SYN that request ECN.
 pub(crate) const fn syn_flags(mode: EcnMode) -> Flags {
     match mode {
         EcnMode::Off => Flags::NONE,
@@ -92,22 +92,22 @@ pub(crate) const fn syn_flags(mode: EcnMode) -> Flags {
     }
 }
 
-/// What a listening end makes of a SYN (RFC 9768 §3.1.2, §3.1.3; RFC 3168 §6.1.1).
+/// Feedback that a listener agrees to after a SYN (RFC 9768 §3.1.2, §3.1.3; RFC 3168 §6.1.1).
 pub(crate) fn on_syn(mode: EcnMode, syn: Flags) -> Feedback {
     match (mode, field(syn)) {
         (EcnMode::Off, _) | (_, 0b000) => Feedback::None,
         (EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s, 0b011) => Feedback::Classic,
-        // Also flags that nothing is known to ask with: for whatever comes later.
+        // Other combinations are accepted too, for future use.
         (EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s, _) => Feedback::Counter,
         (mode, _) if syn.has(SETUP) => classic(mode),
         _ => Feedback::None,
     }
 }
 
-/// What the end that opened makes of the SYN/ACK (RFC 9768 table 2, §3.1.3).
+/// Feedback that the client agrees to after the SYN/ACK (RFC 9768 table 2, §3.1.3).
 pub(crate) const fn on_syn_ack(mode: EcnMode, syn_ack: Flags) -> Feedback {
     match (mode, field(syn_ack)) {
-        // 101 is reserved for what comes later (RFC 9768 §3.1.3).
+        // 101 is reserved for future use (RFC 9768 §3.1.3).
         (EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s, 0b010..=0b110) => {
             Feedback::Counter
         }
@@ -125,9 +125,9 @@ const fn classic(mode: EcnMode) -> Feedback {
     }
 }
 
-/// Packets newly told of as marked, from the field now and the count before: the safest of those
-/// that fit, where so many packets are acknowledged that the field may have wrapped (RFC 9768
-/// appendix A.2.1).
+/// Number of newly marked packets, from the ACE field and the count before. If enough packets are
+/// acknowledged for the field to have wrapped, it is the safest count that fits (RFC 9768 appendix
+/// A.2.1).
 pub(crate) fn newly_marked(ace: u8, told: u32, acked_packets: u64) -> u64 {
     let delta = u64::from((u32::from(ace) + 8 - told % 8) % 8);
     if acked_packets <= 7 {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rfc_9768_table_2_what_each_answer_to_an_accecn_syn_means() {
+    fn rfc_9768_table_2_answers_to_an_accecn_syn() {
         use Feedback::{Classic, Counter, None};
         for (answer, expected) in [
             (0b000, None),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accecn_server_takes_old_and_unknown_clients() {
+    fn an_accecn_server_accepts_old_and_unknown_clients() {
         for (syn, expected) in [
             (0b000, Feedback::None),
             (0b011, Feedback::Classic),
@@ -173,20 +173,20 @@ mod tests {
         ] {
             assert_eq!(on_syn(EcnMode::Accecn, flags(syn)), expected, "{syn:03b}");
         }
-        // One that knows RFC 3168 alone takes the new client for an old one.
+        // A server with RFC 3168 only treats an AccECN client as an RFC 3168 client.
         assert_eq!(on_syn(EcnMode::Rfc3168, ALL), Feedback::Classic);
         assert_eq!(on_syn(EcnMode::Dctcp, SETUP), Feedback::Exact);
         assert_eq!(on_syn(EcnMode::Off, ALL), Feedback::None);
     }
 
     #[test]
-    fn the_answer_tells_the_field_of_the_syn() {
+    fn the_syn_ack_encodes_the_field_of_the_syn() {
         let encodings = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].map(handshake_encoding);
         assert_eq!(encodings, [0b010, 0b011, 0b100, 0b110]);
     }
 
     #[test]
-    fn rfc_9768_a_2_1_the_safest_of_the_counts_that_fit() {
+    fn rfc_9768_a_2_1_safest_count_that_fits() {
         // Few packets: the difference of the fields, over the wrap too.
         assert_eq!(newly_marked(7, 5, 2), 2);
         assert_eq!(newly_marked(1, 6, 4), 3);

@@ -1,12 +1,13 @@
 //! One end of a connection.
 //!
-//! Sans-I/O: the owner hands in segments ([`Endpoint::on_segment`]), the application's wishes
-//! ([`Endpoint::write`], [`Endpoint::close`], …) and the time ([`Endpoint::on_deadline`], once
-//! [`Endpoint::deadline`] has come), and after each of them takes what is to be sent
+//! Sans-I/O: the owner passes segments ([`Endpoint::on_segment`]), calls of the application
+//! ([`Endpoint::write`], [`Endpoint::close`], …) and the time ([`Endpoint::on_deadline`], at
+//! [`Endpoint::deadline`]). After each of them it takes the segments to send
 //! ([`Endpoint::poll_transmit`], until `None`).
 //!
-//! An endpoint is a `Sender`, a `Receiver`, and the state of the connection (RFC 9293 §3.3.2): it opens, closes and gives up, decides
-//! which segments are acceptable, hands acknowledgments to the one and data to the other, and asks both for what is to be sent.
+//! An endpoint is a `Sender`, a `Receiver`, and the state of the connection (RFC 9293 §3.3.2). It
+//! opens, closes and gives up the connection, checks which segments are acceptable, passes
+//! acknowledgments to the sender and data to the receiver, and queries both for segments to send.
 
 mod acknowledgment;
 mod application;
@@ -38,25 +39,25 @@ use anabranch_wire::seq::Seq;
 /// Which end opens the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It sends the SYN when told to.
+    /// The end that sends the SYN, after [`Endpoint::open`].
     Active,
-    /// It waits for one.
+    /// The end that waits for a SYN.
     Passive,
 }
 
-/// What is to be sent besides data.
+/// Control segments to be sent.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "wishes of their own")]
 struct Wanted {
-    /// Some of the others, or a RST ([`give_up::Failure::reset`]).
+    /// One of the others is due, or a RST ([`give_up::Failure::reset`]).
     urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,
     /// A window probe.
     probe: bool,
-    /// An acknowledgment ahead of data that could carry it.
+    /// An acknowledgment before data that could carry it.
     ack: bool,
-    /// An acknowledgment, and no data after it.
+    /// An acknowledgment, with no data after it.
     answer: bool,
 }
 
@@ -78,25 +79,25 @@ pub struct Endpoint<B: Body> {
     cold: Box<Cold>,
 }
 
-/// What the steady state does not touch.
+/// State that the steady state does not touch.
 #[derive(Debug)]
 struct Cold {
-    /// Made when there is something to note.
+    /// Created when there is an event to note.
     notes: Option<Box<Notes>>,
-    /// It waited for the SYN.
+    /// This end waited for the SYN.
     passive: bool,
-    /// Made when something gets no answer, or the connection ends badly.
+    /// Created when a segment is not acknowledged in time, or the connection fails.
     failure: Option<Box<give_up::Failure>>,
-    /// Octets of the largest segment that a peer takes which advertises no MSS.
+    /// Payload octets of the largest segment to a peer that advertises no MSS.
     default_mss: u16,
 }
 
-/// What is noted for those who look at a connection from outside.
+/// Events noted for observers of a connection.
 #[derive(Debug, Default)]
 struct Notes {
-    /// What was refused.
+    /// Refused segments, by reason.
     refused: Refusals,
-    /// When a challenge last left (RFC 5961 §7).
+    /// Time of the last challenge ACK (RFC 5961 §7).
     challenged: Option<Instant>,
 }
 
@@ -104,7 +105,7 @@ impl Cold {
     fn failure(&mut self) -> &mut give_up::Failure {
         self.failure.get_or_insert_default()
     }
-    /// How the connection ended other than by FIN, and when.
+    /// Cause and time of an end other than by FIN.
     fn ended(&self) -> Option<(Ending, Instant)> {
         self.failure.as_ref()?.ended
     }
@@ -115,7 +116,7 @@ impl Cold {
 pub enum Ending {
     /// The peer reset it.
     Reset,
-    /// The peer answered the SYN by a reset: nobody listens.
+    /// The peer answered the SYN with a reset: no listener.
     Refused,
     /// This end aborted it.
     Aborted,
@@ -126,8 +127,8 @@ pub enum Ending {
 }
 
 impl<B: Body> Endpoint<B> {
-    /// An end that has not begun. `iss` is its initial sequence number. `control` should have been
-    /// made for [`Settings::mss`] and [`Settings::initial_cwnd`].
+    /// Returns an end in its initial state. `iss` is its initial sequence number. `control` should
+    /// have been made for [`Settings::mss`] and [`Settings::initial_cwnd`].
     #[must_use]
     pub fn new(settings: &Arc<Settings>, control: Control, role: Role, iss: u32) -> Self {
         Self {
@@ -148,7 +149,8 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Finds losses by `rule` besides ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
+    /// Adds loss detection by `rule`
+    /// ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
     #[must_use]
     pub fn with_timer_rule(mut self, rule: Option<TimerRule>) -> Self {
         let una = self.snd.peer.una();
@@ -156,7 +158,7 @@ impl<B: Body> Endpoint<B> {
         self
     }
 
-    /// When [`Self::on_deadline`] wants to be called; [`Instant::NEVER`] if not at all.
+    /// Time of the next call of [`Self::on_deadline`]; [`Instant::NEVER`] for none.
     #[must_use]
     #[inline]
     pub fn deadline(&self) -> Instant {

@@ -1,8 +1,8 @@
 //! TCP: one sans-I/O endpoint, used by the simulator on lengths and by real packets on octets.
 //!
-//! An [`Endpoint`] is fed segments and the time, and is asked for segments and for its next
-//! deadline; nothing else touches it. What distinguishes one TCP from another is data: a
-//! [`Settings`] value, made from a named [`Profile`] and a scenario's [`Overrides`].
+//! An [`Endpoint`] receives segments and the time, and is queried for segments and for its next
+//! deadline; there is no other interface. Variants of TCP differ in data: a [`Settings`] value,
+//! made from a named [`Profile`] and a scenario's [`Overrides`].
 #![forbid(unsafe_code)]
 
 pub mod ack;

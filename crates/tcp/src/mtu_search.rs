@@ -1,13 +1,15 @@
-//! Path MTU discovery: reports of routers (RFC 1191, RFC 8201), and the search by timeouts and probes (RFC 4821).
+//! Path MTU discovery: reports of routers (RFC 1191, RFC 8201), and the search by timeouts and
+//! probes (RFC 4821).
 //!
 //! # Differs from Linux
-//! - A report below the floor of Linux (`min_pmtu`, 552 octets) counts down to the 68 octets of RFC 1191: no router of a
-//!   scenario fragments.
-//! - The result concerns one connection, and is not forgotten after `mtu_expires`.
-//! - The congestion control goes on counting in segments of the size that the handshake agreed on.
+//! - A report below Linux's minimum (`min_pmtu`, 552 octets) is accepted down to the 68 octets of
+//!   RFC 1191: no router of a scenario fragments.
+//! - The result applies to one connection, and does not expire after `mtu_expires`.
+//! - The congestion control continues to count in segments of the size that the handshake agreed
+//!   on.
 //!
 //! # Not implemented
-//! - Segments before a probe are not held back, so a probe has the size of data yet to be sent (RFC 4821 §7.4).
+//! - Delaying segments before a probe: a probe has the size of data yet to be sent (RFC 4821 §7.4).
 
 use std::ops::Range;
 
@@ -31,7 +33,7 @@ const LEAST_MSS: u32 = 48;
 const THRESHOLD: u32 = 8;
 /// Time after which the search begins again (Linux: `tcp_probe_interval`).
 const INTERVAL: Duration = Duration::from_secs(600);
-/// Full segments that are to follow a probe, so that its loss is noticed (RFC 4821 §7.4).
+/// Full segments that must follow a probe, so that its loss is detected (RFC 4821 §7.4).
 const FOLLOWERS: u64 = 4;
 
 /// The search for the largest segment that the path carries.
@@ -61,7 +63,7 @@ struct SearchRange {
 pub(crate) struct Round {
     /// A probe has arrived: segments have this size from here on.
     pub(crate) size: Option<u32>,
-    /// The next probe may leave.
+    /// The next probe may be sent.
     pub(crate) probes: bool,
 }
 
@@ -71,7 +73,7 @@ pub(crate) struct ProbeRoom {
     pub(crate) smss: u32,
     pub(crate) cwnd: u64,
     pub(crate) in_flight: u64,
-    /// Octets that the peer's window and the send buffer let leave.
+    /// Octets that the peer's window and the send buffer permit to be sent.
     pub(crate) unsent: u64,
 }
 
@@ -86,8 +88,8 @@ impl MtuSearch {
         self.mode.suspects()
     }
 
-    /// A router did not carry a segment over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4). Returns the largest payload
-    /// that fits; `None` if reports are ignored.
+    /// A router did not carry a segment over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4).
+    /// Returns the largest payload that fits; `None` if reports are ignored.
     pub(crate) fn on_packet_too_big(&mut self, mtu: u32, timestamps: bool) -> Option<u32> {
         if !self.mode.hears() {
             return None;
@@ -102,7 +104,8 @@ impl MtuSearch {
         Some(most)
     }
 
-    /// The connection is open. Returns the size with which the search begins, where probes search from the start.
+    /// Starts the search when the connection is open. Returns the first size, if probes search from
+    /// the start.
     pub(crate) fn begin(&mut self, smss: u32) -> Option<u32> {
         (self.mode == MtuDiscovery::Probing).then(|| self.search_from(BASE_MSS.min(smss), smss))
     }
@@ -123,8 +126,9 @@ impl MtuSearch {
         low
     }
 
-    /// The retransmission timer has expired for the `expiries`-th time, and the first segment has `payload` octets: full segments
-    /// may vanish in a black hole (RFC 4821 §7.7). Returns the size of segments from here on, if it changes.
+    /// The retransmission timer has expired for the `expiries`-th time, and the first segment has
+    /// `payload` octets: full segments may vanish in a black hole (RFC 4821 §7.7). Returns the size
+    /// of segments from here on, if it changes.
     pub(crate) fn on_timeout(&mut self, expiries: u16, payload: u32, smss: u32) -> Option<u32> {
         if expiries < SUSPICIOUS {
             return None;
@@ -138,7 +142,7 @@ impl MtuSearch {
         (payload > low && smss > low).then(|| self.search_from(low, smss))
     }
 
-    /// A round trip is over: the probe has arrived, or the next may leave.
+    /// Ends a round trip: the probe has arrived, or the next one may be sent.
     #[cold]
     pub(crate) fn on_round(&mut self, now: Instant, una: Seq) -> Round {
         let mut round = Round {
@@ -169,7 +173,8 @@ impl MtuSearch {
         round
     }
 
-    /// Size of the next probe, if the windows have room for it and enough data follows (RFC 4821 §7.4).
+    /// Size of the next probe, if the windows have room for it and enough data follows (RFC 4821
+    /// §7.4).
     pub(crate) fn probe_size(&self, room: &ProbeRoom) -> Option<u32> {
         let range = self.range.as_ref()?;
         let size = range.low + (range.high - range.low).div_ceil(2);
@@ -182,14 +187,14 @@ impl MtuSearch {
         fits.then_some(size)
     }
 
-    /// A probe leaves.
+    /// Notes a probe that is being sent.
     pub(crate) fn on_probe_sent(&mut self, probe: Range<Seq>) {
         if let Some(range) = &mut self.range {
             range.probe = Some(probe);
         }
     }
 
-    /// A recovery begins: takes the probe, which has not arrived.
+    /// Takes the outstanding probe when a recovery begins, because it has not arrived.
     pub(crate) fn take_lost_probe(&mut self) -> Option<Range<Seq>> {
         if !self.suspects() {
             return None;

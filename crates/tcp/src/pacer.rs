@@ -1,13 +1,14 @@
-//! Pacing and TSO bursts: when data may leave at a control's own rate, or at a multiple of cwnd ÷ srtt.
+//! Pacing and TSO bursts: transmission at a control's pacing rate, or at a multiple of cwnd ÷ srtt.
 //!
-//! Data leaves in bursts of about a millisecond at the rate, as from a stack that hands large segments to the network card;
-//! the next burst waits until this one would have left at the rate. Unused time earns nothing, but a TSO burst
-//! ([`Segmentation`](crate::policy::Segmentation)) that leaves late takes less time by its lateness, half of it at least.
+//! Data is sent in bursts of about a millisecond at the rate, as by a stack that hands large
+//! segments to the network card; the next burst waits until the time that this one takes at the
+//! rate has passed. Unused time is lost, but the time of a late TSO burst
+//! ([`Segmentation`](crate::policy::Segmentation)) is shortened by its lateness, to at least half.
 //!
 //! # Differs from Linux
-//! - Retransmissions leave one at a time; Linux retransmits a burst that is lost as a whole as one.
-//! - Slow start is where cwnd is below ssthresh.
-//! - The first flight leaves in pairs, however short the round trip.
+//! - Retransmissions are sent individually; Linux retransmits a burst that is lost in full as one.
+//! - Slow start is the state with cwnd below ssthresh.
+//! - The first flight is sent in pairs, however short the round-trip time.
 
 use anabranch_congestion::{CongestionControl, Control};
 use anabranch_core::units::{Bytes, Duration, Instant, Rate};
@@ -22,7 +23,7 @@ const BURST_US: u16 = 1_000;
 const SLOW_START_RATIO: u32 = 200;
 /// The rate in congestion avoidance, in percent of cwnd ÷ srtt (Linux: `tcp_pacing_ca_ratio`).
 const AVOIDANCE_RATIO: u32 = 120;
-/// Segments of a TSO burst if the rate would ask for fewer (Linux: `tcp_min_tso_segs`).
+/// Minimum length of a TSO burst in segments (Linux: `tcp_min_tso_segs`).
 pub(crate) const SHORTEST_BURST: u8 = 2;
 /// The length of TSO bursts is not known: an acknowledgment has changed the rate.
 const UNKNOWN: u8 = 1;
@@ -43,18 +44,18 @@ pub(crate) struct RateBasis<'a> {
 }
 
 impl RateBasis<'_> {
-    /// The window that leaves in a round trip, and by how many hundredths of its rate.
+    /// Window sent per round trip, and the pacing ratio in percent.
     fn window(&self) -> (Bytes, u32) {
         let ratio = if self.window.is_slow_start() {
             SLOW_START_RATIO
         } else {
             AVOIDANCE_RATIO
         };
-        // A window that has just been reduced does not stop data already in flight.
+        // A window just reduced does not stop the data in flight.
         (self.window.cwnd().max(Bytes::new(self.in_flight)), ratio)
     }
 
-    /// The rate at which a window leaves in a round trip, with the room that pacing gives it to grow.
+    /// Rate of one window per round trip, times the pacing ratio, which gives it room to grow.
     fn nominal(&self) -> Option<Rate> {
         let (window, ratio) = self.window();
         let rate = Rate::from_bytes_per(window, self.rtt.srtt())?;
@@ -65,7 +66,7 @@ impl RateBasis<'_> {
 /// State of pacing.
 #[derive(Debug)]
 pub(crate) struct Pacer {
-    /// Data may have to wait for its time.
+    /// Pacing may delay data.
     active: bool,
     /// The stack paces, whatever the control.
     by_window: bool,
@@ -76,17 +77,17 @@ pub(crate) struct Pacer {
     longest_train: u8,
     /// Duration of a paced burst at the rate, in microseconds.
     burst_us: u16,
-    /// When data last left; [`Instant::NEVER`] before.
+    /// Time of the last transmission of data; [`Instant::NEVER`] before.
     last_sent: Instant,
-    /// Pacing holds data back until then; never if it does not.
+    /// End of the delay by pacing; [`Instant::NEVER`] if no data is delayed.
     held_until: Instant,
-    /// Pacing permits the next data from then on.
+    /// Time from which pacing permits the next data.
     next_at: Instant,
-    /// Octets that may still leave before their time ([`Self::pace`]).
+    /// Octets that may still be sent before their time ([`Self::pace`]).
     burst: u64,
-    /// When the last paced segment left.
+    /// Time of the last paced segment.
     burst_at: Instant,
-    /// Lateness of the current burst, minus the time that it has recovered so far.
+    /// Lateness of the current burst, minus the time recovered since.
     late: Duration,
 }
 
@@ -112,36 +113,36 @@ impl Pacer {
         }
     }
 
-    /// Whether data may have to wait for its time.
+    /// Whether pacing may delay data.
     #[inline]
     pub(crate) const fn is_active(&self) -> bool {
         self.active
     }
 
-    /// When data that is held back may leave.
+    /// Time at which delayed data may be sent.
     #[inline]
     pub(crate) const fn deadline(&self) -> Instant {
         self.held_until
     }
 
-    /// Nothing is held back any more.
+    /// Ends the delay of data.
     pub(crate) const fn release(&mut self) {
         self.held_until = Instant::NEVER;
     }
 
-    /// Whether segments leave in TSO bursts.
+    /// Whether segments are sent in TSO bursts.
     #[inline]
     pub(crate) const fn sends_bursts(&self) -> bool {
         self.longest_train > 0
     }
 
-    /// When data last left; [`Instant::NEVER`] before.
+    /// Time of the last transmission of data; [`Instant::NEVER`] before.
     #[inline]
     pub(crate) const fn last_sent(&self) -> Instant {
         self.last_sent
     }
 
-    /// Data leaves.
+    /// Notes a transmission of data.
     #[inline]
     pub(crate) const fn on_sent(&mut self, now: Instant) {
         self.last_sent = now;
@@ -200,14 +201,14 @@ impl Pacer {
         self.train == 0 || self.last_sent != now
     }
 
-    /// The next segment begins a TSO burst.
+    /// Lets the next segment begin a TSO burst.
     #[inline]
     pub(crate) const fn end_burst(&mut self) {
         self.train = 0;
     }
 
-    /// A segment is about to leave, after which the window has room for another one or not. Returns whether it is the last of its
-    /// TSO burst.
+    /// Counts a segment about to be sent. `another`: the window has room for one more after it.
+    /// Returns whether it is the last of its TSO burst.
     #[inline]
     pub(crate) fn ends_burst(&mut self, now: Instant, another: bool) -> bool {
         if self.last_sent != now {
@@ -225,7 +226,7 @@ impl Pacer {
     /// Whether `len` octets must wait; if so, the deadline is set.
     #[inline(never)]
     pub(crate) fn is_held_back(&mut self, now: Instant, len: u32, basis: &RateBasis<'_>) -> bool {
-        // A TSO burst ends with the last segment that could leave at once.
+        // A TSO burst ends with the last segment that can be sent immediately.
         let is_over = self.is_tso && self.burst_at != now;
         let held = now < self.next_at
             && (is_over || self.burst < u64::from(len))
@@ -236,7 +237,7 @@ impl Pacer {
         held
     }
 
-    /// `len` octets leave.
+    /// Charges `len` octets that are being sent.
     #[inline(never)]
     pub(crate) fn pace(&mut self, now: Instant, len: u32, basis: &RateBasis<'_>) {
         let Some(rate) = self.rate(basis) else {
@@ -253,7 +254,7 @@ impl Pacer {
         }
         let len = u64::from(len);
         let mut time = Bytes::new(len) / rate;
-        // A segment that leaves before its time, such as a tail loss probe, is not late.
+        // A segment sent before its time, such as a tail loss probe, is not late.
         if self.is_tso && (begins || self.burst > 0) {
             let less = self.late.min(time / 2);
             self.late = self.late - less;
@@ -263,7 +264,7 @@ impl Pacer {
         self.next_at = self.next_at.saturating_add(time);
     }
 
-    /// `len` octets leave as a burst of one segment.
+    /// Charges `len` octets that are sent as a burst of one segment.
     pub(crate) fn pace_alone(&mut self, now: Instant, len: u32, basis: &RateBasis<'_>) {
         self.pace(now, len, basis);
         self.burst = 0;

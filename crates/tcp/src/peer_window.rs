@@ -1,5 +1,5 @@
-//! The peer's receive window as the sender knows it (RFC 9293 §3.3.1, §3.8.6), and the probes of a closed one
-//! (§3.8.6.1).
+//! The peer's receive window in the sender's view (RFC 9293 §3.3.1, §3.8.6), and the probes of a
+//! closed one (§3.8.6.1).
 
 use anabranch_core::units::Duration;
 
@@ -30,7 +30,8 @@ pub(crate) struct PeerWindow {
 pub(crate) struct Update {
     /// The window is as large as before.
     pub(crate) same: bool,
-    /// The segment is no older than the last one that updated the window (RFC 9293 §3.10.7.4, fifth).
+    /// The segment is no older than the last one that updated the window (RFC 9293 §3.10.7.4,
+    /// fifth).
     pub(crate) taken: bool,
 }
 
@@ -74,7 +75,8 @@ impl PeerWindow {
         (field as u32) << self.shift
     }
 
-    /// Half of the largest window offered: a smaller part is worth no segment (RFC 9293 §3.8.6.2.1).
+    /// Half of the largest window offered: a smaller part does not justify a segment (RFC 9293
+    /// §3.8.6.2.1).
     pub(crate) const fn half_of_largest(&self) -> u64 {
         (self.max_wnd / 2) as u64
     }
@@ -122,7 +124,7 @@ impl PeerWindow {
         ack <= nxt && ack.saturating_add(u64::from(self.max_wnd)) >= self.una
     }
 
-    /// The window is open: the count of probes begins again.
+    /// Resets the count of probes when the window is open.
     pub(crate) const fn on_opened(&mut self) {
         self.probes = 0;
     }
@@ -133,7 +135,7 @@ impl PeerWindow {
         self.unanswered = 0;
     }
 
-    /// A probe leaves.
+    /// Counts a probe that is being sent.
     pub(crate) const fn on_probe_sent(&mut self) {
         self.probes = self.probes.saturating_add(1);
     }
@@ -143,8 +145,8 @@ impl PeerWindow {
         persist::interval(rto, self.probes.into(), max_rto)
     }
 
-    /// A probe is due. Returns whether `retries` of them have gone unanswered: only answers keep a connection with a
-    /// closed window open (RFC 9293 §3.8.6.1).
+    /// A probe is due. Returns whether `retries` of them have gone unanswered: only answers keep a
+    /// connection with a closed window open (RFC 9293 §3.8.6.1).
     pub(crate) fn is_probing_over(&mut self, retries: u32) -> bool {
         let over = u32::from(self.unanswered) >= retries.min(MOST_RETRIES);
         self.unanswered = self.unanswered.saturating_add(1);

@@ -1,16 +1,16 @@
 //! The persist timer (RFC 9293 §3.8.6.1): probes of a closed window.
 //!
 //! A probe is a segment without payload just below the window; the peer must answer it with an
-//! acknowledgment that tells its window (RFC 9293 §3.10.7.4). RFC 9293 would have a probe carry an
-//! octet of new data; without one, nothing has to be taken back when the peer discards it.
+//! acknowledgment that reports its window (RFC 9293 §3.10.7.4). RFC 9293 lets a probe carry an
+//! octet of new data; without one, no octet has to be retransmitted if the peer discards it.
 //!
 //! # Differs from Linux
-//! - Not compared but for the number of probes that nothing answers. The interval follows RFC 9293
+//! - Not compared except for the number of unanswered probes. The interval follows RFC 9293
 //!   §3.8.6.1: the retransmission timeout at first, then with its exponential backoff.
 
 use anabranch_core::units::Duration;
 
-/// How long until the next probe: the timeout, doubled with every probe, `max_rto` at most.
+/// Time until the next probe: the timeout, doubled with every probe, at most `max_rto`.
 #[must_use]
 pub fn interval(rto: Duration, probes: u32, max_rto: Duration) -> Duration {
     rto.saturating_mul(1 << probes.min(20)).min(max_rto)
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probes_become_rarer_up_to_the_bound() {
+    fn probe_intervals_grow_up_to_the_bound() {
         let interval = |probes| interval(Duration::from_secs(1), probes, Duration::from_secs(60));
         assert_eq!(interval(0), Duration::from_secs(1));
         assert_eq!(interval(3), Duration::from_secs(8));

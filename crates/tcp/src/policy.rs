@@ -1,4 +1,4 @@
-//! Mechanisms among which a stack profile chooses, and what each choice stands for.
+//! Mechanisms that a stack profile selects, and the meaning of each choice.
 
 mod delayed_ack;
 mod ecn;

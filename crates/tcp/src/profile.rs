@@ -21,20 +21,20 @@ use super::{
 pub struct Profile {
     /// Description for registry, docs and command line.
     pub meta: Meta,
-    /// Other names it goes by.
+    /// Other names.
     pub aliases: &'static [&'static str],
     /// The congestion control it uses unless a scenario names another.
     pub cc: &'static str,
-    /// Why each switch that a reader would ask about stands as it does.
+    /// Reasons for the values of switches.
     pub reasons: &'static [(&'static str, &'static str)],
-    /// What the real stack does and this version does not.
+    /// Behaviour of the real stack that this version does not have.
     pub not_modelled: &'static [&'static str],
     /// The switches.
     pub settings: Settings,
 }
 
 impl Profile {
-    /// The profile called `name`, or with that alias.
+    /// Returns the profile with this name or alias.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         profiles()
@@ -58,7 +58,7 @@ pub fn profiles() -> Vec<Profile> {
     ]
 }
 
-/// An acknowledgment for every `segments` segments, or after a fixed time.
+/// Returns a setting with an acknowledgment for every `segments` segments, or after a fixed time.
 const fn delayed_ack(segments: u32, timeout_ms: u64) -> DelayedAck {
     DelayedAck::On(DelayedAckTable {
         segments,
@@ -77,7 +77,7 @@ mod tests {
     use crate::settings::Overrides;
 
     #[test]
-    fn every_profile_stands_by_itself() {
+    fn every_profile_is_valid_without_overrides() {
         for profile in profiles() {
             let settings = profile.settings.with(&Overrides::default());
             assert_eq!(

@@ -1,8 +1,8 @@
-//! Reassembly and the receive buffer: what arrived, in order or not, and is not read yet.
+//! Reassembly and the receive buffer: data received, in order or not, and not yet read.
 //!
-//! In order, nothing is kept but counters (the application takes everything at once) or a queue
-//! for it to read from. Out of order, disjoint intervals are kept in a sorted deque: new data lands
-//! near its back and repairs near its front, where insertion is cheap.
+//! In-order data is only counted (if the application takes all data at once) or queued for reading.
+//! Out-of-order data is stored as disjoint intervals in a sorted deque: new data is inserted near
+//! its back and repairs near its front, where insertion is cheap.
 
 use std::{collections::VecDeque, ops::Range};
 
@@ -17,12 +17,12 @@ struct Interval<B> {
     body: B,
 }
 
-/// See the module.
+/// The receive buffer; see the module.
 #[derive(Debug)]
 pub struct ReceiveBuffer<B> {
     intervals: VecDeque<Interval<B>>,
     /// A number inside each of the intervals reported last, latest first (RFC 2018 §4);
-    /// [`Seq::START`] where there is none.
+    /// [`Seq::START`] for none.
     recent: [Seq; 4],
     /// A duplicate to report once (RFC 2883 §4).
     duplicate: Option<(Seq, Seq)>,
@@ -46,30 +46,30 @@ impl<B> Default for ReceiveBuffer<B> {
 }
 
 impl<B: Body> ReceiveBuffer<B> {
-    /// Octets in order that wait for the application.
+    /// Octets in order that the application has not read.
     #[must_use]
     pub const fn unread(&self) -> u64 {
         self.unread
     }
-    /// Whether something waits beyond a gap.
+    /// Whether data has arrived beyond a gap.
     #[must_use]
     pub fn has_gaps(&self) -> bool {
         !self.intervals.is_empty()
     }
 
-    /// Octets that wait beyond gaps.
+    /// Octets beyond gaps.
     #[must_use]
     pub const fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Octets of the piece that is read next.
+    /// Octets of the next piece to read.
     #[must_use]
     pub fn first_unread(&self) -> u64 {
         self.ready.front().map_or(0, |body| u64::from(body.len()))
     }
 
-    /// Where the last of what waits beyond a gap ends.
+    /// One past the last octet beyond a gap.
     #[must_use]
     pub fn end(&self) -> Option<Seq> {
         self.intervals.back().map(|interval| interval.end)
@@ -83,7 +83,7 @@ impl<B: Body> ReceiveBuffer<B> {
         }
     }
 
-    /// At most `max` octets in order.
+    /// Returns at most `max` octets in order.
     pub fn read(&mut self, max: u64) -> B {
         let mut out = B::default();
         let mut left = u32::try_from(max.min(self.unread)).unwrap_or(u32::MAX);
@@ -106,12 +106,12 @@ impl<B: Body> ReceiveBuffer<B> {
         out
     }
 
-    /// Keeps `body`, which begins at `start`, beyond the next expected number. `false` if nothing
-    /// of it is new; what is already there is kept and the new copy of it is dropped, so that a
-    /// stream once received never changes.
+    /// Stores `body`, which begins at `start`, beyond the next expected number. Returns `false` if
+    /// nothing of it is new. Stored data takes precedence over a new copy, so that a stream once
+    /// received never changes.
     pub fn insert(&mut self, start: Seq, body: &B) -> bool {
         let end = start + u64::from(body.len());
-        // The first interval that ends at or behind our start; all up to `last` touch us.
+        // First interval that ends at or after `start`; all up to `last` touch the new data.
         let first = self.intervals.partition_point(|i| i.end < start);
         let mut last = first;
         let mut at = start;
@@ -182,7 +182,8 @@ impl<B: Body> ReceiveBuffer<B> {
         new
     }
 
-    /// Takes what now follows `rcv_nxt` without a gap: the octets, and the number behind them.
+    /// Removes the data that now follows `rcv_nxt` without a gap: the octets, and one past the last
+    /// number.
     pub fn take(&mut self, rcv_nxt: Seq) -> Option<(B, Seq)> {
         let mut taken = None;
         while let Some(front) = self.intervals.front()
@@ -206,7 +207,7 @@ impl<B: Body> ReceiveBuffer<B> {
         taken
     }
 
-    /// Remembers the interval around `seq` as the latest.
+    /// Records the interval around `seq` as the latest.
     fn report(&mut self, seq: Seq) {
         let Some(this) = self.around(seq).map(|i| (i.start, i.end)) else {
             return;
@@ -227,7 +228,8 @@ impl<B: Body> ReceiveBuffer<B> {
         self.intervals.get(i).filter(|i| i.start <= seq)
     }
 
-    /// Whether `start..end` grows one of the two blocks that changed last, or there are fewer than two.
+    /// Whether `start..end` extends one of the two blocks that changed last, or there are fewer
+    /// than two.
     #[must_use]
     pub fn grows_latest(&self, start: Seq, end: Seq) -> bool {
         let mut first = None;
@@ -249,7 +251,7 @@ impl<B: Body> ReceiveBuffer<B> {
         true
     }
 
-    /// Whether `start..end` touches nothing that waits: it is a block by itself.
+    /// Whether `start..end` touches no stored interval: it is a separate block.
     #[must_use]
     pub fn stands_alone(&self, start: Seq, end: Seq) -> bool {
         let first = self.intervals.partition_point(|i| i.end < start);
@@ -276,18 +278,19 @@ impl<B: Body> ReceiveBuffer<B> {
         missing
     }
 
-    /// Reports octets that came twice with the next acknowledgment (RFC 2883 §4).
+    /// Reports octets received twice with the next acknowledgment (RFC 2883 §4).
     pub const fn note_duplicate(&mut self, start: Seq, end: Seq) {
         self.duplicate = Some((start, end));
     }
-    /// Whether a duplicate waits to be reported.
+    /// Whether a duplicate is to be reported.
     #[must_use]
     pub const fn has_duplicate(&self) -> bool {
         self.duplicate.is_some()
     }
 
-    /// At most `room` blocks for an acknowledgment: the latest first, then those reported before
-    /// it (RFC 2018 §4), after a duplicate if there is one. `skip`: so many of the latest are left out.
+    /// Returns at most `room` blocks for an acknowledgment: a duplicate if there is one, then the
+    /// latest, then those reported before it (RFC 2018 §4). `skip` is the number of latest blocks
+    /// to omit.
     pub fn sack_blocks(&mut self, room: usize, skip: usize) -> (u8, [SackBlock; 4]) {
         let mut blocks = [SackBlock::default(); 4];
         let mut n = 0;
@@ -306,7 +309,7 @@ impl<B: Body> ReceiveBuffer<B> {
             let Some(interval) = self.around(seq) else {
                 continue;
             };
-            // Two that were apart when they were reported may have grown together.
+            // Two intervals that were separate when reported may have merged.
             if usize::from(n) >= room || seen.contains(&Some(interval.start)) {
                 continue;
             }
@@ -320,7 +323,7 @@ impl<B: Body> ReceiveBuffer<B> {
         (n, blocks)
     }
 
-    /// Forgets everything; nothing more will be read.
+    /// Discards all data; nothing more will be read.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -358,22 +361,22 @@ mod tests {
             buffer.insert(first + from, &stream(from, to));
             grows
         };
-        // There are none, one, and two others.
+        // With no, one and two other blocks.
         assert!(insert(10, 20));
         assert!(insert(30, 40));
         assert!(!insert(50, 60));
-        // The last, the one before it, the one before that.
+        // The last block, the one before it, the one before that.
         assert!(insert(60, 65));
         assert!(insert(40, 45));
         assert!(!insert(20, 25));
-        // Now the first has changed last, and the third is older than the second.
+        // Now the first block has changed last, and the third is older than the second.
         assert!(insert(45, 50));
         assert!(insert(25, 30));
     }
 
     proptest! {
         #[test]
-        fn whatever_the_order_the_stream_comes_out(
+        fn any_order_of_arrival_yields_the_stream(
             segments in proptest::collection::vec((1_u64..200, 1_u64..40), 1..60),
         ) {
             let first = Seq::first(u32::MAX - 50);
@@ -386,7 +389,7 @@ mod tests {
                 prop_assert_eq!(buffer.insert(first + start, &stream(start, start + len)), new);
                 let (n, blocks) = buffer.sack_blocks(4, 0);
                 prop_assert!(n >= 1);
-                // The first block holds the segment that just came (RFC 2018 §4).
+                // The first block holds the segment just received (RFC 2018 §4).
                 let block = blocks[0];
                 prop_assert!(block.left.wrapping_sub((first + start).wire()).cast_signed() <= 0);
                 prop_assert!(block.right.wrapping_sub((first + start + len).wire()).cast_signed() >= 0);
@@ -419,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_stops_where_asked() {
+    fn reading_stops_at_the_requested_length() {
         let mut buffer = ReceiveBuffer::default();
         buffer.push_ready(stream(0, 10));
         buffer.push_ready(stream(10, 20));

@@ -1,7 +1,7 @@
-//! The receiving half of a connection: what has come, and what of it is to be acknowledged.
+//! The receiving half of a connection.
 //!
-//! It owns reassembly, the receive window and its autotuning, the acknowledgment policy and the echo of marks, and puts
-//! the header of every segment together.
+//! It owns reassembly, the receive window and its autotuning, the acknowledgment policy and the
+//! echo of marks, and builds the header of every segment.
 
 mod autotuning;
 mod data;
@@ -19,13 +19,13 @@ use crate::{
 };
 use anabranch_wire::seq::Seq;
 
-/// The receiving half. See the module.
+/// The receiving half; see the module.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub(crate) struct Receiver<B> {
     pub(crate) settings: Arc<Settings>,
     pub(crate) agreed: Agreed,
-    /// Full segment in octets: ours or the peer's, whichever is smaller.
+    /// Payload octets of a full segment: the smaller of ours and the peer's.
     pub(crate) smss: u32,
     pub(crate) stats: ReceiverStats,
     pub(crate) auto_read: bool,
@@ -39,23 +39,24 @@ pub(crate) struct Receiver<B> {
     pub(crate) edge: Seq,
     /// Last.ACK.sent (RFC 7323 §4.3)
     pub(crate) acked: Seq,
-    /// Octets of the receive buffer, as many as a scaled window can tell.
+    /// Octets of the receive buffer, limited to the largest scaled window.
     pub(crate) window: u64,
-    /// The window field as last sent, once it has been sent scaled.
+    /// The window field last sent, since windows are scaled.
     pub(crate) field: u16,
-    /// The window as it stands has been advertised.
+    /// The current window has been advertised.
     pub(crate) advertised: bool,
-    /// Something waits beyond a gap.
+    /// Data has arrived beyond a gap.
     pub(crate) gaps: bool,
-    /// A gap was filled and its octets are unread: the acknowledgment leaves before the application reads.
+    /// A gap was filled and its octets are unread: the acknowledgment is sent before the
+    /// application reads.
     filled: bool,
-    /// A duplicate waits to be reported (RFC 2883).
+    /// A duplicate is to be reported (RFC 2883).
     pub(crate) duplicate: bool,
     pub(crate) ack: AckPolicy,
     pub(crate) cold: Box<Cold<B>>,
 }
 
-/// What both ends agreed on that concerns the receiver.
+/// Results of the negotiation that concern the receiver.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub(crate) struct Agreed {
@@ -65,29 +66,29 @@ pub(crate) struct Agreed {
     pub(crate) ecn: bool,
     /// Every segment may report marks, or their end.
     pub(crate) exact_ecn: bool,
-    /// The receive window grows with need.
+    /// The receive window is autotuned.
     pub(crate) tuned: bool,
     pub(crate) scaling: bool,
     /// Shift of the windows that we advertise.
     pub(crate) scale: u8,
 }
 
-/// What the steady state does not touch.
+/// State that the steady state does not touch.
 #[derive(Debug)]
 pub(crate) struct Cold<B> {
-    /// Made when something arrives out of order or waits to be read.
+    /// Created when a segment arrives out of order or data is to be read.
     pub(crate) receive: Option<Box<ReceiveBuffer<B>>>,
-    /// By how much RCV.NXT + RCV.WND as last advertised is more than what was to be offered.
+    /// Octets by which the advertised right edge exceeds the intended one, because of rounding.
     rcv_rounded: u16,
-    /// IRS: number of the peer's SYN, as it travels.
+    /// IRS: number of the peer's SYN, as in the header.
     pub(crate) irs: u32,
-    /// Number of the peer's FIN while it waits for what is before it; [`Seq::END`] otherwise.
+    /// Number of the peer's FIN while data before it is missing; [`Seq::END`] otherwise.
     pub(crate) peer_fin: Seq,
-    /// Made when it is needed.
+    /// Created when needed.
     pub(crate) extras: Option<Box<Extras>>,
 }
 
-/// What only some stacks need.
+/// State that only some stacks need.
 #[derive(Debug, Default)]
 pub(crate) struct Extras {
     pub(crate) ecn: ReceiverEcn,

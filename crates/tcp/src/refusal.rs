@@ -1,42 +1,43 @@
-//! Why segments, or parts of them, are not taken, and how often each was the reason.
+//! Reasons to refuse segments, or parts of them, and their counts.
 
-/// Why a segment, a block of its SACK option or a part of its payload is not believed.
+/// Reason to refuse a segment, a block of its SACK option or a part of its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// It acknowledges what was never sent (RFC 9293 §3.10.7.2 to §3.10.7.4).
+    /// It acknowledges data that was never sent (RFC 9293 §3.10.7.2 to §3.10.7.4).
     UnsentAck,
-    /// It acknowledges less than the window of the peer allows for (RFC 5961 §5.2). A packet that is
-    /// late by more than a window may be the cause, so these do not count as malformed.
+    /// It acknowledges less than the window of the peer permits (RFC 5961 §5.2). A packet delayed
+    /// by more than a window may be the cause, so it does not count as malformed.
     OldAck,
-    /// A SACK block that is reversed, of what was never sent, across the number that is acknowledged,
-    /// or across another one of the same option (RFC 2018 §3; RFC 2883 §4 allows for one within the next).
+    /// A SACK block that is reversed, covers data never sent, or overlaps the acknowledged number
+    /// or another block of the same option (RFC 2018 §3; RFC 2883 §4 permits a block within the
+    /// next).
     SackBlock,
-    /// A reset without the very number that is expected (RFC 5961 §3.2, RFC 9293 §3.10.7.2 and
+    /// A reset without exactly the expected number (RFC 5961 §3.2, RFC 9293 §3.10.7.2 and
     /// §3.10.7.3): ahead of it, or before the peer's first number.
     BlindReset,
-    /// A reset with a number that was expected once. A peer that has no connection any more answers
-    /// a late segment with the number that this acknowledged (RFC 9293 §3.5.2), so these do not
-    /// count as malformed, although a blind one may hit upon such a number.
+    /// A reset with a number that was expected earlier. A peer without a connection answers a late
+    /// segment with the number that the segment acknowledged (RFC 9293 §3.5.2), so it does not
+    /// count as malformed, although a blind reset may have such a number.
     OldReset,
-    /// A SYN on an open connection, wherever its number lies (RFC 5961 §4.2), but for the peer's own
-    /// that comes again.
+    /// A SYN on an open connection, with any number (RFC 5961 §4.2), except the peer's own SYN
+    /// again.
     BlindSyn,
-    /// Sequence numbers that the window has never offered (RFC 9293 §3.4), behind a FIN, or before
-    /// the peer's first one. What lies between that and the window may be an old segment that came
-    /// again: with payload it is a duplicate, and counted there.
+    /// Sequence numbers that were never in the window (RFC 9293 §3.4), after a FIN, or before the
+    /// peer's first one. Numbers between that one and the window may be from an old segment: with
+    /// payload it is a duplicate, and counted there.
     OutsideWindow,
     /// No timestamp though both ends agreed on them (RFC 7323 §3.2).
     MissingTimestamp,
-    /// A timestamp older than the last one (PAWS, RFC 7323 §5.3). An old packet may be the cause, so
-    /// these do not count as malformed.
+    /// A timestamp older than the last one (PAWS, RFC 7323 §5.3). An old packet may be the cause,
+    /// so it does not count as malformed.
     OldTimestamp,
-    /// Control bits that the state has no use for (RFC 9293 §3.10.7).
+    /// Control bits that are invalid in this state (RFC 9293 §3.10.7).
     Flags,
 }
 
 impl Refusal {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::UnsentAck,
         Self::OldAck,
@@ -50,7 +51,7 @@ impl Refusal {
         Self::Flags,
     ];
 
-    /// The name in results.
+    /// Its name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,14 +68,14 @@ impl Refusal {
         }
     }
 
-    /// Whether only a faulty or hostile peer makes it happen, however packets are delayed.
+    /// Whether only a faulty or hostile peer causes it, whatever the delay of packets.
     #[must_use]
     pub const fn is_malformed(self) -> bool {
         !matches!(self, Self::OldAck | Self::OldReset | Self::OldTimestamp)
     }
 }
 
-/// How often each reason was given.
+/// Number of refusals for each reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refusals([u64; Refusal::ALL.len()]);
 
@@ -82,12 +83,12 @@ impl Refusals {
     pub(super) const fn count(&mut self, reason: Refusal) {
         self.0[reason as usize] += 1;
     }
-    /// How often this was the reason.
+    /// Number of refusals for this reason.
     #[must_use]
     pub const fn of(&self, reason: Refusal) -> u64 {
         self.0[reason as usize]
     }
-    /// All that only a faulty or hostile peer sends.
+    /// Refusals that only a faulty or hostile peer causes.
     #[must_use]
     pub fn malformed(&self) -> u64 {
         let reasons = Refusal::ALL.into_iter().filter(|r| r.is_malformed());

@@ -1,8 +1,10 @@
-//! Retransmission timeouts without progress, and giving up a peer that no longer answers (RFC 9293 §3.8.3): after a number of
-//! timeouts (R2 as a count), or after the time that they take (R2 as a time).
+//! Retransmission timeouts without progress, and giving up a peer that no longer answers (RFC 9293
+//! §3.8.3): after a number of timeouts (R2 as a count), or after the time that they take (R2 as a
+//! time).
 //!
 //! # Differs from Linux
-//! - A closed socket with data or a FIN outstanding is given up like an open one; `tcp_orphan_retries` is not modelled.
+//! - A closed socket with data or a FIN outstanding is given up like an open one;
+//!   `tcp_orphan_retries` is not modelled.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -11,8 +13,9 @@ use crate::settings::Settings;
 /// Bound on the number of retries.
 pub(crate) const MOST_RETRIES: u32 = u16::MAX as u32 - 1;
 
-/// Time that `retries` timeouts and the last one take together, if the first takes `base` and each twice as long as the one
-/// before, up to `max_rto`. Counted from the end of the first, with which the first retransmission leaves.
+/// Total time of `retries` timeouts and the last one, if the first takes `base` and each twice the
+/// time of the one before, up to `max_rto`. Counted from the end of the first, at which the first
+/// retransmission is sent.
 fn patience(base: Duration, max_rto: Duration, retries: u32) -> Duration {
     let (mut sum, mut rto, mut left) = (0_u64, base, retries);
     while left > 0 && rto < max_rto {
@@ -29,7 +32,7 @@ fn patience(base: Duration, max_rto: Duration, retries: u32) -> Duration {
 pub(crate) struct Retries {
     expiries: u16,
     exhausted: bool,
-    /// When the timer expired first since the last progress.
+    /// First expiry of the timer since the last progress.
     since: Instant,
 }
 
@@ -65,8 +68,8 @@ impl Retries {
         self.expiries = self.expiries.saturating_add(1);
     }
 
-    /// The retransmission timer of an open connection has expired. Returns whether that ends it. Linux compares the time since
-    /// the first retransmission, not the number of timeouts.
+    /// The retransmission timer of an open connection has expired. Returns whether that ends it.
+    /// Linux compares the time since the first retransmission, not the number of timeouts.
     pub(crate) fn on_timeout(&mut self, now: Instant, settings: &Settings) -> bool {
         let Settings {
             max_rto, retries, ..
@@ -79,7 +82,7 @@ impl Retries {
         self.exhausted
     }
 
-    /// Whether the expiry that has just been counted is the last of a SYN, where times are compared.
+    /// Whether the expiry just counted is the last of a SYN, if times are compared.
     pub(crate) fn end_syn(&mut self, now: Instant, settings: &Settings) -> bool {
         let Settings {
             initial_rto,
@@ -90,7 +93,8 @@ impl Retries {
         self.last_for(now, patience(initial_rto, max_rto, syn_retries))
     }
 
-    /// Whether `time` has passed since the first retransmission, which leaves now if this is the first expiry.
+    /// Whether `time` has passed since the first retransmission, which is sent now if this is the
+    /// first expiry.
     fn last_for(&mut self, now: Instant, time: Duration) -> bool {
         if self.expiries <= 1 {
             self.since = now;
@@ -107,7 +111,7 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// `tcp_retries2` = 15 stands for 924.6 s from the first transmission (ip-sysctl).
+    /// `tcp_retries2` = 15 means 924.6 s from the first transmission (ip-sysctl).
     #[test]
     fn fifteen_retries_from_200_ms_take_924_s() {
         let whole = |retries| ms(200) + patience(ms(200), Duration::from_secs(120), retries);
@@ -117,8 +121,9 @@ mod tests {
         assert_eq!(whole(0), ms(200));
     }
 
-    /// Times from the first retransmission, of a kernel 6.18 whose SYNs are not answered: the timeout before the last and
-    /// the last, with `tcp_syn_retries` 1 to 4 and `tcp_syn_linear_timeouts` 0, 1 and 4.
+    /// Times from the first retransmission, of a kernel 6.18 whose SYNs are not answered: the
+    /// timeout before the last and the last, with `tcp_syn_retries` 1 to 4 and
+    /// `tcp_syn_linear_timeouts` 0, 1 and 4.
     #[test]
     fn a_syn_is_given_up_at_the_first_timeout_after_the_time_of_its_retries() {
         for (retries, before, last) in [

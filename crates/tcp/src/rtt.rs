@@ -1,10 +1,10 @@
 //! Round-trip time and retransmission timeout (RFC 6298).
 //!
-//! Samples come from segments that were sent once (Karn's algorithm), or by timestamp. RFC 7323 §4.1 takes
-//! timestamps only from acknowledgments that advance SND.UNA, and the stack does the same without
-//! timestamps; with [`Timers::sample_sacked`](crate::policy::Timers::sample_sacked) segments that SACK reports for
-//! the first time are samples as well, which RFC 6298 §3 allows: who received them, and which copy, is
-//! beyond doubt.
+//! Samples come from segments that were sent once (Karn's algorithm), or from timestamps. RFC 7323
+//! §4.1 takes timestamps only from acknowledgments that advance SND.UNA, and the stack does the
+//! same without timestamps. With [`Timers::sample_sacked`](crate::policy::Timers::sample_sacked)
+//! segments SACKed for the first time are samples as well, which RFC 6298 §3 allows, because the
+//! copy received is known.
 //!
 //! # Differs from Linux
 //! - The variance is RFC 6298's, updated by every sample; Linux tracks its maximum per round trip.
@@ -20,11 +20,11 @@ use anabranch_core::units::Duration;
 /// Bounds of the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// RFC 6298 (2.4): at least this; 1 s there.
+    /// Lower bound (RFC 6298 (2.4)): 1 s there.
     pub min_rto: Duration,
     /// `min_rto` bounds the variance term instead of the whole.
     pub over_srtt: bool,
-    /// RFC 6298 (2.5): at most this; at least 60 s there.
+    /// Upper bound (RFC 6298 (2.5)): at least 60 s there.
     pub max_rto: Duration,
     /// G of RFC 6298 (2.3): the granularity of the clock.
     pub granularity: Duration,
@@ -55,8 +55,8 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample. It must not come from a retransmitted segment unless timestamps told which
-    /// copy was acknowledged (RFC 6298 §3, Karn's algorithm).
+    /// Takes a sample. It must not come from a retransmitted segment unless timestamps identify the
+    /// copy that was acknowledged (RFC 6298 §3, Karn's algorithm).
     #[inline]
     pub fn sample(&mut self, r: Duration, bounds: &Bounds) {
         if self.srtt.is_zero() {
@@ -76,9 +76,10 @@ impl RttEstimator {
         self.recompute(bounds);
     }
 
-    /// Takes a sample that a clock with ticks of so long has counted: `crossed` ticks came between sending and
-    /// acknowledgment. All is kept in whole eighths (SRTT) and quarters (RTTVAR) of a tick, of which one is the
-    /// least, and the timeout in whole ticks (Wright and Stevens, TCP/IP Illustrated, Volume 2, ch. 25).
+    /// Takes a sample from a clock with ticks of length `tick`: `crossed` ticks occurred between
+    /// transmission and acknowledgment. SRTT is in whole eighths of a tick and RTTVAR in whole
+    /// quarters, at least one of each, and the timeout in whole ticks (Wright and Stevens, TCP/IP
+    /// Illustrated, Volume 2, ch. 25).
     pub fn sample_ticks(&mut self, crossed: u64, tick: Duration, bounds: &Bounds) {
         let crossed = crossed.min(1 << 20).cast_signed();
         let whole = |time: Duration, parts: u64| {
@@ -116,7 +117,7 @@ impl RttEstimator {
         self.rto = self.base_rto;
     }
 
-    /// Remembers the smallest.
+    /// Updates the smallest sample.
     #[inline]
     pub fn note_min(&mut self, r: Duration) {
         if r < self.min_rtt || self.min_rtt.is_zero() {
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_timeout_may_come_on_top_of_the_round_trip_time() {
+    fn min_rto_may_be_added_to_the_round_trip_time() {
         let mut rtt = RttEstimator::new(Duration::from_secs(1));
         let bounds = Bounds {
             min_rto: ms(200),
@@ -268,13 +269,14 @@ mod tests {
                 + rtt.srtt().as_picos() % ms(500).as_picos() * 8 / ms(500).as_picos();
             (eighths, rtt.rttvar() / 125_000_000_000, rtt.rto())
         };
-        // The first counts one more: SRTT is 4 ticks, RTTVAR half of that, and 4 + 4 * 2 ticks the timeout.
+        // The first counts one more: SRTT is 4 ticks, RTTVAR half of that, and 4 + 4 * 2 ticks the
+        // timeout.
         assert_eq!(sample(3), (32, Duration::from_picos(8), ms(6_000)));
         // 1 - 4 = -3: SRTT 32 - 3; RTTVAR 8 + (3 - 2); 29/8 + 9 is 12 whole ticks.
         assert_eq!(sample(1), (29, Duration::from_picos(9), ms(6_000)));
         // 0 - 3: 29 - 3; 9 + (3 - 2); 26/8 + 10.
         assert_eq!(sample(0), (26, Duration::from_picos(10), ms(6_500)));
-        // Where nothing is ever seen to pass, what is below a whole tick stays, and three ticks.
+        // If no tick ever occurs, the fraction of a tick remains, and a timeout of three ticks.
         let last = (0..200).map(|_| sample(0)).last();
         assert_eq!(last, Some((7, Duration::from_picos(3), ms(1_500))));
     }

@@ -1,9 +1,9 @@
 //! The scoreboard: every segment sent and not acknowledged, in order of its sequence number.
 //!
-//! Each segment is one small record; what SACK reported is kept as disjoint intervals as well, so
-//! that a block seen before costs a binary search and a new one only what it adds. A record
-//! changes its standing a bounded number of times, and no acknowledgment scans what it does not
-//! change: work is amortised O(1) a segment without losses and O(log n) with them.
+//! Each segment is one small record. SACKed ranges are stored as disjoint intervals as well, so a
+//! block seen before costs a binary search and a new one only its new part. The status of a record
+//! changes a bounded number of times, and no acknowledgment scans records that it does not change:
+//! the work is amortised O(1) per segment without losses and O(log n) with them.
 
 mod intervals;
 mod loss;
@@ -26,30 +26,30 @@ pub use self::{
 use crate::cause::RetransmitCause;
 use anabranch_wire::seq::Seq;
 
-/// See the module.
+/// The scoreboard; see the module.
 #[derive(Debug, Default)]
 pub struct Scoreboard {
     records: VecDeque<Record>,
-    /// Records that have left at the front: turns an index into a number that stays.
+    /// Number of records removed at the front: turns an index into a permanent number.
     gone: u64,
-    /// Sequence numbers in flight: sent, not reported, not lost; RFC 6675's pipe.
+    /// Sequence numbers in flight: sent, not SACKed, not lost; the pipe of RFC 6675.
     in_flight: u64,
     /// Sequence numbers lost and not retransmitted.
     lost: u64,
-    /// Sequence numbers reported by SACK.
+    /// SACKed sequence numbers.
     sacked: u64,
-    /// Segments reported by SACK.
+    /// SACKed segments.
     sacked_segments: u32,
     repair: Option<Box<Repair>>,
 }
 
-/// What only losses and reordering need.
+/// State needed only with losses and reordering.
 #[derive(Debug, Default)]
 struct Repair {
     sacked: Intervals,
     /// First numbers of lost records; entries whose record is no longer lost are skipped.
     to_retransmit: BinaryHeap<Reverse<Seq>>,
-    /// Records before this one have been judged by [`Scoreboard::mark_lost_below`].
+    /// Records before this one have been checked by [`Scoreboard::mark_lost_below`].
     judged: u64,
     /// Records before this one have been passed by [`Scoreboard::speculative`].
     speculated: u64,
@@ -57,7 +57,7 @@ struct Repair {
     expired: u64,
     /// Retransmissions in order of their time, for [`Scoreboard::expire`].
     resent: VecDeque<(Instant, Seq)>,
-    /// Numbers of records newly marked lost, if someone asks for them.
+    /// Numbers of records newly marked lost, if [`Scoreboard::note_losses`] was called.
     noted: Option<Vec<u64>>,
 }
 
@@ -74,19 +74,19 @@ impl Scoreboard {
     pub const fn lost(&self) -> u64 {
         self.lost
     }
-    /// Sequence numbers reported by SACK and not yet acknowledged.
+    /// Sequence numbers SACKed and not yet acknowledged.
     #[must_use]
     #[inline]
     pub const fn sacked(&self) -> u64 {
         self.sacked
     }
-    /// Segments reported by SACK and not yet acknowledged.
+    /// Segments SACKed and not yet acknowledged.
     #[must_use]
     pub const fn sacked_segments(&self) -> u32 {
         self.sacked_segments
     }
-    /// How many records have left at the front: the record at index `i` goes by the number
-    /// `gone() + i`, now and later.
+    /// Number of records removed at the front. The record at index `i` has the permanent number
+    /// `gone() + i`.
     #[must_use]
     #[inline]
     pub const fn gone(&self) -> u64 {
@@ -102,7 +102,7 @@ impl Scoreboard {
     pub fn get(&self, index: usize) -> Option<&Record> {
         self.records.get(index)
     }
-    /// How many there are.
+    /// Number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.records.len()
@@ -113,13 +113,13 @@ impl Scoreboard {
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
-    /// Behind the highest octet reported by SACK.
+    /// One past the highest octet SACKed.
     #[must_use]
     pub fn highest_sacked(&self) -> Option<Seq> {
         self.repair.as_ref()?.sacked.highest()
     }
 
-    /// Gives back memory that slow start needed and that a smaller window does not.
+    /// Releases memory that slow start needed and a smaller window does not.
     pub fn give_back(&mut self) {
         let needed = self.records.len();
         if self.records.capacity() > 64.max(4 * needed) {
@@ -127,11 +127,11 @@ impl Scoreboard {
         }
     }
 
-    /// From now on [`Self::take_noted`] tells what was marked lost.
+    /// Enables [`Self::take_noted`].
     pub fn note_losses(&mut self) {
         self.repair.get_or_insert_default().noted = Some(Vec::new());
     }
-    /// Notes the record at `index` as lost, whatever it counts as.
+    /// Notes the record at `index` as lost, whatever its status.
     pub fn note_loss(&mut self, index: usize) {
         if let Some(repair) = &mut self.repair
             && let Some(noted) = &mut repair.noted
@@ -148,7 +148,7 @@ impl Scoreboard {
         noted.map(std::mem::take).unwrap_or_default()
     }
 
-    /// A segment left for the first time.
+    /// Adds a segment sent for the first time.
     #[inline]
     pub fn sent(&mut self, start: Seq, len: u32, marks: Marks, now: Instant) {
         self.in_flight += u64::from(len);
@@ -164,22 +164,23 @@ impl Scoreboard {
         });
     }
 
-    /// By half, not to the double: of a flow with losses these records are the largest part.
+    /// Grows by half instead of doubling, because these records are the largest part of a flow with
+    /// losses.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
         self.records.reserve_exact((self.records.len() / 2).max(4));
     }
 
-    /// Whether there is neither a report nor a loss to look after.
+    /// Whether there are neither SACKed nor lost segments.
     #[must_use]
     #[inline]
     pub const fn is_plain(&self) -> bool {
         self.sacked | self.lost == 0
     }
 
-    /// As [`Self::acknowledge`], while [`Self::is_plain`] and as far as records are whole and sent
-    /// once.
+    /// As [`Self::acknowledge`], if [`Self::is_plain`] and for records that are acknowledged in
+    /// full and sent once.
     #[inline]
     pub fn acknowledge_plain(&mut self, una: Seq) -> Plain {
         let mut plain = Plain {
@@ -206,7 +207,7 @@ impl Scoreboard {
         plain
     }
 
-    /// Everything before `una` is acknowledged.
+    /// Removes the records before `una`, which are acknowledged.
     pub fn acknowledge(&mut self, una: Seq, delivered: &mut Delivered) {
         while let Some(front) = self.records.front() {
             if front.end() > una {
@@ -249,7 +250,7 @@ impl Scoreboard {
         }
     }
 
-    /// The front record is acknowledged in part.
+    /// Removes the acknowledged part of the front record.
     #[cold]
     fn trim(&mut self, una: Seq) {
         let Some(front) = self.records.front_mut() else {
@@ -271,8 +272,8 @@ impl Scoreboard {
         }
     }
 
-    /// SACK reports `left..right`; both lie within what was sent and not acknowledged. `false` if
-    /// the block told nothing new.
+    /// Processes the SACK block `left..right`, which must be within the data sent and not
+    /// acknowledged. Returns `false` if nothing in the block is new.
     pub fn sack(&mut self, left: Seq, right: Seq, delivered: &mut Delivered) -> bool {
         let Self {
             records,
@@ -291,7 +292,7 @@ impl Scoreboard {
                 if record.start >= to {
                     break;
                 }
-                // A record counts once all of it is reported.
+                // A record counts once it is SACKed in full.
                 if record.is_sacked() || record.start < whole.0 || record.end() > whole.1 {
                     continue;
                 }
@@ -314,7 +315,7 @@ impl Scoreboard {
     }
 
     /// The record at `index` is retransmitted. With `twice`, a copy that was not marked lost counts
-    /// as in flight beside the new one.
+    /// as in flight in addition to the new one.
     pub fn resent(&mut self, index: usize, now: Instant, twice: bool, timed: bool) {
         let Some(record) = self.records.get_mut(index) else {
             return;
@@ -324,7 +325,7 @@ impl Scoreboard {
             self.lost -= u64::from(record.len);
             record.marks = record.marks.without(Marks::LOST);
         } else if twice && !record.is_sacked() {
-            // Of what is reported no copy is in flight, whoever made the report.
+            // No copy of SACKed data counts as in flight, whichever copy arrived.
             record.marks = record.marks.with(Marks::TWICE);
         }
         record.marks = record.marks.with(Marks::RETRANSMITTED);
@@ -339,7 +340,7 @@ impl Scoreboard {
         }
     }
 
-    /// A new recovery begins: what was passed over before may be looked at again.
+    /// Starts a new recovery: records skipped before may be retransmitted in it.
     pub fn begin_recovery(&mut self) {
         if let Some(repair) = &mut self.repair {
             repair.speculated = self.gone;
@@ -351,7 +352,7 @@ impl Scoreboard {
         usize::try_from(number - self.gone).unwrap_or(usize::MAX)
     }
 
-    /// Recounts everything from the records; what the running counts must equal.
+    /// Recounts all totals from the records, for comparison with the running counts.
     #[cfg(test)]
     fn recount(&self) -> (u64, u64, u64) {
         let sum = |f: &dyn Fn(&Record) -> u64| self.records.iter().map(f).sum::<u64>();

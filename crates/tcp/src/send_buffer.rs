@@ -1,4 +1,4 @@
-//! What the application has written and the peer has not acknowledged.
+//! Data that the application has written and the peer has not acknowledged.
 
 use std::collections::VecDeque;
 
@@ -11,18 +11,18 @@ const CHUNK: u32 = 65_536;
 /// The stream to send, by sequence number.
 #[derive(Debug)]
 pub struct SendBuffer<B> {
-    /// Behind the last octet written; [`Seq::END`] for an endless stream.
+    /// One past the last octet written; [`Seq::END`] for an endless stream.
     end: Seq,
-    /// Each reaches to the next, the last one to where the pattern begins or to the end, and repeats
-    /// itself where that is further than it is long.
+    /// Each chunk reaches to the next one, the last to the start of the pattern or to the end. A
+    /// chunk shorter than its range is repeated.
     chunks: VecDeque<(Seq, B)>,
-    /// An endless stream repeats this; the number is that of the first octet of a repetition that
-    /// is not yet released whole.
+    /// Pattern that an endless stream repeats; the number is that of the first octet of a
+    /// repetition that is not fully released.
     pattern: Option<(Seq, B)>,
 }
 
 impl<B: Body> SendBuffer<B> {
-    /// Empty; the first octet will have the number `first`.
+    /// Returns an empty buffer whose first octet will have the number `first`.
     #[must_use]
     pub const fn new(first: Seq) -> Self {
         Self {
@@ -32,14 +32,14 @@ impl<B: Body> SendBuffer<B> {
         }
     }
 
-    /// Behind the last octet that can be sent.
+    /// One past the last octet that can be sent.
     #[must_use]
     #[inline]
     pub const fn end(&self) -> Seq {
         self.end
     }
 
-    /// Puts `body` behind what is there.
+    /// Appends `body`.
     ///
     /// # Panics
     /// After [`Self::repeat`].
@@ -62,8 +62,8 @@ impl<B: Body> SendBuffer<B> {
         self.end = self.end.saturating_add(u64::from(len)).min(Seq::LAST);
     }
 
-    /// Puts `total` octets behind what is there: `pattern`, again and again. It takes the room of one,
-    /// however many they are.
+    /// Appends `total` octets, repetitions of `pattern`. It takes the memory of one pattern,
+    /// whatever `total` is.
     ///
     /// # Panics
     /// If the pattern is empty, and after [`Self::repeat`].
@@ -76,7 +76,7 @@ impl<B: Body> SendBuffer<B> {
         }
     }
 
-    /// From here on the stream is `pattern`, again and again.
+    /// Lets the stream repeat `pattern` without end.
     ///
     /// # Panics
     /// If the pattern is empty.
@@ -86,12 +86,12 @@ impl<B: Body> SendBuffer<B> {
         self.end = Seq::END;
     }
 
-    /// The stream ends at `end`, which is not before anything sent.
+    /// Ends the stream at `end`, which is not before any data sent.
     pub fn truncate(&mut self, end: Seq) {
         self.end = self.end.min(end);
     }
 
-    /// `len` octets from `at` on. They must have been written and not yet released.
+    /// Returns `len` octets from `at` on. They must have been written and not yet released.
     #[must_use]
     #[inline]
     pub fn body(&self, at: Seq, len: u32) -> B {
@@ -111,7 +111,7 @@ impl<B: Body> SendBuffer<B> {
         self.assemble(at, len)
     }
 
-    /// As [`Self::body`], from several pieces.
+    /// As [`Self::body`], for octets of several chunks.
     #[inline(never)]
     fn assemble(&self, mut at: Seq, mut len: u32) -> B {
         let mut body = B::default();
@@ -144,7 +144,7 @@ impl<B: Body> SendBuffer<B> {
         body
     }
 
-    /// Where a chunk ends, and the next one or the pattern begins.
+    /// End of a chunk: the start of the next one or of the pattern.
     fn chunk_end(&self, chunk: usize) -> Seq {
         match (self.chunks.get(chunk.wrapping_add(1)), &self.pattern) {
             (Some((next, _)), _) => *next,
@@ -153,7 +153,7 @@ impl<B: Body> SendBuffer<B> {
         }
     }
 
-    /// Everything before `una` is acknowledged and will not be asked for again.
+    /// Releases everything before `una`, which is acknowledged.
     #[inline]
     pub fn release(&mut self, una: Seq) {
         if let Some((begin, pattern)) = &mut self.pattern {
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_part_is_what_was_written(
+        fn any_part_equals_the_data_written(
             writes in proptest::collection::vec(
                 (proptest::collection::vec(any::<u8>(), 0..50), proptest::option::of(0_usize..200)), 1..20,
             ),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_takes_no_room_by_its_length() {
+    fn repeated_data_takes_no_memory_for_its_length() {
         for total in [u64::from(u32::MAX) * 5, 1 << 50, u64::MAX] {
             let first = Seq::first(u32::MAX);
             let mut buffer = SendBuffer::new(first);

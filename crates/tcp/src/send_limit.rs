@@ -1,14 +1,15 @@
 //! The limit of a sender, and the time that each limit has held.
 //!
-//! A sender is limited by the constraint that leaves the least room at that moment: the congestion window
-//! (RFC 5681 §3.1), the receive window (RFC 9293 §3.8.6), the send buffer, or the application, which has
-//! nothing more to send. Congestion-window validation (RFC 7661 §4.3, RFC 9438 §5.8), delivery-rate samples
-//! (draft-ietf-ccwg-bbr §4.1.2.4) and the report of a flow use the same decision, which
-//! `sender/limit.rs` makes.
+//! A sender is limited by the constraint that leaves the least room at that moment: the congestion
+//! window (RFC 5681 §3.1), the receive window (RFC 9293 §3.8.6), the send buffer, or the
+//! application, which has nothing more to send. Congestion-window validation (RFC 7661 §4.3, RFC
+//! 9438 §5.8), delivery-rate samples (draft-ietf-ccwg-bbr §4.1.2.4) and the report of a flow use
+//! the same decision, which `sender/limit.rs` makes.
 //!
 //! # Differs from Linux
-//! - Linux (`tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`, `include/uapi/linux/tcp.h`) knows the
-//!   receive window and the send buffer only, and notices the send buffer late: see `docs/concepts/tcp.md`.
+//! - Linux (`tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`,
+//!   `include/uapi/linux/tcp.h`) distinguishes the receive window and the send buffer only, and
+//!   detects the send buffer late: see `docs/concepts/tcp.md`.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -36,9 +37,9 @@ pub enum SendLimit {
     SendBuffer,
     /// The application has nothing more to send.
     Application,
-    /// The next segment waits for its time.
+    /// Pacing delays the next segment.
     Pacing,
-    /// A small burst waits for more to leave with it
+    /// A small burst is deferred until it is longer
     /// ([`Segmentation`](super::policy::Segmentation)), because this constraint leaves room for no
     /// more.
     Deferred(Constraint),
@@ -46,7 +47,7 @@ pub enum SendLimit {
     Recovery,
 }
 
-/// Octets that may leave by each constraint.
+/// Octets that each constraint permits to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// By the congestion window.
@@ -60,8 +61,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// The constraint that leaves the least room. Of two that leave equal room, the one that the growth of the congestion
-    /// window would not widen; the application first, because without data no window is in the way.
+    /// The constraint that leaves the least room. With equal room it is the constraint that would
+    /// remain if the congestion window grew; the application first, because without data no window
+    /// limits the sender.
     #[must_use]
     #[inline]
     pub const fn tightest(&self) -> Constraint {
@@ -95,7 +97,7 @@ impl From<Constraint> for SendLimit {
     }
 }
 
-/// How long each limit has held. Deferral counts for its constraint, as in Linux.
+/// Time for which each limit has held. Deferral counts for its constraint, as in Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LimitTimes {
     /// The congestion window.
@@ -113,7 +115,7 @@ pub struct LimitTimes {
 }
 
 impl LimitTimes {
-    /// `limit` has held for `time`.
+    /// Adds `time` to the sum of `limit`.
     pub fn add(&mut self, limit: SendLimit, time: Duration) {
         let sum = match limit {
             SendLimit::Cwnd | SendLimit::Deferred(Constraint::Cwnd) => &mut self.cwnd,
@@ -156,19 +158,21 @@ impl LimitTimes {
         }
     }
 
-    /// All of them together: how long the connection has stood.
+    /// Sum of all times: the age of the open connection.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.cwnd + self.rwnd + self.send_buffer + self.application + self.pacing + self.recovery
     }
 }
 
-/// The limit of a sender, and the account of how long each has held: it changes only where the limit does.
+/// The limit of a sender, and the time that each limit has held; updated only when the limit
+/// changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitAccount {
     limit: SendLimit,
     times: LimitTimes,
-    /// Since when the limit holds; [`Instant::NEVER`] before the connection is open and after its end.
+    /// Time since when the limit holds; [`Instant::NEVER`] before the connection is open and after
+    /// its end.
     since: Instant,
 }
 
@@ -190,12 +194,12 @@ impl LimitAccount {
         self.limit
     }
 
-    /// The connection is open: the account begins.
+    /// Starts the account when the connection is open.
     pub const fn open(&mut self, now: Instant) {
         self.since = now;
     }
 
-    /// The sender is limited by `limit` from now on.
+    /// Sets the limit from now on.
     #[inline]
     pub fn set(&mut self, now: Instant, limit: SendLimit) {
         if self.limit != limit {
@@ -210,7 +214,7 @@ impl LimitAccount {
         self.limit = limit;
     }
 
-    /// The limit has held until now.
+    /// Adds the time of the current limit up to now.
     fn settle(&mut self, now: Instant) {
         if self.since != Instant::NEVER {
             self.times.add(self.limit, now.saturating_since(self.since));
@@ -218,13 +222,13 @@ impl LimitAccount {
         }
     }
 
-    /// The connection is over: nothing counts from here on.
+    /// Ends the account with the connection.
     pub fn close(&mut self, now: Instant) {
         self.settle(now);
         self.since = Instant::NEVER;
     }
 
-    /// The times so far.
+    /// Returns the times up to `now`.
     #[must_use]
     pub fn times(mut self, now: Instant) -> LimitTimes {
         self.settle(now);
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn times_count_while_the_connection_stands() {
+    fn times_count_while_the_connection_is_open() {
         let at = Instant::from_millis;
         let mut account = LimitAccount::default();
         account.set(at(5), SendLimit::Cwnd);

@@ -1,21 +1,25 @@
-//! The send queue: the data that the application has written, the send buffer that limits it, and the chunks in which a
-//! stack with TSO keeps the data ([`Segmentation`](crate::policy::Segmentation)).
+//! The send queue: the data that the application has written, the send buffer that limits it, and
+//! the chunks in which a stack with TSO keeps the data
+//! ([`Segmentation`](crate::policy::Segmentation)). In most stacks an application that always has
+//! more to send fills free room at once. In a stack with chunks it waits while the buffer is full,
+//! until a third is free (`tests/live/test_write_space.py`). Then it fills the buffer again, and
+//! more: if bursts are shorter than a chunk, the rest of the chunk that is being sent takes data
+//! without a check of the buffer, until the congestion window or the receive window is full and one
+//! chunk is ready. Without Nagle (`TCP_NODELAY`) all data is sent at the end of a write, and the
+//! next write checks the buffer, so at most a part of one write exceeds it. Writing takes time, in
+//! which acknowledgments make more room.
 //!
-//! Most stacks let an application that always has more to send fill free room at once. A stack that keeps chunks lets it
-//! wait while the buffer is full, until a third is free (`tests/live/test_write_space.py`). Then it fills the buffer again, and more:
-//! if bursts are shorter than a chunk, the rest of the chunk that is being sent takes in data without a check of the buffer, until the
-//! congestion window or the receive window is full and one chunk waits. Without Nagle (`TCP_NODELAY`) all data leaves at the end of a
-//! write, and the next write checks the buffer, so a part of one write at most exceeds it. Writing takes time, in which acknowledgments
-//! make more room.
-//!
-//! Measured with Linux 6.18 (`SO_MEMINFO`): 1 Gbit/s, 100 ms and a buffer of 4 MiB carry 248 to 270 Mbit/s, not 335, while bursts are as
-//! long as chunks; a third of that buffer is written in 1.5 to 2 ms, in which 1 Gbit/s acknowledges another seventh of that. With Nagle,
-//! 20 Mbit/s, 200 ms and a buffer of 92,672 octets have 120 segments in flight after 7.5 s, as many as cwnd permits; without, 100 Mbit/s,
-//! 60 ms and 98,304 octets have 91, a write of 128 KiB, where cwnd permits 129. A burst takes 740 octets (five segments) to 1,011 octets
-//! (45 segments) of memory in addition to its payload.
+//! Measured with Linux 6.18 (`SO_MEMINFO`): 1 Gbit/s, 100 ms and a buffer of 4 MiB carry 248 to 270
+//! Mbit/s, not 335, while bursts are as long as chunks; a third of that buffer is written in 1.5 to
+//! 2 ms, in which 1 Gbit/s acknowledges another seventh of that. With Nagle, 20 Mbit/s, 200 ms and
+//! a buffer of 92,672 octets have 120 segments in flight after 7.5 s, as many as cwnd permits;
+//! without, 100 Mbit/s, 60 ms and 98,304 octets have 91, a write of 128 KiB, where cwnd permits
+//! 129. A burst takes 740 octets (five segments) to 1,011 octets (45 segments) of memory in
+//! addition to its payload.
 //!
 //! # Differs from Linux
-//! - Where PSH depends on the ends of writes (`send_autotuning_start`), these are of 128 KiB, whatever the application writes.
+//! - If PSH depends on the ends of writes (`send_autotuning_start`), each write has 128 KiB,
+//!   whatever the application writes.
 
 use anabranch_core::{
     body::Body,
@@ -27,14 +31,18 @@ use anabranch_wire::seq::Seq;
 
 /// Octets of memory that a burst takes in addition to its payload.
 const BURST_OVERHEAD: u64 = 800;
-/// Time in which an application makes and writes an octet, the way through the host included: 64 KiB in 98 µs. Measured on TUN
-/// devices: writes alone take 61 to 82 µs, and live flows carry as much as with 100 µs.
+/// Time in which an application makes and writes an octet, the way through the host included: 64
+/// KiB in 98 µs. Measured on TUN devices: writes alone take 61 to 82 µs, and live flows carry as
+/// much as with 100 µs.
 const PICOS_PER_OCTET: u64 = 1_500;
-/// Octets of a write of an application that always has more to send: `cat` and our live applications.
+/// Octets of a write of an application that always has more to send: `cat` and our live
+/// applications.
 const WRITE: u64 = 131_072;
-/// Octets of the first chunk in a buffer that is small at first; later ones are as large as the largest burst.
+/// Octets of the first chunk in a buffer that is small at first; later ones are as large as the
+/// largest burst.
 const FIRST_CHUNK: u64 = 83_200;
-/// Half of the largest window that a SYN-ACK can offer: chunks written before any other window was offered are no larger.
+/// Half of the largest window that a SYN-ACK can offer: chunks written before any other window was
+/// offered are no larger.
 const EARLY_CHUNK: u64 = 32_767;
 
 /// Time in which an application writes `octets`.
@@ -61,7 +69,7 @@ pub(crate) enum Stream {
     Open,
     /// A FIN follows the data written.
     Closing,
-    /// The FIN has left, or can no longer leave.
+    /// The FIN has been sent, or can no longer be sent.
     Over,
 }
 
@@ -93,15 +101,17 @@ pub(crate) struct SendQueue<B> {
     autotuning_start: u64,
     /// Octets to which it has grown.
     grown: u64,
-    /// Segments that leave at once.
+    /// Segments that are sent at once.
     initial_cwnd: u32,
     /// End of the data of an application that always has more to send.
     write_edge: Seq,
     /// SND.UNA at which it writes again.
     refill_at: Seq,
-    /// The application writes until then, and has not found the buffer full; never if it waits.
+    /// End of the current write of an application that has not found the buffer full;
+    /// [`Instant::NEVER`] if it waits.
     writes_until: Instant,
-    /// SND.UNA when the buffer was found full, until the application has written again; for delivery-rate samples.
+    /// SND.UNA when the buffer was found full, until the application has written again; for
+    /// delivery-rate samples.
     blocked_at: Option<Seq>,
     /// End of the chunk that is being sent; at or below SND.NXT it has to be measured.
     chunk_end: Seq,
@@ -190,12 +200,13 @@ impl<B: Body> SendQueue<B> {
         self.stream = Stream::Closing;
     }
 
-    /// The FIN leaves, or can no longer leave.
+    /// Ends the stream: the FIN is sent, or can no longer be sent.
     pub(crate) const fn end_stream(&mut self) {
         self.stream = Stream::Over;
     }
 
-    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how many. `una` is SND.UNA.
+    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how
+    /// many. `una` is SND.UNA.
     pub(crate) fn write(&mut self, body: B, una: Seq, cwnd: u64) -> u64 {
         if self.autotuning_start > 0 {
             self.grown = self.space(cwnd);
@@ -232,7 +243,7 @@ impl<B: Body> SendQueue<B> {
         }
     }
 
-    /// Octets of the send buffer: twice cwnd where it grows.
+    /// Octets of the send buffer: twice cwnd if it grows.
     fn space(&self, cwnd: u64) -> u64 {
         if self.autotuning_start == 0 {
             return self.capacity;
@@ -252,7 +263,8 @@ impl<B: Body> SendQueue<B> {
         una >= self.refill_at
     }
 
-    /// The application fills a send buffer without chunks. Returns `false` if it has chunks: see [`Self::refill`].
+    /// The application fills a send buffer without chunks. Returns `false` if it has chunks: see
+    /// [`Self::refill`].
     pub(crate) fn refill_at_once(&mut self, una: Seq, has_chunks: bool) -> bool {
         if self.capacity == u64::MAX {
             (self.write_edge, self.refill_at) = (Seq::END, Seq::END);
@@ -265,7 +277,8 @@ impl<B: Body> SendQueue<B> {
         true
     }
 
-    /// The application, which is woken or has not yet found the buffer full, fills it. Returns whether it writes.
+    /// The application, which is woken or has not yet found the buffer full, fills it. Returns
+    /// whether it writes.
     pub(crate) fn refill(&mut self, refill: &Refill) -> bool {
         let Refill {
             now,
@@ -283,7 +296,7 @@ impl<B: Body> SendQueue<B> {
                 self.write_on(una, una.saturating_add(filled), until);
                 return true;
             }
-            // The last acknowledgment before that left the buffer full.
+            // After the last acknowledgment before that time the buffer was full.
             let waits_above = payload(self.capacity, burst) / 3 * 2;
             if una + waits_above < before {
                 self.refill_at = before - waits_above;
@@ -310,7 +323,7 @@ impl<B: Body> SendQueue<B> {
         self.refill_at = una.saturating_add(1);
     }
 
-    /// The send buffer is found full.
+    /// Notes that the send buffer is full.
     pub(crate) const fn on_blocked(&mut self, una: Seq) {
         if self.blocked_at.is_none() {
             self.blocked_at = Some(una);
@@ -328,17 +341,18 @@ impl<B: Body> SendQueue<B> {
             .is_some_and(|blocked| 3 * una.since(blocked) >= self.capacity)
     }
 
-    /// Whether the buffer holds more at first than an early chunk: then the next chunk is complete before this one has left.
+    /// Whether the initial buffer exceeds an early chunk: then the next chunk is complete before
+    /// this one has been sent.
     pub(crate) const fn has_next_chunk(&self) -> bool {
         self.autotuning_start > EARLY_CHUNK
     }
 
-    /// Segments have another size: the chunk that is being sent has to be measured again.
+    /// The size of segments has changed: measures the current chunk again.
     pub(crate) const fn resize_chunks(&mut self) {
         self.chunk_end = Seq::START;
     }
 
-    /// Octets of the chunk that is being sent that have not left.
+    /// Octets of the current chunk that have not been sent.
     #[inline]
     pub(crate) fn chunk_left(&mut self, nxt: Seq, smss: u64) -> u64 {
         if nxt >= self.chunk_end {
@@ -349,14 +363,14 @@ impl<B: Body> SendQueue<B> {
         left
     }
 
-    /// The same from the lengths of all chunks. A buffer that is large at first is filled before the peer has offered more than
-    /// with its SYN.
+    /// The same from the lengths of all chunks. A buffer that is large at first is filled before
+    /// the peer has offered more than with its SYN.
     #[inline(never)]
     fn measure_chunk(&self, nxt: Seq, smss: u64) -> u64 {
         let sent = nxt.since(self.first_octet);
         let mut first = FIRST_CHUNK.div_ceil(smss) * smss;
         if self.has_next_chunk() {
-            // Data that leaves at once makes room in its chunk, which is filled up.
+            // Data sent at once makes room in its chunk, which is filled up.
             let (begun, early) = self.early_chunks(smss);
             if sent < self.autotuning_start {
                 return match sent.checked_sub(begun) {
@@ -373,21 +387,22 @@ impl<B: Body> SendQueue<B> {
         }
     }
 
-    /// Octets that leave at once, and octets of the chunks that follow.
+    /// Octets that are sent at once, and octets of the chunks that follow.
     fn early_chunks(&self, smss: u64) -> (u64, u64) {
         let begun = u64::from(self.initial_cwnd) * smss;
         (begun, whole(EARLY_CHUNK, smss))
     }
 
-    /// Offset of the first chunk written after the peer has offered more than with its SYN: `begun` octets leave at once, and
-    /// chunks of `early` octets follow.
+    /// Offset of the first chunk written after the peer has offered more than with its SYN: `begun`
+    /// octets are sent at once, and chunks of `early` octets follow.
     fn later_chunks(&self, begun: u64, early: u64) -> u64 {
         begun + self.autotuning_start.saturating_sub(begun).div_ceil(early) * early
     }
 
-    /// Whether the chunk that ends with the next segment has PSH. Of those written before the peer has offered more than with its
-    /// SYN, a chunk has it that ends more than half of that window after the last one with PSH, or in which a write ends; all later
-    /// ones have it.
+    /// Whether the chunk that ends with the next segment has PSH. Among the chunks written before
+    /// the peer has offered more than with its SYN, a chunk has PSH if it ends more than half of
+    /// that window after the last chunk with PSH, or if a write ends in it. All later chunks have
+    /// it.
     pub(crate) fn is_pushed(&self, nxt: Seq, smss: u64) -> bool {
         let (begun, early) = self.early_chunks(smss);
         let sent = nxt.since(self.first_octet);
@@ -399,7 +414,7 @@ impl<B: Body> SendQueue<B> {
             None => begun,
         };
         let last = end_after(sent + 1);
-        // Chunks before the end of the last write do not matter any more.
+        // Chunks before the end of the last write have no effect any more.
         let mut asked = last / WRITE * WRITE;
         let mut end = end_after(asked.max(1));
         let mut pushed = asked > 0;

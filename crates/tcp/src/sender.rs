@@ -1,8 +1,8 @@
 //! The sending half of a connection.
 //!
-//! [`Sender`] composes its parts: the peer's window, the send queue, the congestion window, pacing, loss recovery, and the search
-//! for the path MTU. Its methods that put a segment together take the [`Receiver`](crate::receiver::Receiver), whose
-//! acknowledgment and window every segment carries.
+//! [`Sender`] composes its parts: the peer's window, the send queue, the congestion window, pacing,
+//! loss recovery, and the search for the path MTU. Its methods that put a segment together take the
+//! [`Receiver`](crate::receiver::Receiver), whose acknowledgment and window every segment carries.
 
 mod acknowledgment;
 mod limit;
@@ -33,15 +33,15 @@ use crate::{
 };
 use anabranch_wire::seq::Seq;
 
-/// The sending half. See the module.
+/// The sending half; see the module.
 #[derive(Debug)]
 pub(crate) struct Sender<B: Body> {
     pub(crate) settings: Arc<Settings>,
     /// Both ends send timestamps (RFC 7323).
     pub(crate) timestamps: bool,
-    /// An event has come since nothing was left to send.
+    /// An event has occurred since nothing was left to send.
     pub(crate) wake: bool,
-    /// Full segment in octets: ours or the peer's, whichever is smaller.
+    /// Payload octets of a full segment: the smaller of ours and the peer's.
     pub(crate) smss: u32,
     /// SND.NXT
     pub(crate) nxt: Seq,
@@ -54,7 +54,8 @@ pub(crate) struct Sender<B: Body> {
     pub(crate) rtt: RttEstimator,
     pub(crate) mtu: MtuSearch,
     pub(crate) ecn: EcnSender,
-    /// The limit of the sender when it last could send no more, and how long each limit has held.
+    /// The limit of the sender when it last could send no more, and the time that each limit has
+    /// held.
     pub(crate) limits: LimitAccount,
     pub(crate) stats: SenderStats,
 }
@@ -117,19 +118,20 @@ impl<B: Body> Sender<B> {
         result
     }
 
-    /// The retransmission timer runs for one timeout from now.
+    /// Restarts the retransmission timer for one timeout from now.
     pub(crate) fn restart_retransmission_timer(&mut self, now: Instant) {
         self.recovery.restart_timer(now, &self.rtt, &self.settings);
     }
 
-    /// Nothing more is sent or retransmitted by itself.
+    /// Stops all timers of the sender.
     pub(crate) fn stop(&mut self) {
         self.recovery.stop();
         self.pacer.release();
     }
 
-    /// A router did not carry the segment at `start` over a link of this MTU (RFC 1191 §6.4, RFC 8201 §5.4). One that is not
-    /// outstanding was not ours (RFC 5927 §4). Returns whether segments are smaller from here on.
+    /// A router did not carry the segment at `start` over a link of this MTU (RFC 1191 §6.4, RFC
+    /// 8201 §5.4). One that is not outstanding was not ours (RFC 5927 §4). Returns whether segments
+    /// are smaller from here on.
     pub(crate) fn on_packet_too_big(&mut self, now: Instant, start: Seq, mtu: u32) -> bool {
         if start < self.peer.una() || start >= self.nxt {
             return false;
@@ -143,21 +145,23 @@ impl<B: Body> Sender<B> {
         true
     }
 
-    /// The connection is open: segments are small at first if probes search for the path MTU from the start.
+    /// The connection is open: segments are small at first if probes search for the path MTU from
+    /// the start.
     pub(crate) fn begin_mtu_search(&mut self) {
         if let Some(size) = self.mtu.begin(self.smss) {
             self.resize_segments(size);
         }
     }
 
-    /// Segments have `smss` octets from here on, by which bursts and chunks are measured again.
+    /// Sets the size of segments to `smss`; bursts and chunks are measured again.
     fn resize_segments(&mut self, smss: u32) {
         self.smss = smss;
         self.queue.resize_chunks();
         self.pacer.on_rate_change();
     }
 
-    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how many.
+    /// Takes the first octets of `body`, as many as the send buffer has room for, and returns how
+    /// many.
     pub(crate) fn write(&mut self, body: B) -> u64 {
         self.wake |= self.queue.is_appendable();
         self.queue

@@ -1,4 +1,4 @@
-//! Every switch of an endpoint, and what a scenario may set over a profile's.
+//! Switches of an endpoint, and the overrides of a scenario.
 
 use anabranch_core::units::{Bytes, Duration, text::Limit};
 use schemars::JsonSchema;
@@ -22,9 +22,9 @@ use super::rtt::Bounds;
 use crate::remedy;
 use anabranch_wire::segment::TIMESTAMPS_SIZE;
 
-/// Declares each switch once: documentation, name, type and bounds. [`Settings`] holds the value of a profile, [`Overrides`] what a
-/// scenario's `transport` sets over it. `special` switches have another type there, `shorthands` no value of their own;
-/// `turned.rs` reads both.
+/// Declares each switch once: documentation, name, type and bounds. [`Settings`] has the values of
+/// a profile, [`Overrides`] the values that a scenario's `transport` sets. `special` switches have
+/// another type in the overrides, and `shorthands` have no separate value; `turned.rs` reads both.
 macro_rules! switches {
     (
         special { $($(#[doc = $special_doc:literal])+ $special:ident: $value:ty, $given:ty $(, skipped if $skip:literal)?;)+ }
@@ -38,7 +38,7 @@ macro_rules! switches {
             $($(#[doc = $doc])+ pub $name: $type,)+
         }
 
-        /// What a scenario's `transport` sets over the stack profile.
+        /// Switches that a scenario's `transport` sets over the stack profile.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct Overrides {
@@ -53,12 +53,12 @@ macro_rules! switches {
             /// Names that set a switch together with others.
             pub const SHORTHANDS: &[&str] = &[$(stringify!($short),)+];
 
-            /// Sets the switches that a scenario has set, but for special ones.
+            /// Sets the switches that a scenario has set, except special ones.
             fn set(&mut self, over: &Overrides) {
                 $(if let Some(value) = over.$name { self.$name = value; })+
             }
 
-            /// Each number lies within its bounds.
+            /// Checks that each number is within its bounds.
             fn check_bounds(&self) -> Result<(), Problem> {
                 $($(
                     if !($least..=$most).contains(&self.$name) {
@@ -76,16 +76,17 @@ macro_rules! switches {
 
 switches! {
 special {
-    /// Payload octets of a full segment; headers come on top.
+    /// Payload octets of a full segment, without headers.
     mss: u32, Bytes;
-    /// A remedy for reordering: what duplicate acknowledgments stand for, instead of `dupthresh` alone. RACK, which marks segments
-    /// lost by time, has none.
+    /// A reordering remedy, which decides by more than `dupthresh` whether duplicate
+    /// acknowledgments indicate a loss. RACK, which marks segments lost by time, has none.
     reordering: Option<remedy::Choice>, remedy::Choice, skipped if "Option::is_none";
 }
 switches {
     /// Initial congestion window in segments (RFC 6928; RFC 5681 §3.1).
     initial_cwnd: u32, 1 => 1_000_000;
-    /// SACK is offered and used (RFC 2018). Off takes `recovery` from `rfc6675` and `rack` to `new-reno`.
+    /// SACK is offered and used (RFC 2018). Off changes `recovery` from `rfc6675` and `rack` to
+    /// `new-reno`.
     sack: bool;
     /// Duplicate segments are reported (RFC 2883). Needs SACK.
     dsack: bool;
@@ -95,12 +96,13 @@ switches {
     window_scaling: bool;
     /// Repair of losses.
     recovery: Recovery;
-    /// What a recovery guided by SACK may send with each acknowledgment.
+    /// Data that a recovery guided by SACK may send with each acknowledgment.
     recovery_pace: RecoveryPace;
     /// Duplicate acknowledgments after which a segment is marked lost (RFC 5681 §3.2).
     dupthresh: u32, 1 => 1_000_000;
-    /// What `dupthresh` rises to with the reordering seen, at most (Linux: `tcp_max_reordering`); `dupthresh` for never. RACK has a
-    /// reordering window instead.
+    /// Upper bound of `dupthresh`, which rises with the reordering seen (Linux:
+    /// `tcp_max_reordering`); equal to `dupthresh`: it never rises. RACK has a reordering window
+    /// instead.
     max_dupthresh: u32, 1 => 1_000_000;
     /// Tail loss probes (RFC 8985 §7). Need `recovery = "rack"`.
     tlp: bool;
@@ -112,17 +114,18 @@ switches {
     undo: bool;
     /// New data leaves on the first two duplicate acknowledgments (RFC 3042).
     limited_transmit: bool;
-    /// A fast retransmit may follow at the very acknowledgment that ended the last recovery; RFC 6582 §3.2 step 2 asks for more
-    /// to be acknowledged. `recovery = "reno"` always permits it.
+    /// A fast retransmit may follow at the very acknowledgment that ended the last recovery; RFC
+    /// 6582 §3.2 step 2 asks for more to be acknowledged. `recovery = "reno"` always permits it.
     recover_inclusive: bool;
-    /// Each partial acknowledgment restarts the retransmission timer ("slow but steady"), not only the first ("impatient", RFC
-    /// 6582 §4).
+    /// Each partial acknowledgment restarts the retransmission timer ("slow but steady"), not only
+    /// the first ("impatient", RFC 6582 §4).
     partial_ack_restarts_timer: bool;
     /// Delayed acknowledgments (RFC 5681 §4.2).
     delayed_ack: DelayedAck;
-    /// What is acknowledged at once, which window is offered, which segments are answered.
+    /// Acknowledgments sent at once, windows offered, and segments answered.
     receiver: Receiver;
-    /// Least time between two challenge ACKs (RFC 5961 §7; Linux: `tcp_invalid_ratelimit`); zero for no bound.
+    /// Least time between two challenge ACKs (RFC 5961 §7; Linux: `tcp_invalid_ratelimit`); zero
+    /// for no bound.
     challenge_ack_interval: Duration, Duration::ZERO => Duration::from_secs(60);
     /// How round-trip times are measured and timers set.
     timers: Timers;
@@ -132,30 +135,33 @@ switches {
     max_rto: Duration;
     /// Timeout before the first round-trip time is known (RFC 6298 (2.1)).
     initial_rto: Duration;
-    /// Granularity G of the clock (RFC 6298 (2.3); Linux: `CONFIG_HZ`). `timers` says which timers end with its ticks.
+    /// Granularity G of the clock (RFC 6298 (2.3); Linux: `CONFIG_HZ`). `timers` says which timers
+    /// end with its ticks.
     clock_tick: Duration, Duration::ZERO => Duration::from_secs(10);
-    /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3; Linux: `tcp_retries2`), and probes of a
-    /// closed window without answer.
+    /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3; Linux:
+    /// `tcp_retries2`), and probes of a closed window without answer.
     retries: u32;
     /// Retransmissions of a SYN before the connection is given up (Linux: `tcp_syn_retries`).
     syn_retries: u32;
-    /// Retransmissions of a SYN/ACK before the listener forgets the connection (Linux: `tcp_synack_retries`).
+    /// Retransmissions of a SYN/ACK before the listener discards the connection (Linux:
+    /// `tcp_synack_retries`).
     syn_ack_retries: u32;
-    /// Octets accepted from the application and not yet acknowledged, at most.
+    /// Limit of octets accepted from the application and not yet acknowledged.
     send_buffer: Limit;
-    /// The send buffer grows with cwnd from so many octets to `send_buffer` (Linux: `tcp_wmem`); zero: it does not grow.
+    /// Initial send buffer, which grows with cwnd up to `send_buffer` (Linux: `tcp_wmem`); zero: it
+    /// does not grow.
     send_autotuning_start: Bytes;
-    /// Octets received in order and not yet read, at most: the largest window offered.
+    /// Limit of octets received in order and not yet read: the largest window offered.
     receive_window: Limit;
-    /// The window offered begins with 64 KiB and grows with what the application reads per round trip, to `receive_window` at most
-    /// (Fisk and Feng 2001).
+    /// The window offered begins with 64 KiB and grows with the data that the application reads per
+    /// round trip, up to `receive_window` (Fisk and Feng 2001).
     receive_autotuning: bool;
     /// Small segments wait while data is outstanding (Nagle, RFC 9293 §3.7.4).
     nagle: bool;
-    /// What the sender hands to the host below it: segments or TSO bursts.
+    /// Unit that the sender hands to the host: segments or TSO bursts.
     segmentation: Segmentation;
-    /// cwnd grows only while it limits the sender (RFC 7661 §4.4; RFC 9438 §5.8). With `idle_restart = "rfc7661"` this binds windows
-    /// that are not validated.
+    /// cwnd grows only while it limits the sender (RFC 7661 §4.4; RFC 9438 §5.8). With
+    /// `idle_restart = "rfc7661"` this binds windows that are not validated.
     cwnd_validation: bool;
     /// When cwnd grows, and which events reduce it.
     window_rules: WindowRules;
@@ -169,14 +175,17 @@ switches {
     time_wait: Duration;
     /// Early end of slow start, in controls that leave it to the stack.
     hystart: HyStart;
-    /// What one acknowledgment adds in slow start at most: `L` of RFC 3465 §2.3, in controls that leave it to the stack.
+    /// Limit of the growth by one acknowledgment in slow start: `L` of RFC 3465 §2.3, in controls
+    /// that leave it to the stack.
     slow_start_limit: Limit;
-    /// What a reduction is taken from, in controls that leave it to the stack.
+    /// Base of a reduction: cwnd or FlightSize, in controls that leave it to the stack.
     reduce_from: ReductionBase;
-    /// In what windows are counted and how CUBIC computes its function, in controls that leave it to the stack.
+    /// Unit of windows and arithmetic of CUBIC's function, in controls that leave them to the
+    /// stack.
     arithmetic: Arithmetic;
-    /// Data leaves spread over the round trip: at 2 cwnd ÷ srtt in slow start, then 1.2 cwnd ÷ srtt, in bursts of a millisecond
-    /// (Linux: `fq`, `tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`). Controls with a rate of their own are always paced.
+    /// Data is sent spread over the round trip: at 2 cwnd ÷ srtt in slow start, then 1.2 cwnd ÷
+    /// srtt, in bursts of a millisecond (Linux: `fq`, `tcp_pacing_ss_ratio`,
+    /// `tcp_pacing_ca_ratio`). Controls that set a pacing rate are always paced.
     pacing: bool;
 }
 shorthands {
@@ -216,7 +225,8 @@ impl Settings {
             most
         }
     }
-    /// Octets that a SYN, or the answer to one, offers to segments of `segment` octets: 65,535 at most (RFC 7323 §2.2).
+    /// Window that a SYN or SYN/ACK offers, in octets, for segments of `segment` octets: 65,535 at
+    /// most (RFC 7323 §2.2).
     #[must_use]
     pub fn receive_window_of_syn(&self, segment: u64) -> u64 {
         let most = self.first_receive_window().min(65_535);
@@ -226,7 +236,8 @@ impl Settings {
             most
         }
     }
-    /// Shift that lets 16 bits hold the receive window (RFC 7323 §2.3), or the memory behind it.
+    /// Window scale with which 16 bits can express the receive window (RFC 7323 §2.3), or the
+    /// memory of its buffer.
     #[must_use]
     pub fn window_shift(&self) -> u8 {
         let window = self.receive_window_bytes();
@@ -249,7 +260,7 @@ impl Settings {
     pub fn initial_cwnd_bytes(&self) -> Bytes {
         Bytes::new(u64::from(self.initial_cwnd) * u64::from(self.mss))
     }
-    /// What a lone flow's congestion control is made from.
+    /// Initial values for the congestion control of a lone flow.
     #[must_use]
     pub fn init(&self) -> Init {
         let mss = Bytes::new(u64::from(self.mss));
@@ -266,7 +277,7 @@ impl Settings {
             ..Init::new(mss, self.initial_cwnd_bytes())
         }
     }
-    /// The tick with which timers of RACK and TLP end; zero for none.
+    /// Tick at which timers of RACK and TLP end; zero for none.
     #[must_use]
     #[inline]
     pub const fn timer_tick(&self) -> Duration {
@@ -276,13 +287,13 @@ impl Settings {
             Duration::ZERO
         }
     }
-    /// `dupthresh` rises with the reordering seen.
+    /// Whether `dupthresh` rises with the reordering seen.
     #[must_use]
     #[inline]
     pub const fn adapts_dupthresh(&self) -> bool {
         self.max_dupthresh > self.dupthresh
     }
-    /// Changes `dupthresh`; one that does not rise still does not.
+    /// Changes `dupthresh`; a fixed one stays fixed.
     pub fn set_dupthresh(&mut self, dupthresh: u32) {
         let most = if self.adapts_dupthresh() {
             self.max_dupthresh

@@ -14,42 +14,43 @@ pub enum State {
     SynReceived,
     /// Open; data flows both ways.
     Established,
-    /// FIN sent, nothing heard of the peer's.
+    /// FIN sent; neither it is acknowledged nor the peer's received.
     FinWait1,
     /// FIN sent and acknowledged; the peer may still send.
     FinWait2,
-    /// The peer's FIN came; we may still send.
+    /// The peer's FIN has arrived; we may still send.
     CloseWait,
     /// Both FINs crossed; ours is not acknowledged yet.
     Closing,
-    /// The peer's FIN came first, ours is sent and not acknowledged yet.
+    /// The peer's FIN arrived first; ours is sent and not acknowledged yet.
     LastAck,
     /// All done; waiting out segments that may still travel.
     TimeWait,
 }
 
-/// What moves a connection from one state to the next (the labels of RFC 9293 figure 5).
+/// Events that change the state of a connection (the labels of RFC 9293 figure 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The user opens actively; a SYN leaves.
+    /// The user opens actively; a SYN is sent.
     ActiveOpen,
-    /// A SYN came (without an acknowledgment of ours).
+    /// A SYN arrives (without an acknowledgment of ours).
     Syn,
-    /// A SYN came that acknowledges ours.
+    /// A SYN arrives that acknowledges ours.
     SynAck,
     /// Our SYN is acknowledged.
     SynAcknowledged,
-    /// Our FIN leaves.
+    /// Our FIN is sent.
     SendFin,
-    /// The peer's FIN came, in order.
+    /// The peer's FIN arrives, in order.
     Fin,
     /// Our FIN is acknowledged.
     FinAcknowledged,
     /// Twice the maximum segment lifetime has passed in TIME-WAIT.
     TimeWaitOver,
-    /// A valid RST came for a connection that was opened passively and is not open yet, or the timer gave it up.
+    /// A valid RST arrives for a connection that was opened passively and is not open yet, or the
+    /// timer gives it up.
     PassiveReset,
-    /// A valid RST came, the user aborted, or the timer gave up.
+    /// A valid RST arrives, the user aborts, or the timer gives up.
     Reset,
 }
 
@@ -120,7 +121,7 @@ impl State {
             Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived
         )
     }
-    /// Whether data, or a FIN, may leave for the first time or again.
+    /// Whether data or a FIN may be sent or retransmitted.
     #[must_use]
     #[inline]
     pub const fn may_transmit(self) -> bool {
@@ -129,13 +130,13 @@ impl State {
             Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck
         )
     }
-    /// Whether data may still come from the peer.
+    /// Whether data may still arrive from the peer.
     #[must_use]
     #[inline]
     pub const fn may_receive(self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
-    /// The name that RFC 9293 uses.
+    /// Its name in RFC 9293.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -158,7 +159,7 @@ impl State {
 mod tests {
     use super::{Event::*, State, State::*};
 
-    /// Every arrow of RFC 9293 figure 5; there is no other but the reset from anywhere.
+    /// Every arrow of RFC 9293 figure 5; the only other transition is the reset from any state.
     const ARROWS: [(State, super::Event, State); 19] = [
         (Closed, ActiveOpen, SynSent),
         (Listen, ActiveOpen, SynSent),
@@ -182,7 +183,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_arrows_of_figure_5_and_no_other() {
+    fn transitions_match_figure_5() {
         let events = [
             ActiveOpen,
             Syn,
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_rfc() {
+    fn names_match_the_rfc() {
         assert_eq!(FinWait1.name(), "FIN-WAIT-1");
         for state in State::ALL {
             let letters: String = state

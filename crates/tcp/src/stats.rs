@@ -1,11 +1,11 @@
-//! What an endpoint counts, and what can be seen of its state.
+//! Counters of an endpoint, and a snapshot of its state.
 
 use anabranch_core::units::{Bytes, Duration, Rate};
 
 use super::congestion_state::CongestionState;
 
-/// Counters of one endpoint since it was made. Those of 32 bits are of rare events, and wrap: a difference is right in any
-/// case.
+/// Counters of one endpoint since it was made. Counters of 32 bits are for rare events, and wrap: a
+/// difference is correct in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Segments with payload sent, retransmissions included.
@@ -18,17 +18,17 @@ pub struct Stats {
     pub sent_acks: u64,
     /// Segments received, of every kind.
     pub received_packets: u64,
-    /// Octets given to the application in order, each once.
+    /// Octets delivered to the application in order, each once.
     pub delivered_bytes: u64,
-    /// Segments with payload received in which nothing was new.
+    /// Segments received with payload of which nothing was new.
     pub duplicate_segments: u64,
     /// Segments received beyond the next expected number.
     pub out_of_order_segments: u64,
-    /// Times that a fast recovery began.
+    /// Number of fast recoveries.
     pub fast_recoveries: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Times that a timer rule ended a fast recovery.
+    /// Fast recoveries that a timer rule ended.
     pub timer_losses: u64,
     /// Duplicate acknowledgments received (RFC 5681 §2).
     pub duplicate_acks: u64,
@@ -38,7 +38,7 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Segments received with Congestion Experienced.
     pub ce_segments: u64,
-    /// Of `retransmitted_packets`, those of the SYN, or the answer to one: no more than there are retries.
+    /// Part of `retransmitted_packets`: the SYN or SYN/ACK. Bounded by the number of retries.
     pub retransmitted_syns: u32,
     /// Duplicates that the peer has reported (RFC 2883).
     pub duplicates_reported: u32,
@@ -46,17 +46,17 @@ pub struct Stats {
     pub undone: u32,
     /// Tail loss probes sent (RFC 8985 §7).
     pub probes: u32,
-    /// Times that the peer waited for what it had reported by SACK (RFC 2018 §8).
+    /// Times that the peer reneged on SACKed data (RFC 2018 §8).
     pub reneged: u32,
-    /// Answers to what a blind attacker may have sent (RFC 5961).
+    /// Challenge ACKs: answers to segments that a blind attacker may have sent (RFC 5961).
     pub challenge_acks: u32,
-    /// Segments and blocks received that no correct peer sends, by whatever
+    /// Segments and blocks received that no correct peer sends, for any
     /// [reason](super::refusal::Refusal).
     pub malformed: u64,
 }
 
 impl Stats {
-    /// Every counter less `earlier`'s, for what happened in between.
+    /// Every counter less `earlier`'s: the events in between.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Stats {
     }
 }
 
-/// What the sender counts.
+/// Counters of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SenderStats {
     pub(crate) sent_packets: u64,
@@ -137,7 +137,7 @@ pub(crate) struct SenderStats {
     pub(crate) malformed: u64,
 }
 
-/// What the receiver counts, which puts every header together, and the endpoint.
+/// Counters of the receiver, which builds every header, and of the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReceiverStats {
     pub(crate) sent_bytes: u64,
@@ -152,7 +152,7 @@ pub(crate) struct ReceiverStats {
 }
 
 impl Stats {
-    /// The counters of one endpoint from those of its halves.
+    /// Combines the counters of the two halves of an endpoint.
     #[inline]
     pub(crate) const fn of(sent: &SenderStats, received: &ReceiverStats) -> Self {
         Self {
@@ -199,8 +199,8 @@ pub struct Snapshot {
     pub min_rtt: Duration,
     /// Retransmission timeout, backoff included.
     pub rto: Duration,
-    /// What the congestion control is about.
+    /// State of the congestion control.
     pub state: CongestionState,
-    /// Rate at which data leaves, where it is paced.
+    /// Pacing rate, if data is paced.
     pub pacing_rate: Option<Rate>,
 }

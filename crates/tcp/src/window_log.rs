@@ -19,18 +19,18 @@ pub enum WindowChange {
     Restart,
     /// The peer echoes a mark (RFC 3168).
     Mark,
-    /// The peer says that a loss was repaired below TCP (RFC 9265).
+    /// The peer reports that a loss was repaired below TCP (RFC 9265).
     Repaired,
     /// A probe has repaired a loss (RFC 8985 §7.4.2).
     ProbeRepaired,
-    /// The last reduction proved spurious and is taken back.
+    /// The last reduction was spurious and is undone.
     Undone,
 }
 
 /// A change of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WindowEvent {
-    /// When.
+    /// Time of the change.
     #[serde(skip)]
     pub at: Instant,
     /// The cause.

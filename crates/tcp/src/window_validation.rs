@@ -1,49 +1,53 @@
-//! Validation of the congestion window for senders whose application limits them (RFC 7661, "New CWV").
+//! Validation of the congestion window for senders whose application limits them (RFC 7661, "New
+//! CWV").
 //!
-//! A window that has not been used says nothing about the path. pipeACK is what the path is known to carry:
-//! the most that was acknowledged in a round trip, over the last [sampling period](Validation::period).
-//! While it is half of cwnd at least, or undefined, cwnd is *validated* and the control does as ever.
-//! Otherwise it is *non-validated* (§4.3): it is kept through pauses, grows only where it is what limits
-//! the sender, and a loss reduces what has been in use, not the window (§4.4.1). After
-//! [five minutes](NON_VALIDATED_PERIOD) of that it is halved (§4.4.3).
+//! An unused window indicates nothing about the path. pipeACK is the amount that the path is known
+//! to carry: the largest amount acknowledged in a round trip, over the last [sampling
+//! period](Validation::period). While it is at least half of cwnd, or undefined, cwnd is
+//! *validated* and the control is unchanged. Otherwise cwnd is *non-validated* (§4.3): it is kept
+//! through pauses, grows only while it limits the sender, and a loss reduces the amount that was in
+//! use, not the window (§4.4.1). After [five minutes](NON_VALIDATED_PERIOD) of that it is halved
+//! (§4.4.3).
 //!
-//! A sample is what is acknowledged from the end of one round trip to that of the next, counted as the
-//! endpoint counts round trips, or until nothing is left to be acknowledged.
+//! A sample is the amount acknowledged from the end of one round trip to the end of the next, as
+//! the endpoint counts round trips, or until all data is acknowledged.
 //!
 //! # Differs from Linux
-//! - Linux has none of it; there a pause halves the window for each timeout that has passed (RFC 2861).
+//! - Linux does not implement RFC 7661; there a pause halves the window for each timeout that has
+//!   passed (RFC 2861).
 //!
 //! # Not implemented
-//! - Limits on bursts (§4.4.2): pacing is a switch of its own.
-//! - The further reduction by as much as was marked (§4.4.1, for peers that tell how much).
+//! - Limits on bursts (§4.4.2): pacing is a separate switch.
+//! - The further reduction by the amount marked (§4.4.1, for peers that report it).
 
 use std::collections::VecDeque;
 
 use anabranch_core::units::{Duration, Instant};
 
-/// How long a non-validated window is kept (NVP, §4.4: five minutes at most).
+/// Duration for which a non-validated window is kept (NVP, §4.4: five minutes at most).
 pub const NON_VALIDATED_PERIOD: Duration = Duration::from_secs(300);
-/// The least sampling period (§4.2).
+/// Shortest sampling period (§4.2).
 const LEAST_PERIOD: Duration = Duration::from_secs(1);
 
 /// pipeACK and the phase that follows from it.
 #[derive(Debug, Clone, Default)]
 pub struct Validation {
-    /// Samples of pipeACK, each larger than all behind it: the first that still counts is the largest.
+    /// Samples of pipeACK, each larger than all later ones: the first valid sample is the largest.
     samples: VecDeque<(Instant, u64)>,
-    /// There was a sample since the connection or the last recovery began; pipeACK is undefined before.
+    /// A sample was taken since the connection or the last recovery began; pipeACK is undefined
+    /// before.
     defined: bool,
-    /// Since when the window is non-validated.
+    /// Start of the non-validated phase.
     since: Option<Instant>,
-    /// Octets acknowledged when the sample under way began; `None` until a round trip begins.
+    /// Octets acknowledged when the current sample began; `None` until a round trip begins.
     from: Option<u64>,
-    /// A loss is being repaired: no samples.
+    /// A loss is being repaired: no samples are taken.
     repairs: bool,
     /// A recovery that began with a non-validated window.
     recovery: Option<Repair>,
 }
 
-/// What the end of a recovery needs (§4.4.1).
+/// Values for the end of a recovery (§4.4.1).
 #[derive(Debug, Clone, Copy)]
 struct Repair {
     /// max(pipeACK, LossFlightSize)
@@ -59,7 +63,8 @@ impl Validation {
         srtt.saturating_mul(3).max(LEAST_PERIOD)
     }
 
-    /// A round trip has ended, or everything sent is acknowledged, with `acked` octets acknowledged so far.
+    /// Takes a sample. A round trip has ended, or everything sent is acknowledged, and `acked`
+    /// octets have been acknowledged in total.
     pub fn on_round(&mut self, now: Instant, acked: u64) {
         if self.repairs {
             return;
@@ -75,7 +80,7 @@ impl Validation {
         self.defined = true;
     }
 
-    /// pipeACK at this time; `None` while it is undefined.
+    /// pipeACK at `now`; `None` while it is undefined.
     #[must_use]
     pub fn pipe_ack(&self, now: Instant, srtt: Duration) -> Option<u64> {
         let period = Self::period(srtt);
@@ -84,7 +89,7 @@ impl Validation {
         self.defined.then(|| largest.map_or(0, |sample| sample.1))
     }
 
-    /// Looks at the phase with this window, and whether the window is validated (§4.3).
+    /// Updates the phase for a window of `cwnd`. Returns whether the window is validated (§4.3).
     pub fn look(&mut self, now: Instant, srtt: Duration, cwnd: u64) -> bool {
         if !self.defined {
             self.since = None;
@@ -101,7 +106,8 @@ impl Validation {
         if validated {
             self.since = None;
         } else if self.since.is_none() {
-            // Where no sample is large enough the window has outgrown them, with the last at the latest.
+            // If no sample is large enough, the window has outgrown them, at the latest with the
+            // last one.
             let last = self.samples.back().map(|sample| sample.0);
             self.since = validated_until.or(last);
         }
@@ -111,8 +117,8 @@ impl Validation {
         validated
     }
 
-    /// Whether a non-validated period is over (§4.4.3); the next begins then. To be asked after
-    /// [`Self::look`] until it is not.
+    /// Whether a non-validated period is over (§4.4.3); the next one begins at its end. Must be
+    /// called after [`Self::look`], until it returns `false`.
     pub fn period_is_over(&mut self, now: Instant) -> bool {
         match self.since {
             Some(since) if now.saturating_since(since) > NON_VALIDATED_PERIOD => {
@@ -123,9 +129,9 @@ impl Validation {
         }
     }
 
-    /// Congestion, after [`Self::look`]: what the reduction is taken from instead of `flight`
-    /// (LossFlightSize, §4.4.1). `repairs`: a recovery begins with it, at whose end
-    /// [`Self::on_recovered`] is due.
+    /// Returns the base of a reduction, instead of `flight` (LossFlightSize, §4.4.1). Called after
+    /// [`Self::look`]. `repairs`: a recovery begins, at whose end [`Self::on_recovered`] must be
+    /// called.
     pub fn on_congestion(
         &mut self,
         now: Instant,
@@ -160,12 +166,13 @@ impl Validation {
         self.repairs = true;
     }
 
-    /// The reduction of the recovery under way was spurious: none is due at its end.
+    /// The reduction of the current recovery was spurious: no further reduction at its end.
     pub const fn on_spurious(&mut self) {
         self.recovery = None;
     }
 
-    /// A recovery is over: the largest window after it, if it began with a non-validated one (§4.4.1).
+    /// Ends a recovery. Returns the largest window after it, if it began with a non-validated one
+    /// (§4.4.1).
     pub fn on_recovered(&mut self) -> Option<u64> {
         let repair = self.recovery.take();
         self.forget();
@@ -173,7 +180,7 @@ impl Validation {
         repair.map(|repair| repair.used.saturating_sub(repair.resent) / 2)
     }
 
-    /// pipeACK is undefined from here on.
+    /// Makes pipeACK undefined.
     fn forget(&mut self) {
         self.samples.clear();
         self.defined = false;
@@ -194,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sampling_period_is_three_round_trips_and_a_second_at_least() {
+    fn the_sampling_period_is_three_round_trips_or_one_second() {
         assert_eq!(Validation::period(SRTT), Duration::from_secs(1));
         assert_eq!(
             Validation::period(Duration::from_millis(600)),
@@ -221,7 +228,7 @@ mod tests {
         for (cwnd, expected) in [(60_000, true), (60_001, false)] {
             let mut validation = Validation::default();
             validation.on_round(at(0), 0);
-            // Undefined: as ever (§4.3).
+            // Undefined pipeACK: the window is validated (§4.3).
             assert!(validation.look(at(50), SRTT, cwnd));
             validation.on_round(at(100), 30_000);
             assert_eq!(validation.look(at(100), SRTT, cwnd), expected);
@@ -229,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn the_period_begins_where_the_last_large_sample_ends() {
+    fn the_period_begins_at_the_end_of_the_last_large_sample() {
         let mut validation = Validation::default();
         validation.on_round(at(0), 0);
         validation.on_round(at(500), 30_000);
         assert!(validation.look(at(500), SRTT, 40_000));
-        // Nobody looks for ten minutes and a little; the window stopped being validated at 1.5 s.
+        // No call for a little more than ten minutes; the window stopped being validated at 1.5 s.
         assert!(!validation.look(at(601_500), SRTT, 40_000));
         assert!(validation.period_is_over(at(601_500)));
         assert!(!validation.period_is_over(at(601_500)));
@@ -242,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_reduces_what_was_in_use() {
+    fn a_loss_reduces_the_window_in_use() {
         let mut validation = Validation::default();
         validation.on_round(at(0), 0);
         validation.on_round(at(100), 30_000);
@@ -253,7 +260,8 @@ mod tests {
         assert_eq!(validation.pipe_ack(at(200), SRTT), None);
         assert_eq!(validation.on_recovered(), Some(13_000));
         validation.on_round(at(250), 60_000);
-        // More was in flight than acknowledged in a round trip, and as much was lost.
+        // More is in flight than was acknowledged in a round trip, and more than that is
+        // retransmitted.
         validation.on_round(at(300), 70_000);
         validation.look(at(300), SRTT, 100_000);
         assert_eq!(
@@ -265,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validated_window_is_reduced_as_ever() {
+    fn a_validated_window_is_reduced_from_the_flight_size() {
         let mut validation = Validation::default();
         validation.on_round(at(0), 0);
         validation.on_round(at(100), 30_000);

@@ -1,19 +1,19 @@
-//! The AccECN option at either end (RFC 9768 §3.2.3): octets counted as they arrive, and what the
-//! peer's counts say of what left here.
+//! The AccECN option at either end (RFC 9768 §3.2.3): counters of octets received, and the marks
+//! that the peer's counters report.
 //!
-//! The recommended simple scheme of §3.2.3.3: an acknowledgment carries the option if a counter has
-//! moved since the last one, with a field for each that has ever moved. A handshake tests the path
-//! with all three (§3.2.3.2.1).
+//! It follows the recommended simple scheme of §3.2.3.3: an acknowledgment carries the option if a
+//! counter has changed since the last option, with a field for each counter that has ever changed.
+//! The handshake tests the path with all three (§3.2.3.2.1).
 //!
 //! # Differs from Linux
-//! - Linux sends no options while it has seen none of the peer's; here as RFC 9768 §3.2.3.2.3 asks,
-//!   whatever came.
+//! - Linux sends no options until it has seen one of the peer's; here they are sent in any case, as
+//!   RFC 9768 §3.2.3.2.3 requires.
 //!
 //! # Not implemented
-//! - Room for the option in a segment that is full of payload: where both ends send at once, such
-//!   segments tell marks by the ACE field alone.
-//! - The option is not given up where the segments with it are lost (§3.2.3.2.2), but for a SYN/ACK
-//!   that is retransmitted; no test for a count of octets that grows while that of packets does not
+//! - Room for the option in a segment full of payload: if both ends send at the same time, such
+//!   segments report marks by the ACE field only.
+//! - Disabling the option when segments with it are lost (§3.2.3.2.2), except on a retransmitted
+//!   SYN/ACK; a test for a count of octets that grows while the count of packets does not
 //!   (§3.2.3.2.5).
 
 use anabranch_core::packet::Ecn;
@@ -23,36 +23,36 @@ use anabranch_wire::{
     accecn::{Counter, Order},
 };
 
-/// What is reported to the peer. Of each counter the low 24 bits count.
+/// Counters reported to the peer. The option has the low 24 bits of each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OptionWriter {
     /// r.e0b, r.ceb and r.e1b.
     received: [u32; 3],
-    /// Which of them have ever moved, and which since the last option left.
+    /// Counters that have ever changed, and those changed since the last option was sent.
     moved: [bool; 3],
     news: [bool; 3],
-    /// The path is to be tested with all three.
+    /// The next option has all three counters, to test the path.
     test: bool,
 }
 
-/// What the peer reports.
+/// Counters that the peer reports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OptionReader {
     /// s.e0b, s.ceb and s.e1b as the peer last reported them.
     told: [u32; 3],
-    /// Octets that were taken for marked on the word of the ACE field and that s.ceb has not reported yet.
+    /// Octets counted as marked because of the ACE field, which s.ceb has not reported yet.
     guessed: u64,
-    /// Octets acknowledged since an option came; `None` if none ever has.
+    /// Octets acknowledged since the last option; `None` before the first option.
     bare: Option<u64>,
-    /// Something on the path zeroes the peer's options (§3.2.3.2.4).
+    /// A middlebox zeroes the peer's options (§3.2.3.2.4).
     zeroed: bool,
 }
 
-/// RFC 9768 §3.2.1: not zero where a zeroed field is to be noticed.
+/// Initial values (RFC 9768 §3.2.1): not zero for counters whose zeroing must be noticed.
 const FIRST: [u32; 3] = [1, 0, 1];
 
-/// RFC 9768 §3.2.3.3: each counter is told at least once in so many octets. Where no option has come for
-/// so long, the path takes them away.
+/// Octets within which each counter is reported at least once (RFC 9768 §3.2.3.3). If no option has
+/// arrived for that many octets, the path removes them.
 const MOST_BARE: u64 = 1 << 22;
 
 impl Default for OptionWriter {
@@ -80,20 +80,20 @@ impl Default for OptionReader {
 /// Report of marked octets in an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OptionReport {
-    /// A newer report has come already.
+    /// A newer report has arrived already.
     Superseded,
     /// The number of octets.
     Exactly(u64),
-    /// None: the ACE field counts packets. If options come, one reports what the field cannot, so the field is not
-    /// assumed to have wrapped.
+    /// No count of octets: the ACE field counts packets. If options arrive, one reports the wraps
+    /// of the field, so the field is not assumed to have wrapped.
     ByPackets {
-        /// No options come.
+        /// No options arrive.
         blind: bool,
     },
 }
 
 impl OptionWriter {
-    /// Payload arrived under `ecn` (§3.2.3): everything acceptable, whether it is new or not.
+    /// Counts payload that arrived with `ecn` (§3.2.3): all acceptable payload, new or not.
     pub(crate) fn on_payload(&mut self, ecn: Ecn, octets: u32) {
         let counter = match ecn {
             Ecn::NotEct => return,
@@ -108,12 +108,13 @@ impl OptionWriter {
         }
     }
 
-    /// The last option did not leave: the next one has all that has ever moved.
+    /// The last option was not sent: the next one has all counters that have ever changed.
     pub(crate) const fn repeat(&mut self) {
         self.news = self.moved;
     }
 
-    /// The option of the next segment if it may take so many octets of the header, in whole words.
+    /// Returns the option of the next segment, in whole words and at most `room` octets, if one is
+    /// due.
     pub(crate) fn take(&mut self, room: u32) -> Option<AccEcn> {
         let any = |flags: [bool; 3]| flags.into_iter().any(|flag| flag);
         if !self.test && !any(self.news) {
@@ -133,7 +134,7 @@ impl OptionWriter {
             place.map_or(0, |place| place + 1)
         };
         let most = if self.test { 3 } else { wanted(self.moved) };
-        // §3.2.3.3: what has changed since the last option may not be left out.
+        // §3.2.3.3: no counter changed since the last option may be left out.
         let least = wanted(self.news);
         let fields = order
             .counters()
@@ -149,7 +150,7 @@ impl OptionWriter {
 }
 
 impl OptionReader {
-    /// The peer's first option may come: the test of §3.2.3.2.4.
+    /// The peer's first option may be present: the test of §3.2.3.2.4.
     pub(crate) fn on_first(&mut self, option: Option<AccEcn>) {
         let Some(option) = option else {
             return;
@@ -162,10 +163,10 @@ impl OptionReader {
         }
     }
 
-    /// An acknowledgment of so many octets came, with this option or with none.
+    /// Reads the option, if any, of an acknowledgment of `acked` octets.
     pub(crate) fn read(&mut self, option: Option<AccEcn>, acked: u64) -> OptionReport {
         let Some(option) = option.filter(|_| !self.zeroed) else {
-            // None is due where no counter has moved, as for data retransmitted.
+            // No option is due if no counter has changed, as for retransmitted data.
             let blind = self.bare.as_mut().is_none_or(|bare| {
                 *bare += acked;
                 *bare > MOST_BARE
@@ -179,8 +180,8 @@ impl OptionReader {
                 news[counter as usize] = step(field, self.told[counter as usize]);
             }
         }
-        // §3.2.3.1: the least increment that fits, unless it is an older one that came late. Half
-        // of the range is more than an acknowledgment without progress can bring.
+        // §3.2.3.1: the smallest increment that fits, unless this is an older option that arrived
+        // late. An acknowledgment without progress cannot report more than half of the range.
         if self.bare.is_some() && acked == 0 && news.iter().any(|&step| step > AccEcn::MASK / 2) {
             return OptionReport::Superseded;
         }
@@ -192,13 +193,13 @@ impl OptionReader {
             return OptionReport::ByPackets { blind: false };
         }
         let marked = u64::from(news[Counter::Ce as usize]);
-        // What was taken for marked before need not be said again.
+        // Octets already counted as marked are not reported again.
         let known = marked.min(self.guessed);
         self.guessed -= known;
         OptionReport::Exactly(marked - known)
     }
 
-    /// So many octets were taken for marked on the word of the ACE field.
+    /// Counts `octets` as marked because of the ACE field.
     pub(crate) const fn guess(&mut self, octets: u64) {
         self.guessed += octets;
     }
@@ -213,11 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9768_3_2_3_3_what_the_examples_of_the_simple_scheme_send() {
+    fn rfc_9768_3_2_3_3_examples_of_the_simple_scheme() {
         let mut state = OptionWriter::default();
         let test = state.take(40).expect("the handshake tests the path");
         assert_eq!(fields(test), [Some(1), Some(0), Some(1)]);
-        // Nothing has come.
+        // No payload has arrived.
         assert_eq!(state.take(40), None);
         // ECT(0) alone: one field.
         state.on_payload(Ecn::Ect0, 1000);
@@ -227,21 +228,21 @@ mod tests {
             ([Some(1001), None, None], 8)
         );
         assert_eq!(state.take(40), None);
-        // As soon as one is marked, two, then and ever after.
+        // After the first mark two counters, from then on.
         state.on_payload(Ecn::Ce, 500);
         let option = state.take(40).expect("it moved");
         assert_eq!(fields(option), [Some(1001), Some(500), None]);
         state.on_payload(Ecn::Ect0, 1);
         let option = state.take(40).expect("it moved");
         assert_eq!(fields(option), [Some(1002), Some(500), None]);
-        // Pure acknowledgments and what cannot be marked do not count.
+        // Pure acknowledgments and packets without ECT do not count.
         state.on_payload(Ecn::Ce, 0);
         state.on_payload(Ecn::NotEct, 9);
         assert_eq!(state.take(40), None);
     }
 
     #[test]
-    fn ect_1_alone_is_told_in_the_other_order() {
+    fn ect_1_alone_is_reported_in_the_other_order() {
         let mut state = OptionWriter::default();
         state.take(40);
         state.on_payload(Ecn::Ect1, 10);
@@ -253,19 +254,19 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9768_3_2_3_3_what_has_changed_is_not_cut_off() {
+    fn rfc_9768_3_2_3_3_changed_counters_are_not_cut_off() {
         let mut state = OptionWriter::default();
         state.take(40);
         for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             state.on_payload(ecn, 10);
         }
-        // All three have changed and do not fit: nothing is sent, and nothing forgotten.
+        // All three have changed and do not fit: no option is sent, and no change is lost.
         assert_eq!(state.take(8), None);
         assert_eq!(
             state.take(12).map(fields),
             Some([Some(11), Some(10), Some(11)])
         );
-        // Now only two have, and the last can go.
+        // Now only two have changed, and the last may be left out.
         state.on_payload(Ecn::Ce, 5);
         assert_eq!(state.take(8).map(fields), Some([Some(11), Some(15), None]));
     }
@@ -275,7 +276,7 @@ mod tests {
         let mut receiver = OptionWriter::default();
         let mut sender = OptionReader::default();
         let mut told = 0;
-        // 100 marks of 1 MB: six times around.
+        // 100 marked segments of 1 MB: six wraps.
         for _ in 0..100 {
             receiver.on_payload(Ecn::Ce, 1_000_000);
             let option = receiver.take(40);
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_option_that_comes_late_tells_nothing() {
+    fn an_older_option_that_arrives_late_is_ignored() {
         let (mut receiver, mut sender) = (OptionWriter::default(), OptionReader::default());
         receiver.on_payload(Ecn::Ce, 100);
         let first = receiver.take(40);
@@ -304,11 +305,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_guessed_without_an_option_is_not_told_twice() {
+    fn marks_guessed_without_an_option_are_not_counted_twice() {
         let (mut receiver, mut sender) = (OptionWriter::default(), OptionReader::default());
         receiver.on_payload(Ecn::Ce, 1000);
         receiver.take(40);
-        // The path took it away.
+        // The path removed the option.
         assert_eq!(
             sender.read(None, 1000),
             OptionReport::ByPackets { blind: true }
@@ -320,7 +321,7 @@ mod tests {
             OptionReport::Exactly(300)
         );
         assert_eq!(sender.guessed, 0);
-        // What was too much counts for what comes.
+        // The excess of the guess is deducted from later reports.
         sender.guess(1000);
         receiver.on_payload(Ecn::Ce, 600);
         assert_eq!(
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn where_options_come_no_longer_the_field_is_read_with_care_again() {
+    fn without_options_the_field_may_have_wrapped() {
         let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[1, 0, 1])));
         assert_eq!(
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9768_3_2_3_2_4_zeroed_options_are_not_believed() {
+    fn rfc_9768_3_2_3_2_4_zeroed_options_are_ignored() {
         let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[0, 0, 0])));
         let later = AccEcn::new(Order::Ect0First, &[1001, 1000]);
@@ -357,7 +358,7 @@ mod tests {
             sender.read(Some(later), 1000),
             OptionReport::ByPackets { blind: true }
         );
-        // Other values than ours are the peer's own affair.
+        // Other initial values than ours are accepted.
         let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[7, 0, 9])));
         assert_eq!(sender.read(Some(later), 1000), OptionReport::Exactly(1000));

@@ -32,7 +32,8 @@ struct Reports {
 }
 
 impl EcnSender {
-    /// The handshake has agreed on `feedback`, with the first option of the peer where options are in use.
+    /// Sets the `feedback` that the handshake agreed on, with the peer's first option if options
+    /// are in use.
     pub(crate) fn agree(&mut self, feedback: Feedback, option: Option<OptionReader>) {
         self.capable = feedback != Feedback::None;
         self.reports = Some(Box::new(Reports {
@@ -56,8 +57,8 @@ impl EcnSender {
         self.capable
     }
 
-    /// The third segment of the handshake arrives (RFC 9768 §3.2.2.1, table 4). Returns whether its ACE field counts packets, as in
-    /// later segments.
+    /// Processes the third segment of the handshake (RFC 9768 §3.2.2.1, table 4). Returns whether
+    /// its ACE field counts packets, as in later segments.
     pub(crate) fn on_handshake<B: Body>(&mut self, segment: &Segment<B>) -> bool {
         let Some(reports) = &mut self.reports else {
             return false;
@@ -103,9 +104,9 @@ impl EcnSender {
         }
     }
 
-    /// Reads the marks that an acknowledgment of `acked` octets reports by ACE field and option, of which SACK has reported `sacked`
-    /// octets before, with an ACE field of their own. To be called before the segment is processed
-    /// otherwise.
+    /// Reads the marks that an acknowledgment of `acked` octets reports by ACE field and option.
+    /// Earlier ACKs, each with an ACE field, have already SACKed `sacked` of these octets. Must be
+    /// called before the segment is processed otherwise.
     pub(crate) fn read_ace<B: Body>(
         &mut self,
         segment: &Segment<B>,
@@ -167,7 +168,8 @@ impl EcnSender {
         }
     }
 
-    /// Whether the peer reports marks packet by packet (RFC 8257, RFC 9768), not until the sender reacts.
+    /// Whether the peer reports marks packet by packet (RFC 8257, RFC 9768), not until the sender
+    /// reacts.
     pub(crate) fn is_exact(&self) -> bool {
         matches!(self.feedback(), Feedback::Exact | Feedback::Counter)
     }

@@ -1,4 +1,4 @@
-//! Which acknowledgments are taken (RFC 9293 §3.10.7.4 fifth, RFC 5961 §5).
+//! Acceptance of acknowledgments (RFC 9293 §3.10.7.4 fifth, RFC 5961 §5).
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -7,8 +7,8 @@ use crate::{refusal::Refusal, sender::Outcome};
 use anabranch_wire::segment::Segment;
 
 impl<B: Body> Endpoint<B> {
-    /// Takes the acknowledgment and the window of a segment. `false` if the segment acknowledges
-    /// what was never sent and must be dropped.
+    /// Processes the acknowledgment and the window of a segment. Returns `false` if the segment
+    /// acknowledges data that was never sent and must be dropped.
     #[inline]
     pub(super) fn on_acknowledgment(&mut self, now: Instant, segment: &Segment<B>) -> bool {
         let ack = self.snd.peer.una().near(segment.ack);

@@ -1,4 +1,4 @@
-//! What the application does: write and read (RFC 9293 §3.9.1).
+//! Calls of the application: write and read (RFC 9293 §3.9.1).
 
 use anabranch_core::{
     body::{Body, Length},
@@ -8,26 +8,26 @@ use anabranch_core::{
 use super::Endpoint;
 
 impl<B: Body> Endpoint<B> {
-    /// Gives the stream `body` to send, as far as the send buffer has room. Returns how many octets
-    /// were taken: the first ones.
+    /// Appends `body` to the stream as far as the send buffer has room. Returns the number of
+    /// octets taken.
     pub fn write(&mut self, body: B) -> u64 {
         self.snd.write(body)
     }
 
-    /// Octets that [`Self::write`] would take.
+    /// Octets that [`Self::write`] would take now.
     #[must_use]
     pub fn write_room(&self) -> u64 {
         self.snd.write_room()
     }
 
-    /// Gives the stream all of `body`, as an application does that blocks in writing: the send
-    /// buffer limits what is outstanding, not what is taken here. Ignored after [`Self::close`].
+    /// Appends all of `body` to the stream, as an application does that blocks in writing: the send
+    /// buffer limits the outstanding data, not this call. Ignored after [`Self::close`].
     pub fn write_all(&mut self, body: B) {
         self.snd.append(|buffer| buffer.write(body));
     }
 
-    /// Gives the stream `total` octets, `pattern` again and again, as [`Self::write_all`] does. What it costs
-    /// does not grow with their number.
+    /// Appends `total` octets to the stream, repetitions of `pattern`, as [`Self::write_all`] does.
+    /// The cost does not grow with their number.
     ///
     /// # Panics
     /// If the pattern is empty.
@@ -36,7 +36,7 @@ impl<B: Body> Endpoint<B> {
             .append(|buffer| buffer.write_repeated(pattern, total));
     }
 
-    /// From here on the stream repeats `pattern` for ever.
+    /// Lets the stream repeat `pattern` without end.
     ///
     /// # Panics
     /// If the pattern is empty.
@@ -44,21 +44,21 @@ impl<B: Body> Endpoint<B> {
         self.snd.append(|buffer| buffer.repeat(pattern));
     }
 
-    /// At most `max` octets that arrived in order. Empty while the application takes everything at
-    /// once ([`Self::set_auto_read`]).
+    /// Returns at most `max` octets received in order. Empty while the application takes all data
+    /// at once ([`Self::set_auto_read`]).
     pub fn read(&mut self, now: Instant, max: u64) -> B {
         let body = self.rcv.read(now, max, self.state.may_receive());
         self.snd.wake |= self.rcv.ack.due();
         body
     }
 
-    /// Octets in order that wait for [`Self::read`].
+    /// Octets in order available for [`Self::read`].
     #[must_use]
     pub fn readable(&self) -> u64 {
         self.rcv.readable()
     }
 
-    /// Whether the application takes everything at once (the default) or by [`Self::read`].
+    /// Selects whether the application takes all data at once (the default) or by [`Self::read`].
     pub fn set_auto_read(&mut self, on: bool) {
         self.rcv.set_auto_read(on, self.state.may_receive());
         self.snd.wake |= self.rcv.ack.due();
@@ -66,7 +66,7 @@ impl<B: Body> Endpoint<B> {
 }
 
 impl Endpoint<Length> {
-    /// From here on there is always more to send.
+    /// Lets the stream continue without end.
     pub fn write_endless(&mut self) {
         self.write_repeating(Length(u32::MAX));
     }

@@ -10,9 +10,9 @@ use anabranch_wire::{
 };
 
 impl<B: Body> Endpoint<B> {
-    /// Nothing more will be written; a FIN follows what was. An endless stream ends where it is.
-    /// What the peer sends is still received. While the connection is being opened the close waits
-    /// for it, as an application does that connects, writes and closes.
+    /// Ends the stream: a FIN follows the data written. An endless stream ends at its current
+    /// position. Data from the peer is still received. While the connection is being opened the
+    /// close waits for it, as for an application that connects, writes and closes.
     pub fn close(&mut self) {
         match self.state {
             State::Closed | State::Listen => {
@@ -28,7 +28,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The application, which still waits for the connection to open, waits no longer. Before any answer to the SYN the connection is
+    /// Ends an attempt to open the connection. Before any answer to the SYN the connection is
     /// deleted (RFC 9293 §3.10.4); else as [`Self::close`].
     pub fn abandon(&mut self, now: Instant) {
         if self.state == State::SynSent {
@@ -38,7 +38,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Ends the connection at once; the peer is told by a RST.
+    /// Ends the connection at once, with a RST to the peer.
     pub fn abort(&mut self, now: Instant) {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
@@ -48,7 +48,7 @@ impl<B: Body> Endpoint<B> {
         self.end(Ending::Aborted, now);
     }
 
-    /// The connection is no more.
+    /// The connection has ended.
     pub(super) fn end(&mut self, ending: Ending, now: Instant) {
         self.snd.limits.close(now);
         if self.state != State::Closed {
@@ -62,7 +62,7 @@ impl<B: Body> Endpoint<B> {
         self.stop();
     }
 
-    /// What a reset must carry to be believed (RFC 9293 §3.5.2 and §3.10.7.1).
+    /// Prepares a reset with the numbers that the peer accepts (RFC 9293 §3.5.2 and §3.10.7.1).
     pub(super) fn reset_against(&mut self, segment: &Segment<B>) {
         if segment.flags.any(Flags::RST) {
             return;
@@ -85,11 +85,11 @@ impl<B: Body> Endpoint<B> {
         self.snd.wake = true;
     }
 
-    /// The peer's FIN is next.
+    /// The peer's FIN is the next number expected.
     pub(super) fn on_fin(&mut self, now: Instant) {
         self.rcv.nxt += 1;
         self.rcv.cold.peer_fin = Seq::END;
-        // What was missing was before the FIN.
+        // The missing data was before the FIN.
         let receive = self.rcv.cold.receive.as_ref();
         self.rcv.gaps = receive.is_some_and(|receive| receive.has_gaps());
         self.rcv.ack.at_once();

@@ -1,4 +1,4 @@
-//! Segments that neither carry data nor merely acknowledge: SYN, RST, window probes.
+//! Control segments: SYN, RST, window probes.
 
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
@@ -12,11 +12,11 @@ use anabranch_wire::{
     seq::Seq,
 };
 
-/// What the other options of a SYN leave of the 40 bytes, at worst.
+/// Bytes that the other options of a SYN leave of the 40, at worst.
 const SYN_ACCECN_ROOM: u32 = 16;
 
 impl<B: Body> Endpoint<B> {
-    /// SYN, RST and probes.
+    /// Returns a SYN, RST or probe.
     #[cold]
     pub(super) fn control_segment(
         &mut self,
@@ -79,7 +79,7 @@ impl<B: Body> Endpoint<B> {
         self.next_outgoing(now, place)
     }
 
-    /// Acknowledges what came before `number`, whatever has come since (RFC 8257 §3.2).
+    /// Acknowledges the data before `number` only (RFC 8257 §3.2).
     fn early_acknowledgment(
         &mut self,
         now: Instant,
@@ -97,7 +97,7 @@ impl<B: Body> Endpoint<B> {
             Ecn::NotEct,
             place,
         );
-        // The segment that changed the echo is still to be acknowledged.
+        // The segment that changed the echo is not acknowledged yet.
         self.rcv.ack = owed;
         place.ack = number.wire();
         place.flags = if echo {
@@ -112,7 +112,7 @@ impl<B: Body> Endpoint<B> {
         let answers = self.state == State::SynReceived;
         let retransmission = (!self.snd.recovery.is_idle()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
-            // Where both ends opened at once, the answer is the first of its kind.
+            // In a simultaneous open the SYN/ACK is the first of its kind.
             if self.cold.passive || self.snd.recovery.retries.expiries() > 0 {
                 self.note_retransmitted_syn();
             }
@@ -135,7 +135,7 @@ impl<B: Body> Endpoint<B> {
             None
         };
         let s = &self.settings;
-        // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
+        // A SYN/ACK offers only options that the SYN offered (RFC 7323 §2.2, RFC 2018 §2).
         let offers = |on: bool, agreed: bool| on && (!answers || agreed);
         let options = Options::Syn {
             mss: s.mss_option(),
@@ -175,8 +175,8 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// A probe of a closed window, or data that was too little to be worth a segment
-    /// (the override timeout of RFC 9293 §3.8.6.2.1).
+    /// Returns a probe of a closed window, or data too short for a segment otherwise (the override
+    /// timeout of RFC 9293 §3.8.6.2.1).
     fn probe(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
         self.snd.recovery.stop_timer();
         if !self.state.may_transmit() || !self.snd.recovery.is_idle() {

@@ -1,8 +1,9 @@
-//! Giving up (RFC 9293 §3.8.3): after a number of timeouts (R2 as a count), or after the time that they take (R2 as a
-//! time).
+//! Giving up (RFC 9293 §3.8.3): after a number of timeouts (R2 as a count), or after the time of
+//! that number of timeouts (R2 as a time).
 //!
 //! # Differs from Linux
-//! - A closed socket with data or a FIN outstanding is given up like an open one; `tcp_orphan_retries` is not modelled.
+//! - A closed socket with data or a FIN outstanding is given up like an open one;
+//!   `tcp_orphan_retries` is not modelled.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -13,18 +14,19 @@ use crate::{
     state::{Event, State},
 };
 
-/// What is known of a connection that gets no answer, is reset or resets.
+/// State of a connection without answers, or with a reset received or to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Failure {
     pub(super) opening: Opening,
-    /// How the connection ended other than by FIN, and when.
+    /// Cause and time of an end other than by FIN.
     pub(super) ended: Option<(Ending, Instant)>,
-    /// A reset to send: its number, and what it acknowledges.
+    /// A reset to send: its number, and the number it acknowledges.
     pub(super) reset: Option<(u32, Option<u32>)>,
 }
 
 impl<B: Body> Endpoint<B> {
-    /// Whether the next expiry of the retransmission timer ends the attempt, where expiries are counted.
+    /// Whether the next expiry of the retransmission timer ends the attempt, if expiries are
+    /// counted.
     pub(super) fn has_no_retry_left(&self) -> bool {
         u32::from(self.snd.recovery.retries.expiries()) >= self.most_retries()
     }
@@ -49,7 +51,8 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// RFC 9293 §3.10.7.4: a connection that was opened passively and does not open returns to LISTEN.
+    /// RFC 9293 §3.10.7.4: a connection that was opened passively and does not open returns to
+    /// LISTEN.
     pub(super) fn listen_again(&mut self) {
         self.transit(Event::PassiveReset);
         self.stop();

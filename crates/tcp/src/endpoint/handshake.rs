@@ -23,42 +23,42 @@ use anabranch_wire::{
     seq::Seq,
 };
 
-/// The MSS of a peer that tells none, over IPv4 and over IPv6 (RFC 9293 §3.7.1): the least packet that
-/// every host takes, less the fixed headers.
+/// MSS of a peer that advertises none, over IPv4 and over IPv6 (RFC 9293 §3.7.1): the largest
+/// packet that every host accepts, less the fixed headers.
 pub(super) const DEFAULT_MSS: u16 = 576 - 40;
 const DEFAULT_MSS_IPV6: u16 = 1280 - 60;
-/// The smallest MSS taken from a peer: less would be an attack, not a path.
+/// Smallest MSS accepted from a peer: a smaller one would be an attack, not a path.
 const LEAST_MSS: u32 = 64;
 
-/// What is known of a SYN, or the answer to one, that was retransmitted.
+/// State of a SYN or SYN/ACK that was retransmitted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Opening {
     /// Retransmissions.
     pub(super) again: u16,
-    /// The timer called for one of them.
+    /// One of them followed a timeout.
     pub(super) timed_out: bool,
-    /// The timestamp of the first.
+    /// Timestamp of the first transmission.
     pub(super) first: u32,
-    /// Another leaves at the same time, one for the timer and one for the peer's SYN.
+    /// Another is sent at the same time, one for the timer and one for the peer's SYN.
     pub(super) two: bool,
 }
 
 impl Opening {
-    /// Whether this echoes the timestamp of the first, which has got through: what was retransmitted was not lost
-    /// (RFC 6928 §2).
+    /// Whether `echo` is the timestamp of the first transmission: it arrived, so the retransmission
+    /// was spurious (RFC 6928 §2).
     fn is_spurious(self, echo: Option<u32>) -> bool {
         echo == Some(self.first)
     }
 
-    /// Whether the initial window is one segment (RFC 5681 §3.1; RFC 6928 §2: once it was retransmitted more than
-    /// once).
+    /// Whether the initial window is one segment (RFC 5681 §3.1; RFC 6928 §2: after more than one
+    /// retransmission).
     fn is_lossy(self, echo: Option<u32>) -> bool {
         self.timed_out && self.again > 1 && !self.is_spurious(echo)
     }
 }
 
 impl<B: Body> Endpoint<B> {
-    /// Opens the connection: a SYN leaves. Does nothing unless the end is closed or listening.
+    /// Opens the connection with a SYN. No effect unless the end is closed or listening.
     pub fn open(&mut self, now: Instant) {
         if !matches!(self.state, State::Closed | State::Listen) || self.cold.ended().is_some() {
             return;
@@ -69,8 +69,8 @@ impl<B: Body> Endpoint<B> {
         self.snd.restart_retransmission_timer(now);
     }
 
-    /// The segments travel over IPv6: a peer that tells no MSS takes 1,220 octets instead of 536
-    /// (RFC 9293 §3.7.1). [`Settings::mss`](crate::Settings::mss) is left as it is.
+    /// Declares IPv6: a peer that advertises no MSS takes 1,220 octets instead of 536 (RFC 9293
+    /// §3.7.1). [`Settings::mss`](crate::Settings::mss) is unchanged.
     #[must_use]
     pub fn over_ipv6(mut self) -> Self {
         self.cold.default_mss = DEFAULT_MSS_IPV6;
@@ -131,13 +131,13 @@ impl<B: Body> Endpoint<B> {
             self.wanted.urgent |= self.wanted.ack;
             self.established(now, ack, segment);
         } else {
-            // Both ends opened at once.
+            // Simultaneous open.
             self.transit(Event::Syn);
             self.want_syn();
         }
     }
 
-    /// Takes the peer's number and the options of its SYN.
+    /// Takes the initial number and the options of the peer's SYN.
     fn accept_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let irs = Seq::first(segment.seq);
         self.rcv.cold.irs = segment.seq;
@@ -209,7 +209,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.begin_mtu_search();
     }
 
-    /// The SYN, or the answer to one, is retransmitted.
+    /// Notes a retransmission of the SYN or SYN/ACK.
     pub(super) fn note_retransmitted_syn(&mut self) {
         let last = self
             .snd
@@ -237,7 +237,8 @@ impl<B: Body> Endpoint<B> {
         timestamps.map(|timestamps| timestamps.echo)
     }
 
-    /// The round-trip time of the handshake, or the timeout that data begins with where it is not known.
+    /// Measures the round-trip time of the handshake, or sets the initial timeout for data if it is
+    /// unknown.
     fn measure_handshake(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
         let handshake = self.opening();
         if handshake.again == 0 {
@@ -260,7 +261,7 @@ impl<B: Body> Endpoint<B> {
 }
 
 impl<B: Body> Endpoint<B> {
-    /// The peer's SYN or SYN/ACK came, in a packet with this field.
+    /// Negotiates ECN after the peer's SYN or SYN/ACK, which arrived with `ecn`.
     fn agree_on_ecn(&mut self, segment: &Segment<B>, ecn: Ecn) {
         let mode = self.settings.ecn;
         if mode == EcnMode::Off {

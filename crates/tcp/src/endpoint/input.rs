@@ -1,4 +1,4 @@
-//! Segment arrives (RFC 9293 §3.10.7).
+//! Arrival of segments (RFC 9293 §3.10.7).
 
 use anabranch_core::{
     body::Body,
@@ -30,7 +30,7 @@ const UNUSUAL: Flags = Flags(
 );
 
 impl<B: Body> Endpoint<B> {
-    /// A segment arrives, in an IP packet with this ECN field.
+    /// Processes a segment that arrived in an IP packet with `ecn`.
     #[expect(
         clippy::inline_always,
         reason = "measured: one caller has nearly all of the segments"
@@ -46,7 +46,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// A segment that takes the long way.
+    /// Processes a segment outside the fast path.
     #[inline(never)]
     fn on_other_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         if ecn == Ecn::Ce {
@@ -60,9 +60,9 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The next expected segment of an open connection, or one without payload: what header
-    /// prediction (RFC 7323 appendix on its processing) is for. Nothing below is skipped but
-    /// checks that this one makes.
+    /// Whether header prediction applies (RFC 7323, appendix): the next expected segment of an open
+    /// connection, or one without payload. The fast path skips only checks that this function
+    /// makes.
     #[inline]
     fn is_usual(&self, segment: &Segment<B>) -> bool {
         self.state == State::Established
@@ -90,7 +90,7 @@ impl<B: Body> Endpoint<B> {
     fn on_usual_segment(&mut self, now: Instant, segment: &Segment<B>) {
         let len = segment.body.len();
         // A segment with payload that acknowledges nothing new is no duplicate acknowledgment; only
-        // its window could tell something.
+        // its window could be new.
         let plain = len > 0
             && segment.ack == self.snd.peer.una().wire()
             && self.snd.peer.scaled(segment.window) == self.snd.peer.wnd()
@@ -155,8 +155,8 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         let ack = self.snd.peer.una().near(segment.ack);
-        // Of what is not believed nothing else may leave a trace: neither its timestamp nor its count of
-        // marks.
+        // A segment that is not accepted must have no other effect: neither its timestamp nor its
+        // count of marks is used.
         if self.state == State::SynReceived {
             if !(self.snd.peer.una() < ack && ack <= self.snd.nxt) {
                 self.refuse(Refusal::UnsentAck);
@@ -186,7 +186,7 @@ impl<B: Body> Endpoint<B> {
         if self.state == State::SynReceived {
             self.transit(Event::SynAcknowledged);
             if flags.any(Flags::SYN) {
-                // Both ends opened at once; the SYN itself was taken before.
+                // Simultaneous open; the SYN itself was processed before.
                 self.rcv.ack.at_once();
             }
             if self.snd.ecn.on_handshake(segment) {
@@ -200,12 +200,13 @@ impl<B: Body> Endpoint<B> {
         self.on_payload(now, segment, seq);
     }
 
-    /// The peer's SYN again, before ours is acknowledged: ours was lost, or is late.
+    /// Processes the peer's SYN received again before ours is acknowledged: ours was lost, or is
+    /// late.
     fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let due =
             self.snd.recovery.timer() == Timer::Retransmit && self.snd.recovery.deadline() <= now;
         if due && self.cold.passive && self.has_no_retry_left() {
-            // A listener that gives up as this arrives listens again, and this is its next SYN.
+            // A listener that gives up at this moment listens again, and this is its next SYN.
             self.on_retransmission_timeout(now);
             self.on_segment_in_listen(now, segment, ecn);
             return;
@@ -214,7 +215,8 @@ impl<B: Body> Endpoint<B> {
             if !self.may_challenge(now) {
                 return;
             }
-            // Measured: a timer that ends with the arrival comes first, and the next counts from this answer.
+            // Measured: a timer that expires at the arrival is handled first, and the next timeout
+            // counts from this SYN/ACK.
             if due {
                 self.on_retransmission_timeout(now);
                 if self.state != State::SynReceived {
@@ -235,7 +237,7 @@ impl<B: Body> Endpoint<B> {
         match segment.timestamps {
             Some(timestamps) if self.rcv.is_old(timestamps.value) => {
                 if age_tick(now).saturating_sub(self.rcv.ts_recent_at) > OUTDATED {
-                    // RFC 7323 §5.5: nothing is known of timestamps any more, and this one is the first.
+                    // RFC 7323 §5.5: TS.Recent is outdated, and this timestamp replaces it.
                     self.rcv.ts_recent = timestamps.value;
                     self.rcv.ts_recent_at = age_tick(now);
                     return true;
@@ -250,7 +252,7 @@ impl<B: Body> Endpoint<B> {
                 } else {
                     self.answer_invalid(now, segment);
                 }
-                // A dropped segment releases no data: a deferred burst waits on.
+                // A dropped segment releases no data: a deferred burst stays deferred.
                 self.wanted.answer = self.rcv.ack.due();
                 self.wanted.urgent |= self.wanted.answer;
                 self.snd.wake = self.wanted.urgent;
@@ -265,7 +267,8 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Whether it repeats the last acknowledgment, opens no window and has only been overtaken in flight
+    /// Whether the segment repeats the last acknowledgment, opens no window and was only overtaken
+    /// in flight
     /// ([`Receiver::passes_overtaken_acks`](crate::policy::Receiver::passes_overtaken_acks)).
     fn is_overtaken(&self, segment: &Segment<B>, value: u32) -> bool {
         let age = u64::from(self.rcv.ts_recent.wrapping_sub(value));
@@ -278,7 +281,7 @@ impl<B: Body> Endpoint<B> {
             && Duration::from_millis(age) <= self.snd.rtt.rto() * 6 / 5
     }
 
-    /// Answers what is out of range (RFC 9293 §3.10.7.4, RFC 7323 §5.3 R1).
+    /// Answers an unacceptable segment (RFC 9293 §3.10.7.4, RFC 7323 §5.3 R1).
     fn answer_invalid(&mut self, now: Instant, segment: &Segment<B>) {
         if self.settings.receiver.limits_answers() && segment.sequence_len() == 0 {
             self.challenge(now);
@@ -287,7 +290,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// RFC 9293 §3.4: does it touch the window?
+    /// RFC 9293 §3.4: whether the segment overlaps the window.
     fn is_acceptable(&self, segment: &Segment<B>, seq: Seq) -> bool {
         if self.state == State::SynReceived && segment.flags.any(Flags::SYN) {
             return true;
@@ -300,7 +303,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, first: answered, not taken.
+    /// RFC 9293 §3.10.7.4, first: answers an unacceptable segment without its data.
     fn on_unacceptable(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
         let flags = segment.flags;
         if let Some(reason) = self.rcv.outside(flags, seq) {
@@ -312,30 +315,30 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if flags.any(Flags::RST) {
-            // RFC 9293 §3.10.7.4: a closed window takes no octets, and resets all the same.
+            // RFC 9293 §3.10.7.4: a closed window accepts no octets, but resets.
             if seq == self.rcv.nxt {
                 self.on_reset(now, seq);
             }
             return;
         }
         if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
-            // RFC 9293 §3.10.7.4, eighth: the peer's FIN again; the wait begins anew.
+            // RFC 9293 §3.10.7.4, eighth: the peer's FIN again restarts the wait.
             self.start_time_wait(now);
         }
         self.rcv.note_duplicate(segment, seq);
         if flags.any(Flags::SYN) {
-            // RFC 5961 §4.2: whatever its number.
+            // RFC 5961 §4.2: a SYN with any number.
             self.challenge(now);
         } else {
             self.answer_invalid(now, segment);
         }
-        // A closed window takes no data, but acknowledgments all the same.
+        // A closed window accepts no data, but acknowledgments.
         if seq == self.rcv.nxt && segment.flags.any(Flags::ACK) && self.state.is_synchronized() {
             self.on_acknowledgment(now, segment);
         }
     }
 
-    /// RFC 5961 §3.2: only a reset with the very next number is believed.
+    /// RFC 5961 §3.2: only a reset with exactly the next number is accepted.
     fn on_reset(&mut self, now: Instant, seq: Seq) {
         if seq != self.rcv.nxt {
             self.refuse(Refusal::BlindReset);
@@ -350,8 +353,8 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Answers what a blind attacker may have sent (RFC 5961): a genuine peer corrects itself. A
-    /// flood of such segments is answered no more often than the settings allow (RFC 5961 §7).
+    /// Sends a challenge ACK for a segment that a blind attacker may have sent (RFC 5961): a
+    /// genuine peer corrects itself. The settings limit the rate of challenge ACKs (RFC 5961 §7).
     #[cold]
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.may_challenge(now) {
@@ -360,7 +363,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Whether `challenge_ack_interval` has passed since the last time that it had.
+    /// Whether `challenge_ack_interval` has passed since the last challenge ACK.
     fn may_challenge(&mut self, now: Instant) -> bool {
         let notes = self.cold.notes.get_or_insert_default();
         let least = self.settings.challenge_ack_interval;
@@ -391,10 +394,10 @@ impl<B: Body> Endpoint<B> {
             && self.rcv.cold.peer_fin == Seq::END
         {
             self.rcv.cold.peer_fin = end;
-            // What fills the gap before it must not pass for usual.
+            // The segment that fills the gap before the FIN must not take the fast path.
             self.rcv.gaps |= end > self.rcv.nxt;
         }
-        // Nothing belongs behind a FIN, and nothing fits behind the window.
+        // No data may follow a FIN, or exceed the window.
         let limit = self.rcv.cold.peer_fin.min(self.rcv.edge);
         if len > 0 && end > limit {
             self.refuse(Refusal::OutsideWindow);

@@ -1,4 +1,4 @@
-//! What a layer below, which repairs losses ([`fec`](anabranch_fec)), tells TCP and asks of it.
+//! Interface to a layer below that repairs losses ([`fec`](anabranch_fec)).
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use anabranch_wire::{
 };
 
 impl<B: Body> Endpoint<B> {
-    /// So many octets of the congestion window are taken by what is not data.
+    /// Reserves `octets` of the congestion window for packets other than data.
     pub fn reserve_window(&mut self, octets: u64) {
         self.snd.wake |= self.snd.window.reserve(octets);
     }
 
-    /// [`Self::on_segment`], out of line: what most segments take is compiled into their caller alone.
+    /// [`Self::on_segment`], out of line: the fast path is compiled into the caller only.
     #[inline(never)]
     pub fn on_segment_passed_on(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         self.on_segment(now, segment, ecn);
     }
 
-    /// Octets from `start` on that were lost and have been rebuilt: they arrive now, without a segment
-    /// that could tell anything else.
+    /// Processes octets from `start` on that were lost and have been rebuilt: they arrive now,
+    /// without a segment and its header.
     #[inline(never)]
     pub fn on_repaired(&mut self, now: Instant, start: Seq, body: &B) {
         self.snd.wake = true;
@@ -38,18 +38,18 @@ impl<B: Body> Endpoint<B> {
         self.on_payload(now, &segment, start);
     }
 
-    /// The peer says that something was lost although it was repaired (RFC 9265 §3): the window is reduced
-    /// as for any loss, once per round trip. Whether it was.
+    /// The peer reports a loss that was repaired (RFC 9265 §3): the window is reduced as for any
+    /// loss, once per round trip. Returns whether it was.
     pub fn on_hidden_loss(&mut self, now: Instant) -> bool {
         self.snd.recover(now, Recovery::on_hidden_loss)
     }
 
-    /// Something is to be sent, though not by TCP itself.
+    /// Requests a call of [`Self::poll_transmit`] for a packet that is not TCP's.
     pub const fn wake(&mut self) {
         self.snd.wake = true;
     }
 
-    /// Gives an acknowledgment that was held back the time at which it leaves.
+    /// Sets the timestamp of a delayed acknowledgment to its time of transmission.
     pub fn restamp(&self, now: Instant, segment: &mut Segment<B>) {
         segment.timestamps = segment.timestamps.map(|old| Timestamps {
             value: timestamp(now),
@@ -63,7 +63,7 @@ impl<B: Body> Endpoint<B> {
         self.rcv.nxt
     }
 
-    /// The parts of `octets`, which the peer has sent, that have not arrived.
+    /// Parts of `octets` that the peer has sent and that have not arrived.
     #[must_use]
     pub fn missing(&self, octets: Range<Seq>) -> Vec<Range<Seq>> {
         let from = octets.start.max(self.rcv.nxt);
@@ -74,20 +74,21 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Where the window that the peer was given ends: no octet of it has a number from there on.
+    /// Right edge of the window offered to the peer: no acceptable octet has this number or a
+    /// higher one.
     #[must_use]
     pub const fn window_end(&self) -> Seq {
         self.rcv.edge
     }
 
-    /// The initial sequence numbers: this end's, the peer's.
+    /// Initial sequence numbers of this end and of the peer.
     #[must_use]
     pub const fn initial_numbers(&self) -> (u32, u32) {
         let iss = self.snd.queue.first_octet().wire().wrapping_sub(1);
         (iss, self.rcv.cold.irs)
     }
 
-    /// Whether something has arrived beyond the next number expected.
+    /// Whether data has arrived beyond the next number expected.
     #[must_use]
     pub const fn has_gaps(&self) -> bool {
         self.rcv.gaps
@@ -99,18 +100,19 @@ impl<B: Body> Endpoint<B> {
         self.rcv.agreed.scale
     }
 
-    /// An acknowledgment with counts of marked octets does not leave: the next one has them (RFC 9768 §3.2.3.3).
+    /// An acknowledgment with counts of marked octets is not sent: the next one carries them (RFC
+    /// 9768 §3.2.3.3).
     pub fn repeat_marks(&mut self) {
         self.rcv.repeat_option();
     }
 
-    /// The first number that is not acknowledged.
+    /// SND.UNA: the first number not acknowledged.
     #[must_use]
     pub const fn snd_una(&self) -> Seq {
         self.snd.peer.una()
     }
 
-    /// The number behind the highest that the peer is known to have.
+    /// One past the highest number that the peer is known to have.
     #[must_use]
     pub fn reached(&self) -> Seq {
         self.snd
@@ -122,7 +124,7 @@ impl<B: Body> Endpoint<B> {
             })
     }
 
-    /// Whether all that the application has written has left at least once.
+    /// Whether all data written has been sent at least once.
     #[must_use]
     pub fn has_sent_all(&self) -> bool {
         self.snd.nxt >= self.snd.queue.end()

@@ -1,4 +1,4 @@
-//! What is to be sent next.
+//! Choice of the next segment to send.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -11,7 +11,7 @@ use crate::{
 use anabranch_wire::segment::Segment;
 
 impl<B: Body> Endpoint<B> {
-    /// The next segment to send. To be called until `None`, after everything else that is called.
+    /// Returns the next segment to send. Must be called until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing<B>> {
         let mut segment = Segment::default();
         let departure = self.poll_transmit_into(now, &mut segment)?;
@@ -23,8 +23,8 @@ impl<B: Body> Endpoint<B> {
         })
     }
 
-    /// As [`Self::poll_transmit`], with the segment put where it is wanted. With `None` what is there may
-    /// have changed, too.
+    /// As [`Self::poll_transmit`], with the segment written to `place`, which may have changed even
+    /// if the result is `None`.
     #[inline]
     pub fn poll_transmit_into(
         &mut self,
@@ -38,7 +38,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Whether it is worth asking for a segment: nothing has happened since there was none.
+    /// Whether a segment may be available: `false` if nothing has happened since there was none.
     #[must_use]
     #[inline]
     pub const fn may_transmit(&self) -> bool {
@@ -53,8 +53,8 @@ impl<B: Body> Endpoint<B> {
         if self.wanted.urgent {
             return self.control_segment(now, place);
         }
-        // What arrived out of order is acknowledged by a segment without payload, which alone
-        // counts as a duplicate acknowledgment (RFC 5681 §2).
+        // Out-of-order data is acknowledged by a segment without payload, because only that counts
+        // as a duplicate acknowledgment (RFC 5681 §2).
         if self.rcv.ack.due() && self.rcv.gaps {
             return Some(self.rcv.acknowledgment(now, self.snd.nxt, place));
         }

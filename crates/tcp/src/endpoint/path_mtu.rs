@@ -1,4 +1,4 @@
-//! What routers report of packets of ours.
+//! ICMP reports of packets that were too big.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -6,9 +6,9 @@ use super::Endpoint;
 use crate::state::State;
 
 impl<B: Body> Endpoint<B> {
-    /// A router answers that it could not pass the segment with the number `seq` on, because a packet may have at most `mtu`
-    /// bytes there: ICMP "fragmentation needed" (RFC 1191), ICMPv6 "packet too big" (RFC 8201). Whether segments are smaller
-    /// from here on.
+    /// A router could not forward the segment with the number `seq`, because a packet may have at
+    /// most `mtu` bytes there: ICMP "fragmentation needed" (RFC 1191), ICMPv6 "packet too big" (RFC
+    /// 8201). Returns whether segments are smaller from now on.
     pub fn on_packet_too_big(&mut self, now: Instant, seq: u32, mtu: u32) -> bool {
         let synchronized = !matches!(
             self.state,
@@ -20,7 +20,7 @@ impl<B: Body> Endpoint<B> {
         let start = self.snd.peer.una().near(seq);
         let lowered = self.snd.on_packet_too_big(now, start, mtu);
         if lowered {
-            // What is added to a segment of ours has no more room than this.
+            // Options added to a segment of ours have no more room than this.
             self.rcv.smss = self.rcv.smss.min(self.snd.smss);
         }
         lowered

@@ -2,7 +2,7 @@ use super::*;
 use anabranch_congestion::Attached;
 use anabranch_core::body::Length;
 
-/// Thousands of connections may lie idle; what only trouble needs is made when it comes.
+/// Thousands of connections may be idle; state for exceptional cases is created on demand.
 #[test]
 fn an_idle_endpoint_is_small() {
     let control = size_of::<Attached>();

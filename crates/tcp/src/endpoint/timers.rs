@@ -1,4 +1,4 @@
-//! The time has come.
+//! Expiry of timers.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<B: Body> Endpoint<B> {
-    /// The time asked for with [`Self::deadline`] has come. Early calls do nothing.
+    /// Handles the timers that have expired, at [`Self::deadline`]. Early calls have no effect.
     pub fn on_deadline(&mut self, now: Instant) {
         self.snd.wake = true;
         self.rcv.ack.expire(now);
@@ -50,9 +50,10 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The SYN, or the answer to one, has not been acknowledged in time.
+    /// The SYN or SYN/ACK was not acknowledged in time.
     fn on_opening_timeout(&mut self, now: Instant) {
-        // Linux compares times: with linear timeouts a SYN may leave more often than `syn_retries` says, or less often.
+        // Linux compares times: with linear timeouts the number of SYNs may differ from
+        // `syn_retries`.
         let by_time =
             self.state == State::SynSent && self.settings.timers.retries_base_rto().is_some();
         let has_retry_left = !self.has_no_retry_left();
@@ -67,7 +68,7 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         self.snd.stats.timeouts += 1;
-        // RFC 6298 (5.5), but for the linear timeouts of a SYN.
+        // RFC 6298 (5.5), except for the linear timeouts of a SYN.
         let linear = self.settings.timers.syn_linear_timeouts();
         if self.state != State::SynSent || u32::from(self.snd.recovery.retries.expiries()) > linear
         {
@@ -79,7 +80,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.restart_retransmission_timer(now);
     }
 
-    /// Nothing will happen any more by itself.
+    /// Stops all timers and pending segments.
     pub(super) fn stop(&mut self) {
         self.snd.stop();
         self.rcv.ack.sent();

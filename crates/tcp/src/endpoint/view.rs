@@ -1,4 +1,4 @@
-//! An endpoint as those see it who look from outside.
+//! Read access to the state of an endpoint.
 
 use anabranch_core::{
     body::Body,
@@ -31,7 +31,7 @@ impl<B: Body> Endpoint<B> {
         self.cold.ended().map(|(ending, _)| ending)
     }
 
-    /// When [`Self::ending`] came.
+    /// Time of [`Self::ending`].
     #[must_use]
     pub fn ended_at(&self) -> Option<Instant> {
         self.cold.ended().map(|(_, at)| at)
@@ -44,8 +44,8 @@ impl<B: Body> Endpoint<B> {
         Stats::of(&self.snd.stats, &self.rcv.stats)
     }
 
-    /// What was refused, by reason. [`Stats::malformed`] sums up what only a faulty or hostile peer
-    /// sends.
+    /// Refused segments, by reason. [`Stats::malformed`] sums up the reasons that only a faulty or
+    /// hostile peer causes.
     #[must_use]
     pub fn refusals(&self) -> Refusals {
         let notes = self.cold.notes.as_ref();
@@ -117,7 +117,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// What limits the sender now.
+    /// The current limit of the sender.
     #[must_use]
     pub const fn send_limit(&self) -> SendLimit {
         self.snd.limits.limit()

@@ -1,4 +1,4 @@
-//! The switch of delayed acknowledgments: `"off"` or a table.
+//! The switch for delayed acknowledgments: `"off"` or a table.
 
 use anabranch_core::units::Duration;
 use schemars::JsonSchema;
@@ -7,40 +7,45 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-/// How long an acknowledgment may wait.
+/// Limits on the delay of an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelayedAckTable {
-    /// For at most so many segments; 2 in RFC 5681 §4.2.
+    /// Segments per acknowledgment; 2 in RFC 5681 §4.2.
     pub segments: u32,
-    /// For at most so long; below 500 ms in RFC 5681 §4.2.
+    /// Longest delay; below 500 ms in RFC 5681 §4.2.
     pub timeout: Duration,
-    /// The timeout follows the time between segments, up to this; left out, it does not.
+    /// Upper bound of a timeout that follows the time between segments; left out, the timeout is
+    /// fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_timeout: Option<Duration>,
-    /// So many segments at the start, and after a pause, are acknowledged at once each, unless the
-    /// application answers each (at most half of what the window holds; 0 for none).
+    /// Quickack mode: this number of segments at the start, and after a pause, is acknowledged at
+    /// once each, unless the application replies to each. At most half of the segments of the
+    /// window; 0 for none.
     #[serde(default)]
     pub quick_segments: u32,
-    /// Quickack mode begins again (Linux): as many segments are acknowledged at once each after a duplicate, whose
-    /// acknowledgment is one of them, and after a pause longer than the retransmission timeout; two where a mark begins to
-    /// be echoed (RFC 3168, neither DCTCP nor AccECN), further marks having none; one where the sender says that it has
-    /// reacted. The acknowledgment of what fills a gap is one of them. Without it a pause of a second begins again, nothing
-    /// else does, and each mark is acknowledged at once. Needs `quick_segments`.
+    /// Quickack mode begins again (Linux): for `quick_segments` segments after a duplicate, whose
+    /// acknowledgment is one of them, and after a pause longer than the retransmission timeout; for
+    /// two after the first CE mark (RFC 3168, neither DCTCP nor AccECN), not after further marks;
+    /// for one after CWR. The acknowledgment of a filled gap is one of them. Without `quick_again`
+    /// only a pause of a second begins quickack mode again, and each mark is acknowledged at once.
+    /// Needs `quick_segments`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quick_again: bool,
-    /// A segment with PSH, or one that is not full, is acknowledged as soon as the application has read all there
-    /// is, unless the application answers: its sender may have nothing else to send until then.
+    /// A segment with PSH, or one that is not full, is acknowledged as soon as the application has
+    /// read all data, unless the application replies: the sender may have nothing else to send
+    /// until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub push: bool,
-    /// The timeout is a tick of the host's clock, counted from the start of the run: what waits when it comes is
-    /// acknowledged, so that nothing waits longer and most less (Wright and Stevens, TCP/IP Illustrated, Volume 2,
-    /// ch. 25). Excludes `max_timeout` and `quick_segments`.
+    /// The timeout is a tick of the host's clock, counted from the start of the run: each tick
+    /// acknowledges all waiting segments, so the delay is at most one tick and usually less (Wright
+    /// and Stevens, TCP/IP Illustrated, Volume 2, ch. 25). Excludes `max_timeout` and
+    /// `quick_segments`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ticking: bool,
 }
 
-/// When the receiver may hold an acknowledgment back (RFC 5681 §4.2).
+/// Delayed acknowledgments (RFC 5681 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DelayedAck {
@@ -48,11 +53,11 @@ pub enum DelayedAck {
     #[serde(serialize_with = "off")]
     #[schemars(with = "OffWord")]
     Off,
-    /// An acknowledgment for every so many segments, or after some time.
+    /// One acknowledgment per `segments` segments, or after a timeout.
     On(DelayedAckTable),
 }
 
-/// The word that stands for no delay.
+/// The word for no delay.
 #[derive(JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(dead_code, reason = "stands for the word in the schema")]

@@ -1,66 +1,71 @@
-//! How round-trip times are measured and timers set.
+//! Round-trip measurement and timers.
 
 use anabranch_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How round-trip times are measured and timers set.
+/// Round-trip measurement and timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Timers {
-    /// As RFC 6298 has them; what advances SND.UNA is a sample (RFC 7323 §4.1).
+    /// RFC 6298; an acknowledgment that advances SND.UNA gives a sample (RFC 7323 §4.1).
     #[serde(rename = "rfc6298")]
     Rfc6298,
-    /// As Linux before 3.2: `min_rto` bounds the variance term of the timeout, which exceeds the smoothed round-trip time by
-    /// that much at least.
+    /// As Linux before 3.2: `min_rto` bounds the variance term, so the timeout exceeds the smoothed
+    /// round-trip time by at least `min_rto`.
     #[serde(rename = "linux-2.6")]
     Linux26,
-    /// As `linux-2.6`; besides, as measured of Linux 6.18:
+    /// As `linux-2.6`, and as measured of Linux 6.18:
     ///
-    /// - Segments that SACK reports for the first time give round-trip times as well.
-    /// - After a timeout of a SYN timestamps give the round-trip time of the handshake; RFC 6298 (5.7) holds only without.
-    /// - Four timeouts of a SYN come at intervals of `initial_rto` before it doubles (`tcp_syn_linear_timeouts`).
-    /// - `retries` stands for the time that so many timeouts take, the first of 200 ms (`tcp_retries2`).
-    /// - The timers of RACK and TLP (RFC 8985 §6.3, §7.2) end with a tick of `clock_tick`: one for x with the
-    ///   ⌈(x + 2 ms) ÷ tick⌉ + 1st from when it is set. CUBIC reads its time off that clock.
+    /// - Segments SACKed for the first time give round-trip times as well.
+    /// - After a timeout of a SYN timestamps give the round-trip time of the handshake; RFC 6298
+    ///   (5.7) applies only without them.
+    /// - Four timeouts of a SYN come at intervals of `initial_rto` before the interval doubles
+    ///   (`tcp_syn_linear_timeouts`).
+    /// - `retries` is converted to the time that this number of timeouts takes, the first of 200 ms
+    ///   (`tcp_retries2`).
+    /// - The timers of RACK and TLP (RFC 8985 §6.3, §7.2) end at a tick of `clock_tick`: a timer of
+    ///   x at tick ⌈(x + 2 ms) ÷ tick⌉ + 1 after it is set. CUBIC reads its time from that clock.
     #[serde(rename = "linux")]
     Linux,
-    /// As 4.4BSD: round-trip times and retransmission timeouts count ticks of `clock_tick` from the start of the run. A timeout
-    /// of n ticks ends with the n-th tick from when it was set; a round-trip time is the number of ticks it saw, one more at first
-    /// (Wright and Stevens, TCP/IP Illustrated, Volume 2, ch. 25).
+    /// As 4.4BSD: round-trip times and retransmission timeouts count ticks of `clock_tick` from the
+    /// start of the run. A timeout of n ticks ends at the n-th tick after it is set; a round-trip
+    /// time is the number of ticks in it, and one more for the first sample (Wright and Stevens,
+    /// TCP/IP Illustrated, Volume 2, ch. 25).
     #[serde(rename = "bsd")]
     Bsd,
 }
 
 impl Timers {
-    /// `min_rto` bounds the variance term of the timeout, which then exceeds the smoothed round-trip time by that much.
+    /// Whether `min_rto` bounds the variance term, so that the timeout exceeds the smoothed
+    /// round-trip time by at least `min_rto`.
     #[must_use]
     #[inline]
     pub const fn bound_variance(self) -> bool {
         matches!(self, Self::Linux26 | Self::Linux)
     }
 
-    /// Round-trip times and retransmission timeouts count ticks.
+    /// Whether round-trip times and retransmission timeouts count ticks.
     #[must_use]
     #[inline]
     pub const fn count_ticks(self) -> bool {
         matches!(self, Self::Bsd)
     }
 
-    /// The timers of RACK and TLP end with a tick.
+    /// Whether the timers of RACK and TLP end at a tick.
     #[must_use]
     #[inline]
     pub const fn end_with_ticks(self) -> bool {
         matches!(self, Self::Linux)
     }
 
-    /// Segments that SACK reports for the first time give round-trip times.
+    /// Whether segments SACKed for the first time give round-trip times.
     #[must_use]
     #[inline]
     pub const fn sample_sacked(self) -> bool {
         matches!(self, Self::Linux)
     }
 
-    /// After a timeout of a SYN timestamps give the round-trip time of the handshake.
+    /// Whether timestamps give the round-trip time of the handshake after a timeout of a SYN.
     #[must_use]
     #[inline]
     pub const fn sample_after_syn_timeout(self) -> bool {
@@ -74,7 +79,7 @@ impl Timers {
         if matches!(self, Self::Linux) { 4 } else { 0 }
     }
 
-    /// The first of the timeouts whose time `retries` stands for; `None`: timeouts are counted.
+    /// First of the timeouts whose total time `retries` sets; `None` if timeouts are counted.
     #[must_use]
     #[inline]
     pub const fn retries_base_rto(self) -> Option<Duration> {

@@ -1,4 +1,4 @@
-//! `rfc`: What the RFCs say, where they say it.
+//! `rfc`: the values that the RFCs specify.
 
 use anabranch_core::{
     registry::{Meta, Source},

@@ -1,47 +1,53 @@
-//! Buffers that grow with need: dynamic right-sizing.
+//! Autotuned buffers (dynamic right-sizing).
 //!
 //! Receiver (Fisk and Feng, "Dynamic right-sizing in TCP", LACSI 2001; Linux:
-//! `tcp_moderate_rcvbuf`): what the application takes in a round trip tells the sender's window, and
-//! twice that is offered, so that the sender is never held back. While the amounts still grow, the
-//! offer grows by twice their growth more, so that it is three times what a sender needs that
-//! doubles its window. The window grows towards that by twice what a segment brings, in whatever
-//! order, up to what leaves room for the segment itself, and each segment that makes it grow is
-//! acknowledged at once: at the start of a flow hundreds of segments are acknowledged at once each,
-//! until the window has reached several times cwnd.
+//! `tcp_moderate_rcvbuf`): the data that the application reads in a round trip indicates the
+//! sender's window. The receiver offers twice that, so that it never limits the sender. While the
+//! amounts grow, the offer grows by twice their growth in addition: it is three times the need of a
+//! sender that doubles its window. The window grows towards the offer by twice the length of each
+//! segment, in order or not, up to the point where the buffer still has room for the segment. Each
+//! segment that makes it grow is acknowledged at once: at the start of a flow hundreds of segments
+//! are, until the window has reached several times cwnd.
 //!
-//! Measured with Linux 6.18, on captures of windows that the sender's slow start met:
-//! 131,072 octets of memory offer 80,512 to segments of 1,448 octets; 21 segments in a round trip
-//! after 11 then offer 117 (2 · 21 · (1 + 2 · 10 / 11) less one), 40 after 21 offer 223 and 80 after
-//! 40 offer 479.
-//! Sender: the send buffer is twice the congestion window (Linux: `tcp_wmem`). Neither shrinks.
+//! Measured with Linux 6.18, on captures of windows that the sender's slow start met: 131,072
+//! octets of memory offer 80,512 to segments of 1,448 octets; 21 segments in a round trip after 11
+//! then offer 117 (2 · 21 · (1 + 2 · 10 / 11) less one), 40 after 21 offer 223 and 80 after 40
+//! offer 479.
 //!
-//! What has waited behind a gap is taken after the segment that fills it: where that one ends a round trip, the rest
-//! counts in the next, as an application that reads segment by segment sees it. And as much as waits unread at the end of a round
-//! trip does not count in it. Measured with Linux 6.18 (`tcpi_rcv_space`) by a program that reads on a path that
-//! reorders: 16 segments read in a round trip while three more were there count as 13, 32 while two were as 30.
+//! Sender: the send buffer is twice the congestion window (Linux: `tcp_wmem`). Neither buffer
+//! shrinks.
 //!
-//! What waits behind a gap, or unread, occupies the buffer: the window that is offered ends where the buffer does. A segment
-//! in order takes its place in the buffer before the window grows by it, one beyond a gap after that. So the first loss
-//! after the window has grown lets it grow by one segment more, to the whole buffer. From then on an acknowledgment of
-//! what has not been read could offer less than the one before it, and waits until it has been read
-//! ([`Receiver::acks_wait_for_read`](crate::policy::Receiver::acks_wait_for_read)). Measured likewise on captures of a
-//! flow with losses: windows of 7,015 · 512 octets before and 7,018 · 512 after the first.
+//! Data beyond a gap is delivered after the segment that fills the gap. If that segment ends a
+//! round trip, this data counts in the next one, as for an application that reads segment by
+//! segment. Data unread at the end of a round trip does not count in it. Measured with Linux 6.18
+//! (`tcpi_rcv_space`) with a program that reads on a path that reorders: 16 segments read in a
+//! round trip while three more were unread count as 13, 32 while two were unread as 30.
 //!
-//! The receiver's round-trip time is the age of the echo that a segment carries, so that a pause of the
-//! sender counts as one. Each echo is taken once; a lower one than before is believed at once, a higher one with a
-//! weight of an eighth: a pause adds an eighth of its length at most, however many segments come after it, and
-//! the next echo takes it away again. Measured with Linux 6.18 (`tcpi_rcv_rtt`): from 19 ms to 146 ms after a pause
-//! of 1 s, to 274 ms after one of 2 s, by six segments that carry the same echo; a round trip later it is gone.
+//! Data beyond a gap and unread data occupy the buffer, and the window offered ends at the end of
+//! the buffer. An in-order segment occupies the buffer before the window grows by it, a segment
+//! beyond a gap after that. The first loss after the window has grown therefore lets it grow by one
+//! segment more, to the whole buffer. From then on an acknowledgment of unread data could offer
+//! less than the one before it, and waits until the data has been read
+//! ([`Receiver::acks_wait_for_read`](crate::policy::Receiver::acks_wait_for_read)). Measured
+//! likewise on captures of a flow with losses: windows of 7,015 · 512 octets before and 7,018 · 512
+//! after the first loss.
+//!
+//! The receiver's round-trip time is the age of the timestamp echo in a segment, so it includes a
+//! pause of the sender. Each echo is used once. A sample below the estimate replaces it, and a
+//! higher one has a weight of an eighth: a pause adds at most an eighth of its length, however many
+//! segments follow it, and the next echo removes it again. Measured with Linux 6.18
+//! (`tcpi_rcv_rtt`): from 19 ms to 146 ms after a pause of 1 s, to 274 ms after one of 2 s, by six
+//! segments with the same echo; a round trip later it is gone.
 //!
 //! The limits count payload. Linux counts memory: a receive buffer (`tcp_rmem`) offers a part of
-//! itself, which was fixed while `tcp_adv_win_scale` was in force and is measured since: five
-//! eighths for segments of 1,448 octets from a TUN device.
+//! its size, which was fixed while `tcp_adv_win_scale` was in force and has been measured since:
+//! five eighths for segments of 1,448 octets from a TUN device.
 //!
 //! # Differs from Linux
-//! - Segments that are not full measure no round trip there.
+//! - In Linux, segments that are not full measure no round trip.
 //! - Overhead is a constant; Linux measures it per connection.
-//! - The send buffer limits the application alone until it has reached its limit: twice the window
-//!   never holds back what the window permits.
+//! - Until the send buffer has reached its limit, it limits the application only: twice the window
+//!   is never less than the window permits.
 //!
 //! # Not implemented
 //! - Memory pressure (`tcp_mem`).
@@ -55,25 +61,26 @@ use super::Receiver;
 use crate::{clock::timestamp, rtt::RttEstimator};
 use anabranch_wire::segment::Segment;
 
-/// What the receiver measures.
+/// Measurements of the receiver.
 #[derive(Debug)]
 pub(super) struct Tuner {
-    /// The round-trip time as the receiver sees it; zero before it is known.
+    /// Round-trip time measured by the receiver; zero before the first sample.
     rtt: Duration,
-    /// The echo that was measured last.
+    /// The echo last measured.
     echo: Option<u32>,
-    /// The measurement under way began then.
+    /// Start of the current measurement.
     since: Instant,
-    /// What had been taken by then.
+    /// Octets that the application had taken by then.
     before: u64,
-    /// The most that was taken in a measurement before, or what is assumed before there was one.
+    /// Largest amount taken in an earlier measurement, or the assumed amount before the first.
     last: u64,
-    /// What the window offered grows to.
+    /// Target of the window.
     target: u64,
-    /// The window at first, from which it grows where the buffer holds less.
+    /// First window, from which it grows even if the buffer holds less.
     first: u64,
-    /// Octets that the current segment delivered by filling a gap, and the target then. Its acknowledgment leaves before the
-    /// application reads: the octets still occupy the buffer, and the target has not grown (measured).
+    /// Octets that the current segment delivered by filling a gap, and the target at that time. The
+    /// acknowledgment is sent before the application reads: the octets still occupy the buffer, and
+    /// the target has not grown (measured).
     delivered: u64,
     target_before_read: u64,
     /// Length of the last segment.
@@ -97,13 +104,13 @@ impl Default for Tuner {
     }
 }
 
-/// Before the first measurement as much is assumed to have been taken, in segments: an initial
-/// window (RFC 6928). Of segments so long that ten of them exceed the window that is offered, no sender can deliver as many,
-/// so half of that window is assumed at most.
+/// Segments assumed taken before the first measurement: an initial window (RFC 6928). If ten
+/// segments exceed the window offered, no sender can deliver them, so the assumption is at most
+/// half of that window.
 const FIRST_TAKEN: u64 = 10;
 
 impl Tuner {
-    /// A segment carries this echo at this tick of the timestamp clock.
+    /// Processes the echo of a segment that arrived at `tick` of the timestamp clock.
     #[inline]
     fn sample_echo(&mut self, tick: u32, echo: u32) {
         if self.echo.replace(echo) != Some(echo) {
@@ -113,7 +120,7 @@ impl Tuner {
         }
     }
 
-    /// A sample of the round-trip time.
+    /// Processes a sample of the round-trip time.
     fn sample(&mut self, rtt: Duration) {
         self.rtt = if self.rtt.is_zero() || rtt < self.rtt {
             rtt
@@ -122,14 +129,16 @@ impl Tuner {
         };
     }
 
-    /// The connection stands, with segments of `smss` and so much offered: the first measurement begins.
+    /// Starts the first measurement of a connection with segments of `smss` octets and a window of
+    /// `offered`.
     fn start(&mut self, now: Instant, target: u64, (smss, offered): (u64, u64)) {
         (self.since, self.target, self.first) = (now, target, offered);
         self.last = (FIRST_TAKEN * smss).min(offered / 2).max(1);
     }
 
-    /// `taken` octets have gone to the application so far, and `unread` more could: the window to offer, with `spare` octets more
-    /// than twice as much, if that is more than before.
+    /// Returns the window to offer at the end of a round trip in which the application took more
+    /// than in any before. `taken` is the total it has taken. `unread` octets of the round trip are
+    /// deducted, and `spare` is added to twice the amount.
     #[inline]
     fn measure(&mut self, now: Instant, taken: u64, unread: u64, spare: u64) -> Option<u64> {
         if self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
@@ -149,7 +158,7 @@ impl Tuner {
 }
 
 impl<B: Body> Receiver<B> {
-    /// The options are agreed on: the window that follows the SYN.
+    /// Sets the window that follows the SYN, once the options are agreed on.
     pub(crate) fn fit_first_window(&mut self) {
         let segment = u64::from(self.smss);
         if !self.agreed.scaling {
@@ -159,24 +168,25 @@ impl<B: Body> Receiver<B> {
                 self.window = (self.window - segment).max(2 * segment);
             }
         } else {
-            // So that what is offered can be told exactly.
+            // So that the window field expresses the window exactly.
             self.window &= !((1 << self.agreed.scale) - 1);
         }
     }
 
-    /// The connection stands: the window offered may grow from here on.
+    /// Starts autotuning of the window when the connection is established.
     pub(crate) fn start_tuning(&mut self, now: Instant) {
         if self.agreed.tuned {
             let start = self.settings.receiver.tuning_start(u64::from(self.smss));
             let target = self.most_tuned(start);
             let first = (u64::from(self.smss), self.window);
             self.cold.extras().tuner.start(now, target, first);
-            // Of short segments the buffer holds fewer octets than were offered: the edge stays, and moves no further.
+            // The buffer holds fewer octets of short segments than were offered: the edge stays
+            // where it is.
             self.window = self.window.min(target);
         }
     }
 
-    /// So much as can be offered.
+    /// Returns `window`, limited to the largest that can be offered.
     fn most_tuned(&self, window: u64) -> u64 {
         let most = if self.agreed.scaling {
             self.settings.receive_window_bytes()
@@ -186,7 +196,7 @@ impl<B: Body> Receiver<B> {
         window.min(most)
     }
 
-    /// The segment brings data: a sample of the round-trip time.
+    /// Takes a sample of the round-trip time from a segment with data.
     #[inline]
     pub(crate) fn sample_receive_rtt(
         &mut self,
@@ -200,12 +210,12 @@ impl<B: Body> Receiver<B> {
         {
             tuner.sample_echo(timestamp(now), timestamps.echo);
         } else if tuner.rtt.is_zero() {
-            // Without timestamps the handshake has to do.
+            // Without timestamps the round-trip time of the handshake is used.
             tuner.sample(rtt.srtt());
         }
     }
 
-    /// A segment of the steady state, which has just been delivered: all that it tells the tuner.
+    /// Updates the tuner for a segment of the steady state, which has just been delivered.
     #[inline(never)]
     pub(crate) fn tune_in_order(&mut self, now: Instant, segment: &Segment<B>, rtt: &RttEstimator) {
         self.sample_receive_rtt(now, segment, rtt);
@@ -213,7 +223,7 @@ impl<B: Body> Receiver<B> {
         self.tune_receive_window(now, self.stats.delivered_bytes);
     }
 
-    /// Data came in order, and has been taken if the application takes everything at once.
+    /// Measures in-order data, if the application reads it at once.
     #[inline]
     pub(crate) fn tune_receive_window(&mut self, now: Instant, taken: u64) {
         if self.auto_read {
@@ -222,7 +232,7 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// The application has taken so many octets in all, and so many more wait for it.
+    /// The application has taken `taken` octets in total, and `unread` more are available.
     #[inline]
     pub(super) fn on_taken(&mut self, now: Instant, taken: u64, unread: u64) {
         let unread = if self.settings.receiver.accounts_for_buffer() {
@@ -233,7 +243,7 @@ impl<B: Body> Receiver<B> {
         let spare = self.settings.receiver.spare_segments() * u64::from(self.smss);
         let measured = self.cold.extras().tuner.measure(now, taken, unread, spare);
         if let Some(window) = measured {
-            // Data beyond a gap takes room that the sender needs.
+            // Data beyond a gap occupies room that the sender needs.
             let waiting = self
                 .cold
                 .receive
@@ -247,12 +257,12 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Octets of the buffer that are occupied, this segment among them, which has just come in order.
+    /// Octets of the buffer that are occupied, including this in-order segment.
     pub(crate) fn occupied(&self, segment: &Segment<B>) -> u64 {
         self.beyond() + self.readable().max(u64::from(segment.body.len()))
     }
 
-    /// A segment that came while there were gaps let so many octets be delivered.
+    /// A segment that arrived while there were gaps delivered `octets`.
     pub(super) fn note_delivered(&mut self, octets: u64) {
         if self.agreed.tuned && self.settings.receiver.accounts_for_buffer() {
             let tuner = &mut self.cold.extras().tuner;
@@ -261,7 +271,7 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Octets beyond gaps, as far as they occupy the buffer.
+    /// Octets beyond gaps, if they occupy the buffer.
     pub(super) fn beyond(&self) -> u64 {
         match &self.cold.receive {
             Some(receive) if self.settings.receiver.accounts_for_buffer() => receive.beyond(),
@@ -269,35 +279,36 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Data arrived, in whatever order, while so many octets occupied the buffer.
+    /// Grows the window for a segment with data, while `occupied` octets of the buffer are in use.
     #[inline]
     pub(crate) fn grow_receive_window(&mut self, segment: &Segment<B>, occupied: u64) {
         let len = u64::from(segment.body.len());
         let tuner = &mut self.cold.extras().tuner;
-        // The peer's segments as known so far: a shorter one is noticed with the next.
+        // The longer of this segment and the one before it.
         let known = std::mem::replace(&mut tuner.segment, len).max(len);
         let (target, first) = (tuner.target.saturating_sub(occupied), tuner.first);
         if self.window < target {
             self.window = target.min(self.window.max(first) + 2 * known);
             self.advertised = false;
-            // While it grows, each segment is acknowledged, so that the sender learns of it.
+            // While the window grows, each segment is acknowledged, so that the sender is informed.
             self.ack.once_at_once();
         }
     }
 
-    /// Whether an acknowledgment now could not offer as much as the last one did, for want of room that reading makes.
+    /// Whether an acknowledgment now would offer less than the last one did, until the application
+    /// reads.
     pub(super) fn wants_a_read(&self) -> bool {
         let field = self.offer().div_ceil(1 << self.agreed.scale);
         self.agreed.tuned && !self.auto_read && field < u64::from(self.field)
     }
 
-    /// What an acknowledgment offers now.
+    /// Window that an acknowledgment offers now.
     pub(super) fn offer(&self) -> u64 {
         let unread = self.readable();
         if !self.agreed.tuned || !self.settings.receiver.accounts_for_buffer() {
             return self.window.saturating_sub(unread);
         }
-        // The buffer holds what waits beyond a gap as well; the edge that has been offered stays.
+        // The buffer also holds data beyond a gap; the edge already offered stays.
         let (room, delivered) = match self.cold.extras.as_ref().map(|extras| &extras.tuner) {
             Some(tuner) if tuner.delivered > 0 => (tuner.target_before_read, tuner.delivered),
             Some(tuner) => (tuner.target, 0),
@@ -307,7 +318,8 @@ impl<B: Body> Receiver<B> {
         self.window.min(room.saturating_sub(occupied))
     }
 
-    /// The round-trip time as the receiver sees it; zero before it is known, or if it is not measured.
+    /// Round-trip time measured by the receiver; zero before the first sample or without
+    /// measurement.
     pub(super) fn receive_rtt(&self) -> Duration {
         self.cold
             .extras
@@ -329,7 +341,7 @@ mod tests {
         tuner
     }
 
-    /// Each round trip takes in `copied`; what is offered after it.
+    /// Windows offered after round trips that take in `copied`.
     fn offers(copied: &[u64]) -> Vec<Option<u64>> {
         let mut tuner = tuner(Duration::from_millis(100));
         let mut taken = 0;
@@ -344,7 +356,8 @@ mod tests {
             .collect()
     }
 
-    /// As measured: an eighth of a pause, whatever comes after it with the same echo, and nothing of it after the next.
+    /// As measured: an eighth of a pause, whatever arrives after it with the same echo, and none of
+    /// it after the next echo.
     #[test]
     fn a_pause_is_one_sample() {
         let mut tuner = Tuner::default();
@@ -374,7 +387,7 @@ mod tests {
         );
     }
 
-    /// Seven segments of 8,948 octets fill the window that is offered at first; ten are more than it holds.
+    /// Seven segments of 8,948 octets fill the first window; it cannot hold ten.
     #[test]
     fn a_window_of_few_long_segments_grows_once_it_is_filled() {
         for smss in [6_000, 8_948, 32_000, 65_483] {
@@ -388,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_sender_is_offered_twice_what_it_sends() {
+    fn a_steady_sender_is_offered_twice_its_window() {
         // A tenth more than before, twice that, and two tenths on top.
         assert_eq!(
             offers(&[100_000, 110_000, 110_000, 50_000]),

@@ -1,4 +1,5 @@
-//! Data arrives: reassembly, duplicates, and when it is acknowledged (RFC 5681 §4.2, RFC 2883).
+//! Arrival of data: reassembly, duplicates, and the time of the acknowledgment (RFC 5681 §4.2, RFC
+//! 2883).
 
 use anabranch_core::{
     body::Body,
@@ -12,24 +13,24 @@ use anabranch_wire::{
     seq::Seq,
 };
 
-/// Reports that leave at once before others wait, for a loss is noticed by the third
-/// (RFC 5681 §3.2).
+/// Reports sent at once before others are delayed, because the third duplicate acknowledgment
+/// indicates a loss (RFC 5681 §3.2).
 const REPORTS_AT_ONCE: u8 = 3;
-/// What a report may wait is this part of the round-trip time.
+/// Longest delay of a report, as a fraction of the round-trip time.
 const SHARE_OF_RTT: u64 = 20;
 
-/// What of the segments beyond a gap has been reported.
+/// Progress of SACK compression for the segments beyond a gap.
 #[derive(Debug)]
 pub(super) struct Reports {
-    /// RCV.NXT while this counts.
+    /// RCV.NXT at the gap that this state is about.
     gap_at: Seq,
-    /// Reports that left at once.
+    /// Reports sent at once.
     at_once: u8,
-    /// Segments that wait to be reported.
+    /// Segments whose report is delayed.
     waiting: u32,
-    /// Until when they wait at the latest.
+    /// Latest time of the delayed report.
     until: Instant,
-    /// The acknowledgment that leaves now is without the latest block.
+    /// The next acknowledgment omits the latest block.
     withheld: bool,
 }
 
@@ -45,17 +46,17 @@ impl Default for Reports {
     }
 }
 
-/// The SACK block that a segment out of order adds to or begins.
+/// The SACK block that an out-of-order segment extends or starts.
 #[derive(Debug, Clone, Copy)]
 struct ReportedBlock {
-    /// It is one of the two that changed last.
+    /// It is one of the two blocks that changed last.
     grows: bool,
     /// It is new.
     alone: bool,
 }
 
 impl<B: Body> Receiver<B> {
-    /// A segment has come in order.
+    /// An in-order segment has arrived.
     #[inline]
     pub(crate) fn ack_in_order(&mut self, now: Instant, rtt: &RttEstimator) {
         let wait =
@@ -63,7 +64,7 @@ impl<B: Body> Receiver<B> {
         self.ack.in_order(now, rtt.rto(), wait);
     }
 
-    /// What has just come in order asks for an acknowledgment.
+    /// The in-order segment just received has PSH or is not full.
     #[inline]
     pub(crate) fn on_push(&mut self) {
         self.ack.push();
@@ -72,7 +73,7 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Whether a timestamp is older than the last one, by more than is let pass.
+    /// Whether a timestamp is older than the last one by more than the tolerance.
     pub(crate) fn is_old(&self, value: u32) -> bool {
         let earliest = self
             .ts_recent
@@ -80,9 +81,9 @@ impl<B: Body> Receiver<B> {
         value.wrapping_sub(earliest).cast_signed() < 0
     }
 
-    /// Why no correct peer has sent this number, which lies outside the window. The peer's own SYN,
-    /// and data that came before, may come again; so may acknowledgments of one that has probed a closed
-    /// window with an octet (RFC 9293 §3.8.6.1).
+    /// Returns the reason if no correct peer has sent this number, which is outside the window. The
+    /// peer's own SYN and earlier data may arrive again, and so may acknowledgments of a peer that
+    /// has probed a closed window with an octet (RFC 9293 §3.8.6.1).
     pub(crate) fn outside(&self, flags: Flags, seq: Seq) -> Option<Refusal> {
         let first = Seq::first(self.cold.irs);
         let probe = u64::from(self.edge == self.nxt);
@@ -99,7 +100,7 @@ impl<B: Body> Receiver<B> {
         never_sent.then_some(Refusal::OutsideWindow)
     }
 
-    /// Counts a segment with payload in which nothing is new, and reports it (RFC 2883).
+    /// Counts a segment whose payload has all been received before, and reports it (RFC 2883).
     pub(crate) fn note_duplicate(&mut self, segment: &Segment<B>, seq: Seq) {
         let len = u64::from(segment.body.len());
         if len > 0 && seq + len <= self.nxt {
@@ -109,7 +110,7 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Reports octets that came twice with the next acknowledgment (RFC 2883).
+    /// Reports octets received twice with the next acknowledgment (RFC 2883).
     fn report_duplicate(&mut self, start: Seq, end: Seq) {
         if self.agreed.sack && self.settings.dsack {
             self.receive().note_duplicate(start, end);
@@ -126,7 +127,7 @@ impl<B: Body> Receiver<B> {
         self.receive().take(rcv_nxt)
     }
 
-    /// The octets `seq..end` of a segment.
+    /// Processes the octets `seq..end` of a segment.
     pub(crate) fn on_data(
         &mut self,
         now: Instant,
@@ -165,20 +166,21 @@ impl<B: Body> Receiver<B> {
             }
             self.gaps = true;
             if self.agreed.tuned {
-                // Behind a gap a segment takes its room after the window has grown, in order before: measured.
+                // A segment beyond a gap occupies the buffer after the window has grown, an
+                // in-order one before (measured).
                 self.grow_receive_window(segment, before);
             }
             if new {
                 self.report_out_of_order(now, ReportedBlock { grows, alone }, rtt);
             } else {
-                // RFC 2883 §4: with the very next acknowledgment.
+                // RFC 2883 §4: reported with the very next acknowledgment.
                 self.ack.at_once();
             }
             return;
         }
         self.nxt = end;
         self.deliver(&body);
-        // What waited behind a gap is taken after this, and counts in the next round trip.
+        // Data beyond the gap is delivered after this, and counts in the next round trip.
         let taken = self.stats.delivered_bytes;
         if self.agreed.tuned {
             self.grow_receive_window(segment, self.occupied(segment));
@@ -190,7 +192,7 @@ impl<B: Body> Receiver<B> {
             }
             self.gaps = self.receive().has_gaps() || self.cold.peer_fin != Seq::END;
             self.note_delivered(self.nxt.since(start));
-            // RFC 5681 §4.2: it fills a gap, all or in part.
+            // RFC 5681 §4.2: it fills a gap, in full or in part.
             let quick = self.ack.filled(now, rtt.rto());
             if self.gaps && !quick {
                 self.count_report_of_fill();
@@ -206,7 +208,8 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// The acknowledgment of what filled a part of a gap reports the rest, and is the first of those that leave at once
+    /// Counts the acknowledgment of a partly filled gap, which reports the rest, as the first
+    /// report sent at once
     /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
     fn count_report_of_fill(&mut self) {
         if self.settings.receiver.sack_compression().is_some() && self.agreed.sack {
@@ -219,11 +222,12 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
+    /// Reports an out-of-order segment at once (RFC 5681 §4.2), or together with later ones
     /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
     ///
-    /// A change of any other block than the two that changed last reports the waiting ones, because an acknowledgment has room for
-    /// three. They are reported without a new block, which the next acknowledgment has.
+    /// If a block other than the two that changed last changes, the delayed reports are sent,
+    /// because an acknowledgment has room for three blocks. They omit a new block, which the next
+    /// acknowledgment has.
     fn report_out_of_order(&mut self, now: Instant, block: ReportedBlock, rtt: &RttEstimator) {
         let Some(compression) = self
             .settings
@@ -255,7 +259,7 @@ impl<B: Body> Receiver<B> {
             return;
         }
         if self.ack.deadline() != reports.until {
-            // The last report has left.
+            // The delayed report has been sent.
             reports.waiting = 0;
             reports.until = now.saturating_add(delay);
         }
@@ -269,7 +273,7 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Blocks that the acknowledgment that leaves now is without, of the latest.
+    /// Number of the latest blocks that the next acknowledgment omits.
     pub(super) fn take_withheld(&mut self) -> usize {
         let extras = self.cold.extras.as_mut();
         usize::from(extras.is_some_and(|extras| std::mem::take(&mut extras.reports.withheld)))

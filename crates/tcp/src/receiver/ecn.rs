@@ -1,4 +1,5 @@
-//! Marks that have come, and what is reported of them (RFC 3168 §6.1.3, RFC 8257 §3.2, RFC 9768 §3.2).
+//! ECN marks received, and their reports to the peer (RFC 3168 §6.1.3, RFC 8257 §3.2, RFC 9768
+//! §3.2).
 
 use anabranch_core::{body::Body, packet::Ecn};
 
@@ -12,14 +13,14 @@ use crate::{
 };
 use anabranch_wire::{AccEcn, segment::Flags, seq::Seq};
 
-/// What the receiver knows of marks.
+/// ECN state of the receiver.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub(crate) struct ReceiverEcn {
     pub(crate) feedback: Feedback,
-    /// ECE is to be set.
+    /// The next segments carry ECE.
     echo_ce: bool,
-    /// The field of the peer's SYN.
+    /// The ECN field of the peer's SYN.
     pub(crate) syn: Ecn,
     /// The peer's SYN did not agree to ECN.
     pub(crate) refused: bool,
@@ -29,11 +30,12 @@ pub(crate) struct ReceiverEcn {
     pub(crate) received: u32,
     /// The last packet was marked.
     last_ce: bool,
-    /// Marks since the last acknowledgment left.
+    /// Marks since the last acknowledgment was sent.
     untold: u32,
-    /// An acknowledgment of what came before the echo changed: its number, and the echo then.
+    /// An acknowledgment due for the data before the echo changed: its number, and the echo at that
+    /// time.
     pub(crate) early: Option<(Seq, bool)>,
-    /// Octets, where the AccECN option is in use.
+    /// Counters of octets, if the AccECN option is in use.
     pub(crate) option: Option<OptionWriter>,
 }
 
@@ -55,9 +57,9 @@ impl Default for ReceiverEcn {
 }
 
 impl<B: Body> Receiver<B> {
-    /// The flags of our SYN, or of its answer. After a SYN without answer ECN is left out, in case something on the path drops
-    /// it for that (RFC 3168 §6.1.1.1; Linux: `tcp_ecn_fallback`); a SYN that asks for AccECN is retransmitted once before
-    /// (RFC 9768 §3.1.4.1).
+    /// ECN flags of our SYN or SYN/ACK. After an unanswered SYN ECN is left out, in case a
+    /// middlebox drops the SYN because of it (RFC 3168 §6.1.1.1; Linux: `tcp_ecn_fallback`). A SYN
+    /// that requests AccECN is retransmitted once before that (RFC 9768 §3.1.4.1).
     pub(crate) fn ecn_syn_flags(&self, answers: bool, expiries: u16) -> Flags {
         if !answers {
             let attempts = match self.settings.ecn {
@@ -71,7 +73,7 @@ impl<B: Body> Receiver<B> {
             };
         }
         match self.cold.extras.as_ref().map(|extras| &extras.ecn) {
-            // RFC 9768 §3.2.3.2.2: an answer that was lost twice is sent without.
+            // RFC 9768 §3.2.3.2.2: a SYN/ACK lost twice is sent without AccECN.
             Some(ecn) if ecn.feedback == Feedback::Counter && expiries >= 2 => Flags::NONE,
             Some(ecn) if ecn.feedback == Feedback::Counter => flags(handshake_encoding(ecn.syn)),
             Some(ecn) if ecn.feedback != Feedback::None => Flags::ECE,
@@ -79,8 +81,9 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// The ECN field of a SYN, a SYN-ACK or a RST: with DCTCP they are ECN-capable (RFC 8257 §3.5), unless the peer
-    /// has not agreed to ECN. A SYN keeps its field also where a retransmission no longer asks for ECN.
+    /// The ECN field of a SYN, a SYN-ACK or a RST. With DCTCP they are ECN-capable (RFC 8257 §3.5),
+    /// unless the peer has not agreed to ECN. A SYN keeps its field even if a retransmission no
+    /// longer requests ECN.
     pub(crate) fn control_ecn(&self) -> Ecn {
         let refused = |extras: &super::Extras| extras.ecn.refused;
         if self.settings.ecn == EcnMode::Dctcp && !self.cold.extras.as_deref().is_some_and(refused)
@@ -100,7 +103,7 @@ impl<B: Body> Receiver<B> {
             .unwrap_or(Ecn::NotEct)
     }
 
-    /// The ECN field of every packet after the handshake, where that does not depend on what it is.
+    /// The ECN field of every packet after the handshake, if it is the same for all.
     fn field_of_all(&self, feedback: Feedback) -> Option<Ecn> {
         match feedback {
             // RFC 8257 §3.5
@@ -111,8 +114,8 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// The flags that every segment carries, and the ECN field if it is that of every packet; whether this is a pure
-    /// acknowledgment matters to the first.
+    /// Returns the flags of the next segment, and its ECN field if that is the same for every
+    /// packet. `pure` matters to the flags only: it is set for a pure acknowledgment.
     #[inline(never)]
     pub(super) fn ecn_echo(&mut self, pure: bool) -> (Flags, Option<Ecn>) {
         let state = &mut self.cold.extras().ecn;
@@ -129,14 +132,14 @@ impl<B: Body> Receiver<B> {
         (flags, self.field_of_all(feedback))
     }
 
-    /// The AccECN option of the next segment, if one is due and may take so many octets.
+    /// Returns the AccECN option of the next segment, of at most `room` octets, if one is due.
     #[inline(never)]
     pub(crate) fn take_accecn(&mut self, room: u32) -> Option<AccEcn> {
         self.cold.extras().ecn.option.as_mut()?.take(room)
     }
 
-    /// An acceptable segment arrives: what it means for the echo. To be called before its payload
-    /// is taken. Whether an acknowledgment must leave ahead of everything else.
+    /// Updates the echo for an acceptable segment. Must be called before its payload is taken.
+    /// Returns whether an acknowledgment must be sent before anything else.
     pub(crate) fn on_ecn(&mut self, flags: Flags, ecn: Ecn, octets: u32) -> bool {
         if !self.agreed.ecn && !self.agreed.exact_ecn {
             return false;
@@ -147,7 +150,7 @@ impl<B: Body> Receiver<B> {
         match state.feedback {
             Feedback::None => {}
             Feedback::Classic => {
-                // RFC 3168 §6.1.3: until the sender says that it has reacted.
+                // RFC 3168 §6.1.3: echoed until the sender reports its reaction.
                 if flags.any(Flags::CWR) {
                     state.echo_ce = false;
                     if has_data {
@@ -161,7 +164,8 @@ impl<B: Body> Receiver<B> {
             }
             Feedback::Exact => {
                 if has_data && ce != state.echo_ce {
-                    // RFC 8257 §3.2: what waits is acknowledged as it was, and the segment that differs at once.
+                    // RFC 8257 §3.2: segments before the change are acknowledged with the old echo,
+                    // and this one at once.
                     if self.ack.is_waiting() {
                         state.early = Some((self.nxt, state.echo_ce));
                         self.ack.sent();
@@ -172,7 +176,7 @@ impl<B: Body> Receiver<B> {
                 }
             }
             Feedback::Counter => {
-                // What is refused leaves no trace, so only here.
+                // Counted only here, because a refused segment must not count.
                 state.received = state.received.wrapping_add(u32::from(ce));
                 if let Some(option) = &mut state.option {
                     option.on_payload(ecn, octets);
@@ -188,7 +192,7 @@ impl<B: Body> Receiver<B> {
         at_once
     }
 
-    /// The last option did not leave.
+    /// The last option was not sent.
     pub(crate) fn repeat_option(&mut self) {
         if let Some(option) = self
             .cold

@@ -1,4 +1,4 @@
-//! What every segment carries besides its payload: acknowledgment, window, timestamps, SACK.
+//! Header fields of every segment: acknowledgment, window, timestamps, SACK.
 
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
@@ -9,13 +9,13 @@ use anabranch_wire::{
     seq::Seq,
 };
 
-/// Bytes of options that a header has room for (RFC 9293 §3.1).
+/// Bytes available for options in a header (RFC 9293 §3.1).
 const MOST_OPTIONS: u32 = 40;
 /// Bytes of a SACK option with two blocks, padded.
 const TWO_BLOCKS: u32 = 20;
 
 impl<B: Body> Receiver<B> {
-    /// A segment without payload that acknowledges.
+    /// Builds a pure acknowledgment.
     #[inline]
     pub(crate) fn acknowledgment(
         &mut self,
@@ -31,7 +31,8 @@ impl<B: Body> Receiver<B> {
         departure
     }
 
-    /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883). Returns the option's bytes.
+    /// Adds SACK blocks for data beyond a gap or received twice (RFC 2018, RFC 2883). Returns the
+    /// option's bytes.
     #[inline(never)]
     fn add_sack(&mut self, place: &mut Segment<B>) -> u32 {
         self.duplicate = false;
@@ -54,7 +55,7 @@ impl<B: Body> Receiver<B> {
         size
     }
 
-    /// Bytes of options that a segment has room for besides timestamps.
+    /// Bytes available for options in addition to timestamps.
     const fn option_room(&self) -> u32 {
         MOST_OPTIONS
             - if self.agreed.timestamps {
@@ -64,8 +65,8 @@ impl<B: Body> Receiver<B> {
             }
     }
 
-    /// Counts of marked octets (RFC 9768 §3.2.3.3), where there is room for them: two SACK blocks go
-    /// first, and so does payload. A retransmission does without (§3.2.3.2.2).
+    /// Adds counts of marked octets (RFC 9768 §3.2.3.3) if there is room: two SACK blocks have
+    /// precedence, and so does payload. A retransmission has none (§3.2.3.2.2).
     #[inline(never)]
     fn add_accecn(&mut self, ecn: Ecn, place: &mut Segment<B>) {
         let payload = place.body.len();
@@ -82,7 +83,7 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Dresses a segment; it acknowledges everything received in order.
+    /// Fills in the header of a segment, which acknowledges all in-order data.
     #[expect(
         clippy::inline_always,
         reason = "measured: every packet of the steady state goes through one of two of its calls"
@@ -103,8 +104,8 @@ impl<B: Body> Receiver<B> {
             ecn = of_all.unwrap_or(ecn);
         }
         let window = self.advertise();
-        // Field by field where it is to be: a segment put together elsewhere is copied, and the copy waits for
-        // all its parts.
+        // Written field by field in place: a segment built elsewhere would be copied, and the copy
+        // waits for all its parts.
         *place = Segment {
             seq: seq.wire(),
             ack: self.nxt.wire(),
@@ -135,12 +136,12 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
+    /// Returns the window field, and moves the right edge of the window (RFC 9293 §3.8.6.2.2).
     #[expect(clippy::inline_always, reason = "measured: see `outgoing`")]
     #[inline(always)]
     fn advertise(&mut self) -> u16 {
         if self.nxt == self.acked && self.auto_read && self.advertised {
-            // Nothing has come since the last segment left.
+            // Nothing has arrived since the last segment was sent.
             return self.field;
         }
         let mut window = if self.auto_read && !self.gaps && !self.filled {
@@ -150,8 +151,8 @@ impl<B: Body> Receiver<B> {
         };
         let edge = self.nxt + window;
         let scale = self.agreed.scale;
-        // It moves by a full segment or half the buffer, never back. The last one was rounded up: a window that stays as it is moves
-        // by a full segment less that.
+        // The edge moves by at least a full segment or half the buffer, and never back. The last
+        // edge was rounded up: an unchanged window moves it by a full segment less the rounding.
         let moved = edge.since(self.edge);
         let (mut from, mut rounded) = (edge, u64::from(self.cold.rcv_rounded));
         if moved == 0 || moved + rounded < u64::from(self.smss).min(self.window / 2) {
@@ -160,7 +161,7 @@ impl<B: Body> Receiver<B> {
         } else {
             rounded = 0;
         }
-        // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
+        // Rounded up, so that the edge that the peer computes never moves back (RFC 7323 §2.4).
         let field = ((window + (1 << scale) - 1) >> scale).min(u64::from(u16::MAX));
         self.edge = self.nxt + (field << scale);
         rounded += self.edge.since(from);

@@ -1,12 +1,12 @@
-//! The application reads.
+//! Reading by the application.
 
 use anabranch_core::{body::Body, units::Instant};
 
 use super::Receiver;
 
 impl<B: Body> Receiver<B> {
-    /// At most `max` octets that arrived in order. Empty while the application takes everything at
-    /// once ([`Self::set_auto_read`]).
+    /// Returns at most `max` octets received in order. Empty while the application takes all data
+    /// at once ([`Self::set_auto_read`]).
     pub(crate) fn read(&mut self, now: Instant, max: u64, open: bool) -> B {
         let first = self
             .cold
@@ -16,7 +16,8 @@ impl<B: Body> Receiver<B> {
         let before = self.stats.delivered_bytes;
         let body = self.take(max, open);
         if self.agreed.tuned && !body.is_empty() {
-            // It is read piece by piece: what comes after the first counts in the next round trip.
+            // The application reads piece by piece: data after the first piece counts in the next
+            // round trip.
             let taken = before + first.min(u64::from(body.len()));
             let unread = self.stats.delivered_bytes + self.readable() - taken;
             self.on_taken(now, taken, unread);
@@ -31,7 +32,7 @@ impl<B: Body> Receiver<B> {
         let body = receive.read(max);
         let unread = receive.unread();
         self.stats.delivered_bytes += u64::from(body.len());
-        // RFC 9293 §3.8.6.2.2: tell of the new room once it is worth telling.
+        // RFC 9293 §3.8.6.2.2: a window update is sent once it is large enough.
         let room = self.window;
         let edge = self.nxt.saturating_add(self.offer());
         let mut worth = (room / 2).min(2 * u64::from(self.smss));
@@ -47,7 +48,7 @@ impl<B: Body> Receiver<B> {
         body
     }
 
-    /// Octets in order that wait for [`Self::read`].
+    /// Octets in order available for [`Self::read`].
     pub(crate) fn readable(&self) -> u64 {
         self.cold
             .receive
@@ -55,7 +56,7 @@ impl<B: Body> Receiver<B> {
             .map_or(0, |receive| receive.unread())
     }
 
-    /// Whether the application takes everything at once (the default) or by [`Self::read`].
+    /// Selects whether the application takes all data at once (the default) or by [`Self::read`].
     pub(crate) fn set_auto_read(&mut self, on: bool, open: bool) {
         self.auto_read = on;
         self.advertised = false;

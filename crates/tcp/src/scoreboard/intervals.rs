@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use anabranch_wire::seq::Seq;
 
-/// A set of sequence numbers. Reports arrive near the top and leave at the bottom, where a deque
-/// is cheap.
+/// A set of sequence numbers. A deque is cheap, because numbers are added near the top and removed
+/// at the bottom.
 #[derive(Debug, Default)]
 pub(super) struct Intervals(VecDeque<(Seq, Seq)>);
 
 impl Intervals {
-    /// Adds `left..right`. Calls `added` for each part that was not there, with the interval that
-    /// now holds it. `true` if everything was there.
+    /// Adds `left..right`. Calls `added` for each new part, with the interval that now holds it.
+    /// Returns `true` if no part was new.
     pub(super) fn insert(
         &mut self,
         left: Seq,
@@ -62,7 +62,7 @@ impl Intervals {
         }
     }
 
-    /// Behind the highest number.
+    /// One past the highest number.
     pub(super) fn highest(&self) -> Option<Seq> {
         self.0.back().map(|i| i.1)
     }

@@ -1,4 +1,4 @@
-//! What is marked lost, and what is to are retransmitted (RFC 6675 §4).
+//! Loss marking, and the choice of the next retransmission (RFC 6675 §4).
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -7,8 +7,8 @@ use crate::cause::RetransmitCause;
 use anabranch_wire::seq::Seq;
 
 impl Scoreboard {
-    /// IsLost of RFC 6675 §4 for every octet at once: those below the result, and not reported
-    /// themselves, are lost.
+    /// IsLost of RFC 6675 §4 for every octet at once: octets below the result that are not SACKed
+    /// are lost.
     #[must_use]
     pub fn lost_below(&self, dupthresh: u32, smss: u32) -> Option<Seq> {
         if self.sacked == 0 {
@@ -17,7 +17,8 @@ impl Scoreboard {
         self.repair.as_ref()?.sacked.lost_below(dupthresh, smss)
     }
 
-    /// Takes for lost what lies below `edge` and is not reported. Returns how much that is.
+    /// Marks lost the data below `edge` that is not SACKed. Returns the sequence numbers newly
+    /// lost.
     pub fn mark_lost_below(&mut self, edge: Seq) -> u64 {
         let before = self.lost;
         let mut number = self.repair.get_or_insert_default().judged.max(self.gone);
@@ -25,7 +26,7 @@ impl Scoreboard {
             && record.start < edge
         {
             if record.is_retransmitted() {
-                // One copy, the first, is marked lost; the other travels on.
+                // The first copy is marked lost; the other is still in flight.
                 if record.marks.any(Marks::TWICE) {
                     self.in_flight -= u64::from(record.len);
                     record.marks = record.marks.without(Marks::TWICE);
@@ -42,7 +43,7 @@ impl Scoreboard {
         self.lost - before
     }
 
-    /// Takes the record at `index` for lost, unless it is reported or already lost.
+    /// Marks the record at `index` lost, unless it is SACKed or already lost.
     pub fn mark_lost(&mut self, index: usize, cause: RetransmitCause) {
         let Some(record) = self.records.get_mut(index) else {
             return;
@@ -62,8 +63,8 @@ impl Scoreboard {
         self.note_loss(index);
     }
 
-    /// The timer expired: everything that is not reported is lost. If the peer has reneged (its
-    /// reports cover the very octet that it waits for) they are worth nothing (RFC 6675 §5.1).
+    /// Marks all data lost that is not SACKed, after a timeout. If the peer has reneged (its SACK
+    /// blocks cover the octet at SND.UNA), its blocks are discarded (RFC 6675 §5.1).
     pub fn mark_all_lost(&mut self) {
         let reneged = self.front().is_some_and(Record::is_sacked);
         let repair = self.repair.get_or_insert_default();
@@ -98,7 +99,7 @@ impl Scoreboard {
         repair.to_retransmit = BinaryHeap::from(starts);
     }
 
-    /// What is marked lost and was not retransmitted is in flight after all.
+    /// Returns data marked lost and not retransmitted to the data in flight.
     pub fn forgive(&mut self) {
         for record in &mut self.records {
             if record.marks.any(Marks::LOST) {
@@ -135,8 +136,8 @@ impl Scoreboard {
         None
     }
 
-    /// Rule 3 of NextSeg (RFC 6675 §4): the lowest record below the highest report that is neither
-    /// reported nor lost and has not been retransmitted in this recovery.
+    /// Rule 3 of NextSeg (RFC 6675 §4): the lowest record below the highest SACKed number that is
+    /// neither SACKed nor lost and has not been retransmitted in this recovery.
     pub fn speculative(&mut self) -> Option<usize> {
         let highest = self.highest_sacked()?;
         let repair = self.repair.as_mut()?;
@@ -156,8 +157,8 @@ impl Scoreboard {
         found
     }
 
-    /// The highest record that is not reported, for the rescue retransmission, once per recovery
-    /// (rule 4 of NextSeg, RFC 6675 §4); none if it has just been retransmitted by another rule.
+    /// The highest record not SACKed, for the rescue retransmission, once per recovery (rule 4 of
+    /// NextSeg, RFC 6675 §4); `None` if another rule has just retransmitted it.
     #[must_use]
     pub fn last_unreported(&self) -> Option<usize> {
         let last = self

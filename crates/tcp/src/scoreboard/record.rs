@@ -1,23 +1,23 @@
-//! One segment on the scoreboard, and what an acknowledgment tells of segments.
+//! Record of a segment, and the result of an acknowledgment.
 
 use anabranch_core::units::Instant;
 
 use crate::cause::RetransmitCause;
 use anabranch_wire::seq::Seq;
 
-/// Marks of what is not in flight.
+/// Marks of a segment that is not in flight.
 pub(super) const SETTLED: Marks = Marks(Marks::SACKED.0 | Marks::LOST.0);
 
-/// What is known of a segment.
+/// Status of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks(u8);
 
 impl Marks {
     /// Nothing.
     pub const NONE: Self = Self(0);
-    /// Reported by SACK.
+    /// SACKed.
     pub(super) const SACKED: Self = Self(1);
-    /// Taken for lost, and not retransmitted since.
+    /// Marked lost, and not retransmitted since.
     pub(super) const LOST: Self = Self(1 << 1);
     /// Sent more than once.
     pub(super) const RETRANSMITTED: Self = Self(1 << 2);
@@ -25,7 +25,7 @@ impl Marks {
     pub(super) const TWICE: Self = Self(1 << 3);
     /// Carries SYN.
     pub const SYN: Self = Self(1 << 4);
-    /// Carries FIN behind its payload.
+    /// Carries FIN after its payload.
     pub const FIN: Self = Self(1 << 5);
 
     #[inline]
@@ -47,17 +47,17 @@ impl Marks {
 pub struct Record {
     /// Its first sequence number.
     pub start: Seq,
-    /// When it was sent last.
+    /// Time of its last transmission.
     pub sent_at: Instant,
-    /// Sequence numbers it takes: octets, SYN, FIN.
+    /// Its length in sequence numbers: octets, SYN, FIN.
     pub len: u32,
     pub(super) marks: Marks,
-    /// By what it was last marked lost; counts while it is.
+    /// Cause of the last loss mark; valid while it is marked lost.
     pub lost_by: RetransmitCause,
 }
 
 impl Record {
-    /// The number behind its last.
+    /// One past its last number.
     #[must_use]
     #[inline]
     pub fn end(&self) -> Seq {
@@ -69,7 +69,7 @@ impl Record {
     pub const fn is_retransmitted(&self) -> bool {
         self.marks.any(Marks::RETRANSMITTED)
     }
-    /// Whether SACK reported it.
+    /// Whether it is SACKed.
     #[must_use]
     pub const fn is_sacked(&self) -> bool {
         self.marks.any(Marks::SACKED)
@@ -89,7 +89,7 @@ impl Record {
     pub const fn payload(&self) -> u32 {
         self.len - self.is_syn() as u32 - self.is_fin() as u32
     }
-    /// What it counts in the pipe.
+    /// Its sequence numbers in the pipe.
     #[inline]
     pub(super) const fn in_flight(&self) -> u64 {
         if self.marks.any(SETTLED) {
@@ -102,34 +102,34 @@ impl Record {
     }
 }
 
-/// What an acknowledgment delivered, cumulatively or selectively.
+/// Segments that an acknowledgment delivered, cumulatively or selectively.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivered {
-    /// The segments that were sent only once.
+    /// The segments sent only once.
     pub once: Option<Once>,
-    /// The latest sent of the segments that were retransmitted.
+    /// The retransmitted segment that was sent latest.
     pub again: Option<Again>,
-    /// The number behind the highest; [`Seq::START`] before all.
+    /// One past the highest number; [`Seq::START`] before all.
     pub highest: Seq,
-    /// Sequence numbers delivered, each counted when it was first known.
+    /// Sequence numbers delivered, each counted once.
     pub fresh: u64,
-    /// The number of the record that was sent latest (see [`gone`](super::Scoreboard::gone)).
+    /// The number of the record sent latest (see [`gone`](super::Scoreboard::gone)).
     pub latest: Option<u64>,
-    /// Octets reported by SACK for the first time.
+    /// Octets SACKed for the first time.
     pub sacked: u64,
-    /// SYN and FIN among what was acknowledged cumulatively.
+    /// SYN and FIN among the numbers acknowledged cumulatively.
     pub control_bits: u64,
 }
 
-/// Segments delivered that were sent only once, so that the time they took is known (Karn's
+/// Delivered segments that were sent only once, so that their round-trip time is known (Karn's
 /// algorithm, RFC 6298 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Once {
-    /// When the earliest sent of them left.
+    /// Time at which the earliest of them was sent.
     pub first_sent_at: Instant,
-    /// When the latest sent of them left.
+    /// Time at which the latest of them was sent.
     pub last_sent_at: Instant,
-    /// The number behind the latest sent.
+    /// One past the number of the latest sent.
     pub last_end: Seq,
     /// The lowest number among them.
     pub lowest: Seq,
@@ -138,14 +138,14 @@ pub struct Once {
 /// A segment delivered that was sent more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Again {
-    /// When it left last.
+    /// Time of its last transmission.
     pub sent_at: Instant,
-    /// The number behind it.
+    /// One past its last number.
     pub end: Seq,
 }
 
 impl Delivered {
-    /// Nothing yet.
+    /// No segment.
     pub const NOTHING: Self = Self {
         once: None,
         again: None,
@@ -159,7 +159,8 @@ impl Delivered {
     #[inline]
     pub(super) fn note(&mut self, record: &Record, number: u64) {
         let sent_at = record.sent_at;
-        // Of what left at the same time the last: reports come in any order (RFC 8985 §6.2 step 2).
+        // Of segments sent at the same time the last counts, because SACK blocks come in any order
+        // (RFC 8985 §6.2 step 2).
         let this = (sent_at, record.end());
         let once = self
             .once
@@ -201,7 +202,8 @@ impl Delivered {
         self.once.map(|once| once.lowest)
     }
 
-    /// Those that were sent only once, if none was retransmitted: what may be timed without any doubt.
+    /// The segments sent only once, if none was retransmitted: a round-trip sample without
+    /// ambiguity.
     #[must_use]
     #[inline]
     pub fn timed(&self) -> Option<Once> {
@@ -209,23 +211,23 @@ impl Delivered {
     }
 }
 
-/// What [`acknowledge_plain`](super::Scoreboard::acknowledge_plain) delivered.
+/// Segments that [`acknowledge_plain`](super::Scoreboard::acknowledge_plain) delivered.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain {
-    /// When the earliest of the segments was sent, if any was delivered.
+    /// Time at which the earliest segment was sent, if any was delivered.
     pub first_sent_at: Instant,
-    /// When the latest was.
+    /// Time at which the latest segment was sent.
     pub last_sent_at: Instant,
     /// Sequence numbers delivered; zero for no segment.
     pub octets: u64,
     /// The number of the latest record.
     pub latest: u64,
-    /// Nothing is left for [`acknowledge`](super::Scoreboard::acknowledge).
+    /// No record is left for [`acknowledge`](super::Scoreboard::acknowledge).
     pub complete: bool,
 }
 
 impl Plain {
-    /// The same as [`Delivered`]; the segments lie in `una..ack`.
+    /// Converts to [`Delivered`]; the segments are in `una..ack`.
     #[must_use]
     pub fn delivered(&self, una: Seq, ack: Seq) -> Delivered {
         if self.octets == 0 {

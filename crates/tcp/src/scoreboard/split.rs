@@ -1,4 +1,4 @@
-//! Segments that are to be retransmitted in smaller ones.
+//! Segments to be retransmitted in smaller ones.
 
 use std::{cmp::Reverse, collections::VecDeque};
 
@@ -6,11 +6,11 @@ use super::{Marks, Record, Scoreboard, record::SETTLED};
 use crate::cause::RetransmitCause;
 
 impl Scoreboard {
-    /// The path does not carry segments of more than `most` octets: those that are outstanding are cut into pieces, and the
-    /// pieces are marked lost. What SACK has reported stays. Gives the number of each record that was cut, as it is once those
-    /// before it have been cut, and how many it is now.
+    /// Splits outstanding segments of more than `most` octets, which the path does not carry, and
+    /// marks the pieces lost. SACKed segments stay whole. Returns the number of each record split,
+    /// counted after the splits before it, and its number of pieces.
     ///
-    /// The losses are not noted ([`Self::take_noted`]): they say nothing about congestion.
+    /// The losses are not noted ([`Self::take_noted`]): they do not indicate congestion.
     pub fn refuse_above(&mut self, most: u32) -> Vec<(u64, usize)> {
         let most = most.max(1);
         let mut cut = Vec::new();
@@ -36,7 +36,7 @@ impl Scoreboard {
         }
         self.records = kept;
         if !cut.is_empty() {
-            // Numbers have moved; what is looked at again changes nothing.
+            // Record numbers have changed; checking a record again changes nothing.
             repair.judged = self.gone;
             repair.speculated = self.gone;
             repair.expired = self.gone;
@@ -45,7 +45,8 @@ impl Scoreboard {
     }
 }
 
-/// The record in pieces of `most` octets of payload, all marked lost. SYN stays with the first and FIN with the last.
+/// Splits the record into pieces of `most` octets of payload, all marked lost. SYN stays with the
+/// first piece and FIN with the last.
 fn pieces(record: Record, most: u32) -> Vec<Record> {
     let lost_by = if record.marks.any(Marks::LOST) {
         record.lost_by

@@ -29,7 +29,7 @@ fn sack(board: &mut Scoreboard, from: u64, to: u64) -> u64 {
     delivered.sacked
 }
 
-/// IsLost of RFC 6675 §4, octet by octet as the RFC words it.
+/// IsLost of RFC 6675 §4, octet by octet as in the text of the RFC.
 fn is_lost(board: &Scoreboard, seq: Seq, dupthresh: usize) -> bool {
     let mut runs = 0;
     let mut octets = 0;
@@ -54,7 +54,8 @@ enum Step {
     Speculate,
     Timeout,
     Expire(u64, u64),
-    /// The record at this index has just been delivered, and is so many ms old enough.
+    /// The record at this index has just been delivered, and segments of this age in ms are old
+    /// enough.
     Detect(usize, u64),
     TimeOut(u64),
     Forgive,
@@ -81,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
     #[test]
-    fn running_counts_are_the_counts(steps in proptest::collection::vec(step(), 1..120), dupthresh in 1_u32..5) {
+    fn running_counts_match_a_recount(steps in proptest::collection::vec(step(), 1..120), dupthresh in 1_u32..5) {
         let mut board = Scoreboard::default();
         let (mut una, mut nxt) = (at(0), at(0));
         for (n, step) in steps.into_iter().enumerate() {
@@ -114,7 +115,7 @@ proptest! {
                     let index = board.next_lost();
                     let lowest = board.records.iter().position(|r| r.marks.any(Marks::LOST));
                     prop_assert_eq!(index, lowest);
-                    // A timeout's first segment may be one that a reneging peer has reported.
+                    // The first segment after a timeout may be SACKed by a reneging peer.
                     if let Some(index) = index.or((!board.is_empty()).then_some(0)) {
                         board.resent(index, now, twice, true);
                     }
@@ -190,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn lost_is_what_rfc_6675_calls_lost(
+    fn lost_below_matches_is_lost_of_rfc_6675(
         blocks in proptest::collection::vec((0_u64..40, 1_u64..6), 0..8), dupthresh in 1_u32..6,
     ) {
         let mut board = board(40);
@@ -223,8 +224,8 @@ fn pipe_of_rfc_6675() {
     let mut board = board(10);
     assert_eq!(sack(&mut board, 100, 200), 100);
     assert_eq!(sack(&mut board, 300, 600), 300);
-    // Above the first and the third four segments are reported: both are lost. Nothing is reported
-    // above the rest.
+    // Above the first and the third four segments are SACKed: both are lost. Above the others
+    // nothing is SACKed.
     assert_eq!(board.in_flight(), 600);
     assert_eq!(board.lost_below(3, SMSS), Some(at(300)));
     assert_eq!(board.mark_lost_below(at(300)), 200);
@@ -233,21 +234,21 @@ fn pipe_of_rfc_6675() {
     assert_eq!(board.next_lost(), Some(0));
     board.resent(0, Instant::from_millis(50), true, false);
     assert_eq!((board.in_flight(), board.next_lost()), (500, Some(2)));
-    // Rule 3: what is retransmitted without being marked lost counts twice.
+    // Rule 3: a segment retransmitted without being marked lost counts twice.
     board.resent(2, Instant::from_millis(51), true, false);
     sack(&mut board, 700, 800);
     assert_eq!(board.in_flight(), 500);
     assert_eq!(board.speculative(), Some(6));
     board.resent(6, Instant::from_millis(52), true, false);
     assert_eq!(board.in_flight(), 600);
-    // Until the report of a copy, or until the first copy is marked lost.
+    // Until a copy is SACKed, or until the first copy is marked lost.
     sack(&mut board, 600, 700);
     assert_eq!(board.in_flight(), 400);
 }
 
-/// A burst leaves at one time, and the block that changed last comes first (RFC 2018 §4).
+/// A burst is sent at one time, and the block that changed last comes first (RFC 2018 §4).
 #[test]
-fn of_what_left_at_one_time_the_last_is_the_latest() {
+fn the_last_of_segments_sent_at_one_time_is_the_latest() {
     let mut board = Scoreboard::default();
     for i in 0..10 {
         let start = at(i * u64::from(SMSS));
@@ -262,19 +263,19 @@ fn of_what_left_at_one_time_the_last_is_the_latest() {
 }
 
 #[test]
-fn a_block_seen_before_is_nothing_new() {
+fn a_block_seen_before_is_not_new() {
     let mut board = board(10);
     assert_eq!(sack(&mut board, 300, 600), 300);
     assert_eq!(sack(&mut board, 300, 600), 0);
     assert_eq!(sack(&mut board, 400, 500), 0);
     assert_eq!(sack(&mut board, 200, 700), 200);
-    // Half a segment is not yet the segment.
+    // Half of a segment does not count as the segment.
     assert_eq!(sack(&mut board, 800, 850), 0);
     assert_eq!(sack(&mut board, 850, 900), 100);
 }
 
 #[test]
-fn a_peer_that_reneges_is_believed_no_more() {
+fn sack_blocks_of_a_reneging_peer_are_discarded() {
     let mut board = board(4);
     sack(&mut board, 0, 100);
     sack(&mut board, 200, 300);
@@ -287,7 +288,7 @@ fn a_peer_that_reneges_is_believed_no_more() {
 
 /// SYN stays with the first piece, FIN with the last.
 #[test]
-fn pieces_keep_what_takes_numbers() {
+fn pieces_keep_syn_and_fin() {
     let mut board = Scoreboard::default();
     let all = Marks::SYN.with(Marks::FIN);
     board.sent(at(0), 252, all, Instant::from_millis(1));
@@ -312,9 +313,9 @@ fn records_are_small() {
     assert!(size_of::<Record>() <= 32, "{}", size_of::<Record>());
 }
 
-/// Large windows full of holes stay linear: every work counter would show a scan.
+/// Large windows with many holes take linear time: a scan would show in every work counter.
 #[test]
-fn a_hundred_thousand_segments_with_holes_take_no_time() {
+fn a_hundred_thousand_segments_with_holes_take_linear_time() {
     let n = 100_000;
     let mut board = board(n);
     let started = board.records.len();
@@ -331,7 +332,7 @@ fn a_hundred_thousand_segments_with_holes_take_no_time() {
         board.resent(index, Instant::from_millis(n + 1), true, true);
         resent += 1;
     }
-    // All holes but the two below fewer than three reports.
+    // All holes except the last two, above which fewer than three segments are SACKed.
     assert_eq!(resent, n / 2 - 2);
     for i in 1..=n {
         let mut delivered = Delivered::NOTHING;

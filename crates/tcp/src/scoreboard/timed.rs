@@ -1,7 +1,7 @@
-//! Losses found by the time that segments left: by the timer rule's limits, and by RACK.
+//! Loss detection by transmission time: by the limits of the timer rule, and by RACK.
 //!
-//! Segments sent once stand in the order of their times; those retransmitted are kept in a queue of
-//! their own. Both are passed over once.
+//! Segments sent once are in the order of their times; retransmitted segments are in a separate
+//! queue. Each is scanned once.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::{
 use crate::cause::RetransmitCause;
 use anabranch_wire::seq::Seq;
 
-/// Segments that left before `latest` and not after `limit` are lost.
+/// Marks lost the segments sent before `latest` and at least `age` ago.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
     /// RACK.xmit_ts and RACK.end_seq.
@@ -21,32 +21,33 @@ pub struct Limit {
     pub age: Duration,
 }
 
-/// What [`Scoreboard::expire`] found.
+/// Losses that [`Scoreboard::expire`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expired {
     /// Sequence numbers newly marked lost.
     pub lost: u64,
-    /// Some of them had been retransmitted.
+    /// Some of them were retransmissions.
     pub retransmissions: bool,
     /// Segments newly marked lost.
     pub segments: u32,
-    /// First number of the last sent of those that had been sent once.
+    /// First number of the latest sent among the lost segments that were sent once.
     pub latest: Option<Seq>,
-    /// When the earliest of those still in flight was sent.
+    /// Time at which the earliest segment still in flight was sent.
     pub next: Option<Instant>,
 }
 
-/// What [`Scoreboard::detect`] found.
+/// Losses that [`Scoreboard::detect`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// Sequence numbers newly marked lost.
     pub lost: u64,
-    /// Something in flight left before the latest delivered, not long enough ago yet.
+    /// A segment in flight was sent before the latest delivered, but not long enough ago.
     pub waits: bool,
 }
 
 impl Scoreboard {
-    /// Takes for lost what is in flight and was sent before `once`, or again before `again`.
+    /// Marks lost the segments in flight that were sent before `once`, or retransmitted before
+    /// `again`.
     pub fn expire(&mut self, once: Instant, again: Instant) -> Expired {
         let before = self.lost;
         let (mut segments, mut latest, mut next) = (0, None, None::<Instant>);
@@ -55,7 +56,7 @@ impl Scoreboard {
             .as_ref()
             .map_or(0, |repair| repair.expired)
             .max(self.gone);
-        // Segments sent once: their order is that of their times.
+        // Segments sent once are in the order of their times.
         while let Some(record) = self.records.get(self.index(number)) {
             if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
                 if record.sent_at >= once {
@@ -76,7 +77,7 @@ impl Scoreboard {
             .as_ref()
             .and_then(|repair| repair.resent.front())
         {
-            // Its front may have been acknowledged meanwhile.
+            // Its front may have been acknowledged since.
             let index = self.records.partition_point(|record| record.end() <= start);
             let current = self
                 .records
@@ -157,7 +158,8 @@ impl Scoreboard {
         }
     }
 
-    /// RACK_mark_losses_on_RTO (RFC 8985 §6.3): the first segment, and what left `age` ago or before.
+    /// RACK_mark_losses_on_RTO (RFC 8985 §6.3): marks lost the first segment and all sent at least
+    /// `age` ago.
     pub fn time_out(&mut self, now: Instant, age: Duration) {
         for index in 0..self.records.len() {
             if index == 0 || self.records[index].sent_at.saturating_add(age) <= now {
@@ -166,10 +168,9 @@ impl Scoreboard {
         }
     }
 
-    /// Where the segment stands that was retransmitted then, if that is still its latest copy and in
-    /// flight.
+    /// Index of the segment retransmitted at `sent_at`, if that copy is its latest and in flight.
     fn resent_index(&self, sent_at: Instant, start: Seq) -> Option<usize> {
-        // Its front may have been acknowledged meanwhile.
+        // Its front may have been acknowledged since.
         let index = self.records.partition_point(|record| record.end() <= start);
         let record = self.records.get(index)?;
         (record.sent_at == sent_at && record.is_retransmitted() && !record.marks.any(SETTLED))
@@ -181,19 +182,19 @@ impl Scoreboard {
         self.records.iter().filter(in_flight)
     }
 
-    /// Whether something retransmitted is in flight.
+    /// Whether a retransmission is in flight.
     #[must_use]
     pub fn has_resent(&self) -> bool {
         self.resent_in_flight().next().is_some()
     }
 
-    /// Segments retransmitted that are in flight.
+    /// Retransmitted segments in flight.
     #[must_use]
     pub fn resent_segments(&self) -> u64 {
         self.resent_in_flight().count() as u64
     }
 
-    /// Puts what was retransmitted and is in flight in the order of its times anew.
+    /// Rebuilds the queue of retransmissions in flight, in the order of their times.
     pub(super) fn note_resent(&mut self) {
         let Some(repair) = &mut self.repair else {
             return;

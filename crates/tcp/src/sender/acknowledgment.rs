@@ -1,5 +1,5 @@
-//! Processing of acknowledgments (RFC 9293 §3.10.7.4 fifth, RFC 5681 §3.2, RFC 6582, RFC 6675): the window, round-trip
-//! times, and the events of the congestion control.
+//! Processing of acknowledgments (RFC 9293 §3.10.7.4 fifth, RFC 5681 §3.2, RFC 6582, RFC 6675): the
+//! window, round-trip times, and the events of the congestion control.
 
 use anabranch_congestion::{Ack, RateSample, rate::Delivery};
 use anabranch_core::{
@@ -30,8 +30,8 @@ pub(crate) enum Outcome {
 }
 
 impl<B: Body> Sender<B> {
-    /// Takes the acknowledgment `ack`, which is no older than SND.UNA and acknowledges nothing that was never sent, and the
-    /// window of a segment whose number is `seq`.
+    /// Processes the acknowledgment `ack`, which is at or after SND.UNA and acknowledges only data
+    /// sent, and the window of a segment with the number `seq`.
     #[inline]
     pub(crate) fn on_acknowledgment(
         &mut self,
@@ -83,7 +83,7 @@ impl<B: Body> Sender<B> {
         self.recovery.retries.on_progress();
     }
 
-    /// New data is acknowledged and nothing else: the steady state.
+    /// Processes an acknowledgment of new data in the steady state.
     #[expect(
         clippy::inline_always,
         reason = "measured: it is called in one place, for most acknowledgments"
@@ -170,7 +170,7 @@ impl<B: Body> Sender<B> {
         self.outcome(&summary.delivered)
     }
 
-    /// As [`Self::on_plain_progress`], with losses or reordering about.
+    /// As [`Self::on_plain_progress`], with losses or reordering.
     #[inline(never)]
     fn on_any_acknowledgment(
         &mut self,
@@ -213,7 +213,7 @@ impl<B: Body> Sender<B> {
             if summary.new_sack && self.settings.timers.sample_sacked() {
                 self.sample_rtt_once(now, &summary.delivered);
             }
-            // RFC 6675 §2: with SACK, an acknowledgment that reports something new is a duplicate.
+            // RFC 6675 §2: with SACK, an acknowledgment with new SACKed data is a duplicate.
             let counts = if self.recovery.uses_sack() {
                 summary.new_sack
             } else {
@@ -237,7 +237,7 @@ impl<B: Body> Sender<B> {
             self.ecn.on_reduction();
         }
         if summary.acked > 0 || summary.new_sack || summary.lost > 0 {
-            // After a recovery that proves spurious the window grows as if there had been none.
+            // After a spurious recovery the window grows as if there had been no recovery.
             let was_recovering = prior.phase.reduces()
                 && !self.settings.window_rules.grow_at_recovery_end()
                 && self.stats.undone == undone;
@@ -248,11 +248,12 @@ impl<B: Body> Sender<B> {
         self.outcome(&summary.delivered)
     }
 
-    /// New data is acknowledged, whatever the phase: ends round trips, and stops or restarts the timer.
+    /// New data is acknowledged, whatever the phase: ends round trips, and stops or restarts the
+    /// timer.
     #[inline]
     fn after_progress(&mut self, now: Instant, restart: bool) {
         self.pacer.on_rate_change();
-        // Where free room is filled at once the samples count the wait until a third is free all the same.
+        // Samples count the wait until a third is free, although free room is filled at once here.
         if self.window.is_rated()
             && !self.pacer.sends_bursts()
             && self.queue.has_third_free(self.peer.una())
@@ -282,7 +283,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// A round trip is over: a probe of the path MTU has arrived, or the next may leave.
+    /// Ends a round trip: a probe of the path MTU has arrived, or the next one may be sent.
     #[cold]
     fn search_mtu(&mut self, now: Instant) {
         let round = self.mtu.on_round(now, self.peer.una());
@@ -328,7 +329,8 @@ impl<B: Body> Sender<B> {
         Some(rtt)
     }
 
-    /// Takes a sample from segments sent once. Returns `false` if some of the segments delivered were retransmitted.
+    /// Takes a sample from segments sent once. Returns `false` if some of the segments delivered
+    /// were retransmitted.
     fn sample_rtt_once(&mut self, now: Instant, delivered: &Delivered) -> bool {
         let Some(once) = delivered.timed() else {
             return false;
@@ -407,7 +409,7 @@ impl<B: Body> Sender<B> {
             min_rtt: self.rtt.min_rtt(),
             rate,
             round: self.window.round(),
-            // RFC 3168 §6.1.2: an echo lets nothing grow.
+            // RFC 3168 §6.1.2: an acknowledgment with ECE does not grow the window.
             cwnd_limited: limiting && (!ce_marked || self.ecn.is_exact()),
             app_limited: self.limits.limit() == SendLimit::Application,
             in_recovery: was_recovering || self.recovery.phase().reduces(),

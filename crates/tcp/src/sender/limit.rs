@@ -1,8 +1,9 @@
 //! The limit of the sender, decided in one place: see [`send_limit`](crate::send_limit).
 //!
-//! The decision is made when nothing more can leave. It marks the flight as limited by cwnd (RFC 9438 §5.8), notes how much
-//! was outstanding where it is not, reports pauses of the application to the delivery-rate estimator
-//! (draft-ietf-ccwg-bbr §4.1.2.4), and keeps the account of how long each limit has held.
+//! The decision is made when nothing more can be sent. It marks the flight as limited by cwnd (RFC
+//! 9438 §5.8) or notes the amount outstanding under another limit, reports pauses of the
+//! application to the delivery-rate estimator (draft-ietf-ccwg-bbr §4.1.2.4), and accounts for the
+//! time of each limit.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -11,14 +12,15 @@ use crate::send_limit::{Constraint, Room, SendLimit};
 use anabranch_wire::seq::Seq;
 
 impl<B: Body> Sender<B> {
-    /// The number up to which the peer's window and the send buffer let data leave.
+    /// The number up to which the peer's window and the send buffer permit transmission.
     #[inline]
     pub(super) fn edge(&self) -> Seq {
         self.peer.edge().min(self.queue.write_edge())
     }
 
-    /// The constraint that leaves the least room, where the congestion window permits `window` octets and `in_flight` are.
-    /// Less than a full segment is none: a window that lacks a part of one lets no segment leave, either.
+    /// The constraint that leaves the least room, if the congestion window permits `window` octets
+    /// and `in_flight` are in flight. Less than a full segment counts as none, because it lets no
+    /// segment be sent.
     fn tightest(&self, window: u64, in_flight: u64) -> Constraint {
         let nxt = self.nxt;
         let smss = u64::from(self.smss);
@@ -31,13 +33,13 @@ impl<B: Body> Sender<B> {
         }
         .tightest();
         if constraint == Constraint::Application && self.queue.was_cut() {
-            // It has more, for which the buffer has no room.
+            // The application has more data, for which the buffer has no room.
             return Constraint::SendBuffer;
         }
         constraint
     }
 
-    /// Nothing more can leave for want of room: finds the limit.
+    /// Finds the limit when nothing more can be sent for lack of room.
     #[inline(never)]
     pub(super) fn note_tightest(&mut self, now: Instant, window: u64, in_flight: u64) {
         match self.tightest(window, in_flight) {
@@ -47,7 +49,8 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// A burst is deferred until it is longer. The flight is limited by cwnd only if that leaves the least room.
+    /// Notes that a burst is deferred until it is longer. The flight is limited by cwnd only if
+    /// cwnd leaves the least room.
     #[inline(never)]
     pub(super) fn note_deferral(&mut self, now: Instant, window: u64, in_flight: u64) {
         let constraint = self.tightest(window, in_flight);
@@ -85,7 +88,7 @@ impl<B: Body> Sender<B> {
         self.window.on_unfilled(self.peer.una(), self.nxt);
     }
 
-    /// Pacing holds data back. After a pause of the application that is still the pause's doing.
+    /// Pacing delays data. After a pause of the application, the application is still the limit.
     #[inline]
     pub(super) fn note_pacing_limit(&mut self, now: Instant, in_flight: u64) {
         if in_flight > 0 || self.limits.limit() != SendLimit::Application {
@@ -93,8 +96,9 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// The application writes after it has waited for room: until then it was the limit, which a delivery-rate sample takes into account
-    /// (draft-ietf-ccwg-bbr §4.1.2.4; Linux checks at each write).
+    /// The application writes after it has waited for room: until then it was the limit, which a
+    /// delivery-rate sample takes into account (draft-ietf-ccwg-bbr §4.1.2.4; Linux checks at each
+    /// write).
     pub(super) fn on_write(&mut self) {
         if self.window.is_rated() && self.queue.end_block() {
             self.window.on_app_limited(self.recovery.board());

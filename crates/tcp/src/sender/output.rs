@@ -22,7 +22,8 @@ use anabranch_wire::segment::{Flags, Segment};
 
 /// A burst is deferred only if it is shorter than this part of the window,
 const SHARE_OF_WINDOW: u64 = 3;
-/// if the last data left no longer ago than this, and if the next acknowledgment is due within it.
+/// if the last data was sent at most this long ago, and if the next acknowledgment is due within
+/// this time.
 const SOON: Duration = Duration::from_millis(1);
 
 /// The next segment while losses or reordering are known.
@@ -58,7 +59,7 @@ impl<B: Body> Sender<B> {
         let departure = self.new_data(now, allowance.window, allowance.in_flight, rcv, place);
         if !plain && self.limits.limit() == SendLimit::Cwnd {
             if allowance.held {
-                // A remedy is the limit, and cwnd grows only by what it limits itself.
+                // A remedy is the limit; cwnd grows only if it is the limit.
                 self.window.on_limit(until);
                 self.window.on_unfilled(self.peer.una(), self.nxt);
             }
@@ -69,7 +70,7 @@ impl<B: Body> Sender<B> {
         departure
     }
 
-    /// The next segment while losses or reordering are known.
+    /// Returns the next segment while losses or reordering are known.
     #[inline(never)]
     fn next(
         &mut self,
@@ -126,7 +127,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// Whether pacing holds a retransmission back.
+    /// Whether pacing delays a retransmission.
     fn is_retransmission_paced(&mut self, now: Instant) -> bool {
         let held = self.pacer.is_active() && self.is_held_back(now, self.smss);
         if held {
@@ -136,7 +137,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// Octets of the next new segment by the application's data, the peer's window and the send
-    /// buffer; `None` if none should leave (RFC 9293 §3.8.6.2.1).
+    /// buffer; `None` if none should be sent (RFC 9293 §3.8.6.2.1).
     #[inline]
     pub(super) fn sendable(&self) -> Option<u32> {
         let edge = self.edge();
@@ -156,10 +157,10 @@ impl<B: Body> Sender<B> {
         }
         let idle = self.recovery.is_idle();
         let send = if all {
-            // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
+            // The last of the data; with Nagle only if no data is outstanding, or with a FIN.
             !self.settings.nagle || idle || !self.queue.is_open()
         } else {
-            // A part of the data fills the window: sent if that is half of the largest window.
+            // A part of the data fills the window: sent if it is half of the largest window.
             idle && permitted >= self.peer.half_of_largest()
         };
         send.then(|| u32::try_from(permitted).unwrap_or(self.smss))
@@ -256,9 +257,10 @@ impl<B: Body> Sender<B> {
         pacer.is_held_back(now, len, &basis)
     }
 
-    /// The next segment is the last of its chunk. Returns whether its TSO burst ends with it, or has PSH. In a buffer in which the next
-    /// chunk is complete a segment that would leave by itself takes segments of that chunk along, if there is room for them. Without
-    /// room it has PSH if its chunk has.
+    /// Called before the last segment of a chunk. Returns whether the TSO burst ends with this
+    /// segment, or the segment has PSH. If the buffer holds the next chunk in full, a burst of this
+    /// segment alone is extended by segments of that chunk, if the window has room for them.
+    /// Without room the segment has PSH if its chunk has.
     fn ends_chunk(&mut self, now: Instant, another: bool) -> bool {
         let has_next = self.queue.has_next_chunk();
         if has_next && another && self.pacer.begins_burst(now) {
@@ -268,7 +270,8 @@ impl<B: Body> Sender<B> {
         ends || has_next && self.queue.is_pushed(self.nxt, u64::from(self.smss))
     }
 
-    /// A probe of the path MTU leaves, if nothing is lost and the windows have room for it (RFC 4821 §7.4).
+    /// Sends a probe of the path MTU, if nothing is lost and the windows have room for it (RFC 4821
+    /// §7.4).
     fn probe_mtu(
         &mut self,
         now: Instant,
@@ -289,7 +292,7 @@ impl<B: Body> Sender<B> {
         Some(departure)
     }
 
-    /// Whether another full segment may leave right after one of `len` octets.
+    /// Whether another full segment may be sent right after one of `len` octets.
     fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
         let left = self.edge().min(self.queue.end()).since(self.nxt);
@@ -298,7 +301,7 @@ impl<B: Body> Sender<B> {
             && !(self.pacer.is_active() && self.is_held_back(now, self.smss))
     }
 
-    /// Notes that the window is used up, as it is after most segments: the next call is spared.
+    /// Notes that the window is used up, as after most segments, which saves the next call.
     #[inline]
     fn note_used_window(
         &mut self,
@@ -311,7 +314,7 @@ impl<B: Body> Sender<B> {
         let left = edge.min(self.queue.end()).since(self.nxt);
         let full = in_flight + u64::from(self.smss) > window;
         if full && self.queue.unsent(self.nxt) < u64::from(self.smss) {
-            // A window that the application has just filled is used, whether more waits or not.
+            // A window that the application has just filled is used, even if no more data is ready.
             self.window.on_limit(self.nxt);
         }
         if left >= u64::from(self.smss) {
@@ -321,7 +324,7 @@ impl<B: Body> Sender<B> {
             }
         } else if left == 0 {
             if self.queue.end() <= self.nxt {
-                // RFC 9293 §3.8.2: nothing else waits.
+                // RFC 9293 §3.8.2: no more data is ready.
                 place.flags |= Flags::PSH;
             }
             if !self.queue.is_open() {
@@ -332,7 +335,8 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// No data can leave for want of data or of window: a FIN may, or the persist timer starts.
+    /// No data can be sent for lack of data or of window: sends a FIN if one is due, or starts the
+    /// persist timer.
     #[inline(never)]
     fn nothing_sendable(
         &mut self,
@@ -358,8 +362,8 @@ impl<B: Body> Sender<B> {
         None
     }
 
-    /// Data leaves after the application had nothing to send and everything was acknowledged. Waiting for an
-    /// acknowledgment is no pause, even if it is that of all there is.
+    /// The application sends again after it had nothing to send and everything was acknowledged.
+    /// Waiting for an acknowledgment is no pause, even if all data is outstanding.
     fn note_idle(&mut self, now: Instant) {
         let idle = now.saturating_since(self.pacer.last_sent());
         let idle = Idle {
@@ -383,7 +387,7 @@ impl<B: Body> Sender<B> {
 
 /// Segments of data.
 impl<B: Body> Sender<B> {
-    /// A lone FIN, data that the override timeout lets leave, or new data in a recovery.
+    /// Sends a lone FIN, data that the override timeout permits, or new data in a recovery.
     #[inline(never)]
     pub(crate) fn transmit_rarely(
         &mut self,
@@ -415,8 +419,8 @@ impl<B: Body> Sender<B> {
             taken += 1;
             self.queue.end_stream();
         }
-        // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does neither. With DCTCP it becomes
-        // ECN-capable.
+        // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does
+        // neither. With DCTCP it becomes ECN-capable.
         let capable = self.ecn.is_capable() && len > 0;
         if capable {
             flags |= self.ecn.take_cwr();
@@ -500,7 +504,7 @@ impl<B: Body> Sender<B> {
         });
     }
 
-    /// A tail loss probe leaves (RFC 8985 §7.3).
+    /// Sends a tail loss probe (RFC 8985 §7.3).
     fn probe_tail(
         &mut self,
         now: Instant,

@@ -1,17 +1,17 @@
-//! Bounds of the switches, and what they need of one another.
+//! Bounds of the switches, and their dependencies on each other.
 
 use anabranch_core::units::{Duration, text::Limit};
 use anabranch_wire::segment::{HEADERS, TIMESTAMPS_SIZE};
 
 use super::{DelayedAck, IdleRestart, Recovery, RecoveryPace, Settings};
 
-/// A switch that cannot be as asked.
+/// A switch with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct Problem {
     /// The key of [`Overrides`](super::Overrides).
     pub field: &'static str,
-    /// What is wrong with it and what was expected.
+    /// The fault, and the value expected.
     pub message: String,
 }
 
@@ -125,7 +125,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What losses are found and repaired by.
+    /// Checks loss detection and repair.
     fn check_recovery(&self) -> Result<(), Problem> {
         let problem = |field, message: String| Err(Problem { field, message });
         if self.max_dupthresh < self.dupthresh {

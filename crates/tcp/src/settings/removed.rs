@@ -1,6 +1,6 @@
-//! Switches of earlier versions, and what replaces each.
+//! Switches of earlier versions and their replacements.
 
-/// The name of each, and what a scenario says instead.
+/// Name and replacement of each.
 pub const REMOVED: &[(&str, &str)] = &[
     (
         "accecn_option",

@@ -1,10 +1,10 @@
-//! What a remedy for reordering needs of the other switches.
+//! Switches that a reordering remedy needs.
 
 use super::{Overrides, Problem, Recovery, Settings};
 use crate::remedy::Choice;
 
 impl Settings {
-    /// A remedy takes the place of what finds losses otherwise, unless that was asked for by name.
+    /// Replaces loss detection by a remedy, unless the scenario sets it by name.
     pub(super) fn take_remedy(&mut self, choice: &Choice, over: &Overrides) -> Result<(), Problem> {
         if over.max_dupthresh.is_some() && self.adapts_dupthresh() {
             return Err(Problem {

@@ -1,12 +1,13 @@
-//! A profile's switches with a scenario's over them.
+//! Application of a scenario's overrides to a profile's switches.
 
 use super::{Overrides, Problem, Recovery, RecoveryPace, Settings};
 
 impl Settings {
-    /// These switches with a scenario's over them.
+    /// Returns these switches with the overrides of a scenario.
     ///
     /// # Errors
-    /// If a value is out of range, contradicts another, or asks for what is not modelled.
+    /// If a value is out of range, contradicts another, or requests a combination that is not
+    /// modelled.
     pub fn with(&self, over: &Overrides) -> Result<Self, Problem> {
         let mut s = self.clone();
         s.set(over);
@@ -47,7 +48,7 @@ impl Settings {
                 s.recovery_pace = RecoveryPace::Pipe;
             }
         }
-        // What needs something that was turned off goes with it, unless it was asked for by name.
+        // A switch that needs one turned off is turned off too, unless the scenario sets it.
         if over.sack == Some(false) {
             if over.recovery.is_none() && over.rack != Some(true) && s.recovery.needs_sack() {
                 s.recovery = Recovery::NewReno;
@@ -67,7 +68,7 @@ impl Settings {
             s.recovery_pace = RecoveryPace::Pipe;
         }
         s.check().map_err(|problem| match problem.field {
-            // Named as the scenario has it.
+            // Named as in the scenario.
             "recovery" if over.recovery.is_none() && over.rack.is_some() => Problem {
                 field: "rack",
                 ..problem
