@@ -55,7 +55,7 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// How much leaves while the duplicates are too few.
+/// New data sent while the duplicates are too few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -83,7 +83,7 @@ pub enum Restart {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// How much leaves while the duplicates are too few.
+    /// New data sent while the duplicates are too few.
     pub variant: Variant,
     /// The flight to keep if a gap closes and another is open already.
     pub restart: Restart,
