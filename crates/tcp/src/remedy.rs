@@ -68,7 +68,7 @@ pub struct Progress {
     pub rtt: Option<Duration>,
 }
 
-/// A segment came late.
+/// Lateness of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late {
     /// Duplicates that it caused: the number of segments sent later that arrived before it.
@@ -96,7 +96,7 @@ pub trait Policy: fmt::Debug + Send {
     /// such acknowledgment, others only an acknowledgment that follows duplicates or has SACK
     /// information.
     fn on_progress(&mut self, _progress: &Progress, _view: &View) {}
-    /// A segment came late.
+    /// Handles a segment that arrived late.
     fn on_late(&mut self, _late: Late, _view: &View) {}
     /// Handles the first expiry of the retransmission timer since the last progress.
     fn on_timeout(&mut self, _view: &View) {}

@@ -1,5 +1,5 @@
-//! The pipe of the first TCP with SACK (Fall and Floyd, "Simulation-based comparisons of Tahoe, Reno,
-//! and SACK TCP", CCR 26 (3), 1996, §3.4): a count of segments, not a judgement of each.
+//! The pipe of the first TCP with SACK (Fall and Floyd, "Simulation-based comparisons of Tahoe,
+//! Reno, and SACK TCP", CCR 26 (3), 1996, §3.4): a count of segments, without a decision for each.
 //!
 //! When a recovery begins, the pipe is the outstanding data minus the duplicate acknowledgments
 //! that triggered it. A duplicate removes one segment from the pipe; a partial acknowledgment
@@ -27,7 +27,7 @@ pub struct CountedPipe {
 }
 
 impl CountedPipe {
-    /// A recovery begins with `outstanding` octets unacknowledged, after `dupthresh` duplicates.
+    /// Begins a recovery with `outstanding` octets unacknowledged, after `dupthresh` duplicates.
     #[must_use]
     pub fn new(outstanding: u64, dupthresh: u32, smss: u32) -> Self {
         let smss = u64::from(smss);
@@ -37,7 +37,7 @@ impl CountedPipe {
         }
     }
 
-    /// An acknowledgment came.
+    /// Processes an acknowledgment.
     pub const fn on_ack(&mut self, ack: &RecoveryAck) {
         if ack.begins {
             return;
@@ -46,7 +46,7 @@ impl CountedPipe {
         self.pipe = self.pipe.saturating_sub(segments * self.smss);
     }
 
-    /// A segment of `len` octets left.
+    /// Records the transmission of `len` octets.
     pub const fn on_sent(&mut self, len: u32) {
         self.pipe += len as u64;
     }

@@ -93,7 +93,7 @@ impl Recovery {
         self.refused.get_or_insert_default().count(reason);
     }
 
-    /// New data is acknowledged. Returns whether the retransmission timer restarts.
+    /// Handles an acknowledgment of new data. Returns whether the retransmission timer restarts.
     pub(crate) fn on_progress(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) -> bool {
         self.remedy_on_progress(scope, summary);
         let complete = scope.una >= self.state.recover;
@@ -153,7 +153,7 @@ impl Recovery {
         }
     }
 
-    /// A duplicate acknowledgment, as the recovery in use defines it.
+    /// Handles a duplicate acknowledgment, as the active recovery defines it.
     pub(crate) fn on_duplicate(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
         self.state.dup_acks = self.state.dup_acks.saturating_add(1);
         if self.sack {
@@ -179,7 +179,8 @@ impl Recovery {
         }
     }
 
-    /// Detects losses and spurious retransmissions, after SND.UNA, round-trip times and timers are up to date.
+    /// Detects losses and spurious retransmissions, after SND.UNA, round-trip times and timers are
+    /// up to date.
     pub(crate) fn detect_losses(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
         if summary.new_sack && self.state.phase == Phase::Recovery {
             summary.lost += self.update_lost(scope);
@@ -350,9 +351,10 @@ impl Recovery {
         })
     }
 
-    /// Whether RACK decides which segments a timeout marks lost (RFC 8985 §6.3): the first segment,
-    /// and all sent long enough ago. It does not if the peer has reneged, because none of its SACK
-    /// information is valid then.
+    /// Marks lost the segments that RACK selects at a timeout (RFC 8985 §6.3): the first segment,
+    /// and all sent long enough ago. Returns `false` if RACK does not decide: it is not in use,
+    /// nothing has been delivered yet, or the peer has reneged, so that none of its SACK
+    /// information counts.
     pub(super) fn lose_by_time(&mut self, scope: &Scope<'_>) -> bool {
         if self.detection != Detection::Rack || self.board.front().is_some_and(Record::is_sacked) {
             return false;
@@ -556,8 +558,8 @@ impl Recovery {
         self.state.phase = Phase::Reduction;
     }
 
-    /// Whether the only missing data is a probe of the path MTU, whose loss does not indicate
-    /// congestion (RFC 4821 §7.6).
+    /// Handles a lost probe of the path MTU at the beginning of a recovery. Returns whether only
+    /// the probe is missing, whose loss does not indicate congestion (RFC 4821 §7.6).
     pub(super) fn is_probe_loss(&mut self, scope: &mut Scope<'_>) -> bool {
         let Some(probe) = scope.mtu.take_lost_probe() else {
             return false;

@@ -131,8 +131,8 @@ mod tests {
         (out, pipe)
     }
 
-    /// The first example of RFC 6937 §4: one loss of twenty, half of the window kept. A segment
-    /// leaves with every second acknowledgment, and the pipe ends at ssthresh.
+    /// The first example of RFC 6937 §4: one loss of twenty, half of the window kept. The sender
+    /// sends one segment per two acknowledgments, and the pipe ends at ssthresh.
     #[test]
     fn one_loss_halves_the_rate_evenly() {
         // Nineteen others are in flight. This acknowledgment SACKs one of them; earlier ones SACKed

@@ -13,7 +13,8 @@ pub enum Phase {
     Reduction,
     /// Fast recovery (RFC 5681 §3.2).
     Recovery,
-    /// After a timeout, or after a timer rule ended a recovery: slow start, with the lost segments first.
+    /// After a timeout, or after a timer rule ended a recovery: slow start, with the lost segments
+    /// first.
     Loss,
 }
 

@@ -27,9 +27,9 @@ const RENEGING_DELAY: Duration = Duration::from_millis(10);
 pub(crate) enum Timer {
     Off,
     Retransmit,
-    /// RACK's reordering timer (RFC 8985 §6.3); the retransmission timer comes later.
+    /// RACK's reordering timer (RFC 8985 §6.3); the retransmission timer expires later.
     Reorder,
-    /// The probe timer (RFC 8985 §7.2), likewise.
+    /// The probe timer (RFC 8985 §7.2); the retransmission timer expires later.
     Probe,
     Persist,
     TimeWait,
@@ -166,8 +166,8 @@ impl Recovery {
         }
     }
 
-    /// Starts the reordering timer, which expires before the retransmission timer (RFC 8985 §6.3),
-    /// or stops it if `at` is `None`.
+    /// Starts the reordering timer, which expires before the retransmission timer (RFC 8985 §6.3).
+    /// Stops it if `at` is `None` or not before the retransmission timeout.
     pub(super) fn start_reordering_timer(&mut self, at: Option<Instant>) {
         if !self.timer.waits_for_ack() {
             return;

@@ -56,12 +56,12 @@ pub struct Answer {
     pub bare_duplicate: bool,
 }
 
-/// How long a receiver may hold an acknowledgment back (TLP.max_ack_delay, §7.2).
+/// The longest delay of an acknowledgment by the receiver (TLP.max_ack_delay, §7.2).
 pub const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 
 impl Tlp {
-    /// TLP_calc_PTO (§7.2). `lone`: a single segment is in flight, whose acknowledgment the receiver
-    /// may hold back for [`MAX_ACK_DELAY`].
+    /// TLP_calc_PTO (§7.2). `lone`: a single segment is in flight, whose acknowledgment the
+    /// receiver may delay for [`MAX_ACK_DELAY`].
     #[must_use]
     pub fn pto(srtt: Duration, lone: bool) -> Duration {
         if srtt.is_zero() {

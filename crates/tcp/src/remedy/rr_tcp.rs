@@ -12,7 +12,7 @@
 //! ```text
 //! spurious fast retransmit:  W / 2         half a window for a round trip, then undone
 //! timeout:                   W RTO / SRTT  silence
-//! limited transmit used up:  1             for each duplicate that lets nothing leave
+//! limited transmit used up:  1             for each duplicate that permits no transmission
 //! ```
 //!
 //! A spurious fast retransmit raises *FA* by `step` times its share of the sum of the first two

@@ -166,8 +166,8 @@ fn timeouts_end_with_ticks_and_double() {
     }
 }
 
-/// A coarse clock hides round-trip times: the timeout falls to three ticks and no further, since whole
-/// quarters of a tick stop falling below one tick.
+/// A coarse clock hides round-trip times: the timeout falls to three ticks and no further, because
+/// whole quarters of a tick stop falling below one tick.
 #[test]
 fn short_round_trips_leave_three_ticks() {
     let mut s = bsd();

@@ -19,7 +19,7 @@ use support::{
 };
 
 #[test]
-fn marks_are_echoed_and_halve_the_window_once_per_round_trip() {
+fn echoed_marks_halve_the_window_once_per_round_trip() {
     let s = Settings {
         ecn: EcnMode::Rfc3168,
         ..settings()

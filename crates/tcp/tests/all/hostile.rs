@@ -130,7 +130,8 @@ proptest! {
     fn blind_attackers_do_not_disturb_a_transfer(
         segments in proptest::collection::vec((hostile(), 0_usize..2), 1..30), sack: bool,
     ) {
-        // An attacker without the sequence numbers (all but one in 2^16 guesses) changes nothing.
+        // An attacker who does not know the sequence numbers changes nothing, except with one guess
+        // in 2^16.
         let s = if sack { settings() } else { without_sack(Recovery::NewReno) };
         let link = Link { loss: 0.05, ..link(&[]) };
         let mut net: Net<anabranch_core::body::Octets> = Net::new(&s, &s, link, [1 << 30, 1 << 31]);
@@ -219,7 +220,7 @@ fn listened(s: &Settings) -> Endpoint<Length> {
 /// a reset and changes no state. In particular its timestamp is not recorded, because the real
 /// peer's segments would then be refused.
 #[test]
-fn a_blind_segment_does_not_lock_out_a_half_open_peer() {
+fn a_blind_segment_does_not_lock_out_a_connecting_peer() {
     let s = all_switches();
     let mut end: Endpoint<Length> = endpoint(&s, Role::Passive, 100);
     let at = |value| Some(Timestamps { value, echo: 0 });

@@ -34,8 +34,8 @@ fn there_are_at_most_46_switches() {
     assert!(Settings::SWITCHES.len() <= 46);
 }
 
-/// Every switch of every released profile, none of which may change. A new switch comes with the value
-/// that keeps the behavior of these profiles.
+/// Every switch of every released profile, none of which may change. A new switch comes with the
+/// value that keeps the behavior of these profiles.
 #[test]
 fn switches() {
     let mut text = String::new();
@@ -96,7 +96,7 @@ fn segments_sent_before_the_first_acknowledgment() {
         let mut net = net(name, Link::default());
         net.open();
         net.ends[0].write_all(octets(1, 100_000));
-        // 10 ms each way: the handshake takes 20, the first acknowledgment comes at 40.
+        // 10 ms each way: the handshake takes 20, the first acknowledgment arrives at 40.
         net.run_until(ms(39));
         assert_eq!(net.data_sent[0], segments, "{name}");
     }

@@ -253,7 +253,8 @@ fn pacing_sends_the_window_in_bursts_of_a_millisecond() {
     assert_eq!(bursts(&net, ms(RTT)), [65]);
 }
 
-/// Linux's `tcp_pacing_ss_ratio`: 200 % of cwnd ÷ srtt. 100 segments of 8,000 bits in 20 ms are 40 Mbit/s.
+/// Linux's `tcp_pacing_ss_ratio`: 200 % of cwnd ÷ srtt. 100 segments of 8,000 bits in 20 ms are 40
+/// Mbit/s.
 #[test]
 fn the_pacing_rate_in_slow_start_is_twice_the_windows() {
     let s = Settings {
@@ -380,7 +381,7 @@ fn a_retransmission_waits_for_its_time() {
 }
 
 #[test]
-fn the_window_offered_follows_the_application_and_stops_at_its_limit() {
+fn the_receive_window_follows_the_application_up_to_its_limit() {
     let limit = 500_000;
     let tuned = Settings {
         receive_autotuning: true,
@@ -402,7 +403,7 @@ fn the_window_offered_follows_the_application_and_stops_at_its_limit() {
 }
 
 #[test]
-fn slow_start_is_not_held_back_by_a_window_that_grows() {
+fn a_growing_receive_window_does_not_limit_slow_start() {
     let plain = settings();
     let tuned = Settings {
         receive_autotuning: true,
@@ -423,7 +424,7 @@ fn slow_start_is_not_held_back_by_a_window_that_grows() {
 }
 
 #[test]
-fn the_send_buffer_takes_two_windows_and_stops_at_its_limit() {
+fn the_send_buffer_holds_two_windows_up_to_its_limit() {
     let s = Settings {
         send_autotuning_start: Bytes::new(16 << 10),
         send_buffer: Limit::Bytes(Bytes::new(200_000)),
@@ -568,7 +569,8 @@ mod validation {
             net.ends[0].write_all(Length(1));
             net.flush();
             assert_eq!(window(&net), expected, "after {seconds} s");
-            // Three quarters of the window would be kept; slow start had no threshold before.
+            // ssthresh keeps at least three quarters of the window; there was no threshold before,
+            // so there is still none.
             assert_eq!(net.ends[0].snapshot().ssthresh, None);
         }
     }
@@ -612,7 +614,7 @@ mod validation {
     }
 
     #[test]
-    fn a_validated_window_grows_also_where_it_is_not_the_limit() {
+    fn a_validated_window_grows_without_being_the_limit() {
         // 60 % of the window per round trip: pipeACK is more than half of it.
         let grown = |s: &Settings| {
             let mut net = paused(s, 10 * RTT);

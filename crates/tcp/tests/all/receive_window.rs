@@ -179,7 +179,8 @@ fn segments_beyond_a_gap_yield_round_trip_samples() {
     assert!(offered(41) > whole() * 3 / 2);
 }
 
-/// Measured on Linux 6.18: 7,015 · 512 octets are offered before the first loss, 7,018 · 512 after it.
+/// Measured on Linux 6.18: 7,015 · 512 octets are offered before the first loss, 7,018 · 512 after
+/// it.
 #[test]
 fn after_the_first_gap_the_whole_buffer_is_offered() {
     let mut receiver = grown(&settings());

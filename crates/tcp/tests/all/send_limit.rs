@@ -342,8 +342,9 @@ fn the_account_ends_with_the_connection() {
     assert!((1.85..=1.95).contains(&times.as_secs_f64()), "{times:?}");
 }
 
-/// Linux 6.18, measured (`SO_MEMINFO`): after a full buffer a writer waits until a third of it is
-/// free, and then exceeds it by a part of one write. Detects free space that is filled at once.
+/// Linux 6.18, measured (`SO_MEMINFO`): a writer that has found the buffer full waits until a third
+/// of it is free, and then overfills the buffer by a part of one write. Detects free space that is
+/// filled at once.
 #[test]
 fn linux_fills_a_full_buffer_once_a_third_is_free() {
     let linux = Settings {

@@ -50,7 +50,7 @@ fn duplicates_undo_a_fast_retransmit() {
 /// RFC 3168 §6.1.2: a mark indicates congestion, whether or not an earlier recovery proves
 /// spurious.
 #[test]
-fn a_late_duplicate_does_not_undo_a_reduction_for_a_mark() {
+fn a_late_duplicate_does_not_undo_an_ecn_reduction() {
     let settings = Settings {
         undo: true,
         ecn: EcnMode::Rfc3168,
@@ -185,7 +185,7 @@ fn timestamps_undo_a_timeout() {
 /// timeout, but not before the recovery. The original was therefore lost, and nothing is undone. If
 /// the timeout itself has reduced the window (RFC 5681), only its reduction is undone.
 #[test]
-fn a_spurious_timeout_in_a_recovery_does_not_undo_the_recovery() {
+fn a_spurious_timeout_in_recovery_does_not_undo_it() {
     // Without undo the window is one segment, and the acknowledgment increases it.
     for (again_, undone, cwnd) in [(false, 0, 2), (true, 1, 21)] {
         let settings = Settings {
