@@ -1,8 +1,10 @@
-//! Loss recovery: detection of losses, the choice of the next retransmission, and the limit on transmission meanwhile.
+//! Loss recovery: loss detection, the choice of the next retransmission, and the limit on
+//! transmission during a recovery.
 //!
-//! [`Recovery`] owns the scoreboard, the timers and the algorithms: NewReno and SACK-based recovery, RACK-TLP, PRR, F-RTO, Eifel
-//! detection, and the remedies for reordering. The congestion control owns cwnd; recovery changes it by the events of
-//! [`CongestionWindow`] alone, and inflates or limits it for a while ([`Recovery::window`]).
+//! [`Recovery`] owns the scoreboard, the timers and the algorithms: NewReno and SACK-based
+//! recovery, RACK-TLP, PRR, F-RTO, Eifel detection, and the remedies for reordering. The congestion
+//! control owns cwnd. Recovery changes cwnd only by the events of [`CongestionWindow`], and
+//! inflates or limits it during a recovery ([`Recovery::window`]).
 
 pub mod counted_pipe;
 mod detection;
@@ -72,19 +74,19 @@ pub(crate) struct AckSummary {
     pub(crate) acked: u64,
     /// Octets newly marked lost.
     pub(crate) lost: u64,
-    /// A SACK block reports something new.
+    /// A SACK block covers data not SACKed before.
     pub(crate) new_sack: bool,
-    /// It reports these octets as a duplicate (RFC 2883).
+    /// The octets that it reports as a duplicate (RFC 2883).
     pub(crate) duplicate: Option<Range<Seq>>,
     /// It is a duplicate acknowledgment (RFC 5681 §2).
     pub(crate) is_duplicate: bool,
     /// It has neither payload nor SACK blocks.
     pub(crate) is_bare: bool,
-    /// New data could leave.
+    /// New data could be sent.
     pub(crate) new_data: bool,
-    /// The timestamp that it echoes, where timestamps are in use.
+    /// The echoed timestamp, if timestamps are in use.
     pub(crate) echo: Option<u32>,
-    /// Round-trip time by timestamp, where retransmissions leave no other.
+    /// Round-trip time by timestamp, if retransmissions prevent any other measurement.
     pub(crate) rtt_by_timestamp: Option<Duration>,
 }
 
@@ -107,7 +109,7 @@ impl AckSummary {
     }
 }
 
-/// State of the sender that loss recovery reads, and the parts of it that loss recovery changes.
+/// State of the sender that loss recovery reads, and the parts that it changes.
 #[derive(Debug)]
 pub(crate) struct Scope<'a> {
     pub(crate) now: Instant,
@@ -131,7 +133,7 @@ enum Detection {
     Duplicates,
     /// RACK (RFC 8985).
     Rack,
-    /// The age of segments, which a remedy sets.
+    /// The age of segments, with a limit set by a remedy.
     Age,
 }
 
@@ -140,15 +142,15 @@ enum Detection {
 pub(crate) struct Recovery {
     state: RecoveryState,
     board: Scoreboard,
-    /// A transmission that is due whatever the window.
+    /// A transmission that is due regardless of the window.
     pending: Pending,
     detection: Detection,
     /// SACK guides the recovery (RFC 6675).
     sack: bool,
-    /// The tail is probed (RFC 8985 §7).
+    /// Tail loss probes are in use (RFC 8985 §7).
     tlp: bool,
-    /// A remedy for reordering needs every acknowledgment and every segment, or timers count ticks: no acknowledgment takes the fast
-    /// path.
+    /// A remedy for reordering needs every acknowledgment and every segment, or timers count ticks.
+    /// Both disable the fast path.
     needs_all: bool,
     /// State of the last probe (RFC 8985 §7.3, §7.4).
     probing: Probing,
@@ -164,7 +166,7 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    /// Before anything is sent; `iss` is the initial sequence number.
+    /// Creates the state before any transmission; `iss` is the initial sequence number.
     pub(crate) fn new(settings: &Settings, iss: Seq) -> Self {
         Self {
             state: RecoveryState::new(iss),
@@ -185,17 +187,18 @@ impl Recovery {
         }
     }
 
-    /// Notes every loss for [`Self::report_losses`].
+    /// Records every loss for [`Self::report_losses`].
     pub(crate) fn note_losses(&mut self) {
         self.board.note_losses();
     }
 
-    /// Finds losses by `rule` as well ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
+    /// Detects losses by `rule` as well
+    /// ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
     pub(crate) fn find_losses_by(&mut self, rule: Option<TimerRule>, una: Seq) {
         self.timer_rule = rule.map(|rule| Box::new(TimerRuleState::new(rule, una)));
     }
 
-    /// The handshake has agreed on SACK or not.
+    /// Applies the result of the SACK negotiation.
     pub(crate) fn agree(&mut self, settings: &Settings, sack: bool, first_octet: Seq) {
         self.sack = sack && settings.recovery.needs_sack();
         let rack = self.sack && settings.recovery == policy::Recovery::Rack;
@@ -207,7 +210,7 @@ impl Recovery {
         self.begin_remedy();
     }
 
-    /// The SYN, or the answer to one, leaves, possibly again.
+    /// Records the first or a repeated transmission of a SYN or SYN-ACK.
     pub(crate) fn on_syn_sent(&mut self, now: Instant, nxt: Seq) {
         if self.board.is_empty() {
             self.board.sent(nxt, 1, Marks::SYN, now);
@@ -216,7 +219,7 @@ impl Recovery {
         }
     }
 
-    /// The SYN is acknowledged by `ack`.
+    /// Processes the acknowledgment `ack` of the SYN.
     pub(crate) fn open(&mut self, ack: Seq) -> Delivered {
         let mut delivered = Delivered::NOTHING;
         self.board.acknowledge(ack, &mut delivered);
@@ -228,12 +231,12 @@ impl Recovery {
         delivered
     }
 
-    /// The connection is over, or listens again: nothing is outstanding.
+    /// Discards all records, because the connection has ended or listens again.
     pub(crate) fn discard(&mut self) {
         self.board = Scoreboard::default();
     }
 
-    /// Nothing leaves any more by itself.
+    /// Stops the timer and cancels pending transmissions.
     pub(crate) fn stop(&mut self) {
         self.stop_timer();
         self.pending = Pending::Nothing;
@@ -274,7 +277,8 @@ impl Recovery {
         }
     }
 
-    /// Whether nothing is lost, reordered or in doubt, and no algorithm needs more than the time of an acknowledgment.
+    /// Whether no segment is lost, reordered or possibly late, and no algorithm needs more of an
+    /// acknowledgment than its time.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.state.phase == Phase::Open
@@ -285,7 +289,7 @@ impl Recovery {
             && !self.needs_all
     }
 
-    /// Whether nothing but the congestion window limits new data.
+    /// Whether only the congestion window limits new data.
     #[inline]
     pub(crate) fn permits_window(&self) -> bool {
         self.state.phase == Phase::Open
@@ -305,7 +309,7 @@ impl Recovery {
         }
     }
 
-    /// Whether an acknowledgment with these blocks is processed although nothing is outstanding.
+    /// Whether an acknowledgment with these blocks is processed although no data is outstanding.
     #[cold]
     pub(crate) fn reads_late(&self, blocks: &[SackBlock]) -> bool {
         self.extensions.is_some() && (self.probing != Probing::Free || !blocks.is_empty())
@@ -316,7 +320,7 @@ impl Recovery {
         self.state.phase == Phase::Open && self.board.is_plain() && self.state.dup_acks == 0
     }
 
-    /// Reports every segment newly marked lost to the control, if it takes rate samples.
+    /// Reports every segment newly marked lost to the control, if the control takes rate samples.
     pub(crate) fn report_losses(&mut self, now: Instant, window: &mut CongestionWindow) -> Bytes {
         window.report_losses(now, &mut self.board, self.sack)
     }
@@ -345,7 +349,8 @@ impl Recovery {
         let smss = u64::from(smss);
         let fresh = summary.delivered.fresh - summary.delivered.control_bits;
         if !self.sack {
-            // Each earlier duplicate reported a segment; at least one fills the gap.
+            // Each earlier duplicate indicates one delivered segment; at least one segment fills
+            // the gap.
             let reported = u64::from(summary.prior.dup_acks) * smss;
             return fresh.saturating_sub(reported).max(fresh.min(smss));
         }
@@ -353,7 +358,7 @@ impl Recovery {
         if !reorders {
             return if summary.acked > 0 { fresh } else { 0 };
         }
-        // Data that arrived although it was retransmitted has been delivered as well.
+        // Originals that arrived after their retransmission have been delivered as well.
         let again = summary.duplicate.as_ref();
         fresh + again.map_or(0, |range| range.end.since(range.start).min(smss))
     }

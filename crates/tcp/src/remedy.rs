@@ -1,15 +1,15 @@
-//! Remedies for reordering: what duplicate acknowledgments stand for.
+//! Remedies for reordering: the interpretation of duplicate acknowledgments.
 //!
-//! RFC 5681 takes the third for a loss. Where a path reorders that is too soon, and where it does
-//! not a larger number is too late. A remedy hears what the sender sees (duplicates, segments that
-//! came late and by how much, timeouts, progress) and answers with the threshold, with how much may
-//! leave meanwhile, and, if it goes by time instead, with the age at which a segment is lost. It has
-//! no clock and never touches the endpoint. Adding one is a file in `remedy/` and a line in the
-//! registry below; one from outside the workspace implements [`Policy`] and travels as
-//! [`Remedy::Boxed`].
+//! RFC 5681 treats the third duplicate as a loss. That is too early if the path reorders, and a
+//! larger threshold is too late if it does not. A remedy receives the sender's events: duplicates,
+//! late segments and their lateness, timeouts, and progress. It returns the threshold, the amount
+//! of new data allowed meanwhile, and, if it works by time instead, the age at which a segment is
+//! lost. It has no clock and never touches the endpoint. A new remedy is a file in `remedy/` and a
+//! line in the registry below. A remedy from outside the workspace implements [`Policy`] and is
+//! passed as [`Remedy::Boxed`].
 //!
-//! What belongs to no single remedy is elsewhere: a reduction that proves spurious is taken back by
-//! `recovery::undo`, and losses found by time are RACK's (`recovery::rack`).
+//! Mechanisms common to all remedies are elsewhere: `recovery::undo` undoes spurious reductions,
+//! and RACK detects losses by time (`recovery::rack`).
 
 use std::{fmt, sync::Arc};
 
@@ -25,21 +25,21 @@ pub mod late;
 
 pub use choice::Choice;
 
-/// The fewest duplicates that stand for a loss (RFC 5681 §3.2).
+/// The fewest duplicates that indicate a loss (RFC 5681 §3.2).
 pub const LEAST: u32 = 3;
 
-/// Where the sender stands; amounts in octets.
+/// State of the sender; amounts in octets.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
-    /// The present.
+    /// The current time.
     pub now: Instant,
     /// Payload of a full segment.
     pub smss: u64,
     /// The congestion window.
     pub cwnd: u64,
-    /// What is not acknowledged cumulatively: FlightSize of RFC 5681 §2.
+    /// Data not acknowledged cumulatively: FlightSize of RFC 5681 §2.
     pub flight_size: u64,
-    /// What is not reported either: the pipe of RFC 6675 §4.
+    /// Data in flight: the pipe of RFC 6675 §4.
     pub pipe: u64,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
@@ -55,96 +55,99 @@ impl View {
     }
 }
 
-/// New data is acknowledged.
+/// An acknowledgment of new data.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// How much, in octets.
+    /// Octets newly acknowledged.
     pub acked: u64,
     /// No loss was being repaired.
     pub open: bool,
-    /// SACK tells of something above a gap, with this acknowledgment or before.
+    /// Data above a gap is SACKed, by this acknowledgment or an earlier one.
     pub reports: bool,
     /// The round-trip time that it measured.
     pub rtt: Option<Duration>,
 }
 
-/// A segment came late.
+/// Lateness of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late {
-    /// Duplicates that it caused: segments sent later that came before it.
+    /// Duplicates that it caused: the number of segments sent later that arrived before it.
     pub length: u32,
-    /// It had been retransmitted, spuriously.
+    /// It had been retransmitted spuriously.
     pub resent: bool,
 }
 
 impl Late {
-    /// The threshold with which it would not have been retransmitted.
+    /// The threshold that would have avoided its retransmission.
     #[must_use]
     pub const fn enough(&self) -> u32 {
         self.length.saturating_add(1)
     }
 }
 
-/// What duplicates stand for.
+/// Interpretation of duplicate acknowledgments.
 pub trait Policy: fmt::Debug + Send {
-    /// Duplicates that stand for a loss now: [`LEAST`] at least, unless the stack itself has less.
+    /// Duplicates that currently indicate a loss: at least [`LEAST`], unless the stack's own
+    /// threshold is lower.
     fn dupthresh(&self) -> u32;
-    /// A duplicate acknowledgment, outside of any recovery, before it is judged.
+    /// Handles a duplicate acknowledgment outside of any recovery, before loss detection.
     fn on_duplicate(&mut self, _view: &View) {}
-    /// An acknowledgment of new data. Heard of all of them by those that [attend](Self::attends),
-    /// else of those that follow duplicates or report something.
+    /// Handles an acknowledgment of new data. Remedies that [attend](Self::attends) receive every
+    /// such acknowledgment, others only an acknowledgment that follows duplicates or has SACK
+    /// information.
     fn on_progress(&mut self, _progress: &Progress, _view: &View) {}
-    /// A segment came late.
+    /// Handles a segment that arrived late.
     fn on_late(&mut self, _late: Late, _view: &View) {}
-    /// The retransmission timer expired; the first time since the last progress.
+    /// Handles the first expiry of the retransmission timer since the last progress.
     fn on_timeout(&mut self, _view: &View) {}
-    /// A segment that ends before `end` leaves for the first time. Heard by those that
-    /// [attend](Self::attends).
+    /// Handles the first transmission of a segment that ends before `end`. Only remedies that
+    /// [attend](Self::attends) receive it.
     fn on_sent(&mut self, _end: Seq, _view: &View) {}
-    /// Octets of new data that may leave while the duplicates are too few. The default is RFC
-    /// 6675's: as much as the pipe leaves of the window.
+    /// Octets of new data that may be sent while the duplicates are too few. The default is RFC
+    /// 6675's: the window minus the pipe.
     fn room(&self, view: &View) -> u64 {
         view.cwnd.saturating_sub(view.pipe)
     }
-    /// Whether [`room`](Self::room) rules although no duplicate has come since the last progress.
+    /// Whether [`room`](Self::room) applies even if no duplicate has arrived since the last
+    /// progress.
     fn extends(&self) -> bool {
         false
     }
-    /// A bound on what may be in flight, after duplicates that stood for nothing.
+    /// An upper bound on the data in flight, after duplicates that did not indicate a loss.
     fn ramp(&self) -> Option<u64> {
         None
     }
-    /// Whether it is the remedy that holds back what it keeps below cwnd: cwnd was not the limit
-    /// then, and does not grow.
+    /// Whether the remedy, not cwnd, is the limit if it keeps the data in flight below cwnd. The
+    /// window does not grow then.
     fn holds(&self) -> bool {
         self.ramp().is_some()
     }
-    /// Duplicates have shown a loss. The window that it reduces instead of the present one, if it is
-    /// another.
+    /// Handles a loss shown by duplicates. Returns the window to reduce, if it is not the current
+    /// one.
     fn on_loss(&mut self) -> Option<u64> {
         None
     }
-    /// The age at which a segment is lost, for those that do not go by duplicates at all.
+    /// The age at which a segment is lost, for remedies that do not use duplicates at all.
     fn lifetime(&self) -> Option<Duration> {
         None
     }
-    /// The window from which a loss of the segment that begins with `start` takes its share, if it
-    /// is not the present one.
+    /// The window that a loss of the segment starting at `start` reduces, if it is not the current
+    /// one.
     fn window_of(&self, _start: Seq) -> Option<u64> {
         None
     }
-    /// Segments have outlived their age during one recovery, so many in all. Whether that is to be
-    /// treated as a timeout.
+    /// Handles segments that have exceeded their lifetime; `segments` is their total in one
+    /// recovery. Returns whether this is treated as a timeout.
     fn on_overdue(&mut self, _segments: u32, _view: &View) -> bool {
         false
     }
-    /// Whether every acknowledgment and every segment concerns it.
+    /// Whether the remedy needs every acknowledgment and every segment.
     fn attends(&self) -> bool {
         false
     }
 }
 
-/// A threshold that an equation gives.
+/// Converts the result of an equation to a threshold.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -154,37 +157,37 @@ const fn whole(level: f64) -> u32 {
     level as u32
 }
 
-/// What a remedy is made from besides its own parameters.
+/// Inputs of a remedy in addition to its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Init {
     /// The stack's threshold.
     pub dupthresh: u32,
 }
 
-/// Makes a remedy from outside the workspace.
+/// Constructor of a remedy from outside the workspace.
 pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn Policy> + Send + Sync>;
 
-/// A remedy from outside the workspace.
+/// Parameters and factory of a remedy from outside the workspace.
 pub type Custom = component::Custom<Factory>;
 
-/// What the parameters of every built-in remedy can say.
+/// Requirements that the parameters of every built-in remedy declare.
 pub trait RemedyParams: Default {
-    /// It learns from duplicates that the peer reports (RFC 2883).
+    /// It uses the duplicates that the peer reports (RFC 2883).
     const NEEDS_DSACK: bool = false;
-    /// It goes by what SACK reports.
+    /// It uses SACK information.
     const NEEDS_SACK: bool = false;
-    /// Its source takes reductions back that prove spurious.
+    /// Its source undoes spurious reductions.
     const UNDOES: bool = false;
 }
 
-/// What a remedy asks of the stack.
+/// Requirements of a remedy on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// Selective acknowledgments.
     pub sack: bool,
-    /// Reports of duplicates.
+    /// Reports of duplicates (RFC 2883).
     pub dsack: bool,
-    /// Reductions are taken back, unless the scenario says otherwise.
+    /// Undo of spurious reductions, unless the scenario says otherwise.
     pub undo: bool,
 }
 
@@ -201,7 +204,7 @@ components! {
 }
 
 impl Config {
-    /// What it asks of the stack.
+    /// Returns the remedy's requirements on the stack.
     #[must_use]
     pub fn needs(&self) -> Needs {
         fn of<P: RemedyParams>(_: &P) -> Needs {

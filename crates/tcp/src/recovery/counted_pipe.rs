@@ -1,14 +1,15 @@
-//! The pipe of the first TCP with SACK (Fall and Floyd, "Simulation-based comparisons of Tahoe, Reno,
-//! and SACK TCP", CCR 26 (3), 1996, §3.4): a count of segments, not a judgement of each.
+//! The pipe of the first TCP with SACK (Fall and Floyd, "Simulation-based comparisons of Tahoe,
+//! Reno, and SACK TCP", CCR 26 (3), 1996, §3.4): a count of segments, without a decision for each.
 //!
-//! When a recovery begins the pipe is what is outstanding, less the duplicate acknowledgments that
-//! began it. A duplicate takes one segment from it, a partial acknowledgment two (the segment sent
-//! again and the one it replaces), and what leaves adds to it. A segment may leave while the pipe is
-//! smaller than cwnd, and the next hole below the highest report goes before new data.
+//! When a recovery begins, the pipe is the outstanding data minus the duplicate acknowledgments
+//! that triggered it. A duplicate removes one segment from the pipe; a partial acknowledgment
+//! removes two (the retransmission and the segment it replaces). Each transmission adds to it. A
+//! segment may be sent while the pipe is smaller than cwnd; the next hole below the highest SACKed
+//! octet goes before new data.
 //!
-//! What was lost leaves this pipe only by the partial acknowledgment that fills its hole. After many
-//! losses a recovery therefore begins later than by RFC 6675, and then sends two segments for
-//! each acknowledgment.
+//! A lost segment leaves this pipe only by the partial acknowledgment that fills its hole. After
+//! many losses a recovery therefore starts to send later than by RFC 6675, and then sends two
+//! segments per acknowledgment.
 //!
 //! # Differs from Linux
 //! - Linux judges each segment, and spreads the reduction over the recovery.
@@ -26,7 +27,7 @@ pub struct CountedPipe {
 }
 
 impl CountedPipe {
-    /// A recovery begins with `outstanding` octets unacknowledged, after `dupthresh` duplicates.
+    /// Begins a recovery with `outstanding` octets unacknowledged, after `dupthresh` duplicates.
     #[must_use]
     pub fn new(outstanding: u64, dupthresh: u32, smss: u32) -> Self {
         let smss = u64::from(smss);
@@ -36,7 +37,7 @@ impl CountedPipe {
         }
     }
 
-    /// An acknowledgment came.
+    /// Processes an acknowledgment.
     pub const fn on_ack(&mut self, ack: &RecoveryAck) {
         if ack.begins {
             return;
@@ -45,12 +46,12 @@ impl CountedPipe {
         self.pipe = self.pipe.saturating_sub(segments * self.smss);
     }
 
-    /// A segment of `len` octets left.
+    /// Records the transmission of `len` octets.
     pub const fn on_sent(&mut self, len: u32) {
         self.pipe += len as u64;
     }
 
-    /// What may leave with a window of `cwnd`, in whole segments.
+    /// Octets that may be sent with a window of `cwnd`, in whole segments.
     #[must_use]
     pub const fn room(&self, cwnd: u64) -> u64 {
         let room = cwnd.saturating_sub(self.pipe);
@@ -75,8 +76,9 @@ mod tests {
         }
     }
 
-    /// Measured in ns-2.35: one loss, 49 segments outstanding at the third duplicate, cwnd then 23.87:
-    /// the 24th duplicate after it is the first to let a segment leave, and each that follows.
+    /// Measured in ns-2.35: one loss, 49 segments outstanding at the third duplicate, cwnd then
+    /// 23.87. The 24th duplicate after it is the first that allows a segment; each later one allows
+    /// another.
     #[test]
     fn one_loss_waits_for_half_of_the_duplicates() {
         let mut pipe = CountedPipe::new(49_000, 3, 1000);

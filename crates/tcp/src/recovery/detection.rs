@@ -1,5 +1,5 @@
-//! Loss detection, and fast recovery from its beginning to its end: RFC 5681 §3.2, RFC 6582, RFC 6675, RFC 8985, the study's
-//! timer rule; and the reductions that marks ask for (RFC 3168 §6.1.2).
+//! Loss detection, and fast recovery from its beginning to its end (RFC 5681 §3.2, RFC 6582, RFC
+//! 6675, RFC 8985, the study's timer rule); reductions for ECN marks (RFC 3168 §6.1.2).
 
 use anabranch_congestion::{CongestionControl, Recovered, Signal, TimerLoss};
 use anabranch_core::units::{Bytes, Instant};
@@ -24,20 +24,21 @@ use crate::{
 };
 use anabranch_wire::{segment::SackBlock, seq::Seq};
 
-/// The flight that the reduction at the beginning of a recovery starts from.
+/// The flight size from which the reduction at the beginning of a recovery starts.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Base {
     /// FlightSize.
     Flight,
-    /// FlightSize, but no more than this.
+    /// FlightSize, with this upper bound.
     AtMost(u64),
-    /// This instead, which cwnd should not have outgrown.
+    /// This window instead of FlightSize; cwnd should not exceed it.
     Window(u64),
 }
 
 /// Events of an acknowledgment, in their order.
 impl Recovery {
-    /// Updates the scoreboard by SACK blocks and by the cumulative acknowledgment of `ack`. `first` is the first number of the stream.
+    /// Updates the scoreboard by SACK blocks and by the cumulative acknowledgment of `ack`. `first`
+    /// is the first number of the stream.
     pub(crate) fn on_ack(
         &mut self,
         scope: &mut Scope<'_>,
@@ -54,7 +55,8 @@ impl Recovery {
         }
     }
 
-    /// Takes the blocks of a SACK option (RFC 2018), and the duplicate that the first may report.
+    /// Processes the blocks of a SACK option (RFC 2018) and the duplicate that the first may
+    /// report.
     fn take_sack(
         &mut self,
         scope: &mut Scope<'_>,
@@ -77,7 +79,8 @@ impl Recovery {
                 self.refuse_sack(scope);
                 summary.duplicate = None;
             } else if left >= ack {
-                // Others are duplicates (RFC 2883), or older than the cumulative acknowledgment.
+                // Other blocks are duplicates (RFC 2883), or older than the cumulative
+                // acknowledgment.
                 summary.new_sack |= self.board.sack(left, right, &mut summary.delivered);
             }
         }
@@ -90,7 +93,7 @@ impl Recovery {
         self.refused.get_or_insert_default().count(reason);
     }
 
-    /// New data is acknowledged. Returns whether the retransmission timer restarts.
+    /// Handles an acknowledgment of new data. Returns whether the retransmission timer restarts.
     pub(crate) fn on_progress(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) -> bool {
         self.remedy_on_progress(scope, summary);
         let complete = scope.una >= self.state.recover;
@@ -102,7 +105,8 @@ impl Recovery {
                     self.state.phase = Phase::Open;
                 }
                 if summary.new_sack {
-                    // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
+                    // RFC 6675 §5: the acknowledgment is also a duplicate, and may show further
+                    // losses.
                     self.state.dup_acks = 1;
                     summary.lost += self.detect_by_sack(scope, summary.delivered.fresh);
                 }
@@ -149,7 +153,7 @@ impl Recovery {
         }
     }
 
-    /// A duplicate acknowledgment, as the recovery in use defines it.
+    /// Handles a duplicate acknowledgment, as the active recovery defines it.
     pub(crate) fn on_duplicate(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
         self.state.dup_acks = self.state.dup_acks.saturating_add(1);
         if self.sack {
@@ -175,7 +179,8 @@ impl Recovery {
         }
     }
 
-    /// Detects losses and spurious retransmissions, after SND.UNA, round-trip times and timers are up to date.
+    /// Detects losses and spurious retransmissions, after SND.UNA, round-trip times and timers are
+    /// up to date.
     pub(crate) fn detect_losses(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
         if summary.new_sack && self.state.phase == Phase::Recovery {
             summary.lost += self.update_lost(scope);
@@ -205,7 +210,7 @@ impl Recovery {
         let again = ended
             && scope.settings.window_rules.recover_again()
             && (self.board.lost() > 0 || self.board.has_resent());
-        // In doubt, segments marked lost may be late as well.
+        // While the reduction may be spurious, segments marked lost may only be late.
         if !self.is_in_doubt() {
             summary.lost += match self.detection {
                 Detection::Duplicates => 0,
@@ -231,9 +236,10 @@ impl Recovery {
         }
     }
 
-    /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip. Returns whether this is one.
+    /// Handles an echoed CE mark (RFC 3168 §6.1.2): one reduction per round trip. Returns whether
+    /// this mark reduces the window.
     pub(crate) fn on_mark(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) -> bool {
-        // The segment that says so (CWR) is the first after `reduced`.
+        // The segment with CWR is the first after `reduced`.
         if scope.una <= self.state.reduced || self.state.phase != Phase::Open {
             return false;
         }
@@ -245,8 +251,8 @@ impl Recovery {
         true
     }
 
-    /// The peer reports that a segment was lost although it was repaired (RFC 9265 §3): the window is reduced
-    /// as for any loss, once per round trip. Returns whether it was.
+    /// Handles a report that a segment was lost and repaired by the path (RFC 9265 §3). The window
+    /// is reduced as for any loss, once per round trip. Returns whether it was reduced.
     pub(crate) fn on_hidden_loss(&mut self, scope: &mut Scope<'_>) -> bool {
         if scope.una <= self.state.reduced || self.state.phase != Phase::Open {
             return false;
@@ -257,8 +263,8 @@ impl Recovery {
         true
     }
 
-    /// An event outside of any recovery reduces the window. An earlier one can no longer be taken back,
-    /// because the control would take back the wrong one.
+    /// Reduces the window for an event outside of any recovery. The undo state is discarded,
+    /// because the control would undo the wrong reduction.
     pub(super) fn reduce(
         &mut self,
         scope: &mut Scope<'_>,
@@ -276,11 +282,11 @@ impl Recovery {
 
 /// Loss detection.
 impl Recovery {
-    /// RFC 6675 §5 (1), (2) and (4): begins a recovery if SACK shows a loss. Returns the octets newly marked lost. `delivered`
-    /// octets are delivered by the acknowledgment.
+    /// RFC 6675 §5 (1), (2) and (4): begins a recovery if SACK shows a loss. `delivered` is the
+    /// number of octets the acknowledgment delivered. Returns the octets newly marked lost.
     fn detect_by_sack(&mut self, scope: &mut Scope<'_>, delivered: u64) -> u64 {
         self.remedy_on_duplicate(scope);
-        // RACK has its own time for it.
+        // RACK detects losses by time instead.
         if !self.sack || self.detection == Detection::Rack || scope.una < self.state.recover {
             return 0;
         }
@@ -296,7 +302,7 @@ impl Recovery {
         let before = self.board.lost();
         self.board.mark_lost(0, cause);
         self.update_lost(scope);
-        // (4.3): the first segment leaves whatever the pipe.
+        // (4.3): the first segment is sent regardless of the pipe.
         self.pending = Pending::First(cause);
         self.board.lost() - before
     }
@@ -313,8 +319,9 @@ impl Recovery {
         }
     }
 
-    /// RFC 8985 §6.2 steps 4 and 5: marks lost the segments overtaken long enough ago, and returns their octets. `delivered`
-    /// octets are delivered by the acknowledgment; `again`: a recovery has ended and begins again, whatever is found.
+    /// RFC 8985 §6.2 steps 4 and 5: marks lost the segments overtaken long enough ago, and returns
+    /// their octets. `delivered` is the number of octets the acknowledgment delivered. With
+    /// `again`, a recovery has just ended and the next begins even if no loss is found.
     pub(super) fn detect_by_time(
         &mut self,
         scope: &mut Scope<'_>,
@@ -344,8 +351,10 @@ impl Recovery {
         })
     }
 
-    /// Whether RACK decides which segments a timeout marks lost (RFC 8985 §6.3): the first segment, and all sent long enough ago. Not if the
-    /// peer has reneged: then none of its reports counts.
+    /// Marks lost the segments that RACK selects at a timeout (RFC 8985 §6.3): the first segment,
+    /// and all sent long enough ago. Returns `false` if RACK does not decide: it is not in use,
+    /// nothing has been delivered yet, or the peer has reneged, so that none of its SACK
+    /// information counts.
     pub(super) fn lose_by_time(&mut self, scope: &Scope<'_>) -> bool {
         if self.detection != Detection::Rack || self.board.front().is_some_and(Record::is_sacked) {
             return false;
@@ -357,13 +366,13 @@ impl Recovery {
         limit.is_some()
     }
 
-    /// Marks lost the segments older than a remedy permits, and returns their octets. `delivered` octets are delivered
-    /// by the acknowledgment.
+    /// Marks lost the segments older than the remedy's lifetime, and returns their octets.
+    /// `delivered` is the number of octets the acknowledgment delivered.
     pub(super) fn detect_by_age(&mut self, scope: &mut Scope<'_>, delivered: u64) -> u64 {
         let Some(lifetime) = self.lifetime() else {
             return 0;
         };
-        // Sent before this: a segment is given its whole lifetime.
+        // A segment sent exactly one lifetime ago is not yet lost.
         let age = lifetime.as_picos().saturating_sub(1);
         let before = Instant::from_picos(scope.now.as_picos().saturating_sub(age));
         let expired = self.board.expire(before, before);
@@ -397,7 +406,7 @@ impl Recovery {
         expired.lost
     }
 
-    /// The study's rule; see [`timer_rule`](super::timer_rule).
+    /// Applies the study's timer rule; see [`timer_rule`](super::timer_rule).
     fn apply_timer_rule(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
         let Some(rule) = &mut self.timer_rule else {
             return;
@@ -445,8 +454,8 @@ impl Recovery {
 
 /// The beginning of a recovery.
 impl Recovery {
-    /// Fast recovery begins, after an acknowledgment of `delivered` octets: cwnd is reduced, unless it was for a mark in the same
-    /// round trip (RFC 3168 §6.1.2).
+    /// Begins fast recovery, after an acknowledgment of `delivered` octets. cwnd is reduced, unless
+    /// a mark has reduced it in the same round trip (RFC 3168 §6.1.2).
     fn enter(&mut self, scope: &mut Scope<'_>, cause: RetransmitCause, delivered: u64, base: Base) {
         let now = scope.now;
         scope.stats.fast_recoveries += 1;
@@ -480,9 +489,9 @@ impl Recovery {
         }
     }
 
-    /// A reduction may prove spurious. `reduces`: the window was reduced for this recovery.
+    /// Begins the undo state of this recovery. `reduces`: the window was reduced for it.
     fn begin_undo(&mut self, scope: &Scope<'_>, reduces: bool) {
-        // Segments that a recovery before this one has retransmitted.
+        // Segments in flight that an earlier recovery has retransmitted.
         let resent = if scope.settings.window_rules.recover_again() {
             self.board.resent_segments()
         } else {
@@ -501,7 +510,8 @@ impl Recovery {
         }
     }
 
-    /// The limit on transmission during the recovery, after an acknowledgment of `delivered` octets.
+    /// Sets the limit on transmission during the recovery, after an acknowledgment of `delivered`
+    /// octets.
     fn begin_pace(&mut self, scope: &Scope<'_>, delivered: u64) {
         let dupthresh = self.dupthresh(scope.settings);
         let outstanding = scope.nxt.since(scope.una);
@@ -527,9 +537,9 @@ impl Recovery {
         };
     }
 
-    /// A mark has reduced the window: with
-    /// [`WindowRules::pace_at_marks`](crate::policy::WindowRules::pace_at_marks) it shrinks step by step, by the data that this
-    /// acknowledgment delivered first.
+    /// Begins a gradual reduction after a mark, with
+    /// [`WindowRules::pace_at_marks`](crate::policy::WindowRules::pace_at_marks). The first step
+    /// uses the data that this acknowledgment delivered.
     fn begin_reduction(&mut self, scope: &Scope<'_>, summary: &AckSummary) {
         let settings = scope.settings;
         let paced = settings.window_rules.pace_at_marks()
@@ -548,8 +558,8 @@ impl Recovery {
         self.state.phase = Phase::Reduction;
     }
 
-    /// A recovery begins. Returns whether all that is missing is a probe of the path MTU, whose loss says nothing about congestion
-    /// (RFC 4821 §7.6).
+    /// Handles a lost probe of the path MTU at the beginning of a recovery. Returns whether only
+    /// the probe is missing, whose loss does not indicate congestion (RFC 4821 §7.6).
     pub(super) fn is_probe_loss(&mut self, scope: &mut Scope<'_>) -> bool {
         let Some(probe) = scope.mtu.take_lost_probe() else {
             return false;
@@ -559,8 +569,8 @@ impl Recovery {
         scope.una == probe.start && lost <= probe.end.since(probe.start)
     }
 
-    /// Outstanding segments of more than a full one are retransmitted in pieces at once; cwnd stays (RFC 1191 §6.5). Returns whether
-    /// there are any.
+    /// Splits outstanding segments larger than a full segment and retransmits the pieces at once;
+    /// cwnd stays (RFC 1191 §6.5). Returns whether there are any.
     pub(crate) fn split_segments(&mut self, scope: &mut Scope<'_>) -> bool {
         let cut = self.board.refuse_above(scope.smss);
         if cut.is_empty() {
@@ -582,7 +592,7 @@ impl Recovery {
     }
 }
 
-/// The progress of a recovery by an acknowledgment.
+/// Progress of the recovery by this acknowledgment.
 fn progress(summary: &AckSummary, in_flight: u64) -> Progress {
     Progress {
         delivered: summary.delivered.fresh,
@@ -591,8 +601,8 @@ fn progress(summary: &AckSummary, in_flight: u64) -> Progress {
     }
 }
 
-/// Whether blocks of one option share octets, other than the first as a duplicate within the second
-/// (RFC 2883 §4). Each may be right by itself, so they are taken all the same.
+/// Whether blocks of one option overlap, except a first block that reports a duplicate within the
+/// second (RFC 2883 §4). The blocks are processed all the same, because each may be right.
 fn overlap(blocks: &[SackBlock]) -> bool {
     let reaches = |from: u32, to: u32| to.wrapping_sub(from).cast_signed() > 0;
     let share = |a: &SackBlock, b: &SackBlock| reaches(a.left, b.right) && reaches(b.left, a.right);

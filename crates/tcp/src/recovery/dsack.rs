@@ -1,16 +1,16 @@
-//! Duplicates that the peer reports (RFC 2883 §4, §5).
+//! Duplicates reported by the peer (RFC 2883 §4, §5).
 //!
 //! # Differs from Linux
 //! - Nothing known.
 //!
 //! # Not implemented
-//! - Telling duplicates made by the network from spurious retransmissions (RFC 3708 §3); what was
-//!   never retransmitted counts for nothing in [`undo`](super::undo), though.
+//! - Distinguishing duplicates made by the network from spurious retransmissions (RFC 3708 §3).
+//!   [`undo`](super::undo) does ignore duplicates of segments that were never retransmitted.
 
 use anabranch_wire::{segment::SackBlock, seq::Seq};
 
-/// The duplicate that the first of `blocks` reports, if it does: it lies below what is
-/// acknowledged, or within the second block.
+/// Returns the duplicate that the first of `blocks` reports, if it is one: it lies below the
+/// cumulative acknowledgment, or within the second block.
 #[must_use]
 pub fn reported(blocks: &[SackBlock], ack: Seq) -> Option<(Seq, Seq)> {
     let first = blocks.first()?;

@@ -11,7 +11,7 @@ use super::{Phase, RecoveryState};
 use crate::{policy::Recovery, settings::Settings};
 use anabranch_wire::seq::Seq;
 
-/// What of an acknowledgment decides whether it is a duplicate (RFC 5681 §2).
+/// The conditions for a duplicate acknowledgment (RFC 5681 §2).
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "RFC 5681 lists them so")]
 pub struct Duplicate {
@@ -28,7 +28,7 @@ pub struct Duplicate {
 }
 
 impl Duplicate {
-    /// Whether all of it holds.
+    /// Whether all conditions hold.
     #[must_use]
     #[inline]
     pub const fn is(self) -> bool {
@@ -47,7 +47,8 @@ pub struct Waiting {
     pub una: Seq,
     /// Duplicates that indicate a loss.
     pub dupthresh: u32,
-    /// A timer rule is at work: it retransmits segments that duplicates then answer, so these need progress even in Reno.
+    /// A timer rule is active. It retransmits segments that duplicates then answer, so these need
+    /// progress even in Reno.
     pub timer_rule: bool,
 }
 
@@ -60,9 +61,10 @@ pub fn reached(state: &RecoveryState, waiting: &Waiting, settings: &Settings) ->
     }
     match settings.recovery {
         Recovery::Reno if !waiting.timer_rule => state.phase != Phase::Recovery,
-        // RFC 6582 §3.2 step 2: not for what the last recovery or timeout may have duplicated.
-        // A restart by a timer rule retransmits what has mostly arrived, and the duplicates that
-        // answer stop at `recover`: there `recover_inclusive` would take them for a loss.
+        // RFC 6582 §3.2 step 2: not for segments that the last recovery or timeout may have
+        // duplicated. A restart by a timer rule retransmits mostly data that has arrived. The
+        // duplicates that answer it stop at `recover`; `recover_inclusive` would take them for a
+        // loss there.
         _ => {
             una > state.recover
                 || (settings.recover_inclusive && !state.restarted && una == state.recover)
@@ -77,7 +79,7 @@ mod tests {
     use anabranch_wire::seq::Seq;
 
     #[test]
-    fn duplicates_at_the_edge_of_a_restart_tell_of_nothing() {
+    fn duplicates_at_the_edge_of_a_restart_are_ignored() {
         let settings = Profile::named("ns3-2018").expect("it exists").settings;
         assert!(settings.recover_inclusive);
         let edge = Seq::first(9000);

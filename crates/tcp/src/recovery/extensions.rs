@@ -1,4 +1,4 @@
-//! State of the algorithms beyond RFC 6675. Connections that use none of them have none of it.
+//! State of the algorithms beyond RFC 6675. Connections that use none of them allocate none of it.
 
 use super::{frto::Frto, pace::Pace, rack::Rack, reordering::Reordering, tlp::Tlp, undo::Undo};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use anabranch_wire::seq::Seq;
 
-/// See the module.
+/// State of the algorithms beyond RFC 6675.
 #[derive(Debug)]
 pub(super) struct Extensions {
     /// RACK (RFC 8985 §6).
@@ -17,18 +17,19 @@ pub(super) struct Extensions {
     pub(super) tlp: Tlp,
     /// Limit on transmission during a recovery.
     pub(super) pace: Option<Pace>,
-    /// The last reduction, while it may be taken back.
+    /// The last reduction, while it can still be undone.
     pub(super) undo: Undo,
     /// Forward RTO recovery (RFC 5682).
     pub(super) frto: Frto,
-    /// The threshold that follows the reordering.
+    /// The duplicate threshold that adapts to reordering.
     pub(super) reordering: Reordering,
-    /// The remedy that sets the threshold instead.
+    /// The remedy that sets the threshold instead, if configured.
     pub(super) remedy: Option<Box<Remedied>>,
 }
 
 impl Extensions {
-    /// For a connection whose first octet is `first`; `None` if `settings` use none of the algorithms.
+    /// Creates the state for a connection whose first octet is `first`; `None` if `settings` use
+    /// none of the algorithms.
     pub(super) fn new(settings: &Settings, first: Seq) -> Option<Box<Self>> {
         let wanted = settings.recovery == Recovery::Rack
             || settings.recovery_pace != RecoveryPace::Pipe
@@ -68,12 +69,12 @@ impl Extensions {
     }
 }
 
-/// A remedy at work.
+/// An active remedy.
 #[derive(Debug)]
 pub(super) struct Remedied {
     pub(super) policy: Remedy,
     /// Lateness of segments that had been retransmitted.
     pub(super) arrivals: Arrivals,
-    /// Segments that have outlived their age in this recovery.
+    /// Segments that have exceeded their lifetime in this recovery.
     pub(super) overdue: u32,
 }

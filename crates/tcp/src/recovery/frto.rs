@@ -1,24 +1,24 @@
-//! Forward RTO recovery (RFC 5682): after a timeout one segment is retransmitted, then new data, and
-//! what is acknowledged next tells whether the timeout was needed.
+//! Forward RTO recovery (RFC 5682). After a timeout one segment is retransmitted, then new data is
+//! sent; the next acknowledgments show whether the timeout was spurious.
 //!
 //! # Differs from Linux
-//! - Linux takes an acknowledgment of what was not retransmitted for proof at once, not only after new
-//!   data has left.
+//! - Linux takes an acknowledgment of data that was not retransmitted as proof at once, not only
+//!   after new data was sent.
 //!
 //! # Not implemented
 //! - The response of RFC 5682 §4 beyond that of [`undo`](super::undo).
 
-/// Where the algorithm stands.
+/// State of the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Frto {
-    /// Not at work, or decided.
+    /// Inactive, or decided.
     #[default]
     Off,
     /// Step 2: the first acknowledgment after the timeout is awaited.
     First,
-    /// Step 3: so many new segments may leave, and the next acknowledgment decides.
+    /// Step 3: `new` segments of new data may be sent, and the next acknowledgment decides.
     Second {
-        /// At most two.
+        /// New segments still allowed; at most two.
         new: u8,
     },
 }
@@ -29,26 +29,26 @@ pub enum Frto {
 pub struct AckObservation {
     /// It acknowledges new data.
     pub progress: bool,
-    /// And all that was outstanding at the timeout.
+    /// It acknowledges all data outstanding at the timeout.
     pub complete: bool,
-    /// It delivers something that was outstanding at the timeout and was not retransmitted.
+    /// It delivers data that was outstanding at the timeout and was not retransmitted.
     pub original: bool,
-    /// It is a duplicate, or reports something.
+    /// It is a duplicate, or has new SACK information.
     pub duplicate: bool,
-    /// SACK is in use (RFC 5682 §3; §2 else).
+    /// SACK is in use: RFC 5682 §3 applies instead of §2.
     pub sack: bool,
-    /// New data could leave.
+    /// New data could be sent.
     pub new_data: bool,
 }
 
-/// What follows.
+/// Conclusion from an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing yet.
+    /// Undecided.
     Open,
     /// The timeout was spurious.
     Spurious,
-    /// It was needed, or cannot be told.
+    /// The timeout was genuine, or no conclusion is possible.
     Conventional,
 }
 
@@ -64,7 +64,8 @@ impl Frto {
                 } else if ack.progress || !ack.sack {
                     Verdict::Conventional
                 } else {
-                    // RFC 5682 §3 step 2: reports before the acknowledgment are only noted.
+                    // RFC 5682 §3 step 2: SACK information before the cumulative acknowledgment
+                    // advances is only recorded.
                     Verdict::Open
                 }
             }

@@ -1,10 +1,10 @@
-//! Limited transmit (RFC 3042): new data on the first two duplicate acknowledgments, so that a
-//! small window yields the third.
+//! Limited transmit (RFC 3042): new data is sent on the first two duplicate acknowledgments, so
+//! that a small window yields the third.
 //!
-//! With SACK the same follows from RFC 6675 §5 (3): what is reported leaves the pipe.
+//! With SACK the same follows from RFC 6675 §5 (3), because SACKed data leaves the pipe.
 //!
 //! # Differs from Linux
-//! - Nothing; Linux gets it from its estimate of what is in flight.
+//! - No difference in behavior; in Linux it follows from the estimate of the data in flight.
 
 use super::{Phase, RecoveryState};
 

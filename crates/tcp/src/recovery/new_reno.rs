@@ -1,8 +1,8 @@
 //! Window inflation of fast recovery without SACK (RFC 5681 §3.2, RFC 6582 §3.2).
 //!
 //! # Differs from Linux
-//! - Linux infers losses and deliveries from duplicates and sends by its estimate of what is in
-//!   flight; here the window is inflated and deflated as RFC 6582 has it.
+//! - Linux infers losses and deliveries from duplicates and sends by its estimate of the data in
+//!   flight; here the window is inflated and deflated as RFC 6582 specifies.
 //!
 //! # Not implemented
 //! - The acknowledgment and timestamp heuristics of RFC 6582 §4.1 and §4.2.
@@ -10,11 +10,12 @@
 use super::RecoveryState;
 
 impl RecoveryState {
-    /// RFC 5681 §3.2 step 3: the segments that the duplicates stand for have left the network.
+    /// RFC 5681 §3.2 step 3: adds one segment per duplicate, because that segment has left the
+    /// network.
     pub const fn inflate_at_entry(&mut self, smss: u32) {
         self.inflation = (self.dup_acks as u64 * smss as u64).cast_signed();
     }
-    /// RFC 5681 §3.2 step 4: so has the one that this duplicate stands for.
+    /// RFC 5681 §3.2 step 4: adds one segment for this duplicate.
     pub const fn inflate(&mut self, smss: u32) {
         self.inflation += smss as i64;
     }
@@ -48,7 +49,7 @@ mod tests {
         // A partial acknowledgment of five segments: less five, plus one.
         state.deflate(5_000, smss);
         assert_eq!(state.window(10_000, smss), 25_000);
-        // One of less than a segment adds none back.
+        // A partial acknowledgment of less than a segment adds none back.
         state.deflate(400, smss);
         assert_eq!(state.window(10_000, smss), 24_600);
         state.open();

@@ -1,5 +1,5 @@
-//! What lets segments leave during a recovery guided by SACK, where that is not simply the window
-//! (RFC 6675 §5 (C)).
+//! Limits on transmission during a recovery guided by SACK, other than the window alone (RFC 6675
+//! §5 (C)).
 
 use super::{
     counted_pipe::CountedPipe,
@@ -7,7 +7,7 @@ use super::{
     rate_halving::RateHalving,
 };
 
-/// One of them at work.
+/// The active limit.
 #[derive(Debug, Clone, Copy)]
 pub enum Pace {
     /// Proportional rate reduction (RFC 9937).
@@ -30,7 +30,8 @@ pub struct RecoveryAck {
 }
 
 impl Pace {
-    /// An acknowledgment of this recovery, the one that begins it included.
+    /// Processes an acknowledgment of this recovery. The first is the acknowledgment that begins
+    /// it.
     pub fn on_ack(&mut self, ack: &RecoveryAck) {
         match self {
             Self::Prr(prr) => prr.on_ack(&ack.progress),
@@ -38,7 +39,7 @@ impl Pace {
             Self::Counted(counted) => counted.on_ack(ack),
         }
     }
-    /// A segment of `len` octets left.
+    /// Records the transmission of `len` octets.
     pub const fn on_sent(&mut self, len: u32) {
         match self {
             Self::Prr(prr) => prr.on_sent(len),
@@ -46,7 +47,7 @@ impl Pace {
             Self::Counted(counted) => counted.on_sent(len),
         }
     }
-    /// No more than `cwnd` may be in flight until the next acknowledgment.
+    /// Limits the data in flight to `cwnd` until the next acknowledgment.
     pub const fn limit(&mut self, cwnd: u64) {
         match self {
             Self::Prr(prr) => prr.limit(cwnd),
@@ -54,7 +55,7 @@ impl Pace {
             Self::Counted(_) => {}
         }
     }
-    /// What may be in flight now, where `in_flight` is and the control's window is `cwnd`.
+    /// Octets that may be in flight now, given `in_flight` and the control's window `cwnd`.
     #[must_use]
     pub fn window(&self, in_flight: u64, cwnd: u64) -> u64 {
         match self {
@@ -63,7 +64,7 @@ impl Pace {
             Self::Counted(counted) => in_flight.saturating_add(counted.room(cwnd)),
         }
     }
-    /// The window that the recovery leaves, if not the control's.
+    /// The window at the end of the recovery, if it differs from the control's.
     #[must_use]
     pub const fn left(&self) -> Option<u64> {
         match self {

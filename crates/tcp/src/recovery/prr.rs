@@ -1,11 +1,11 @@
-//! Proportional rate reduction (RFC 9937, before it RFC 6937): during fast recovery the window
-//! shrinks to ssthresh in step with what is delivered.
+//! Proportional rate reduction (RFC 9937, formerly RFC 6937): during fast recovery the window
+//! shrinks to ssthresh in proportion to the data delivered.
 //!
-//! The congestion control has set ssthresh when the recovery begins, and its cwnd with it; what is
-//! here limits what leaves until the recovery ends.
+//! The congestion control sets ssthresh and its cwnd when the recovery begins. This state limits
+//! transmission until the recovery ends.
 //!
 //! # Differs from RFC 9937
-//! - What may leave is rounded up to whole segments, as the sender sends no others.
+//! - The send quota is rounded up to whole segments, because the sender sends no others.
 //!
 //! # Not implemented
 //! - Nothing of RFC 9937 §6.
@@ -25,7 +25,7 @@ pub struct Prr {
     smss: u64,
 }
 
-/// What an acknowledgment tells.
+/// Delivery information of an acknowledgment.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// DeliveredData
@@ -37,8 +37,8 @@ pub struct Progress {
 }
 
 impl Prr {
-    /// A recovery begins. `recover_fs` is what was in flight, with what the acknowledgment that
-    /// begins it has delivered; `cwnd` what applies until [`Self::on_ack`].
+    /// Begins a recovery. `recover_fs` is the data in flight plus the data delivered by the
+    /// acknowledgment that begins it. `cwnd` applies until [`Self::on_ack`].
     #[must_use]
     pub fn new(recover_fs: u64, ssthresh: u64, cwnd: u64, smss: u32) -> Self {
         Self {
@@ -51,7 +51,8 @@ impl Prr {
         }
     }
 
-    /// An acknowledgment of this recovery, the one that begins it included.
+    /// Processes an acknowledgment of this recovery. The first is the acknowledgment that begins
+    /// it.
     pub fn on_ack(&mut self, progress: &Progress) {
         if progress.delivered == 0 {
             return;
@@ -63,7 +64,7 @@ impl Prr {
             let share = u64::try_from(share).unwrap_or(u64::MAX);
             self.whole(share).saturating_sub(self.out)
         } else {
-            // The conservative reduction bound, and the slow start one once that goes well.
+            // The conservative reduction bound, and the slow start bound after a SafeACK.
             let mut count = self
                 .delivered
                 .saturating_sub(self.out)
@@ -80,19 +81,19 @@ impl Prr {
         self.cwnd = progress.in_flight + count;
     }
 
-    /// A segment of `len` octets left.
+    /// Records the transmission of `len` octets.
     pub const fn on_sent(&mut self, len: u32) {
         self.out += len as u64;
     }
 
-    /// No more than `cwnd` may be in flight until the next acknowledgment.
+    /// Limits the data in flight to `cwnd` until the next acknowledgment.
     pub const fn limit(&mut self, cwnd: u64) {
         if cwnd < self.cwnd {
             self.cwnd = cwnd;
         }
     }
 
-    /// What may be in flight now.
+    /// Octets that may be in flight now.
     #[must_use]
     pub const fn cwnd(&self) -> u64 {
         self.cwnd
@@ -109,7 +110,7 @@ mod tests {
 
     const SMSS: u64 = 1000;
 
-    /// Segments that leave with each of `acks`, and what is in flight behind the last.
+    /// Segments sent after each of `acks`, and the data in flight after the last.
     fn sent(prr: &mut Prr, mut pipe: u64, acks: u32, safe: bool) -> (Vec<u64>, u64) {
         let mut out = Vec::new();
         for _ in 0..acks {
@@ -130,22 +131,22 @@ mod tests {
         (out, pipe)
     }
 
-    /// The first example of RFC 6937 §4: one loss of twenty, half of the window kept. A segment
-    /// leaves with every second acknowledgment, and the pipe ends at ssthresh.
+    /// The first example of RFC 6937 §4: one loss of twenty, half of the window kept. The sender
+    /// sends one segment per two acknowledgments, and the pipe ends at ssthresh.
     #[test]
     fn one_loss_halves_the_rate_evenly() {
-        // Nineteen others are in flight, one of them reported by this acknowledgment and two by
-        // those before, for which two new ones left.
+        // Nineteen others are in flight. This acknowledgment SACKs one of them; earlier ones SACKed
+        // two, in exchange for which two new segments were sent.
         let mut prr = Prr::new(20 * SMSS, 10 * SMSS, 0, 1000);
         let (out, pipe) = sent(&mut prr, 20 * SMSS, 20, false);
         assert_eq!(out[..18], [1, 0].repeat(9));
         assert_eq!(pipe, 10 * SMSS);
     }
 
-    /// The second: fifteen losses of twenty. Below ssthresh as much leaves as is delivered, and a
-    /// segment more with each acknowledgment that goes well.
+    /// The second example: fifteen losses of twenty. Below ssthresh the sender sends the amount of
+    /// data delivered, plus one segment for each SafeACK.
     #[test]
-    fn below_ssthresh_what_is_delivered_leaves() {
+    fn below_ssthresh_the_delivered_amount_is_sent() {
         let mut prr = Prr::new(20 * SMSS, 10 * SMSS, 0, 1000);
         let (out, pipe) = sent(&mut prr, 5 * SMSS, 4, false);
         assert_eq!((out, pipe), (vec![1; 4], 5 * SMSS));
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_may_leave_later_but_never_beyond_ssthresh() {
+    fn unused_quota_may_be_sent_later_up_to_ssthresh() {
         let mut prr = Prr::new(20 * SMSS, 10 * SMSS, 0, 1000);
         for pipe in [8, 6, 4] {
             prr.on_ack(&Progress {
@@ -164,7 +165,7 @@ mod tests {
                 safe: false,
             });
         }
-        // Six were delivered and none left: six may, and ssthresh would permit that.
+        // Six were delivered and none sent: six may be sent, and ssthresh would permit that.
         assert_eq!(prr.cwnd(), 10 * SMSS);
     }
 

@@ -1,22 +1,22 @@
-//! RACK (RFC 8985 §6): a segment is lost when one sent later has been delivered and the reordering
-//! window has passed since.
+//! RACK (RFC 8985 §6): a segment is lost if one sent later was delivered and the reordering window
+//! has passed since.
 //!
-//! Here are the state and its arithmetic; which segments have left when is the
-//! [scoreboard](crate::scoreboard)'s, whose records stand in the order of their times, so
-//! that detection looks only at what it marks.
+//! This module holds the state and its arithmetic. The [scoreboard](crate::scoreboard) holds the
+//! times of transmission. Its records are in order of these times, so detection visits only the
+//! records it marks.
 //!
 //! # Differs from RFC 8985
-//! - §6.2 step 5: the reordering timer is set for the segment delivered latest instead of the latest
-//!   that is missing; that is later by no more than the time between the two. Acknowledgments in
-//!   between detect losses without it.
-//! - Step 3: a recovery that proves spurious shows reordering, too. Its segments were retransmitted, so
-//!   that the step by itself would never see a reordering that always exceeds DupThresh.
-//! - Step 2 is left out for acknowledgments that neither report nor fill a gap: everything that they
-//!   deliver was sent before everything that is outstanding, so that it can show no loss.
+//! - §6.2 step 5: the reordering timer is set for the segment delivered latest instead of the
+//!   latest missing one. It therefore expires later by at most the time between the two.
+//!   Acknowledgments in between detect losses without it.
+//! - Step 3: a spurious recovery also counts as reordering. Its segments were retransmitted, so the
+//!   step alone would never detect reordering that always exceeds DupThresh.
+//! - Step 2 is omitted for acknowledgments that neither carry SACK information nor fill a gap. All
+//!   data that they deliver was sent before all outstanding data, so they can show no loss.
 //!
 //! # Differs from Linux
 //! - The reordering window is computed from the smallest round-trip time of the whole connection;
-//!   Linux forgets it after some minutes.
+//!   Linux discards that minimum after some minutes.
 //!
 //! # Not implemented
 //! - Nothing of §6.
@@ -28,19 +28,19 @@ use anabranch_wire::seq::Seq;
 
 /// Recoveries without a duplicate after which the window shrinks again (§6.2 step 4).
 const PERSIST: u32 = 16;
-/// So that a hostile peer cannot make the multiplier overflow; the window ends at SRTT anyway.
+/// Bound that keeps a hostile peer from overflowing the multiplier; SRTT bounds the window anyway.
 const MAX_MULT: u32 = 1 << 16;
 
 /// The state of RACK.
 #[derive(Debug, Clone, Copy)]
 pub struct Rack {
-    /// RACK.xmit_ts and RACK.end_seq: of the latest sent of the segments delivered.
+    /// RACK.xmit_ts and RACK.end_seq, of the delivered segment that was sent latest.
     latest: Option<(Instant, Seq)>,
     /// RACK.rtt: of that segment.
     rtt: Duration,
     /// RACK.min_RTT; zero before the first.
     min_rtt: Duration,
-    /// RACK.fack: behind the highest segment delivered.
+    /// RACK.fack: one past the highest octet delivered.
     fack: Seq,
     /// RACK.reordering_seen
     reordering_seen: bool,
@@ -52,7 +52,7 @@ pub struct Rack {
     dsack_round: Option<Seq>,
 }
 
-/// What the reordering window depends on besides (§6.2 step 4).
+/// Further inputs of the reordering window (§6.2 step 4).
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances {
     /// A recovery is under way, fast or after a timeout.
@@ -63,17 +63,17 @@ pub struct Circumstances {
     pub srtt: Duration,
 }
 
-/// What tells whether a copy retransmitted is the one delivered (§6.2 step 2).
+/// Evidence of whether the retransmission or the original was delivered (§6.2 step 2).
 #[derive(Debug, Clone, Copy)]
 pub struct Echo {
     /// The tick of the timestamp clock that the acknowledgment echoes.
     pub echoed: u32,
-    /// The tick at which the copy left.
+    /// The tick at which the retransmission was sent.
     pub resent: u32,
 }
 
 impl Rack {
-    /// Before anything is delivered; `first` is the first number.
+    /// Creates the state before any delivery; `first` is the first number.
     #[must_use]
     pub const fn new(first: Seq) -> Self {
         Self {
@@ -88,9 +88,10 @@ impl Rack {
         }
     }
 
-    /// Steps 1 to 3: an acknowledgment delivered something. `una` is the number acknowledged before
-    /// it, `min_rtt` the smallest round-trip time known otherwise. Returns how far behind the highest
-    /// delivered the lowest new one lies, if it was reordered.
+    /// Steps 1 to 3, for an acknowledgment that delivered data. `una` is the number acknowledged
+    /// before it, `min_rtt` the smallest round-trip time from another source. If the data was
+    /// reordered, returns the distance from the lowest octet newly delivered up to the highest
+    /// delivered.
     pub fn on_delivered(
         &mut self,
         now: Instant,
@@ -165,7 +166,7 @@ impl Rack {
             .min(circumstances.srtt)
     }
 
-    /// What step 5 judges by; `None` before the first delivery.
+    /// The limit for step 5; `None` before the first delivery.
     #[must_use]
     pub fn limit(&self, circumstances: &Circumstances) -> Option<Limit> {
         Some(Limit {
@@ -174,7 +175,7 @@ impl Rack {
         })
     }
 
-    /// How far a number lies behind the highest delivered.
+    /// Distance from `number` up to one past the highest octet delivered.
     #[must_use]
     pub fn behind(&self, number: Seq) -> u64 {
         if number < self.fack {
@@ -184,12 +185,12 @@ impl Rack {
         }
     }
 
-    /// A recovery has proved spurious: what was marked lost was only late.
+    /// Records a spurious recovery: its segments marked lost were only late.
     pub const fn on_spurious(&mut self) {
         self.reordering_seen = true;
     }
 
-    /// RACK.fack: behind the highest segment delivered.
+    /// RACK.fack: one past the highest octet delivered.
     #[must_use]
     pub const fn fack(&self) -> Seq {
         self.fack

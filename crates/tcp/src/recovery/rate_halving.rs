@@ -1,16 +1,16 @@
-//! Rate halving, Linux's pace in a recovery before PRR (Mathis, Semke and Mahdavi,
-//! draft-mathis-tcp-ratehalving-00, 1999): a segment leaves for every second acknowledgment.
+//! Rate halving, used by Linux before PRR (Mathis, Semke and Mahdavi,
+//! draft-mathis-tcp-ratehalving-00, 1999): one segment is sent per two acknowledgments.
 //!
-//! cwnd shrinks by a segment with every second acknowledgment until it has reached ssthresh, and is
-//! never more than a segment above what is in flight. So many losses at once, or a sender with
-//! nothing to send, leave a window far below ssthresh, from which slow start goes on: what PRR was
-//! made to mend (RFC 6937 §1).
+//! cwnd shrinks by one segment with every second acknowledgment until it has reached ssthresh. It
+//! never exceeds the data in flight by more than a segment. Many losses at once, or a sender
+//! without data, therefore leave a window far below ssthresh, from which slow start continues. PRR
+//! corrects this (RFC 6937 §1).
 //!
 //! # Differs from Linux
-//! - What is in flight is RFC 6675's.
+//! - The data in flight is the pipe of RFC 6675.
 //!
 //! # Not implemented
-//! - The draft's bounding parameters and its adjustment interval: the recovery ends as RFC 6675 has it.
+//! - The draft's bounding parameters and its adjustment interval: the recovery ends as in RFC 6675.
 
 use super::pace::RecoveryAck;
 
@@ -20,12 +20,12 @@ pub struct RateHalving {
     cwnd: u64,
     ssthresh: u64,
     smss: u64,
-    /// The next acknowledgment is a second one.
+    /// The next acknowledgment is the second of a pair.
     second: bool,
 }
 
 impl RateHalving {
-    /// A recovery begins with `outstanding` octets to be accounted for.
+    /// Begins a recovery with `outstanding` octets to be accounted for.
     #[must_use]
     pub fn new(outstanding: u64, ssthresh: u64, smss: u32) -> Self {
         Self {
@@ -36,7 +36,8 @@ impl RateHalving {
         }
     }
 
-    /// An acknowledgment of this recovery, the one that begins it included.
+    /// Processes an acknowledgment of this recovery. The first is the acknowledgment that begins
+    /// it.
     pub fn on_ack(&mut self, ack: &RecoveryAck) {
         if ack.progress.delivered == 0 {
             return;
@@ -48,14 +49,14 @@ impl RateHalving {
         self.limit(ack.progress.in_flight + self.smss);
     }
 
-    /// No more than `cwnd` may be in flight until the next acknowledgment.
+    /// Limits the data in flight to `cwnd` until the next acknowledgment.
     pub const fn limit(&mut self, cwnd: u64) {
         if cwnd < self.cwnd {
             self.cwnd = cwnd;
         }
     }
 
-    /// What may be in flight now, and what the recovery leaves.
+    /// Octets that may be in flight now, and the window at the end of the recovery.
     #[must_use]
     pub const fn cwnd(&self) -> u64 {
         self.cwnd
@@ -94,12 +95,12 @@ mod tests {
         let mut pipe = 20_000;
         assert_eq!(run(&mut halving, &mut pipe, 20), 10);
         assert_eq!((pipe, halving.cwnd()), (10_000, 10_000));
-        // From then on one for each.
+        // Then one segment per acknowledgment.
         assert_eq!(run(&mut halving, &mut pipe, 10), 10);
         assert_eq!((pipe, halving.cwnd()), (10_000, 10_000));
     }
 
-    /// Fifteen of twenty are lost: the window ends at what little was in flight.
+    /// Fifteen of twenty are lost: the window ends at the little data that was in flight.
     #[test]
     fn many_losses_leave_less_than_half() {
         let mut halving = RateHalving::new(20_000, 10_000, 1000);

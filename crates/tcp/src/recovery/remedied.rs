@@ -1,4 +1,5 @@
-//! Events of the sender as a remedy for reordering receives them, and its decisions ([`remedy`](crate::remedy)).
+//! Delivery of sender events to a remedy for reordering, and the remedy's decisions
+//! ([`remedy`](crate::remedy)).
 
 use anabranch_core::units::Duration;
 
@@ -11,7 +12,7 @@ use crate::{
 use anabranch_wire::seq::Seq;
 
 impl Recovery {
-    /// The handshake decides which events the remedy receives.
+    /// Selects the loss detection and the events for the remedy after the handshake.
     pub(super) fn begin_remedy(&mut self) {
         let Some(Remedied { policy, .. }) = self.remedied().filter(|r| r.policy.attends()) else {
             return;
@@ -25,7 +26,7 @@ impl Recovery {
                 Detection::Duplicates
             };
         } else if let Some(extensions) = &mut self.extensions {
-            // A peer without SACK: the fallback's duplicates count as ever.
+            // Without SACK the stack's own duplicate threshold applies.
             extensions.remedy = None;
         }
     }
@@ -61,12 +62,12 @@ impl Recovery {
         Some(event(self.remedied_mut()?, &view))
     }
 
-    /// A duplicate, outside of any recovery.
+    /// Handles a duplicate outside of any recovery.
     pub(super) fn remedy_on_duplicate(&mut self, scope: &Scope<'_>) {
         self.with_remedy(scope, |remedied, view| remedied.policy.on_duplicate(view));
     }
 
-    /// New data is acknowledged.
+    /// Handles an acknowledgment of new data.
     pub(super) fn remedy_on_progress(&mut self, scope: &Scope<'_>, summary: &AckSummary) {
         let rtt = summary
             .delivered
@@ -83,8 +84,8 @@ impl Recovery {
         });
     }
 
-    /// Data was delivered. `fack` was one past the highest octet delivered before, and the lowest segment sent once was `behind` octets
-    /// late.
+    /// Handles newly delivered data. `fack` was one past the highest octet delivered before, and
+    /// the lowest segment sent once was `behind` octets late.
     pub(super) fn remedy_on_delivered(
         &mut self,
         scope: &Scope<'_>,
@@ -112,7 +113,7 @@ impl Recovery {
         });
     }
 
-    /// The segment of a record, as it was before, is retransmitted.
+    /// Handles the retransmission of a segment; `record` is its state before.
     pub(super) fn remedy_on_retransmission(&mut self, record: &Record, cause: RetransmitCause) {
         let Some(remedied) = self.remedied_mut() else {
             return;
@@ -128,7 +129,7 @@ impl Recovery {
         }
     }
 
-    /// The peer reports that the segment before `end` came twice.
+    /// Handles a report that the segment before `end` arrived twice.
     pub(super) fn remedy_on_spurious(&mut self, scope: &Scope<'_>, end: Seq) {
         self.with_remedy(scope, |remedied, view| {
             if let Some(length) = remedied.arrivals.take(end) {
@@ -141,32 +142,33 @@ impl Recovery {
         });
     }
 
-    /// The retransmission timer has expired.
+    /// Handles an expiry of the retransmission timer.
     pub(super) fn remedy_on_timeout(&mut self, scope: &Scope<'_>) {
         self.with_remedy(scope, |remedied, view| remedied.policy.on_timeout(view));
     }
 
-    /// Whether [`Self::remedy_on_sent`] is to be called for each new segment.
+    /// Whether [`Self::remedy_on_sent`] must be called for each new segment.
     #[inline]
     pub(crate) const fn needs_all(&self) -> bool {
         self.needs_all
     }
 
-    /// A segment has left for the first time.
+    /// Handles the first transmission of a segment.
     #[inline(never)]
     pub(crate) fn remedy_on_sent(&mut self, scope: &Scope<'_>) {
         let end = scope.nxt;
         self.with_remedy(scope, |remedied, view| remedied.policy.on_sent(end, view));
     }
 
-    /// A recovery begins by the age of segments.
+    /// Handles the beginning of a recovery by the age of segments.
     pub(super) fn remedy_on_recovery(&mut self) {
         if let Some(remedied) = self.remedied_mut() {
             remedied.overdue = 0;
         }
     }
 
-    /// `segments` more have outlived their age in this recovery. Returns whether that is to be treated as a timeout.
+    /// Handles `segments` more segments that have exceeded their lifetime in this recovery. Returns
+    /// whether this is treated as a timeout.
     pub(super) fn remedy_on_overdue(&mut self, scope: &Scope<'_>, segments: u32) -> bool {
         let collapses = self.with_remedy(scope, |remedied, view| {
             remedied.overdue += segments;
@@ -175,7 +177,7 @@ impl Recovery {
         collapses.unwrap_or(false)
     }
 
-    /// Duplicates have shown a loss: the flight that the reduction starts from.
+    /// Handles a loss shown by duplicates. Returns the flight size from which the reduction starts.
     pub(super) fn remedy_on_loss(&mut self) -> Base {
         let window = self
             .remedied_mut()
@@ -183,19 +185,19 @@ impl Recovery {
         window.map_or(Base::Flight, Base::Window)
     }
 
-    /// Octets of new data that the remedy lets leave while duplicates come.
+    /// Octets of new data that the remedy allows while duplicates arrive.
     pub(super) fn remedy_room(&self, scope: &Scope<'_>) -> Option<u64> {
         let remedied = self.remedied()?;
         Some(remedied.policy.room(&self.view(scope)))
     }
 
-    /// Whether that holds without duplicates, too.
+    /// Whether this allowance also applies without duplicates.
     pub(super) fn remedy_extends(&self) -> bool {
         self.remedied()
             .is_some_and(|remedied| remedied.policy.extends())
     }
 
-    /// Whether the remedy, not cwnd, is the limit where it keeps less than cwnd in flight.
+    /// Whether the remedy, not cwnd, is the limit if it keeps less than cwnd in flight.
     pub(super) fn remedy_holds(&self) -> bool {
         self.remedied()
             .is_some_and(|remedied| remedied.policy.holds())
@@ -206,7 +208,7 @@ impl Recovery {
         self.remedied()?.policy.ramp()
     }
 
-    /// The window that a loss of the segment at `start` reduces, if it is not the present one.
+    /// The window that a loss of the segment at `start` reduces, if it is not the current one.
     pub(super) fn remedy_window_of(&self, start: Seq) -> Option<u64> {
         self.remedied()?.policy.window_of(start)
     }

@@ -1,9 +1,9 @@
-//! The duplicate threshold that follows the reordering seen, for recoveries that count duplicates
-//! (RFC 4653 has the idea; Blanton and Allman, ACM CCR 32:1 (2002), the measure).
+//! The duplicate threshold that adapts to reordering, for recoveries that count duplicates. The
+//! idea is from RFC 4653, the measure from Blanton and Allman, ACM CCR 32:1 (2002).
 //!
 //! # Differs from Linux
-//! - Without SACK only duplicates before an acknowledgment of what was sent once, or a recovery that
-//!   proves spurious, tell how far it goes.
+//! - Without SACK the extent of reordering is known in two cases only: duplicates before an
+//!   acknowledgment of a segment sent once, and a recovery that proves spurious.
 //!
 //! # Not implemented
 //! - The limited transmit extension of RFC 4653.
@@ -17,7 +17,7 @@ pub struct Reordering {
 }
 
 impl Reordering {
-    /// From `least` up to `most` duplicates.
+    /// Creates a threshold between `least` and `most` duplicates.
     #[must_use]
     pub const fn new(least: u32, most: u32) -> Self {
         Self {
@@ -27,19 +27,20 @@ impl Reordering {
         }
     }
 
-    /// Duplicates that stand for a loss.
+    /// Duplicates that indicate a loss.
     #[must_use]
     pub const fn dupthresh(&self) -> u32 {
         self.dupthresh
     }
 
-    /// A segment came `segments` later than its place.
+    /// Records a segment that arrived `segments` later than in order.
     pub fn on_reordered(&mut self, segments: u64) {
         let segments = u32::try_from(segments).unwrap_or(u32::MAX).min(self.most);
         self.dupthresh = self.dupthresh.max(segments);
     }
 
-    /// The timer expired although more than `least` duplicates had come: the threshold was too high.
+    /// Resets the threshold: the timer expired although more than `least` duplicates had arrived,
+    /// so the threshold was too high.
     pub const fn on_timeout(&mut self) {
         self.dupthresh = self.least;
     }

@@ -1,5 +1,5 @@
-//! The next transmission while losses or reordering are known, and the record of transmissions (RFC 6675 §4, §5, RFC 3042,
-//! RFC 5682 §2.1).
+//! The next transmission during loss or reordering, and the record of transmissions (RFC 6675 §4,
+//! §5, RFC 3042, RFC 5682 §2.1).
 
 use super::{
     Detection, Phase, Recovery, Scope,
@@ -18,22 +18,22 @@ use crate::{
 use anabranch_core::units::Instant;
 use anabranch_wire::seq::Seq;
 
-/// A transmission that is due whatever the window.
+/// A transmission that is due regardless of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Pending {
     #[default]
     Nothing,
-    /// The first segment that is not acknowledged.
+    /// The first unacknowledged segment.
     First(RetransmitCause),
-    /// The first segment that is marked lost.
+    /// The first segment marked lost.
     FirstLost,
-    /// New data or the last segment, to probe (RFC 8985 §7.3).
+    /// New data or the last segment, as a probe (RFC 8985 §7.3).
     Probe,
-    /// New data in a larger segment, to probe the path MTU (RFC 4821).
+    /// New data in a larger segment, as a probe of the path MTU (RFC 4821).
     MtuProbe,
 }
 
-/// A segment to retransmit: its place on the scoreboard.
+/// A segment to retransmit, by its index on the scoreboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Retransmission {
     pub(crate) index: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Retransmission {
 pub(crate) struct Allowance {
     pub(crate) window: u64,
     pub(crate) in_flight: u64,
-    /// A remedy permits no more, not cwnd.
+    /// The limit is a remedy, not cwnd.
     pub(crate) held: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum Repair {
     Wait,
 }
 
-/// A segment that leaves for the first time.
+/// A segment in its first transmission.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewSegment {
     pub(crate) start: Seq,
@@ -71,7 +71,7 @@ pub(crate) struct NewSegment {
 }
 
 impl Recovery {
-    /// Whether a retransmission is due whatever the window.
+    /// Whether a retransmission is due regardless of the window.
     pub(crate) const fn has_pending_retransmission(&self) -> bool {
         matches!(self.pending, Pending::First(_) | Pending::FirstLost)
     }
@@ -80,14 +80,14 @@ impl Recovery {
         std::mem::take(&mut self.pending)
     }
 
-    /// A probe of the path MTU may leave, if nothing else is due.
+    /// Requests a probe of the path MTU, unless another transmission is due.
     pub(crate) fn request_mtu_probe(&mut self) {
         if self.pending == Pending::Nothing {
             self.pending = Pending::MtuProbe;
         }
     }
 
-    /// The record at the front, if there is one.
+    /// The first record, if there is one.
     pub(crate) fn first(&self, cause: RetransmitCause) -> Option<Retransmission> {
         (!self.board.is_empty()).then_some(Retransmission { index: 0, cause })
     }
@@ -98,7 +98,7 @@ impl Recovery {
         Retransmission { index, cause }
     }
 
-    /// The first record that is marked lost.
+    /// The first record marked lost.
     pub(crate) fn first_lost(&mut self) -> Option<Retransmission> {
         let index = self.board.next_lost()?;
         Some(self.lost(index))
@@ -110,8 +110,8 @@ impl Recovery {
         Retransmission { index, cause }
     }
 
-    /// RFC 5682 §2.1 step 2b: new data leaves, and nothing else, until the next acknowledgment. `None` unless that step is
-    /// due. `new_data`: it could leave.
+    /// RFC 5682 §2.1 step 2b: only new data is sent until the next acknowledgment. Returns `None`
+    /// unless this step is due. `new_data`: new data is available.
     pub(crate) fn forward(&mut self, new_data: bool) -> Option<Repair> {
         let Frto::Second { new } = &mut self.extensions.as_mut()?.frto else {
             return None;
@@ -131,7 +131,7 @@ impl Recovery {
         }
     }
 
-    /// The next transmission that `window` permits. `new_data`: it could leave.
+    /// The next transmission that `window` permits. `new_data`: new data is available.
     pub(crate) fn next_retransmission(
         &mut self,
         scope: &Scope<'_>,
@@ -152,7 +152,7 @@ impl Recovery {
         Repair::NewData(self.allowance(scope, window))
     }
 
-    /// Retransmissions that the window permits.
+    /// The next retransmission that the window permits.
     fn repair(&mut self, scope: &Scope<'_>, window: u64, new_data: bool) -> Option<Retransmission> {
         let in_flight = self.board.in_flight();
         // RFC 6675 §5 (C): a full segment must fit.
@@ -162,14 +162,15 @@ impl Recovery {
         let counted = scope.settings.recovery_pace == RecoveryPace::CountedPipe;
         if self.state.phase != Phase::Recovery || !self.sack {
             let index = self.board.next_lost()?;
-            // ns-2's window after a timeout begins at the first segment, whatever SACK reports beyond it
-            // (validation/data/ns2-sack-delay.toml).
+            // In ns-2 the window after a timeout begins at the first segment, regardless of SACK
+            // information beyond it (validation/data/ns2-sack-delay.toml).
             if counted && self.board.get(index)?.start.since(scope.una) >= window {
                 return None;
             }
             return Some(self.lost(index));
         }
-        // With RACK the last two rules of NextSeg do not apply: time finds losses.
+        // With RACK the last two rules of NextSeg do not apply, because losses are detected by
+        // time.
         let new_data = if counted {
             NewData::BehindHoles
         } else if self.detection != Detection::Duplicates || new_data {
@@ -194,13 +195,14 @@ impl Recovery {
         }
     }
 
-    /// New data that may leave, with `window` octets in flight by the congestion window.
+    /// New data that may be sent, if the congestion window permits `window` octets in flight.
     fn allowance(&self, scope: &Scope<'_>, window: u64) -> Allowance {
         let mut in_flight = self.board.in_flight();
         let (cwnd, mut window) = (window, window);
         let extends = self.state.dup_acks > 0 || self.remedy_extends();
         if extends && self.state.phase == Phase::Open {
-            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by the data that has left the pipe.
+            // RFC 3042. With SACK, RFC 6675 §5 (3) permits new data in the amount that has left the
+            // pipe.
             if !self.sack {
                 if scope.settings.limited_transmit {
                     window += limited_transmit::allowance(&self.state, scope.smss);
@@ -221,7 +223,7 @@ impl Recovery {
         }
     }
 
-    /// A segment leaves for the first time.
+    /// Records the first transmission of a segment.
     #[inline]
     pub(crate) fn on_sent(
         &mut self,
@@ -248,12 +250,12 @@ impl Recovery {
         }
     }
 
-    /// The record at `index` as it was before its retransmission.
+    /// The record at `index`.
     pub(crate) fn record(&self, index: usize) -> Record {
         *self.board.get(index).expect("the scoreboard named it")
     }
 
-    /// A segment is retransmitted.
+    /// Records a retransmission.
     pub(crate) fn on_retransmitted(&mut self, scope: &Scope<'_>, retransmission: Retransmission) {
         let Retransmission { index, cause } = retransmission;
         let now = scope.now;
@@ -269,17 +271,20 @@ impl Recovery {
             }
         }
         self.remedy_on_retransmission(&record, cause);
-        // RFC 6675 §6 leaves that open. With RACK the timers exclude each other (RFC 8985 §8), and RFC 6298 (5.1) starts
-        // this one where none runs; Linux is measured to count from the first segment's retransmission whatever calls for it,
-        // ns-2 in a recovery. Counted from each retransmission the timeout of a first one that is lost would never come as
-        // long as later segments are.
+        // RFC 6675 §6 leaves the restart of the timer open. With RACK the timers exclude each other
+        // (RFC 8985 §8), and RFC 6298 (5.1) starts the retransmission timer if none is running.
+        // Linux restarts it at the first segment's retransmission, whatever the cause (measured);
+        // ns-2 does so in a recovery. A restart at each retransmission would postpone the timeout
+        // for a lost retransmission of the first segment as long as later segments are
+        // retransmitted.
         let recovers = scope.settings.recovery_pace == RecoveryPace::CountedPipe
             && self.state.phase == Phase::Recovery;
         let first = index == 0 && (self.detection == Detection::Rack || recovers);
         self.on_retransmission_timed(scope, first);
     }
 
-    /// A tail loss probe has left; `retransmitted`: it was no new data (RFC 8985 §7.3).
+    /// Records the transmission of a tail loss probe; `retransmitted`: it was not new data (RFC
+    /// 8985 §7.3).
     pub(crate) fn on_probe_sent(&mut self, scope: &Scope<'_>, retransmitted: bool) {
         if let Some(extensions) = &mut self.extensions {
             extensions.tlp.sent(scope.nxt, retransmitted);
@@ -288,7 +293,7 @@ impl Recovery {
         self.restart_timer(scope.now, scope.rtt, scope.settings);
     }
 
-    /// Takes an acknowledgment on the fast path, as far as records are whole and sent once.
+    /// Processes an acknowledgment on the fast path, as far as records are whole and sent once.
     #[inline]
     pub(crate) fn on_plain_ack(&mut self, ack: Seq) -> Plain {
         self.state.limited = 0;

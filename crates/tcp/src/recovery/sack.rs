@@ -1,10 +1,10 @@
 //! Loss recovery from selective acknowledgments (RFC 6675).
 //!
-//! The pipe, IsLost and Update live in the [scoreboard](crate::scoreboard); here is NextSeg,
-//! the choice of what leaves next during a recovery.
+//! The pipe, IsLost and Update are in the [scoreboard](crate::scoreboard). This module holds
+//! NextSeg, the choice of the next transmission during a recovery.
 //!
 //! # Differs from Linux
-//! - Linux finds losses by time (RACK) besides, raises the threshold with the reordering it has
+//! - Linux also detects losses by time (RACK), raises the threshold with the reordering it has
 //!   seen, and spreads the reduction over the recovery (PRR).
 //!
 //! # Not implemented
@@ -14,7 +14,7 @@ use super::RecoveryState;
 use crate::scoreboard::Scoreboard;
 use anabranch_wire::seq::Seq;
 
-/// What may leave next.
+/// The next transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextSeg {
     /// The record at this index, marked lost (rule 1).
@@ -32,11 +32,11 @@ pub enum NextSeg {
 /// Data not sent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewData {
-    /// It could leave now.
+    /// New data can be sent now.
     Available,
-    /// It could not.
+    /// No new data can be sent.
     Missing,
-    /// It waits for all that has not been reported below the highest report
+    /// New data waits for the retransmission of every hole below the highest SACKed octet
     /// ([`counted_pipe`](super::counted_pipe)).
     BehindHoles,
 }

@@ -1,5 +1,6 @@
-//! Reordering, tail loss probes, and reductions that prove spurious, as acknowledgments show them
-//! (RFC 8985 §6.2, §7.4, RFC 2883, RFC 5682, RFC 3522), and the response (RFC 4015).
+//! Detection of reordering, repairs by tail loss probes, and spurious reductions from
+//! acknowledgments (RFC 8985 §6.2, §7.4, RFC 2883, RFC 5682, RFC 3522), and the response (RFC
+//! 4015).
 
 use anabranch_congestion::{Signal, Spurious};
 
@@ -12,7 +13,7 @@ use super::{
 use crate::{clock::timestamp, window_log::WindowChange};
 
 impl Recovery {
-    /// RFC 8985 §6.2 steps 1 to 3, and the threshold that follows reordering.
+    /// RFC 8985 §6.2 steps 1 to 3, and the duplicate threshold that adapts to reordering.
     pub(super) fn on_delivered(&mut self, scope: &Scope<'_>, summary: &AckSummary) {
         let Some(extensions) = &mut self.extensions else {
             return;
@@ -48,7 +49,7 @@ impl Recovery {
         }
     }
 
-    /// The peer reports a duplicate (RFC 2883).
+    /// Handles a duplicate reported by the peer (RFC 2883).
     pub(super) fn on_dsack(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) {
         let Some(range) = &summary.duplicate else {
             return;
@@ -129,7 +130,7 @@ impl Recovery {
             return;
         }
         if self.sack {
-            // An original that came late, although it was retransmitted meanwhile.
+            // An original that arrived late, after its retransmission.
             let behind = extensions.rack.behind(summary.prior.una);
             let segments = behind.div_ceil(u64::from(scope.smss));
             extensions.reordering.on_reordered(segments);
@@ -152,7 +153,7 @@ impl Recovery {
         }
     }
 
-    /// Nothing is lost: sending goes on as before.
+    /// No segment is lost: ends the recovery, and transmission continues as before.
     fn resume(&mut self, scope: &mut Scope<'_>) {
         if !self.sack
             && let Some(extensions) = &mut self.extensions
@@ -167,13 +168,13 @@ impl Recovery {
         scope.window.validate_recovered();
     }
 
-    /// Whether segments marked lost have to wait for the next acknowledgment.
+    /// Whether the retransmission of segments marked lost has to wait for the next acknowledgment.
     pub(super) fn is_in_doubt(&self) -> bool {
         let extensions = self.extensions.as_ref();
         extensions.is_some_and(|extensions| extensions.undo.is_in_doubt())
     }
 
-    /// The last reduction was spurious (RFC 4015 §3).
+    /// Undoes the last reduction, which was spurious (RFC 4015 §3).
     fn take_back(&mut self, scope: &mut Scope<'_>) {
         let Some(extensions) = &mut self.extensions else {
             return;

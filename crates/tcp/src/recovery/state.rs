@@ -1,4 +1,5 @@
-//! Phases of loss recovery, and the numbers that bound them (RFC 5681 §3.2, RFC 6582, RFC 6675).
+//! Phases of loss recovery, and the sequence numbers that bound them (RFC 5681 §3.2, RFC 6582, RFC
+//! 6675).
 
 use anabranch_wire::seq::Seq;
 
@@ -7,12 +8,13 @@ use anabranch_wire::seq::Seq;
 pub enum Phase {
     /// No loss is being repaired.
     Open,
-    /// The same, while a reduction that a mark asked for goes on
+    /// No loss is being repaired, but a reduction for a mark is in progress
     /// ([`WindowRules::pace_at_marks`](crate::policy::WindowRules::pace_at_marks)).
     Reduction,
     /// Fast recovery (RFC 5681 §3.2).
     Recovery,
-    /// After a timeout, or after a timer rule ended a recovery: slow start, with the lost segments first.
+    /// After a timeout, or after a timer rule ended a recovery: slow start, with the lost segments
+    /// first.
     Loss,
 }
 
@@ -24,7 +26,7 @@ impl Phase {
         matches!(self, Self::Open | Self::Reduction)
     }
 
-    /// Whether the window is on its way down to ssthresh, and does not grow.
+    /// Whether the window is shrinking to ssthresh and does not grow.
     #[must_use]
     #[inline]
     pub const fn reduces(self) -> bool {
@@ -41,16 +43,16 @@ pub struct RecoveryState {
     pub partial_acks: u32,
     /// Duplicate acknowledgments since the last acknowledgment of new data.
     pub dup_acks: u32,
-    /// Octets sent by limited transmit since then; no part of FlightSize (RFC 5681 §3.2 step 2).
+    /// Octets sent by limited transmit since then; not part of FlightSize (RFC 5681 §3.2 step 2).
     pub limited: u32,
     /// `recover` (RFC 6582) or RecoveryPoint (RFC 6675): one past the highest number sent when the
     /// last recovery began.
     pub recover: Seq,
-    /// A timer rule has ended the last recovery and started over.
+    /// A timer rule has ended the last recovery and restarted in slow start.
     pub restarted: bool,
     /// One past the highest number sent when cwnd was last reduced for a mark (RFC 3168 §6.1.2).
     pub reduced: Seq,
-    /// Octets that RFC 6582 adds to cwnd during fast recovery; below zero after a large partial
+    /// Octets that RFC 6582 adds to cwnd during fast recovery; negative after a large partial
     /// acknowledgment.
     pub inflation: i64,
     /// RescueRxt of RFC 6675: a rescue retransmission may follow once this is acknowledged.
@@ -58,7 +60,7 @@ pub struct RecoveryState {
 }
 
 impl RecoveryState {
-    /// Before anything is sent; `first` is the initial sequence number.
+    /// Creates the state before any transmission; `first` is the initial sequence number.
     #[must_use]
     pub const fn new(first: Seq) -> Self {
         Self {
@@ -74,7 +76,7 @@ impl RecoveryState {
         }
     }
 
-    /// Fast recovery begins with everything before `nxt` outstanding.
+    /// Begins fast recovery, with all data before `nxt` outstanding.
     pub const fn enter(&mut self, nxt: Seq) {
         self.phase = Phase::Recovery;
         self.recover = nxt;
@@ -84,7 +86,7 @@ impl RecoveryState {
         self.limited = 0;
     }
 
-    /// Everything outstanding is retransmitted in slow start.
+    /// Begins retransmission of all outstanding data in slow start.
     pub const fn lose(&mut self, nxt: Seq) {
         self.phase = Phase::Loss;
         self.recover = nxt;
@@ -94,13 +96,13 @@ impl RecoveryState {
         self.limited = 0;
     }
 
-    /// As [`Self::lose`], for losses that a timer rule has found during a recovery.
+    /// Like [`Self::lose`], for losses that a timer rule has detected during a recovery.
     pub const fn restart(&mut self, nxt: Seq) {
         self.lose(nxt);
         self.restarted = true;
     }
 
-    /// No loss is left.
+    /// Ends the recovery.
     pub const fn open(&mut self) {
         self.phase = Phase::Open;
         self.dup_acks = 0;
@@ -108,7 +110,7 @@ impl RecoveryState {
         self.limited = 0;
     }
 
-    /// `cwnd` with the inflation of the recovery, one segment at least.
+    /// `cwnd` plus the inflation of the recovery, at least one segment.
     #[must_use]
     #[inline]
     pub const fn window(&self, cwnd: u64, smss: u32) -> u64 {

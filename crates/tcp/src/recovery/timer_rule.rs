@@ -1,31 +1,32 @@
-//! The loss detection of the reordering study's Cubic+: a segment is lost when it was sent longer
-//! ago than a round trip and a grace time (Fukuda, KAKENHI 16K00129, 2019, equation 1, after
+//! Loss detection of the reordering study's Cubic+: a segment is lost when a round-trip time and a
+//! grace time have passed since its transmission (Fukuda, KAKENHI 16K00129, 2019, equation 1, after
 //! draft-ietf-tcpm-rack-02).
 //!
 //! On each acknowledgment every segment in flight with `now > xmit_ts + RACK.RTT + reo_wnd` is
-//! marked lost and retransmitted. Where the source leaves room, the reading is this:
-//! - `RACK.RTT` is that of the latest sent of the segments that the acknowledgment delivers. One that
-//!   was retransmitted counts if at least the smallest RTT has passed since (draft-02 §5.3 step 2).
-//!   An acknowledgment that delivers nothing leaves `RACK.RTT` as it was.
-//! - Without SACK a duplicate acknowledgment still tells that something above `snd_una` was
-//!   delivered; reordering is therefore seen when duplicates are followed by an acknowledgment of
-//!   the awaited segment and it had not been retransmitted.
-//! - Found outside a recovery, a loss is a loss: fast recovery begins. Found during a recovery, the
-//!   control is told (`TimerLoss`) and the endpoint goes on in slow start, as after a timeout, but
-//!   only what has timed out counts as lost. The first such segment leaves at once, others as the
-//!   window permits. Until everything outstanding then is acknowledged, further ones are retransmitted
+//! marked lost and retransmitted. The points that the source leaves open are read as follows:
+//! - `RACK.RTT` is the round-trip time of the latest sent of the segments that the acknowledgment
+//!   delivers. A retransmitted segment counts if at least the smallest RTT has passed since its
+//!   retransmission (draft-02 §5.3 step 2). An acknowledgment that delivers nothing leaves
+//!   `RACK.RTT` unchanged.
+//! - Without SACK a duplicate acknowledgment still indicates that data above `snd_una` was
+//!   delivered. Reordering is therefore detected when duplicates are followed by an acknowledgment
+//!   of the awaited segment and that segment was not retransmitted.
+//! - A loss found outside a recovery begins fast recovery. For a loss found during a recovery the
+//!   control receives `TimerLoss`, and the endpoint continues in slow start as after a timeout, but
+//!   only timed-out segments count as lost. The first of them is sent at once, others as the window
+//!   permits. Until all data then outstanding is acknowledged, further losses are retransmitted
 //!   without another reduction.
-//! - Most of what is retransmitted after that has arrived, and is answered by duplicates of the number
-//!   that was next then. They begin no recovery (RFC 6582 §3.2 steps 2 and 4), also where
-//!   `recover_inclusive` lets those of a fast retransmit: the source restarts so that cwnd does not
-//!   wither in recoveries that follow one another.
-//! - A retransmission that times out as well doubles the time given to retransmissions, until
-//!   something is delivered: a round-trip time that is out of date would otherwise send everything
-//!   again with every acknowledgment, without end.
-//! - There is no timer between acknowledgments; the retransmission timeout stays as it is.
+//! - Most data retransmitted after that has arrived, and is answered by duplicates of the SND.NXT
+//!   of that time. They begin no recovery (RFC 6582 §3.2 steps 2 and 4), even if
+//!   `recover_inclusive` accepts such duplicates after a fast retransmit: the source restarts so
+//!   that cwnd does not wither in consecutive recoveries.
+//! - A retransmission that times out doubles the time allowed for retransmissions until data is
+//!   delivered. Otherwise an outdated round-trip time would retransmit everything with every
+//!   acknowledgment, without end.
+//! - There is no timer between acknowledgments; the retransmission timeout is unchanged.
 //!
 //! # Differs from Linux
-//! - RACK-TLP (RFC 8985) adapts its window to DSACK, has a timer of its own and probes the tail.
+//! - RACK-TLP (RFC 8985) adapts its window to DSACK, has a separate timer and probes the tail.
 //!
 //! # Not implemented
 //! - The source's rule is implemented whole, as far as it is given.
@@ -36,7 +37,7 @@ use crate::scoreboard::Delivered;
 use anabranch_congestion::TimerRule;
 use anabranch_wire::seq::Seq;
 
-/// The rule at work.
+/// State of the rule.
 #[derive(Debug, Clone, Copy)]
 pub struct TimerRuleState {
     rule: TimerRule,
@@ -44,15 +45,15 @@ pub struct TimerRuleState {
     rtt: Duration,
     /// RACK.min_RTT; zero before the first.
     min_rtt: Duration,
-    /// Behind the highest segment delivered.
+    /// One past the highest octet delivered.
     highest: Seq,
     reordering_seen: bool,
-    /// Retransmissions are given this power of two as long.
+    /// The time allowed for retransmissions is multiplied by two to this power.
     backoff: u32,
 }
 
 impl TimerRuleState {
-    /// Before the first acknowledgment.
+    /// Creates the state before the first acknowledgment.
     #[must_use]
     pub const fn new(rule: TimerRule, first: Seq) -> Self {
         Self {
@@ -65,15 +66,15 @@ impl TimerRuleState {
         }
     }
 
-    /// An acknowledgment delivered something. `duplicates`: without SACK, whether duplicates told
-    /// that something above the lowest of it had been delivered before.
+    /// Processes an acknowledgment that delivered data. `duplicates`: without SACK, whether earlier
+    /// duplicates showed that data above its lowest segment had been delivered before.
     pub fn on_delivered(&mut self, now: Instant, delivered: &Delivered, duplicates: bool) {
         let late = |lowest| lowest < self.highest || duplicates;
         self.reordering_seen |= delivered.lowest_once().is_some_and(late);
         self.highest = self.highest.max(delivered.highest);
         self.backoff = 0;
         let once = delivered.once.map(|once| once.last_sent_at);
-        // `None` is before all: the copy retransmitted counts where it left later.
+        // `None` sorts first: the retransmission counts if it was sent later.
         let again = delivered.again.map(|again| again.sent_at);
         let again = again.filter(|at| again > once && now.saturating_since(*at) >= self.min_rtt);
         if let Some(at) = again.or(once) {
@@ -85,8 +86,8 @@ impl TimerRuleState {
         }
     }
 
-    /// What was sent before the first of these, or again before the second, has timed out; `None`
-    /// before the first round-trip time.
+    /// Returns two times. A segment sent once has timed out if it was sent before the first, a
+    /// retransmission if it was sent before the second. `None` before the first round-trip time.
     #[must_use]
     pub fn limits(&self, now: Instant) -> Option<(Instant, Instant)> {
         if self.rtt.is_zero() {
@@ -98,7 +99,7 @@ impl TimerRuleState {
         Some((before(age), before(age.saturating_mul(1 << self.backoff))))
     }
 
-    /// Retransmissions have timed out.
+    /// Doubles the time allowed for retransmissions after some have timed out.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
     }
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn without_sack_duplicates_tell_of_reordering() {
+    fn without_sack_duplicates_indicate_reordering() {
         let mut rule = TimerRuleState::new(RULE, Seq::first(0));
         rule.on_delivered(Instant::from_millis(80), &delivered(0, 10, 0), true);
         assert_eq!(rule.reo_wnd(), Duration::from_millis(20));

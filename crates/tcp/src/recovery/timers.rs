@@ -1,8 +1,9 @@
-//! The timers of the sender: retransmission (RFC 6298 §5), RACK's reordering timer and the probe timer (RFC 8985 §6.3, §7.2),
-//! persist (RFC 9293 §3.8.6.1), and TIME-WAIT.
+//! Timers of the sender: retransmission (RFC 6298 §5), RACK's reordering timer and the probe timer
+//! (RFC 8985 §6.3, §7.2), persist (RFC 9293 §3.8.6.1), and TIME-WAIT.
 //!
-//! They exclude each other, so they share one deadline; the retransmission timer always expires after the two of RACK-TLP. The
-//! delayed acknowledgment has a separate deadline ([`AckPolicy`](crate::ack::AckPolicy)).
+//! They exclude each other, so they share one deadline. The retransmission timer always expires
+//! after the two timers of RACK-TLP. The delayed acknowledgment has a separate deadline
+//! ([`AckPolicy`](crate::ack::AckPolicy)).
 
 use anabranch_congestion::Rto;
 use anabranch_core::units::{Bytes, Duration, Instant};
@@ -14,11 +15,11 @@ use super::{
 };
 use crate::{ack::next_tick, rtt::RttEstimator, scoreboard::Record, settings::Settings};
 
-/// Time by which a clock that ticks extends a timer of RACK or TLP ([`Timers`](crate::policy::Timers)),
+/// Time that a clock with ticks adds to a timer of RACK or TLP ([`Timers`](crate::policy::Timers)).
 const SLACK: Duration = Duration::from_millis(2);
-/// and the ticks that are added for the one under way.
+/// Ticks added for the current, partly elapsed one.
 const BEGUN: u64 = 1;
-/// The least time that a peer suspected of reneging is given.
+/// The minimum wait before retransmission to a peer suspected of reneging.
 const RENEGING_DELAY: Duration = Duration::from_millis(10);
 
 /// Purpose of the deadline.
@@ -26,16 +27,16 @@ const RENEGING_DELAY: Duration = Duration::from_millis(10);
 pub(crate) enum Timer {
     Off,
     Retransmit,
-    /// RACK's reordering timer (RFC 8985 §6.3); the retransmission timer comes later.
+    /// RACK's reordering timer (RFC 8985 §6.3); the retransmission timer expires later.
     Reorder,
-    /// The probe timer (RFC 8985 §7.2), likewise.
+    /// The probe timer (RFC 8985 §7.2); the retransmission timer expires later.
     Probe,
     Persist,
     TimeWait,
 }
 
 impl Timer {
-    /// Whether the retransmission timer runs, possibly after another.
+    /// Whether the retransmission timer runs, alone or after another timer.
     #[inline]
     const fn waits_for_ack(self) -> bool {
         matches!(self, Self::Retransmit | Self::Reorder | Self::Probe)
@@ -54,7 +55,7 @@ impl Recovery {
         self.timer_at
     }
 
-    /// RFC 6298 (5.1), (5.3): the timer runs for one timeout from now.
+    /// Restarts the retransmission timer for one timeout from now (RFC 6298 (5.1), (5.3)).
     #[inline]
     pub(crate) fn restart_timer(&mut self, now: Instant, rtt: &RttEstimator, settings: &Settings) {
         self.timer = Timer::Retransmit;
@@ -72,7 +73,8 @@ impl Recovery {
         self.extend_by_lifetime(rtt);
     }
 
-    /// The retransmission timer expires after the segments' own time, twice their lifetime at least.
+    /// Extends the retransmission timer to at least twice the lifetime of segments, so that it
+    /// expires after them.
     fn extend_by_lifetime(&mut self, rtt: &RttEstimator) {
         if self.detection == Detection::Age
             && let Some(lifetime) = self.lifetime()
@@ -90,7 +92,7 @@ impl Recovery {
         self.timer_at = Instant::NEVER;
     }
 
-    /// RFC 6298 (5.2): everything is acknowledged.
+    /// Stops the timers, because all data is acknowledged (RFC 6298 (5.2)).
     #[inline]
     pub(crate) const fn stop_loss_timers(&mut self) {
         if self.timer.waits_for_ack() {
@@ -98,7 +100,8 @@ impl Recovery {
         }
     }
 
-    /// The window is closed and nothing is outstanding that could open it: the next probe is sent in `interval`.
+    /// Starts the persist timer: the window is closed and no outstanding data could open it. The
+    /// next probe is sent in `interval`.
     pub(crate) fn start_persist_timer(&mut self, now: Instant, interval: Duration) {
         self.timer = Timer::Persist;
         self.timer_at = now.saturating_add(interval);
@@ -109,7 +112,7 @@ impl Recovery {
         self.timer_at = now.saturating_add(lasts);
     }
 
-    /// New data is acknowledged and more is outstanding (RFC 6298 (5.3)).
+    /// Restarts the timers: new data is acknowledged and more is outstanding (RFC 6298 (5.3)).
     #[inline]
     pub(crate) fn restart_timers(&mut self, now: Instant, rtt: &RttEstimator, settings: &Settings) {
         self.restart_timer(now, rtt, settings);
@@ -118,7 +121,8 @@ impl Recovery {
         }
     }
 
-    /// A segment not sent before has left. A probe waits for its acknowledgment, too (RFC 8985 §7.2).
+    /// Starts the timers for a new segment. A probe waits for its acknowledgment, too (RFC 8985
+    /// §7.2).
     #[inline]
     pub(super) fn on_new_segment(&mut self, now: Instant, rtt: &RttEstimator, settings: &Settings) {
         if !self.tlp {
@@ -134,8 +138,9 @@ impl Recovery {
             }
             Timer::Retransmit => self.start_probe_timer(now, rtt, settings),
             Timer::Probe => {
-                // Most often the acknowledgment that let it leave has set the timer at this very
-                // time. With the second segment the receiver no longer delays.
+                // Usually the acknowledgment that permitted this segment has set the timer at the
+                // same instant. From the second segment on the receiver does not delay its
+                // acknowledgment.
                 if self.board.len() == 2
                     || self.timer_at < now.saturating_add(rtt.srtt().saturating_mul(2))
                 {
@@ -146,7 +151,8 @@ impl Recovery {
         }
     }
 
-    /// The probe timer runs ahead of the retransmission timer, if a probe is called for (RFC 8985 §7.2).
+    /// Starts the probe timer, which expires before the retransmission timer, if a probe is needed
+    /// (RFC 8985 §7.2).
     #[inline(never)]
     fn start_probe_timer(&mut self, now: Instant, rtt: &RttEstimator, settings: &Settings) {
         let wanted = self.state.phase.repairs_nothing()
@@ -160,7 +166,8 @@ impl Recovery {
         }
     }
 
-    /// The reordering timer runs ahead of the retransmission timer (RFC 8985 §6.3), or no longer.
+    /// Starts the reordering timer, which expires before the retransmission timer (RFC 8985 §6.3).
+    /// Stops it if `at` is `None` or not before the retransmission timeout.
     pub(super) fn start_reordering_timer(&mut self, at: Option<Instant>) {
         if !self.timer.waits_for_ack() {
             return;
@@ -178,26 +185,27 @@ impl Recovery {
         }
     }
 
-    /// The timer ahead of the retransmission timer has expired, or is not needed any more.
+    /// Returns to the retransmission timer after an earlier timer has expired or is no longer
+    /// needed.
     const fn resume_retransmission_timer(&mut self) {
         self.timer = Timer::Retransmit;
         self.timer_at = self.rto_at;
     }
 
-    /// The first segment, or any segment in a recovery by counted pipe, is retransmitted.
+    /// Handles the timers after a retransmission; `first`: the timeout restarts.
     pub(super) fn on_retransmission_timed(&mut self, scope: &Scope<'_>, first: bool) {
         let Scope { now, settings, .. } = *scope;
         if first && self.timer == Timer::Reorder {
-            // The timeout counts from now on, while the reordering timer, which comes before it, goes on: the segments that it
-            // waits for are others (RFC 8985 §6.3).
+            // The timeout restarts now. The reordering timer continues, because it waits for other
+            // segments (RFC 8985 §6.3).
             self.rto_at = timeout_from(now, scope.rtt, settings);
         } else if first || !self.timer.waits_for_ack() {
             self.restart_timer(now, scope.rtt, settings);
         }
     }
 
-    /// RFC 2018 §8: the peer waits for data that it has reported. Unless that is a misunderstanding that the next
-    /// acknowledgment clears up, the timer retransmits it.
+    /// Detects reneging (RFC 2018 §8): the peer awaits data that it has SACKed. The timer
+    /// retransmits it, unless the next acknowledgment corrects the misunderstanding.
     pub(super) fn check_reneging(&mut self, scope: &mut Scope<'_>) {
         if self.board.front().is_some_and(Record::is_sacked) {
             scope.stats.reneged = scope.stats.reneged.wrapping_add(1);
@@ -212,7 +220,7 @@ impl Recovery {
         }
     }
 
-    /// The timer has expired, and is one of loss recovery.
+    /// Handles an expiry of a timer of loss recovery.
     pub(crate) fn on_timer(&mut self, scope: &mut Scope<'_>) {
         match self.timer {
             Timer::Retransmit => self.on_timeout(scope),
@@ -227,7 +235,7 @@ impl Recovery {
         if self.detection == Detection::Age {
             self.detect_by_age(scope, 0);
         } else if self.detect_by_time(scope, 0, false) > 0 {
-            // Nothing was delivered, so no more than the retransmission that begins it.
+            // Nothing was delivered, so only the first retransmission is permitted.
             let limit = self.board.in_flight() + u64::from(scope.smss);
             if let Some(pace) = self.pace_mut() {
                 pace.limit(limit);
@@ -235,7 +243,7 @@ impl Recovery {
         }
     }
 
-    /// The probe timer has expired (RFC 8985 §7.3).
+    /// Handles an expiry of the probe timer (RFC 8985 §7.3).
     fn on_probe_timeout(&mut self, scope: &mut Scope<'_>) {
         if self.probing == Probing::Free {
             self.resume_retransmission_timer();
@@ -245,23 +253,24 @@ impl Recovery {
         }
     }
 
-    /// The retransmission timer of an open connection has expired.
+    /// Handles an expiry of the retransmission timer of an open connection.
     pub(super) fn on_timeout(&mut self, scope: &mut Scope<'_>) {
         if self.retries.on_timeout(scope.now, scope.settings) {
             return;
         }
-        // The expiry that gives up retransmits nothing (Linux: `tcpi_total_rto` leaves it out).
+        // The last expiry, which aborts the connection, retransmits nothing (Linux:
+        // `tcpi_total_rto` does not count it).
         scope.stats.timeouts += 1;
         // RFC 6298 (5.5)
         scope.rtt.back_off(&scope.settings.rto_bounds());
         let prior = self.state.phase;
         let reduced = prior.reduces() && !scope.settings.window_rules.timeout_reduces_again();
-        // RFC 5681 §3.1: FlightSize before anything is retransmitted.
+        // RFC 5681 §3.1: FlightSize before any retransmission.
         let in_flight = self.flight_size_at_timeout(scope);
         scope.window.on_timeout(&Rto {
             now: scope.now,
             in_flight: Bytes::new(in_flight),
-            // To a control the recovery's reduction is this one's first.
+            // The control counts the recovery's reduction as the first of this series.
             consecutive: u32::from(self.retries.expiries()) + u32::from(reduced),
         });
         self.state.lose(scope.nxt);
@@ -277,17 +286,19 @@ impl Recovery {
         self.restart_timer(scope.now, scope.rtt, scope.settings);
     }
 
-    /// FlightSize as a timeout sees it. One segment whose retransmission was lost too holds SND.UNA
-    /// back while a recovery goes on sending, so SACK can report many windows as arrived; they are not in the
-    /// network and say nothing about how much fits. Never less than cwnd leaves, if that much is outstanding: a
-    /// recovery under way has reduced it already.
+    /// FlightSize at a timeout. A segment whose retransmission was also lost holds SND.UNA while a
+    /// recovery continues to send, so SACK can cover many windows of data. That data has left the
+    /// network and does not indicate how much the network holds, so it is excluded. The result is
+    /// at least cwnd, if that much is outstanding, because a recovery in progress has already
+    /// reduced cwnd.
     fn flight_size_at_timeout(&self, scope: &Scope<'_>) -> u64 {
         let flight = self.flight_size(scope);
         let missing = flight.saturating_sub(self.board.sacked());
         flight.min(missing.max(scope.window.cwnd().get()))
     }
 
-    /// Everything outstanding is marked lost: full segments may vanish in a black hole (RFC 4821 §7.7).
+    /// Checks for a black hole after all outstanding data was marked lost: full segments may be
+    /// dropped silently (RFC 4821 §7.7).
     fn suspect_black_hole(&mut self, scope: &mut Scope<'_>) {
         if !scope.mtu.suspects() {
             return;
@@ -301,7 +312,8 @@ impl Recovery {
         }
     }
 
-    /// The algorithms beyond RFC 6675 at a timeout; before, the phase was `prior`. `reduced`: its reduction goes on.
+    /// Handles a timeout in the algorithms beyond RFC 6675. `prior` is the phase before it.
+    /// `reduced`: the reduction of a recovery continues.
     fn begin_timeout_recovery(&mut self, scope: &mut Scope<'_>, prior: Phase, reduced: bool) {
         let expiries = self.retries.expiries();
         let Some(extensions) = &mut self.extensions else {
@@ -321,12 +333,13 @@ impl Recovery {
         let Some(extensions) = &mut self.extensions else {
             return;
         };
-        // The reduction of a recovery stays at stake, with the retransmissions that began it: the
-        // answer to one of those does not prove the recovery spurious.
+        // The reduction of a recovery can still be undone, together with its first retransmissions.
+        // The acknowledgment of one of these does not prove the recovery spurious.
         if expiries == 1 && !reduced {
             extensions.undo.begin(scope.una, scope.nxt, true);
         }
-        // RFC 5682 §2.1 step 1: not within a recovery, which has retransmitted too much for a decision.
+        // RFC 5682 §2.1 step 1: F-RTO does not begin within a recovery, which has retransmitted too
+        // many segments for a decision.
         let begins = prior.repairs_nothing() || expiries > 1;
         extensions.frto = if scope.settings.frto && begins {
             Frto::First
@@ -335,7 +348,7 @@ impl Recovery {
         };
     }
 
-    /// A round-trip time has been measured: the next probe may leave, unless one is under way.
+    /// Handles a measured round-trip time: the next probe may be sent, unless one is in flight.
     #[inline]
     pub(crate) fn on_rtt_sample(&mut self) {
         if self.probing != Probing::Free {
@@ -351,7 +364,7 @@ impl Recovery {
         }
     }
 
-    /// The connection is open and its round-trip time is not known.
+    /// Handles the opening of a connection whose round-trip time is not known.
     #[cold]
     pub(crate) fn on_unmeasured_start(&mut self) {
         if let Some(extensions) = self.extensions.as_mut().filter(|_| self.tlp) {
@@ -361,7 +374,7 @@ impl Recovery {
     }
 }
 
-/// End of a timer of RACK or TLP that is to last for `lasts`.
+/// End of a timer of RACK or TLP that lasts for `lasts`.
 pub(super) fn with_tick(now: Instant, lasts: Duration, settings: &Settings) -> Instant {
     let tick = settings.timer_tick();
     if tick.is_zero() {
@@ -371,7 +384,7 @@ pub(super) fn with_tick(now: Instant, lasts: Duration, settings: &Settings) -> I
     next_tick(now, tick, ticks.saturating_add(BEGUN))
 }
 
-/// End of a timeout that begins now: with a coarse clock, a tick.
+/// End of a timeout that begins now; on a tick if the clock is coarse.
 fn timeout_from(now: Instant, rtt: &RttEstimator, settings: &Settings) -> Instant {
     if !settings.timers.count_ticks() {
         return now.saturating_add(rtt.rto());

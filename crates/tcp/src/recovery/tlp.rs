@@ -1,12 +1,13 @@
-//! Tail loss probes (RFC 8985 §7): when nothing comes back for two round trips, a segment leaves
-//! that makes the peer acknowledge, so that RACK and not the retransmission timeout finds the loss.
+//! Tail loss probes (RFC 8985 §7). If no acknowledgment arrives for two round trips, a probe
+//! segment is sent that makes the peer acknowledge, so that RACK and not the retransmission timeout
+//! detects the loss.
 //!
 //! # Differs from Linux
-//! - Two ticks of the kernel's clock are added to two round trips there; here
-//!   [`SLACK`], which is as much at 1,000 Hz.
-//! - A probe needs a round-trip time measured since the last one (§7.3), whatever that one was; whether
-//!   Linux asks for it has not been measured. With timestamps nearly every acknowledgment measures one.
-//!   The first probe of a connection needs none in Linux
+//! - Linux adds two ticks of the kernel's clock to two round trips; this implementation adds
+//!   [`SLACK`], which equals two ticks at 1,000 Hz.
+//! - A probe needs a round-trip time measured since the last probe (§7.3), whatever kind that was.
+//!   Whether Linux requires this has not been measured. With timestamps nearly every acknowledgment
+//!   yields a measurement. The first probe of a connection needs none in Linux
 //!   ([`Timers::sample_after_syn_timeout`](crate::policy::Timers::sample_after_syn_timeout)).
 //!
 //! # Not implemented
@@ -16,7 +17,7 @@ use anabranch_core::units::Duration;
 
 use anabranch_wire::seq::Seq;
 
-/// What a probe waits for beyond two round trips.
+/// The wait of a probe in addition to two round trips.
 pub const SLACK: Duration = Duration::from_millis(2);
 /// The wait before the first round-trip time is known (§7.2).
 const UNKNOWN: Duration = Duration::from_secs(1);
@@ -24,43 +25,43 @@ const UNKNOWN: Duration = Duration::from_secs(1);
 /// The last probe.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tlp {
-    /// TLP.end_seq, while it is under way.
+    /// TLP.end_seq, while the probe is in flight.
     end_seq: Option<Seq>,
     /// TLP.is_retrans
     is_retrans: bool,
-    /// No round-trip time has been measured since it left.
+    /// No round-trip time has been measured since the probe.
     unmeasured: bool,
 }
 
-/// Where a sender stands with its probes: what the steady state has to know.
+/// Condition for the next probe, as the steady state needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Probing {
-    /// The next probe may leave when its time has come.
+    /// The next probe may be sent when its timer expires.
     #[default]
     Free,
-    /// None is under way, and none may leave before a round-trip time is measured (§7.3).
+    /// No probe is in flight, and none may be sent before a round-trip time is measured (§7.3).
     Unmeasured,
-    /// One is under way (§7.4).
+    /// A probe is in flight (§7.4).
     UnderWay,
 }
 
-/// What an acknowledgment tells of the probe.
+/// Information of an acknowledgment about the probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
-    /// The number it acknowledges.
+    /// The acknowledgment number.
     pub ack: Seq,
-    /// It reports a duplicate that ends there.
+    /// The end of the duplicate that it reports.
     pub duplicate_end: Option<Seq>,
     /// A duplicate acknowledgment without any SACK block.
     pub bare_duplicate: bool,
 }
 
-/// How long a receiver may hold an acknowledgment back (TLP.max_ack_delay, §7.2).
+/// The longest delay of an acknowledgment by the receiver (TLP.max_ack_delay, §7.2).
 pub const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 
 impl Tlp {
-    /// TLP_calc_PTO (§7.2). `lone`: a single segment is in flight, whose acknowledgment the receiver
-    /// may hold back for [`MAX_ACK_DELAY`].
+    /// TLP_calc_PTO (§7.2). `lone`: a single segment is in flight, whose acknowledgment the
+    /// receiver may delay for [`MAX_ACK_DELAY`].
     #[must_use]
     pub fn pto(srtt: Duration, lone: bool) -> Duration {
         if srtt.is_zero() {
@@ -69,14 +70,14 @@ impl Tlp {
         srtt.saturating_mul(2) + if lone { MAX_ACK_DELAY } else { SLACK }
     }
 
-    /// A probe has left; `nxt` is SND.NXT behind it.
+    /// Records the transmission of a probe; `nxt` is SND.NXT after it.
     pub const fn sent(&mut self, nxt: Seq, is_retrans: bool) {
         self.end_seq = Some(nxt);
         self.is_retrans = is_retrans;
         self.unmeasured = true;
     }
 
-    /// Whether a probe may leave (§7.3), or what forbids it.
+    /// Whether a probe may be sent (§7.3), or the condition that forbids it.
     #[must_use]
     pub const fn probing(&self) -> Probing {
         match (self.end_seq, self.unmeasured) {
@@ -86,28 +87,30 @@ impl Tlp {
         }
     }
 
-    /// A round-trip time has been measured.
+    /// Records that a round-trip time has been measured.
     pub const fn on_measured(&mut self) {
         self.unmeasured = false;
     }
 
-    /// The connection begins without a round-trip time: its SYN was sent twice.
+    /// Records that the connection begins without a round-trip time, because its SYN was
+    /// retransmitted.
     pub const fn on_unmeasured_start(&mut self) {
         self.unmeasured = true;
     }
 
-    /// The end of the probe under way, if it was sent before.
+    /// The end of the probe in flight, if it was a retransmission.
     #[must_use]
     pub fn resent_end(&self) -> Option<Seq> {
         self.end_seq.filter(|_| self.is_retrans)
     }
 
-    /// Forgets the probe: something else repairs the loss.
+    /// Discards the probe, because another algorithm repairs the loss.
     pub const fn cancel(&mut self) {
         self.end_seq = None;
     }
 
-    /// TLP_process_ack (§7.4.2). `true` if the probe has repaired a loss, which is congestion.
+    /// TLP_process_ack (§7.4.2). Returns `true` if the probe has repaired a loss, which indicates
+    /// congestion.
     pub fn on_ack(&mut self, answer: &Answer) -> bool {
         let Some(end) = self.end_seq.filter(|end| answer.ack >= *end) else {
             return false;
@@ -138,14 +141,14 @@ mod tests {
 
     /// RFC 8985 §7.4.2, case by case.
     #[test]
-    fn what_an_acknowledgment_tells_of_the_probe() {
+    fn acknowledgments_of_a_probe_follow_rfc_8985() {
         let end = Seq::first(1000);
         let answer = |ack, duplicate_end, bare_duplicate| Answer {
             ack,
             duplicate_end,
             bare_duplicate,
         };
-        // (sent before, answer, a loss was repaired, still under way)
+        // (retransmission, answer, loss repaired, still in flight)
         let cases = [
             (false, answer(end, None, false), false, false),
             (true, answer(end, None, false), false, true),

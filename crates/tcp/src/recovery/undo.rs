@@ -1,47 +1,50 @@
-//! Reductions that prove spurious: Eifel detection (RFC 3522) and the count of duplicates that the
-//! peer reports (RFC 2883 §5, RFC 3708 §3), for the response of RFC 4015.
+//! Detection of spurious reductions: Eifel detection (RFC 3522) and the count of duplicates that
+//! the peer reports (RFC 2883 §5, RFC 3708 §3), for the response of RFC 4015.
 //!
-//! The response is the congestion control's
-//! ([`on_spurious`](anabranch_congestion::CongestionControl::on_spurious)), which takes its window back, and
-//! the endpoint's, which ends the recovery.
+//! The congestion control responds
+//! ([`on_spurious`](anabranch_congestion::CongestionControl::on_spurious)) and restores its window;
+//! the endpoint ends the recovery.
 //!
-//! RFC 3522 has a single segment retransmitted in mind. With more of them the endpoint waits until none
-//! is in flight, and looks once more for what is lost: where something is, the reduction stands.
+//! RFC 3522 considers a single retransmitted segment. With several, the endpoint waits until none
+//! is in flight and then runs loss detection once more. If a segment is lost, the reduction
+//! remains.
 //!
 //! # Differs from Linux
-//! - Linux takes a reduction back although something else is still marked lost, and reduces again
-//!   if that proves true.
+//! - Linux undoes a reduction although another segment is still marked lost, and reduces again if
+//!   that loss is confirmed.
 //!
 //! # Not implemented
-//! - RFC 4015 §3.3: the estimate is not begun anew after a spurious timeout, as in Linux; the next samples show the delay.
+//! - RFC 4015 §3.3: as in Linux, the estimate is not restarted after a spurious timeout; the next
+//!   samples show the delay.
 
 use anabranch_wire::seq::Seq;
 
-/// A reduction that may still be taken back.
+/// A reduction that can still be undone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Undo {
     pending: Option<Pending>,
-    /// The last acknowledgment was an original's although that had been retransmitted, and more that has been retransmitted is
-    /// in flight: whether anything is lost is in doubt, and nothing is retransmitted until the next acknowledgment.
+    /// The last acknowledgment was for an original segment that had been retransmitted, and other
+    /// retransmitted segments are in flight. Whether any segment is lost is uncertain, so nothing
+    /// is retransmitted until the next acknowledgment.
     in_doubt: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Pending {
-    /// SND.UNA and SND.NXT when it began: what lies between is at stake.
+    /// SND.UNA and SND.NXT when the reduction began; the duplicates between them count.
     from: Seq,
     to: Seq,
-    /// Retransmissions of it that no report has shown to be spurious.
+    /// Its retransmissions that no duplicate report has shown to be spurious.
     unproved: u64,
     /// RetransmitTS (RFC 3522 §3.2 step 1): the tick of the first retransmission, until a timestamp
-    /// has shown that it was needed.
+    /// has shown that the retransmission was genuine.
     first_resent: Option<u32>,
     needed: bool,
     timeout: bool,
 }
 
 impl Undo {
-    /// Fast recovery begins, or the timer has expired (`timeout`).
+    /// Begins with fast recovery, or with an expiry of the timer (`timeout`).
     pub const fn begin(&mut self, una: Seq, nxt: Seq, timeout: bool) {
         self.pending = Some(Pending {
             from: una,
@@ -54,8 +57,9 @@ impl Undo {
         self.in_doubt = false;
     }
 
-    /// Another fast recovery begins while so many segments that were retransmitted in the last one are in flight: their
-    /// answers echo ticks from before anything is retransmitted in this one, and are no originals' for that.
+    /// Begins again with another fast recovery, while `resent` segments that the last one
+    /// retransmitted are in flight. Their acknowledgments echo ticks from before the first
+    /// retransmission of this one, but are not acknowledgments of originals.
     pub fn begin_again(&mut self, una: Seq, nxt: Seq, resent: u64) {
         let before = self.pending;
         self.begin(una, nxt, false);
@@ -71,13 +75,13 @@ impl Undo {
         self.in_doubt = in_doubt;
     }
 
-    /// Whether what is marked lost has to wait for the next acknowledgment.
+    /// Whether the retransmission of segments marked lost has to wait for the next acknowledgment.
     #[must_use]
     pub const fn is_in_doubt(&self) -> bool {
         self.in_doubt
     }
 
-    /// A segment is retransmitted at this tick of the timestamp clock.
+    /// Records a retransmission at this tick of the timestamp clock.
     pub const fn on_retransmission(&mut self, tick: u32) {
         if let Some(pending) = &mut self.pending {
             pending.unproved += 1;
@@ -87,8 +91,8 @@ impl Undo {
         }
     }
 
-    /// The peer reports `left..right` as a duplicate. `true` if now every retransmission is known to
-    /// be spurious.
+    /// Processes a report of `left..right` as a duplicate. Returns `true` if every retransmission
+    /// is now known to be spurious.
     pub fn on_duplicate(&mut self, left: Seq, right: Seq, smss: u32) -> bool {
         let Some(pending) = &mut self.pending else {
             return false;
@@ -101,8 +105,8 @@ impl Undo {
         pending.unproved == 0
     }
 
-    /// Eifel detection (RFC 3522 §3.2 steps 2 to 5): an acknowledgment of new data echoes this tick.
-    /// `true` if the original caused it.
+    /// Eifel detection (RFC 3522 §3.2 steps 2 to 5): an acknowledgment of new data echoes this
+    /// tick. Returns `true` if the original caused it.
     pub fn on_progress(&mut self, echo: u32) -> bool {
         let Some(pending) = &mut self.pending else {
             return false;
@@ -118,7 +122,8 @@ impl Undo {
         original
     }
 
-    /// Takes it back: whether it was a timeout's. `None` if there is nothing to take back.
+    /// Takes the pending reduction and returns whether it was for a timeout. `None` if no reduction
+    /// is pending.
     pub fn take(&mut self) -> Option<bool> {
         let pending = self.pending.take()?;
         Some(pending.timeout)
@@ -138,11 +143,11 @@ mod tests {
         let mut undo = Undo::default();
         assert!(!undo.on_duplicate(at(0), at(100), 100));
         undo.begin(at(100), at(1000), false);
-        // Nothing left again: a duplicate that the network made.
+        // Nothing was retransmitted: the network duplicated a segment.
         assert!(!undo.on_duplicate(at(100), at(200), 100));
         undo.on_retransmission(1);
         undo.on_retransmission(1);
-        // Of what was at stake before.
+        // Data from before this reduction.
         assert!(!undo.on_duplicate(at(0), at(100), 100));
         assert!(!undo.on_duplicate(at(100), at(200), 100));
         assert!(undo.on_duplicate(at(300), at(400), 100));
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_from_the_last_recovery_is_no_original() {
+    fn a_retransmission_of_the_last_recovery_is_not_an_original() {
         let mut undo = Undo::default();
         undo.begin(at(0), at(1000), false);
         undo.on_retransmission(10);
@@ -159,12 +164,13 @@ mod tests {
         assert!(!undo.on_progress(10));
         undo.begin_again(at(900), at(2000), 1);
         undo.on_retransmission(30);
-        // The answer to the one of 20.
+        // The acknowledgment of the retransmission at tick 20.
         assert!(!undo.on_progress(20));
-        // It has to be reported as spurious as well.
+        // That retransmission has to be reported as spurious, too.
         assert!(!undo.on_duplicate(at(900), at(1000), 100));
         assert!(undo.on_duplicate(at(1000), at(1100), 100));
-        // Where nothing shows that the first was needed an original may still be told.
+        // If nothing has shown that the first retransmission was genuine, an original can still be
+        // detected.
         undo.begin(at(2000), at(3000), false);
         undo.on_retransmission(40);
         undo.begin_again(at(2500), at(4000), 1);

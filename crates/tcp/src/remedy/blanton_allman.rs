@@ -1,28 +1,28 @@
-//! A threshold that follows the reordering seen (Blanton and Allman, On making TCP more robust to
-//! packet reordering, ACM CCR 32(1), 2002), besides taking spurious reductions back.
+//! A threshold that adapts to the reordering seen, with undo of spurious reductions (Blanton and
+//! Allman, On making TCP more robust to packet reordering, ACM CCR 32(1), 2002).
 //!
-//! Every segment that had been retransmitted and that the peer reports as a duplicate tells how far
-//! the path reorders. The source proposes several ways to raise the threshold by it; `variant`
-//! picks one. A timeout after duplicates had come, and the beginning of a connection, put it back
-//! to the stack's.
+//! A retransmitted segment that the peer reports as a duplicate shows the extent of reordering. The
+//! source proposes several ways to raise the threshold by it; `variant` selects one. A timeout
+//! after duplicates resets the threshold to the stack's, as does the beginning of a connection.
 //!
-//! In the formulas *n* is the threshold that would have been enough: the duplicates that the late
-//! segment caused, and one.
+//! In the formulas *n* is the threshold that would have sufficed: one more than the duplicates that
+//! the late segment caused.
 //!
 //! # Differs from the source
-//! - The source restores ssthresh and slow-starts back; here the window is the control's to take
-//!   back (`recovery::undo`, RFC 4015).
-//! - What the source's figures leave open is a parameter: the gain of the moving average, and the
-//!   share of the window that bounds the threshold so that duplicates enough can come at all.
-//! - The largest so far (`maximum`) is what later practice made of it, and today's
+//! - The source restores ssthresh and slow-starts back; here the control restores its window
+//!   (`recovery::undo`, RFC 4015).
+//! - Two values that the source's figures leave open are parameters: the gain of the moving
+//!   average, and the share of the window that bounds the threshold so that enough duplicates can
+//!   arrive.
+//! - `maximum`, the largest value seen, is the form of later practice and of today's
 //!   `max_dupthresh`.
 //!
 //! # Differs from Linux
-//! - Linux takes segments that were late but not retransmitted for a measure as well, up to
-//!   `max_dupthresh` and whatever the window.
+//! - Linux also measures segments that were late but not retransmitted, up to `max_dupthresh` and
+//!   regardless of the window.
 //!
 //! # Not implemented
-//! - A rise with time instead of with reordering.
+//! - An increase with time instead of with reordering.
 
 use anabranch_core::registry::{Meta, Source};
 use schemars::JsonSchema;
@@ -47,13 +47,13 @@ pub const META: Meta = Meta {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Variant {
-    /// By `increment`, whatever the reordering.
+    /// By `increment`, regardless of the extent of reordering.
     Increment,
     /// To the mean of the threshold and *n*.
     Average,
     /// To a moving average of *n*.
     Ewma,
-    /// To *n*, if that is more.
+    /// To *n*, if *n* is larger.
     #[default]
     Maximum,
 }
@@ -64,11 +64,11 @@ pub enum Variant {
 pub struct Params {
     /// How a late segment raises the threshold.
     pub variant: Variant,
-    /// By how much it rises in variant `increment`.
+    /// Increase per late segment in variant `increment`.
     pub increment: Packets,
     /// Weight of the latest segment in variant `ewma`.
     pub gain: Share,
-    /// The threshold is no more than this share of the window in segments.
+    /// Upper bound of the threshold, as a share of the window in segments.
     pub most: Share,
 }
 
@@ -88,18 +88,18 @@ impl RemedyParams for Params {
     const UNDOES: bool = true;
 }
 
-/// The threshold at work.
+/// State of the threshold.
 #[derive(Debug)]
 pub struct BlantonAllman {
     params: Params,
     least: u32,
-    /// Before the bound; the moving average in variant `ewma`.
+    /// The threshold before the bound; the moving average in variant `ewma`.
     level: f64,
     dupthresh: u32,
 }
 
 impl BlantonAllman {
-    /// At the stack's threshold.
+    /// Starts at the stack's threshold.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A remedy as a scenario names it: a bare name, or a table with `kind`.
+//! A remedy as written in a scenario: a bare name, or a table with `kind`.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Config, registry};
 
-/// See the module.
+/// A remedy as written in a scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct Choice(pub Config);

@@ -2,10 +2,10 @@
 //! TCP performance to persistent packet reordering, Journal of Communications and Networks 7(3),
 //! 2005).
 //!
-//! The source's parts, as its abstract and the survey of Leung, Li and Yang (IEEE TPDS 18(4), 2007)
-//! name them: an exponentially weighted moving average of the lengths of reordering events, which
-//! DSACK reports, and their mean deviation; an adaptive upper bound, so that duplicates enough can
-//! come before the timer expires; and an exponential decrease when it does expire.
+//! The parts of the source, by its abstract and the survey of Leung, Li and Yang (IEEE TPDS 18(4),
+//! 2007): an exponentially weighted moving average of the lengths of reordering events, which DSACK
+//! reports, and their mean deviation; an adaptive upper bound, so that enough duplicates can arrive
+//! before the timer expires; and an exponential decrease when it does expire.
 //!
 //! ```text
 //! mdev      <- (1 - h) mdev + h |length - mean|
@@ -15,15 +15,16 @@
 //! ```
 //!
 //! # Differs from the source
-//! - The gains *g*, *h*, the factor *k* and *b* are ours: those of RFC 6298 and a half. So is the
-//!   form of the bound: a window of duplicates comes per round-trip time, and the timer, which
-//!   restarted when the first came, leaves RTO − SRTT for them. The source has its own.
+//! - The gains *g* and *h* and the factors *k* and *b* are chosen here: the values of RFC 6298, and
+//!   one half for *b*. The form of the bound is also chosen here: a window of duplicates arrives
+//!   per round-trip time, and the timer, which restarted at the first duplicate, leaves RTO − SRTT
+//!   for them. The source uses other values and another bound.
 //!
 //! # Differs from Linux
 //! - Linux keeps the largest length seen.
 //!
 //! # Not implemented
-//! - Nothing that the abstract names.
+//! - Nothing that the abstract mentions.
 
 use anabranch_core::registry::{Meta, Source};
 use schemars::JsonSchema;
@@ -57,9 +58,9 @@ pub struct Params {
     pub mean_gain: Share,
     /// *h*: weight of the latest deviation.
     pub deviation_gain: Share,
-    /// *k*: mean deviations on top of the mean.
+    /// *k*: number of mean deviations added to the mean.
     pub deviations: Gain,
-    /// *b*: what a timeout leaves of mean and deviation.
+    /// *b*: factor of mean and deviation at a timeout.
     pub timeout_factor: Share,
 }
 
@@ -79,7 +80,7 @@ impl RemedyParams for Params {
     const UNDOES: bool = true;
 }
 
-/// The estimator at work.
+/// State of the estimator.
 #[derive(Debug)]
 pub struct LeungMa {
     params: Params,
@@ -90,7 +91,7 @@ pub struct LeungMa {
 }
 
 impl LeungMa {
-    /// At the stack's threshold.
+    /// Starts at the stack's threshold.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
@@ -126,7 +127,7 @@ impl Policy for LeungMa {
     fn on_late(&mut self, late: Late, view: &View) {
         let length = f64::from(late.length);
         self.estimate = Some(match self.estimate {
-            // As RFC 6298 (2.2) begins.
+            // Initial values as in RFC 6298 (2.2).
             None => (length, length / 2.0),
             Some((mean, mdev)) => {
                 let (g, h) = (

@@ -1,36 +1,38 @@
-//! Non-congestion robustness (RFC 4653): a duplicate stands for a loss only once about a window of
-//! data has left the network since the first, while new data keeps the acknowledgments coming.
+//! Non-congestion robustness (RFC 4653): duplicates indicate a loss only after about a window of
+//! data has left the network since the first. Meanwhile new data keeps the acknowledgments
+//! arriving.
 //!
-//! The threshold follows FlightSize, which grows by what leaves meanwhile (§3.3). *Careful* sends a
-//! segment for every second duplicate, as if the window had been halved at the first; *aggressive*
-//! one for each, and decides on the reduction later, of the flight at the first (§3.4). When the gap
-//! closes before, what may be in flight begins at what is and grows back to that flight as in slow
-//! start (§3.2), so that nothing leaves in a burst.
+//! The threshold follows FlightSize, which grows by the data sent meanwhile (§3.3). *Careful* sends
+//! a segment for every second duplicate, as if the window had been halved at the first.
+//! *Aggressive* sends one for each, and decides later on the reduction, which starts from the
+//! flight at the first duplicate (§3.4). If the gap closes before, a bound on the data in flight
+//! begins at the current flight and grows back to the flight at the first duplicate as in slow
+//! start (§3.2), so that no burst is sent.
 //!
 //! # Differs from the source
-//! - §3.2 sets cwnd and ssthresh. Here the control's window stands, whatever the control, and the
-//!   two are kept beside it as a bound ([`Policy::ramp`]). The rule: no more is in flight than cwnd
-//!   of RFC 4653 and RFC 5681 §3.1 would allow, slow start up to ssthresh and congestion avoidance
-//!   from there on. While the bound, or extended limited transmit, holds data back, the control's
-//!   window does not grow by it; the bound vanishes when it reaches that window. What a control's
-//!   window has beyond the flight at the first duplicate is given up at a loss, not at a timeout; `bbr`
-//!   and `bbr3`, which have a model instead of a history, keep it.
-//! - The threshold is rounded down, of which the source says nothing.
+//! - §3.2 sets cwnd and ssthresh. Here the control's window remains unchanged, for every control,
+//!   and these two values are a separate bound ([`Policy::ramp`]). The data in flight does not
+//!   exceed the cwnd of RFC 4653 and RFC 5681 §3.1: slow start up to ssthresh, then congestion
+//!   avoidance. While the bound or extended limited transmit holds data back, the control's window
+//!   does not grow. The bound ends when it reaches that window. A loss, but not a timeout, gives up
+//!   the part of the control's window beyond the flight at the first duplicate. `bbr` and `bbr3`,
+//!   which have a model instead of a history, keep that part.
+//! - The threshold is rounded down; the source does not specify the rounding.
 //!
 //! # Limits of the source
-//! - Where an acknowledgment closes a gap and reports another, the flight from before the first gap
-//!   is kept (T.4: I.2 and I.3 are done again, not I.1). Under reordering that never ends, as over
-//!   two paths of unequal delay, throughput is so that of the flight at which it began: it depends on
-//!   the initial window, and never grows.
+//! - If an acknowledgment closes a gap and reports another, the flight from before the first gap is
+//!   kept (T.4 repeats I.2 and I.3, not I.1). Under reordering without end, as over two paths of
+//!   unequal delay, throughput therefore stays at the flight with which it began. It depends on the
+//!   initial window and never grows.
 //!
 //! # A variant of ours
-//! - `restart = "anew"` begins there with the control's window, which grows meanwhile as if it were
-//!   used. RFC 4653 has no such thing. Where every gap is followed by another it forgets the flight of
-//!   the beginning; where gaps close in between, as with a window of a few segments in the careful
-//!   variant, §3.2 rules as ever.
+//! - `restart = "anew"` uses the control's window at that point, which grows meanwhile as if it
+//!   were used. RFC 4653 has no such rule. If every gap is followed by another, this discards the
+//!   initial flight. If gaps close in between, as with a window of a few segments in the careful
+//!   variant, §3.2 applies unchanged.
 //!
 //! # Differs from Linux
-//! - Linux has nothing of the kind.
+//! - Linux has no equivalent.
 //!
 //! # Not implemented
 //! - Nothing of §3.
@@ -53,7 +55,7 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// How much leaves while the duplicates are too few.
+/// New data sent while the duplicates are too few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -65,15 +67,15 @@ pub enum Variant {
     Aggressive,
 }
 
-/// The flight to keep where a gap closes and another is open already.
+/// The flight to keep if a gap closes and another is open already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Restart {
-    /// That from before the first gap (RFC 4653 §3.2 T.4).
+    /// The flight before the first gap (RFC 4653 §3.2 T.4).
     #[default]
     Keep,
-    /// The window then: I.1 once more, with cwnd. Not the source's.
+    /// The current window: repeats I.1, with cwnd. Not in the source.
     Anew,
 }
 
@@ -81,9 +83,9 @@ pub enum Restart {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// How much leaves while the duplicates are too few.
+    /// New data sent while the duplicates are too few.
     pub variant: Variant,
-    /// The flight to keep where a gap closes and another is open already.
+    /// The flight to keep if a gap closes and another is open already.
     pub restart: Restart,
 }
 
@@ -91,7 +93,7 @@ impl RemedyParams for Params {
     const NEEDS_SACK: bool = true;
 }
 
-/// TCP-NCR at work. Amounts in octets.
+/// State of TCP-NCR. Amounts in octets.
 #[derive(Debug)]
 pub struct Ncr {
     params: Params,
@@ -107,7 +109,7 @@ struct Extended {
     flight_size_prev: u64,
     /// `Skipped`
     skipped: u64,
-    /// The next segment leaves by T.3, and skips none.
+    /// The next segment is sent by T.3 and does not count as skipped.
     uncounted: bool,
 }
 
@@ -131,7 +133,7 @@ impl Bound {
 }
 
 impl Ncr {
-    /// Before the first duplicate.
+    /// Creates the state before the first duplicate.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
@@ -142,8 +144,8 @@ impl Ncr {
         }
     }
 
-    /// I.3 and E.6, with `LT_F`: so that threshold and FlightSize meet when as many duplicates have
-    /// come as there were segments in flight at first.
+    /// I.3 and E.6, with `LT_F`: threshold and FlightSize meet when the number of duplicates equals
+    /// the number of segments initially in flight.
     fn reset(&mut self, view: &View) {
         let (of, parts) = match self.params.variant {
             Variant::Careful => (2, 3),
@@ -225,7 +227,7 @@ impl Policy for Ncr {
         self.extended.is_some()
     }
     fn ramp(&self) -> Option<u64> {
-        // E.2 does not ask for cwnd.
+        // E.2 does not use cwnd.
         let bound = self.bound.filter(|_| self.extended.is_none());
         bound.map(|bound| bound.cwnd)
     }

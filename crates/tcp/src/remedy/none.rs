@@ -1,7 +1,7 @@
-//! No remedy: the threshold stays as the stack has it (RFC 5681 §3.2).
+//! No remedy: the stack's threshold applies unchanged (RFC 5681 §3.2).
 //!
-//! The yardstick for the others, and the word by which a scenario turns a profile's adaptive
-//! threshold off.
+//! It is the reference for the other remedies. A scenario also uses this name to disable a
+//! profile's adaptive threshold.
 //!
 //! # Differs from Linux
 //! - Linux raises the threshold with the reordering seen.
@@ -26,21 +26,21 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// There is nothing to set.
+/// No parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {}
 
 impl RemedyParams for Params {}
 
-/// A threshold that stays.
+/// A constant threshold.
 #[derive(Debug)]
 pub struct Unchanged {
     dupthresh: u32,
 }
 
 impl Unchanged {
-    /// At the stack's threshold.
+    /// Starts at the stack's threshold.
     #[must_use]
     pub const fn new(_params: &Params, init: &Init) -> Self {
         Self {

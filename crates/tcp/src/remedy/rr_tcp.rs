@@ -1,32 +1,31 @@
-//! RR-TCP: a threshold that avoids a given share of spurious fast retransmits, and finds that share
-//! itself (Zhang, Karp, Floyd and Peterson, RR-TCP: A reordering-robust TCP with DSACK, ICNP 2003 and
-//! ICSI TR-02-006).
+//! RR-TCP: a threshold that avoids a given share of spurious fast retransmits and adapts that share
+//! (Zhang, Karp, Floyd and Peterson, RR-TCP: A reordering-robust TCP with DSACK, ICNP 2003 and ICSI
+//! TR-02-006).
 //!
-//! The lengths of the last reorderings make a histogram. The threshold is one above its percentile
-//! *FA*, the false-fast-retransmit avoidance ratio: with 90 % of the lengths at 8 or less it is 9.
-//! Limited transmit goes on until one more window has left. A reduction that DSACK proves spurious
-//! is taken back.
+//! The lengths of the last reorderings form a histogram. The threshold is one above its percentile
+//! *FA*, the false-fast-retransmit avoidance ratio: if 90 % of the lengths are 8 or less, it is 9.
+//! Limited transmit continues until one more window has been sent. A reduction that DSACK proves
+//! spurious is undone.
 //!
-//! *FA* moves by what either mistake costs, in segments that do not leave:
+//! The costs of the three kinds of mistake move *FA*, in segments not sent:
 //!
 //! ```text
 //! spurious fast retransmit:  W / 2         half a window for a round trip, then undone
 //! timeout:                   W RTO / SRTT  silence
-//! limited transmit used up:  1             for each duplicate that lets nothing leave
+//! limited transmit used up:  1             for each duplicate that permits no transmission
 //! ```
 //!
-//! A spurious fast retransmit raises *FA* by `step` times its share of the first two costs' sum, a
-//! timeout after duplicates lowers it by `step` times its own, and a duplicate that lets nothing
-//! leave by `step` times a segment's. So *FA* rests where the expected costs of being too early and
-//! too late are equal.
+//! A spurious fast retransmit raises *FA* by `step` times its share of the sum of the first two
+//! costs. A timeout after duplicates lowers *FA* by `step` times the timeout's share. A duplicate
+//! that permits no transmission lowers it by `step` times one segment's share. *FA* thus settles
+//! where the expected costs of retransmitting too early and too late are equal.
 //!
 //! # Differs from the source
-//! - The source weighs the same three events; its constants were not at hand, and those above are
-//!   derived here.
-//! - Round-trip times of segments that came late are sampled by timestamps where they are in use
-//!   (RFC 7323), not by a rule of their own.
-//! - The window that a spurious reduction leaves is the control's to take back
-//!   (`recovery::undo`).
+//! - The source weighs the same three events. Its constants were not available; the constants above
+//!   are derived here.
+//! - Round-trip times of late segments are sampled by timestamps, if these are in use (RFC 7323),
+//!   not by a separate rule.
+//! - The control restores the window after a spurious reduction (`recovery::undo`).
 //!
 //! # Differs from Linux
 //! - Linux keeps the largest length seen.
@@ -54,16 +53,16 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// Lengths above this count as this.
+/// Larger lengths are counted as this one.
 const LONGEST: usize = 4096;
 
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The share of spurious fast retransmits to avoid, to begin with.
+    /// Initial share of spurious fast retransmits to avoid.
     pub fa: Share,
-    /// How far `fa` moves at a time; 0 keeps it where it is (DSACK-FA).
+    /// Step size of `fa`; 0 keeps `fa` constant (DSACK-FA).
     pub step: Share,
     /// Late segments that the histogram holds.
     pub history: Samples,
@@ -84,23 +83,23 @@ impl RemedyParams for Params {
     const UNDOES: bool = true;
 }
 
-/// RR-TCP at work.
+/// State of RR-TCP.
 #[derive(Debug)]
 pub struct RrTcp {
     step: f64,
     history: usize,
     least: u32,
     fa: f64,
-    /// The last lengths, oldest first, and how many there are of each.
+    /// The last lengths, oldest first. The histogram counts each of them.
     lengths: VecDeque<u16>,
     histogram: Vec<u32>,
-    /// Before the bound.
+    /// The threshold before the bound.
     level: u32,
     dupthresh: u32,
 }
 
 impl RrTcp {
-    /// At the stack's threshold.
+    /// Starts at the stack's threshold.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
@@ -136,7 +135,7 @@ impl RrTcp {
             .push_back(u16::try_from(length).expect("at most LONGEST"));
     }
 
-    /// The smallest length that a share of *FA* does not exceed.
+    /// The smallest length such that at least the share *FA* of the lengths do not exceed it.
     fn percentile(&self) -> Option<u32> {
         let wanted = self.fa * self.lengths.len() as f64;
         let mut count = 0;
@@ -154,7 +153,7 @@ impl RrTcp {
         self.bound(view);
     }
 
-    /// No more duplicates can come than two windows hold.
+    /// Bounds the threshold, because two windows can cause no more duplicates.
     fn bound(&mut self, view: &View) {
         let most = view.segments(view.cwnd.saturating_mul(2)).saturating_sub(1);
         self.dupthresh = self.level.min(most).max(self.least);

@@ -1,6 +1,6 @@
-//! TCP-PR: no duplicates at all, a timer for each segment (Bohacek, Hespanha, Lee, Lim and Obraczka, A
-//! new TCP for persistent packet reordering, ICNP 2003; IEEE/ACM Transactions on Networking 14(2),
-//! 2006).
+//! TCP-PR: a timer for each segment instead of duplicates (Bohacek, Hespanha, Lee, Lim and
+//! Obraczka, A new TCP for persistent packet reordering, ICNP 2003; IEEE/ACM Transactions on
+//! Networking 14(2), 2006).
 //!
 //! A segment is lost when it has not been acknowledged for `mxrtt`:
 //!
@@ -9,20 +9,21 @@
 //!                       mxrtt  = beta ewrtt
 //! ```
 //!
-//! so that `ewrtt` follows a maximum that fades by `alpha` per round trip. A loss halves the window
-//! with which the segment had been sent. What was outstanding then (the source's *memorize* list) is
-//! retransmitted, too, when its time is over, without another reduction. If more than half a window of
-//! it is, that is no longer a loss but a collapse: one segment, and a timer that backs off.
+//! `ewrtt` thus follows a maximum that decays by `alpha` per round trip. A loss halves the window
+//! with which the segment was sent. Data outstanding then (the source's *memorize* list) is also
+//! retransmitted when its lifetime ends, but without another reduction. If more than half a window
+//! of it is retransmitted, the sender treats it as a collapse: it sends one segment, and a timer
+//! backs off.
 //!
 //! # Differs from the source
-//! - By how much a window is reduced is the control's; it is told the window of the segment's time.
+//! - The control decides the size of the reduction, from the window at the segment's transmission.
 //! - The window does not grow while memorized segments are outstanding.
-//! - A collapse is treated as an expiry of the retransmission timer, which otherwise only stands
-//!   behind the segments' own ones, at twice `mxrtt` at least.
-//! - Which segments have arrived is known from SACK.
+//! - A collapse is treated as an expiry of the retransmission timer. Otherwise that timer expires
+//!   after the segments' own lifetimes, at twice `mxrtt` or later.
+//! - SACK shows which segments have arrived.
 //!
 //! # Differs from Linux
-//! - Linux has nothing of the kind.
+//! - Linux has no equivalent.
 //!
 //! # Not implemented
 //! - The wait of `mxrtt` before the first segment after a collapse.
@@ -56,14 +57,14 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What a round trip leaves of the largest round-trip time.
+    /// Factor by which the largest round-trip time decays per round trip.
     pub alpha: Share,
-    /// How many of the largest round-trip time a segment is given.
+    /// Lifetime of a segment, in multiples of the largest round-trip time.
     pub beta: Lifetimes,
 }
 
 impl Default for Params {
-    /// Those usual in simulations of it.
+    /// The values usual in simulations of TCP-PR.
     fn default() -> Self {
         Self {
             alpha: Share::new(0.995),
@@ -76,20 +77,20 @@ impl RemedyParams for Params {
     const NEEDS_SACK: bool = true;
 }
 
-/// TCP-PR at work.
+/// State of TCP-PR.
 #[derive(Debug)]
 pub struct TcpPr {
     alpha: f64,
     beta: f64,
-    /// In seconds; zero before the first sample.
+    /// The decaying maximum of the round-trip time, in seconds; zero before the first sample.
     ewrtt: f64,
-    /// The window with which the segments up to a number were sent, oldest first; one entry for
-    /// those of one window.
+    /// The window with which the segments up to a number were sent, oldest first. Consecutive
+    /// segments sent with the same window share one entry.
     windows: VecDeque<(Seq, u64)>,
 }
 
 impl TcpPr {
-    /// Before the first sample.
+    /// Creates the state before the first sample.
     #[must_use]
     pub const fn new(params: &Params, _init: &Init) -> Self {
         Self {
@@ -102,7 +103,7 @@ impl TcpPr {
 }
 
 impl Policy for TcpPr {
-    /// Never by duplicates.
+    /// Duplicates never indicate a loss.
     fn dupthresh(&self) -> u32 {
         u32::MAX
     }
@@ -111,7 +112,7 @@ impl Policy for TcpPr {
         let faded = powf(self.alpha, 1.0 / cwnd) * self.ewrtt;
         let sample = progress.rtt.map_or(0.0, Duration::as_secs_f64);
         self.ewrtt = faded.max(sample);
-        // More windows than one per segment of a flight are not needed.
+        // One window per segment of a flight suffices.
         let flight = view.segments(view.flight_size) as usize + 2;
         while self.windows.len() > flight {
             self.windows.pop_front();

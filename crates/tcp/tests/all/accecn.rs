@@ -1,4 +1,5 @@
-//! The AccECN option (RFC 9768 §3.2.3) between two endpoints: what was marked is what is told.
+//! The AccECN option (RFC 9768 §3.2.3) between two endpoints: the sender counts the octets that
+//! were marked.
 
 use crate::support;
 
@@ -31,7 +32,7 @@ fn settings(option: bool) -> Settings {
     }
 }
 
-/// A fixed window that sums up the octets that it was told to be marked.
+/// A fixed window that sums up the octets reported as marked.
 #[derive(Debug)]
 struct Fixed(Arc<Mutex<u64>>);
 
@@ -57,8 +58,8 @@ fn net(s: &Settings, link: Link) -> (Net<Length>, Arc<Mutex<u64>>) {
     (net, told)
 }
 
-/// A transfer in pieces of these sizes, marked now and then: octets told, octets marked, and octets that
-/// full segments would have had in as many marked packets.
+/// Transfers pieces of these sizes, some of them marked. Returns the octets reported as marked, the
+/// octets marked, and the octets of full segments in the same number of marked packets.
 fn transfer(s: &Settings, link: Link, strip: bool, pieces: &[(u32, bool)]) -> (u64, u64, u64) {
     let (mut net, told) = net(s, link);
     net.strip = strip;
@@ -68,12 +69,12 @@ fn transfer(s: &Settings, link: Link, strip: bool, pieces: &[(u32, bool)]) -> (u
         net.mark = mark;
         net.ends[0].write_all(Length(octets));
         net.flush();
-        // So much that it is all marked, or not, as the piece says.
+        // The wait covers the whole piece, so that either all or none of it is marked.
         let wait = if octets > 3_000 { 25 } else { 3 };
         net.run_until(net.now + Duration::from_millis(wait));
     }
     net.mark = false;
-    // The last marks are told with the next acknowledgment that comes through.
+    // The next acknowledgment that arrives reports the last marks.
     for _ in 0..20 {
         net.run_until(net.now + Duration::from_secs(20));
         net.ends[0].write_all(Length(10));
@@ -89,12 +90,13 @@ fn transfer(s: &Settings, link: Link, strip: bool, pieces: &[(u32, bool)]) -> (u
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Segments of any size: the octets told are those marked. Where acknowledgments are lost, and the
-    /// next has no option to send, the ACE field has to do until one comes: never less than was
-    /// marked, and no more than that field would say. Fails for an end that counts packets (the test
-    /// below), that forgets what an option without room should have said, or that says it twice.
+    /// Segments of any size: the octets reported equal the octets marked. If acknowledgments are
+    /// lost and the next carries no option, the ACE field is used until an option arrives. The
+    /// report is then at least the octets marked, and at most the ACE field's value. Detects an end
+    /// that counts packets (the test below), omits octets that an option without room should have
+    /// reported, or reports them twice.
     #[test]
-    fn with_the_option_as_many_octets_are_told_as_were_marked(
+    fn with_the_option_the_octets_reported_equal_the_marked(
         pieces in proptest::collection::vec((1_u32..3_000, any::<bool>()), 1..80),
         seed: u64, loss in prop_oneof![Just(0.0), Just(0.05)], sack: bool, timestamps: bool, delayed: bool,
     ) {
@@ -118,7 +120,7 @@ proptest! {
 }
 
 #[test]
-fn without_the_option_odd_segments_are_told_as_full_ones() {
+fn without_the_option_short_segments_count_as_full() {
     let pieces = [(300, true); 20];
     let (told, marked, _) = transfer(&settings(false), Link::default(), false, &pieces);
     assert_eq!((told, marked), (20_000, 6_000));
@@ -127,7 +129,7 @@ fn without_the_option_odd_segments_are_told_as_full_ones() {
 }
 
 #[test]
-fn where_the_path_takes_the_option_away_the_field_has_to_do() {
+fn without_the_option_on_the_path_ace_is_used() {
     for pieces in [[(300, true); 20], [(1000, true); 20], [(1000, false); 20]] {
         let link = Link::default;
         let stripped = transfer(&settings(true), link(), true, &pieces);
@@ -145,9 +147,9 @@ fn counters_wrap_without_loss_of_an_octet() {
     assert_eq!(told, marked);
 }
 
-/// An older field that comes late lies behind the newer one, not seven ahead of it.
+/// An older field that arrives late is one less than the newer field, not seven more.
 #[test]
-fn duplicates_in_another_order_tell_of_no_marks() {
+fn reordered_duplicates_report_no_marks() {
     for option in [false, true] {
         let s = Settings {
             timestamps: false,
@@ -195,8 +197,8 @@ fn duplicates_in_another_order_tell_of_no_marks() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.1: none in the SYN, one in the answer and one in the third segment; none in an
-/// answer that is retransmitted (§3.2.3.2.2).
+/// RFC 9768 §3.2.3.2.1: no option in the SYN, one in the SYN-ACK and one in the third segment; none
+/// in a retransmitted SYN-ACK (§3.2.3.2.2).
 #[test]
 fn the_handshake_tests_the_path() {
     let s = settings(true);
@@ -221,7 +223,7 @@ fn the_handshake_tests_the_path() {
     client.on_segment(at, &answer, Ecn::NotEct);
     let third = client.poll_transmit(at).expect("the third segment").segment;
     assert!(third.options.accecn().is_some());
-    // And then nothing more while nothing comes.
+    // No further option while no marks arrive.
     server.on_segment(at, &third, Ecn::NotEct);
     client.write_all(Length(100));
     let data = client.poll_transmit(at).expect("data").segment;
@@ -244,7 +246,7 @@ fn the_option_leaves_room_for_two_sack_blocks() {
         while let Some(out) = net.ends[0].poll_transmit(net.now) {
             segments.push(out.segment);
         }
-        // Every third arrives, all marked, so that there are gaps and news.
+        // Every third segment arrives, all marked, so that there are gaps and new counts.
         let mut most = 0;
         for segment in segments.iter().skip(1).step_by(3) {
             net.ends[1].on_segment(net.now, segment, Ecn::Ce);

@@ -1,5 +1,5 @@
-//! The clocks of 4.4BSD-Lite: acknowledgments that wait leave with ticks of 200 ms, retransmission timers end with
-//! ticks of 500 ms, and round-trip times are counted in them.
+//! The clocks of 4.4BSD-Lite: delayed acknowledgments are sent on ticks of 200 ms, retransmission
+//! timers expire on ticks of 500 ms, and round-trip times are counted in ticks.
 
 use crate::support;
 
@@ -17,7 +17,7 @@ fn bsd() -> Settings {
     }
 }
 
-/// Opened at `start`, 10 ms each way. `lose`: segments with data, from 0.
+/// A connection opened at `start`, 10 ms each way. `lose`: data segments to drop, from 0.
 fn net(s: &Settings, start: Instant, lose: &[u32]) -> Net<Length> {
     let mut net = closed(s, start, lose);
     net.open();
@@ -35,7 +35,8 @@ fn closed(s: &Settings, start: Instant, lose: &[u32]) -> Net<Length> {
     net
 }
 
-/// When the receiver acknowledged a lone segment that arrived so many milliseconds after the start of the run.
+/// Returns the time of the acknowledgment of a lone segment that arrived `arrives_ms` after the
+/// start.
 fn acknowledged(s: &Settings, arrives_ms: u64) -> Instant {
     let mut net = net(s, ms(0), &[]);
     net.run_until(ms(arrives_ms - 10));
@@ -52,7 +53,7 @@ fn acknowledged(s: &Settings, arrives_ms: u64) -> Instant {
     acks[0]
 }
 
-/// One timer for all connections, not one from each arrival (which a fixed timeout of 200 ms would be).
+/// One timer serves all connections. Detects a fixed timeout of 200 ms from each arrival.
 #[test]
 fn acknowledgments_wait_for_the_next_tick_of_200_ms() {
     let s = bsd();
@@ -81,7 +82,7 @@ fn acknowledgments_wait_for_the_next_tick_of_200_ms() {
     assert_eq!(acknowledged(&own, 110), ms(310));
 }
 
-/// Every second segment is acknowledged at once, whatever the clock says.
+/// Every second segment is acknowledged at once, independently of the clock.
 #[test]
 fn every_second_segment_is_acknowledged_at_once() {
     let mut net = net(&bsd(), ms(0), &[]);
@@ -95,7 +96,7 @@ fn every_second_segment_is_acknowledged_at_once() {
         .filter(|(at, from, ..)| *from == 1 && *at >= ms(100))
         .map(|(.., ack, _)| (ack - 101) / 536)
         .collect();
-    // The first segment alone, as the initial window is one; from there on by two.
+    // The first segment alone, because the initial window is one; then pairs.
     assert_eq!(acks[0], 1);
     assert_eq!(net.ends[1].stats().delivered_bytes, 536 * 12);
     assert!(
@@ -104,7 +105,7 @@ fn every_second_segment_is_acknowledged_at_once() {
     );
 }
 
-/// A lost SYN: twelve ticks, from whenever within a tick.
+/// A lost SYN is retransmitted on the twelfth tick, from any point within a tick.
 #[test]
 fn a_syn_is_sent_again_with_the_twelfth_tick() {
     for (start, again) in [
@@ -131,7 +132,7 @@ fn a_syn_is_sent_again_with_the_twelfth_tick() {
     }
 }
 
-/// Timeouts of data: between one tick less than the timeout and the timeout itself, and doubled each time.
+/// Timeouts of data end up to one tick early, and double each time.
 #[test]
 fn timeouts_end_with_ticks_and_double() {
     let lose: Vec<u32> = (0..5).collect();
@@ -165,8 +166,8 @@ fn timeouts_end_with_ticks_and_double() {
     }
 }
 
-/// A coarse clock hides round-trip times: the timeout falls to three ticks and no further, since whole
-/// quarters of a tick stop falling below one tick.
+/// A coarse clock hides round-trip times: the timeout falls to three ticks and no further, because
+/// whole quarters of a tick stop falling below one tick.
 #[test]
 fn short_round_trips_leave_three_ticks() {
     let mut s = bsd();

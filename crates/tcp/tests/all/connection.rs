@@ -1,4 +1,4 @@
-//! Opening and closing connections, as RFC 9293 has it.
+//! Opening and closing of connections (RFC 9293).
 
 use crate::support;
 
@@ -49,7 +49,7 @@ fn two_ends_may_open_at_once() {
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_and_data_then_waits_three_seconds() {
+fn after_a_lost_syn_the_timeout_is_three_seconds() {
     let mut end: Endpoint<Length> = endpoint(&settings(), Role::Active, 1);
     end.open(Instant::START);
     assert!(end.poll_transmit(Instant::START).is_some());
@@ -76,9 +76,10 @@ fn a_lost_syn_is_sent_again_and_data_then_waits_three_seconds() {
     assert_eq!(end.snapshot().rto, Duration::from_secs(3));
 }
 
-/// RFC 9293 §3.10.7.3 permits both. Fails where the switch does nothing, and where data wait for another event.
+/// RFC 9293 §3.10.7.3 permits both. Detects a switch without effect, and data that waits for
+/// another event.
 #[test]
-fn what_ends_the_handshake_carries_data_unless_it_has_to_leave_alone() {
+fn the_third_segment_carries_data_unless_tso_sends_it_alone() {
     for (segmentation, lengths) in [
         (Segmentation::None, &[500][..]),
         (Segmentation::Tso, &[0, 500]),
@@ -127,7 +128,7 @@ fn a_syn_without_answer_is_given_up() {
     assert_eq!((syns, end.state()), (3, State::Closed));
 }
 
-/// RFC 9293 §3.10.7.4: an attempt that times out, or is reset, leaves the listener where it was.
+/// RFC 9293 §3.10.7.4: after an attempt that times out or is reset, the listener listens again.
 #[test]
 fn a_listener_that_gives_up_accepts_the_next_syn() {
     let segment = |flags, seq, ack| Segment {
@@ -185,7 +186,7 @@ fn a_reset_that_answers_the_syn_refuses_the_connection() {
 }
 
 #[test]
-fn options_are_used_only_if_both_ends_want_them() {
+fn options_are_used_only_if_both_ends_offer_them() {
     for (sack, timestamps, scaling) in [
         (false, true, true),
         (true, false, true),
@@ -228,7 +229,7 @@ fn states_of_a_close_by_one_end_after_the_other() {
     assert_eq!(net.states(), [State::FinWait1, State::CloseWait]);
     net.run_until(ms(125));
     assert_eq!(net.states(), [State::FinWait2, State::CloseWait]);
-    // The other direction still flows.
+    // Data still flows in the other direction.
     net.ends[1].write_all(Length(3000));
     net.ends[1].close();
     net.flush();
@@ -320,9 +321,9 @@ fn a_segment_for_no_connection_is_reset() {
     assert_eq!(end.poll_transmit(Instant::START), None);
 }
 
-/// RFC 9293 §3.7.1: a peer that tells no MSS takes 536 octets over IPv4 and 1,220 over IPv6.
+/// RFC 9293 §3.7.1: a peer without an MSS option receives 536 octets over IPv4 and 1,220 over IPv6.
 #[test]
-fn a_syn_without_options_stands_for_the_least_packet_of_its_family() {
+fn a_syn_without_mss_means_the_default_of_the_family() {
     for (ipv6, mss) in [(false, 536), (true, 1220)] {
         for role in [Role::Active, Role::Passive] {
             let settings = Profile::named("rfc").expect("it exists").settings;

@@ -1,4 +1,4 @@
-//! What an endpoint tells its congestion control, and that it obeys.
+//! Events that an endpoint delivers to its congestion control, and its compliance with the control.
 
 use crate::support;
 
@@ -19,7 +19,7 @@ use support::{
 };
 
 #[test]
-fn marks_are_echoed_and_halve_the_window_once_per_round_trip() {
+fn echoed_marks_halve_the_window_once_per_round_trip() {
     let s = Settings {
         ecn: EcnMode::Rfc3168,
         ..settings()
@@ -41,7 +41,7 @@ fn marks_are_echoed_and_halve_the_window_once_per_round_trip() {
     assert_eq!((stats.fast_recoveries, stats.retransmitted_packets), (0, 0));
 }
 
-/// A user's control: a fixed window, a fixed rate, and what it was told.
+/// A user's control with a fixed window and a fixed rate, which records the samples it receives.
 #[derive(Debug)]
 struct Fixed {
     cwnd: u64,
@@ -93,7 +93,7 @@ fn with_fixed(rate: Option<Rate>) -> (Net<Length>, Arc<Mutex<Vec<RateSample>>>) 
 }
 
 #[test]
-fn a_control_that_wants_rate_samples_gets_the_rate_of_the_link() {
+fn rate_samples_show_the_rate_of_the_link() {
     // 1,000 octets each 0.1 ms.
     let (_, samples) = with_fixed(None);
     let samples = samples.lock().expect("one thread");
@@ -115,21 +115,21 @@ fn a_control_that_paces_is_obeyed() {
     assert!((7.9..8.1).contains(&rate.as_mbit_per_s()), "{rate:?}");
 }
 
-/// What a control of the registry was told, and what it made of it, in the first recovery.
+/// The events of a registered control and its reductions, in the first recovery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Course {
-    /// Reductions asked for.
+    /// Congestion events received.
     asked: u32,
     /// Events after which the window or ssthresh was smaller than before.
     reduced: u32,
     over: bool,
 }
 
-/// A control of the registry under observation.
+/// A registered control under observation.
 #[derive(Debug)]
 struct Watched {
     inner: Control,
-    /// A wrong system: the loss that a partial acknowledgment shows is taken for a new one.
+    /// A wrong system: it treats the loss shown by a partial acknowledgment as a new one.
     twice: bool,
     seen: Arc<Mutex<Course>>,
 }
@@ -186,8 +186,8 @@ impl CongestionControl for Watched {
     }
 }
 
-/// Segments 40 and 60 of one flight are lost; the second comes to light only in the recovery that the
-/// first began.
+/// Segments 40 and 60 of one flight are lost. The second loss is detected only in the recovery that
+/// the first began.
 fn two_losses(settings: &Settings, config: &Config, twice: bool) -> Course {
     let seen = Arc::new(Mutex::new(Course::default()));
     let watched = Watched {
@@ -213,7 +213,8 @@ fn two_losses(settings: &Settings, config: &Config, twice: bool) -> Course {
     *seen.lock().expect("one thread")
 }
 
-/// Without the timer rule that Cubic+ brings along, which is about a second loss (see `cc_cubic_plus.rs`).
+/// Without the timer rule of Cubic+, which treats a second loss differently (see
+/// `cc_cubic_plus.rs`).
 #[test]
 fn a_second_loss_of_the_same_flight_reduces_nothing_again() {
     let rack = Settings {
@@ -234,7 +235,7 @@ fn a_second_loss_of_the_same_flight_reduces_nothing_again() {
         for stack in &stacks {
             let name = (meta.name, stack.recovery);
             assert_eq!(two_losses(stack, &config, false), once, "{name:?}");
-            // The same control told of the second loss as well.
+            // The same control also receives the second loss.
             let wrong = two_losses(stack, &config, true);
             assert_eq!(wrong.asked, 2, "{name:?}");
             if wrong.reduced == 2 {
@@ -243,7 +244,7 @@ fn a_second_loss_of_the_same_flight_reduces_nothing_again() {
             tried += 1;
         }
     }
-    // Westwood+ alone reduces to what it measures, which a second loss leaves as it is.
+    // Only Westwood+ reduces to its own measurement, which a second loss does not change.
     found_out.dedup();
     assert_eq!((tried, found_out.len()), (3 * 10, 9), "{found_out:?}");
     assert!(!found_out.contains(&"westwood-plus"));

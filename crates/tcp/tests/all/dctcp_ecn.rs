@@ -1,5 +1,5 @@
-//! Which packets of a connection are ECN-capable: with DCTCP all (RFC 8257 §3.5), with L4S all after the handshake (RFC 9331
-//! §4.1), otherwise new data alone (RFC 3168 §6.1).
+//! ECN-capable packets of a connection: all with DCTCP (RFC 8257 §3.5), all after the handshake
+//! with L4S (RFC 9331 §4.1), otherwise new data only (RFC 3168 §6.1).
 
 use crate::support;
 
@@ -21,7 +21,7 @@ fn settings(mode: EcnMode) -> Settings {
     }
 }
 
-/// Two endpoints and the clock; packets go where the test takes them.
+/// Two endpoints and the clock; the test delivers the packets.
 struct Pair {
     now: Instant,
     ends: [Endpoint<Length>; 2],
@@ -46,7 +46,7 @@ impl Pair {
         self.now = self.now + Duration::from_millis(5);
         self.ends[end].on_segment(self.now, &packet.segment, packet.ecn);
     }
-    /// The field of SYN, SYN-ACK and the third segment.
+    /// Whether SYN, SYN-ACK and the third segment are ECN-capable.
     fn open(&mut self) -> [bool; 3] {
         self.ends[0].open(self.now);
         let syn = self.take(0);
@@ -101,7 +101,8 @@ fn every_packet(mode: EcnMode) -> Vec<(&'static str, bool, bool)> {
     pair.ends[1].close();
     let fin = pair.take(1);
     assert!(fin.segment.flags.any(Flags::FIN));
-    // New sequence space, though no data: RFC 3168 is silent, and Linux 6.18 does not treat it as data.
+    // New sequence space, but no data: RFC 3168 does not say, and Linux 6.18 does not treat it as
+    // data.
     seen.push(("FIN", fin.ecn.is_capable(), false));
 
     pair.ends[0].abort(pair.now);
@@ -149,7 +150,7 @@ fn l4s_sends_ect1_to_a_peer_that_counts_marks_alone() {
         pair.ends[0].write_all(Length(1_000));
         let data = pair.take(0);
         assert_eq!(data.ecn, expected, "{peer:?}");
-        // Its own data is marked as its own mode says.
+        // The peer's data is marked by the peer's mode.
         pair.give(1, &data);
         pair.ends[1].write_all(Length(1_000));
         let theirs = std::iter::from_fn(|| pair.ends[1].poll_transmit(pair.now))
@@ -164,7 +165,8 @@ fn l4s_sends_ect1_to_a_peer_that_counts_marks_alone() {
     }
 }
 
-/// A retransmitted SYN that no longer asks for ECN keeps its field: a switch that drops it otherwise is still there.
+/// A retransmitted SYN that no longer requests ECN stays ECN-capable, because the switch that drops
+/// packets without ECN is still on the path.
 #[test]
 fn every_syn_of_dctcp_is_ecn_capable() {
     let mut pair = Pair::new(EcnMode::Dctcp, EcnMode::Dctcp);
@@ -184,14 +186,14 @@ fn nothing_is_ecn_capable_after_a_peer_refuses_ecn() {
     assert!(!pair.take(0).ecn.is_capable());
     pair.ends[0].abort(pair.now);
     assert!(!pair.take(0).ecn.is_capable());
-    // A client that does not ask, and a server that would.
+    // A client without ECN, and a server with it.
     let mut pair = Pair::new(EcnMode::Off, EcnMode::Dctcp);
     assert_eq!(pair.open(), [false, false, false]);
     pair.ends[1].write_all(Length(1_000));
     assert!(!pair.take(1).ecn.is_capable());
 }
 
-/// RFC 8257 §3.2 echoes the marks of data; control packets are marked now as well.
+/// RFC 8257 §3.2 echoes the marks of data only, and control packets are also marked with DCTCP.
 #[test]
 fn marks_of_control_packets_are_not_echoed() {
     let mut pair = Pair::new(EcnMode::Dctcp, EcnMode::Dctcp);
@@ -208,8 +210,9 @@ fn marks_of_control_packets_are_not_echoed() {
     assert!(!pair.take(1).segment.flags.any(Flags::ECE));
 }
 
-/// RFC 8257 §3.2: each segment whose mark differs from that of the one before is acknowledged at once, and what waited before it by
-/// an acknowledgment of its own. Detects an acknowledgment that waits for a second segment after the change.
+/// RFC 8257 §3.2: a segment whose mark differs from its predecessor's is acknowledged at once. A
+/// separate acknowledgment covers the segments that were waiting before it. Detects an
+/// acknowledgment that waits for a second segment after the change.
 #[test]
 fn a_change_of_marks_is_acknowledged_at_once() {
     let delayed = Settings {
@@ -225,7 +228,7 @@ fn a_change_of_marks_is_acknowledged_at_once() {
     pair.ends[0].write_all(Length(6_000));
     let data: Vec<_> = std::iter::from_fn(|| pair.ends[0].poll_transmit(pair.now)).collect();
     let start = data[0].segment.seq;
-    // The acknowledgments that follow each segment: how many segments they cover in all, and ECE.
+    // The acknowledgments after each segment: the number of segments they cover in total, and ECE.
     let mut told = Vec::new();
     for (marked, mut packet) in [false, true, false, true, true, true].into_iter().zip(data) {
         if marked {

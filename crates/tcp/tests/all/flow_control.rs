@@ -1,4 +1,4 @@
-//! Acknowledgments held back, closed windows, small segments, the send buffer.
+//! Delayed acknowledgments, closed windows, small segments, and the send buffer.
 
 use crate::support;
 
@@ -14,7 +14,7 @@ use support::{
 };
 
 #[test]
-fn delayed_acknowledgments_are_one_for_two_and_at_once_around_a_gap() {
+fn delayed_acknowledgments_cover_pairs_except_around_a_gap() {
     let mut s = settings();
     s.delayed_ack = Profile::named("rfc")
         .expect("it exists")
@@ -25,8 +25,8 @@ fn delayed_acknowledgments_are_one_for_two_and_at_once_around_a_gap() {
     let acks = net.ends[1].stats().sent_acks;
     // The SYN, one for each pair, and one by the timer for the odd segment of a burst.
     assert!((51..=56).contains(&acks), "{acks}");
-    // RFC 5681 §4.2: each segment beyond a gap is acknowledged at once, and so is the one that
-    // fills it.
+    // RFC 5681 §4.2: each segment beyond a gap is acknowledged at once, and so is the segment that
+    // fills the gap.
     let mut net = file(
         &Settings {
             sack: false,
@@ -62,7 +62,7 @@ fn a_closed_window_is_probed_until_it_opens() {
     let probes = net.ends[0].stats().window_probes;
     assert!((3..=6).contains(&probes), "1, 2, 4, 8, … s apart: {probes}");
     assert_eq!(net.ends[0].stats().timeouts, 0);
-    // The window update is lost: the next probe tells.
+    // The window update is lost: the answer to the next probe repeats it.
     let first = net.ends[1].read(net.now, 8000);
     while net.ends[1].poll_transmit(net.now).is_some() {}
     net.run_until(ms(60_000));
@@ -96,7 +96,7 @@ fn nagle_holds_small_segments_while_data_is_outstanding() {
 }
 
 #[test]
-fn the_send_buffer_limits_what_is_taken_and_what_is_outstanding() {
+fn the_send_buffer_limits_writes_and_outstanding_data() {
     let mut end = established(&Settings {
         send_buffer: Limit::Packets(4),
         ..settings()

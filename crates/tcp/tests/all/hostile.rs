@@ -1,4 +1,4 @@
-//! Segments that nobody should send.
+//! Invalid, forged and hostile segments.
 
 use crate::support;
 
@@ -16,7 +16,7 @@ use support::{
     plain::{RULE, drain, established, link, ms, settings, without_sack},
 };
 
-/// A segment of any kind, near what the endpoint expects or far from it.
+/// A segment of any kind, with numbers near the expected ones or far from them.
 fn hostile() -> impl Strategy<Value = Segment<Length>> {
     let number = || prop_oneof![-5_000_i32..70_000, any::<i32>()];
     (
@@ -110,13 +110,13 @@ proptest! {
             let before = end.stats();
             end.on_segment(now, &segment, Ecn::from_bits(codepoint));
             prop_assert!(drain(&mut end, now).len() < 200);
-            // No more is delivered than came.
+            // At most the data that arrived is delivered.
             prop_assert!(end.stats().delivered_bytes <= before.delivered_bytes + 120_000);
             if n == 20 {
                 end.close();
             }
         }
-        // It still comes to an end.
+        // The connection still ends.
         let mut steps = 0;
         while end.deadline() != Instant::NEVER && steps < 100 {
             now = end.deadline();
@@ -127,10 +127,11 @@ proptest! {
     }
 
     #[test]
-    fn strangers_do_not_disturb_a_transfer(
+    fn blind_attackers_do_not_disturb_a_transfer(
         segments in proptest::collection::vec((hostile(), 0_usize..2), 1..30), sack: bool,
     ) {
-        // Whoever does not know the numbers (all but one in 2^16 of them) changes nothing.
+        // An attacker who does not know the sequence numbers changes nothing, except with one guess
+        // in 2^16.
         let s = if sack { settings() } else { without_sack(Recovery::NewReno) };
         let link = Link { loss: 0.05, ..link(&[]) };
         let mut net: Net<anabranch_core::body::Octets> = Net::new(&s, &s, link, [1 << 30, 1 << 31]);
@@ -156,7 +157,8 @@ proptest! {
             };
             let distance = |known: u32, number: u32| known.wrapping_sub(number).cast_signed().unsigned_abs();
             let (ours, theirs) = ([1_u32 << 30, 1 << 31][1 - to], [1_u32 << 30, 1 << 31][to]);
-            // RFC 5961 §5.2 believes acknowledgments as old as the largest window offered, here of 2^30.
+            // RFC 5961 §5.2 accepts acknowledgments as old as the largest window offered, here
+            // 2^30.
             let blind = distance(ours, injected.seq) > 1 << 29 || (distance(theirs, injected.ack) > (1 << 30) + (1 << 20) && !injected.flags.any(Flags::RST | Flags::SYN));
             if blind {
                 net.inject(to, &injected);
@@ -170,7 +172,7 @@ proptest! {
     }
 }
 
-/// What a peer opens with by hand, its number being 0.
+/// A SYN written by hand, with sequence number 0.
 fn peers_syn() -> Segment<Length> {
     Segment {
         window: 60_000,
@@ -185,8 +187,8 @@ fn peers_syn() -> Segment<Length> {
     }
 }
 
-/// An end that listened, and whose peer with AccECN opened by hand; the numbers are those of
-/// [`established`].
+/// An end that has accepted a connection from a peer with AccECN, opened by hand; it has the same
+/// numbers as in [`established`].
 fn listened(s: &Settings) -> Endpoint<Length> {
     let mut end: Endpoint<Length> = endpoint(
         &Settings {
@@ -214,10 +216,11 @@ fn listened(s: &Settings) -> Endpoint<Length> {
     end
 }
 
-/// RFC 9293 §3.10.7.4: what acknowledges nothing of ours in SYN-RECEIVED is reset and leaves no trace, nor
-/// its timestamp, by which the real peer would be refused.
+/// RFC 9293 §3.10.7.4: in SYN-RECEIVED a segment with an unacceptable acknowledgment is answered by
+/// a reset and changes no state. In particular its timestamp is not recorded, because the real
+/// peer's segments would then be refused.
 #[test]
-fn a_guess_at_a_half_open_connection_does_not_lock_the_peer_out() {
+fn a_blind_segment_does_not_lock_out_a_connecting_peer() {
     let s = all_switches();
     let mut end: Endpoint<Length> = endpoint(&s, Role::Passive, 100);
     let at = |value| Some(Timestamps { value, echo: 0 });
@@ -247,10 +250,10 @@ fn a_guess_at_a_half_open_connection_does_not_lock_the_peer_out() {
     assert_eq!(end.state(), State::Established);
 }
 
-/// RFC 2018 §3: a block is of what is missing something before it; RFC 2883 §4: or it is a duplicate, and
-/// then all of it is acknowledged.
+/// RFC 2018 §3: a SACK block reports data above a gap. RFC 2883 §4: or it reports a duplicate,
+/// which then lies entirely below the acknowledgment.
 #[test]
-fn a_block_across_what_is_acknowledged_is_refused() {
+fn a_sack_block_across_the_acknowledgment_is_refused() {
     let mut end = established(&settings());
     end.write_all(Length(8000));
     drain(&mut end, ms(50));
@@ -268,9 +271,9 @@ fn a_block_across_what_is_acknowledged_is_refused() {
     assert_eq!(end.refusals().of(Refusal::SackBlock), 1);
 }
 
-/// RFC 9293 §3.10.7.4: nothing lies behind a FIN. What is not taken there is not reported either.
+/// RFC 9293 §3.10.7.4: no data follows a FIN. Data refused for that reason is not SACKed either.
 #[test]
-fn data_behind_a_fin_is_not_reported() {
+fn data_after_a_fin_is_not_sacked() {
     let mut end = established(&settings());
     let with = |seq, flags, len| Segment {
         seq,
@@ -297,9 +300,10 @@ fn data_behind_a_fin_is_not_reported() {
     assert_eq!(blocks, [(4001, 5001)]);
 }
 
-/// Once the data before a FIN that came early is there, nothing is missing: acknowledgments ride on data again.
+/// Once the data before an early FIN has arrived, there is no gap: acknowledgments are sent with
+/// data again.
 #[test]
-fn nothing_is_missing_behind_a_fin_that_came_early() {
+fn an_early_fin_leaves_no_gap() {
     let mut end = established(&settings());
     let with = |seq, flags, len| Segment {
         seq,
@@ -325,7 +329,7 @@ fn nothing_is_missing_behind_a_fin_that_came_early() {
     assert_eq!(of, [(2002, 1000)]);
 }
 
-/// An end whose reader does not read, with its buffer full.
+/// An end whose application does not read, with its buffer full.
 fn full() -> Endpoint<Length> {
     let mut end = established(&Settings {
         receive_window: Limit::Bytes(Bytes::new(2000)),
@@ -351,8 +355,8 @@ fn closed_window(seq: u32, flags: Flags, len: u32) -> Segment<Length> {
     }
 }
 
-/// RFC 9293 §3.8.6.1: a peer that has probed a closed window has sent an octet more than may be taken, and
-/// acknowledges with the number behind it. The next number has no excuse.
+/// RFC 9293 §3.8.6.1: a peer that probes a closed window has sent one octet more than fits, and
+/// acknowledges with the number after it. A still higher number is invalid.
 #[test]
 fn a_peer_that_probes_a_closed_window_is_honest() {
     let mut end = full();
@@ -363,7 +367,8 @@ fn a_peer_that_probes_a_closed_window_is_honest() {
     assert_eq!(end.refusals().of(Refusal::OutsideWindow), 1);
 }
 
-/// RFC 9293 §3.10.7.4: what a closed window does not take does not hide a valid reset.
+/// RFC 9293 §3.10.7.4: a valid reset is accepted although the closed window does not accept its
+/// data.
 #[test]
 fn a_closed_window_takes_resets() {
     let mut end = full();
@@ -371,7 +376,7 @@ fn a_closed_window_takes_resets() {
     assert_eq!(end.state(), State::Closed);
 }
 
-/// What Linux has, and every switch besides that goes with it.
+/// The Linux profile, with every other switch that is compatible with it.
 fn all_switches() -> Settings {
     let linux = Profile::named("linux").expect("it exists").settings;
     Settings {
@@ -382,30 +387,31 @@ fn all_switches() -> Settings {
     }
 }
 
-/// How a segment is wrong that comes from someone who sees neither stream.
+/// The error in a segment from an attacker who sees neither direction of the stream.
 #[derive(Debug, Clone, Copy)]
 enum Guess {
-    /// The sequence number is far from the window, whatever else is right.
+    /// The sequence number is far from the window; all other fields are right.
     Sequence(u32),
-    /// It lies within the window, but the acknowledgment is of what is far ahead or long past.
+    /// The segment is within the window, but its acknowledgment is far ahead or long past.
     Acknowledgment(u32),
     /// A reset within the window, not at its edge.
     Reset,
     /// A SYN within the window.
     Syn,
-    /// Without the timestamp that both ends agreed on.
+    /// Without the timestamp that both ends have negotiated.
     NoTimestamp,
-    /// With one that is long past.
+    /// With a timestamp that is long past.
     OldTimestamp,
-    /// Data so far before the first number that the peer has ever sent.
+    /// Data this far before the peer's first number.
     BeforeTheFirst(u32),
-    /// A reset there.
+    /// A reset this far before the first number.
     ResetBeforeTheFirst(u32),
-    /// A SYN there.
+    /// A SYN this far before the first number.
     SynBeforeTheFirst(u32),
-    /// A reset with a number that was once expected, as a share of what has come since.
+    /// A reset with a number that was once expected; the value is a share of the data received
+    /// since.
     OldReset(u8),
-    /// A SYN with such a number.
+    /// A SYN with a number that was once expected.
     OldSyn(u8),
 }
 
@@ -420,7 +426,7 @@ fn guess() -> impl Strategy<Value = Guess> {
         Just(Guess::Syn),
         Just(Guess::NoTimestamp),
         Just(Guess::OldTimestamp),
-        // The first number itself is that of the peer's own SYN, which may come again.
+        // The first number itself belongs to the peer's SYN, which may be retransmitted.
         (2000_u32..1 << 30).prop_map(Guess::BeforeTheFirst),
         (1_u32..1 << 30).prop_map(Guess::ResetBeforeTheFirst),
         (1_u32..1 << 30).prop_map(Guess::SynBeforeTheFirst),
@@ -432,10 +438,10 @@ fn guess() -> impl Strategy<Value = Guess> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// Fails for an end that takes a timestamp, a mark, a window or payload from a segment before it
-    /// has believed its acknowledgment; for one without RFC 5961; and for one that counts nothing.
+    /// Detects an end that takes a timestamp, a mark, a window or payload from a segment before it
+    /// has validated the acknowledgment, an end without RFC 5961, and an end that does not count.
     #[test]
-    fn guesses_in_the_middle_of_a_transfer_are_refused_and_counted(
+    fn blind_segments_during_a_transfer_are_refused_and_counted(
         guesses in proptest::collection::vec((guess(), 0_usize..2, any::<u16>(), any::<u16>(), 1_u32..900), 1..40),
         loss in prop_oneof![Just(0.0), Just(0.03)], seed: u64,
     ) {
@@ -458,12 +464,12 @@ proptest! {
             }
             got.extend(net.ends[1].read(net.now, u64::MAX).0);
             net.flush();
-            // What the victim has said last: its own number, and the one that it expects.
+            // The victim's last segment: its own number, and the number it expects.
             let (_, _, _, seq, ack, sent) = *net.log.iter().rev().find(|entry| entry.1 == to).expect("it has spoken");
             let (expected, next) = (ack, seq.wrapping_add(sent));
             let tick = u32::try_from(net.now.as_picos() / 1_000_000_000).expect("a short test");
             let honest = Segment {
-                // Beyond what may have come since it last spoke.
+                // Beyond the data that may have arrived since the victim's last segment.
                 seq: expected.wrapping_add(5000),
                 ack: next,
                 window,
@@ -473,7 +479,7 @@ proptest! {
                 body: octets(9, len as usize),
             };
             let old = tick.wrapping_sub(1 << 30);
-            // Numbers that were expected before: none, as long as nothing has come.
+            // Numbers that were expected before. There are none before the first data.
             let irs = first[1 - to];
             let come = expected.wrapping_sub(irs).wrapping_sub(1);
             let once = |share: u8| {
@@ -533,8 +539,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
 
-    /// Nothing that an honest peer does counts as malformed, however its packets are lost, delayed and
-    /// doubled; fails for an end that takes an old SYN, an old FIN or old data for an attack.
+    /// No segment of an honest peer counts as malformed, even if its packets are lost, delayed and
+    /// duplicated. Detects an end that takes an old SYN, an old FIN or old data for an attack.
     #[test]
     fn an_honest_transfer_counts_nothing(
         seed: u64, loss in 0.0..0.1, duplicate in 0.0..0.3, jitter in 0_u64..40,
@@ -573,8 +579,9 @@ proptest! {
         }
     }
 
-    /// RFC 5961 §7: a flood of what is challenged brings no more answers than one per interval, and
-    /// every segment of it is counted. Fails for an end without the bound, or with the last case's.
+    /// RFC 5961 §7: a flood of challenged segments causes at most one answer per interval, and
+    /// every segment is counted. Detects an end without the limit, or an end that does not apply it
+    /// to the last kind.
     #[test]
     fn a_flood_is_answered_at_most_once_per_interval(
         interval in 0_u64..2_000, apart in 0_u64..20, kind in 0_usize..4, flood in 1_u64..500,
@@ -601,7 +608,7 @@ proptest! {
         };
         prop_assert!(answers <= most, "{answers} of {flood}, {most} at most");
         prop_assert_eq!(answers, u64::from(end.stats().challenge_acks));
-        // It is answered all the same, as soon as it may be.
+        // It is still answered, as soon as the limit permits.
         prop_assert!(answers * 2 >= most.min(flood) , "{answers}, {most}");
         prop_assert_eq!(end.stats().malformed, flood);
     }

@@ -1,4 +1,4 @@
-//! Connections that live as long as a run may: clocks of the wire that wrap, and pauses of weeks.
+//! Long connections: wrapping clocks on the wire, and pauses of weeks.
 
 use crate::support;
 
@@ -22,7 +22,7 @@ fn transfer(net: &mut Net<Length>, len: u32) {
     net.run_until(net.now + anabranch_core::units::Duration::from_secs(20));
 }
 
-/// The clock of timestamps has 32 bits of milliseconds: 49.7 days.
+/// The timestamp clock has 32 bits of milliseconds: 49.7 days.
 #[test]
 fn a_transfer_goes_on_when_timestamps_wrap() {
     for profile in ["rfc", "linux", "ns3-2018"] {
@@ -35,8 +35,8 @@ fn a_transfer_goes_on_when_timestamps_wrap() {
     }
 }
 
-/// RFC 7323 §5.5: after 24 days TS.Recent is outdated. Fails for stacks that take every timestamp for old then, and refuse
-/// every segment.
+/// RFC 7323 §5.5: after 24 days TS.Recent is outdated. Detects stacks that then take every
+/// timestamp for old and refuse every segment.
 #[test]
 fn a_connection_goes_on_after_a_pause_of_weeks() {
     for profile in ["rfc", "linux", "ns3-2018"] {
@@ -54,9 +54,9 @@ fn a_connection_goes_on_after_a_pause_of_weeks() {
     }
 }
 
-/// What PAWS is for still holds: a segment of long ago is refused while the connection is in use.
+/// PAWS still works: an old segment is refused while the connection is in use.
 #[test]
-fn an_old_timestamp_is_refused_while_the_connection_is_in_use() {
+fn an_old_timestamp_is_refused_on_an_active_connection() {
     let mut net = net("rfc");
     net.now = Instant::from_millis(100 * DAY_MS);
     net.open();

@@ -20,20 +20,21 @@ use support::{
 
 use RetransmitCause::{DupThresh, Rack, Rto, Tlp};
 
-/// RFC 8985 §3.4: the tail of a flight is lost; a probe, and then time, find it, and find a lost
-/// retransmission as well.
+/// RFC 8985 §3.4: the tail of a flight is lost. A probe and then RACK detect the losses, including
+/// the loss of a retransmission.
 #[test]
 fn rfc_8985_fast_recovery() {
     let mut s = Sender::new(&racked());
     assert_eq!(s.write(40, 4), first(0..4));
     // P1 to P3 are lost.
     assert_eq!(s.ack(80, 1, &[]), []);
-    // Two round trips later (and the slack of a clock) the last is retransmitted.
+    // Two round trips and the clock's slack later the last segment is retransmitted.
     assert_eq!(s.wait(162), again(Tlp, &[3]));
-    // Its report shows P1 and P2 to be lost: they left more than a round trip and a quarter before.
+    // Its SACK shows that P1 and P2 are lost: they were sent more than a round trip and a quarter
+    // before.
     assert_eq!(s.ack(202, 1, &[(3, 4)]), again(Rack, &[1, 2]));
     assert_eq!(s.stats().fast_recoveries, 1);
-    // P1 is lost once more. It left just before P2, whose report shows that.
+    // P1 is lost once more. It was sent just before P2, whose SACK shows the loss.
     assert_eq!(s.ack(242, 1, &[(2, 4)]), again(Rack, &[1]));
     assert_eq!(s.ack(282, 4, &[]), []);
     assert!(s.end.all_acknowledged());
@@ -43,8 +44,8 @@ fn rfc_8985_fast_recovery() {
     );
 }
 
-/// RFC 8985 §3.5: a whole flight and the probe are lost; the timeout repairs the first, and time the
-/// others.
+/// RFC 8985 §3.5: a whole flight and the probe are lost. The timeout repairs the first loss, and
+/// RACK the others.
 #[test]
 fn rfc_8985_timeout() {
     let mut s = Sender::new(&racked());
@@ -52,7 +53,7 @@ fn rfc_8985_timeout() {
     s.ack(80, 1, &[]);
     assert_eq!(s.write(100, 3), first(1..4));
     assert_eq!(s.wait(182), again(Tlp, &[3]));
-    // The retransmission timer starts anew with the probe.
+    // The probe restarts the retransmission timer.
     assert_eq!(s.wait(1182), again(Rto, &[1]));
     assert_eq!(s.ack(1222, 2, &[]), again(Rto, &[2, 3]));
     assert_eq!(s.ack(1262, 4, &[]), []);
@@ -60,18 +61,18 @@ fn rfc_8985_timeout() {
     assert_eq!(s.stats().timeouts, 1);
 }
 
-/// RFC 8985 §6.2: what is late by less than the reordering window is not retransmitted; what is late by
-/// more is, when the timer of §6.3 fires.
+/// RFC 8985 §6.2: a segment that is late by less than the reordering window is not retransmitted.
+/// One later than that is retransmitted when the timer of §6.3 expires.
 #[test]
 fn the_reordering_timer() {
     for late in [true, false] {
         let mut s = Sender::new(&racked());
         s.write(40, 4);
-        // P0 is missing; a quarter of the round trip, 10 ms, is its grace.
+        // P0 is missing; the reordering window is a quarter of the round trip, 10 ms.
         assert_eq!(s.ack(80, 0, &[(1, 2)]), []);
         assert_eq!(s.ack(81, 0, &[(1, 3)]), []);
         if late {
-            // RACK.rtt is that of P2, 41 ms.
+            // RACK.rtt is P2's, 41 ms.
             assert_eq!(s.wait(91), again(Rack, &[0]));
         } else {
             assert_eq!(s.ack(89, 4, &[]), []);
@@ -81,10 +82,10 @@ fn the_reordering_timer() {
     }
 }
 
-/// Two milliseconds more and the part of a tick that has passed: what is to last for 10 ms ends 16 ms after its tick, what is to
-/// last for 82 ms 88 ms after.
+/// A clock with ticks adds two milliseconds and the elapsed part of a tick: a timer of 10 ms
+/// expires 16 ms after its tick, a timer of 82 ms 88 ms after its tick.
 #[test]
-fn a_clock_that_ticks_lets_the_timers_end_later() {
+fn a_clock_with_ticks_makes_timers_expire_later() {
     let mut settings = racked();
     settings.timers = Timers::Linux;
     settings.clock_tick = Duration::from_millis(4);
@@ -100,9 +101,10 @@ fn a_clock_that_ticks_lets_the_timers_end_later() {
     assert_eq!(s.wait(168), again(Tlp, &[3]));
 }
 
-/// Of 1,000 octets each 84 segments are the first piece of what is written, and 65 the next: the last of those leaves by itself.
+/// With segments of 1,000 octets the first piece of a write has 84 segments and the next 65. The
+/// last segment of the second is sent alone.
 #[test]
-fn no_burst_reaches_from_one_piece_into_the_next() {
+fn no_burst_crosses_from_one_piece_into_the_next() {
     let mut settings = all();
     settings.initial_cwnd = 200;
     let mut s = Sender::new(&settings);
@@ -114,7 +116,7 @@ fn no_burst_reaches_from_one_piece_into_the_next() {
     assert_eq!(pushed, pairs.chain([199]).collect::<Vec<_>>());
 }
 
-/// The segments with PSH among those that leave now, by number.
+/// The numbers of the segments with PSH among the segments sent now.
 fn pushed(s: &mut Sender) -> Vec<u32> {
     let mut pushed = Vec::new();
     while let Some(out) = s.end.poll_transmit(s.now) {
@@ -125,7 +127,8 @@ fn pushed(s: &mut Sender) -> Vec<u32> {
     pushed
 }
 
-/// An endless flow whose buffer holds so much at first, and whose first hundred segments have left.
+/// An endless flow with a send buffer of `octets` at first, whose first hundred segments have been
+/// sent.
 fn with_large_buffer(octets: u64) -> Sender {
     let mut settings = all();
     settings.initial_cwnd = 100;
@@ -138,22 +141,24 @@ fn with_large_buffer(octets: u64) -> Sender {
     s
 }
 
-/// What a buffer that is large at first takes at once is written before more than 64 KiB have been offered: with what had left by then a
-/// piece of 32 segments of 1,000 octets is filled up, and so on; what is written later is in pieces of 65. In captures of live flows
-/// with buffers of 4 MiB pieces of 22 segments of 1,448 octets follow the first ten. Fails for pieces of 65 from the first on.
+/// Data that a large initial buffer accepts at once is written before the peer has offered more
+/// than 64 KiB. It is divided into pieces of 32 segments of 1,000 octets; data written later is in
+/// pieces of 65. In captures of live flows with buffers of 4 MiB, pieces of 22 segments of 1,448
+/// octets follow the first ten segments. Detects pieces of 65 from the beginning.
 #[test]
-fn what_is_written_at_once_is_in_smaller_pieces() {
+fn data_written_at_once_is_in_smaller_pieces() {
     let mut s = with_large_buffer(150_000);
     s.now = ms(80);
     let segment = s.segment(100, &[]);
     s.end.on_segment(s.now, &segment, Ecn::NotEct);
-    // Nine at once.
+    // Bursts of nine.
     let ends = pushed(&mut s);
     assert_eq!(ends[..8], [108, 117, 126, 131, 140, 149, 158, 163]);
     assert_eq!(ends[8..16], [172, 181, 190, 199, 208, 217, 226, 228]);
 }
 
-/// The segments with PSH among those that leave once so many behind the first hundred are offered.
+/// The segments with PSH that are sent once the peer offers room for `segments` segments after the
+/// first hundred.
 fn pushed_of_offered(s: &mut Sender, at: u64, segments: u32) -> Vec<u32> {
     s.now = ms(at);
     let mut segment = s.segment(100, &[]);
@@ -162,45 +167,52 @@ fn pushed_of_offered(s: &mut Sender, at: u64, segments: u32) -> Vec<u32> {
     pushed(s)
 }
 
-/// The last segment of such a piece, where it would leave by itself: with room for more it takes the first ones of the next piece along,
-/// and without it has PSH, here and in larger pieces (`a_piece_has_psh_where_enough_was_written_before_its_end`). So it is in a capture
-/// of `scenarios/live/reverse-load.toml`: at 164 ends of Reno's pieces the last segment left as one with the next, at four before it, and of 29 that left by themselves for want of room 23 had PSH. Fails for pieces that
-/// nothing reaches across, and for segments that have no PSH because they are alone.
+/// The last segment of such a piece, when it would be sent alone. If the window has room, it shares
+/// a burst with the first segments of the next piece; otherwise it has PSH, here and in larger
+/// pieces (`a_piece_has_psh_if_enough_precedes_its_end`). In a capture of
+/// `scenarios/live/reverse-load.toml`, the last segment of 164 of Reno's pieces shared a burst with
+/// the next segment, and at four pieces it did not; of 29 sent alone for lack of room, 23 had PSH.
+/// Detects bursts that never cross the end of a piece, and lone segments without PSH.
 #[test]
-fn the_last_of_a_piece_takes_the_next_along_or_is_pushed() {
+fn the_last_segment_of_a_piece_is_joined_or_pushed() {
     let left_with_room_for = |segments: u32| {
         let mut s = with_large_buffer(300_000);
-        // Behind the hundred a piece of 32 follows: all of it but the last, and then as many more.
+        // A piece of 32 segments follows the hundred: first all but its last segment, then
+        // `segments` more.
         assert_eq!(pushed_of_offered(&mut s, 80, 31), [108, 117, 126, 130]);
         pushed_of_offered(&mut s, 81, 31 + segments)
     };
     assert_eq!(left_with_room_for(1), [131]);
     assert_eq!(left_with_room_for(3), [133]);
-    // Nine leave as one, of which the first ends a piece.
+    // A burst of nine, whose first segment ends a piece.
     assert_eq!(left_with_room_for(10), [139]);
 }
 
-/// Of what is written at once a piece has PSH that ends more than half of the window of a SYN after the last one that has, or in which a write of
-/// 128 KiB ends; the last segment of another one leaves without. In captures of `scenarios/live/lossy.toml` those of 1,448 octets have it
-/// that end with the segments 120, 208, 538, 670 and 714, and not the one that ends with 142. Fails for PSH at the end of each.
+/// In data written at once, a piece has PSH if it ends more than half of a SYN's window after the
+/// last piece with PSH, or if a write of 128 KiB ends in it. The last segment of any other piece is
+/// sent without PSH. In captures of `scenarios/live/lossy.toml` with segments of 1,448 octets, the
+/// pieces that end with segments 120, 208, 538, 670 and 714 have PSH; the piece that ends with 142
+/// has none. Detects PSH at the end of each piece.
 #[test]
-fn a_piece_has_psh_where_enough_was_written_before_its_end() {
+fn a_piece_has_psh_if_enough_precedes_its_end() {
     let pushed_alone = |end: u32| {
         let mut s = with_large_buffer(300_000);
         pushed_of_offered(&mut s, 80, end - 101);
         !pushed_of_offered(&mut s, 81, end - 100).is_empty()
     };
-    // The first write ends in the first of these, with 131,072 octets; the second in the last.
+    // The first write ends in the first of these pieces, with 131,072 octets; the second in the
+    // last.
     assert_eq!(
         [132, 164, 196, 228, 260, 292].map(pushed_alone),
         [true, true, false, true, false, true]
     );
 }
 
-/// The rate grows within a round trip, where cwnd does. Fails for a rate that is looked at once in a round trip: Linux 6.18 begins
-/// to hand over three and four segments as one within the round trip in which cwnd goes from 70 to 140.
+/// The pacing rate and the TSO burst grow within a round trip if cwnd does. Linux 6.18 begins to
+/// send bursts of three and four segments within the round trip in which cwnd grows from 70 to 140.
+/// Detects a rate that is sampled once per round trip.
 #[test]
-fn the_rate_as_it_is_tells_how_much_is_handed_over_as_one() {
+fn the_current_rate_determines_the_tso_burst() {
     let mut settings = all();
     settings.initial_cwnd = 100;
     let mut s = Sender::new(&settings);
@@ -215,12 +227,12 @@ fn the_rate_as_it_is_tells_how_much_is_handed_over_as_one() {
         let ends = pushed(&mut s);
         ends[1] - ends[0]
     };
-    // Twice cwnd in 40 ms, for a 1,024th of a second: of 130, 160 and 200 segments.
+    // Twice cwnd per 40 ms, for 1/1,024 s, with windows of 130, 160 and 200 segments.
     assert_eq!([30, 60, 100].map(&mut trains), [6, 7, 9]);
 }
 
-/// RFC 8985 §6.2 step 4: DupThresh reports of what came later leave no grace, unless the path is
-/// known to reorder.
+/// RFC 8985 §6.2 step 4: once DupThresh segments are SACKed there is no reordering window, unless
+/// the path is known to reorder.
 #[test]
 fn reordering_once_seen_gives_grace() {
     let mut s = Sender::new(&racked());
@@ -239,7 +251,7 @@ fn reordering_once_seen_gives_grace() {
     assert_eq!(s.stats().fast_recoveries, 0);
 }
 
-/// RFC 8985 §7.3: new data rather than old.
+/// RFC 8985 §7.3: a probe sends new data if there is any.
 #[test]
 fn a_probe_prefers_new_data_and_may_exceed_cwnd() {
     let mut settings = racked();
@@ -248,19 +260,19 @@ fn a_probe_prefers_new_data_and_may_exceed_cwnd() {
     assert_eq!(s.write(40, 3), first(0..2));
     assert_eq!(s.wait(122), first(2..3));
     assert_eq!(s.stats().probes, 1);
-    // One probe a flight: now the retransmission timer runs.
+    // One probe per flight: then the retransmission timer expires.
     assert_eq!(s.wait(1122), again(Rto, &[0]));
 }
 
-/// RFC 8985 §7.4: a loss that the probe has repaired is congestion all the same, and one that it
-/// merely doubled is none.
+/// RFC 8985 §7.4: a loss repaired by the probe indicates congestion; a probe that is only a
+/// duplicate does not.
 #[test]
 fn a_probe_that_repairs_is_answered_by_a_reduction() {
     for lost in [true, false] {
         let mut s = Sender::new(&racked());
         s.write(40, 4);
         s.ack(80, 3, &[]);
-        // One segment is left, whose acknowledgment may be delayed.
+        // One segment is outstanding, whose acknowledgment may be delayed.
         assert_eq!(s.wait(80 + 80 + 200), again(Tlp, &[3]));
         let cwnd = s.cwnd();
         assert_eq!(s.ack(400, 4, &[]), []);
@@ -281,7 +293,7 @@ fn a_probe_that_repairs_is_answered_by_a_reduction() {
     }
 }
 
-/// RFC 9937, by RFC 6937 §4's example: of twenty segments the first is lost.
+/// RFC 9937, with the example of RFC 6937 §4: of twenty segments the first is lost.
 #[test]
 fn prr_spreads_the_reduction_over_the_recovery() {
     let mut settings = Settings {
@@ -298,13 +310,13 @@ fn prr_spreads_the_reduction_over_the_recovery() {
     assert_eq!(s.ack(81, 0, &[(1, 3)]), first(21..22));
     assert_eq!(s.ack(82, 0, &[(1, 4)]), again(DupThresh, &[0]));
     assert_eq!(s.cwnd(), 10);
-    // From now on a segment for every second acknowledgment, until ssthresh is in flight.
+    // From now on one segment per two acknowledgments, until the data in flight equals ssthresh.
     let mut left = Vec::new();
     for n in 5..=20 {
         left.push(s.ack(78 + u64::from(n), 0, &[(1, n)]).len());
     }
     assert_eq!(left[..14], [0, 1].repeat(7));
-    // Recovery ends with ssthresh in flight and cwnd there.
+    // Recovery ends with the data in flight and cwnd at ssthresh.
     assert_eq!(s.end.snapshot().in_flight.get(), 10 * u64::from(MSS));
     s.ack(122, 20, &[]);
     s.ack(123, 22, &[]);
@@ -322,17 +334,17 @@ fn prr_spreads_the_reduction_over_the_recovery() {
     for n in 5..=20 {
         left.push(s.ack(78 + u64::from(n), 0, &[(1, n)]).len());
     }
-    // Half of a round trip of silence.
+    // No transmission for half a round trip.
     assert_eq!(left[..7], [0; 7]);
 }
 
-/// RFC 2018 §8: a peer that forgets what it has reported gets it again, soon.
+/// RFC 2018 §8: a peer that discards SACKed data soon receives it again.
 #[test]
 fn a_reneging_peer_gets_everything() {
     let mut s = Sender::new(&racked());
     s.write(40, 6);
     s.ack(80, 0, &[(1, 3)]);
-    // It has P0, and no longer P1 and P2.
+    // The peer has P0, but no longer P1 and P2.
     s.ack(81, 1, &[]);
     assert_eq!(s.stats().reneged, 1);
     assert_eq!(
@@ -350,7 +362,7 @@ fn a_reneging_peer_gets_everything() {
     assert!(s.end.all_acknowledged());
 }
 
-/// Where duplicates count, the threshold follows the reordering.
+/// With duplicate-based detection the threshold adapts to reordering.
 #[test]
 fn the_threshold_follows_the_reordering() {
     for adaptive in [true, false] {
@@ -362,7 +374,7 @@ fn the_threshold_follows_the_reordering() {
         };
         let mut s = Sender::new(&settings);
         s.write(40, 10);
-        // P0 comes after P2, P3 after P9: reordering, then reordering by six more.
+        // P0 arrives after P2, and P3 after P9: reordering, then reordering by six more.
         s.ack(80, 0, &[(1, 3)]);
         s.ack(81, 3, &[]);
         s.ack(82, 3, &[(4, 6)]);
@@ -378,7 +390,8 @@ fn the_threshold_follows_the_reordering() {
         s.ack(126, 20, &[]);
         let _ = left;
     }
-    // One late by five places, seen because it was not retransmitted: too few duplicates counted.
+    // A segment five places late, seen because it was not retransmitted: the duplicates were fewer
+    // than the threshold.
     let settings = Settings {
         recovery: Recovery::Rfc6675,
         tlp: false,
@@ -393,7 +406,7 @@ fn the_threshold_follows_the_reordering() {
     assert_eq!(s.stats().fast_recoveries, 0);
 }
 
-/// Blocks that no peer sends never bring the sender down, and are counted.
+/// Impossible blocks are counted and never cause a panic.
 #[test]
 fn impossible_blocks_are_counted() {
     for blocks in [
@@ -412,10 +425,11 @@ fn impossible_blocks_are_counted() {
     }
 }
 
-/// RFC 5961 §3.2, §4.2 and §5.2: answered by a challenge and counted; the connection stays.
+/// RFC 5961 §3.2, §4.2 and §5.2: the attack is answered by a challenge ACK and counted; the
+/// connection stays open.
 #[test]
 fn blind_attacks_are_challenged() {
-    // However soon after one another they come.
+    // No rate limit on challenge ACKs.
     let mut s = Sender::new(&Settings {
         challenge_ack_interval: Duration::ZERO,
         ..all()
@@ -455,8 +469,8 @@ fn blind_attacks_are_challenged() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
-    /// Whatever a hostile peer acknowledges and reports: no panic, nothing in flight below zero,
-    /// and an honest peer afterwards gets everything.
+    /// With any acknowledgments and SACK blocks of a hostile peer there is no panic, the data in
+    /// flight stays within bounds, and an honest peer afterwards receives everything.
     #[test]
     fn hostile_reports_never_bring_the_sender_down(
         steps in proptest::collection::vec(
@@ -488,7 +502,8 @@ proptest! {
     }
 }
 
-/// On the study's kind of path, reordering and no loss, recovery adapts instead of withering.
+/// On a path that reorders without loss, as in the study, recovery adapts and throughput does not
+/// collapse.
 #[test]
 fn reordering_is_survived() {
     let link = || Link {
@@ -516,21 +531,21 @@ fn reordering_is_survived() {
     };
     assert!(rfc.fast_recoveries > 0);
     assert!(ours.retransmitted_packets < rfc.retransmitted_packets);
-    // Nothing is lost: every reduction is spurious, and taken back.
+    // Nothing is lost: every reduction is spurious and undone.
     assert_eq!(ours.fast_recoveries, u64::from(ours.undone));
     assert_eq!(ours.timeouts, 0);
 }
 
-/// RFC 8985 §7.3: without a round-trip time measured since the last probe there is no other, so that
-/// a path that has become longer is not probed for ever; the retransmission timer runs instead.
+/// RFC 8985 §7.3: no probe is sent without a round-trip time measured since the last probe, so that
+/// a path that has become longer is not probed forever. The retransmission timer runs instead.
 #[test]
-fn a_probe_needs_a_round_trip_time_measured_since_the_last() {
+fn a_probe_needs_a_measurement_since_the_last() {
     for measured in [false, true] {
         let mut s = Sender::new(&racked());
         s.write(40, 4);
         s.ack(80, 3, &[]);
         assert_eq!(s.wait(360), again(Tlp, &[3]));
-        // Nobody can tell which copy this acknowledges: no measurement (Karn's algorithm).
+        // Either copy may be acknowledged here: no measurement (Karn's algorithm).
         s.ack(400, 4, &[]);
         s.ack(401, 4, &[(3, 4)]);
         if measured {
@@ -539,7 +554,7 @@ fn a_probe_needs_a_round_trip_time_measured_since_the_last() {
         }
         let next = s.behind;
         assert_eq!(s.write(500, 2), first(next..next + 2));
-        // Two round trips and the slack: the timer runs in either case.
+        // Two round trips and the slack: the timer expires in either case.
         let left = s.wait(582);
         if measured {
             assert_eq!(left, again(Tlp, &[next + 1]));
@@ -547,12 +562,12 @@ fn a_probe_needs_a_round_trip_time_measured_since_the_last() {
             assert_eq!(left, []);
         }
         assert_eq!(s.stats().probes, 1 + u32::from(measured));
-        // And the retransmission timer starts anew, whether or not a probe has left.
+        // The retransmission timer restarts, with or without a probe.
         assert_eq!(s.wait(1582), again(Rto, &[next]));
     }
 }
 
-/// RFC 8985 §7.3: nor is there one before the first measurement of a connection.
+/// RFC 8985 §7.3: no probe is sent before the first measurement of a connection.
 #[test]
 fn no_probe_before_the_first_round_trip_time() {
     let mut end: Endpoint<Length> = endpoint(&racked(), Role::Active, 0);
@@ -584,12 +599,13 @@ fn no_probe_before_the_first_round_trip_time() {
     assert_eq!(s.stats().probes, 0);
 }
 
-/// What left after a recovery had begun is lost and is in flight again when that recovery ends. Linux 6.18 begins another
-/// one with the same acknowledgment, and reduces again (`anabranch run scenarios/live/reordering.toml --engine live
-/// --seed 2`, the table of window events); the RFCs begin one with a loss that is found. It is the same where it has yet to leave, as
-/// where pacing holds it back: without that it leaves, and all is in order until it has come.
+/// A segment sent during a recovery is lost, and its retransmission is in flight when that recovery
+/// ends. Linux 6.18 begins another recovery with the same acknowledgment, and reduces again
+/// (`anabranch run scenarios/live/reordering.toml --engine live --seed 2`, the table of window
+/// events). The RFCs begin a recovery only with a newly detected loss. Linux does the same if the
+/// retransmission is still to be sent, for example because of pacing.
 #[test]
-fn a_recovery_that_ends_before_a_retransmission_has_come_begins_anew_or_not() {
+fn a_recovery_may_follow_with_a_retransmission_in_flight() {
     for (begins, has_left) in [(false, true), (true, true), (true, false)] {
         let mut s = Sender::new(&Settings {
             window_rules: if begins {
@@ -607,7 +623,7 @@ fn a_recovery_that_ends_before_a_retransmission_has_come_begins_anew_or_not() {
         }
         let sent = s.behind;
         assert!(sent > 12, "{sent}");
-        // So is the first of what left in the recovery.
+        // The first segment sent during the recovery is also lost.
         if has_left {
             let left = s.ack(124, 0, &[(11, sent), (1, 10)]);
             assert!(left.contains(&(10, Some(Rack))), "{left:?}");
@@ -633,7 +649,7 @@ fn a_recovery_that_ends_before_a_retransmission_has_come_begins_anew_or_not() {
         } else {
             assert_eq!(s.changes(), [WindowChange::Recovered]);
         }
-        // Either way all of it arrives once.
+        // In either case all data arrives once.
         s.ack(165, sent, &[]);
         assert_eq!(
             s.end.snapshot().in_flight.get() / u64::from(MSS),
@@ -642,10 +658,10 @@ fn a_recovery_that_ends_before_a_retransmission_has_come_begins_anew_or_not() {
     }
 }
 
-/// RFC 5681 §4.3: a lost retransmission is a second sign of congestion. Linux 6.18 (measured with
-/// `TCP_INFO`: forty segments in flight, ssthresh at 20 after the first report and after the timeout)
-/// takes a timeout during fast recovery for the same one, with partial acknowledgments before it or not;
-/// once that is over, a timeout reduces again.
+/// RFC 5681 §4.3: a lost retransmission is a second indication of congestion. Linux 6.18 treats a
+/// timeout during fast recovery as part of the same one, with or without partial acknowledgments
+/// before it (measured with `TCP_INFO`: forty segments in flight, ssthresh at 20 after the first
+/// SACK and after the timeout). After the recovery a timeout reduces again.
 #[test]
 fn a_timeout_during_a_recovery_reduces_again_or_not() {
     for (again_, partial) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -674,9 +690,9 @@ fn a_timeout_during_a_recovery_reduces_again_or_not() {
             s.expire();
         }
         assert_eq!(s.cwnd(), 1);
-        // By RFC 5681 half of what is in flight: the recovery has held that at ssthresh.
+        // RFC 5681 takes half of the data in flight, which the recovery has limited to ssthresh.
         assert_eq!(ssthresh(&s) < first, again_, "partial: {partial}");
-        // Without progress nothing is reduced again, with progress it is.
+        // Without progress there is no further reduction; with progress there is.
         let second = ssthresh(&s);
         s.expire();
         assert_eq!((s.stats().timeouts, ssthresh(&s)), (2, second));
@@ -689,11 +705,12 @@ fn a_timeout_during_a_recovery_reduces_again_or_not() {
     }
 }
 
-/// RFC 7323 §4.1 measures where SND.UNA advances; Linux 6.18 (measured: 20.2 ms smoothed, a report
-/// after 62.8 ms of segments sent 40 ms apart, 25.5 ms then) also where SACK reports something for the
-/// first time, by the earliest sent. Neither measures what was sent twice (Karn).
+/// RFC 7323 §4.1 takes a round-trip sample when SND.UNA advances. Linux 6.18 also takes one when
+/// data is SACKed for the first time, from the segment sent earliest (measured: 20.2 ms smoothed, a
+/// SACK after 62.8 ms of segments sent 40 ms apart, then 25.5 ms). Neither samples segments sent
+/// twice (Karn).
 #[test]
-fn reports_are_round_trip_samples_where_the_stack_takes_them() {
+fn sack_yields_round_trip_samples_if_the_stack_uses_them() {
     for (timestamps, from_sack) in [(false, false), (false, true), (true, false), (true, true)] {
         let settings = Settings {
             timers: if from_sack {
@@ -711,7 +728,7 @@ fn reports_are_round_trip_samples_where_the_stack_takes_them() {
         assert_eq!(srtt, Duration::from_millis(40));
         s.write(40, 4);
         s.write(60, 3);
-        // P1 and P4 report 120 and 100 ms; the earlier counts: 7/8 of 40 and 1/8 of 120.
+        // P1 and P4 yield 120 and 100 ms; the earlier segment counts: 7/8 of 40 and 1/8 of 120.
         s.ack(160, 0, &[(1, 2), (4, 5)]);
         let expected = if from_sack { 50 } else { 40 };
         assert_eq!(
@@ -719,10 +736,11 @@ fn reports_are_round_trip_samples_where_the_stack_takes_them() {
             Duration::from_millis(expected),
             "{timestamps}"
         );
-        // The same report tells nothing new.
+        // The same SACK yields no new sample.
         s.ack(170, 0, &[(1, 2), (4, 5)]);
         assert_eq!(s.end.srtt(), Duration::from_millis(expected));
-        // The timer sends P0 again, then P2 and P3; a report of P3 may be of either copy.
+        // The timeout retransmits P0, then RACK retransmits P2 and P3; a SACK of P3 may be for
+        // either copy.
         while s.stats().timeouts == 0 {
             s.expire();
         }

@@ -1,4 +1,4 @@
-//! What an endpoint tells a control that wants to know of every loss.
+//! Reports to a control that requests every loss.
 
 use crate::support;
 
@@ -12,7 +12,7 @@ use support::{
     plain::{MSS, link, ms, net, settings},
 };
 
-/// What happened, in order.
+/// An event, in the order of arrival.
 #[derive(Debug, Clone, Copy)]
 enum Told {
     Congestion,
@@ -62,7 +62,7 @@ impl CongestionControl for Fixed {
     }
 }
 
-/// Two seconds of a transfer that loses the named data segments.
+/// Runs a transfer for two seconds in which the network drops the named data segments.
 fn told(settings: &Settings, wants: bool, lose: &[u32]) -> Vec<Told> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let fixed = Fixed {
@@ -104,17 +104,17 @@ fn stacks() -> [Settings; 2] {
 }
 
 #[test]
-fn every_loss_is_told_once_after_the_congestion_and_before_its_acknowledgment() {
+fn losses_are_reported_between_congestion_event_and_ack() {
     for settings in stacks() {
         let told = told(&settings, true, &[40, 41, 45]);
         let losses = losses(&told);
         let lens: u64 = losses.iter().map(|lost| lost.bytes.get()).sum();
         assert_eq!((losses.len(), lens), (3, 3 * MSS), "{losses:?}");
-        // Two that lie side by side, and one apart.
+        // Two adjacent losses, and one apart.
         let numbers: Vec<u64> = losses.iter().map(|lost| lost.number).collect();
         assert_eq!([numbers[1] - numbers[0], numbers[2] - numbers[0]], [1, 5]);
         for (n, lost) in (1..).zip(&losses) {
-            // A full window in flight at the sending of each, and all three lost after it.
+            // Each was sent with a full window in flight, and all three were lost after it.
             assert_eq!(lost.tx_in_flight, Bytes::new(20 * MSS));
             assert_eq!(lost.lost, Bytes::new(n * MSS));
             assert!(lost.selective && !lost.app_limited);
@@ -136,7 +136,7 @@ fn every_loss_is_told_once_after_the_congestion_and_before_its_acknowledgment() 
             panic!("no acknowledgment after the loss");
         };
         assert!(ack.lost > Bytes::ZERO);
-        // The sample knows of the losses in flight, those just found included.
+        // The sample includes the losses in flight and the losses just found.
         let sample = ack.rate.expect("a sample");
         assert_eq!(sample.lost, ack.lost);
         assert_eq!(
@@ -147,8 +147,8 @@ fn every_loss_is_told_once_after_the_congestion_and_before_its_acknowledgment() 
 }
 
 #[test]
-fn a_lost_retransmission_is_told_with_what_was_in_flight_then() {
-    // The first of these is retransmitted as the next packet after the window that was out.
+fn a_lost_retransmission_is_reported_with_its_flight() {
+    // The first of these is retransmitted as the next packet after the current window.
     let [_, racked] = stacks();
     let all: Vec<u32> = (40..41).chain(57..75).collect();
     let losses = losses(&told(&racked, true, &all));
@@ -161,8 +161,8 @@ fn a_lost_retransmission_is_told_with_what_was_in_flight_then() {
 }
 
 #[test]
-fn a_timeout_tells_of_all_that_it_takes_for_lost() {
-    // A whole window and what would show its loss.
+fn a_timeout_reports_every_segment_it_marks_lost() {
+    // A whole window, so that no later segment shows the loss.
     let all: Vec<u32> = (40..60).collect();
     let told = told(&settings(), true, &all);
     let rto = told.iter().position(|t| matches!(t, Told::Rto));
@@ -179,7 +179,7 @@ fn a_timeout_tells_of_all_that_it_takes_for_lost() {
 }
 
 #[test]
-fn without_sack_a_loss_a_round_trip_is_told() {
+fn without_sack_one_loss_is_reported_per_round_trip() {
     let settings = Settings {
         sack: false,
         ..settings()
@@ -191,7 +191,7 @@ fn without_sack_a_loss_a_round_trip_is_told() {
 }
 
 #[test]
-fn who_does_not_ask_is_not_told() {
+fn losses_are_reported_only_on_request() {
     for settings in stacks() {
         let told = told(&settings, false, &[40, 41, 45]);
         assert!(losses(&told).is_empty());

@@ -1,5 +1,5 @@
-//! TCP-NCR: the equations of RFC 4653 worked out once more in closed form, and what a sender with it
-//! does.
+//! TCP-NCR: the equations of RFC 4653 against an independent closed form, and the behavior of a
+//! sender with it.
 
 use crate::support;
 
@@ -23,7 +23,7 @@ fn remedy_of(variant: ncr::Variant, restart: ncr::Restart) -> Remedy {
 
 const VARIANTS: [ncr::Variant; 2] = [ncr::Variant::Careful, ncr::Variant::Aggressive];
 
-/// `acked` segments are acknowledged, with others reported above a gap or without.
+/// `acked` segments are acknowledged; `reports`: others are SACKed above a gap.
 fn progress(acked: u64, reports: bool) -> Progress {
     Progress {
         acked: acked * SMSS,
@@ -33,7 +33,7 @@ fn progress(acked: u64, reports: bool) -> Progress {
     }
 }
 
-/// A sender that has only the remedy, in whole segments.
+/// A minimal sender with only the remedy, in whole segments.
 struct Sender {
     remedy: Remedy,
     cwnd: u64,
@@ -53,13 +53,13 @@ impl Sender {
     fn view(&self) -> View {
         view(self.cwnd, self.flight, self.pipe)
     }
-    /// One more is reported; how many leave for it.
+    /// One more segment is SACKed. Returns the number of segments sent in response.
     fn duplicate(&mut self) -> u64 {
         self.pipe -= 1;
         self.remedy.on_duplicate(&self.view());
         self.send()
     }
-    /// `acked` are acknowledged cumulatively, of which `fresh` were not reported before.
+    /// `acked` segments are acknowledged cumulatively; `fresh` of them had not been SACKed.
     fn advance(&mut self, acked: u64, fresh: u64, reports: bool) {
         self.flight -= acked;
         self.pipe -= fresh;
@@ -78,10 +78,10 @@ impl Sender {
     }
 }
 
-/// RFC 4653 §3: for 30 windows the threshold is met when as many duplicates have come as there were
-/// segments, give or take the rounding; careful lets half of them out, aggressive all.
+/// RFC 4653 §3: for 30 windows the threshold is met when the number of duplicates equals the number
+/// of segments, up to rounding. Careful sends half of them, aggressive all.
 #[test]
-fn it_waits_a_window_of_duplicates() {
+fn the_threshold_is_about_a_window_of_duplicates() {
     for window in 6_u64..36 {
         for variant in VARIANTS {
             let mut sender = Sender::full(remedy_of(variant, ncr::Restart::Keep), window);
@@ -108,7 +108,7 @@ fn it_waits_a_window_of_duplicates() {
     }
 }
 
-/// What I.3 and E.6 give for so many segments in flight.
+/// The threshold by I.3 and E.6 for `flight` segments in flight.
 fn threshold(variant: ncr::Variant, flight: u64) -> u64 {
     let share = match variant {
         ncr::Variant::Careful => flight - flight.div_ceil(3),
@@ -117,11 +117,11 @@ fn threshold(variant: ncr::Variant, flight: u64) -> u64 {
     share.max(3)
 }
 
-/// RFC 4653 in closed form, for windows `w` and numbers `k` of duplicates. E.2 with E.3 and E.4 lets
-/// out `s` segments until `w - k + 2 s` (careful) or `w - k + s` (aggressive) exceeds `w - 1`: in all
-/// half of `k`, rounded up, or `k`. Then §3.2, §3.4, and E.2 again after T.4.
+/// RFC 4653 in closed form, for windows `w` and numbers `k` of duplicates. By E.2 with E.3 and E.4
+/// the sender sends `s` segments until `w - k + 2 s` (careful) or `w - k + s` (aggressive) exceeds
+/// `w - 1`: in total half of `k`, rounded up, or `k`. Then §3.2, §3.4, and E.2 again after T.4.
 #[test]
-fn it_follows_the_equations_of_its_source() {
+fn ncr_follows_the_equations_of_rfc_4653() {
     use ncr::Variant::{Aggressive, Careful};
     let mut points = 0;
     for window in [4_u64, 5, 7, 10, 16, 20, 33, 60, 158] {
@@ -140,21 +140,21 @@ fn it_follows_the_equations_of_its_source() {
                         Aggressive => n,
                     };
                     assert_eq!(sent, expected, "E.2: {variant:?} {window} {n}");
-                    // The n-th is judged by what was in flight when it came.
+                    // The flight at its arrival determines the threshold for the n-th.
                     assert_eq!(
                         u64::from(sender.remedy.dupthresh()),
                         threshold(variant, before),
                         "I.3 or E.6: {variant:?} {window} {n}"
                     );
                 }
-                // §3.4: the flight at the first, whatever is in flight now.
+                // §3.4: the flight at the first duplicate, independent of the current flight.
                 let mut lost = remedy_of(variant, ncr::Restart::Keep);
                 lost.on_duplicate(&view(window, window, window - 1));
                 lost.on_duplicate(&view(window, window + sent, window - k + sent));
                 assert_eq!(lost.on_loss(), Some(window * SMSS));
                 assert_eq!((lost.on_loss(), lost.ramp()), (None, None));
 
-                // T.1 and T.2: the gap closes up to the last that was reported.
+                // T.1 and T.2: the gap closes up to the last SACKed segment.
                 let flight = window + sent - (k + 1);
                 let mut closed = Sender::full(remedy_of(variant, ncr::Restart::Keep), window);
                 for _ in 0..k {
@@ -165,7 +165,7 @@ fn it_follows_the_equations_of_its_source() {
                 let ramp = closed.remedy.ramp().map(|octets| octets / SMSS);
                 assert_eq!(ramp, (cwnd < window).then_some(cwnd), "T.1: {window} {k}");
 
-                // T.4: only half of it closes, to a second gap.
+                // T.4: only half of the gap closes, up to a second gap.
                 if k < 3 {
                     continue;
                 }
@@ -201,9 +201,10 @@ fn it_follows_the_equations_of_its_source() {
     assert!(points >= 20, "{points}");
 }
 
-/// Ours: what is kept from T.4 on is the control's window then.
+/// `restart = "anew"`, which is not in the RFC: from T.4 on the current window of the control is
+/// kept.
 #[test]
-fn anew_begins_with_the_window_of_the_time() {
+fn the_alternative_restart_begins_with_the_current_window() {
     for variant in VARIANTS {
         let mut sender = Sender::full(remedy_of(variant, ncr::Restart::Anew), 20);
         for _ in 0..6 {
@@ -217,9 +218,9 @@ fn anew_begins_with_the_window_of_the_time() {
 }
 
 /// RFC 4653 §3.2: no burst when the gap closes; slow start up to the flight from before and
-/// congestion avoidance beyond, however large the control's window.
+/// congestion avoidance beyond, even if the control's window is larger.
 #[test]
-fn it_grows_back_from_what_is_in_flight() {
+fn the_bound_grows_back_from_the_current_flight() {
     let mut remedy = remedy_of(ncr::Variant::Careful, ncr::Restart::Keep);
     remedy.on_duplicate(&view(20, 20, 19));
     assert_eq!((remedy.ramp(), remedy.holds()), (None, true));
@@ -234,7 +235,8 @@ fn it_grows_back_from_what_is_in_flight() {
         ramps,
         [Some(15), Some(16), Some(17), Some(18), Some(19), None]
     );
-    // The flight was 20, the control's window is 40: a segment per window beyond 20.
+    // The flight was 20 and the control's window is 40: beyond 20 the bound grows by one segment
+    // per window.
     remedy.on_duplicate(&view(40, 20, 19));
     remedy.on_progress(&progress(11, false), &view(40, 14, 14));
     let mut acks = 0;
@@ -242,9 +244,9 @@ fn it_grows_back_from_what_is_in_flight() {
         remedy.on_progress(&progress(1, false), &view(40, 20, 20));
         acks += 1;
     }
-    // Five to 20, and 20, 21 and 22 or one more each for the rest of a segment.
+    // Five to reach 20, then 20, 21 and 22, each possibly one more for the rest of a segment.
     assert!((5 + 63..=5 + 63 + 3).contains(&acks), "{acks}");
-    // No more by what repairs a loss.
+    // Acknowledgments during a repair do not increase it.
     let before = remedy.ramp();
     let repair = Progress {
         open: false,
@@ -254,7 +256,7 @@ fn it_grows_back_from_what_is_in_flight() {
     assert_eq!(remedy.ramp(), before);
 }
 
-/// A wrong TCP-NCR, which takes for cwnd's use what it holds back itself.
+/// A wrong TCP-NCR: it counts data that it holds back itself as limited by cwnd.
 #[derive(Debug)]
 struct Unheld(Remedy);
 
@@ -296,10 +298,10 @@ fn custom(build: impl Fn(&Init) -> Box<dyn Policy> + Send + Sync + 'static) -> C
     })
 }
 
-/// What TCP-NCR holds back is not cwnd's doing: over a path that reorders without end the window is at
-/// most twice what was ever in flight, as slow start leaves it.
+/// TCP-NCR, not cwnd, limits the data it holds back. Over a path that reorders without end the
+/// window is therefore at most twice the largest flight, as after slow start.
 #[test]
-fn what_it_holds_back_does_not_raise_cwnd() {
+fn data_held_back_does_not_raise_cwnd() {
     let cwnd_and_flight = |config: &Config| {
         let settings = settings(config);
         let link = Link {
@@ -324,7 +326,7 @@ fn what_it_holds_back_does_not_raise_cwnd() {
     assert!(cwnd > 2 * flight, "{cwnd} {flight}");
 }
 
-/// Keeps the threshold; a loss reduces a window of eight segments.
+/// A remedy with a constant threshold, with which a loss reduces a window of eight segments.
 #[derive(Debug)]
 struct Eight;
 
@@ -337,10 +339,10 @@ impl Policy for Eight {
     }
 }
 
-/// RFC 4653 §3.4: the window that a remedy names is what is halved, be the control's own larger and
-/// the one that it takes its share of.
+/// RFC 4653 §3.4: a loss halves the window that the remedy returns, even if the control's window is
+/// larger and the control reduces from cwnd.
 #[test]
-fn a_loss_reduces_the_window_that_the_remedy_names() {
+fn a_loss_reduces_the_window_the_remedy_returns() {
     for reduce_from in [ReductionBase::FlightSize, ReductionBase::Cwnd] {
         let settings = Settings {
             reduce_from,

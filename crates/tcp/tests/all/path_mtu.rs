@@ -1,4 +1,4 @@
-//! What a router's report of a packet that was too big does (RFC 1191, RFC 8201, RFC 5927 §4).
+//! Effects of a router's Packet Too Big report (RFC 1191, RFC 8201, RFC 5927 §4).
 
 use anabranch_core::body::Length;
 use anabranch_tcp::{Endpoint, MtuDiscovery, RetransmitCause, Settings};
@@ -18,7 +18,7 @@ fn five() -> (Settings, Endpoint<Length>) {
 }
 
 #[test]
-fn all_that_is_larger_leaves_again_at_once_in_pieces() {
+fn larger_segments_are_retransmitted_at_once_in_pieces() {
     let (_, mut end) = five();
     let before = (end.cwnd(), end.stats());
     // IP and TCP have 40 octets.
@@ -29,14 +29,15 @@ fn all_that_is_larger_leaves_again_at_once_in_pieces() {
         .map(|out| (out.segment.seq, out.segment.body.0, out.retransmission))
         .collect();
     let cause = Some(RetransmitCause::PathMtu);
-    // The window has room for whole segments only: the last, shorter piece waits for an acknowledgment.
+    // The window has room for whole segments only; the last, shorter piece waits for an
+    // acknowledgment.
     let expected: Vec<_> = (0..5)
         .flat_map(|n| [(101 + 1000 * n, 600, cause), (701 + 1000 * n, 400, cause)])
         .take(9)
         .collect();
     assert_eq!(pieces, expected);
     assert!(out.iter().all(|out| out.size <= 640));
-    // RFC 1191 §6.5: it is no sign of congestion.
+    // RFC 1191 §6.5: the report does not indicate congestion.
     assert_eq!(end.cwnd(), before.0);
     let since = end.stats().since(&before.1);
     assert_eq!((since.timeouts, since.fast_recoveries), (0, 0));
@@ -51,7 +52,7 @@ fn all_that_is_larger_leaves_again_at_once_in_pieces() {
 }
 
 #[test]
-fn new_data_leaves_in_the_smaller_size() {
+fn new_data_is_sent_in_the_smaller_size() {
     let (_, mut end) = five();
     end.on_packet_too_big(ms(60), 101, 640);
     drain(&mut end, ms(60));
@@ -76,7 +77,7 @@ fn the_same_report_again_changes_nothing() {
 }
 
 #[test]
-fn a_report_of_what_is_not_outstanding_is_ignored() {
+fn a_report_for_data_not_outstanding_is_ignored() {
     let (_, mut end) = five();
     for seq in [100, 5101, 0, u32::MAX] {
         assert!(!end.on_packet_too_big(ms(60), seq, 640), "{seq}");
@@ -104,13 +105,13 @@ fn no_report_goes_below_the_floor() {
     assert!(end.on_packet_too_big(ms(60), 101, 0));
     let out = drain(&mut end, ms(60));
     assert!(out.iter().all(|segment| segment.body.0 <= 28));
-    // All but a piece for which the window has no room.
+    // All except one piece, for which the window has no room.
     assert_eq!(out.iter().map(|segment| segment.body.0).sum::<u32>(), 4_980);
     assert!(!end.on_packet_too_big(ms(61), 101, 40));
 }
 
 #[test]
-fn a_closed_end_hears_no_report() {
+fn a_closed_end_ignores_reports() {
     let (s, _) = five();
     let mut fresh = crate::support::endpoint::<Length>(&s, anabranch_tcp::Role::Active, 100);
     assert!(!fresh.on_packet_too_big(ms(1), 100, 640));
@@ -120,7 +121,7 @@ fn a_closed_end_hears_no_report() {
 }
 
 #[test]
-fn discovery_that_is_off_hears_no_report() {
+fn without_discovery_reports_are_ignored() {
     let s = Settings {
         mtu_discovery: MtuDiscovery::Off,
         ..settings()
@@ -132,7 +133,7 @@ fn discovery_that_is_off_hears_no_report() {
 }
 
 #[test]
-fn the_third_timeout_in_a_row_takes_the_mss_to_its_base() {
+fn the_third_consecutive_timeout_reduces_the_mss() {
     let s = Settings {
         mss: 1400,
         mtu_discovery: MtuDiscovery::BlackHole,

@@ -1,4 +1,4 @@
-//! What tells the stack profiles apart on the wire, and that no released one changes.
+//! Differences between the stack profiles on the wire, and the constancy of released profiles.
 
 use crate::support;
 
@@ -28,14 +28,14 @@ const fn ms(n: u64) -> Instant {
     Instant::from_millis(n)
 }
 
-/// Every switch of every profile that is released: those never change. A new switch comes with the value
-/// that leaves them as they were.
-/// A profile stays readable: policies, not habits.
+/// A profile stays readable: few policies instead of many switches.
 #[test]
 fn there_are_at_most_46_switches() {
     assert!(Settings::SWITCHES.len() <= 46);
 }
 
+/// Every switch of every released profile, none of which may change. A new switch comes with the
+/// value that keeps the behavior of these profiles.
 #[test]
 fn switches() {
     let mut text = String::new();
@@ -52,7 +52,7 @@ fn switches() {
 }
 
 #[test]
-fn a_reason_names_a_switch_and_what_is_left_out_is_said() {
+fn reasons_name_switches_and_omissions_are_listed() {
     for profile in profiles() {
         let all = format!("{:#?}", profile.settings);
         for (switch, reason) in profile.reasons {
@@ -71,7 +71,7 @@ fn a_reason_names_a_switch_and_what_is_left_out_is_said() {
     }
 }
 
-/// Payload and headers fill packets of 1,500 bytes; 4.4BSD sends 512 bytes where it knows nothing of the path.
+/// Payload and headers fill packets of 1,500 bytes; 4.4BSD sends 512 bytes on an unknown path.
 #[test]
 fn full_packets_are_1500_bytes() {
     for profile in profiles() {
@@ -83,9 +83,9 @@ fn full_packets_are_1500_bytes() {
     }
 }
 
-/// RFC 3390's three segments, Windows' and ns-2's two, RFC 6928's ten.
+/// Three segments by RFC 3390, two in Windows and ns-2, ten by RFC 6928.
 #[test]
-fn what_leaves_before_the_first_acknowledgment() {
+fn segments_sent_before_the_first_acknowledgment() {
     for (name, segments) in [
         ("linux-2.6.35", 3),
         ("windows-7", 2),
@@ -96,13 +96,14 @@ fn what_leaves_before_the_first_acknowledgment() {
         let mut net = net(name, Link::default());
         net.open();
         net.ends[0].write_all(octets(1, 100_000));
-        // 10 ms each way: the handshake takes 20, the first acknowledgment comes at 40.
+        // 10 ms each way: the handshake takes 20, the first acknowledgment arrives at 40.
         net.run_until(ms(39));
         assert_eq!(net.data_sent[0], segments, "{name}");
     }
 }
 
-/// When each SYN leaves while none arrives, and whether the connection is given up by then.
+/// The times of the SYNs if none arrives, in seconds, and whether the connection has timed out by
+/// then.
 fn syns(name: &str, until: u64) -> (Vec<u64>, bool) {
     let link = Link {
         loss: 1.0,
@@ -117,7 +118,7 @@ fn syns(name: &str, until: u64) -> (Vec<u64>, bool) {
     (seconds.collect(), ended)
 }
 
-/// 3 s, doubled: five times more on Linux (189 s in all), twice on Windows (21 s).
+/// 3 s, doubled: five retransmissions on Linux (189 s in total), two on Windows (21 s).
 #[test]
 fn a_lost_syn() {
     assert_eq!(
@@ -131,7 +132,7 @@ fn a_lost_syn() {
     assert_eq!(syns("linux-6.18", 8), (vec![0, 1, 2, 3, 4, 5, 7], false));
 }
 
-/// The time from a segment that is lost to its retransmission, on a path with a round-trip time of 20 ms.
+/// The time from a lost segment to its retransmission, on a path with a round-trip time of 20 ms.
 fn timeout(name: &str) -> Duration {
     let mut net = net(name, Link::default());
     net.open();
@@ -167,7 +168,7 @@ fn the_least_timeout() {
     }
 }
 
-/// How long the receiver holds back the acknowledgment of a lone segment, the first of the connection.
+/// Delay of the acknowledgment of a lone segment, the first of the connection.
 #[test]
 fn the_acknowledgment_of_a_lone_segment() {
     for (name, wait) in [
@@ -196,7 +197,7 @@ fn the_acknowledgment_of_a_lone_segment() {
     }
 }
 
-/// What the receiver offers in the end to a sender that nothing limits, and what the sender buffers.
+/// The largest window offered to a sender without other limits, and the size of the send buffer.
 #[test]
 fn buffers() {
     for (name, window, buffer) in [
@@ -219,14 +220,14 @@ fn buffers() {
         net.open();
         net.ends[0].write_all(octets(1, 40_000_000));
         net.run_until(ms(4_000));
-        // 4 s at 100 Mbit/s bring 50 MB, of which slow start takes a second; 64 KiB a round trip
+        // 4 s at 100 Mbit/s carry 50 MB, of which slow start takes a second; 64 KiB per round trip
         // would be 2.6 MB.
         let delivered = net.ends[1].stats().delivered_bytes;
         assert!(delivered > 20_000_000, "{name}: {delivered}");
     }
 }
 
-/// A transfer that loses these data segments, counted as they leave.
+/// A transfer in which these data segments are dropped, counted in the order of transmission.
 fn lossy(settings: &Settings, losses: &[u32]) -> Net<Octets> {
     let link = Link {
         delay: Duration::from_millis(50),
@@ -241,7 +242,7 @@ fn lossy(settings: &Settings, losses: &[u32]) -> Net<Octets> {
     net
 }
 
-/// One segment of a flight is lost: the time from its retransmission to the next segment.
+/// The time from the retransmission of a lost segment to the next transmission.
 fn pause(settings: &Settings) -> Duration {
     let mut net = lossy(settings, &[200]);
     while net.ends[0].stats().retransmitted_packets == 0 {
@@ -254,8 +255,8 @@ fn pause(settings: &Settings) -> Duration {
     net.now - begin
 }
 
-/// With the window alone nothing leaves for half of the acknowledgments, which are 120 µs apart; rate
-/// halving sends for every second of them.
+/// With the window alone nothing is sent for half of the acknowledgments, which are 120 µs apart;
+/// rate halving sends a segment for every second acknowledgment.
 #[test]
 fn rate_halving_spreads_the_reduction() {
     let halving = settings("linux-2.6.35");
@@ -293,8 +294,8 @@ fn rate_halving_after_many_losses_leaves_little() {
     assert!(10 * without > 9 * half, "{without} of {half}");
 }
 
-/// The retransmission is lost as well: its timeout counts from when it left (RFC 6675 §6), or from the last
-/// acknowledgment of new data.
+/// The retransmission is also lost. Its timeout counts from its transmission (RFC 6675 §6), or from
+/// the last acknowledgment of new data.
 #[test]
 fn retransmissions_of_the_counted_pipe_restart_the_timer() {
     let wait = |pace: RecoveryPace| {
@@ -317,8 +318,8 @@ fn retransmissions_of_the_counted_pipe_restart_the_timer() {
     assert!(without < with, "{without} and {with}");
 }
 
-/// The counted pipe holds the lost segment, of which the scoreboard's is free: one acknowledgment more has
-/// to come.
+/// The counted pipe still contains the lost segment, and the scoreboard's pipe does not. The
+/// counted pipe therefore needs one more acknowledgment.
 #[test]
 fn the_counted_pipe_waits_for_one_acknowledgment_more() {
     let counted = settings("ns2-sack1");

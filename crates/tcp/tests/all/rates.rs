@@ -1,5 +1,5 @@
-//! Pacing, ECN feedback, buffers that grow, acknowledgments that wait: what an endpoint does with
-//! the switches for them.
+//! Pacing, ECN feedback, autotuned buffers and delayed acknowledgments: the effect of their
+//! switches.
 
 use crate::support;
 
@@ -19,7 +19,7 @@ use anabranch_wire::Flags;
 use support::{Link, Net};
 
 const MSS: u64 = 1000;
-/// The link's: 10 ms each way.
+/// The link's round-trip time in ms: 10 ms each way.
 const RTT: u64 = 20;
 
 fn ms(n: u64) -> Instant {
@@ -41,7 +41,7 @@ fn link() -> Link {
     }
 }
 
-/// A fixed window that notes what it was told of marks.
+/// A fixed window that counts the marks reported to it.
 #[derive(Debug)]
 struct Fixed {
     segments: u64,
@@ -110,8 +110,8 @@ fn ace(flags: Flags) -> u8 {
 #[test]
 fn rfc_9768_the_handshake_of_every_pair() {
     use EcnMode::{Accecn, Dctcp, Off, Rfc3168};
-    // Our SYN, the answer, the third segment, and whether marks reach the sender. No SYN is
-    // ECN-capable, so AccECN answers 010; the third segment carries data, and counts from 101 on.
+    // The SYN, the SYN-ACK, the third segment, and whether marks reach the sender. No SYN is
+    // ECN-capable, so AccECN answers 010. The third segment carries data and counts from 101.
     for (client, server, expected, tells) in [
         (Accecn, Accecn, [0b111, 0b010, 0b101], true),
         (Accecn, Rfc3168, [0b111, 0b001, 0b000], true),
@@ -138,11 +138,11 @@ fn rfc_9768_the_handshake_of_every_pair() {
 }
 
 #[test]
-fn exact_feedback_tells_every_marked_octet_also_with_delayed_acknowledgments() {
+fn exact_feedback_counts_every_marked_octet_despite_delayed_acks() {
     for mode in [EcnMode::Dctcp, EcnMode::Accecn] {
         for per_ack in [1, 2] {
             let (mut net, marked) = with_fixed(&ecn(mode, per_ack), &ecn(mode, per_ack), 7);
-            // Marks begin and end between the two segments of an acknowledgment, too.
+            // Marks also begin and end between the two segments of an acknowledgment.
             for step in 0..200 {
                 net.mark = step % 3 == 0;
                 net.run_until(ms(50) + Duration::from_micros(1700) * step);
@@ -158,8 +158,8 @@ fn exact_feedback_tells_every_marked_octet_also_with_delayed_acknowledgments() {
 }
 
 #[test]
-fn classic_feedback_cannot_tell_how_much() {
-    // The same marks through RFC 3168 name more octets: what the exact ones are needed for.
+fn classic_feedback_overcounts_marked_octets() {
+    // The same marks through RFC 3168 cover more octets, hence the need for exact feedback.
     let (mut net, marked) = with_fixed(&ecn(EcnMode::Rfc3168, 1), &ecn(EcnMode::Rfc3168, 1), 7);
     for step in 0..200 {
         net.mark = step % 50 == 0;
@@ -182,7 +182,7 @@ fn retransmissions_and_pure_acknowledgments_are_not_ecn_capable() {
         let first = net.ends[0].poll_transmit(net.now).expect("data");
         assert!(first.ecn.is_capable() && first.retransmission.is_none());
         while net.ends[0].poll_transmit(net.now).is_some() {}
-        // Nothing arrives: the timer.
+        // Nothing arrives, so the timer expires.
         let at = net.ends[0].deadline();
         net.ends[0].on_deadline(at);
         let again = net.ends[0].poll_transmit(at).expect("again");
@@ -205,8 +205,8 @@ fn dctcp_gives_up_little_where_little_is_marked() {
     net.open();
     net.ends[0].write_endless();
     net.run_until(ms(130));
-    // Marks in one round trip of ten: alpha falls from 1 by a sixteenth a round trip without, so
-    // that it comes to at most 1/16 ÷ (1 − (15/16)¹⁰) = 0.13.
+    // Marks in one round trip of ten: alpha falls from 1 by a sixteenth per round trip without
+    // marks, to at most 1/16 ÷ (1 − (15/16)¹⁰) = 0.13.
     for round in 0..80 {
         net.mark = round % 10 == 0;
         net.run_until(net.now + Duration::from_millis(RTT));
@@ -216,7 +216,7 @@ fn dctcp_gives_up_little_where_little_is_marked() {
     assert!(net.ends[0].stats().ecn_reductions >= 4);
 }
 
-/// Data segments of the sender by the time of their leaving.
+/// Numbers of data segments that the sender sent at the same time.
 fn bursts(net: &Net<Length>, from: Instant) -> Vec<u64> {
     let mut bursts: Vec<(Instant, u64)> = Vec::new();
     for (at, end, _, _, _, len) in &net.log {
@@ -232,7 +232,7 @@ fn bursts(net: &Net<Length>, from: Instant) -> Vec<u64> {
 }
 
 #[test]
-fn pacing_spreads_a_window_over_the_round_trip_in_bursts_of_a_millisecond() {
+fn pacing_sends_the_window_in_bursts_of_a_millisecond() {
     let s = Settings {
         pacing: true,
         delayed_ack: Profile::named("rfc")
@@ -247,13 +247,14 @@ fn pacing_spreads_a_window_over_the_round_trip_in_bursts_of_a_millisecond() {
     let (burst, rest) = (bursts(&net, ms(RTT)), 100 - 6 * 10);
     assert!(burst.iter().all(|n| *n <= 10), "{burst:?}");
     assert_eq!(burst.iter().sum::<u64>(), 100 - rest, "{burst:?}");
-    // Unpaced, the window leaves at once, as far as that of a SYN, which is not scaled, lets it.
+    // Without pacing the window is sent at once, up to the SYN's unscaled window.
     let (mut net, _) = with_fixed(&settings(), &settings(), 100);
     net.run_until(ms(RTT + 5));
     assert_eq!(bursts(&net, ms(RTT)), [65]);
 }
 
-/// Linux's `tcp_pacing_ss_ratio`: 200 % of cwnd ÷ srtt. 100 segments of 8,000 bits in 20 ms are 40 Mbit/s.
+/// Linux's `tcp_pacing_ss_ratio`: 200 % of cwnd ÷ srtt. 100 segments of 8,000 bits in 20 ms are 40
+/// Mbit/s.
 #[test]
 fn the_pacing_rate_in_slow_start_is_twice_the_windows() {
     let s = Settings {
@@ -266,13 +267,14 @@ fn the_pacing_rate_in_slow_start_is_twice_the_windows() {
     assert!((rate.as_mbit_per_s() / 80.0 - 1.0).abs() < 0.02, "{rate:?}");
 }
 
-/// Two segments of a millisecond each leave together. Fails where time not used earns nothing, and where it earns more than half
-/// of a burst.
+/// Two segments of a millisecond each are sent together. Detects a pacer that gives no credit for
+/// unused time, and one that gives more than half of a burst.
 #[test]
 fn a_tso_burst_that_leaves_late_takes_less_time() {
     let us = Duration::from_micros;
     for (segmentation, [first, second]) in [
-        // The first has waited for long: half. The second is late by 40 us: the third leaves that much sooner.
+        // The first burst is long overdue and earns half. The second is late by 40 us; the third is
+        // sent that much sooner.
         (Segmentation::Tso, [1000 + 40, 1960]),
         (Segmentation::None, [2000 + 40, 2000]),
     ] {
@@ -309,14 +311,14 @@ fn a_tso_burst_that_leaves_late_takes_less_time() {
             .collect();
         let bursts: Vec<Instant> = left.chunks(2).map(|burst| burst[0]).collect();
         assert_eq!(bursts.len(), 3, "{left:?}");
-        // The second was written when it was late by 40 us, and left at once.
+        // The second was written 40 us after its time, and sent at once.
         assert_eq!(bursts[1] - bursts[0], us(first), "{segmentation:?}");
         let apart = (bursts[2] - bursts[1]).as_millis_f64() * 1e3;
         assert!((apart - second as f64).abs() < 20.0, "{apart} us");
     }
 }
 
-/// A control with a rate alone.
+/// A control with only a pacing rate.
 #[derive(Debug)]
 struct AtRate(Rate);
 
@@ -335,7 +337,8 @@ impl CongestionControl for AtRate {
     }
 }
 
-/// A segment a millisecond, in bursts of two. Fails where a retransmission leaves as soon as the loss is found.
+/// One segment per millisecond, in bursts of two. Detects a retransmission that is sent as soon as
+/// the loss is detected.
 #[test]
 fn a_retransmission_waits_for_its_time() {
     let s = Settings {
@@ -370,7 +373,7 @@ fn a_retransmission_waits_for_its_time() {
             _ => bursts.push((at, 1)),
         }
     }
-    // The first burst was late, and takes half the time.
+    // The first burst was late and takes half the time.
     for pair in bursts[1..].windows(2) {
         let least = Duration::from_micros(990) * pair[0].1;
         assert!(pair[1].0 - pair[0].0 >= least, "{pair:?}");
@@ -378,7 +381,7 @@ fn a_retransmission_waits_for_its_time() {
 }
 
 #[test]
-fn the_window_offered_follows_the_application_and_stops_at_its_limit() {
+fn the_receive_window_follows_the_application_up_to_its_limit() {
     let limit = 500_000;
     let tuned = Settings {
         receive_autotuning: true,
@@ -392,7 +395,7 @@ fn the_window_offered_follows_the_application_and_stops_at_its_limit() {
     net.run_until(ms(20 * RTT));
     let grown = net.ends[0].snapshot().in_flight.get();
     assert!(grown > 400_000 && grown <= limit, "{grown}");
-    // A sender that sends little is offered little.
+    // A sender that sends little receives a small window.
     let (mut net, _) = with_fixed(&settings(), &tuned, 20);
     net.run_until(ms(50 * RTT));
     let edge = Endpoint::snapshot(&net.ends[0]).in_flight.get();
@@ -400,7 +403,7 @@ fn the_window_offered_follows_the_application_and_stops_at_its_limit() {
 }
 
 #[test]
-fn slow_start_is_not_held_back_by_a_window_that_grows() {
+fn a_growing_receive_window_does_not_limit_slow_start() {
     let plain = settings();
     let tuned = Settings {
         receive_autotuning: true,
@@ -421,7 +424,7 @@ fn slow_start_is_not_held_back_by_a_window_that_grows() {
 }
 
 #[test]
-fn the_send_buffer_takes_two_windows_and_stops_at_its_limit() {
+fn the_send_buffer_holds_two_windows_up_to_its_limit() {
     let s = Settings {
         send_autotuning_start: Bytes::new(16 << 10),
         send_buffer: Limit::Bytes(Bytes::new(200_000)),
@@ -446,13 +449,13 @@ fn the_send_buffer_takes_two_windows_and_stops_at_its_limit() {
 }
 
 #[test]
-fn after_a_pause_the_window_is_what_the_rule_says() {
+fn the_window_after_a_pause_follows_the_idle_rule() {
     use anabranch_tcp::settings::IdleRestart::{Off, Rfc2861, Rfc5681};
     for (rule, seconds, expected) in [
         (Off, 60, None),
         (Rfc5681, 60, Some(10)),
         (Rfc2861, 60, Some(10)),
-        // The timeout is 1 s: two have passed, and the window is halved for each.
+        // The timeout is 1 s: two have passed, and each halves the window.
         (Rfc2861, 2, Some(40)),
         (Rfc5681, 2, Some(10)),
     ] {
@@ -465,10 +468,11 @@ fn after_a_pause_the_window_is_what_the_rule_says() {
         net.ends[0].write_all(Length(150_000));
         net.run_until(ms(10 * RTT));
         assert!(net.ends[0].all_acknowledged());
-        // Ten, and one for each of 150: 10, 20, 40 and 80 have filled the window each time, the last of them just so.
+        // Ten, plus one for each of 150 segments: windows of 10, 20, 40 and 80 were filled, the
+        // last of them exactly.
         let full = net.ends[0].cwnd().get() / MSS;
         assert_eq!(full, 160);
-        // The last segment left within the first 200 ms.
+        // The last segment was sent within the first 200 ms.
         net.run_until(ms(100) + Duration::from_millis(1000 * seconds));
         net.ends[0].write_all(Length(1));
         net.flush();
@@ -482,14 +486,15 @@ fn after_a_pause_the_window_is_what_the_rule_says() {
 }
 
 #[test]
-fn linux_acknowledges_the_first_16_segments_one_by_one() {
+fn linux_acknowledges_the_first_16_segments_individually() {
     let linux = Settings {
         mss: 1000,
         ..Profile::named("linux").expect("it exists").settings
     };
     let (mut net, _) = with_fixed(&linux, &linux, 100);
     net.run_until(ms(RTT + 15));
-    // 65 segments came (the first window), 16 alone and the others in pairs.
+    // 65 segments arrived (the first window): 16 were acknowledged individually and the others in
+    // pairs.
     let acks = net.ends[1].stats().sent_acks - 1;
     let segments = net.ends[1].stats().received_packets - 2;
     assert_eq!(acks, 16 + (segments - 16) / 2, "{segments}");
@@ -498,7 +503,8 @@ fn linux_acknowledges_the_first_16_segments_one_by_one() {
 #[test]
 fn hystart_of_the_stack_reaches_the_control() {
     use anabranch_tcp::settings::HyStart;
-    // A link of one segment per 0.1 ms and no end of queue: only the delay tells.
+    // A link of one segment per 0.1 ms with an unlimited queue: only the delay indicates
+    // congestion.
     let ended = |hystart, config: &Config| {
         let s = Settings {
             hystart,
@@ -530,7 +536,7 @@ fn hystart_of_the_stack_reaches_the_control() {
     assert!(!ended(HyStart::Linux, &reno));
 }
 
-/// RFC 7661 §4.3 and §4.4: what the window of an application that pauses does under each rule.
+/// RFC 7661 §4.3 and §4.4: the window of an application that pauses, under each rule.
 mod validation {
     use super::*;
     use anabranch_tcp::settings::IdleRestart;
@@ -542,8 +548,8 @@ mod validation {
         }
     }
 
-    /// 150 segments at full speed, by which the window has grown to 160, then nothing until `pause` ms after the
-    /// beginning.
+    /// 150 segments at full speed, which grow the window to 160; then a pause until `pause` ms
+    /// after the beginning.
     fn paused(s: &Settings, pause: u64) -> Net<Length> {
         let mut net: Net<Length> = Net::new(s, s, link(), [5, 77]);
         net.open();
@@ -557,22 +563,23 @@ mod validation {
     }
 
     #[test]
-    fn a_pause_keeps_the_window_for_five_minutes_and_then_halves_it() {
+    fn a_pause_of_over_five_minutes_halves_the_window() {
         for (seconds, expected) in [(2, 160), (299, 160), (303, 80), (603, 40), (10_000, 10)] {
             let mut net = paused(&new_cwv(), 1000 * seconds);
             net.ends[0].write_all(Length(1));
             net.flush();
             assert_eq!(window(&net), expected, "after {seconds} s");
-            // Three quarters of the window were safe once; slow start had no threshold before.
+            // ssthresh keeps at least three quarters of the window; there was no threshold before,
+            // so there is still none.
             assert_eq!(net.ends[0].snapshot().ssthresh, None);
         }
     }
 
     #[test]
-    fn a_window_that_a_write_has_just_filled_is_used_and_one_that_it_has_not_is_not() {
-        // The fourth window takes 80 segments. With an octet less it is full all the same, and grows by what is
-        // acknowledged; with a segment less the last acknowledgment, of what
-        // left when nothing more waited, lets it grow no more.
+    fn only_a_window_filled_by_a_write_counts_as_used() {
+        // The fourth window holds 80 segments. With one octet less it is still full, and grows by
+        // the data acknowledged. With one segment less, the last acknowledgment does not increase
+        // it, because it is for data sent when no more was waiting.
         for (octets, expected) in [(150_000, 160), (149_999, 159), (149_000, 158)] {
             let s = settings();
             let mut net: Net<Length> = Net::new(&s, &s, link(), [5, 77]);
@@ -583,7 +590,7 @@ mod validation {
         }
     }
 
-    /// One segment each round trip: far less than half of the window.
+    /// One segment per round trip: far less than half of the window.
     fn trickle(net: &mut Net<Length>, rounds: u64) {
         for _ in 0..rounds {
             net.ends[0].write_all(Length(1000));
@@ -598,7 +605,7 @@ mod validation {
         let mut net = paused(&new_cwv(), 3000);
         trickle(&mut net, 200);
         assert_eq!(window(&net), 160);
-        // Used to the full again it grows, at first because it is the limit, then because it is
+        // When fully used again it grows: at first because it is the limit, then because it is
         // validated.
         net.ends[0].write_all(Length(2_000_000));
         net.flush();
@@ -607,8 +614,8 @@ mod validation {
     }
 
     #[test]
-    fn a_validated_window_grows_also_where_it_is_not_the_limit() {
-        // 60 % of the window each round trip: pipeACK is more than half of it.
+    fn a_validated_window_grows_without_being_the_limit() {
+        // 60 % of the window per round trip: pipeACK is more than half of it.
         let grown = |s: &Settings| {
             let mut net = paused(s, 10 * RTT);
             let before = window(&net);
@@ -621,10 +628,10 @@ mod validation {
         assert_eq!(grown(&settings()), 0);
     }
 
-    /// §4.4.1: pipeACK is one segment, ten are in flight, one is lost and retransmitted: (10 - 1) / 2
-    /// segments are left, where a window in use would leave half of it.
+    /// §4.4.1: pipeACK is one segment, ten are in flight, one is lost and retransmitted. (10 - 1) /
+    /// 2 segments remain; a window in use would be halved instead.
     #[test]
-    fn a_loss_reduces_what_was_in_use() {
+    fn a_loss_reduces_the_window_in_use() {
         let s = Settings {
             sack: false,
             dsack: false,

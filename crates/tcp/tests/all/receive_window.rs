@@ -1,4 +1,5 @@
-//! The window that is offered where it is tuned: what it grows by, what occupies it, and which acknowledgments wait for room.
+//! The receive window with autotuning: its growth, the data that occupies it, and the
+//! acknowledgments that wait for room.
 
 use crate::support;
 
@@ -19,17 +20,17 @@ fn settings() -> Settings {
     }
 }
 
-/// What the buffer has room for at the start.
+/// Capacity of the buffer at the start, in octets.
 fn whole() -> u32 {
     u32::try_from(settings().receiver.tuning_start(u64::from(FULL))).expect("it is small")
 }
 
-/// As a field has it, in steps of the scale.
+/// `window` as the header field represents it, in steps of the scale.
 fn rounded(window: u32) -> u32 {
     window.next_multiple_of(1 << settings().window_shift())
 }
 
-/// A receiver that has grown its window as far as it goes without a loss, by segments 0 to 9.
+/// A receiver whose window has grown as far as possible without a loss, by segments 0 to 9.
 fn grown(settings: &Settings) -> Receiver {
     let mut receiver = Receiver::new(settings);
     let said = receiver.feed(60, 0..10);
@@ -37,18 +38,20 @@ fn grown(settings: &Settings) -> Receiver {
     receiver
 }
 
-/// Linux 6.18 offers 80,512 octets with each of the segments 6 to 31 of a flow. Fails where the edge that was offered last counts as
-/// it was rounded: from there on it moves by less than a segment, and so every second acknowledgment offers a segment less.
+/// Linux 6.18 offers 80,512 octets with each of segments 6 to 31 of a flow. Detects a receiver that
+/// keeps the offered edge as rounded: the edge then moves by less than a segment, and every second
+/// acknowledgment offers a segment less.
 #[test]
-fn a_window_that_stays_is_offered_as_it_is() {
+fn a_constant_window_is_offered_without_loss_by_rounding() {
     let mut receiver = grown(&settings());
     let said = receiver.feed(61, 10..30);
     assert_eq!(said.len(), 20);
     assert!(said.iter().all(|s| s.window == rounded(whole() - FULL)));
 }
 
-/// Linux 6.12 with a buffer of 524,280 octets, whose scale is 3, offers 65,160 octets in the answer to a SYN, then
-/// 64,088 and 2,896 more with each segment, to 80,480. Fails for a window that begins with 65,536.
+/// Linux 6.12 with a buffer of 524,280 octets, whose scale is 3, offers 65,160 octets in the
+/// SYN-ACK, then 64,088 and 2,896 more with each segment, up to 80,480. Detects a window that
+/// begins at 65,536.
 #[test]
 fn a_window_begins_a_segment_below_the_buffer() {
     let settings = Settings {
@@ -67,10 +70,10 @@ fn a_window_begins_a_segment_below_the_buffer() {
     );
 }
 
-/// 21 segments in a round trip after one of 11: 2 · 21 · (1 + 2 · 10 / 11) segments, less one. Linux 6.18 offers 169,984 octets in
-/// units of 128. Fails for a target that is a multiple of these.
+/// 21 segments in a round trip after 11 in the previous one: 2 · 21 · (1 + 2 · 10 / 11) segments,
+/// minus one. Linux 6.18 offers 169,984 octets in units of 128. Detects a rounded target.
 #[test]
-fn what_a_round_trip_asks_for_is_not_rounded() {
+fn the_target_of_a_round_trip_is_not_rounded() {
     let mut receiver = Receiver::new(&Settings {
         receive_window: Limit::Bytes(Bytes::new(4 << 20)),
         ..settings()
@@ -82,7 +85,8 @@ fn what_a_round_trip_asks_for_is_not_rounded() {
     assert_eq!(said.last().map(|s| s.window), Some(169_984));
 }
 
-/// The same with Linux 6.12: 2 · 21 + 16 segments in place of 2 · 21. Fails for the window of Linux 6.18.
+/// The same with Linux 6.12: 2 · 21 + 16 segments instead of 2 · 21. Detects the window of Linux
+/// 6.18.
 #[test]
 fn linux_6_12_offers_16_segments_more() {
     let mut receiver = Receiver::new(&Settings {
@@ -102,10 +106,10 @@ fn linux_6_12_offers_16_segments_more() {
     );
 }
 
-/// What waits behind a gap is taken after the segment that fills it, which ends a round trip: it counts in the next
-/// one, with what comes then.
+/// Data buffered after a gap is delivered after the segment that fills the gap, which ends a round
+/// trip. It therefore counts in the next round trip, together with the data that arrives then.
 #[test]
-fn what_waited_behind_a_gap_counts_in_the_next_round_trip() {
+fn data_after_a_gap_counts_in_the_next_round_trip() {
     let mut receiver = Receiver::new(&Settings {
         mss: 1000,
         ..settings()
@@ -114,12 +118,13 @@ fn what_waited_behind_a_gap_counts_in_the_next_round_trip() {
         let said = receiver.feed(at, numbers);
         said.last().expect("each is acknowledged").window
     };
-    // A round trip is of 50 ms: 10, 20 and 40 segments, which offers 2 · 40 · (1 + 2 · 20 / 20).
+    // A round trip of 50 ms: 10, 20 and 40 segments, for which 2 · 40 · (1 + 2 · 20 / 20) are
+    // offered.
     feed(60, 0..10);
     feed(111, 10..30);
     feed(162, 30..70);
     assert!(feed(213, 70..71) < 240_000);
-    // The one after it is lost, eighty are not.
+    // The next segment is lost; eighty more arrive.
     let before = feed(214, 72..152);
     assert!(before <= 240_000, "{before}");
     // It ends a round trip of two segments; the next has the eighty and forty more.
@@ -131,26 +136,27 @@ fn what_waited_behind_a_gap_counts_in_the_next_round_trip() {
     assert!(grown.abs_diff(target) < 60_000, "{grown}");
 }
 
-/// Measured on Linux 6.18: of 16 segments read in a round trip while three more were there 13 count, which offers less than
-/// the 16 would.
+/// Measured on Linux 6.18: if 16 segments are read in a round trip while three more are buffered,
+/// 13 count. The window is smaller than it would be for 16.
 #[test]
-fn what_waits_unread_at_the_end_of_a_round_trip_does_not_count_in_it() {
+fn unread_data_does_not_count_in_the_round_trip() {
     let mut receiver = Receiver::new(&settings());
     receiver.feed(60, 0..10);
     // The second round trip: eleven.
     receiver.feed(111, 10..11);
     receiver.feed(112, 11..26);
-    // Three wait for 26, which ends the third: 16 are read with it.
+    // Three wait for segment 26, which ends the third round trip: 16 are read with it.
     receiver.feed(160, 27..30);
     receiver.feed(162, 26..27);
     let said = receiver.feed(163, 30..34);
-    // 2 · 13 · (1 + 2 · 2 / 11) segments are fewer than the buffer has; 2 · 16 · (1 + 2 · 5 / 11) are more.
+    // 2 · 13 · (1 + 2 · 2 / 11) segments are fewer than the buffer holds; 2 · 16 · (1 + 2 · 5 / 11)
+    // are more.
     assert_eq!(said.last().map(|s| s.window), Some(rounded(whole())));
 }
 
-/// Fails for a receiver that takes samples from what comes in order alone.
+/// Detects a receiver that samples only segments that arrive in order.
 #[test]
-fn what_comes_beyond_a_gap_tells_the_round_trip_too() {
+fn segments_beyond_a_gap_yield_round_trip_samples() {
     let offered = |age| {
         let mut receiver = Receiver::new(&Settings {
             timestamps: true,
@@ -158,7 +164,8 @@ fn what_comes_beyond_a_gap_tells_the_round_trip_too() {
         });
         receiver.feed_aged(60, 50, 0..10);
         receiver.feed_aged(111, 50, 10..30);
-        // 45 ms after the last measurement, which is less than a round trip unless one of 41 ms is seen beyond the gap.
+        // 45 ms after the last measurement: less than a round trip, unless one of 41 ms is measured
+        // beyond the gap.
         receiver.feed_aged(155, age, 31..32);
         receiver.feed_aged(156, 50, 30..31);
         receiver
@@ -172,13 +179,14 @@ fn what_comes_beyond_a_gap_tells_the_round_trip_too() {
     assert!(offered(41) > whole() * 3 / 2);
 }
 
-/// Measured on Linux 6.18: 7,015 · 512 octets are offered before the first loss, 7,018 · 512 after it.
+/// Measured on Linux 6.18: 7,015 · 512 octets are offered before the first loss, 7,018 · 512 after
+/// it.
 #[test]
-fn the_first_segment_beyond_a_gap_lets_the_window_grow_to_the_whole_buffer() {
+fn after_the_first_gap_the_whole_buffer_is_offered() {
     let mut receiver = grown(&settings());
     let beyond = receiver.feed(61, 11..13);
     assert!(beyond.iter().all(|said| said.ack == 10), "{beyond:?}");
-    // The delivered octets are unread when the acknowledgment leaves, and read by the next one.
+    // The delivered octets are unread when this acknowledgment is sent, and read by the next one.
     let said = receiver.feed(62, 10..11);
     let unread = Said {
         ack: 13,
@@ -189,13 +197,13 @@ fn the_first_segment_beyond_a_gap_lets_the_window_grow_to_the_whole_buffer() {
     assert_eq!(said.last().map(|said| said.window), Some(rounded(whole())));
 }
 
-/// Fails for a window that goes on from what is expected next, whatever the buffer holds.
+/// Detects a window that starts at the next expected octet, regardless of the data in the buffer.
 #[test]
-fn what_waits_beyond_a_gap_occupies_the_buffer() {
+fn data_beyond_a_gap_occupies_the_buffer() {
     let mut receiver = grown(&settings());
     receiver.feed(61, 11..13);
     receiver.feed(62, 10..11);
-    // Two gaps, ten segments behind each.
+    // Two gaps, ten segments after each.
     receiver.feed(63, (14..24).chain(25..35));
     let said = receiver.feed(64, 13..14);
     assert_eq!(said.last().map(|said| said.ack), Some(24));
@@ -207,7 +215,7 @@ fn what_waits_beyond_a_gap_occupies_the_buffer() {
     assert_eq!(said, [rest]);
 }
 
-/// RFC 9293 §3.8.6.2.2: an edge that has been offered stays.
+/// RFC 9293 §3.8.6.2.2: the window's right edge never moves back.
 #[test]
 fn the_edge_never_moves_back() {
     let mut receiver = grown(&settings());
@@ -228,11 +236,11 @@ fn the_edge_never_moves_back() {
     }
 }
 
-/// Every second segment is acknowledged at once until the whole buffer has been offered, and then once it has been read:
-/// the acknowledgment could offer less than the last one before that. Fails for one that leaves at once, and for one that
-/// waits from the start.
+/// Every second segment is acknowledged at once until the whole buffer has been offered. After that
+/// it is acknowledged once it has been read, because an earlier acknowledgment could offer less
+/// than the last one. Detects an acknowledgment sent at once, and one that waits from the start.
 #[test]
-fn once_the_whole_buffer_is_offered_acknowledgments_wait_for_the_read() {
+fn with_the_whole_buffer_offered_acknowledgments_wait_for_reads() {
     let mut receiver = Receiver::new(&Settings {
         delayed_ack: Profile::named("rfc")
             .expect("it exists")
@@ -264,7 +272,7 @@ fn once_the_whole_buffer_is_offered_acknowledgments_wait_for_the_read() {
         "it offers more than the one that filled the gap"
     );
     receiver.read(63);
-    // Two that are not read could offer less in any case; the read offers all of it.
+    // Two unread segments could offer less in any case; after the read the whole buffer is offered.
     let at_once = receiver.feed(64, 16..18).len();
     let after = receiver.read(64);
     assert_eq!((at_once, after.len()), (0, 1));
@@ -280,9 +288,9 @@ fn once_the_whole_buffer_is_offered_acknowledgments_wait_for_the_read() {
     assert_eq!(after, [whole_buffer]);
 }
 
-/// What waits for the read waits no longer than the timeout.
+/// An acknowledgment waits for the read at most until the delayed-ACK timeout.
 #[test]
-fn an_acknowledgment_that_waits_for_the_read_leaves_with_the_timeout() {
+fn an_acknowledgment_waits_for_the_read_until_the_timeout() {
     let rfc = Profile::named("rfc").expect("it exists").settings;
     let mut receiver = Receiver::new(&Settings {
         delayed_ack: rfc.delayed_ack,
@@ -290,7 +298,8 @@ fn an_acknowledgment_that_waits_for_the_read_leaves_with_the_timeout() {
     });
     receiver.end.set_auto_read(false);
     receiver.feed(60, 0..1);
-    // Unread data of more than the room that is left: each could offer less than the one before it.
+    // More unread data than the room that is left: each acknowledgment could offer less than its
+    // predecessor.
     let mut left = 0;
     for number in 1..40 {
         left += receiver.feed(61, [number]).len();

@@ -1,4 +1,4 @@
-//! Losses: how they are found and repaired, one example for each rule.
+//! Loss detection and repair, one example for each rule.
 
 use crate::support;
 
@@ -25,7 +25,7 @@ fn new_reno_repairs_two_losses_in_one_recovery() {
         ),
         (1, 0, 2)
     );
-    // Reno leaves at the partial acknowledgment and needs another recovery or a timeout.
+    // Reno ends the recovery at the partial acknowledgment and needs another recovery or a timeout.
     let mut net = file(&without_sack(Recovery::Reno), link(&[30, 35]), 200);
     net.run_until(ms(20_000));
     let stats = net.ends[0].stats();
@@ -71,8 +71,8 @@ fn a_recovery_halves_the_window_once() {
 
 #[test]
 fn limited_transmit_saves_a_timeout() {
-    // RFC 3042: of three segments the first is lost; two duplicates bring two new segments and
-    // those the third duplicate.
+    // RFC 3042: of three segments the first is lost. Two duplicates permit two new segments, and
+    // these cause the third duplicate.
     for recovery in [Recovery::NewReno, Recovery::Rfc6675] {
         let base = if recovery == Recovery::Rfc6675 {
             settings()
@@ -103,8 +103,8 @@ fn limited_transmit_saves_a_timeout() {
 }
 
 #[test]
-fn dupthresh_is_how_much_reordering_is_forgiven() {
-    // One segment comes five places late.
+fn dupthresh_sets_the_reordering_tolerated() {
+    // One segment arrives five places late.
     let run = |dupthresh| {
         let mut end = established(&Settings {
             dupthresh,
@@ -125,7 +125,7 @@ fn dupthresh_is_how_much_reordering_is_forgiven() {
 }
 
 #[test]
-fn the_timeout_doubles_and_then_gives_up() {
+fn the_timeout_doubles_until_the_connection_is_aborted() {
     let mut end = established(&Settings {
         retries: 3,
         ..settings()
@@ -147,12 +147,12 @@ fn the_timeout_doubles_and_then_gives_up() {
         (end.state(), end.deadline()),
         (State::Closed, Instant::NEVER)
     );
-    // The last retransmits nothing.
+    // The last expiry retransmits nothing.
     assert_eq!(end.stats().timeouts, 3);
 }
 
 #[test]
-fn after_a_timeout_everything_goes_again_in_slow_start() {
+fn after_a_timeout_all_data_is_retransmitted_in_slow_start() {
     let mut end = established(&without_sack(Recovery::NewReno));
     end.write_endless();
     assert_eq!(drain(&mut end, ms(100)).len(), 10);
@@ -172,7 +172,7 @@ fn after_a_timeout_everything_goes_again_in_slow_start() {
             .collect::<Vec<_>>(),
         [1101, 2101]
     );
-    // The others had arrived after all: what follows is new.
+    // The others had arrived: only new data follows.
     end.on_segment(ms(1200), &ack(&end, 10_000), Ecn::NotEct);
     assert!(drain(&mut end, ms(1200)).iter().all(|s| s.seq >= 10_101));
     assert_eq!(end.stats().retransmitted_packets, 3);
@@ -194,7 +194,7 @@ fn karn_an_ambiguous_acknowledgment_gives_no_sample() {
 
 #[test]
 fn the_timer_rule_finds_a_loss_without_duplicates() {
-    // Two segments, the first lost: one duplicate only, but it comes late enough.
+    // Two segments, the first lost: only one duplicate, but it arrives late enough.
     let mut end = established(&without_sack(Recovery::NewReno)).with_timer_rule(Some(RULE));
     end.write_all(Length(1000));
     drain(&mut end, ms(100));
@@ -218,7 +218,7 @@ fn the_timer_rule_in_a_recovery_leads_to_slow_start() {
     let mut end = established(&without_sack(Recovery::NewReno)).with_timer_rule(Some(RULE));
     end.write_endless();
     assert_eq!(drain(&mut end, ms(100)).len(), 10);
-    // The first segment is late; duplicates come before its time is over.
+    // The first segment is late; duplicates arrive before its time has passed.
     end.on_segment(ms(150), &ack(&end, 1000), Ecn::NotEct);
     drain(&mut end, ms(150));
     for i in 0..3 {
@@ -231,7 +231,7 @@ fn the_timer_rule_in_a_recovery_leads_to_slow_start() {
     assert_eq!(end.stats().fast_recoveries, 1);
     assert_eq!(drain(&mut end, ms(150)).first().map(|s| s.seq), Some(1101));
     assert_eq!(end.snapshot().state, CongestionState::Recovery);
-    // A round trip and the grace time after the others left.
+    // A round trip and the grace time after the transmission of the others.
     end.on_segment(ms(152), &ack(&end, 1000), Ecn::NotEct);
     assert_eq!(
         (end.stats().timer_losses, end.snapshot().state),
@@ -239,7 +239,7 @@ fn the_timer_rule_in_a_recovery_leads_to_slow_start() {
     );
     let again: Vec<u32> = drain(&mut end, ms(152)).iter().map(|s| s.seq).collect();
     assert!(again.starts_with(&[2101, 3101]), "{again:?}");
-    // No further reduction until what was outstanding is acknowledged.
+    // No further reduction until the data outstanding then is acknowledged.
     end.on_segment(ms(230), &ack(&end, 2000), Ecn::NotEct);
     end.on_segment(ms(231), &ack(&end, 2000), Ecn::NotEct);
     assert_eq!(
@@ -248,8 +248,8 @@ fn the_timer_rule_in_a_recovery_leads_to_slow_start() {
     );
 }
 
-/// Ten segments of which the first is lost; as many duplicates as asked for, then the
-/// retransmission is acknowledged with all the others. The window thereafter, in segments.
+/// Ten segments of which the first is lost: `duplicates` duplicates arrive, then the retransmission
+/// is acknowledged together with all others. Returns the resulting window in segments.
 fn window_after_a_full_acknowledgment(s: &Settings, duplicates: u64, more: u32) -> u64 {
     let mut end = established(s);
     end.write_all(Length(10_000 + more));
@@ -259,7 +259,7 @@ fn window_after_a_full_acknowledgment(s: &Settings, duplicates: u64, more: u32) 
         drain(&mut end, ms(150 + n));
     }
     assert_eq!(end.snapshot().state, CongestionState::Recovery);
-    // Limited transmit belongs to what was outstanding.
+    // Data sent by limited transmit is part of the outstanding data.
     let outstanding = 10_000 + more.min(2_000);
     end.on_segment(ms(200), &ack(&end, outstanding), Ecn::NotEct);
     assert_ne!(end.snapshot().state, CongestionState::Recovery);
@@ -268,7 +268,8 @@ fn window_after_a_full_acknowledgment(s: &Settings, duplicates: u64, more: u32) 
     end.cwnd().get() / MSS
 }
 
-/// RFC 6582 §3.2 step 3, the second option, and RFC 5681 §3.2 step 6: ssthresh, whatever is in flight.
+/// RFC 6582 §3.2 step 3, the second option, and RFC 5681 §3.2 step 6: ssthresh, independent of the
+/// data in flight.
 #[test]
 fn a_full_acknowledgment_leaves_the_window_at_ssthresh() {
     for recovery in [Recovery::NewReno, Recovery::Reno] {

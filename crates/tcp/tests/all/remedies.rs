@@ -1,5 +1,5 @@
-//! Remedies for reordering: each one's formulas against a derivation of its own, laws that hold for
-//! all of them, and what a sender with each of them does.
+//! Remedies for reordering: the formulas of each against an independent derivation, laws that hold
+//! for all, and the behavior of a sender with each.
 
 use crate::support;
 
@@ -39,7 +39,7 @@ fn lengths() -> impl Iterator<Item = u32> {
     (0_u32..40).map(|n| (n * n * 7 + n * 3) % 61)
 }
 
-/// Thirty lengths by each rule: the threshold is computed here from the whole history at once.
+/// Thirty lengths by each rule. The expected threshold is computed from the whole history at once.
 #[test]
 fn blanton_and_allman_raise_the_threshold_by_four_rules() {
     use blanton_allman::Variant::{Average, Ewma, Increment, Maximum};
@@ -57,11 +57,11 @@ fn blanton_and_allman_raise_the_threshold_by_four_rules() {
             remedy.on_late(late(seen[count - 1]), &wide);
             let expected = match variant {
                 Increment => 3.0 + 2.0 * count as f64,
-                // Half of each step is kept, rounded up: from the front.
+                // Each step halves the distance, rounded up: computed from the front.
                 Average => seen.iter().fold(3.0, |level: f64, &n| {
                     ((level + f64::from(n) + 1.0) / 2.0).ceil()
                 }),
-                // Weights 1/4, 3/16, 9/64, …, and what is left for the first threshold.
+                // Weights 1/4, 3/16, 9/64, …, and the remainder for the first threshold.
                 Ewma => {
                     let newest_first = seen.iter().rev().enumerate();
                     let sum: f64 = newest_first
@@ -71,7 +71,8 @@ fn blanton_and_allman_raise_the_threshold_by_four_rules() {
                 }
                 Maximum => f64::from(seen.iter().max().unwrap() + 1),
             };
-            // A sum of many terms may be off in the last bit where it is a whole number.
+            // A sum of many terms may have an error in the last bit where the exact value is an
+            // integer.
             let (low, high) = ((expected - 1e-9).ceil(), (expected + 1e-9).ceil());
             let dupthresh = f64::from(remedy.dupthresh());
             assert!(
@@ -79,13 +80,13 @@ fn blanton_and_allman_raise_the_threshold_by_four_rules() {
                 "{variant:?} {count}: {dupthresh} for {expected}"
             );
         }
-        // Nine tenths of a window of 20; a timeout forgets.
+        // Nine tenths of a window of 20; a timeout resets the threshold.
         remedy.on_late(late(900), &wide);
         remedy.on_duplicate(&view(20, 20, 19));
         assert!(remedy.dupthresh() <= 18, "{variant:?}");
         remedy.on_timeout(&wide);
         assert_eq!(remedy.dupthresh(), 3);
-        // What was late but not retransmitted tells nothing.
+        // A late segment that was not retransmitted has no effect.
         let unnoticed = Late {
             length: 50,
             resent: false,
@@ -129,10 +130,10 @@ fn leung_and_ma_take_mean_and_deviation() {
             "{count}: {dupthresh} for {expected}"
         );
     }
-    // Two round trips until the timer expires bring 2 * 10 duplicates.
+    // Two round trips until the timer expires yield 2 * 10 duplicates.
     remedy.on_duplicate(&view(10, 10, 9));
     assert!(remedy.dupthresh() <= 20);
-    // Each timeout halves what is above the one.
+    // Each timeout halves the part above one.
     let mut before = f64::INFINITY;
     for _ in 0..20 {
         remedy.on_timeout(&wide);
@@ -157,8 +158,8 @@ fn rr_tcp_takes_a_percentile_of_the_last_lengths() {
             remedy.on_late(late(history[count - 1]), &view(1000, 1000, 900));
             let mut last = history[count.saturating_sub(16)..count].to_vec();
             last.sort_unstable();
-            // The smallest that a share of `fa` does not exceed: as many quarters and tenths of the
-            // number as it takes, rounded up.
+            // The smallest length such that at least the share `fa` of the lengths do not exceed
+            // it: the rank is `fa` times their number, rounded up.
             let at = (1..=last.len())
                 .find(|at| *at as f64 >= fa * last.len() as f64)
                 .unwrap();
@@ -180,11 +181,12 @@ fn rr_tcp_takes_a_percentile_of_the_last_lengths() {
     assert_eq!((room(25, 10), room(38, 10), room(40, 10)), (10, 2, 0));
 }
 
-/// Segments that do not leave: `W / 2` for being early, `W RTO / SRTT` for a timeout, one for a duplicate
-/// that lets nothing leave. Each moves *FA* by its share of the first two; here with `2 SRTT / W` taken
-/// out of both sides of the fraction, so that nothing but whole numbers is divided.
+/// Costs in segments not sent: `W / 2` for retransmitting too early, `W RTO / SRTT` for a timeout,
+/// one for a duplicate that permits no transmission. Each moves *FA* by its share of the first two.
+/// Here both sides of the fraction are divided by `W / (2 SRTT)`, so that only integers are
+/// divided.
 #[test]
-fn rr_tcp_weighs_being_early_against_being_late() {
+fn rr_tcp_weighs_the_costs_of_early_and_late() {
     let step = 0.1;
     let mut points = [0_usize; 3];
     for window in [2_u64, 3, 10, 20, 100, 333, 3_000] {
@@ -204,7 +206,7 @@ fn rr_tcp_weighs_being_early_against_being_late() {
             );
             let both = (srtt + 2 * rto) as f64;
             let share = |parts: u64| step * parts as f64 / both;
-            // Up, down and down, each from where the last one left it.
+            // Up, down and down, each from the previous result.
             let mut before = remedy.fa();
             remedy.on_late(late(5), &at(window, 1));
             let early = remedy.fa() - before;
@@ -219,8 +221,8 @@ fn rr_tcp_weighs_being_early_against_being_late() {
             let expected = share(2 * srtt) / window as f64;
             assert!((nothing - expected).abs() < 1e-12, "{nothing}");
             points = points.map(|n| n + 1);
-            // These say nothing: a timeout without duplicates, a duplicate with room left, and what was
-            // late but not retransmitted.
+            // No effect: a timeout without duplicates, a duplicate with room left, and a late
+            // segment that was not retransmitted.
             before = remedy.fa();
             remedy.on_timeout(&at(window, window));
             remedy.on_duplicate(&at(2 * window - 1, 1));
@@ -233,7 +235,7 @@ fn rr_tcp_weighs_being_early_against_being_late() {
         }
     }
     assert!(points.iter().all(|&n| n >= 20), "{points:?}");
-    // It stays a share.
+    // *FA* stays between 0 and 1.
     let mut remedy = rr_tcp::RrTcp::new(
         &rr_tcp::Params {
             step: Share::new(1.0),
@@ -253,9 +255,9 @@ fn rr_tcp_weighs_being_early_against_being_late() {
     }
 }
 
-/// Forty round-trip times: the largest, each faded by its age in acknowledgments.
+/// Forty round-trip times: the largest, after each has decayed by its age in acknowledgments.
 #[test]
-fn tcp_pr_remembers_the_largest_round_trip_time() {
+fn tcp_pr_keeps_the_largest_round_trip_time() {
     let mut remedy = build(&Config::TcpPr(tcp_pr::Params {
         alpha: Share::new(0.9),
         beta: Lifetimes::new(3.0),
@@ -285,7 +287,7 @@ fn tcp_pr_remembers_the_largest_round_trip_time() {
 }
 
 #[test]
-fn tcp_pr_halves_the_window_of_the_segment_that_is_lost() {
+fn tcp_pr_halves_the_window_of_the_lost_segment() {
     let mut remedy = build(&Config::TcpPr(tcp_pr::Params::default()));
     let at = |n: u64| Seq::first(0) + n * SMSS;
     for n in 0..30 {
@@ -296,7 +298,7 @@ fn tcp_pr_halves_the_window_of_the_segment_that_is_lost() {
         .into();
     let expected = [10, 10, 11, 11, 12, 12].map(Some);
     assert_eq!(windows, expected);
-    // More than half of a window and one is no longer a loss.
+    // More than half of a window plus one is a collapse.
     let seen = view(20, 20, 20);
     assert!(!remedy.on_overdue(11, &seen));
     assert!(remedy.on_overdue(12, &seen));
@@ -343,8 +345,8 @@ fn tell(remedy: &mut Remedy, (event, seen): (Event, View)) {
 }
 
 proptest! {
-    /// Never less than RFC 5681's three, never more than the pipe leaves of the window, the same for
-    /// the same events.
+    /// The threshold is at least RFC 5681's three, the room at most the window minus the pipe, and
+    /// equal events give equal results.
     #[test]
     fn laws(events in events()) {
         for (_, config, _) in registry() {
@@ -365,7 +367,7 @@ proptest! {
     }
 }
 
-/// A transfer of `segments` over `link`; the receiver's octets and the sender's counters.
+/// A transfer of `segments` over `link`. Returns the receiver's octets and the sender's counters.
 fn transfer(config: &Config, link: Link, segments: usize) -> (Vec<u8>, anabranch_tcp::Stats) {
     let settings = settings(config);
     let mut net: Net<Octets> = Net::new(&settings, &settings, link, [u32::MAX - 5000, 77]);
@@ -386,8 +388,8 @@ fn transfer(config: &Config, link: Link, segments: usize) -> (Vec<u8>, anabranch
     (read, net.ends[0].stats())
 }
 
-/// A genuine loss with enough data behind it is repaired without the retransmission timer, whatever
-/// the remedy, and everything arrives once and in order.
+/// With every remedy a genuine loss followed by enough data is repaired without the retransmission
+/// timer, and all data arrives once and in order.
 #[test]
 fn a_genuine_loss_needs_no_timeout() {
     for (_, config, _) in registry() {
@@ -411,7 +413,7 @@ fn a_genuine_loss_needs_no_timeout() {
     }
 }
 
-/// A path that reorders without end: every remedy sends less again than the stack without one.
+/// Over a path that reorders without end, every remedy retransmits less than the stack without one.
 #[test]
 fn each_remedy_spares_retransmissions() {
     let link = || Link {
@@ -434,7 +436,7 @@ fn each_remedy_spares_retransmissions() {
     }
 }
 
-/// Every octet once and in order over paths that lose, delay, reorder and double.
+/// Every octet arrives once and in order over paths that lose, delay, reorder and duplicate.
 #[test]
 fn bad_paths_lose_nothing() {
     for (_, config, _) in registry() {
@@ -456,11 +458,11 @@ fn bad_paths_lose_nothing() {
     }
 }
 
-/// A remedy, what is asked for besides, and what the refusal says.
+/// A remedy, additional overrides, and the text of the refusal.
 type Case = (Config, fn(&mut Overrides), &'static str);
 
 #[test]
-fn contradictions_are_refused_where_they_stand() {
+fn contradictions_are_refused_at_their_key() {
     let asked = |stack: &str, config: &Config, more: fn(&mut Overrides)| {
         let mut over = Overrides {
             reordering: Some(Choice(config.clone())),
@@ -502,7 +504,7 @@ fn contradictions_are_refused_where_they_stand() {
         assert_eq!(problem.field, "reordering");
         assert!(problem.message.contains(what), "{problem}");
     }
-    // A profile's own RACK gives way; its undo stays, and comes with what needs it.
+    // A profile's RACK is disabled; its undo remains, and remedies that need undo enable it.
     let linux = asked("linux", &Config::TcpPr(tcp_pr::Params::default()), |_| {}).unwrap();
     assert_eq!((linux.recovery, linux.tlp), (Recovery::Rfc6675, false));
     let rfc = asked("rfc", &Config::RrTcp(rr_tcp::Params::default()), |_| {}).unwrap();

@@ -1,5 +1,5 @@
-//! The reordering study's pattern: the head of the bottleneck's queue moves back by a fixed number
-//! of places, again and again, and nothing is lost.
+//! The reordering study's pattern: the head of the bottleneck's queue repeatedly moves back by a
+//! fixed number of positions, and nothing is lost.
 
 use crate::support;
 
@@ -19,7 +19,7 @@ const SERVICE: Duration = Duration::from_micros(1200);
 
 #[derive(Debug)]
 enum Event {
-    /// At the bottleneck's queue.
+    /// A segment arrives at the bottleneck's queue.
     Queue(Segment<Length>),
     /// The bottleneck is free.
     Free,
@@ -30,7 +30,7 @@ enum Event {
 /// The queue of the study with reorder interval `ri`.
 struct Bottleneck {
     ri: usize,
-    /// With whether it has been moved.
+    /// The queued segments; `true` for one that has been moved.
     waiting: VecDeque<(Segment<Length>, bool)>,
     busy: bool,
     moved: u32,
@@ -153,11 +153,11 @@ fn without_reordering_nothing_is_repaired() {
 }
 
 #[test]
-fn duplicates_take_moves_for_losses() {
+fn moved_segments_are_mistaken_for_losses() {
     let (sender, receiver, queue) = run(&settings(), 30, None);
     assert!(queue.moved > 10);
     assert!(sender.fast_recoveries > 5);
-    // Nothing was lost: every retransmission but those still in flight comes in vain.
+    // Nothing was lost: every retransmission except those in flight is unnecessary.
     assert!(receiver.duplicate_segments + 80 >= sender.retransmitted_packets);
 }
 

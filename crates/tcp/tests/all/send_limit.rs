@@ -1,5 +1,5 @@
-//! What limits a sender: the decision, the account of it, and that no congestion window grows while another
-//! constraint leaves less room.
+//! The limit of a sender: its determination and accounting, and the rule that no congestion window
+//! grows while another constraint leaves less room.
 
 use crate::support;
 
@@ -22,7 +22,7 @@ fn ms(n: u64) -> Instant {
     Instant::from_millis(n)
 }
 
-/// Where a window or a buffer binds, 64 segments do.
+/// Size of a limiting window or buffer: 64 segments.
 const BOUND: u64 = 64 * MSS;
 
 fn profile(name: &str) -> Settings {
@@ -35,7 +35,7 @@ fn bytes(octets: u64) -> Limit {
     Limit::Bytes(Bytes::new(octets))
 }
 
-/// A receiver that offers `octets` at most.
+/// A receiver that offers at most `octets`.
 fn offering(octets: u64, settings: &Settings) -> Settings {
     Settings {
         receive_window: bytes(octets),
@@ -44,7 +44,7 @@ fn offering(octets: u64, settings: &Settings) -> Settings {
     }
 }
 
-/// 20 Mbit/s and 100 ms each way: a window of 350 segments would fill it.
+/// 20 Mbit/s and 100 ms each way: a window of 350 segments would fill the path.
 fn path(lose: &[u32]) -> Link {
     Link {
         delay: Duration::from_millis(100),
@@ -82,9 +82,10 @@ fn cubic() -> Config {
     Config::Cubic(anabranch_congestion::cubic::Params::default())
 }
 
-/// What a window may come to where `bound` octets limit the flow: a control that sends by a model of the path keeps up
-/// to 2/ln 2 products of what was delivered (draft-cardwell-iccrg-bbr-congestion-control-00 §4.1.1.3); in slow start others
-/// double what was in flight when cwnd was the limit last, with what one acknowledgment adds.
+/// The largest permitted window if `bound` octets limit the flow. A control with a path model keeps
+/// up to 2/ln 2 products of the data delivered (draft-cardwell-iccrg-bbr-congestion-control-00
+/// §4.1.1.3). In slow start others double the data in flight when cwnd was last the limit, plus the
+/// growth by one acknowledgment.
 fn most(config: &Config, bound: u64) -> u64 {
     match config {
         Config::Bbr(_) | Config::Bbr3(_) => 3 * bound + 16 * MSS,
@@ -100,11 +101,11 @@ fn is_cwnd(limit: SendLimit) -> bool {
     )
 }
 
-/// Watches a sender: its window grows only while something is acknowledged that left while cwnd was the limit.
-/// Slow start may go on to twice of what is in flight (`window_rules = "linux"`).
+/// Checks that a sender's window grows only by acknowledgments of data sent while cwnd was the
+/// limit. Slow start may grow to twice the data in flight (`window_rules = "linux"`).
 struct Growth {
     cwnd: u64,
-    /// When cwnd limited the sender last, and what was delivered by then.
+    /// The last time cwnd limited the sender.
     limited_at: Instant,
     half_full: bool,
     models: bool,
@@ -120,7 +121,8 @@ impl Growth {
         }
     }
 
-    /// After each event. A flight is acknowledged within two smoothed round trips, and what a delayed acknowledgment takes.
+    /// Runs after each event. A flight is acknowledged within two smoothed round trips plus a
+    /// delayed acknowledgment.
     fn look(&mut self, net: &Net<Length>, what: &str) {
         let end = &net.ends[0];
         let cwnd = end.cwnd().get();
@@ -129,7 +131,7 @@ impl Growth {
             .ssthresh
             .is_none_or(|ssthresh| self.cwnd < ssthresh.get());
         let undone = end.stats().undone > 0;
-        // The initial window is no growth.
+        // The initial window is not growth.
         let grows = self.cwnd > 0 && cwnd > self.cwnd;
         let is_free = self.models || undone || (self.half_full && slow_start);
         if grows && !is_free {
@@ -149,7 +151,7 @@ impl Growth {
     }
 }
 
-/// Losses while the window or the buffer binds, alone and in a row.
+/// Losses while the window or the buffer limits, single and consecutive.
 const LOSSES: [&[u32]; 3] = [&[], &[900, 1500, 2200], &[700, 701, 702, 1600, 1602]];
 
 #[test]
@@ -170,7 +172,7 @@ fn no_window_outgrows_the_receive_window_or_the_send_buffer() {
                     let what = format!("{name}, {}, losses {lose:?}", meta.name);
                     let mut growth = Growth::new(&config, sender);
                     let mut most = most(&config, BOUND);
-                    // Linux lets an application write on while cwnd has room, whatever its buffer.
+                    // Linux accepts writes while cwnd has room, beyond the buffer's limit.
                     if sender.segmentation.is_tso() && sender.send_buffer == bytes(BOUND) {
                         most = u64::MAX;
                     }
@@ -186,7 +188,7 @@ fn no_window_outgrows_the_receive_window_or_the_send_buffer() {
 }
 
 #[test]
-fn no_window_outgrows_what_an_application_writes() {
+fn no_window_outgrows_the_data_an_application_writes() {
     for (name, rule) in [
         ("rfc", IdleRestart::Off),
         ("rfc", IdleRestart::Rfc7661),
@@ -218,7 +220,7 @@ fn no_window_outgrows_what_an_application_writes() {
     }
 }
 
-/// The share of 10 s to 20 s in which each limit held.
+/// The share of each limit in the time from 10 s to 20 s.
 fn shares(mut net: Net<Length>, mut write: impl FnMut(&mut Endpoint<Length>)) -> [f64; 6] {
     let mut before = LimitTimes::default();
     for turn in 0..400_u64 {
@@ -258,7 +260,7 @@ fn each_limit_is_reported_where_it_binds() {
             segmentation: Segmentation::None,
             ..plain.clone()
         };
-        // A loss every 1,000 segments, or so, keeps the window below what the path holds.
+        // A loss about every 1,000 segments keeps the window below the path's capacity.
         let lossy = Link {
             loss: 1e-3,
             ..path(&[])
@@ -284,7 +286,7 @@ fn each_limit_is_reported_where_it_binds() {
 }
 
 #[test]
-fn a_write_that_was_cut_is_limited_by_the_send_buffer() {
+fn a_truncated_write_is_limited_by_the_send_buffer() {
     let settings = Settings {
         send_buffer: bytes(BOUND),
         ..profile("rfc")
@@ -297,7 +299,7 @@ fn a_write_that_was_cut_is_limited_by_the_send_buffer() {
         (fits, all.ends[0].send_limit()),
         (1000, SendLimit::Application)
     );
-    // Ten segments have left, then twenty; the buffer holds 64.
+    // Ten segments were sent, then twenty; the buffer holds 64.
     let mut cut = net(&cubic(), [&settings, &settings], path(&[]));
     let mut taken = 0;
     for turn in 0..200 {
@@ -310,7 +312,7 @@ fn a_write_that_was_cut_is_limited_by_the_send_buffer() {
 }
 
 #[test]
-fn a_deferred_burst_counts_for_the_window_that_leaves_less() {
+fn a_deferred_burst_counts_for_the_smaller_window() {
     let linux = profile("linux");
     let mut net = net(&cubic(), [&linux, &offering(BOUND, &linux)], path(&[]));
     net.ends[0].write_endless();
@@ -335,13 +337,14 @@ fn the_account_ends_with_the_connection() {
     net.flush();
     net.run_until(ms(3_000));
     let times = net.ends[0].limit_times(net.now).total();
-    // Open from the first round trip to the arrival of the reset.
+    // The connection is open from the first round trip to the arrival of the reset.
     assert_eq!(times, net.ends[0].limit_times(ms(9_000)).total());
     assert!((1.85..=1.95).contains(&times.as_secs_f64()), "{times:?}");
 }
 
-/// Linux 6.18, measured (`SO_MEMINFO`): a writer that has found the buffer full waits until a third of it is free, and then
-/// passes it by a part of one write. Fails where what becomes free is filled at once.
+/// Linux 6.18, measured (`SO_MEMINFO`): a writer that has found the buffer full waits until a third
+/// of it is free, and then overfills the buffer by a part of one write. Detects free space that is
+/// filled at once.
 #[test]
 fn linux_fills_a_full_buffer_once_a_third_is_free() {
     let linux = Settings {

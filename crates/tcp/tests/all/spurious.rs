@@ -1,4 +1,4 @@
-//! Spurious retransmissions and timeouts, noticed and taken back, example by example.
+//! Detection and undo of spurious retransmissions and timeouts, example by example.
 
 use crate::support;
 
@@ -13,7 +13,7 @@ use support::scripted::{MSS, Sender, again, all, first, ms, racked};
 
 use RetransmitCause::{Rack, Rto};
 
-/// RFC 2883 §5, RFC 3708: a fast retransmit that reordering caused is undone once the duplicate is
+/// RFC 2883 §5, RFC 3708: a fast retransmit caused by reordering is undone once the duplicate is
 /// reported.
 #[test]
 fn duplicates_undo_a_fast_retransmit() {
@@ -42,14 +42,15 @@ fn duplicates_undo_a_fast_retransmit() {
             WindowChange::Undone
         ]
     );
-    // A second report takes nothing back.
+    // A second report undoes nothing.
     s.ack(122, 10, &[(0, 1)]);
     assert_eq!(s.stats().undone, 1);
 }
 
-/// RFC 3168 §6.1.2: a mark is congestion, whatever is found out later about a recovery before it.
+/// RFC 3168 §6.1.2: a mark indicates congestion, whether or not an earlier recovery proves
+/// spurious.
 #[test]
-fn a_late_duplicate_does_not_undo_a_reduction_for_a_mark() {
+fn a_late_duplicate_does_not_undo_an_ecn_reduction() {
     let settings = Settings {
         undo: true,
         ecn: EcnMode::Rfc3168,
@@ -87,7 +88,7 @@ fn one_duplicate_of_two_undoes_nothing() {
     assert_eq!(s.stats().undone, 1);
 }
 
-/// RFC 3522 §3: the timestamp echoed tells at once.
+/// RFC 3522 §3: the echoed timestamp shows it at once.
 #[test]
 fn timestamps_undo_a_fast_retransmit() {
     for (original, undone) in [(true, 1), (false, 0)] {
@@ -120,8 +121,8 @@ fn timed_out(settings: &Settings, blocks: bool) -> (Sender, u64) {
     (s, cwnd)
 }
 
-/// RFC 5682 §2 and §3: after a spurious timeout new data leaves instead of everything again, and
-/// the window comes back.
+/// RFC 5682 §2 and §3: after a spurious timeout new data is sent instead of retransmissions, and
+/// the window is restored.
 #[test]
 fn frto_sees_a_spurious_timeout() {
     for recovery in [Recovery::NewReno, Recovery::Rfc6675, Recovery::Rack] {
@@ -145,7 +146,7 @@ fn frto_sees_a_spurious_timeout() {
     }
 }
 
-/// The same where everything but the first was lost.
+/// The same if everything except the first segment was lost.
 #[test]
 fn frto_sees_a_genuine_timeout() {
     let settings = Settings {
@@ -179,13 +180,13 @@ fn timestamps_undo_a_timeout() {
     assert!(s.cwnd() >= cwnd);
 }
 
-/// A timeout in a recovery that reduces nothing further (Linux) leaves at stake what the recovery has
-/// reduced. The late answer to the recovery's own retransmission echoes a time before the timeout, but not
-/// before the recovery: the first was lost, and nothing comes back. Where the timeout has reduced by
-/// itself (RFC 5681) that alone is undone.
+/// In Linux a timeout during a recovery reduces nothing further, and only the recovery's reduction
+/// can be undone. The late acknowledgment of the recovery's retransmission echoes a time before the
+/// timeout, but not before the recovery. The original was therefore lost, and nothing is undone. If
+/// the timeout itself has reduced the window (RFC 5681), only its reduction is undone.
 #[test]
-fn a_spurious_timeout_in_a_recovery_does_not_undo_the_recovery() {
-    // Where it is not taken back the window is of one segment, which the acknowledgment lets grow.
+fn a_spurious_timeout_in_recovery_does_not_undo_it() {
+    // Without undo the window is one segment, and the acknowledgment increases it.
     for (again_, undone, cwnd) in [(false, 0, 2), (true, 1, 21)] {
         let settings = Settings {
             window_rules: if again_ {
@@ -215,10 +216,10 @@ fn a_spurious_timeout_in_a_recovery_does_not_undo_the_recovery() {
     }
 }
 
-/// RFC 7661 §4.4.1 reduces once more where a recovery ends that began with a window not in use; not where
-/// the recovery has proved spurious meanwhile.
+/// RFC 7661 §4.4.1 reduces the window again at the end of a recovery that began with an unused
+/// window, but not if the recovery has proved spurious.
 #[test]
-fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
+fn an_undone_recovery_skips_the_rfc_7661_reduction() {
     for spurious in [true, false] {
         let settings = Settings {
             idle_restart: IdleRestart::Rfc7661,
@@ -228,7 +229,7 @@ fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
             ..all()
         };
         let mut s = Sender::new(&settings);
-        // Four segments in each round trip, of forty that might leave.
+        // Four segments per round trip, of forty that the window permits.
         for round in 1..6 {
             s.write(40 * round, 4);
             s.ack(40 * (round + 1), s.behind, &[]);
@@ -249,10 +250,10 @@ fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
     }
 }
 
-/// A late original shows how far the path reorders, although it was retransmitted meanwhile: from then on
-/// each report lets the window grow. What was lost and came again shows nothing.
+/// A late original shows the extent of reordering although it was retransmitted: from then on each
+/// SACK increases the window. A lost segment that was retransmitted shows nothing.
 #[test]
-fn a_late_original_that_was_sent_again_shows_the_reordering() {
+fn a_late_original_shows_reordering_despite_its_retransmission() {
     for (original, grows) in [(true, true), (false, false)] {
         let mut s = Sender::new(&all());
         s.write(40, 10);
@@ -271,9 +272,9 @@ fn a_late_original_that_was_sent_again_shows_the_reordering() {
     }
 }
 
-/// RFC 7323 §5.3 R1, and the millisecond that Linux lets pass.
+/// RFC 7323 §5.3 R1, and the tolerance of one millisecond in Linux.
 #[test]
-fn a_timestamp_may_be_a_little_old_where_the_stack_says_so() {
+fn a_slightly_old_timestamp_is_accepted_if_the_stack_permits() {
     for (receiver, old, taken) in [
         (Receiver::Rfc, 0, true),
         (Receiver::Rfc, 1, false),
@@ -291,7 +292,7 @@ fn a_timestamp_may_be_a_little_old_where_the_stack_says_so() {
         };
         let newest = data(&s, 100, 100);
         s.end.on_segment(s.now, &newest, Ecn::NotEct);
-        // Acknowledged, so that its timestamp is the last one.
+        // The acknowledgment makes its timestamp the last one.
         s.left();
         let late = data(&s, 110, 100 - old);
         s.end.on_segment(s.now, &late, Ecn::NotEct);

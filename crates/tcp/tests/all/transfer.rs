@@ -1,4 +1,4 @@
-//! Whatever the link does, every octet arrives once and in order, both ways, and all comes to rest.
+//! On any link every octet arrives once and in order in both directions, and the connection ends.
 
 use crate::support;
 
@@ -114,7 +114,7 @@ fn link() -> impl Strategy<Value = Link> {
         })
 }
 
-/// Drives both ends as applications that write all they have and read in pieces.
+/// Drives both ends as applications that write all their data and read in pieces.
 fn transfer(
     client: &Settings,
     server: &Settings,
@@ -165,7 +165,7 @@ fn transfer(
         net.flush();
         going = net.step();
         if !going {
-            // At rest, unless the applications still have something to do.
+            // No event is left, unless the applications still read or write.
             for i in 0..2 {
                 let piece = net.ends[i].read(net.now, u64::MAX).0;
                 going |= !piece.is_empty();

@@ -79,9 +79,9 @@ fn the_window_before_and_after_reordering_is_seen() {
     assert_eq!(rack.reo_wnd(&many_sacked), ms(10));
 }
 
-/// §6.2 step 3: a copy retransmitted shows no reordering.
+/// §6.2 step 3.
 #[test]
-fn what_was_sent_again_shows_no_reordering() {
+fn a_retransmission_shows_no_reordering() {
     let mut rack = rack();
     let una = at(10);
     rack.on_delivered(time(50), &once(20, 30, 10), una, Duration::ZERO, None);
@@ -89,7 +89,7 @@ fn what_was_sent_again_shows_no_reordering() {
     assert!(!rack.reordering_seen());
 }
 
-/// §6.2 step 4: one step a round for duplicates, up to SRTT, and back after 16 recoveries.
+/// §6.2 step 4: one step per round with duplicates, up to SRTT, and back after 16 recoveries.
 #[test]
 fn the_window_grows_with_duplicates_and_shrinks_again() {
     let mut rack = rack();
@@ -112,7 +112,7 @@ fn the_window_grows_with_duplicates_and_shrinks_again() {
     assert_eq!(rack.reo_wnd(&QUIET), ms(100), "SRTT at most");
 }
 
-/// §6.2 step 2: copies that cannot be told from the original give no time.
+/// §6.2 step 2: a retransmission that may be the original yields no round-trip time.
 #[test]
 fn a_copy_acknowledged_too_soon_is_the_original() {
     let una = at(10);
@@ -130,7 +130,7 @@ fn a_copy_acknowledged_too_soon_is_the_original() {
         rack.limit(&QUIET).map(|limit| limit.age),
         Some(ms(120 + 10))
     );
-    // What was sent earlier is not the latest, however late it arrives.
+    // A segment sent earlier is not the latest, even if it arrives later.
     rack.on_delivered(time(300), &once(0, 5, 70), una, Duration::ZERO, None);
     assert_eq!(latest(&rack), Some((time(80), at(20))));
 }

@@ -1,4 +1,4 @@
-//! Two endpoints and a small link between them that loses, delays, reorders and doubles.
+//! Two endpoints and a small link between them that loses, delays, reorders and duplicates packets.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod plain;
@@ -18,7 +18,7 @@ use anabranch_core::{
 use anabranch_tcp::{Endpoint, Outgoing, Role, Settings, State};
 use anabranch_wire::{Flags, Options, SackBlock, Segment};
 
-/// What the link does, per direction alike.
+/// Behavior of the link, equal in both directions.
 #[derive(Debug, Clone)]
 pub struct Link {
     pub seed: u64,
@@ -26,7 +26,7 @@ pub struct Link {
     pub jitter: Duration,
     pub loss: f64,
     pub duplicate: f64,
-    /// Packets of the first direction, by index, that are lost.
+    /// Packets of the first direction to drop, by index.
     pub lose: Vec<u32>,
     /// Time between packets, per direction.
     pub gap: Duration,
@@ -57,9 +57,9 @@ pub struct Net<B: Body> {
     counter: u64,
     pub log: Vec<(Instant, usize, Flags, u32, u32, u32)>,
     pub logging: bool,
-    /// Whether packets that may be marked are marked now.
+    /// Whether ECN-capable packets are currently marked.
     pub mark: bool,
-    /// Whether the AccECN option is taken off segments now.
+    /// Whether the AccECN option is currently removed from segments.
     pub strip: bool,
     /// Octets of payload that arrived marked, per end.
     pub marked: [u64; 2],
@@ -105,7 +105,7 @@ impl<B: Body> Net<B> {
         self.flush();
     }
 
-    /// Takes everything that the ends want to send.
+    /// Sends all packets that the ends have ready.
     pub fn flush(&mut self) {
         for from in 0..2 {
             let mut n = 0;
@@ -168,7 +168,7 @@ impl<B: Body> Net<B> {
         }
     }
 
-    /// One event; `false` if there is none.
+    /// Processes one event; `false` if there is none.
     pub fn step(&mut self) -> bool {
         let arrival = self.flying.keys().next().map_or(Instant::NEVER, |k| k.0);
         let deadline = self.ends[0].deadline().min(self.ends[1].deadline());
@@ -205,7 +205,7 @@ impl<B: Body> Net<B> {
         self.now = at;
     }
 
-    /// Until nothing is left to happen.
+    /// Runs until no event is left.
     pub fn run(&mut self, most_events: u64) {
         while self.step() {
             assert!(

@@ -17,7 +17,7 @@ pub fn ms(n: u64) -> Instant {
     Instant::from_millis(n)
 }
 
-/// RFC switches with round numbers: segments of 1,000 octets and every segment acknowledged.
+/// The switches of profile `rfc` with round numbers: segments of 1,000 octets, each acknowledged.
 pub fn settings() -> Settings {
     let mut s = Profile::named("rfc").expect("it exists").settings;
     s.mss = 1000;
@@ -54,8 +54,7 @@ pub fn file(s: &Settings, link: Link, segments: u64) -> Net<Length> {
     net
 }
 
-/// An end that has been opened by hand against a peer without options; its stream begins at 101,
-/// the peer's at 1.
+/// An end opened by hand against a peer without options. Its stream begins at 101, the peer's at 1.
 pub fn established(s: &Settings) -> Endpoint<Length> {
     let mut end: Endpoint<Length> = endpoint(
         &Settings {

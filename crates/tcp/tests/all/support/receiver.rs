@@ -1,4 +1,4 @@
-//! An endpoint that receives what a test hands it, segment by segment.
+//! An endpoint that receives segments from the test.
 
 use anabranch_core::{body::Length, packet::Ecn, units::Instant};
 use anabranch_tcp::{Endpoint, Role, Settings};
@@ -6,15 +6,15 @@ use anabranch_wire::{Flags, Options, Segment, Timestamps};
 
 use super::endpoint;
 
-/// Octets of a full segment: of such the room at the start is measured.
+/// Octets of a full segment, in which the initial room is measured.
 pub const FULL: u32 = 1448;
 
-/// What an acknowledgment says.
+/// The contents of an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Said {
-    /// The segment that is expected.
+    /// The next expected segment.
     pub ack: u32,
-    /// Octets that it offers from there on.
+    /// The window offered from there, in octets.
     pub window: u32,
 }
 
@@ -22,12 +22,13 @@ pub struct Receiver {
     pub end: Endpoint<Length>,
     mss: u32,
     scale: u8,
-    /// Each segment carries the latest echo before this; with none, no timestamps.
+    /// Whether segments carry timestamps.
     timestamps: bool,
 }
 
 impl Receiver {
-    /// An open connection with a round-trip time of 50 ms, in segments of `settings.mss` less what timestamps take.
+    /// An open connection with a round-trip time of 50 ms, in segments of `settings.mss` minus the
+    /// timestamps.
     pub fn new(settings: &Settings) -> Self {
         let mut end: Endpoint<Length> = endpoint(settings, Role::Active, 100);
         end.open(Instant::START);
@@ -81,7 +82,8 @@ impl Receiver {
         said
     }
 
-    /// These segments arrive one after the other, answers to what left `age_ms` ago; what leaves for them.
+    /// Delivers these segments in order, as answers to segments sent `age_ms` ago. Returns the
+    /// acknowledgments.
     pub fn feed_aged(
         &mut self,
         at_ms: u64,
@@ -98,12 +100,12 @@ impl Receiver {
         said
     }
 
-    /// [`Self::feed_aged`], a round trip old.
+    /// [`Self::feed_aged`] with an age of one round trip.
     pub fn feed(&mut self, at_ms: u64, numbers: impl IntoIterator<Item = u32>) -> Vec<Said> {
         self.feed_aged(at_ms, 50, numbers)
     }
 
-    /// The application reads all there is; what leaves for that.
+    /// The application reads all data. Returns the resulting acknowledgments.
     pub fn read(&mut self, at_ms: u64) -> Vec<Said> {
         let at = Instant::from_millis(at_ms);
         self.end.read(at, u64::MAX);

@@ -1,4 +1,4 @@
-//! What the tests of remedies for reordering share.
+//! Helpers of the tests of remedies for reordering.
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_tcp::{
@@ -25,7 +25,7 @@ pub fn build(config: &Config) -> Remedy {
     config.build(&Init { dupthresh: 3 })
 }
 
-/// Profile `rfc` with this remedy, segments of 1,000 octets and an acknowledgment for each.
+/// Profile `rfc` with this remedy, segments of 1,000 octets, each acknowledged.
 pub fn settings(config: &Config) -> Settings {
     let over = Overrides {
         reordering: Some(Choice(config.clone())),

@@ -1,4 +1,4 @@
-//! A sender whose acknowledgments the test writes by hand.
+//! A sender whose acknowledgments are written by the test.
 
 use anabranch_core::{body::Length, packet::Ecn, units::Instant};
 use anabranch_tcp::{
@@ -15,7 +15,7 @@ pub fn ms(n: u64) -> Instant {
     Instant::from_millis(n)
 }
 
-/// RACK-TLP and nothing else: what RFC 8985 describes.
+/// Only RACK-TLP as in RFC 8985.
 pub fn racked() -> Settings {
     Settings {
         mss: MSS,
@@ -36,7 +36,7 @@ pub fn all() -> Settings {
     }
 }
 
-/// What left: the number of the segment, counted from 0, and why again.
+/// A transmission: the number of the segment, counted from 0, and the cause of a retransmission.
 pub type Left = (u32, Option<RetransmitCause>);
 
 pub fn first(numbers: std::ops::Range<u32>) -> Vec<Left> {
@@ -49,14 +49,14 @@ pub fn again(cause: RetransmitCause, numbers: &[u32]) -> Vec<Left> {
 pub struct Sender {
     pub end: Endpoint<Length>,
     pub now: Instant,
-    /// What the peer echoes.
+    /// The timestamp that the peer echoes.
     pub echo: u32,
-    /// Behind the highest segment sent.
+    /// One past the highest segment sent.
     pub behind: u32,
 }
 
 impl Sender {
-    /// An open connection with a round-trip time of 40 ms; the clock stands there.
+    /// An open connection with a round-trip time of 40 ms, with the clock at that time.
     pub fn new(settings: &Settings) -> Self {
         let mut end: Endpoint<Length> = endpoint(settings, Role::Active, 0);
         end.keep_window_log();
@@ -85,7 +85,7 @@ impl Sender {
         sender
     }
 
-    /// The peer expects segment `ack`, and has those `from..to`.
+    /// An acknowledgment of a peer that expects segment `ack` and has the segments `from..to`.
     pub fn segment(&self, ack: u32, blocks: &[(u32, u32)]) -> Segment<Length> {
         let octet = |n: u32| 1 + n * MSS;
         let mut list = [SackBlock::default(); 4];
@@ -138,7 +138,7 @@ impl Sender {
         self.left()
     }
 
-    /// As [`Self::ack`], with the echo of a mark.
+    /// Like [`Self::ack`], with the echo of a mark.
     pub fn ack_with_echo(&mut self, at: u64, ack: u32) -> Vec<Left> {
         self.now = ms(at);
         let mut segment = self.segment(ack, &[]);
@@ -147,14 +147,14 @@ impl Sender {
         self.left()
     }
 
-    /// Lets the next deadline come.
+    /// Advances to the next deadline.
     pub fn expire(&mut self) -> Vec<Left> {
         self.now = self.now.max(self.end.deadline());
         self.end.on_deadline(self.now);
         self.left()
     }
 
-    /// The same; it must be at this time.
+    /// Advances to the next deadline, which must be at this time.
     pub fn wait(&mut self, at: u64) -> Vec<Left> {
         assert_eq!(self.end.deadline(), ms(at));
         self.expire()
