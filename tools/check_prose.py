@@ -105,14 +105,21 @@ def python(text: str) -> Iterator[tuple[int, str]]:
     """Yield comments, docstrings and names of tests."""
     lines: list[tuple[int, str]] = []
     previous = None
+    depth = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             lines.append((token.start[0], token.string.lstrip("#: ")))
-        elif token.type == tokenize.STRING and previous in {None, tokenize.INDENT, tokenize.NEWLINE, tokenize.NL}:
+        elif (
+            token.type == tokenize.STRING
+            and depth == 0
+            and previous in {None, tokenize.INDENT, tokenize.NEWLINE, tokenize.NL}
+        ):
             body = token.string.strip("rRbBuUfF").strip("\"'")
             lines += [(token.start[0] + index, line) for index, line in enumerate(body.splitlines())]
         elif token.type == tokenize.NAME and token.string.startswith("test_"):
             lines += [(token.start[0], ""), (token.start[0], token.string.replace("_", " ")), (token.start[0], "")]
+        if token.type == tokenize.OP:
+            depth += (token.string in "([{") - (token.string in ")]}")
         if token.type != tokenize.COMMENT:
             previous = token.type
     yield from paragraphs(iter(lines))

@@ -45,7 +45,7 @@ def xor(
             ``redundancy``. (1 to 65535)
         redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive``, the maximum; default there:
             the code's limit, at most 16. (1 to 255)
-        window: Data packets that a redundant packet of ``sliding-rlc`` covers, at least the ones of its group.
+        window: Data packets covered by a redundant packet of ``sliding-rlc``, at least the packets of its group.
             Default: three quarters of the congestion window, at most 160. (1 to 255)
         hold_acks: The receiver holds acknowledgments while missing data may still be recovered (Sato et al. §3.3).
             (default ``True``)
@@ -111,7 +111,7 @@ def reed_solomon(
             ``redundancy``. (1 to 65535)
         redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive``, the maximum; default there:
             the code's limit, at most 16. (1 to 255)
-        window: Data packets that a redundant packet of ``sliding-rlc`` covers, at least the ones of its group.
+        window: Data packets covered by a redundant packet of ``sliding-rlc``, at least the packets of its group.
             Default: three quarters of the congestion window, at most 160. (1 to 255)
         hold_acks: The receiver holds acknowledgments while missing data may still be recovered (Sato et al. §3.3).
             (default ``True``)
@@ -178,7 +178,7 @@ def sliding_rlc(
             ``redundancy``. (1 to 65535)
         redundant: Redundant packets of a group; 1 in the study. With ``loss-adaptive``, the maximum; default there:
             the code's limit, at most 16. (1 to 255)
-        window: Data packets that a redundant packet of ``sliding-rlc`` covers, at least the ones of its group.
+        window: Data packets covered by a redundant packet of ``sliding-rlc``, at least the packets of its group.
             Default: three quarters of the congestion window, at most 160. (1 to 255)
         hold_acks: The receiver holds acknowledgments while missing data may still be recovered (Sato et al. §3.3).
             (default ``True``)

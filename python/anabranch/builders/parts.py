@@ -210,26 +210,27 @@ def overrides(
 ) -> Component:
     """Overrides.
 
-    What a scenario's ``transport`` sets over the stack profile.
+    Switches that a scenario's ``transport`` sets over the stack profile.
 
     Args:
-        mss: Payload octets of a full segment; headers come on top. (size in bytes (byte, B), kB, KiB, MB, MiB, GB,
-            GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes)
-        reordering: A remedy for reordering: what duplicate acknowledgments stand for, instead of ``dupthresh``
-            alone. RACK, which marks segments lost by time, has none. (a name, or a table of
+        mss: Payload octets of a full segment, without headers. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB,
+            TB, TiB; 0 bytes to 18446744073709551615 bytes)
+        reordering: A reordering remedy, which decides by more than ``dupthresh`` whether duplicate acknowledgments
+            indicate a loss. RACK, which marks segments lost by time, has none. (a name, or a table of
             :mod:`anabranch.builders.remedy`)
         initial_cwnd: Initial congestion window in segments (RFC 6928; RFC 5681 §3.1). (at least 0)
-        sack: SACK is offered and used (RFC 2018). Off takes ``recovery`` from ``rfc6675`` and ``rack`` to
+        sack: SACK is offered and used (RFC 2018). Off changes ``recovery`` from ``rfc6675`` and ``rack`` to
             ``new-reno``.
         dsack: Duplicate segments are reported (RFC 2883). Needs SACK.
         timestamps: Timestamps are offered and used (RFC 7323 §3).
         window_scaling: Window scaling is offered and used (RFC 7323 §2).
         recovery: Repair of losses. (one of ``"reno"``, ``"new-reno"``, ``"rfc6675"``, ``"rack"``)
-        recovery_pace: What a recovery guided by SACK may send with each acknowledgment. (one of ``"pipe"``,
+        recovery_pace: Data that a recovery guided by SACK may send with each acknowledgment. (one of ``"pipe"``,
             ``"counted-pipe"``, ``"rate-halving"``, ``"prr"``)
         dupthresh: Duplicate acknowledgments after which a segment is marked lost (RFC 5681 §3.2). (at least 0)
-        max_dupthresh: What ``dupthresh`` rises to with the reordering seen, at most (Linux:
-            ``tcp_max_reordering``); ``dupthresh`` for never. RACK has a reordering window instead. (at least 0)
+        max_dupthresh: Upper bound of ``dupthresh``, which rises with the reordering seen (Linux:
+            ``tcp_max_reordering``); equal to ``dupthresh``: it never rises. RACK has a reordering window instead.
+            (at least 0)
         tlp: Tail loss probes (RFC 8985 §7). Need ``recovery = "rack"``.
         frto: After a timeout new data shows whether it was spurious (RFC 5682).
         eifel: Timestamps show whether a retransmission was spurious (RFC 3522). Needs timestamps.
@@ -240,8 +241,8 @@ def overrides(
         partial_ack_restarts_timer: Each partial acknowledgment restarts the retransmission timer ("slow but
             steady"), not only the first ("impatient", RFC 6582 §4).
         delayed_ack: Delayed acknowledgments (RFC 5681 §4.2). (``"off"``)
-        receiver: What is acknowledged at once, which window is offered, which segments are answered. (one of
-            ``"rfc"``, ``"linux"``, ``"linux-6.12"``)
+        receiver: Acknowledgments sent at once, windows offered, and segments answered. (one of ``"rfc"``,
+            ``"linux"``, ``"linux-6.12"``)
         challenge_ack_interval: Least time between two challenge ACKs (RFC 5961 §7; Linux:
             ``tcp_invalid_ratelimit``); zero for no bound. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
             9223372.036854775807 s)
@@ -259,20 +260,19 @@ def overrides(
             ``tcp_retries2``), and probes of a closed window without answer. (at least 0)
         syn_retries: Retransmissions of a SYN before the connection is given up (Linux: ``tcp_syn_retries``). (at
             least 0)
-        syn_ack_retries: Retransmissions of a SYN/ACK before the listener forgets the connection (Linux:
+        syn_ack_retries: Retransmissions of a SYN/ACK before the listener discards the connection (Linux:
             ``tcp_synack_retries``). (at least 0)
-        send_buffer: Octets accepted from the application and not yet acknowledged, at most. (limit in packet
+        send_buffer: Limit of octets accepted from the application and not yet acknowledged. (limit in packet
             (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
-        send_autotuning_start: The send buffer grows with cwnd from so many octets to ``send_buffer`` (Linux:
+        send_autotuning_start: Initial send buffer, which grows with cwnd up to ``send_buffer`` (Linux:
             ``tcp_wmem``); zero: it does not grow. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0
             bytes to 18446744073709551615 bytes)
-        receive_window: Octets received in order and not yet read, at most: the largest window offered. (limit in
+        receive_window: Limit of octets received in order and not yet read: the largest window offered. (limit in
             packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
-        receive_autotuning: The window offered begins with 64 KiB and grows with what the application reads per
-            round trip, to ``receive_window`` at most (Fisk and Feng 2001).
+        receive_autotuning: The window offered begins with 64 KiB and grows with the data that the application reads
+            per round trip, up to ``receive_window`` (Fisk and Feng 2001).
         nagle: Small segments wait while data is outstanding (Nagle, RFC 9293 §3.7.4).
-        segmentation: What the sender hands to the host below it: segments or TSO bursts. (one of ``"none"``,
-            ``"tso"``)
+        segmentation: Unit that the sender hands to the host: segments or TSO bursts. (one of ``"none"``, ``"tso"``)
         cwnd_validation: cwnd grows only while it limits the sender (RFC 7661 §4.4; RFC 9438 §5.8). With
             ``idle_restart = "rfc7661"`` this binds windows that are not validated.
         window_rules: When cwnd grows, and which events reduce it. (one of ``"rfc5681"``, ``"linux-2.6"``,
@@ -287,16 +287,16 @@ def overrides(
             (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
         hystart: Early end of slow start, in controls that leave it to the stack. (one of ``"off"``, ``"linux"``,
             ``"ha-rhee"``, ``"rfc9406"``)
-        slow_start_limit: What one acknowledgment adds in slow start at most: ``L`` of RFC 3465 §2.3, in controls
-            that leave it to the stack. (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB,
-            TB, TiB; 0 packets to unlimited)
-        reduce_from: What a reduction is taken from, in controls that leave it to the stack. (one of
+        slow_start_limit: Limit of the growth by one acknowledgment in slow start: ``L`` of RFC 3465 §2.3, in
+            controls that leave it to the stack. (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB,
+            GB, GiB, TB, TiB; 0 packets to unlimited)
+        reduce_from: Base of a reduction: cwnd or FlightSize, in controls that leave it to the stack. (one of
             ``"flight-size"``, ``"cwnd"``)
-        arithmetic: In what windows are counted and how CUBIC computes its function, in controls that leave it to
-            the stack. (one of ``"rfc"``, ``"linux-2.6"``, ``"linux"``)
-        pacing: Data leaves spread over the round trip: at 2 cwnd ÷ srtt in slow start, then 1.2 cwnd ÷ srtt, in
-            bursts of a millisecond (Linux: ``fq``, ``tcp_pacing_ss_ratio``, ``tcp_pacing_ca_ratio``). Controls with
-            a rate of their own are always paced.
+        arithmetic: Unit of windows and arithmetic of CUBIC's function, in controls that leave them to the stack.
+            (one of ``"rfc"``, ``"linux-2.6"``, ``"linux"``)
+        pacing: Data is sent spread over the round trip: at 2 cwnd ÷ srtt in slow start, then 1.2 cwnd ÷ srtt, in
+            bursts of a millisecond (Linux: ``fq``, ``tcp_pacing_ss_ratio``, ``tcp_pacing_ca_ratio``). Controls that
+            set a pacing rate are always paced.
         rack: Short for ``recovery = "rack"`` (RFC 8985); off takes ``rack`` back to ``rfc6675``.
         prr: Short for ``recovery_pace = "prr"`` (RFC 9937); off takes ``prr`` back to ``pipe``.
     """
@@ -368,28 +368,27 @@ def delayed_ack_table(
 ) -> Component:
     """Delayed ack table.
 
-    How long an acknowledgment may wait.
+    Limits on the delay of an acknowledgment.
 
     Args:
-        segments: For at most so many segments; 2 in RFC 5681 §4.2. (at least 0)
-        timeout: For at most so long; below 500 ms in RFC 5681 §4.2. (duration in ps, ns, us (µs), ms, s, min, h; 0
-            s to 9223372.036854775807 s)
-        max_timeout: The timeout follows the time between segments, up to this; left out, it does not. (duration in
-            ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
-        quick_segments: So many segments at the start, and after a pause, are acknowledged at once each, unless the
-            application answers each (at most half of what the window holds; 0 for none). (at least 0; default
-            ``0``)
-        quick_again: Quickack mode begins again (Linux): as many segments are acknowledged at once each after a
-            duplicate, whose acknowledgment is one of them, and after a pause longer than the retransmission
-            timeout; two where a mark begins to be echoed (RFC 3168, neither DCTCP nor AccECN), further marks having
-            none; one where the sender says that it has reacted. The acknowledgment of what fills a gap is one of
-            them. Without it a pause of a second begins again, nothing else does, and each mark is acknowledged at
-            once. Needs ``quick_segments``.
+        segments: Segments per acknowledgment; 2 in RFC 5681 §4.2. (at least 0)
+        timeout: Longest delay; below 500 ms in RFC 5681 §4.2. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
+            9223372.036854775807 s)
+        max_timeout: Upper bound of a timeout that follows the time between segments; left out, the timeout is
+            fixed. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
+        quick_segments: Quickack mode: this number of segments at the start, and after a pause, is acknowledged at
+            once each, unless the application replies to each. At most half of the segments of the window; 0 for
+            none. (at least 0; default ``0``)
+        quick_again: Quickack mode begins again (Linux): for ``quick_segments`` segments after a duplicate, whose
+            acknowledgment is one of them, and after a pause longer than the retransmission timeout; for two after
+            the first CE mark (RFC 3168, neither DCTCP nor AccECN), not after further marks; for one after CWR. The
+            acknowledgment of a filled gap is one of them. Without ``quick_again`` only a pause of a second begins
+            quickack mode again, and each mark is acknowledged at once. Needs ``quick_segments``.
         push: A segment with PSH, or one that is not full, is acknowledged as soon as the application has read all
-            there is, unless the application answers: its sender may have nothing else to send until then.
-        ticking: The timeout is a tick of the host's clock, counted from the start of the run: what waits when it
-            comes is acknowledged, so that nothing waits longer and most less (Wright and Stevens, TCP/IP
-            Illustrated, Volume 2, ch. 25). Excludes ``max_timeout`` and ``quick_segments``.
+            data, unless the application replies: the sender may have nothing else to send until then.
+        ticking: The timeout is a tick of the host's clock, counted from the start of the run: each tick
+            acknowledges all waiting segments, so the delay is at most one tick and usually less (Wright and
+            Stevens, TCP/IP Illustrated, Volume 2, ch. 25). Excludes ``max_timeout`` and ``quick_segments``.
     """
     return build(
         Builder("parts.delayed_ack_table", "flow.component.transport.delayed_ack"),

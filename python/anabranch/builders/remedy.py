@@ -30,10 +30,10 @@ def blanton_allman(
     Args:
         variant: How a late segment raises the threshold. (one of ``"increment"``, ``"average"``, ``"ewma"``,
             ``"maximum"``; default ``"maximum"``)
-        increment: By how much it rises in variant ``increment``. (packets in packet (packets); 1 packet to 1000000
-            packets; default ``"1 packet"``)
+        increment: Increase per late segment in variant ``increment``. (packets in packet (packets); 1 packet to
+            1000000 packets; default ``"1 packet"``)
         gain: Weight of the latest segment in variant ``ewma``. (0.0 to 1.0; default ``0.25``)
-        most: The threshold is no more than this share of the window in segments. (0.0 to 1.0; default ``0.9``)
+        most: Upper bound of the threshold, as a share of the window in segments. (0.0 to 1.0; default ``0.9``)
     """
     return build(
         Builder("remedy.blanton_allman", "flow.component.transport.reordering", kind="blanton-allman"),
@@ -58,8 +58,8 @@ def rr_tcp(
     The threshold is a percentile of the reordering lengths seen; which, follows from what mistakes cost.
 
     Args:
-        fa: The share of spurious fast retransmits to avoid, to begin with. (0.0 to 1.0; default ``0.9``)
-        step: How far ``fa`` moves at a time; 0 keeps it where it is (DSACK-FA). (0.0 to 1.0; default ``0.05``)
+        fa: Initial share of spurious fast retransmits to avoid. (0.0 to 1.0; default ``0.9``)
+        step: Step size of ``fa``; 0 keeps ``fa`` constant (DSACK-FA). (0.0 to 1.0; default ``0.05``)
         history: Late segments that the histogram holds. (1 to 1000; default ``1000``)
     """
     return build(
@@ -87,8 +87,8 @@ def leung_ma(
     Args:
         mean_gain: *g*: weight of the latest length in the mean. (0.0 to 1.0; default ``0.125``)
         deviation_gain: *h*: weight of the latest deviation. (0.0 to 1.0; default ``0.25``)
-        deviations: *k*: mean deviations on top of the mean. (0.1 to 10.0; default ``4.0``)
-        timeout_factor: *b*: what a timeout leaves of mean and deviation. (0.0 to 1.0; default ``0.5``)
+        deviations: *k*: number of mean deviations added to the mean. (0.1 to 10.0; default ``4.0``)
+        timeout_factor: *b*: factor of mean and deviation at a timeout. (0.0 to 1.0; default ``0.5``)
     """
     return build(
         Builder("remedy.leung_ma", "flow.component.transport.reordering", kind="leung-ma"),
@@ -112,9 +112,9 @@ def ncr(
     Waits about a round trip's worth of duplicates before it takes a gap for a loss; needs no memory of the path.
 
     Args:
-        variant: How much leaves while the duplicates are too few. (one of ``"careful"``, ``"aggressive"``; default
+        variant: New data sent while the duplicates are too few. (one of ``"careful"``, ``"aggressive"``; default
             ``"careful"``)
-        restart: The flight to keep where a gap closes and another is open already. (one of ``"keep"``, ``"anew"``;
+        restart: The flight to keep if a gap closes and another is open already. (one of ``"keep"``, ``"anew"``;
             default ``"keep"``)
     """
     return build(
@@ -137,8 +137,8 @@ def tcp_pr(
     Takes no notice of duplicates: a segment is lost when it has been out for several round-trip times.
 
     Args:
-        alpha: What a round trip leaves of the largest round-trip time. (0.0 to 1.0; default ``0.995``)
-        beta: How many of the largest round-trip time a segment is given. (1.0 to 100.0; default ``3.0``)
+        alpha: Factor by which the largest round-trip time decays per round trip. (0.0 to 1.0; default ``0.995``)
+        beta: Lifetime of a segment, in multiples of the largest round-trip time. (1.0 to 100.0; default ``3.0``)
     """
     return build(
         Builder("remedy.tcp_pr", "flow.component.transport.reordering", kind="tcp-pr"),

@@ -27,10 +27,11 @@ def in_order(
     TCP segments wait until what is missing has arrived or every route has passed it.
 
     Args:
-        release: What ends the wait for a missing segment. (one of ``"either"``, ``"both"``; default ``"either"``)
-        silence: A route on which nothing has arrived for so long does not count, and no segment waits longer.
+        release: Event that ends the wait for a missing segment. (one of ``"either"``, ``"both"``; default
+            ``"either"``)
+        silence: Time without an arrival after which a route does not count, and maximum wait of a segment.
             (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to 3600 s; default ``"10 s"``)
-        memory: The most that waits, all flows of a direction together: packets or bytes. (limit in packet
+        memory: Maximum memory of waiting packets, for all flows of a direction: packets or bytes. (limit in packet
             (packets), bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to 1000000 packets; default
             ``"4096 packets"``)
     """
@@ -55,9 +56,9 @@ def timed(
     A packet waits for those before it in its flow, but no longer than a limit.
 
     Args:
-        limit: The longest time that a packet waits for those before it. (duration in ps, ns, us (µs), ms, s, min,
-            h; 0 s to 60 s; default ``"100 ms"``)
-        memory: The most that waits, all flows of a direction together: packets or bytes. (limit in packet
+        limit: Maximum time that a packet waits for earlier ones. (duration in ps, ns, us (µs), ms, s, min, h; 0 s
+            to 60 s; default ``"100 ms"``)
+        memory: Maximum memory of waiting packets, for all flows of a direction: packets or bytes. (limit in packet
             (packets), bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to 1000000 packets; default
             ``"4096 packets"``)
     """
@@ -82,11 +83,11 @@ def adaptive(
     Measures how late and how often lost packets are, and waits for what is likely to come.
 
     Args:
-        limit: The longest time that a packet waits, whatever was measured. (duration in ps, ns, us (µs), ms, s,
-            min, h; 0 s to 60 s; default ``"500 ms"``)
-        silence: A route on which nothing has arrived for so long is taken to be dead. (duration in ps, ns, us (µs),
-            ms, s, min, h; 1 ms to 3600 s; default ``"1 s"``)
-        memory: The most that waits, all flows of a direction together: packets or bytes. (limit in packet
+        limit: Maximum time that a packet waits. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 60 s; default
+            ``"500 ms"``)
+        silence: Time without an arrival after which a route counts as dead. (duration in ps, ns, us (µs), ms, s,
+            min, h; 1 ms to 3600 s; default ``"1 s"``)
+        memory: Maximum memory of waiting packets, for all flows of a direction: packets or bytes. (limit in packet
             (packets), bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to 1000000 packets; default
             ``"4096 packets"``)
     """

@@ -27,8 +27,9 @@ def deficit(
     Routes take turns, each for as many bytes as its line rate earns it per round.
 
     Args:
-        quantum: Bytes that the slowest route may send per round; the others in proportion to their rates. (size in
-            bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 1 MB; default ``"1500 bytes"``)
+        quantum: Bytes that the slowest route may send per round. The other routes send in proportion to their
+            rates. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64 bytes to 1 MB; default ``"1500
+            bytes"``)
     """
     return build(
         Builder("split.deficit", "gateway.component.split", kind="deficit"),
@@ -51,13 +52,13 @@ def lowest_delay(
     A packet takes the route with the lowest reported delay that has room.
 
     Args:
-        backlog: What may wait in front of a route, as the time that its line rate takes to send it. (duration in
-            ps, ns, us (µs), ms, s, min, h; 0 s to 60 s; default ``"20 ms"``)
-        silence: How long the report of a packet may be overdue before its route counts as silent and takes no more
+        backlog: Maximum backlog of a route, as the time that its line rate takes to send it. (duration in ps, ns,
+            us (µs), ms, s, min, h; 0 s to 60 s; default ``"20 ms"``)
+        silence: Time that the report of a packet may be overdue before its route counts as silent and takes no more
             packets. (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to 3600 s; default ``"200 ms"``)
-        probe: How long a route may go without a packet before it gets a probe. (duration in ps, ns, us (µs), ms, s,
-            min, h; 1 ms to 3600 s; default ``"500 ms"``)
-        keep: How many packets of each route are kept, to be retransmitted if it falls silent; 0: none. (0 to 2048;
+        probe: Time without a packet after which a route gets a probe. (duration in ps, ns, us (µs), ms, s, min, h;
+            1 ms to 3600 s; default ``"500 ms"``)
+        keep: Number of packets stored per route, to be retransmitted if it falls silent; 0: none. (0 to 2048;
             default ``1024``)
     """
     return build(
@@ -83,12 +84,12 @@ def earliest_arrival(
     A packet takes the route on which it will arrive first, by line rate, own backlog and reported delay.
 
     Args:
-        silence: How long the report of a packet may be overdue before its route counts as silent and takes no more
+        silence: Time that the report of a packet may be overdue before its route counts as silent and takes no more
             packets. (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to 3600 s; default ``"200 ms"``)
-        probe: How long a route may go without a packet before it gets a probe. (duration in ps, ns, us (µs), ms, s,
-            min, h; 1 ms to 3600 s; default ``"500 ms"``)
-        keep: How many packets of each route are kept, to be retransmitted where the other end asks for them; 0:
-            none are. (0 to 2048; default ``1024``)
+        probe: Time without a packet after which a route gets a probe. (duration in ps, ns, us (µs), ms, s, min, h;
+            1 ms to 3600 s; default ``"500 ms"``)
+        keep: Number of packets stored per route for retransmission on request of the other end; 0: none. (0 to
+            2048; default ``1024``)
     """
     return build(
         Builder("split.earliest_arrival", "gateway.component.split", kind="earliest-arrival"),
@@ -123,16 +124,16 @@ def standby(
     All packets take the first route of an order that delivers; the others stand by.
 
     Args:
-        order: The gateway's routes by name, the primary first, each once; by default as ``routes`` lists them.
+        order: Names of the gateway's routes, the primary first, each once. The default is the order of ``routes``.
             (default ``[]``)
-        silence: How long the report of a packet may be overdue before its route counts as silent and takes no more
+        silence: Time that the report of a packet may be overdue before its route counts as silent and takes no more
             packets. (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to 3600 s; default ``"200 ms"``)
-        probe: How long a route may go without a packet before it gets a probe. (duration in ps, ns, us (µs), ms, s,
-            min, h; 1 ms to 3600 s; default ``"500 ms"``)
-        keep: How many packets of each route are kept, to be retransmitted if it falls silent; 0: none. (0 to 2048;
+        probe: Time without a packet after which a route gets a probe. (duration in ps, ns, us (µs), ms, s, min, h;
+            1 ms to 3600 s; default ``"500 ms"``)
+        keep: Number of packets stored per route, to be retransmitted if it falls silent; 0: none. (0 to 2048;
             default ``1024``)
-        hold: How long a route that was silent must deliver its probes before it takes packets again. (duration in
-            ps, ns, us (µs), ms, s, min, h; 0 s to 3600 s; default ``"1 s"``)
+        hold: Time for which a route that was silent must deliver its probes before it takes packets again.
+            (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 3600 s; default ``"1 s"``)
     """
     return build(
         Builder("split.standby", "gateway.component.split", kind="standby"),
