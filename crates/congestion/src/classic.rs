@@ -16,6 +16,7 @@ use super::{
     Wants,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
+    slow_start::{InitialSlowStart, SlowStart},
 };
 
 /// The part of a window-based control that differs between controls.
@@ -26,9 +27,6 @@ pub trait Law: fmt::Debug + Send + Sized {
     type Count: Count;
     /// State of the law that the undo of a spurious reduction restores.
     type Saved: Copy + fmt::Debug + Send;
-    /// HyStart belongs to the law (CUBIC): it reads SACKs, survives a reduction, and restarts with
-    /// every slow start. Otherwise the first reduction ends it.
-    const OWNS_HYSTART: bool = false;
 
     /// The law and its frame before the first acknowledgment.
     fn new(params: &Self::Params, init: &Init) -> (Self, Setup);
@@ -153,9 +151,9 @@ impl Setup {
 /// Window and state of a law before a reduction.
 type Before<L> = (Window<<L as Law>::Count>, <L as Law>::Saved);
 
-/// A window-based control: the frame around its law.
+/// A window-based control: the frame around its law and its slow start.
 #[derive(Debug)]
-pub struct Classic<L: Law> {
+pub struct Classic<L: Law, S: SlowStart = InitialSlowStart> {
     pub(super) law: L,
     window: Window<L::Count>,
     /// Window and state of the law before the last reduction (RFC 4015 §3). Boxed, because a
@@ -166,10 +164,10 @@ pub struct Classic<L: Law> {
     reduce_from: ReductionBase,
     /// In the law's count.
     slow_start_limit: f64,
-    hystart: Option<Box<Exit>>,
+    slow_start: S,
 }
 
-impl<L: Law> Classic<L> {
+impl<L: Law, S: SlowStart> Classic<L, S> {
     /// A control before its first acknowledgment.
     #[must_use]
     pub fn new(params: &L::Params, init: &Init) -> Self {
@@ -192,7 +190,7 @@ impl<L: Law> Classic<L> {
             initial_cwnd,
             reduce_from: setup.reduce_from,
             slow_start_limit: L::Count::segment(smss) * setup.slow_start_limit,
-            hystart: setup.hystart,
+            slow_start: S::new(setup.hystart),
         }
     }
 
@@ -204,36 +202,22 @@ impl<L: Law> Classic<L> {
         self.undo = Some(Box::new((self.window, self.law.saved())));
     }
 
-    fn reset_hystart(&mut self) {
-        if let Some(hystart) = &mut self.hystart {
-            hystart.reset();
-        }
-    }
-
-    #[inline]
-    fn hystart(&mut self, ack: &Ack) -> Verdict {
-        let Some(hystart) = &mut self.hystart else {
-            return Verdict::Grow(1.0);
-        };
-        let verdict = hystart.on_ack(ack, self.window.cwnd.segments(self.smss));
-        if verdict == Verdict::End {
-            self.window.ssthresh = self.window.cwnd;
-        }
-        verdict
-    }
-
     /// RFC 5681 §3.1 equation 2. Returns whether the acknowledgment also counts in congestion
     /// avoidance.
     #[inline]
     fn slow_start(&mut self, ack: &Ack, acked: L::Count) -> bool {
         let growth = acked.real().min(self.slow_start_limit);
-        let counts = match self.hystart(ack) {
+        let cwnd = self.window.cwnd;
+        let counts = match self.slow_start.on_ack(ack, cwnd.segments(self.smss)) {
             Verdict::Grow(share) => {
-                let cwnd = self.window.cwnd + L::Count::from_real(growth * share);
-                self.window.cwnd = cwnd.at_most(self.window.ssthresh);
+                let grown = cwnd + L::Count::from_real(growth * share);
+                self.window.cwnd = grown.at_most(self.window.ssthresh);
                 false
             }
-            Verdict::End => self.law.on_hystart_exit(&self.window),
+            Verdict::End => {
+                self.window.ssthresh = cwnd;
+                self.law.on_hystart_exit(&self.window)
+            }
         };
         self.law.on_slow_start(&self.window);
         counts
@@ -242,7 +226,12 @@ impl<L: Law> Classic<L> {
     /// Takes a round-trip time sample of SACKed data, as of acknowledged data.
     #[cold]
     fn measure_sacked(&mut self, ack: &Ack) {
-        if ack.rtt.is_some() && self.window.in_slow_start() && self.hystart(ack) == Verdict::End {
+        let cwnd = self.window.cwnd;
+        if ack.rtt.is_some()
+            && self.window.in_slow_start()
+            && self.slow_start.on_sack(ack, cwnd.segments(self.smss)) == Verdict::End
+        {
+            self.window.ssthresh = cwnd;
             self.law.on_hystart_exit(&self.window);
         }
     }
@@ -263,19 +252,17 @@ impl<L: Law> Classic<L> {
         self.law.on_limited(&self.window);
         self.law.on_timeout();
         self.law.end_stage();
-        self.reset_hystart();
+        self.slow_start.on_timeout();
     }
 
     /// A restart or window validation ended the stage of congestion avoidance.
     fn end_stage(&mut self) {
         self.law.end_stage();
-        if L::OWNS_HYSTART {
-            self.reset_hystart();
-        }
+        self.slow_start.on_restart();
     }
 }
 
-impl<L: Law> CongestionControl for Classic<L> {
+impl<L: Law, S: SlowStart> CongestionControl for Classic<L, S> {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.law.measure(ack);
@@ -283,9 +270,7 @@ impl<L: Law> CongestionControl for Classic<L> {
             return;
         }
         if ack.acked == Bytes::ZERO {
-            if L::OWNS_HYSTART {
-                self.measure_sacked(ack);
-            }
+            self.measure_sacked(ack);
             return;
         }
         if !ack.cwnd_limited && !self.law.grows_unused() {
@@ -304,9 +289,7 @@ impl<L: Law> CongestionControl for Classic<L> {
         self.save();
         self.window = self.law.reduce(&self.window, flight, event.signal);
         self.law.end_stage();
-        if !L::OWNS_HYSTART {
-            self.reset_hystart();
-        }
+        self.slow_start.on_reduction();
     }
 
     fn on_rto(&mut self, event: &Rto) {

@@ -56,6 +56,7 @@ use super::{
     Ack, Idle, Init, Signal,
     classic::{Classic, Count as _, Law, Setup, Window},
     params::WindowCount,
+    slow_start::EverySlowStart,
     window::{SegmentCount, rounded_up},
 };
 
@@ -82,7 +83,7 @@ pub const META: Meta = Meta {
 };
 
 /// CUBIC.
-pub type Cubic = Classic<CubicLaw>;
+pub type Cubic = Classic<CubicLaw, EverySlowStart>;
 
 /// The window law of CUBIC. Windows are in segments, as in the RFC's equations.
 #[derive(Debug)]
@@ -171,7 +172,6 @@ impl Law for CubicLaw {
     type Params = Params;
     type Count = f64;
     type Saved = State;
-    const OWNS_HYSTART: bool = true;
 
     fn new(params: &Params, init: &Init) -> (Self, Setup) {
         (Self::with(params.constants(init), init), params.setup(init))

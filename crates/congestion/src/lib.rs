@@ -23,6 +23,7 @@ pub mod params;
 mod properties;
 pub mod rate;
 mod rtt_samples;
+pub mod slow_start;
 mod ticks;
 mod window;
 
