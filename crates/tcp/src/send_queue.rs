@@ -2,7 +2,7 @@
 //! the chunks in which a stack with TSO keeps the data
 //! ([`Segmentation`](crate::policy::Segmentation)). In most stacks an application that always has
 //! more to send fills free room at once. In a stack with chunks it waits while the buffer is full,
-//! until a third is free (`tests/live/test_write_space.py`). Then it fills the buffer again, and
+//! until a third is free (`tests/guest/test_write_space.py`). Then it fills the buffer again, and
 //! more: if bursts are shorter than a chunk, the rest of the chunk that is being sent takes data
 //! without a check of the buffer, until the congestion window or the receive window is full and one
 //! chunk is ready. Without Nagle (`TCP_NODELAY`) all data is sent at the end of a write, and the
