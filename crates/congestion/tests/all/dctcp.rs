@@ -158,9 +158,9 @@ fn in_the_form_of_linux_a_small_alpha_does_not_accumulate() {
     let mut units = Vec::new();
     for n in [0, 5, 5, 5, 0, 0, 5, 0] {
         round_trip(&mut path, n);
-        units.push((alpha(&path) * 1024.0).round() as u32);
+        units.push((alpha(&path) * 1024.0).round().to_string());
     }
     // The marks of a window count when the next begins; the first segment of that one, which is
     // marked, counts with them.
-    assert_eq!(units, [0, 1, 13, 13, 12, 0, 1, 12]);
+    assert_eq!(units, ["0", "1", "13", "13", "12", "0", "1", "12"]);
 }

@@ -21,6 +21,7 @@
 //!   is reported and either left when the route was already late, or had its own delay grow by half
 //!   of `silence`. Other reports of earlier packets are no evidence: if both directions fail,
 //!   another route reports the last arrivals much later.
+//!
 //! No rule compares routes with each other, so the traffic on other routes makes no difference. If
 //! no route is alive, traffic takes a returning one. If none is returning either, or the only alive
 //! route is late, copies take all routes up to that backlog.
