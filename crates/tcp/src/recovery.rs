@@ -161,7 +161,7 @@ pub(crate) struct Recovery {
     pub(crate) retries: Retries,
     timer_rule: Option<Box<TimerRuleState>>,
     extensions: Option<Box<Extensions>>,
-    /// SACK options that were refused.
+    /// Counts of SACK blocks that were refused.
     refused: Option<Box<Refusals>>,
 }
 

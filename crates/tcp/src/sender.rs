@@ -39,9 +39,10 @@ pub(crate) struct Sender<B: Body> {
     pub(crate) settings: Arc<Settings>,
     /// Both ends send timestamps (RFC 7323).
     pub(crate) timestamps: bool,
-    /// An event has occurred since nothing was left to send.
+    /// An event occurred after output last found nothing to send.
     pub(crate) wake: bool,
-    /// Payload octets of a full segment: the smaller of ours and the peer's.
+    /// Payload octets of a full segment: the smaller MSS of both ends, then the result of path MTU
+    /// discovery.
     pub(crate) smss: u32,
     /// SND.NXT
     pub(crate) nxt: Seq,
@@ -123,7 +124,7 @@ impl<B: Body> Sender<B> {
         self.recovery.restart_timer(now, &self.rtt, &self.settings);
     }
 
-    /// Stops all timers of the sender.
+    /// Stops retransmission timers and pacing, and cancels pending retransmissions.
     pub(crate) fn stop(&mut self) {
         self.recovery.stop();
         self.pacer.release();

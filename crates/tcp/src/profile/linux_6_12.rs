@@ -24,7 +24,7 @@ pub(super) fn linux_6_12() -> Profile {
         reasons: &[
             (
                 "receive_window",
-                "tcp_rmem: 6 MB, half of it counted as overhead, grown into from 64 KiB",
+                "tcp_rmem: 6 MB, half of which is overhead; the window grows from 64 KiB",
             ),
             (
                 "receiver",

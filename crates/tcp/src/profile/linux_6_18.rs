@@ -60,39 +60,42 @@ pub(super) fn linux_6_18() -> Profile {
             ("max_rto", "TCP_RTO_MAX"),
             (
                 "delayed_ack",
-                "two segments; 40 ms to 200 ms, as far apart as segments come (TCP_DELACK_MIN, TCP_DELACK_MAX); the first 16 one by one; measured: as many after a duplicate and a pause, two where a mark begins to be echoed; one with PSH, or not full, as soon as it is read, unless the application answers",
+                "every second segment, or after 40 ms to 200 ms, which follow the spacing of segments (TCP_DELACK_MIN, TCP_DELACK_MAX); quickack mode acknowledges the first 16 segments individually; measured: another 16 after a duplicate or a pause, and 2 after the first CE mark; a segment with PSH, or one that is not full, is acknowledged when it has been read, unless the application answers",
             ),
             ("send_buffer", "tcp_wmem: 4 MB"),
             (
                 "receive_window",
-                "tcp_rmem: 32 MB since 6.16, half of it counted as overhead, grown into from 64 KiB",
+                "tcp_rmem: 32 MB since 6.16, half of which is overhead; the window grows from 64 KiB",
             ),
             ("hystart", "on in CUBIC by default"),
             (
                 "slow_start_limit",
-                "all that is acknowledged counts (RFC 3465 with L without bound)",
+                "every acknowledged octet counts (RFC 3465 without the limit L)",
             ),
-            ("reduce_from", "from the window, not from what is in flight"),
+            (
+                "reduce_from",
+                "a reduction is taken from cwnd, not from FlightSize",
+            ),
             ("send_autotuning_start", "tcp_wmem: 16 KiB"),
             (
                 "receiver",
-                "tcp_comp_sack_nr, tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns, tcp_invalid_ratelimit; measured: the first three reports since RCV.NXT moved leave at once; reading 16,000 octets where the sender knows of 49,000 brings no window update; once the whole buffer is offered, acknowledgments leave 21 to 64 us after the data has come, before it after 10 to 49; a timestamp one behind the last is taken, two behind is refused; with ten segments beyond a gap 67,584 octets are offered, 80,512 before",
+                "tcp_comp_sack_nr, tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns, tcp_invalid_ratelimit; measured: the first three SACKs after RCV.NXT has moved leave at once; reading 16,000 octets sends no window update if the sender knows of a window of 49,000; acknowledgments leave 10 to 49 us after the data, and 21 to 64 us once the whole buffer is offered; a timestamp 1 ms older than the last one is accepted, one 2 ms older is refused; the window falls from 80,512 to 67,584 octets with ten segments beyond a gap",
             ),
             (
                 "segmentation",
-                "tcp_min_tso_segs, tcp_tso_rtt_log, tcp_tso_win_divisor; measured: what an application writes is kept in chunks of 45 full segments, the first of 58; the handshake ends with 52 octets before the first data; the second pair of BBR's second round trip leaves after half of the time that lies between the others",
+                "tcp_min_tso_segs, tcp_tso_rtt_log, tcp_tso_win_divisor; measured: written data is kept in chunks of 45 full segments, and 58 in the first; the handshake ends with a separate acknowledgment of 52 octets; in BBR's second round trip the second pair of segments follows the first after half of the usual gap",
             ),
             (
                 "window_rules",
-                "measured: of a window of 20 segments 11 let it grow, up to 22, and 10 do not; a filled gap brings no growth for what was reported before it; where ssthresh is five and the last acknowledgment of a recovery delivers eight segments, the window is six; a timeout during a recovery leaves ssthresh; of ten segments five are in flight a round trip after a mark",
+                "measured: in slow start, 11 segments in flight let a cwnd of 20 grow to 22, and 10 do not; an acknowledgment that fills a gap does not grow cwnd for data that SACK had reported before; cwnd is 6 after a recovery with an ssthresh of 5 whose last acknowledgment delivers 8 segments; a timeout during a recovery does not change ssthresh; a mark reduces 10 segments in flight to 5 within a round trip",
             ),
             (
                 "arithmetic",
-                "whole segments; at 1 % loss CUBIC stays behind Reno, as RFC 8312 has it; measured: of a window of eight five segments are counted where hundreds bring one, and five more make a reduced window of five six",
+                "whole segments; at 1 % loss CUBIC is slower than Reno (RFC 8312); measured: a CUBIC growth count of 5 survives a reduction from 8 to 5 segments, and 5 more acknowledged segments then raise cwnd to 6",
             ),
             (
                 "timers",
-                "the least timeout comes on top of the smoothed round-trip time; tcp_syn_linear_timeouts, tcp_retries2; measured: each report is a sample, of the earliest sent of the segments that it is the first to report; a connect() that nobody answers sends SYNs at 0, 1, 2, 3, 4, 5, 7, 11, 19, 35 and 67 s; where the second SYN is answered after 100 ms the timeout is 300 ms with timestamps and 3 s without",
+                "the minimum timeout is added to the smoothed round-trip time; tcp_syn_linear_timeouts, tcp_retries2; measured: each SACK gives a sample, from the earliest sent of the segments that it reports first; a connect() without an answer sends SYNs at 0, 1, 2, 3, 4, 5, 7, 11, 19, 35 and 67 s; if the second SYN is answered after 100 ms, the timeout is 300 ms with timestamps and 3 s without",
             ),
             (
                 "clock_tick",

@@ -252,7 +252,8 @@ impl Recovery {
     }
 
     /// Handles a report that a segment was lost and repaired by the path (RFC 9265 §3). The window
-    /// is reduced as for any loss, once per round trip. Returns whether it was reduced.
+    /// is reduced as for any loss, once per round trip, and not during a recovery. Returns whether
+    /// it was reduced.
     pub(crate) fn on_hidden_loss(&mut self, scope: &mut Scope<'_>) -> bool {
         if scope.una <= self.state.reduced || self.state.phase != Phase::Open {
             return false;
@@ -282,7 +283,8 @@ impl Recovery {
 
 /// Loss detection.
 impl Recovery {
-    /// RFC 6675 §5 (1), (2) and (4): begins a recovery if SACK shows a loss. `delivered` is the
+    /// RFC 6675 §5 (1), (2) and (4): begins a recovery if SACK shows a loss or DupThresh
+    /// duplicates have arrived. `delivered` is the
     /// number of octets the acknowledgment delivered. Returns the octets newly marked lost.
     fn detect_by_sack(&mut self, scope: &mut Scope<'_>, delivered: u64) -> u64 {
         self.remedy_on_duplicate(scope);
@@ -372,7 +374,7 @@ impl Recovery {
         let Some(lifetime) = self.lifetime() else {
             return 0;
         };
-        // A segment sent exactly one lifetime ago is not yet lost.
+        // A segment is lost one lifetime after it was sent, which is when the timer ends.
         let age = lifetime.as_picos().saturating_sub(1);
         let before = Instant::from_picos(scope.now.as_picos().saturating_sub(age));
         let expired = self.board.expire(before, before);
@@ -455,7 +457,8 @@ impl Recovery {
 /// The beginning of a recovery.
 impl Recovery {
     /// Begins fast recovery, after an acknowledgment of `delivered` octets. cwnd is reduced, unless
-    /// a mark has reduced it in the same round trip (RFC 3168 §6.1.2).
+    /// a mark or a hidden loss has reduced it in the same round trip (RFC 3168 §6.1.2), or only an
+    /// MTU probe is lost.
     fn enter(&mut self, scope: &mut Scope<'_>, cause: RetransmitCause, delivered: u64, base: Base) {
         let now = scope.now;
         scope.stats.fast_recoveries += 1;
@@ -569,8 +572,8 @@ impl Recovery {
         scope.una == probe.start && lost <= probe.end.since(probe.start)
     }
 
-    /// Splits outstanding segments larger than a full segment and retransmits the pieces at once;
-    /// cwnd stays (RFC 1191 §6.5). Returns whether there are any.
+    /// Splits outstanding segments larger than a full segment and marks the pieces lost; cwnd stays
+    /// (RFC 1191 §6.4). Returns whether there are any.
     pub(crate) fn split_segments(&mut self, scope: &mut Scope<'_>) -> bool {
         let cut = self.board.refuse_above(scope.smss);
         if cut.is_empty() {
