@@ -144,7 +144,6 @@ def test_a_wrong_argument_suggests_the_nearest(call: Callable[[], Any], message:
         (lambda: BASE.link("a", between=("S", "R"), path="dsll"), "link('a', path='dsll'): there is no path `dsll`"),
         (lambda: BASE.flow("f", source="S", target="R", route="a"), ' = did you mean ["a"]? expected a list'),
         (lambda: BASE.link("a", between=("S", "R"), impair=impair.duplicate()), "[{'kind': 'duplicate'}]? expected a"),
-        (lambda: split.standby(order="a"), "split.standby(order='a'): this is the text \"a\"\n = did you mean [\"a\"]"),
         (lambda: BASE.at("5 s", "link.a.up=false"), "at('5 s', 'link.a.up=false'): a mapping of paths"),
         (lambda: BASE.at("5 s", {"link.a.up": "no"}), "at('5 s', {'link.a.up': 'no'}): this is the text \"no\""),
         (lambda: BASE.set(5, 5), "the path 5 is not a dotted TOML key"),

@@ -7,7 +7,7 @@
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
-    units::{Instant, text::Limit},
+    units::{Duration, Instant, text::Limit},
 };
 use anabranch_path::queue::{
     Init, Item, Outcome, QueueContext, QueueDiscipline as _,
@@ -112,8 +112,15 @@ impl Queue {
         self.with(now, pool, |discipline, cx| discipline.enqueue(item, cx));
     }
 
-    /// Takes a packet.
-    pub fn pop(&mut self, now: Instant, pool: &mut Pool) -> Option<(u16, Vec<u8>)> {
+    /// Takes a packet. Packets that have waited for more than `target` throughout an interval are
+    /// dropped (RFC 8289).
+    pub fn pop(
+        &mut self,
+        target: Duration,
+        now: Instant,
+        pool: &mut Pool,
+    ) -> Option<(u16, Vec<u8>)> {
+        self.discipline.set_target(target);
         let item = self.with(now, pool, FqCodel::dequeue)?;
         self.take(item.packet)
     }

@@ -5,26 +5,46 @@ use anabranch_tcp::settings::REMOVED;
 
 use super::Extensions;
 
-/// Reads a value of the tree. The fault of a removed switch names its replacement.
+/// Splitters that are modes of the tunnel, and how to write them.
+const MODES: [(&str, &str); 2] = [
+    (
+        "lowest-delay",
+        "`kind = \"tunnel\"` without `split` and `restore`, and a class of `mode = \"interactive\"`",
+    ),
+    (
+        "standby",
+        "`kind = \"tunnel\"` without `split` and `restore`, and `policies = { ROUTE = \"backup\" }`",
+    ),
+];
+
+/// Reads a value of the tree. The fault of a removed name states its replacement.
 pub(super) fn read<'de, T: serde::Deserialize<'de>>(
     node: &Node,
     names: &Extensions,
 ) -> Result<T, Fault> {
     de::read(node, names).map_err(|fault| {
-        let removed = fault.unknown.as_ref().and_then(|unknown| {
-            // Only `transport` has this key.
-            let is_switch = unknown.expected.iter().any(|name| name == "recovery_pace");
-            let removed = REMOVED.iter().find(|(name, _)| *name == unknown.name);
-            removed.filter(|_| is_switch)
-        });
-        match removed {
-            Some((name, instead)) => Fault {
-                message: format!("the switch `{name}` was removed"),
-                help: vec![format!("instead: {instead}")],
-                unknown: None,
-                ..fault
-            },
-            None => fault,
+        let Some(unknown) = &fault.unknown else {
+            return fault;
+        };
+        // Only `transport` has this key, and only the splitters this name.
+        let has = |key: &str| unknown.expected.iter().any(|name| name == key);
+        let find =
+            |names: &'static [(&str, &str)]| names.iter().find(|(name, _)| *name == unknown.name);
+        let (noun, removed) = if has("recovery_pace") {
+            ("switch", find(REMOVED))
+        } else if has("weighted-round-robin") {
+            ("splitter", find(&MODES))
+        } else {
+            return fault;
+        };
+        let Some((name, instead)) = removed else {
+            return fault;
+        };
+        Fault {
+            message: format!("the {noun} `{name}` was removed"),
+            help: vec![format!("instead: {instead}")],
+            unknown: None,
+            ..fault
         }
     })
 }

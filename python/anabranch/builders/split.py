@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from anabranch.keys.component import Builder, Component, build, named
 
 
@@ -35,39 +33,6 @@ def deficit(
         Builder("split.deficit", "gateway.component.split", kind="deficit"),
         {
             "quantum": quantum,
-        },
-    )
-
-
-@named
-def lowest_delay(
-    *,
-    backlog: str | None = None,
-    silence: str | None = None,
-    probe: str | None = None,
-    keep: int | None = None,
-) -> Component:
-    """Lowest delay.
-
-    A packet takes the route with the lowest reported delay that has room.
-
-    Args:
-        backlog: Maximum backlog of a route, as the time that its line rate takes to send it. (duration in ps, ns,
-            us (µs), ms, s, min, h; 0 s to 60 s; default ``"20 ms"``)
-        silence: Time that the report of a packet may be overdue before its route counts as silent and takes no more
-            packets. (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to 3600 s; default ``"200 ms"``)
-        probe: Time without a packet after which a route gets a probe. (duration in ps, ns, us (µs), ms, s, min, h;
-            1 ms to 3600 s; default ``"500 ms"``)
-        keep: Number of packets stored per route, to be retransmitted if it falls silent; 0: none. (0 to 2048;
-            default ``1024``)
-    """
-    return build(
-        Builder("split.lowest_delay", "gateway.component.split", kind="lowest-delay"),
-        {
-            "backlog": backlog,
-            "silence": silence,
-            "probe": probe,
-            "keep": keep,
         },
     )
 
@@ -108,40 +73,3 @@ def redundant() -> Component:
     A copy of every packet on every route; the other end lets the first through.
     """
     return build(Builder("split.redundant", "gateway.component.split", kind="redundant"), {})
-
-
-@named
-def standby(
-    *,
-    order: Sequence[str] | None = None,
-    silence: str | None = None,
-    probe: str | None = None,
-    keep: int | None = None,
-    hold: str | None = None,
-) -> Component:
-    """Standby.
-
-    All packets take the first route of an order that delivers; the others stand by.
-
-    Args:
-        order: Names of the gateway's routes, the primary first, each once. The default is the order of ``routes``.
-            (default ``[]``)
-        silence: Time that the report of a packet may be overdue before its route counts as silent and takes no more
-            packets. (duration in ps, ns, us (µs), ms, s, min, h; 1 ms to 3600 s; default ``"200 ms"``)
-        probe: Time without a packet after which a route gets a probe. (duration in ps, ns, us (µs), ms, s, min, h;
-            1 ms to 3600 s; default ``"500 ms"``)
-        keep: Number of packets stored per route, to be retransmitted if it falls silent; 0: none. (0 to 2048;
-            default ``1024``)
-        hold: Time for which a route that was silent must deliver its probes before it takes packets again.
-            (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 3600 s; default ``"1 s"``)
-    """
-    return build(
-        Builder("split.standby", "gateway.component.split", kind="standby"),
-        {
-            "order": order,
-            "silence": silence,
-            "probe": probe,
-            "keep": keep,
-            "hold": hold,
-        },
-    )

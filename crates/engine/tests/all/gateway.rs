@@ -48,10 +48,8 @@ fn pairs() -> Vec<[&'static str; 2]> {
     let splitters = [
         "weighted-round-robin",
         "deficit",
-        "lowest-delay",
         "earliest-arrival",
         "redundant",
-        "standby",
     ];
     let restorers = ["none", "in-order", "timed", "adaptive"];
     let pairs = splitters.map(|split| restorers.map(|restore| [split, restore]));
@@ -340,8 +338,8 @@ fn every_pair_delivers_every_file() {
             }
         }
     }
-    assert!(held > 1_000, "{held}");
-    assert!(copies > 1_000, "{copies}");
+    assert!(held > 500, "{held}");
+    assert!(copies > 500, "{copies}");
 }
 
 /// The contract's file runs unchanged, and with every other restorer; the number of held packets is

@@ -82,6 +82,8 @@ const LEAST_FLIGHT: f64 = 14_720.0;
 /// The burst after a pause: the octets of this time at the present rate, or ten packets (RFC 6928),
 /// whichever is more.
 const CATCH_UP: Duration = Duration::from_millis(2);
+/// After the start: two packets. Ten packets are a long queue in a slow path.
+const BURST: f64 = 2_944.0;
 /// The same if the pace, and then the host's processor, held packets back: the path was idle only
 /// for lack of processor time.
 const CATCH_UP_BACKLOG: Duration = Duration::from_millis(50);
@@ -158,6 +160,10 @@ pub struct RateControl {
     /// slowly.
     newest_s: Option<f64>,
     jitter_s: f64,
+    /// The least delay of the last round and the octets in flight then, and the mean difference
+    /// between the least delays of consecutive rounds that the octets in flight do not explain.
+    least: Option<(f64, f64)>,
+    sway_s: f64,
     round: Round,
     sent_before: f64,
     /// Consecutive rounds of the start without growth.
@@ -180,10 +186,10 @@ pub struct RateControl {
     total: u64,
     /// The arrival time of the newest packet at the last report, and whether a queue had delayed
     /// it.
-    last: Option<(u32, bool)>,
+    last: Option<(u32, f64, u64)>,
     /// Start of the present series of reports that all show a queue: time, and octets that had
     /// arrived.
-    queued: Option<(u32, u64)>,
+    queued: Option<(u32, f64, u64)>,
     /// Octets that arrived in consecutive rounds of the start in which far more was sent.
     full: usize,
 }
@@ -203,6 +209,8 @@ impl Default for RateControl {
             flight_then: 0.0,
             newest_s: None,
             jitter_s: 0.0,
+            least: None,
+            sway_s: 0.0,
             round: Round::new(Instant::START, None),
             sent_before: 0.0,
             flat: 0,
@@ -277,12 +285,22 @@ impl RateControl {
     #[must_use]
     pub fn expected_delay_s(&self, feedback: Option<Duration>) -> Option<f64> {
         let empty_s = self.empty_s(feedback);
-        let ahead = if self.is_starting { 2.0 } else { 1.0 };
-        let delivery = (ahead * self.delivery).max(INITIAL);
+        let delivery = if self.is_starting {
+            (2.0 * self.delivery).max(INITIAL)
+        } else {
+            self.delivery
+        };
         let own_queue_s = |flight: f64| (flight / delivery - empty_s).max(0.0);
         let delay =
             self.delay_s? + own_queue_s(self.in_flight as f64) - own_queue_s(self.flight_then);
         Some(delay.max(self.base()))
+    }
+
+    /// The one-way delay in seconds with the target queue, with the offset of the clocks.
+    #[must_use]
+    pub fn target_delay_s(&self) -> Option<f64> {
+        let base_s = self.base();
+        base_s.is_finite().then(|| base_s + self.target_s())
     }
 
     /// The mean difference between consecutive delays in seconds (RFC 3550 §6.4.1).
@@ -331,7 +349,24 @@ impl RateControl {
     }
 
     fn target_s(&self) -> f64 {
-        TARGET_S + JITTER * self.jitter_s
+        TARGET_S + JITTER * self.jitter_s.max(self.sway_s)
+    }
+
+    /// Measures how much the least delay differs from round to round.
+    fn follow_least(&mut self, round: &Round) {
+        if !round.least_queue_s.is_finite() {
+            return;
+        }
+        let least = round.least_queue_s + self.base();
+        let flight = self.flight_then;
+        if let Some((before, flight_before)) = self.least.replace((least, flight))
+            && self.delivery > 0.0
+        {
+            let change = least - before;
+            let own = (flight - flight_before) / self.delivery;
+            let sway = (change - own).abs().min(change.abs());
+            self.sway_s += (sway - self.sway_s) / 8.0;
+        }
     }
 
     /// Records that packets wait. If this path could take one, the scheduler has left it out, and
@@ -348,7 +383,12 @@ impl RateControl {
         self.round.sent += octets;
         let is_late = was_held_back && !std::mem::take(&mut self.is_left_out);
         let pause = if is_late { CATCH_UP_BACKLOG } else { CATCH_UP };
-        let catch_up = pause.max(Duration::from_secs_f64(LEAST_FLIGHT / self.rate));
+        let burst = if self.is_starting {
+            LEAST_FLIGHT
+        } else {
+            BURST
+        };
+        let catch_up = pause.max(Duration::from_secs_f64(burst / self.rate));
         let earliest = Instant::START + now.saturating_since(Instant::START + catch_up);
         let from = self.next.max(earliest);
         self.next = from + Duration::from_secs_f64(octets as f64 / self.rate);
@@ -393,25 +433,33 @@ impl RateControl {
         *delay += (sample - *delay) / 8.0;
         self.flight_then += (in_flight as f64 - self.flight_then) / 8.0;
         self.round.least_queue_s = self.round.least_queue_s.min(sample - self.base());
-        self.follow_queue(arrived, sample - self.base() > self.target_s());
+        self.follow_queue(arrived, sample);
     }
 
     /// Ends a start that is too fast: while a queue persists from report to report, the path
     /// delivers at capacity, even over less than a round.
-    fn follow_queue(&mut self, arrived: u32, is_queued: bool) {
-        let before = self.last.replace((arrived, is_queued));
-        let Some((at, true)) = before.filter(|_| self.is_starting && self.has_pauses) else {
+    fn follow_queue(&mut self, arrived: u32, sample: f64) {
+        let before = self.last.replace((arrived, sample, self.total));
+        let Some((at, delay, total)) = before.filter(|_| self.is_starting && self.has_pauses)
+        else {
             self.queued = None;
             return;
         };
-        let (since, from) = *self.queued.get_or_insert((at, self.total));
-        let took_s = f64::from(at.wrapping_sub(since)) * 1e-6;
-        let octets = self.total - from;
-        if octets < FULL_OCTETS as u64 || took_s < CLEAR * self.jitter_s {
+        let is_queued = sample - self.base() > self.target_s();
+        if sample < delay - self.jitter_s && !is_queued {
+            self.queued = None;
             return;
         }
-        let delivery = octets as f64 / took_s;
-        if delivery < KEEPS_UP_AT_START * self.rate {
+        let (since, first_s, from) = *self.queued.get_or_insert((at, delay, total));
+        let took_s = f64::from(arrived.wrapping_sub(since)) * 1e-6;
+        let octets = (self.total - from) as f64;
+        let grown_s = sample - first_s;
+        if octets < LEAST_FLIGHT || took_s < CLEAR * self.jitter_s {
+            return;
+        }
+        let delivery = octets / took_s;
+        let is_growing = grown_s > TARGET_S && grown_s > (1.0 - KEEPS_UP_AT_START) * took_s;
+        if delivery < KEEPS_UP_AT_START * self.rate && (is_queued || is_growing) {
             self.is_starting = false;
             self.delivery = delivery;
             self.rate = delivery;
@@ -450,6 +498,7 @@ impl RateControl {
     pub fn forget_delay(&mut self) {
         (self.delay_s, self.newest_s) = (None, None);
         (self.last, self.queued) = (None, None);
+        self.least = None;
         self.base_s = [f64::INFINITY; 2];
         self.round.from = None;
         self.round.least_queue_s = f64::INFINITY;
@@ -482,13 +531,14 @@ impl RateControl {
         let past_s = past.as_secs_f64();
         let sent = round.sent as f64 / past_s;
         if round.arrived + round.lost > 0 {
-            self.adapt(&round, past_s, sent);
+            self.adapt(&round, past_s, sent, self.empty_s(srtt));
         }
         true
     }
 
-    fn adapt(&mut self, round: &Round, past_s: f64, sent: f64) {
-        let seen = self.judge(round, past_s, sent);
+    fn adapt(&mut self, round: &Round, past_s: f64, sent: f64, empty_s: f64) {
+        self.follow_least(round);
+        let seen = self.judge(round, past_s, sent, empty_s);
         self.is_congested = seen.is_loss;
         self.signal |= seen.is_loss;
         self.doubt_the_base(&seen, past_s * (1.0 - sent / seen.delivery));
@@ -507,14 +557,17 @@ impl RateControl {
     }
 
     /// Evaluates a round.
-    fn judge(&mut self, round: &Round, past_s: f64, sent: f64) -> Seen {
+    fn judge(&mut self, round: &Round, past_s: f64, sent: f64, empty_s: f64) -> Seen {
         let delivery = round.arrived as f64 / self.took(round, past_s);
         let sent_least = sent.min(std::mem::replace(&mut self.sent_before, sent));
         let (queue, target) = (round.least_queue_s, self.target_s());
         let is_busy = sent > BUSY * self.rate;
         let is_much = round.arrived > MANY_OCTETS;
-        // A queue after little was sent is jitter, or caused by others.
-        let is_long = queue.is_finite() && queue > target && (is_busy || is_much);
+        // A queue after little was sent is jitter, or caused by others, unless the octets in flight
+        // explain half of it.
+        let explained = delivery * (empty_s + queue / 2.0);
+        let is_own = self.flight_then > explained.max(BURST);
+        let is_long = queue.is_finite() && queue > target && (is_busy || is_much || is_own);
         let loss = round.loss();
         let is_loss =
             round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
@@ -572,12 +625,13 @@ impl RateControl {
         };
         let gain = wanted.clamp(GAIN_LEAST, most);
         let rate = self.delivery * gain;
+        let is_excess = seen.is_loss && self.rate > HEADROOM * self.delivery;
         if seen.is_busy && (seen.is_long || seen.is_loss || !seen.keeps_up) {
             self.rate = rate;
         } else if seen.is_busy {
             // More could have been sent.
             self.rate = self.rate.max(rate);
-        } else if gain < 1.0 && (seen.is_long || seen.is_much && !seen.keeps_up) {
+        } else if gain < 1.0 && (seen.is_long || is_excess || seen.is_much && !seen.keeps_up) {
             self.rate = self.rate.min(rate);
         }
         let most = (HEADROOM * self.delivery).clamp(INITIAL, MOST);

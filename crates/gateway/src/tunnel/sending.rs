@@ -23,6 +23,11 @@ use crate::{
 /// it are cheap.
 const SMALL: f64 = 0.1;
 
+/// The share of a path's rate for control messages while another path carries them.
+const CONTROL_SHARE: f64 = 0.1;
+/// Octets of the headers outside a datagram.
+const UDP_IP: usize = 28;
+
 /// With this many packets outstanding, a probe follows the last one to detect losses at the end.
 const BURST: usize = 4;
 
@@ -80,6 +85,9 @@ const DEVIATIONS: f64 = 4.0;
 /// whichever is more.
 const ASIDE_S: f64 = 0.002;
 const LEAST_ASIDE: f64 = 3_000.0;
+/// CoDel's target for packets that wait for the only path or for paths of equal delay (RFC 8289
+/// §4.4).
+const TARGET: Duration = Duration::from_millis(5);
 /// The greatest additional delay of a path: the receiver waits little longer for late packets.
 const LATER_MOST_S: f64 = 0.340;
 
@@ -165,7 +173,7 @@ impl Tunnel {
         })
     }
 
-    /// Schedules control messages on every live path if a report or acknowledgments are due.
+    /// Schedules control messages on the live paths if a report or acknowledgments are due.
     pub(super) fn schedule_control(&mut self) {
         let now = self.now;
         let is_report_due = self
@@ -180,10 +188,20 @@ impl Tunnel {
             .paths
             .values()
             .any(|path| path.liveness.usable().is_some());
+        let is_used = |path: &Path| {
+            let is_live = path.liveness.usable().is_some() && !path.liveness.is_spare();
+            path.route.is_some() && (!is_any_live || is_live)
+        };
+        // A slow path carries few of them, but one path carries each.
+        let first = self
+            .paths
+            .values()
+            .filter(|path| is_used(path))
+            .map(|path| path.control_from)
+            .min();
         for path in self.paths.values_mut() {
             path.received.on_control(now);
-            let is_live = path.liveness.usable().is_some() && !path.liveness.is_spare();
-            path.control_due = path.route.is_some() && (!is_any_live || is_live);
+            path.control_due = is_used(path) && path.control_from <= now.max(first.unwrap_or(now));
         }
     }
 
@@ -204,7 +222,8 @@ impl Tunnel {
     }
 
     fn send_control(&mut self, id: PathId, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.paths.get_mut(id)?.control_due = false;
+        let path = self.paths.get_mut(id)?;
+        path.control_due = false;
         let mut scratch = std::mem::take(&mut self.scratch);
         let entries = self.paths.iter().filter_map(|(path, state)| {
             let report = state.received.report(self.now);
@@ -224,6 +243,10 @@ impl Tunnel {
         scratch.control.encode(&mut scratch.content);
         let transmit = self.send(id, Kind::Control, Content::Octets(&scratch.content), buffer);
         self.scratch = scratch;
+        let path = self.paths.get_mut(id)?;
+        let octets = (buffer.len() + UDP_IP) as f64;
+        let pause = Duration::from_secs_f64(octets / (CONTROL_SHARE * path.rate.rate()));
+        path.control_from = path.control_from.max(self.now) + pause;
         transmit
     }
 
@@ -435,7 +458,9 @@ impl Tunnel {
     /// Prepares the next packet; returns its octets. Its number is assigned only now, so that a
     /// packet dropped in the queue leaves no gap.
     fn stage(&mut self, number: u8) -> Option<usize> {
-        let can_send = self.tier(0).is_some();
+        let tier = self.tier(0);
+        let target = TARGET + tier.map_or(Duration::ZERO, |tier| self.reach(number, tier));
+        let can_send = tier.is_some();
         let lane = self.lanes.get_mut(number)?;
         if lane.staged.is_none() {
             if !can_send {
@@ -446,7 +471,7 @@ impl Tunnel {
             let kept = if let Some(kept) = repair {
                 kept
             } else {
-                let (flow, packet) = lane.queue.pop(self.now, &mut self.pool)?;
+                let (flow, packet) = lane.queue.pop(target, self.now, &mut self.pool)?;
                 lane.homes.on_packet(flow);
                 let next = self.numbers.get_mut(usize::from(flow))?;
                 let place = Place {
@@ -543,6 +568,34 @@ impl Tunnel {
         };
         let later_s = expected_delay(path) - expected_delay(fastest);
         later_s <= bound_s || self.is_worth(path, octets, tier)
+    }
+
+    /// The greatest additional delay of a slower path that is worth it. A queue of bulk packets may
+    /// last as long: shorter, it would be drained before the slower path is used.
+    fn reach(&self, number: u8, tier: Usable) -> Duration {
+        if self
+            .lanes
+            .get(number)
+            .is_none_or(|lane| lane.class != Class::Bulk)
+        {
+            return Duration::ZERO;
+        }
+        let delay = |path: &Path| path.rate.target_delay_s().unwrap_or(0.0);
+        let paths = self.of_tier(0, tier);
+        let least = paths
+            .map(|(_, path)| delay(path))
+            .fold(f64::INFINITY, f64::min);
+        let later = self.of_tier(0, tier).map(|(_, path)| {
+            let later_s = delay(path) - least;
+            let faster: f64 = self
+                .of_tier(0, tier)
+                .filter(|(_, other)| delay(other) < delay(path))
+                .map(|(_, other)| other.rate.rate())
+                .sum();
+            let is_worth = later_s < LATER_MOST_S.min(HORIZON_S * path.rate.rate() / faster);
+            if is_worth { later_s } else { 0.0 }
+        });
+        Duration::from_secs_f64(later.fold(0.0, f64::max))
     }
 
     /// Whether a slower path raises the throughput by enough: all faster ones have been used to

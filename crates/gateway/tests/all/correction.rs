@@ -72,7 +72,10 @@ fn random_loss_of_5_percent_leaves_a_thousandth() {
         vec![far(0.05, 1.0, 250)],
         vec![far(0.05, 1.0, 250), far(0.05, 1.0, 280)],
     ] {
-        let (left, redundancy) = residual(1, wires, 40);
+        // A block that cannot be rebuilt is 0.0005 of a run's packets.
+        let runs = [1, 2, 3, 4].map(|seed| residual(seed, wires.clone(), 40));
+        let left = runs.iter().map(|(left, _)| left).sum::<f64>() / 4.0;
+        let redundancy = runs.iter().map(|(_, share)| share).sum::<f64>() / 4.0;
         assert!(left <= 0.001 && redundancy <= 0.133, "{left} {redundancy}");
     }
 }

@@ -15,14 +15,6 @@ quantity! {
     /// Time without a sign of life after which a route counts as silent.
     Silence, Duration, Duration::from_millis(1), Duration::from_secs(3_600)
 }
-quantity! {
-    /// Time for which a route that was silent is observed before it carries packets again.
-    Hold, Duration, Duration::ZERO, Duration::from_secs(3_600)
-}
-quantity! {
-    /// Maximum backlog of a route, as time.
-    Backlog, Duration, Duration::ZERO, Duration::from_secs(60)
-}
 
 macro_rules! millis {
     ($($Name:ident)*) => {$(
@@ -41,7 +33,7 @@ macro_rules! millis {
         }
     )*};
 }
-millis!(Wait Silence Hold Backlog);
+millis!(Wait Silence);
 
 /// Number of packets that an entrance stores per route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

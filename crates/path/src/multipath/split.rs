@@ -115,10 +115,8 @@ components! {
 
     weighted_round_robin::WeightedRoundRobin,
     deficit::Deficit,
-    lowest_delay::LowestDelay,
     earliest_arrival::EarliestArrival,
     redundant::Redundant,
-    standby::Standby,
 }
 
 impl Config {
@@ -126,11 +124,8 @@ impl Config {
     #[must_use]
     pub const fn needs_rates(&self) -> bool {
         match self {
-            Self::WeightedRoundRobin(_)
-            | Self::Deficit(_)
-            | Self::LowestDelay(_)
-            | Self::EarliestArrival(_) => true,
-            Self::Redundant(_) | Self::Standby(_) | Self::Custom(_) => false,
+            Self::WeightedRoundRobin(_) | Self::Deficit(_) | Self::EarliestArrival(_) => true,
+            Self::Redundant(_) | Self::Custom(_) => false,
         }
     }
     /// Whether the tunnel must write its header, which carries reports and identifies duplicates.
@@ -138,11 +133,7 @@ impl Config {
     pub const fn needs_header(&self) -> bool {
         match self {
             Self::WeightedRoundRobin(_) | Self::Deficit(_) => false,
-            Self::LowestDelay(_)
-            | Self::EarliestArrival(_)
-            | Self::Redundant(_)
-            | Self::Standby(_)
-            | Self::Custom(_) => true,
+            Self::EarliestArrival(_) | Self::Redundant(_) | Self::Custom(_) => true,
         }
     }
     /// Number of packets stored per route for retransmission on request of the other end.
@@ -150,8 +141,6 @@ impl Config {
     pub fn keeps(&self) -> u16 {
         match self {
             Self::EarliestArrival(params) => params.keep.get(),
-            Self::LowestDelay(params) => params.keep.get(),
-            Self::Standby(params) => params.keep.get(),
             Self::WeightedRoundRobin(_)
             | Self::Deficit(_)
             | Self::Redundant(_)

@@ -21,7 +21,7 @@
 
 use anabranch_core::{
     registry::{Meta, Source},
-    units::text::Limit,
+    units::{Duration, text::Limit},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -212,6 +212,12 @@ impl FqCodel {
             new: List::EMPTY,
             old: List::EMPTY,
         }
+    }
+
+    /// Replaces the target. The interval is at least twice as long.
+    pub fn set_target(&mut self, target: Duration) {
+        self.settings.target = target;
+        self.settings.interval = codel::INTERVAL.get().max(target * 2);
     }
 
     fn line_of(&mut self, item: &Item, cx: &QueueContext<'_>) -> u32 {

@@ -5,7 +5,7 @@ use anabranch_core::{
     units::{Bytes, Duration},
 };
 use anabranch_document::class;
-use anabranch_path::multipath::{header, restore, split, split::standby::OrderError};
+use anabranch_path::multipath::{header, restore, split};
 
 use super::{
     GatewayEnds, Hop, ResolvedClass, ResolvedGateway, ResolvedLink, Resolver, route::Graph,
@@ -73,7 +73,6 @@ fn split_ends(
     };
     let split = table.split.as_ref().ok_or_else(|| missing("split"))?;
     let split = resolver.build(split, &["gateway", name, "split"])?;
-    let split = ordered(resolver, (name, table), split)?;
     let restore = table.restore.as_ref().ok_or_else(|| missing("restore"))?;
     let restore = resolver.build(restore, &["gateway", name, "restore"])?;
     let overhead = overhead(resolver, (name, table), &split, &restore)?;
@@ -169,45 +168,6 @@ fn refuse_foreign(
         ),
         vec![format!("expected no `{key}`, or `kind = \"{theirs}\"`")],
     ))
-}
-
-/// Writes out the order of the routes for a splitter that has one.
-fn ordered(
-    resolver: &Resolver<'_>,
-    (name, table): (&str, &Gateway),
-    split: split::Config,
-) -> Result<split::Config, Error> {
-    let split::Config::Standby(mut params) = split else {
-        return Ok(split);
-    };
-    let order = match params.places(&table.routes) {
-        Ok(order) => order,
-        Err(wrong) => {
-            let expected = "expected each route of the gateway once, the primary first";
-            let (index, message, help) = match wrong {
-                OrderError::Unknown(k) => (
-                    Some(k.to_string()),
-                    format!("`{}` is no route of the gateway `{name}`", params.order[k]),
-                    choice(&params.order[k], &table.routes),
-                ),
-                OrderError::Twice(k) => (
-                    Some(k.to_string()),
-                    format!("`{}` stands in the order twice", params.order[k]),
-                    vec![expected.to_owned()],
-                ),
-                OrderError::Missing(route) => (
-                    None,
-                    format!("the order lacks `{route}`, a route of the gateway `{name}`"),
-                    vec![expected.to_owned()],
-                ),
-            };
-            let mut place = vec!["gateway", name, "split", "order"];
-            place.extend(index.as_deref());
-            return Err(resolver.error(&place, message, help));
-        }
-    };
-    params.order = order.into_iter().map(|k| table.routes[k].clone()).collect();
-    Ok(split::Config::Standby(params))
 }
 
 /// Returns the bytes that the tunnel adds to each packet: the value of the file, or the required

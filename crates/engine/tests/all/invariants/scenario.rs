@@ -171,7 +171,6 @@ impl Generator {
                 let split = self.of(&[
                     "weighted-round-robin",
                     "deficit",
-                    "lowest-delay",
                     "earliest-arrival",
                     "redundant",
                 ]);

@@ -110,8 +110,6 @@ impl EarliestArrival {
         let timing = Timing {
             silence: params.silence.get(),
             probe: params.probe.get(),
-            hold: params.silence.get(),
-            late_is_alive: true,
         };
         Self {
             routes: Routes::new(timing, init),

@@ -13,7 +13,7 @@ use anabranch_core::{
 };
 
 use super::{
-    Init, Missing,
+    Init,
     earliest_arrival::{RESENT, RESENT_AT_ONCE},
     liveness::{Due, Fallen, Rank, Reported, Smoothed, State, Timing},
 };
@@ -336,16 +336,6 @@ impl Routes {
     /// flows need to recover.
     pub(super) fn has_room(&self, now: Instant, chosen: usize) -> bool {
         self.all[chosen].backlog(now) < self.timing.room()
-    }
-
-    /// Retransmits a lost packet over the chosen route if the allowance of the lossy route permits.
-    pub(super) fn resend(&mut self, now: Instant, missing: Missing, chosen: usize) -> Option<u16> {
-        let lost = self.all.get_mut(usize::from(missing.route))?;
-        if !lost.afford() {
-            return None;
-        }
-        self.send(now, chosen, missing.size);
-        Some(number(chosen))
     }
 
     /// Processes a report of the other end.

@@ -15,8 +15,8 @@
 //!   oldest first: at most 32, and at once at most a backlog of a quarter of `silence`. A notice
 //!   then announces that no more will follow.
 //! - It **returns** when a packet sent since it fell silent is reported. It gets probes like a late
-//!   route, and takes traffic again once probes have been reported for `hold` without two
-//!   consecutive ones missing.
+//!   route, and takes traffic again once probes have been reported for `silence` without
+//!   two consecutive ones missing.
 //! - It was **slow**, not dead, and takes traffic at once, if a packet sent before it fell silent
 //!   is reported and either left when the route was already late, or had its own delay grow by half
 //!   of `silence`. Other reports of earlier packets are no evidence: if both directions fail,
@@ -42,10 +42,6 @@ pub(super) struct Timing {
     pub(super) silence: Duration,
     /// `probe` of the splitter's parameters.
     pub(super) probe: Duration,
-    /// Time that a returning route is observed before it takes traffic.
-    pub(super) hold: Duration,
-    /// Whether a slow route takes traffic at once; otherwise it returns.
-    pub(super) late_is_alive: bool,
 }
 
 impl Timing {
@@ -129,10 +125,8 @@ impl State {
                 let left_late = packet.left + timing.silence > since;
                 if !left_late && packet.grown < timing.silence / 2 {
                     self
-                } else if timing.late_is_alive {
-                    Self::Alive
                 } else {
-                    returning(now)
+                    Self::Alive
                 }
             }
             Self::Silent { .. } => returning(now),
@@ -147,7 +141,7 @@ impl State {
     pub(super) fn held(self, now: Instant, progress: Instant, timing: &Timing) -> Self {
         match self {
             Self::Returning { since, .. }
-                if now.saturating_since(since) >= timing.hold
+                if now.saturating_since(since) >= timing.silence
                     && now.saturating_since(progress) < timing.silence =>
             {
                 Self::Alive

@@ -8,8 +8,7 @@ use anabranch_core::{
 use anabranch_path::multipath::{
     params::Silence,
     split::{
-        AnySplit, Config, Due, Init, Split, View, deficit, earliest_arrival, lowest_delay,
-        redundant, standby,
+        AnySplit, Config, Due, Init, Split, View, deficit, earliest_arrival, redundant,
         weighted_round_robin::{Params, WeightedRoundRobin},
     },
 };
@@ -211,26 +210,13 @@ fn earliest_arrival_goes_by_delay_and_backlog() {
     }
 }
 
-/// Splitters that track the delivery of routes, with these times in milliseconds.
-fn noticing(silence: u64, probe: u64) -> [Config; 3] {
-    let (silence, probe) = (Silence::from_millis(silence), Silence::from_millis(probe));
-    [
-        Config::EarliestArrival(earliest_arrival::Params {
-            silence,
-            probe,
-            ..earliest_arrival::Params::default()
-        }),
-        Config::LowestDelay(lowest_delay::Params {
-            silence,
-            probe,
-            ..lowest_delay::Params::default()
-        }),
-        Config::Standby(standby::Params {
-            silence,
-            probe,
-            ..standby::Params::default()
-        }),
-    ]
+/// A splitter that tracks the delivery of routes, with these times in milliseconds.
+fn noticing(silence: u64, probe: u64) -> [Config; 1] {
+    [Config::EarliestArrival(earliest_arrival::Params {
+        silence: Silence::from_millis(silence),
+        probe: Silence::from_millis(probe),
+        ..earliest_arrival::Params::default()
+    })]
 }
 
 /// Transmissions of a splitter: time in milliseconds, route, and whether it is a probe.
@@ -306,8 +292,7 @@ fn a_dead_route_is_left_and_reused() {
             });
             assert_eq!(probes.count(), 2, "{name} {pause}: one per `probe`");
             // A probe, its round trip, the hold time, and one or two steps.
-            let hold = if name == "standby" { 1_000 } else { 200 };
-            let back = 4_000 + 500 + 20 + hold + 100 + pause;
+            let back = 4_000 + 500 + 20 + 200 + 100 + pause;
             assert!(
                 packets(&sent, 0, [back, back + 2 * pause]) > 0,
                 "{name} {pause}"
@@ -469,60 +454,6 @@ fn a_long_fat_route_stays_live() {
         assert_eq!(silent, 0, "{}", config.name());
         assert!(told[0] > 100_000, "{}: {told:?}", config.name());
     }
-}
-
-#[test]
-fn standby_takes_the_first_in_order() {
-    let names: Vec<String> = ["lte", "fibre", "dsl"].map(str::to_owned).to_vec();
-    let of = |order: &[&str]| standby::Params {
-        order: order.iter().map(|name| (*name).to_owned()).collect(),
-        ..standby::Params::default()
-    };
-    assert_eq!(of(&[]).places(&names), Ok(vec![0, 1, 2]));
-    let order = of(&["fibre", "dsl", "lte"]);
-    assert_eq!(order.places(&names), Ok(vec![1, 2, 0]));
-    assert_eq!(
-        of(&["fibre", "ltr"]).places(&names),
-        Err(standby::OrderError::Unknown(1))
-    );
-    let twice = of(&["fibre", "lte", "fibre"]);
-    assert_eq!(twice.places(&names), Err(standby::OrderError::Twice(2)));
-    let missing = standby::OrderError::Missing("dsl".to_owned());
-    assert_eq!(of(&["fibre", "lte"]).places(&names), Err(missing));
-
-    let mut split = Config::Standby(order).build(&Init {
-        rates: vec![None; 3],
-        names,
-    });
-    assert_eq!(send_with_copies(&mut split, Instant::START), [1, 0, 2]);
-    for route in [0, 1, 2] {
-        split.hear(
-            Instant::from_millis(20),
-            &report(route, 0, 90 - 40 * u32::from(route), 0),
-        );
-    }
-    let later = Instant::from_millis(30);
-    let taken: Vec<u16> = (0..100).map(|_| send(&mut split, later)).collect();
-    assert!(
-        taken.iter().all(|route| *route == 1),
-        "whatever the delay and the backlog"
-    );
-}
-
-#[test]
-fn lowest_delay_fills_the_quickest_route_first() {
-    let config = Config::LowestDelay(lowest_delay::Params::default());
-    let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
-    let now = Instant::START;
-    // Without measurements: the first route while at most 20 ms wait, then the other, which has had
-    // a copy of the first packet, then the emptier one.
-    let order: Vec<u16> = (0..8).map(|_| send(&mut split, now)).collect();
-    assert_eq!(order, [0, 0, 0, 1, 1, 0, 1, 0]);
-    split.hear(now, &report(0, 0, 60, 0));
-    split.hear(now, &report(1, 0, 15, 0));
-    let later = Instant::from_millis(200);
-    let order: Vec<u16> = (0..4).map(|_| send(&mut split, later)).collect();
-    assert_eq!(order, [1, 1, 1, 0]);
 }
 
 #[test]

@@ -265,21 +265,7 @@ fn gateways() {
                 bad("-robin\" }", "-robin\", weight = 3 }"),
             ),
             (
-                "an unknown route in the order of standby",
-                bad(
-                    "\"weighted-round-robin\"",
-                    "\"standby\", order = [\"bottleneck\", \"spar\"]",
-                ),
-            ),
-            (
-                "a route twice in the order of standby",
-                bad(
-                    "\"weighted-round-robin\"",
-                    "\"standby\", order = [\"spare\", \"spare\"]",
-                ),
-            ),
-            (
-                "a route that the order of standby lacks",
+                "a splitter that is a mode of the tunnel",
                 bad(
                     "\"weighted-round-robin\"",
                     "\"standby\", order = [\"spare\"]",
