@@ -31,7 +31,8 @@ def one_way(
             Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited)
         delay: The propagation delay, constant or from a trace. (a name, or a table of
             :mod:`anabranch.builders.delay`)
-        overtake: Whether a packet that departs after the delay has fallen may overtake earlier packets.
+        overtake: Whether a packet that departs after the delay has fallen may overtake earlier packets, which keep
+            the delay of their departure. Otherwise the link keeps order: the packet arrives after them.
         queue: The queue. (a name, or a table of :mod:`anabranch.builders.queue`)
         held_limit: The limit on all packets that the link holds: queued, in transmission and propagating, in
             packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit``

@@ -186,12 +186,11 @@ macro_rules! link_keys {
 link_keys! {
     /// The rate at which it sends.
     rate: LinkRate = "LinkRate::default",
-        group #[doc = "It is one member's, and not unlimited."];
-    /// The propagation delay, constant or from a trace.
+        group #[doc = "It is that of one member, and not unlimited."];
+    /// The propagation delay.
     delay: Delay, skipped if "Option::is_none",
-        link #[doc = "If omitted, the delays in the trace of `service` apply, or 0 s."],
-        group #[doc = "A group's is constant."]
-            #[serde(default = "no_delay", deserialize_with = "constant")]
+        link #[doc = "It is constant or from a trace; if omitted, that of the trace of `service`, or 0 s."],
+        group #[serde(default = "no_delay", deserialize_with = "constant")]
             #[schemars(with = "Duration")];
     /// Whether a packet that departs after the delay has fallen may overtake earlier packets, which
     /// keep the delay of their departure. Otherwise the link keeps order: the packet arrives after
@@ -202,8 +201,8 @@ link_keys! {
     queue: Queue = "Queue::default",
         link #[doc = "If omitted, an unlimited drop-tail queue."],
         group #[doc = "All members share it."];
-    /// The limit on all packets that the link holds: queued, in transmission and propagating, in
-    /// packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped.
+    /// The limit on all packets that it holds: queued, in transmission and propagating, in packets,
+    /// bytes or bandwidth-delay products. A packet that arrives at the limit is dropped.
     /// The `limit` of netem is such a bound, by default 1000 packets regardless of the delay.
     held_limit: Limit = "Limit::default", skipped if "is_default";
     /// The impairments of packets in flight, in this order.
