@@ -56,7 +56,6 @@ pub use datagrams::{Datagrams, OneWayDelay, Schedule, Timing, UdpEnd};
 pub use ended::{Ended, Ends};
 pub use groups::{GroupReport, GroupState};
 pub use links::{LinkReport, LinkState};
-pub use mtu::Mtu;
 pub use script::Script;
 
 use agent::AgentSlot;

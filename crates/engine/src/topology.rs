@@ -14,7 +14,6 @@ use anabranch_gateway::{
 };
 use anabranch_path::{
     host::Host,
-    link::service::Capacity,
     multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
 };
 use anabranch_tcp::Settings;
@@ -22,14 +21,14 @@ use anabranch_tcp::Settings;
 use crate::{
     network::{
         App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec,
-        MiddleboxId, Mtu, Network, Schedule, Script, Stop, Timing, Traffic,
+        MiddleboxId, Network, Schedule, Script, Stop, Timing, Traffic,
     },
     record::{Tapping, Taps},
     tunnel,
 };
 use anabranch_scenario::{
-    GatewayEnds, Hop, Mode, Policy, Protocol, Resolved, ResolvedClass, ResolvedDirection,
-    ResolvedFlow, ResolvedGateway, ResolvedGroup, Step, What,
+    GatewayEnds, Hop, Mode, Policy, Protocol, Resolved, ResolvedClass, ResolvedFlow,
+    ResolvedGateway, ResolvedGroup, Step, What,
     workload::{self, Arrivals, Level, Pace, Paced, Sendings, sendings},
 };
 
@@ -127,11 +126,15 @@ pub fn compile_tapped<B: Body>(
         .enumerate()
         .map(|(number, link)| {
             let specs = Direction::BOTH.map(|direction| {
-                let part = &link.directions[direction as usize];
-                let router = link.ends[direction as usize];
-                let mut spec = link_spec(&link.name, direction, (part, router), resolved.seed);
-                spec.may_change |= tapping.is_some_and(|tapping| tapping.holds(number, direction));
-                spec
+                let way = direction as usize;
+                LinkSpec {
+                    name: format!("link.{}.{}", link.name, direction.name()),
+                    link: link.directions[way].clone(),
+                    router: node_number(link.ends[way]),
+                    service: None,
+                    may_change: tapping.is_some_and(|tapping| tapping.holds(number, direction)),
+                    group: None,
+                }
             });
             let ids = match &link.group {
                 None => specs.map(|spec| builder.link(spec)),
@@ -527,42 +530,6 @@ fn rule(class: &ResolvedClass) -> Rule {
             Mode::Pinned => policy::Class::Pinned(path().expect("resolving pins to a route")),
         },
     }
-}
-
-/// The specification of one direction of a link, which begins at `router`.
-fn link_spec(
-    name: &str,
-    direction: Direction,
-    (part, router): (&ResolvedDirection, usize),
-    seed: u64,
-) -> LinkSpec {
-    let mut spec = LinkSpec::new(
-        format!("link.{name}.{}", direction.name()),
-        part.rate,
-        part.delay,
-    );
-    spec.queue = part.queue.clone();
-    spec.reorder = part.reorder;
-    spec.held_limit = part.held_limit;
-    spec.impairments = part
-        .impair
-        .iter()
-        .map(|impaired| impaired.config.clone())
-        .collect();
-    spec.up = part.up;
-    spec.mtu = part.mtu.map(|mtu| Mtu {
-        bytes: mtu.bytes,
-        reports: mtu.reports,
-        router: node_number(router),
-    });
-    spec.delays = part.delays.as_ref().map(|delays| Arc::clone(&delays.table));
-    spec.overtake = part.overtake;
-    spec.service = part.trace.as_ref().map(Capacity::service);
-    if let (Some(medium), Some(rate)) = (&part.medium, part.rate) {
-        let stream = Stream::new(seed, &format!("{}.service", spec.name));
-        spec.service = Some(medium.service(rate, part.trace.as_ref(), stream));
-    }
-    spec
 }
 
 fn group_spec(links: [LinkSpec; 2], group: &ResolvedGroup) -> GroupSpec {

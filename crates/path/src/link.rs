@@ -16,5 +16,5 @@ pub mod steps;
 pub use crate::window::Window;
 pub use plain::PlainLink;
 pub use propagation::{Delays, Propagation};
-pub use served::ServedLink;
+pub use served::{Mtu, Properties, ServedLink};
 pub use statistics::Statistics;

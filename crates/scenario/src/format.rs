@@ -1,11 +1,14 @@
 //! The tables of a scenario file. These types are the only source of the format: they parse it, and
 //! the JSON Schema and the reference are generated from them and their comments.
 
+mod link;
 mod open;
 mod queue;
 mod select;
 mod trace;
 
+pub(crate) use self::link::Way;
+pub use self::link::{Group, Link, OneWay};
 pub use self::open::{Anything, SweepTable};
 pub use self::trace::{Delay, DelayKind, Service, TraceFile};
 pub use anabranch_document::{
@@ -18,10 +21,7 @@ pub use select::{Address, Match};
 
 use std::{borrow::Cow, fmt};
 
-use anabranch_core::units::{
-    Bytes, Duration,
-    text::{Limit, LinkRate},
-};
+use anabranch_core::units::{Bytes, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -30,7 +30,7 @@ use serde::{
 
 use super::{
     kind::Kind,
-    types::{cc, control, fec, impair, lacp, restore, split, tcp, workload},
+    types::{cc, fec, restore, split, tcp, workload},
 };
 
 pub use anabranch_path::group::{Spread, energy::PowerModel};
@@ -94,192 +94,6 @@ pub struct At {
     /// The new values: `{ "link.isp1.up" = false }`. `up`, `rate`, `delay`, parameters of the queue
     /// and of impairments (`link.isp1.impair.0.rate`) can change.
     pub set: Named<Anything>,
-}
-
-/// A link between two nodes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    /// The two ends; `forward` is from the first to the second.
-    pub between: [String; 2],
-    /// A ready path (`anabranch list paths`), whose values apply if this table gives none. A value
-    /// in this table applies to both directions, even if the path gives different values for each;
-    /// a table without `kind` is merged over the path's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// The rate at which it sends.
-    #[serde(default)]
-    pub rate: LinkRate,
-    /// The propagation delay, constant or from a trace. If omitted, the delays in the trace of
-    /// `service` apply, or 0 s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<Delay>,
-    /// Whether a packet that departs after the delay has fallen may overtake earlier packets, which
-    /// keep the delay of their departure. Otherwise the link keeps order: the packet arrives after
-    /// them.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub overtake: bool,
-    /// The queue; if omitted, an unlimited drop-tail queue.
-    #[serde(default)]
-    pub queue: Queue,
-    /// The limit on all packets that the link holds: queued, in transmission and propagating, in
-    /// packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped.
-    /// The `limit` of netem is such a bound, by default 1000 packets regardless of the delay.
-    #[serde(default, skip_serializing_if = "is_unlimited")]
-    pub held_limit: Limit,
-    /// The impairments of packets in flight, in this order.
-    #[serde(default)]
-    pub impair: Vec<Kind<impair::Config>>,
-    /// The capacity over time.
-    #[serde(default)]
-    pub service: Kind<Service>,
-    /// Whether it works.
-    #[serde(default = "yes")]
-    pub up: bool,
-    /// The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size.
-    /// Larger packets are dropped, never fragmented.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
-    pub mtu: Option<Bytes>,
-    /// Whether the router before the link answers a packet that it drops for its size with the MTU
-    /// (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. `false` makes the
-    /// link a black hole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mtu_reports: Option<bool>,
-    /// Values for the direction from the first end to the second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forward: Option<OneWay>,
-    /// Values for the direction from the second end to the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reverse: Option<OneWay>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-fn is_unlimited(limit: &Limit) -> bool {
-    *limit == Limit::Unlimited
-}
-
-/// Values for one direction of a link; each replaces the link's value as a whole.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct OneWay {
-    /// The rate at which it sends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<LinkRate>,
-    /// The propagation delay, constant or from a trace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay: Option<Delay>,
-    /// Whether a packet that departs after the delay has fallen may overtake earlier packets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub overtake: Option<bool>,
-    /// The queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// The limit on all packets that the link holds: queued, in transmission and propagating, in
-    /// packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped.
-    /// The `limit` of netem is such a bound, by default 1000 packets regardless of the delay.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held_limit: Option<Limit>,
-    /// The impairments of packets in flight, in this order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub impair: Option<Vec<Kind<impair::Config>>>,
-    /// The capacity over time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service: Option<Kind<Service>>,
-    /// Whether it works.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub up: Option<bool>,
-    /// The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size.
-    /// Larger packets are dropped, never fragmented.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
-    pub mtu: Option<Bytes>,
-    /// Whether the router before the link answers a packet that it drops for its size with the MTU
-    /// (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. `false` makes the
-    /// link a black hole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mtu_reports: Option<bool>,
-}
-
-impl<T: Default> Default for Kind<T> {
-    fn default() -> Self {
-        Self::BuiltIn(T::default())
-    }
-}
-
-/// An aggregated link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Group {
-    /// The two ends.
-    pub between: [String; 2],
-    /// The number of its links, 1 to 64.
-    pub members: u32,
-    /// The rate at which one member sends; not unlimited.
-    #[serde(default)]
-    pub rate: LinkRate,
-    /// The propagation delay.
-    #[serde(default)]
-    pub delay: Duration,
-    /// The queue, shared by all members.
-    #[serde(default)]
-    pub queue: Queue,
-    /// The limit on all packets that the group holds: queued, in transmission and propagating, in
-    /// packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped.
-    /// The `limit` of netem is such a bound, by default 1000 packets regardless of the delay.
-    #[serde(default, skip_serializing_if = "is_unlimited")]
-    pub held_limit: Limit,
-    /// The impairments of packets in flight, in this order.
-    #[serde(default)]
-    pub impair: Vec<Kind<impair::Config>>,
-    /// The capacity over time.
-    #[serde(default)]
-    pub service: Kind<Service>,
-    /// Whether it works.
-    #[serde(default = "yes")]
-    pub up: bool,
-    /// The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size.
-    /// Larger packets are dropped, never fragmented.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
-    pub mtu: Option<Bytes>,
-    /// Whether the router before the link answers a packet that it drops for its size with the MTU
-    /// (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. `false` makes the
-    /// link a black hole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mtu_reports: Option<bool>,
-    /// Values for the direction from the first end to the second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forward: Option<OneWay>,
-    /// Values for the direction from the second end to the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reverse: Option<OneWay>,
-    /// The choice of the member for the next packet.
-    #[serde(default)]
-    pub spread: Spread,
-    /// The controller that decides how many members are on.
-    #[serde(default)]
-    pub control: Kind<control::Config>,
-    /// The time to wake up a member that was switched off; at most the controller's interval.
-    #[serde(default)]
-    pub wake_time: Duration,
-    /// How often both ends send LACPDUs if members are switched (IEEE 802.1AX-2014 §6.4.13).
-    #[serde(default)]
-    pub lacp_rate: lacp::LacpRate,
-    /// The power of one port; each member has a port at both ends.
-    #[serde(default)]
-    pub power: PowerModel,
 }
 
 /// A pair of path splitters with their resequencers.

@@ -39,6 +39,12 @@ pub enum Kind<T> {
     },
 }
 
+impl<T: Default> Default for Kind<T> {
+    fn default() -> Self {
+        Self::BuiltIn(T::default())
+    }
+}
+
 impl<'de, T: Seam> Deserialize<'de> for Kind<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Any<T>(PhantomData<T>);

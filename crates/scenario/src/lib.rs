@@ -32,9 +32,8 @@ pub use extensions::Extensions;
 pub use format::{Family, Match, Policy, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Attached, Change, GatewayEnds, Hop, Mtu, Replayed, Resolved, ResolvedClass, ResolvedDelays,
-    ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedImpairment,
-    ResolvedLink, Step, What, Written,
+    Attached, Change, GatewayEnds, Hop, Replayed, Resolved, ResolvedClass, ResolvedFlow,
+    ResolvedGateway, ResolvedGroup, ResolvedLink, Step, What, Written,
 };
 pub use sweep::Sweep;
 pub use text::ResolvedText;

@@ -18,12 +18,13 @@ use std::sync::Arc;
 
 use anabranch_core::{
     packet::Direction,
-    units::{Duration, Instant, Rate, text::Limit},
+    units::{Duration, Instant, Rate},
 };
 use anabranch_document::{
     class::{ClassMatch, Mode},
     every::{Joints, Wrong, errors},
 };
+use anabranch_path::link::Properties;
 
 use super::{
     Extensions,
@@ -34,10 +35,7 @@ use super::{
     reading::read,
     text::ResolvedText,
     tree::{Entry, Node, Value},
-    types::{
-        Capacity, Delays, Medium, cc, control, fec, impair, lacp, queue, restore, split, tcp,
-        workload,
-    },
+    types::{cc, control, fec, impair, lacp, queue, restore, split, tcp, workload},
     unavailable,
 };
 
@@ -102,8 +100,13 @@ pub struct ResolvedLink {
     pub name: String,
     /// Its ends, as indices into [`Resolved::nodes`].
     pub ends: [usize; 2],
-    /// Forward, then reverse. For a group, `rate` is one member's.
-    pub directions: [ResolvedDirection; 2],
+    /// Forward, then reverse. For a group, one member's.
+    pub directions: [Properties; 2],
+    /// By direction: the largest base round-trip time of the flows that cross, for limits in bdp;
+    /// the link's own two-way delay if no flow does.
+    pub base_rtt: [Duration; 2],
+    /// By direction: the file of its delay's trace, if the delay is not fixed.
+    pub delay_files: [Option<TraceFile>; 2],
     /// The group, if it is one.
     pub group: Option<ResolvedGroup>,
 }
@@ -126,74 +129,6 @@ pub struct ResolvedGroup {
     /// Bytes that will arrive per bin, for a controller that requires them; a run without them
     /// records them.
     pub arrivals: Option<Arc<Vec<u64>>>,
-}
-
-/// One direction of a link.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResolvedDirection {
-    /// The rate at which it sends; `None` if transmission takes no time. For a trace, its mean.
-    pub rate: Option<Rate>,
-    /// The trace of its capacity, if its rate is not fixed.
-    pub trace: Option<Capacity>,
-    /// The medium, if its access is modelled; `rate` is that of its physical layer.
-    pub medium: Option<Medium>,
-    /// The propagation delay. For a trace, the mean.
-    pub delay: Duration,
-    /// The trace of its delay, if the delay is not fixed.
-    pub delays: Option<ResolvedDelays>,
-    /// Whether a packet that departs after the delay has fallen may overtake earlier packets.
-    pub overtake: bool,
-    /// The largest base round-trip time of the flows that cross, for limits in bdp; the link's own
-    /// two-way delay if no flow does.
-    pub base_rtt: Duration,
-    /// The queue discipline; its limits in bdp have been converted to bytes.
-    pub queue: queue::Config,
-    /// Reordering inside the queue.
-    pub reorder: Option<queue::Reorder>,
-    /// The limit on all packets that it holds; never in bdp.
-    pub held_limit: Limit,
-    /// The impairments of packets in flight, in this order.
-    pub impair: Vec<ResolvedImpairment>,
-    /// Whether it works at the start.
-    pub up: bool,
-    /// The MTU, if any.
-    pub mtu: Option<Mtu>,
-}
-
-/// The largest packet that a link carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mtu {
-    /// Bytes of the IP packet.
-    pub bytes: u32,
-    /// Whether the sender of a larger packet is notified.
-    pub reports: bool,
-}
-
-/// A delay that follows a trace.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResolvedDelays {
-    /// The trace.
-    pub file: TraceFile,
-    /// Its values over time.
-    pub table: Arc<Delays>,
-}
-
-impl ResolvedDirection {
-    /// The smallest propagation delay.
-    #[must_use]
-    pub fn least_delay(&self) -> Duration {
-        let traced = self.delays.as_ref().map(|delays| delays.table.least());
-        traced.unwrap_or(self.delay)
-    }
-}
-
-/// An impairment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResolvedImpairment {
-    /// `link.NAME.DIRECTION.impair.KIND.k`, which keys its random stream.
-    pub element: String,
-    /// Its parameters.
-    pub config: impair::Config,
 }
 
 /// A link in one direction.
@@ -442,7 +377,7 @@ impl PartialEq for Written {
 }
 
 impl ResolvedLink {
-    fn way(&self, hop: &Hop) -> &ResolvedDirection {
+    fn way(&self, hop: &Hop) -> &Properties {
         &self.directions[hop.direction as usize]
     }
 }

@@ -29,14 +29,14 @@ def one_way(
     Args:
         rate: The rate at which it sends. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s,
             Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited)
-        delay: The propagation delay, constant or from a trace. (a name, or a table of
-            :mod:`anabranch.builders.delay`)
-        overtake: Whether a packet that departs after the delay has fallen may overtake earlier packets.
+        delay: The propagation delay. (a name, or a table of :mod:`anabranch.builders.delay`)
+        overtake: Whether a packet that departs after the delay has fallen may overtake earlier packets, which keep
+            the delay of their departure. Otherwise the link keeps order: the packet arrives after them.
         queue: The queue. (a name, or a table of :mod:`anabranch.builders.queue`)
-        held_limit: The limit on all packets that the link holds: queued, in transmission and propagating, in
-            packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit``
-            of netem is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets),
-            bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
+        held_limit: The limit on all packets that it holds: queued, in transmission and propagating, in packets,
+            bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit`` of netem
+            is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets), bdp, bytes
+            (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
         impair: The impairments of packets in flight, in this order. (each a name, or a table of
             :mod:`anabranch.builders.impair`)
         service: The capacity over time. (a name, or a table of :mod:`anabranch.builders.service`)

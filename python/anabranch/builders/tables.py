@@ -51,16 +51,16 @@ class Tables:
                 ``kind`` is merged over the path's.
             rate: The rate at which it sends. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s,
                 Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited; default ``"unlimited"``)
-            delay: The propagation delay, constant or from a trace. If omitted, the delays in the trace of ``service``
-                apply, or 0 s. (a name, or a table of :mod:`anabranch.builders.delay`)
+            delay: The propagation delay. It is constant or from a trace; if omitted, that of the trace of ``service``,
+                or 0 s. (a name, or a table of :mod:`anabranch.builders.delay`)
             overtake: Whether a packet that departs after the delay has fallen may overtake earlier packets, which keep
                 the delay of their departure. Otherwise the link keeps order: the packet arrives after them.
-            queue: The queue; if omitted, an unlimited drop-tail queue. (a name, or a table of
+            queue: The queue. If omitted, an unlimited drop-tail queue. (a name, or a table of
                 :mod:`anabranch.builders.queue`; default ``{"kind": "drop-tail", "limit": "unlimited"}``)
-            held_limit: The limit on all packets that the link holds: queued, in transmission and propagating, in
-                packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit``
-                of netem is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets),
-                bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
+            held_limit: The limit on all packets that it holds: queued, in transmission and propagating, in packets,
+                bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit`` of netem
+                is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets), bdp, bytes
+                (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
             impair: The impairments of packets in flight, in this order. (each a name, or a table of
                 :mod:`anabranch.builders.impair`; default ``[]``)
             service: The capacity over time. (a name, or a table of :mod:`anabranch.builders.service`; default
@@ -131,16 +131,17 @@ class Tables:
             name: Its name in results.
             between: The two ends.
             members: The number of its links, 1 to 64. (at least 0)
-            rate: The rate at which one member sends; not unlimited. (rate or "unlimited" in bit/s, kbit/s, Kibit/s,
-                Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited; default ``"unlimited"``)
+            rate: The rate at which it sends. It is that of one member, and not unlimited. (rate or "unlimited" in
+                bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to unlimited; default
+                ``"unlimited"``)
             delay: The propagation delay. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s;
                 default ``"0 s"``)
-            queue: The queue, shared by all members. (a name, or a table of :mod:`anabranch.builders.queue`; default
+            queue: The queue. All members share it. (a name, or a table of :mod:`anabranch.builders.queue`; default
                 ``{"kind": "drop-tail", "limit": "unlimited"}``)
-            held_limit: The limit on all packets that the group holds: queued, in transmission and propagating, in
-                packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit``
-                of netem is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets),
-                bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
+            held_limit: The limit on all packets that it holds: queued, in transmission and propagating, in packets,
+                bytes or bandwidth-delay products. A packet that arrives at the limit is dropped. The ``limit`` of netem
+                is such a bound, by default 1000 packets regardless of the delay. (limit in packet (packets), bdp, bytes
+                (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
             impair: The impairments of packets in flight, in this order. (each a name, or a table of
                 :mod:`anabranch.builders.impair`; default ``[]``)
             service: The capacity over time. (a name, or a table of :mod:`anabranch.builders.service`; default

@@ -31,7 +31,8 @@ pub fn synonyms() -> impl Iterator<Item = (&'static str, &'static str)> {
     rows.flat_map(|(name, others)| others.split(' ').map(move |other| (other, name)))
 }
 
-/// The name among `possible` that is meant: one with this synonym, or one with a similar spelling.
+/// The name among `possible` that is meant: one with this synonym, one with a similar spelling, or
+/// the shortest of those that begin with the whole words of `wrong`.
 pub fn nearest<'a, S: AsRef<str>>(wrong: &str, possible: &'a [S]) -> Option<&'a str> {
     const LONGEST: usize = 64;
     let plain = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
@@ -52,7 +53,7 @@ pub fn nearest<'a, S: AsRef<str>>(wrong: &str, possible: &'a [S]) -> Option<&'a 
         return Some(name);
     }
     let wrong = letters(wrong);
-    possible
+    let similar = possible
         .iter()
         .map(AsRef::as_ref)
         .filter(|name| name.len() <= LONGEST)
@@ -63,7 +64,13 @@ pub fn nearest<'a, S: AsRef<str>>(wrong: &str, possible: &'a [S]) -> Option<&'a 
         })
         .filter(|(edits, longer, _)| *edits <= (longer / 3).max(1) && edits < longer)
         .min_by_key(|(edits, _, _)| *edits)
-        .map(|(_, _, name)| name)
+        .map(|(_, _, name)| name);
+    let begins = |name: &&str| {
+        let rest = plain(name).strip_prefix(&*written).map(str::to_owned);
+        !written.is_empty() && rest.is_some_and(|rest| rest.starts_with('-'))
+    };
+    let longer = || possible.iter().map(AsRef::as_ref).filter(begins);
+    similar.or_else(|| longer().min_by_key(|name| name.len()))
 }
 
 /// The number of insertions, deletions, replacements and swaps of adjacent characters that turn `a`

@@ -243,7 +243,11 @@ impl<B: Body> Builder<B> {
             .iter()
             .map(|spec| spec.total_rate().map(Rate::bits_per_s))
             .collect();
-        let mtus = self.links.iter().map(|spec| spec.mtu).collect();
+        let mtus = self
+            .links
+            .iter()
+            .map(|spec| Some((spec.link.mtu?, spec.router)));
+        let mtus = mtus.collect();
         let opposite = opposites(self.links.len(), &self.opposites);
         // `collect` would keep the memory of the larger specifications.
         let mut links = Vec::with_capacity(self.links.len());

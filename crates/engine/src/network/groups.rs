@@ -61,7 +61,7 @@ impl GroupParts {
     /// # Panics
     /// If a member's rate is unlimited.
     pub(super) fn of(spec: GroupSpec, window: Window) -> ([LinkSpec; 2], Self) {
-        let rate = spec.links[0].rate.expect("members have a rate");
+        let rate = spec.links[0].link.rate.expect("members have a rate");
         let control = spec.control.build(&control::Init {
             rate,
             members: spec.members,
@@ -97,11 +97,9 @@ impl GroupParts {
 /// Time from the decision to the first packet on a sleeping member: it wakes up, and each end
 /// receives two frames from the other.
 fn lead(spec: &GroupSpec, rate: Rate) -> Duration {
-    let one_way = |link: &LinkSpec| {
-        let sending = link
-            .rate
-            .map_or(SerializationDelay::at(rate), SerializationDelay::at);
-        sending.of(pdu::SIZE) + link.delay
+    let one_way = |spec: &LinkSpec| {
+        let rate = spec.link.rate.unwrap_or(rate);
+        SerializationDelay::at(rate).of(pdu::SIZE) + spec.link.delay
     };
     let [forward, reverse] = [&spec.links[0], &spec.links[1]].map(one_way);
     spec.wake_time + (forward + reverse).max(reverse * 2)

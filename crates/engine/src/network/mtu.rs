@@ -13,7 +13,7 @@ use anabranch_core::{
     trace::Fate,
     units::{Duration, Instant},
 };
-use anabranch_path::host::Refused;
+use anabranch_path::{host::Refused, link::Mtu};
 use anabranch_wire::Transport;
 
 use super::{
@@ -23,21 +23,12 @@ use super::{
 };
 use crate::event_queue::{Class, Entry, Source};
 
-/// The largest packet that one direction of a link carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mtu {
-    /// Bytes of the IP packet.
-    pub bytes: u32,
-    /// Whether the router before the link reports larger packets to the sender.
-    pub reports: bool,
-    /// That router, by the numbers of [`FlowSpec`](super::FlowSpec) for the ends of flows.
-    pub router: u32,
-}
-
 /// The MTU of one direction of a link, and its count of larger packets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkMtu {
     mtu: Mtu,
+    /// The router before the link, which reports larger packets.
+    router: u32,
     /// Packets in the measured time.
     too_big_packets: u64,
 }
@@ -66,10 +57,11 @@ pub(super) struct Mtus<B> {
 }
 
 impl<B> Mtus<B> {
-    pub(super) fn new(mtus: Vec<Option<Mtu>>, opposite: Vec<Option<u32>>) -> Self {
+    pub(super) fn new(mtus: Vec<Option<(Mtu, u32)>>, opposite: Vec<Option<u32>>) -> Self {
         let links = if mtus.iter().any(Option::is_some) {
-            let new = |mtu| LinkMtu {
+            let new = |(mtu, router)| LinkMtu {
                 mtu,
+                router,
                 too_big_packets: 0,
             };
             mtus.into_iter().map(|mtu| mtu.map(new)).collect()
@@ -132,7 +124,7 @@ impl<B: Body> Network<B> {
         };
         let now = self.fabric.now;
         entry.too_big_packets += u64::from(self.fabric.window.contains(now));
-        let mtu = entry.mtu;
+        let (mtu, router) = (entry.mtu, entry.router);
         let element = self.fabric.links[link as usize].element;
         let packet = &mut self.fabric.pool[id];
         self.fabric
@@ -146,7 +138,7 @@ impl<B: Body> Network<B> {
                 direction: packet.direction,
                 index: packet.index,
                 mtu: mtu.bytes.saturating_sub(overhead),
-                router: mtu.router,
+                router,
                 payload: packet.payload.clone(),
             };
             self.send_answer(answer);

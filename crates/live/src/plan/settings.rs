@@ -480,12 +480,13 @@ pub fn check_switches<E>(
 fn largest_window(resolved: &Resolved) -> u64 {
     let directions = resolved.links.iter().flat_map(|link| {
         let members = link.group.as_ref().map_or(1, |group| group.members);
-        link.directions.iter().map(move |part| (part, members))
+        let ways = link.directions.iter().zip(link.base_rtt);
+        ways.map(move |(part, base_rtt)| (part, base_rtt, members))
     });
-    let window = directions.map(|(part, members)| {
+    let window = directions.map(|(part, base_rtt, members)| {
         let rate = part.rate.map_or(0, Rate::bits_per_s) * u64::from(members);
-        let bdp = rate as f64 / 8.0 * part.base_rtt.as_secs_f64();
-        bdp + queue_bytes(&part.queue, rate, part.base_rtt)
+        let bdp = rate as f64 / 8.0 * base_rtt.as_secs_f64();
+        bdp + queue_bytes(&part.queue, rate, base_rtt)
     });
     #[expect(
         clippy::cast_possible_truncation,

@@ -3,7 +3,7 @@
 //! A packet's delay is fixed when its transmission ends; a later change of delay does not affect
 //! it. If the delay falls, a packet could arrive before an earlier one. By default it waits for the
 //! earlier packet, as on a path whose hops are queues; with
-//! [`Parts::overtake`](super::served::Parts::overtake) it overtakes.
+//! [`Properties::overtake`](super::served::Properties::overtake) it overtakes.
 
 use std::sync::Arc;
 

@@ -13,24 +13,29 @@ mod exit;
 mod group;
 mod held;
 
+use std::sync::Arc;
+
 use anabranch_core::{
     rng::Stream,
-    units::{Instant, text::Limit},
+    units::{Duration, Instant, Rate, text::Limit},
 };
 
 pub use self::exit::{Completed, Exit, Impaired, Impairing};
 
 use self::held::Held;
 use super::{
-    propagation::Propagation,
-    service::{AnyService, Service},
+    propagation::{Delays, Propagation},
+    service::{AnyService, Capacity, Fixed, Medium, Service},
     statistics::Statistics,
 };
 use crate::window::Window;
 use crate::{
     group::Members,
-    impair::Impairment,
-    queue::{Item, Outcome, QueueContext, reorder::Queue},
+    impair::{self, Impairment},
+    queue::{
+        self, Discipline, Item, Outcome, QueueContext,
+        reorder::{Queue, Reorder},
+    },
 };
 
 /// One direction of a served link.
@@ -94,33 +99,116 @@ struct InService {
     pausing: bool,
 }
 
-/// Components of a link.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
-pub struct Parts {
-    /// Queue discipline.
-    pub queue: Queue,
-    /// Whether the queue may hold packets back while the link is free
-    /// ([`crate::queue::QueueParams::shapes`]).
-    pub shaped: bool,
-    /// Transmission times.
-    pub service: AnyService,
-    /// Propagation delay.
-    pub propagation: Propagation,
+/// Properties of one direction of a link. A scenario resolves to them, and a network is built from
+/// them. Of a group, they are one member's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Properties {
+    /// The rate at which it sends; `None` if transmission takes no time. For a trace, its mean.
+    pub rate: Option<Rate>,
+    /// The trace of its capacity, if its rate is not fixed.
+    pub trace: Option<Capacity>,
+    /// The medium, if its access is modelled; `rate` is that of its physical layer.
+    pub medium: Option<Medium>,
+    /// The propagation delay. For a trace, the mean.
+    pub delay: Duration,
+    /// The trace of its delay, if the delay is not fixed.
+    pub delays: Option<Arc<Delays>>,
     /// Whether a packet sent after the delay has fallen may overtake earlier packets.
     pub overtake: bool,
+    /// The queue discipline; its limits are not in bdp.
+    pub queue: queue::Config,
+    /// Reordering inside the queue.
+    pub reorder: Option<Reorder>,
+    /// The limit on all packets that it holds: waiting, in transmission and propagating; never in
+    /// bdp.
+    pub held_limit: Limit,
+    /// The impairments of packets in flight, in this order.
+    pub impair: Vec<impair::Config>,
+    /// Whether it works at the start.
+    pub up: bool,
+    /// The MTU, if any.
+    pub mtu: Option<Mtu>,
+}
+
+/// The largest packet that a link carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mtu {
+    /// Bytes of the IP packet.
+    pub bytes: u32,
+    /// Whether the router before the link reports larger packets to the sender.
+    pub reports: bool,
+}
+
+impl Properties {
+    /// A link with an unlimited FIFO and no impairment.
+    #[must_use]
+    pub fn new(rate: Option<Rate>, delay: Duration) -> Self {
+        Self {
+            rate,
+            trace: None,
+            medium: None,
+            delay,
+            delays: None,
+            overtake: false,
+            queue: queue::Config::default(),
+            reorder: None,
+            held_limit: Limit::Unlimited,
+            impair: Vec::new(),
+            up: true,
+            mtu: None,
+        }
+    }
+
+    /// The smallest propagation delay.
+    #[must_use]
+    pub fn least_delay(&self) -> Duration {
+        let traced = self.delays.as_ref().map(|delays| delays.least());
+        traced.unwrap_or(self.delay)
+    }
+
+    /// The limit of the queue, if the link can be a [`PlainLink`](super::PlainLink): it differs from
+    /// [`Self::new`] in properties only that do not apply to its packets while they are on it.
+    #[must_use]
+    pub fn plain_limit(&self) -> Option<Limit> {
+        let queue::Config::DropTail(params) = &self.queue else {
+            return None;
+        };
+        let plain = Self {
+            queue: self.queue.clone(),
+            overtake: self.overtake,
+            mtu: self.mtu,
+            ..Self::new(self.rate, self.delay)
+        };
+        (*self == plain).then_some(params.limit)
+    }
+
+    /// Creates the service at the start of a run.
+    #[must_use]
+    pub fn service(&self, stream: Stream) -> AnyService {
+        let trace = self.trace.as_ref();
+        match (&self.medium, self.rate, trace) {
+            (Some(medium), Some(rate), _) => AnyService::Boxed(medium.service(rate, trace, stream)),
+            (_, _, Some(trace)) => AnyService::Boxed(trace.service()),
+            (_, rate, None) => AnyService::Fixed(Fixed::new(rate)),
+        }
+    }
+}
+
+/// Components of a link, built from its properties for one run.
+#[derive(Debug)]
+pub struct Parts {
+    /// Queue discipline.
+    pub queue: Discipline,
+    /// Transmission times.
+    pub service: AnyService,
     /// Impairments that apply after the propagation delay.
     pub impairments: Vec<Impaired>,
-    /// Whether the link is up at the start.
-    pub up: bool,
-    /// Whether service, delay or state may change in mid-run.
+    /// Whether a property may change in mid-run.
     pub may_change: bool,
     /// Random stream of the link's queue and service.
     pub stream: Stream,
     /// Measurement window.
     pub window: Window,
-    /// Bound on all packets that the link holds: waiting, in transmission and propagating.
-    pub held_limit: Limit,
     /// Whether [`ServedLink::take_outcomes`] reports the waiting time of each packet.
     pub records_waits: bool,
     /// Members of an aggregated link; `service` is then one member's.
@@ -130,28 +218,28 @@ pub struct Parts {
 impl ServedLink {
     /// Creates an idle link.
     #[must_use]
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(properties: Properties, parts: Parts) -> Self {
         let fixed = matches!(parts.service, AnyService::Fixed(_));
-        let reorders = parts.overtake || parts.impairments.iter().any(|i| i.impairment.reorders());
+        let is_out_of_order = parts.impairments.iter().any(|i| i.impairment.reorders());
         Self {
-            queue: parts.queue,
+            queue: Queue::new(parts.queue, properties.reorder),
             service: parts.service,
-            propagation: parts.propagation,
+            propagation: (properties.delays).map_or(properties.delay.into(), Propagation::traced),
             impairments: parts.impairments,
-            ahead: parts.up && !parts.may_change && fixed && parts.group.is_none(),
+            ahead: properties.up && !parts.may_change && fixed && parts.group.is_none(),
             busy_until: Instant::START,
             due: Instant::NEVER,
             ran_out: false,
-            shaped: parts.shaped,
+            shaped: properties.queue.shapes(),
             sent_until: Instant::START,
             held_until: Instant::NEVER,
-            up: parts.up,
+            up: properties.up,
             in_service: None,
             stream: parts.stream,
             arrivals: 0,
             transmissions: 0,
             latest_exit: Instant::START,
-            reorders,
+            reorders: properties.overtake || is_out_of_order,
             window: parts.window,
             statistics: Statistics::default(),
             next_order: 0,
@@ -162,7 +250,7 @@ impl ServedLink {
             capacity_since: parts.window.start(),
             outcomes: Vec::new(),
             records_waits: parts.records_waits,
-            held: Held::new(parts.held_limit),
+            held: Held::new(properties.held_limit),
             group: parts.group.map(Box::new),
         }
     }

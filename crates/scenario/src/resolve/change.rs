@@ -6,11 +6,11 @@ use anabranch_core::{
     packet::Direction,
     units::{Duration, Instant, text::LinkRate},
 };
-use anabranch_path::impair::Impairment as _;
+use anabranch_path::{impair::Impairment as _, link::Properties};
 
 use super::{
-    Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What,
-    link::{self, Kept, Traces},
+    Change, Hop, ResolvedGateway, ResolvedLink, Resolver, What,
+    link::{self, Kept, TracedDelay, Traces},
     round_trip,
     route::Routes,
     wire::{Table, Wire},
@@ -39,8 +39,8 @@ pub(super) fn changes(
     }
     let order = occurrences(resolver, file)?;
     let mut tree = resolver.root.clone();
-    let mut now: Vec<[ResolvedDirection; 2]> =
-        links.iter().map(|link| link.directions.clone()).collect();
+    let mut now: Vec<[Properties; 2]> = links.iter().map(|link| link.directions.clone()).collect();
+    let mut files: Vec<_> = links.iter().map(|link| link.delay_files.clone()).collect();
     let mut changes = Vec::new();
     for (nth, &(time, position)) in order.iter().enumerate() {
         let index = position.to_string();
@@ -92,15 +92,19 @@ pub(super) fn changes(
                 Wire::of_link(name, Table::Made(Box::new(link)))
             };
             for direction in Direction::BOTH {
-                let before = &mut now[touched.link][direction as usize];
+                let way = direction as usize;
+                let before = &mut now[touched.link][way];
+                let file = &mut files[touched.link][way];
+                let delays = file.take().zip(before.delays.clone());
                 let kept = Kept {
                     traces: Traces {
                         capacity: before.trace.clone(),
-                        delays: before.delays.clone(),
+                        delays: delays.map(|(file, table)| TracedDelay { file, table }),
                     },
                     impair: (!touched.impair).then(|| before.impair.clone()),
                 };
-                let mut after = link::direction(&later, &wire, direction, before.base_rtt, kept)?;
+                let (mut after, after_file) =
+                    link::direction(&later, &wire, direction, link.base_rtt[way], kept)?;
                 if !touched.queue {
                     // A limit of one bdp keeps the bytes that it had when it was set.
                     after.queue = before.queue.clone();
@@ -113,7 +117,7 @@ pub(super) fn changes(
                     direction,
                     what,
                 }));
-                *before = after;
+                (*before, *file) = (after, after_file);
             }
         }
         let more_at_once = order.get(nth + 1).is_some_and(|(next, _)| *next == time);
@@ -315,7 +319,7 @@ fn cannot(what: &str) -> Fault {
         .help("what can: `up`, `rate`, `delay`, parameters of the queue and of impairments (`queue.limit`, `impair.0.rate`) of a link or of its `forward` or `reverse`; of a group all but `rate`")
 }
 
-fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<Vec<What>, String> {
+fn differences(before: &Properties, after: &Properties) -> Result<Vec<What>, String> {
     let mut what = Vec::new();
     if before.up != after.up {
         what.push(What::Up(after.up));
@@ -342,7 +346,6 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
         return Err("queue.reorder".to_owned());
     }
     for (place, (before, after)) in before.impair.iter().zip(&after.impair).enumerate() {
-        let (before, after) = (&before.config, &after.config);
         if before == after {
             continue;
         }

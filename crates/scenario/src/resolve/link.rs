@@ -1,6 +1,6 @@
 //! Links, by direction.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use anabranch_core::{
     packet::Direction,
@@ -9,18 +9,20 @@ use anabranch_core::{
         text::{Limit, LinkRate},
     },
 };
-use anabranch_path::group::Spread;
+use anabranch_path::{
+    group::Spread,
+    link::{Mtu, Properties},
+};
 
 use super::{
-    Hop, Mtu, ResolvedDelays, ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedImpairment,
-    ResolvedLink, Resolver, Step,
+    Hop, ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step,
     route::{Graph, Routes},
     side_file,
     wire::{self, Wire},
 };
 use crate::{
     error::{Error, Fault},
-    format::{Delay, DelayKind, Family, File, OneWay, Queue, Service, TraceFile},
+    format::{Delay, DelayKind, Family, File, Link, OneWay, Queue, TraceFile, Way},
     kind::Kind,
     path::no_such,
     types::{Capacity, Delays, Medium, impair, queue},
@@ -30,89 +32,50 @@ use crate::{
 const LEAST_MTU: u32 = 68;
 const MOST_MTU: u32 = 65_535;
 
-/// The values of one direction, each with its path in the file.
-struct Effective<'a> {
-    rate: LinkRate,
-    delay: (Option<&'a Delay>, Vec<&'a str>),
-    overtake: bool,
-    queue: (&'a Queue, Vec<&'a str>),
-    held_limit: (Limit, Vec<&'a str>),
-    impair: (&'a [Kind<impair::Config>], Vec<&'a str>),
-    service: (&'a Kind<Service>, Vec<&'a str>),
-    /// The path of the rate.
-    rate_path: Vec<&'a str>,
-    up: bool,
-    mtu: (Option<Bytes>, Vec<&'a str>),
-    mtu_reports: (Option<bool>, Vec<&'a str>),
+/// One direction of a link in the file.
+struct InFile<'a> {
+    wire: &'a Wire<'a>,
+    direction: Direction,
+    keys: Way<'a>,
 }
 
-impl<'a> Effective<'a> {
+impl<'a> InFile<'a> {
     fn of(wire: &'a Wire<'a>, direction: Direction) -> Self {
-        let (section, name, link) = (wire.section, wire.name.as_str(), &wire.link);
-        let own = match direction {
-            Direction::Forward => link.forward.as_ref(),
-            Direction::Reverse => link.reverse.as_ref(),
-        };
-        let path = |key, replaced: bool| {
-            if replaced {
-                vec![section, name, direction.name(), key]
-            } else {
-                vec![section, name, key]
-            }
-        };
-        let own_delay = own.and_then(|own| own.delay.as_ref());
-        let own_queue = own.and_then(|own| own.queue.as_ref());
-        let own_held = own.and_then(|own| own.held_limit);
-        let own_impair = own.and_then(|own| own.impair.as_ref());
-        let own_service = own.and_then(|own| own.service.as_ref());
-        let own_rate = own.and_then(|own| own.rate);
-        let own_mtu = own.and_then(|own| own.mtu);
-        let own_reports = own.and_then(|own| own.mtu_reports);
-        // A setting for both directions applies only to directions with an MTU, if one has an MTU.
+        Self {
+            wire,
+            direction,
+            keys: wire.link.way(direction),
+        }
+    }
+
+    /// The path of a key: in the direction's table if it is there, or else in the link's.
+    fn path(&self, key: &'a str) -> Vec<&'a str> {
+        let (section, name) = (self.wire.section, self.wire.name.as_str());
+        if self.keys.is_own(key) {
+            vec![section, name, self.direction.name(), key]
+        } else {
+            vec![section, name, key]
+        }
+    }
+
+    /// Whether MTUs above this direction's are reported, if the file says so. A setting for both
+    /// directions applies only to directions with an MTU, if one has an MTU.
+    fn mtu_reports(&self) -> Option<bool> {
+        let link = &self.wire.link;
         let ways = [&link.forward, &link.reverse];
         let other = ways.into_iter().flatten().any(|way| way.mtu.is_some());
-        let has_mtu = own_mtu.or(link.mtu).is_some() || !other;
-        Self {
-            rate: own_rate.unwrap_or(link.rate),
-            rate_path: path("rate", own_rate.is_some()),
-            delay: (
-                own_delay.or(link.delay.as_ref()),
-                path("delay", own_delay.is_some()),
-            ),
-            overtake: own.and_then(|own| own.overtake).unwrap_or(link.overtake),
-            queue: (
-                own_queue.unwrap_or(&link.queue),
-                path("queue", own_queue.is_some()),
-            ),
-            held_limit: (
-                own_held.unwrap_or(link.held_limit),
-                path("held_limit", own_held.is_some()),
-            ),
-            impair: (
-                own_impair.unwrap_or(&link.impair),
-                path("impair", own_impair.is_some()),
-            ),
-            service: (
-                own_service.unwrap_or(&link.service),
-                path("service", own_service.is_some()),
-            ),
-            up: own.and_then(|own| own.up).unwrap_or(link.up),
-            mtu: (own_mtu.or(link.mtu), path("mtu", own_mtu.is_some())),
-            mtu_reports: (
-                own_reports.or(link.mtu_reports.filter(|_| has_mtu)),
-                path("mtu_reports", own_reports.is_some()),
-            ),
-        }
+        let applies = self.keys.is_own("mtu_reports") || self.keys.mtu.is_some() || !other;
+        self.keys.mtu_reports.copied().filter(|_| applies)
     }
 
     /// Returns the MTU of the direction, if any.
     fn mtu(&self, resolver: &Resolver<'_>) -> Result<Option<Mtu>, Error> {
-        let (reports, reports_path) = &self.mtu_reports;
-        let (Some(mtu), path) = &self.mtu else {
+        let reports = self.mtu_reports();
+        let Some(mtu) = self.keys.mtu else {
             return match reports {
                 None => Ok(None),
                 Some(_) => Err(resolver.error(
-                    reports_path,
+                    &self.path("mtu_reports"),
                     "this direction of the link has no MTU, so there is nothing to report"
                         .to_owned(),
                     vec!["expected an `mtu` beside it, for example \"1400 bytes\"".to_owned()],
@@ -124,7 +87,7 @@ impl<'a> Effective<'a> {
             .filter(|bytes| (LEAST_MTU..=MOST_MTU).contains(bytes));
         let Some(bytes) = bytes else {
             return Err(resolver.error(
-                path,
+                &self.path("mtu"),
                 format!("an MTU of {mtu} is outside {LEAST_MTU} to {MOST_MTU} bytes"),
                 vec![format!(
                     "expected what IPv4 carries everywhere ({LEAST_MTU} bytes) to its largest packet ({MOST_MTU} bytes)"
@@ -144,11 +107,11 @@ impl<'a> Effective<'a> {
         rate: Option<Rate>,
         rtt: Duration,
     ) -> Result<Limit, Error> {
-        let (limit, path) = &self.held_limit;
-        match (*limit, rate) {
-            (Limit::Bdp(_), None) => Err(needs_rate(resolver, path, "held_limit")),
+        let path = || self.path("held_limit");
+        match (*self.keys.held_limit, rate) {
+            (Limit::Bdp(_), None) => Err(needs_rate(resolver, &path(), "held_limit")),
             (Limit::Packets(0) | Limit::Bytes(Bytes::ZERO), _) => Err(resolver.error(
-                path,
+                &path(),
                 "a link that holds no packet passes none".to_owned(),
                 vec!["expected 1 packet or more, or \"unlimited\"".to_owned()],
             )),
@@ -158,24 +121,19 @@ impl<'a> Effective<'a> {
     }
 
     /// Returns the traces of capacity and delay. Traces in `there` are not read again.
-    fn traces(
-        &self,
-        resolver: &Resolver<'_>,
-        wire: &Wire<'_>,
-        there: Option<Traces>,
-    ) -> Result<Traces, Error> {
+    fn traces(&self, resolver: &Resolver<'_>, there: Option<Traces>) -> Result<Traces, Error> {
         let is_later = there.is_some();
         let (was, delays_were) = there.map_or((None, None), |there| (there.capacity, there.delays));
-        let (capacity, column) = self.capacity(resolver, wire, (was, delays_were.clone()))?;
-        let (delay, path) = &self.delay;
-        let delays = match delay {
+        let (capacity, column) = self.capacity(resolver, (was, delays_were.clone()))?;
+        let path = self.path("delay");
+        let delays = match self.keys.delay {
             None => column,
             Some(Delay::Fixed(_)) => None,
             Some(Delay::Kind(DelayKind::Trace(file))) => match delays_were {
                 Some(delays) if delays.file == *file => Some(delays),
                 _ if is_later => {
                     return Err(resolver.error(
-                        path,
+                        &path,
                         "a delay cannot begin to follow a trace in mid-run".to_owned(),
                         vec![
                             "expected a duration; a trace holds from the start of the run"
@@ -183,7 +141,7 @@ impl<'a> Effective<'a> {
                         ],
                     ));
                 }
-                _ => Some(read_delays(resolver, wire, path, file)?),
+                _ => Some(read_delays(resolver, self.wire, &path, file)?),
             },
         };
         Ok(Traces { capacity, delays })
@@ -193,26 +151,25 @@ impl<'a> Effective<'a> {
     fn capacity(
         &self,
         resolver: &Resolver<'_>,
-        wire: &Wire<'_>,
-        there: (Option<Capacity>, Option<ResolvedDelays>),
-    ) -> Result<(Option<Capacity>, Option<ResolvedDelays>), Error> {
-        let (service, path) = &self.service;
-        let Some(trace) = resolver.build(service, path)?.trace() else {
+        there: (Option<Capacity>, Option<TracedDelay>),
+    ) -> Result<(Option<Capacity>, Option<TracedDelay>), Error> {
+        let path = self.path("service");
+        let Some(trace) = resolver.build(self.keys.service, &path)?.trace() else {
             return Ok((None, None));
         };
         let refuse = |path: &[&str], message: &str, help: &str| {
             Err(resolver.error(path, message.to_owned(), vec![help.to_owned()]))
         };
-        if wire.section == "group" {
+        if self.wire.section == "group" {
             return refuse(
-                path,
+                &path,
                 "the members of a group send at a fixed rate",
                 "expected `service = \"fixed\"`, or a link",
             );
         }
-        if self.rate.rate().is_some() {
+        if self.keys.rate.rate().is_some() {
             return refuse(
-                &self.rate_path,
+                &self.path("rate"),
                 "this rate stands beside a trace, which says when the link can send",
                 "expected `rate` or a trace; where only one direction has a trace, `rate` in the other (`forward.rate`, `reverse.rate`)",
             );
@@ -228,7 +185,7 @@ impl<'a> Effective<'a> {
         };
         let parse = |text: &str| Capacity::parse(text, trace.repeat);
         let (capacity, column) = side_file::text(resolver, named, parse)?;
-        let delays = column.map(|table| ResolvedDelays {
+        let delays = column.map(|table| TracedDelay {
             file: trace,
             table: Arc::new(table),
         });
@@ -237,7 +194,7 @@ impl<'a> Effective<'a> {
 
     /// Returns the delay; for a trace, its mean.
     fn mean_delay(&self, traces: &Traces) -> Duration {
-        match &self.delay.0 {
+        match self.keys.delay {
             Some(Delay::Fixed(delay)) => *delay,
             _ => traces
                 .delays
@@ -245,29 +202,27 @@ impl<'a> Effective<'a> {
                 .map_or(Duration::ZERO, |delays| delays.table.mean()),
         }
     }
-}
 
-impl Effective<'_> {
     /// Returns the medium, if the service models medium access. A `trace` replaces the rate.
     fn medium(
         &self,
         resolver: &Resolver<'_>,
-        wire: &Wire<'_>,
         trace: Option<&Capacity>,
     ) -> Result<Option<Medium>, Error> {
-        let (service, path) = &self.service;
-        let Some(medium) = resolver.build(service, path)?.medium() else {
+        let path = self.path("service");
+        let Some(medium) = resolver.build(self.keys.service, &path)?.medium() else {
             return Ok(None);
         };
-        let refuse =
-            |message: String, help: &str| Err(resolver.error(path, message, vec![help.to_owned()]));
-        if wire.section == "group" {
+        let refuse = |message: String, help: &str| {
+            Err(resolver.error(&path, message, vec![help.to_owned()]))
+        };
+        if self.wire.section == "group" {
             return refuse(
                 "the members of a group send at a fixed rate".to_owned(),
                 "expected `service = \"fixed\"`, or a link",
             );
         }
-        if self.rate.rate().is_none() && trace.is_none() {
+        if self.keys.rate.rate().is_none() && trace.is_none() {
             return refuse(
                 format!("a {} needs the rate of its physical layer", medium.noun()),
                 match medium {
@@ -287,7 +242,7 @@ fn read_delays(
     wire: &Wire<'_>,
     path: &[&str],
     file: &TraceFile,
-) -> Result<ResolvedDelays, Error> {
+) -> Result<TracedDelay, Error> {
     if wire.section == "group" {
         return Err(resolver.error(
             path,
@@ -302,51 +257,56 @@ fn read_delays(
         noun: "a trace: a time in seconds and a delay in milliseconds on each line",
     };
     let table = side_file::text(resolver, named, |text| Delays::parse(text, file.repeat))?;
-    Ok(ResolvedDelays {
+    Ok(TracedDelay {
         file: file.clone(),
         table: Arc::new(table),
     })
+}
+
+/// A delay that follows a trace.
+#[derive(Debug, Clone)]
+pub(super) struct TracedDelay {
+    pub file: TraceFile,
+    pub table: Arc<Delays>,
 }
 
 /// Traces of capacity and delay, from the scenario's files.
 #[derive(Debug, Clone)]
 pub(super) struct Traces {
     pub capacity: Option<Capacity>,
-    pub delays: Option<ResolvedDelays>,
+    pub delays: Option<TracedDelay>,
 }
 
 /// Parts that are kept: traces read from files, and impairments that no change touches.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub traces: Traces,
-    pub impair: Option<Vec<ResolvedImpairment>>,
+    pub impair: Option<Vec<impair::Config>>,
 }
 
-/// Resolves one direction of `wire`. A limit in bandwidth-delay products uses `rtt` as the delay.
-/// The `kept` parts are reused.
+/// Resolves one direction of `wire`, and the file of its delay's trace, if any. A limit in
+/// bandwidth-delay products uses `rtt` as the delay. The `kept` parts are reused.
 pub(super) fn direction(
     resolver: &Resolver<'_>,
     wire: &Wire<'_>,
     direction: Direction,
     rtt: Duration,
     kept: Kept,
-) -> Result<ResolvedDirection, Error> {
-    let name = &wire.name;
-    let effective = Effective::of(wire, direction);
+) -> Result<(Properties, Option<TraceFile>), Error> {
+    let written = InFile::of(wire, direction);
     let Kept { traces, impair } = kept;
-    let traces = effective.traces(resolver, wire, Some(traces))?;
-    let delay = effective.mean_delay(&traces);
-    let medium = effective.medium(resolver, wire, traces.capacity.as_ref())?;
+    let traces = written.traces(resolver, Some(traces))?;
+    let medium = written.medium(resolver, traces.capacity.as_ref())?;
     let rate = match &traces.capacity {
         Some(trace) => Some(trace.mean_rate()),
-        None => effective.rate.rate(),
+        None => written.keys.rate.rate(),
     };
-    let mtu = effective.mtu(resolver)?;
+    let mtu = written.mtu(resolver)?;
     let total =
         rate.and_then(|rate| Rate::new(rate.bits_per_s().saturating_mul(u64::from(wire.members))));
-    let held_limit = effective.held_limit(resolver, total, rtt)?;
-    let (queue_spec, queue_path) = effective.queue;
-    let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
+    let held_limit = written.held_limit(resolver, total, rtt)?;
+    let queue_path = written.path("queue");
+    let mut queue = resolver.build(&written.keys.queue.discipline, &queue_path)?;
     if let Some(key) = queue.in_bdp() {
         let Some(rate) = rate else {
             let noun = key.last().map_or("limit", |key| *key);
@@ -364,23 +324,25 @@ pub(super) fn direction(
     }
     let impair = match impair {
         Some(impair) => impair,
-        None => impairments(resolver, name, direction, &effective.impair)?,
+        None => impairments(resolver, written.keys.impair, &written.path("impair"))?,
     };
-    Ok(ResolvedDirection {
+    let properties = Properties {
         rate,
+        delay: written.mean_delay(&traces),
         trace: traces.capacity,
         medium,
-        delay,
-        delays: traces.delays,
-        overtake: effective.overtake,
-        base_rtt: rtt,
+        delays: traces
+            .delays
+            .as_ref()
+            .map(|delays| Arc::clone(&delays.table)),
         queue,
-        reorder: queue_spec.reorder,
+        reorder: written.keys.queue.reorder,
         held_limit,
         impair,
-        up: effective.up,
         mtu,
-    })
+        ..written.keys.properties()
+    };
+    Ok((properties, traces.delays.map(|delays| delays.file)))
 }
 
 /// The error for a limit in bdp on a link without a rate.
@@ -394,18 +356,15 @@ fn needs_rate(resolver: &Resolver<'_>, path: &[&str], noun: &str) -> Error {
     )
 }
 
-/// Resolves the impairments of a direction of the link `name`.
+/// Resolves the impairments of a direction, which are at `path`.
 fn impairments(
     resolver: &Resolver<'_>,
-    name: &str,
-    direction: Direction,
-    (list, path): &(&[Kind<impair::Config>], Vec<&str>),
-) -> Result<Vec<ResolvedImpairment>, Error> {
-    let mut count: BTreeMap<String, usize> = BTreeMap::new();
-    let mut impair = Vec::new();
-    for (k, kind) in list.iter().enumerate() {
+    list: &[Kind<impair::Config>],
+    path: &[&str],
+) -> Result<Vec<impair::Config>, Error> {
+    let build = |(k, kind): (usize, &Kind<impair::Config>)| {
         let position = k.to_string();
-        let place = [&path[..], &[&position]].concat();
+        let place = [path, &[&position]].concat();
         let mut config = resolver.build(kind, &place)?;
         if let Some(file) = config.file().map(str::to_owned) {
             if let Err(wrong) = config.check() {
@@ -419,21 +378,12 @@ fn impairments(
             };
             side_file::text(resolver, named, |text| config.take_file(text))?;
         }
-        if let Err(wrong) = config.check() {
-            return Err(contradiction(resolver, &place, wrong));
+        match config.check() {
+            Err(wrong) => Err(contradiction(resolver, &place, wrong)),
+            Ok(()) => Ok(config),
         }
-        let nth = count.entry(config.name().to_owned()).or_default();
-        impair.push(ResolvedImpairment {
-            element: format!(
-                "link.{name}.{}.impair.{}.{nth}",
-                direction.name(),
-                config.name()
-            ),
-            config,
-        });
-        *nth += 1;
-    }
-    Ok(impair)
+    };
+    list.iter().enumerate().map(build).collect()
 }
 
 fn contradiction(resolver: &Resolver<'_>, place: &[&str], wrong: impair::Contradiction) -> Error {
@@ -476,7 +426,7 @@ fn check_flows(
                 count - 1
             )),
         };
-        let path = Effective::of(wire, way).queue.1;
+        let path = InFile::of(wire, way).path("queue");
         return Err(resolver.fault(&[&path[..], key, &[&position[..]]].concat(), fault));
     }
     Ok(())
@@ -492,7 +442,8 @@ fn check_spread(
     queue: &queue::Config,
 ) -> Result<(), Error> {
     let mut groups = file.group.0.iter();
-    let path = Effective::of(wire, way).queue.1;
+    let written = InFile::of(wire, way);
+    let path = written.path("queue");
     if wire.section == "group" && queue.shapes() {
         return Err(resolver.error(
             &[&path[..], &["rate"]].concat(),
@@ -568,13 +519,13 @@ pub(super) fn links(
 ) -> Result<Vec<ResolvedLink>, Error> {
     let read = |wire| -> Result<[Traces; 2], Error> {
         let [forward, reverse] =
-            Direction::BOTH.map(|way| Effective::of(wire, way).traces(resolver, wire, None));
+            Direction::BOTH.map(|way| InFile::of(wire, way).traces(resolver, None));
         Ok([forward?, reverse?])
     };
     let traces = wires.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let delay = |hop: &Hop| {
-        let effective = Effective::of(&wires[hop.link], hop.direction);
-        effective.mean_delay(&traces[hop.link][hop.direction as usize])
+        let written = InFile::of(&wires[hop.link], hop.direction);
+        written.mean_delay(&traces[hop.link][hop.direction as usize])
     };
     let longest = |step: &Step| {
         let delays = step.hops(gateways).map(|hop| delay(&hop));
@@ -606,21 +557,26 @@ pub(super) fn links(
                 })
                 .into_iter()
                 .fold(Duration::ZERO, saturating_add);
+            let base_rtt = largest[index].map(|largest| largest.unwrap_or(own));
             let one = |way: Direction| {
-                let rtt = largest[index][way as usize].unwrap_or(own);
+                let rtt = base_rtt[way as usize];
                 let kept = Kept {
                     traces: traces[index][way as usize].clone(),
                     impair: None,
                 };
-                let built = direction(resolver, wire, way, rtt, kept)?;
+                let (built, file_of_delay) = direction(resolver, wire, way, rtt, kept)?;
                 check_flows(resolver, file, wire, way, &built.queue)?;
                 check_spread(resolver, file, wire, way, &built.queue)?;
-                Ok(built)
+                Ok((built, file_of_delay))
             };
+            let (forward, forward_delay) = one(Direction::Forward)?;
+            let (reverse, reverse_delay) = one(Direction::Reverse)?;
             Ok(ResolvedLink {
                 name: wire.name.clone(),
                 ends: graph.ends[index],
-                directions: [one(Direction::Forward)?, one(Direction::Reverse)?],
+                directions: [forward, reverse],
+                base_rtt,
+                delay_files: [forward_delay, reverse_delay],
                 group: wire::group(resolver, file, wire)?,
             })
         })
@@ -635,8 +591,7 @@ fn saturating_add(a: Duration, b: Duration) -> Duration {
 pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
     let plain = links.iter().filter(|link| link.group.is_none());
     for ((_, table), link) in file.link.0.iter_mut().zip(plain) {
-        let ways = [&table.forward, &table.reverse];
-        let [forward, reverse] = both_ways(link, ways, &table.service);
+        let [forward, reverse] = Direction::BOTH.map(|way| one_way(link, table, way));
         table.delay.get_or_insert(Duration::ZERO.into());
         table.held_limit = Limit::Unlimited;
         table.forward = Some(forward);
@@ -647,42 +602,25 @@ pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
             .iter()
             .filter_map(|link| Some((link, link.group.as_ref()?)));
         if let Some((link, group)) = groups.find(|(link, _)| link.name == *name) {
-            let ways = both_ways(link, [&table.forward, &table.reverse], &table.service);
+            let member = Link::from(&*table);
+            let ways = Direction::BOTH.map(|way| one_way(link, &member, way));
             wire::write_out(table, group, ways);
         }
     }
 }
 
-/// Returns each direction in full.
-fn both_ways(
-    link: &ResolvedLink,
-    own: [&Option<OneWay>; 2],
-    service: &Kind<Service>,
-) -> [OneWay; 2] {
-    let services = own.map(|own| {
-        own.as_ref()
-            .and_then(|own| own.service.clone())
-            .unwrap_or_else(|| service.clone())
-    });
-    let [forward, reverse] = &link.directions;
-    let [forward_service, reverse_service] = services;
-    [
-        one_way(forward, forward_service),
-        one_way(reverse, reverse_service),
-    ]
-}
-
-fn one_way(direction: &ResolvedDirection, service: Kind<Service>) -> OneWay {
+/// Returns a direction in full.
+fn one_way(link: &ResolvedLink, table: &Link, way: Direction) -> OneWay {
+    let direction = &link.directions[way as usize];
     OneWay {
         rate: Some(match direction.rate {
             Some(rate) if direction.trace.is_none() => LinkRate::Rate(rate),
             _ => LinkRate::Unlimited,
         }),
-        delay: Some(match &direction.delays {
-            Some(delays) => Delay::Kind(DelayKind::Trace(delays.file.clone())),
+        delay: Some(match &link.delay_files[way as usize] {
+            Some(file) => Delay::Kind(DelayKind::Trace(file.clone())),
             None => direction.delay.into(),
         }),
-        overtake: direction.overtake.then_some(true),
         queue: Some(Queue {
             discipline: Kind::BuiltIn(direction.queue.clone()),
             reorder: direction.reorder,
@@ -692,12 +630,11 @@ fn one_way(direction: &ResolvedDirection, service: Kind<Service>) -> OneWay {
             direction
                 .impair
                 .iter()
-                .map(|impair| Kind::BuiltIn(impair.config.clone()))
+                .cloned()
+                .map(Kind::BuiltIn)
                 .collect(),
         ),
-        service: Some(service),
-        up: Some(direction.up),
-        mtu: direction.mtu.map(|mtu| Bytes::new(mtu.bytes.into())),
         mtu_reports: direction.mtu.map(|mtu| mtu.reports),
+        ..table.way(way).written()
     }
 }

@@ -1,8 +1,9 @@
 //! Detection of flows whose packets would return at the instant of their departure.
 
 use anabranch_core::units::Bytes;
+use anabranch_path::link::Properties;
 
-use super::{Hop, ResolvedDirection, ResolvedGateway, Step, route::Routes};
+use super::{Hop, ResolvedGateway, Step, route::Routes};
 use crate::format::{File, Protocol};
 
 /// An acknowledgment without options: the smallest packet of a round trip.
@@ -17,7 +18,7 @@ pub(super) fn without_time<'a>(
     file: &'a File,
     gateways: &[ResolvedGateway],
     routes: &[Routes],
-    direction: impl Fn(&Hop) -> &'a ResolvedDirection,
+    direction: impl Fn(&Hop) -> &'a Properties,
 ) -> Option<&'a str> {
     let takes_time = |hop: &Hop| {
         let direction = direction(hop);

@@ -6,11 +6,12 @@ use anabranch_core::{
     packet::Direction,
     units::{Duration, text::Limit},
 };
-use anabranch_path::group::{control, members};
-
-use super::{
-    ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedLink, Resolver,
+use anabranch_path::{
+    group::{control, members},
+    link::Properties,
 };
+
+use super::{ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedLink, Resolver};
 use crate::{
     error::Error,
     format::{File, Group, Link, OneWay, Protocol},
@@ -60,22 +61,7 @@ impl<'a> Wire<'a> {
         Self {
             section: "group",
             name: name.to_owned(),
-            link: Table::Made(Box::new(Link {
-                between: group.between.clone(),
-                path: None,
-                rate: group.rate,
-                delay: Some(group.delay.into()),
-                overtake: false,
-                queue: group.queue.clone(),
-                held_limit: group.held_limit,
-                impair: group.impair.clone(),
-                service: group.service.clone(),
-                up: group.up,
-                mtu: group.mtu,
-                mtu_reports: group.mtu_reports,
-                forward: group.forward.clone(),
-                reverse: group.reverse.clone(),
-            })),
+            link: Table::Made(Box::new(group.into())),
             members: group.members,
         }
     }
@@ -280,7 +266,7 @@ impl ResolvedLink {
     }
 }
 
-fn total_rate(direction: &ResolvedDirection, members: u32) -> Option<anabranch_core::units::Rate> {
+fn total_rate(direction: &Properties, members: u32) -> Option<anabranch_core::units::Rate> {
     let one = direction.rate?.bits_per_s();
     anabranch_core::units::Rate::new(one.saturating_mul(u64::from(members)))
 }

@@ -228,7 +228,7 @@ fn the_reordering_example() {
     assert_eq!(resolved.flows[0].cc.name(), "cubic");
     let [forward, reverse] = &resolved.links[1].directions;
     assert_eq!(forward.rate, Rate::new(10_000_000));
-    assert_eq!(forward.base_rtt, Duration::from_millis(70));
+    assert_eq!(resolved.links[1].base_rtt[0], Duration::from_millis(70));
     assert_eq!(
         forward
             .reorder
@@ -586,20 +586,9 @@ fn a_path_into_an_inherited_value_copies_it() {
     assert_eq!(limit(&resolved, 0, Direction::Forward), Limit::Packets(7));
     assert!(forward.reorder.is_some() && reverse.reorder.is_none());
     assert_eq!(forward.queue, reverse.queue);
-    let elements: Vec<_> = reverse
-        .impair
-        .iter()
-        .map(|impair| impair.element.as_str())
-        .collect();
-    assert_eq!(
-        elements,
-        [
-            "link.a.reverse.impair.bernoulli-loss.0",
-            "link.a.reverse.impair.bernoulli-loss.1"
-        ]
-    );
-    assert_eq!(forward.impair[0].config, reverse.impair[0].config);
-    assert_ne!(forward.impair[1].config, reverse.impair[1].config);
+    assert_eq!([forward.impair.len(), reverse.impair.len()], [2, 2]);
+    assert_eq!(forward.impair[0], reverse.impair[0]);
+    assert_ne!(forward.impair[1], reverse.impair[1]);
 }
 
 #[test]

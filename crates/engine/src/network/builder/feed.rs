@@ -32,7 +32,7 @@ pub(super) fn folded_links<B: Body>(
 ) -> Vec<Option<u32>> {
     let takes_time = |index: u32| {
         let spec = &links[index as usize];
-        spec.rate.is_some() || !spec.delay.is_zero()
+        spec.link.rate.is_some() || !spec.link.delay.is_zero()
     };
     let mut feeds = vec![Feed::None; links.len()];
     for port in middleboxes.iter().flat_map(|spec| &spec.ports) {
@@ -49,7 +49,7 @@ pub(super) fn folded_links<B: Body>(
                 continue;
             };
             // The size of an entering packet is checked first, at an event.
-            if links[link as usize].mtu.is_some() {
+            if links[link as usize].link.mtu.is_some() {
                 previous = Feed::Other;
             }
             let feed = &mut feeds[link as usize];
@@ -124,10 +124,10 @@ pub(super) fn shared_rings<B: Body>(
         _ if apart[index] => None,
         [Some(feeder)] => Some(RingKey::FedBy(feeder)),
         [None] => {
-            let spec = &links[index];
+            let link = &links[index].link;
             Some(RingKey::FromEndpoints(
-                spec.rate.map(Rate::bits_per_s),
-                spec.delay,
+                link.rate.map(Rate::bits_per_s),
+                link.delay,
             ))
         }
         _ => None,

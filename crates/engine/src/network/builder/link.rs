@@ -9,12 +9,11 @@ use anabranch_core::{
 use anabranch_path::{
     group::Members,
     link::{
-        PlainLink, Propagation, ServedLink, Window,
+        PlainLink, ServedLink, Window,
         served::{Impaired, Parts},
-        service::{AnyService, Fixed},
+        service::AnyService,
     },
     queue,
-    queue::reorder::Queue,
 };
 
 use super::{
@@ -53,7 +52,8 @@ impl LinkPlacing<'_> {
         let element = elements.add(spec.name.clone());
         let mut kinds = BTreeMap::<String, usize>::new();
         let impairments: Vec<Impaired> = spec
-            .impairments
+            .link
+            .impair
             .iter()
             .map(|config| {
                 let kind = config.name().to_owned();
@@ -65,34 +65,27 @@ impl LinkPlacing<'_> {
             })
             .collect();
         let kind = if let Some(limit) = plain {
-            LinkKind::Plain(PlainLink::new(spec.rate, spec.delay, limit))
+            LinkKind::Plain(PlainLink::new(spec.link.rate, spec.link.delay, limit))
         } else {
-            let link = ServedLink::new(Parts {
-                shaped: spec.queue.shapes(),
-                queue: Queue::new(
-                    spec.queue.build(&queue::Init {
-                        rate: spec.total_rate(),
-                        flows: flow_names,
-                        hosts,
-                    }),
-                    spec.reorder,
-                ),
-                service: spec
-                    .service
-                    .map_or(AnyService::Fixed(Fixed::new(spec.rate)), AnyService::Boxed),
-                propagation: spec.delays.map_or(spec.delay.into(), Propagation::traced),
-                overtake: spec.overtake,
+            let own_service =
+                || (spec.link).service(Stream::new(seed, &format!("{}.service", spec.name)));
+            let parts = Parts {
+                queue: spec.link.queue.build(&queue::Init {
+                    rate: spec.total_rate(),
+                    flows: flow_names,
+                    hosts,
+                }),
+                service: spec.service.map_or_else(own_service, AnyService::Boxed),
                 impairments,
-                up: spec.up,
                 may_change: spec.may_change,
                 stream: Stream::new(seed, &spec.name),
                 window,
-                held_limit: spec.held_limit,
                 records_waits,
                 group: spec
                     .group
                     .map(|group| Members::new(group.members, group.spread, group.idle, window)),
-            });
+            };
+            let link = ServedLink::new(spec.link, parts);
             LinkKind::Served(Box::new(ServedSlot {
                 completion_armed: Instant::NEVER,
                 unordered: link.reorders().then(BinaryHeap::new),

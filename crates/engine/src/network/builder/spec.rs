@@ -12,14 +12,13 @@ use anabranch_path::{
     group::{Spread, control, energy::PowerModel, lacp, members::LowPowerIdle},
     host::Host,
     impair,
-    link::{propagation::Delays, service::Service},
+    link::{Properties, service::Service},
     middlebox::Middlebox,
     queue,
-    queue::reorder::Reorder,
 };
 use anabranch_tcp::Settings;
 
-use super::super::{App, Datagrams, HostId, LinkId, MiddleboxId, Mtu};
+use super::super::{App, Datagrams, HostId, LinkId, MiddleboxId};
 use anabranch_scenario::workload::{Profile, RequestResponse, Sizes};
 
 /// One direction of a link.
@@ -27,33 +26,16 @@ use anabranch_scenario::workload::{Profile, RequestResponse, Sizes};
 pub struct LinkSpec {
     /// The element's name, which keys its random stream: `link.NAME.DIRECTION`.
     pub name: String,
-    /// `None`: transmission takes no time.
-    pub rate: Option<Rate>,
-    /// Propagation delay; if it follows a table, the mean.
-    pub delay: Duration,
-    /// The table of a variable delay.
-    pub delays: Option<Arc<Delays>>,
-    /// Whether a packet that departs after the delay has fallen may overtake earlier packets.
-    pub overtake: bool,
-    /// Queue discipline.
-    pub queue: queue::Config,
-    /// Reordering inside the queue.
-    pub reorder: Option<Reorder>,
-    /// The limit on all packets that it holds: queued, in transmission and propagating.
-    pub held_limit: Limit,
-    /// Impairments in order.
-    pub impairments: Vec<impair::Config>,
-    /// A service instead of the fixed rate.
+    /// Its properties; of a group, one member's.
+    pub link: Properties,
+    /// The node at which it begins, by the numbers of [`FlowSpec::ends`].
+    pub router: u32,
+    /// A service instead of that of its properties.
     pub service: Option<Box<dyn Service>>,
-    /// Whether it works at the start.
-    pub up: bool,
     /// Whether it may change in mid-run.
     pub may_change: bool,
-    /// The members of a group; `rate` is one member's. Set by
-    /// [`Builder::group`](super::Builder::group).
+    /// The members of a group. Set by [`Builder::group`](super::Builder::group).
     pub group: Option<MembersSpec>,
-    /// The MTU, if any.
-    pub mtu: Option<Mtu>,
 }
 
 /// The members of one direction of a group.
@@ -94,30 +76,27 @@ impl LinkSpec {
     pub fn new(name: impl Into<String>, rate: Option<Rate>, delay: Duration) -> Self {
         Self {
             name: name.into(),
-            rate,
-            delay,
-            delays: None,
-            overtake: false,
-            queue: queue::Config::DropTail(queue::drop_tail::Params::default()),
-            reorder: None,
-            held_limit: Limit::Unlimited,
-            impairments: Vec::new(),
+            link: Properties::new(rate, delay),
+            router: 0,
             service: None,
-            up: true,
             may_change: false,
             group: None,
-            mtu: None,
         }
     }
     /// The rate of all members together.
     pub(super) fn total_rate(&self) -> Option<Rate> {
         let members = self.group.map_or(1, |group| group.members);
-        Rate::new(self.rate?.bits_per_s().saturating_mul(u64::from(members)))
+        Rate::new(
+            self.link
+                .rate?
+                .bits_per_s()
+                .saturating_mul(u64::from(members)),
+        )
     }
     /// Sets a drop-tail queue with a limit of `packets`.
     #[must_use]
     pub fn limit(mut self, packets: u64) -> Self {
-        self.queue = queue::Config::DropTail(queue::drop_tail::Params {
+        self.link.queue = queue::Config::DropTail(queue::drop_tail::Params {
             limit: Limit::Packets(packets),
         });
         self
@@ -125,25 +104,13 @@ impl LinkSpec {
     /// Sets the queue discipline.
     #[must_use]
     pub fn queue(mut self, queue: queue::Config) -> Self {
-        self.queue = queue;
+        self.link.queue = queue;
         self
     }
     /// Adds an impairment.
     #[must_use]
     pub fn impair(mut self, impairment: impair::Config) -> Self {
-        self.impairments.push(impairment);
-        self
-    }
-    /// Sets the reordering inside the queue.
-    #[must_use]
-    pub fn reorder(mut self, reorder: Reorder) -> Self {
-        self.reorder = Some(reorder);
-        self
-    }
-    /// Sets the MTU.
-    #[must_use]
-    pub fn mtu(mut self, mtu: Mtu) -> Self {
-        self.mtu = Some(mtu);
+        self.link.impair.push(impairment);
         self
     }
     /// Sets a service.
@@ -152,27 +119,10 @@ impl LinkSpec {
         self.service = Some(service);
         self
     }
-    /// Permits changes in mid-run.
-    #[must_use]
-    pub fn changing(mut self) -> Self {
-        self.may_change = true;
-        self
-    }
-
     /// The queue's limit, if the link is plain.
     pub(super) fn plain_limit(&self) -> Option<Limit> {
-        let queue::Config::DropTail(params) = &self.queue else {
-            return None;
-        };
-        let plain = self.reorder.is_none()
-            && self.impairments.is_empty()
-            && self.service.is_none()
-            && self.delays.is_none()
-            && self.held_limit == Limit::Unlimited
-            && self.up
-            && !self.may_change
-            && self.group.is_none();
-        plain.then_some(params.limit)
+        let plain = self.service.is_none() && !self.may_change && self.group.is_none();
+        self.link.plain_limit().filter(|_| plain)
     }
 }
 

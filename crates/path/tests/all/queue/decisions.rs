@@ -6,16 +6,15 @@
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
-    units::{Bytes, Duration, Instant, Rate, text::Limit},
+    units::{Bytes, Duration, Instant, Rate},
 };
 use anabranch_path::{
     link::{
-        Window,
-        propagation::Propagation,
+        Properties, Window,
         served::{Completed, Parts, ServedLink},
         service::{AnyService, Fixed},
     },
-    queue::{Config, Init, Item, Outcome, reorder::Queue},
+    queue::{Config, Init, Item, Outcome},
 };
 use serde::{Deserialize, Serialize};
 
@@ -72,21 +71,21 @@ pub fn decide(case: &Case) -> Vec<Decision> {
         flows: &names,
         hosts: &hosts,
     });
-    let mut link = ServedLink::new(Parts {
-        queue: Queue::new(queue, None),
-        shaped: case.queue.shapes(),
+    let properties = Properties {
+        queue: case.queue.clone(),
+        ..Properties::new(case.rate, Duration::ZERO)
+    };
+    let parts = Parts {
+        queue,
         service: AnyService::Fixed(Fixed::new(case.rate)),
-        propagation: Propagation::Fixed(Duration::ZERO),
-        overtake: false,
         impairments: Vec::new(),
-        up: true,
         may_change: false,
         stream: Stream::new(case.seed, "link.path.forward"),
         window: Window::new(Instant::START, Instant::NEVER),
-        held_limit: Limit::Unlimited,
         records_waits: false,
         group: None,
-    });
+    };
+    let mut link = ServedLink::new(properties, parts);
     let mut decisions = vec![NONE; case.arrivals.len()];
     for (number, arrival) in (0_u32..).zip(&case.arrivals) {
         let now = Instant::START + Duration::from_nanos(arrival.0);

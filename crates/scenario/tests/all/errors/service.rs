@@ -139,6 +139,10 @@ fn errors_of_cake_and_policer_name_valid_values() {
         ),
         ("queue = { kind = \"cake\", rate = \"20\" }", "unlimited"),
         ("queue = { kind = \"cak\" }", "did you mean `cake`?"),
+        (
+            "queue = { kind = \"threshold\" }",
+            "did you mean `threshold-mark`?",
+        ),
         ("queue = { kind = \"dualpi\" }", "did you mean `dualpi2`?"),
         (
             "impair = [{ kind = \"policer\", burst = \"2 GB\" }]",

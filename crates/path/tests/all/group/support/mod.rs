@@ -19,12 +19,11 @@ use anabranch_path::{
     },
     impair::Config as Impairment,
     link::{
-        ServedLink, Window, served,
+        Properties, ServedLink, Window, served,
         served::{Completed, Impaired},
         service::{AnyService, Fixed},
     },
-    queue,
-    queue::{Item, Outcome, reorder::Queue},
+    queue::{self, Discipline, Item, Outcome},
 };
 
 /// A controller with predefined decisions.
@@ -111,16 +110,13 @@ pub struct Rig {
     end: Instant,
 }
 
-fn drop_tail(limit: Limit) -> Queue {
+fn drop_tail(limit: Limit) -> Discipline {
     let init = queue::Init {
         rate: None,
         flows: &[],
         hosts: &[],
     };
-    Queue::new(
-        queue::Config::DropTail(queue::drop_tail::Params { limit }).build(&init),
-        None,
-    )
+    queue::Config::DropTail(queue::drop_tail::Params { limit }).build(&init)
 }
 
 impl Rig {
@@ -131,26 +127,18 @@ impl Rig {
                 let stream = Stream::new(setup.seed, &format!("impair.{end}.{k}"));
                 Impaired::new(anabranch_core::trace::ElementId(0), config.build(), stream)
             });
-            ServedLink::new(served::Parts {
-                shaped: false,
+            let group = Members::new(setup.members, setup.spread, setup.idle, window);
+            let parts = served::Parts {
                 queue: drop_tail(setup.limit),
                 service: AnyService::Fixed(Fixed::new(Some(RATE))),
-                propagation: setup.delay.into(),
-                overtake: false,
                 impairments: impairments.collect(),
-                up: true,
                 may_change: false,
                 stream: Stream::new(setup.seed, "link"),
                 window,
-                held_limit: Limit::Unlimited,
                 records_waits: false,
-                group: Some(Members::new(
-                    setup.members,
-                    setup.spread,
-                    setup.idle,
-                    window,
-                )),
-            })
+                group: Some(group),
+            };
+            ServedLink::new(Properties::new(Some(RATE), setup.delay), parts)
         };
         let control = AnyController::Boxed(Box::new(Scripted(setup.decisions.clone().into())));
         let parts = Parts {
