@@ -13,6 +13,7 @@ mod interruptible;
 mod live;
 mod memory;
 mod python_control;
+mod results;
 mod run;
 mod scenario;
 mod signals;
@@ -42,6 +43,8 @@ mod _engine {
         LiveUnavailableError, UntraceableError, check_live, live_hosts, live_program_hindrance,
         live_send_buffer, prepare_live, run_live,
     };
+    #[pymodule_export]
+    use super::results::results;
     #[pymodule_export]
     use super::run::{PacketBatches, Run, run, run_many};
     #[pymodule_export]
