@@ -162,7 +162,7 @@ def test_every_name_of_the_reference_is_explained() -> None:
 
 def test_a_result_has_its_location_and_meaning(anabranch: Call) -> None:
     out = anabranch("explain", "cause").out
-    assert "  table packets\n      What triggered the retransmission (rto, dup-thresh, rack, tlp and others)" in out
+    assert "  table packets: text\n      Trigger of the retransmission (rto, dup-thresh, rack, tlp and others)" in out
     told = json.loads(anabranch("explain", "utilization", "--json").out)
     assert told["kind"] == "key"
     assert told["result"]["places"][0]["place"] == "links.NAME.DIRECTION of the summary"

@@ -160,7 +160,7 @@ pub struct FlowSummary {
     /// Retransmissions of data, of a SYN and of a SYN-ACK.
     pub retransmitted_packets: Option<u64>,
     /// Retransmissions of data that earlier transmissions delivered, even if the retransmission was
-    /// lost; live those that DSACK reports.
+    /// lost; live, as DSACK reports them.
     #[schemars(extend("unit" = "packets"))]
     pub spurious_retransmissions: Option<u64>,
     /// Fast recoveries begun; null live without a trace.

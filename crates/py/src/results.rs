@@ -1,21 +1,18 @@
-//! The declarations of a run's results: the JSON Schema of its summary, and its tables.
+//! The declaration of a run's summary: the JSON Schema of its structs.
 
 use std::sync::LazyLock;
 
 use anabranch::summary::Summary;
 #[cfg(all(feature = "live", target_os = "linux"))]
 use anabranch_live::LiveSummary;
-use pyo3::pyfunction;
 use schemars::generate::SchemaSettings;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::{
-    scenario::Description,
-    tables::{self, DeclaredColumn},
-};
+use crate::scenario::Description;
 
 /// The schemas of all structs of the summary, by their names.
-static DEFINITIONS: LazyLock<Value> = LazyLock::new(|| {
+pub static DEFINITIONS: LazyLock<Value> = LazyLock::new(|| {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut generator = settings.into_generator();
     generator.subschema_for::<Summary>();
@@ -25,11 +22,17 @@ static DEFINITIONS: LazyLock<Value> = LazyLock::new(|| {
     Value::Object(generator.take_definitions(true))
 });
 
-/// The declarations of the results, as JSON: the JSON Schema of each struct of the summary, and the
-/// columns of each table.
-#[pyfunction]
-pub fn results() -> String {
-    json!({ "definitions": *DEFINITIONS, "tables": tables::declared() }).to_string()
+/// The description of a column.
+#[derive(Clone, Copy, Serialize)]
+pub struct DeclaredColumn {
+    pub name: &'static str,
+    /// `text`, `number`, `count`, `small_count` or `flag`.
+    pub kind: &'static str,
+    pub meaning: &'static str,
+    /// `None` for the unit that the name's ending states.
+    pub unit: Option<&'static str>,
+    /// `None` for the engine of the table.
+    pub engine: Option<&'static str>,
 }
 
 /// The scalars of a struct of the summary: numbers, then counts, then texts.

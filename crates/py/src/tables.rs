@@ -15,7 +15,10 @@ use pyo3::{exceptions::PyKeyError, prelude::*};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{results::scalars, table::ArrowTable};
+use crate::{
+    results::{DeclaredColumn, scalars},
+    table::ArrowTable,
+};
 
 type Columns = Vec<(&'static str, Column)>;
 
@@ -29,27 +32,13 @@ pub struct Declared {
     columns: Vec<DeclaredColumn>,
 }
 
-/// The description of a column.
-#[derive(Clone, Copy, Serialize)]
-pub struct DeclaredColumn {
-    pub name: &'static str,
-    /// `text`, `number`, `count`, `small_count` or `flag`.
-    pub kind: &'static str,
-    pub meaning: &'static str,
-    /// `None` for the unit that the name's ending states.
-    pub unit: Option<&'static str>,
-    /// `None` for the engine of the table.
-    pub engine: Option<&'static str>,
-}
-
-impl DeclaredColumn {
-    /// The column of a figure of the summary.
-    fn of_summary(&self, rows: &[&Value]) -> Column {
-        match self.kind {
-            "number" => number(rows, |row| row[self.name].as_f64()),
-            "count" => count(rows, |row| row[self.name].as_u64()),
-            _ => text(rows, |row| row[self.name].as_str()),
-        }
+/// The column of a figure of the summary.
+fn figure(declared: &DeclaredColumn, rows: &[&Value]) -> Column {
+    let name = declared.name;
+    match declared.kind {
+        "number" => number(rows, |row| row[name].as_f64()),
+        "count" => count(rows, |row| row[name].as_u64()),
+        _ => text(rows, |row| row[name].as_str()),
     }
 }
 
@@ -185,13 +174,13 @@ table! {
         srtt_ms: number = |s| measured_ms(s.snapshot.srtt);
         /// Retransmission timeout
         rto_ms: number = |s| Some(s.snapshot.rto.as_millis_f64());
-        /// Octets delivered in order so far
+        /// Octets delivered in order up to this time
         delivered_bytes: count = |s| Some(s.delivered_bytes);
-        /// Fast recoveries so far; null live without a trace
+        /// Fast recoveries up to this time; null live without a trace
         fast_recoveries: count = |s| s.fast_recoveries;
-        /// Expiries of the retransmission timer so far
+        /// Expiries of the retransmission timer up to this time
         timeouts: count = |s| Some(s.timeouts);
-        /// Packets retransmitted so far
+        /// Packets retransmitted up to this time
         retransmitted_packets: count = |s| Some(s.retransmitted_packets);
         /// Congestion state: `slow-start`, `open`, `disorder`, `recovery` or `loss`
         state: text = |s| Some(s.snapshot.state.name());
@@ -220,11 +209,11 @@ table! {
         in_flight_packets: number = |s| Some(s.in_flight.into());
         /// Smoothed round-trip time; null before the first measurement
         srtt_ms: number = |s| measured_ms(s.srtt);
-        /// Fast recoveries of the connection so far
+        /// Fast recoveries of the connection up to this time
         fast_recoveries: count = |s| Some(s.fast_recoveries.into());
-        /// Expiries of the retransmission timer so far
+        /// Expiries of the retransmission timer up to this time
         timeouts: count = |s| Some(s.timeouts.into());
-        /// Segments retransmitted so far
+        /// Segments retransmitted up to this time
         retransmitted_packets: count = |s| Some(s.retransmitted_packets.into());
         /// Congestion state of the kernel, by the names of the table `samples`
         state: text = |s| Some(s.state.name());
@@ -246,9 +235,9 @@ table! {
         queue_packets: count = |s| Some(s.queue_packets as u64);
         /// Octets waiting
         queue_bytes: count = |s| Some(s.queue_bytes);
-        /// Packets sent so far
+        /// Packets sent up to this time
         sent_packets: count = |s| Some(s.sent_packets);
-        /// Packets that the queue has dropped so far
+        /// Packets that the queue has dropped up to this time
         dropped_packets: count = |s| Some(s.dropped_packets);
     }
 }
@@ -260,7 +249,7 @@ table! {
         time_s: number = |s| Some(s.at.as_secs_f64());
         /// The group's name
         group: text = |s| Some(&view.run.groups[s.group].0);
-        /// Members that the controller wants
+        /// Members that the controller requests
         #[unit = "members"]
         wanted_members: count = |s| Some(s.state.wanted.into());
         /// Members that distribute packets in the forward direction
@@ -294,7 +283,7 @@ table! {
         size_bytes: count = |(row, _)| Some(row.size.into());
         /// Whether an octet of it had been sent before
         retransmission: flag = |(row, _)| Some(row.retransmission);
-        /// What triggered the retransmission (`rto`, `dup-thresh`, `rack`, `tlp` and others); null for
+        /// Trigger of the retransmission (`rto`, `dup-thresh`, `rack`, `tlp` and others); null for
         /// other packets
         cause: text = |(row, _)| cause(row);
         /// Whether the retransmission was necessary; null if this cannot be decided, and for other
@@ -355,19 +344,19 @@ table! {
         sequence_bytes: count = |one| Some(one.row.sequence);
         /// Octets of payload
         payload_bytes: count = |one| Some(one.row.payload.into());
-        /// What triggered the retransmission
+        /// Trigger of the retransmission
         cause: text = |one| cause(one.row);
         /// Whether the retransmission was necessary; null if this cannot be decided
         needed: flag = |one| one.needed;
         /// Time at which the original was sent
         original_s: number = |one| Some(one.original?.sent.as_secs_f64());
-        /// Fate of the original
+        /// Outcome of the original, as in `packets`
         original_fate: text = |one| one.original.map(fate);
         /// The element that dropped or lost the original; null otherwise
         original_where: text = |one| view.place(one.original?);
         /// Time of arrival of the original; null if it did not arrive
         original_received_s: number = |one| one.original?.received.map(Instant::as_secs_f64);
-        /// Fate of the retransmission
+        /// Outcome of the retransmission, as in `packets`
         fate: text = |one| Some(fate(one.row));
     }
 }
@@ -458,7 +447,7 @@ fn columns_of(declared: &[DeclaredColumn], of: impl Fn(&str) -> Column) -> Colum
 /// The scalars of a struct of the summary.
 fn figures<'a>(kind: &str, rows: impl Iterator<Item = &'a Value>) -> Columns {
     let rows: Vec<&Value> = rows.collect();
-    let column = |one: DeclaredColumn| (one.name, one.of_summary(&rows));
+    let column = |one: DeclaredColumn| (one.name, figure(&one, &rows));
     scalars(kind).map(column).collect()
 }
 

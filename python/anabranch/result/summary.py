@@ -395,8 +395,9 @@ class LiveTrace(TypedDict):
 
 
 class LiveOffloads(TypedDict):
-    """Offloads of an interface to its driver or hardware, by the names of ethtool(8); null if the interface does not
-    report one.
+    """Offloads of an interface to its driver or hardware, by the names of ethtool(8).
+
+    Null if the interface does not report one.
     """
 
     rx_checksum: bool | None

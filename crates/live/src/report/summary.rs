@@ -50,7 +50,7 @@ const NO_RTT: u32 = u32::MAX;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(extend("engine" = "live"))]
 pub struct LiveSummary {
-    /// The live engine's audit of its own lateness and losses.
+    /// The live engine's audit of its lateness and losses.
     pub audit: Audit,
     /// All packets of the run, step by step.
     pub packets: Packets,
