@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import typing
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from anabranch import Scenario
+from anabranch import Scenario, _engine
 from anabranch.gateway.document import PlanFigure
 from anabranch.result import summary
 from anabranch.result.result import TABLES
 
 from reference import declared, summary_types
+from reference import results as page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "results.md").read_text("utf-8")
@@ -89,6 +92,23 @@ def test_no_engine_names_a_key_outside_its_struct() -> None:
 def test_the_check_detects_a_key_that_is_written_by_name() -> None:
     text = 'summary.insert("goodput_mbit_s".into(), goodput.into());'
     assert named_outside(STRUCTS, [text]) == {"goodput_mbit_s"}
+
+
+def test_a_new_field_reaches_types_names_and_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file but that of the struct has to name it."""
+    results = json.loads(_engine.results())
+    field = {"type": ["number", "null"], "description": "Mean of a new thing."}
+    results["definitions"]["FlowSummary"]["properties"]["mean_new_ms"] = field
+    results["definitions"]["FlowSummary"]["required"].append("mean_new_ms")
+    monkeypatch.setattr(declared, "engine", SimpleNamespace(results=lambda: json.dumps(results)))
+    declared.definitions.cache_clear()
+    try:
+        assert "    mean_new_ms: float | None\n" in summary_types.file()
+        flows = next(part for part in json.loads(declared.file())["summary"] if part["title"] == "flows.NAME")
+        assert flows["keys"]["mean_new_ms"]["unit"] == "ms"
+        assert "| `mean_new_ms` | ms | Mean of a new thing | both |" in page.page()
+    finally:
+        declared.definitions.cache_clear()
 
 
 @pytest.mark.parametrize(("told", "message"), [
