@@ -13,6 +13,7 @@ Everything comes from the installed package:
 - the files shown in CONTRIBUTING.md from the files;
 - the tables of claims, and of results beyond the papers, from the pages of the studies;
 - the formats of conversions and the limits of diagnoses from their registries;
+- the typed dictionaries and the names of results from the engine's structs;
 - the documents of diagnoses and of the gateway's status from their structs.
 """
 
@@ -34,6 +35,7 @@ from reference import (
     components,
     conversions,
     decisions,
+    declared,
     diagnosis,
     documents,
     embed,
@@ -42,6 +44,7 @@ from reference import (
     python_api,
     results,
     scenario,
+    summary_types,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,6 +61,8 @@ def generated() -> dict[str, str]:
         "docs/man/anabranch.1": man.page(app, engine.version()),
         "docs/reference/python.md": python_api.page(),
         "docs/reference/results.md": results.page(),
+        summary_types.FILE: summary_types.file(),
+        declared.FILE: declared.file(),
         "docs/reference/documents.md": documents.page(ROOT),
         "docs/reference/components.md": components.index(registry),
         "docs/design/index.md": decisions.index(ROOT / "docs" / "design"),
@@ -84,6 +89,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the generated reference and schema.")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     arguments = parser.parse_args()
+    if not arguments.check:
+        # The package reads it, and pages are made with the package.
+        (ROOT / declared.FILE).write_text(declared.file(), "utf-8")
     wanted = generated()
     if arguments.check:
         outdated = files.stale(wanted, ROOT)

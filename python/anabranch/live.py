@@ -40,6 +40,14 @@ class Limits:
     io_drops: int = 0
 
 
+class Machine(TypedDict, total=False):
+    """The kernel and the processors of live runs."""
+
+    kernel: str
+    machine: str
+    processors: int
+
+
 TRACES = ("acks", "events", "off")
 """Levels of a trace of the kernel's TCP: every acknowledgment; only retransmissions and changes of the congestion
 state; nothing."""
@@ -370,15 +378,22 @@ def taint_advice(result: RunResult) -> str:
         return ""
     audit = result.live["audit"]
     limits, advice = audit["limits"], []
-    late = {"p99_lateness_ms": "p99_write_lateness_ms", "max_lateness_ms": "max_write_lateness_ms"}
-    if any(max(audit.get(kind) or 0.0, audit.get(write) or 0.0) > limits[kind] for kind, write in late.items()):  # type: ignore[call-overload]
+    if any(
+        late is not None and late > limit
+        for late, limit in (
+            (audit["p99_lateness_ms"], limits["p99_lateness_ms"]),
+            (audit["p99_write_lateness_ms"], limits["p99_lateness_ms"]),
+            (audit["max_lateness_ms"], limits["max_lateness_ms"]),
+            (audit["max_write_lateness_ms"], limits["max_lateness_ms"]),
+        )
+    ):
         busy = "other programs held up the engine: run it again when the machine is less busy"
         if audit["cpu_share"] > BUSY:
             busy = "the engine needed its processor nearly all the time: give the links lower rates"
         advice.append(busy)
     if audit["io_drops"] > limits["io_drops"]:
         advice.append("more packets came at once than the machine took: give the links lower rates, or run it again")
-    if audit.get("merged_packets"):
+    if audit["merged_packets"]:
         advice.append("switch offloading off at the interfaces and at their peers, as the reason says")
     return "; ".join(advice)
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from anabranch.cli import keys, results
 from anabranch.cli.explain import lookup, registry
-from anabranch.cli.result_names import meanings, places
+from anabranch.cli.result_names import places
 from anabranch.errors import UserError, nearest
+from anabranch.result.names import names as declared
 from anabranch.text.synonyms import plain, synonyms
 
 from .command import Call
@@ -151,7 +152,8 @@ def test_a_short_name_of_a_result_is_explained(anabranch: Call, written: str, na
 
 
 def test_every_name_of_the_reference_is_explained() -> None:
-    names = {name for kind in ("tables", "keys") for part in meanings()[kind].values() for name in part}
+    parts = [*declared()["summary"], *declared()["tables"], *declared()["plan"]]
+    names = {name for part in parts for name in part["keys"]}
     assert {"goodput_mbit_s", "cwnd_packets", "jain_index", "silent_ms"} <= names
     for name in names:
         assert results.named(name)[0] == name
@@ -160,7 +162,7 @@ def test_every_name_of_the_reference_is_explained() -> None:
 
 def test_a_result_has_its_location_and_meaning(anabranch: Call) -> None:
     out = anabranch("explain", "cause").out
-    assert "  table packets\n      What triggered the retransmission (rto, dup-thresh, rack, tlp and others)" in out
+    assert "  table packets: text\n      Trigger of the retransmission (rto, dup-thresh, rack, tlp and others)" in out
     told = json.loads(anabranch("explain", "utilization", "--json").out)
     assert told["kind"] == "key"
     assert told["result"]["places"][0]["place"] == "links.NAME.DIRECTION of the summary"

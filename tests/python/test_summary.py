@@ -32,12 +32,15 @@ def mismatches(value: Any, kind: Any, where: str) -> list[str]:
         return []
     if typing.is_typeddict(kind):
         hints = get_type_hints(kind)
-        if not isinstance(value, dict) or set(value) != set(hints):
+        required = kind.__required_keys__
+        if not isinstance(value, dict) or not required <= set(value) <= set(hints):
             return [f"{where}: {sorted(value) if isinstance(value, dict) else value} instead of {sorted(hints)}"]
-        return [wrong for key, hint in hints.items() for wrong in mismatches(value[key], hint, f"{where}.{key}")]
+        return [wrong for key in value for wrong in mismatches(value[key], hints[key], f"{where}.{key}")]
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
         tries = [mismatches(value, one, where) for one in get_args(kind)]
         return [] if [] in tries else max(tries, key=len)
+    if typing.get_origin(kind) is list:
+        return [wrong for one in value for wrong in mismatches(one, get_args(kind)[0], f"{where}[]")]
     if typing.get_origin(kind) is dict:
         inner = get_args(kind)[1]
         if not isinstance(value, dict):

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from anabranch.cli.result_names import UNITS
-
+from reference.declared import UNITS
 from reference.markdown import NOTICE, code, table
 
 DIAGNOSE = ("crates/diagnose/src/report.rs", "crates/diagnose/src/path")

@@ -1,31 +1,11 @@
-"""The data dictionary: every column of a run's tables, every key of its summary.
-
-The columns come from the engine and the keys from the typed dictionaries. The meanings come from
-the package's `results.toml`, which `anabranch explain` also reads. The generator stops at a column
-or key without a meaning, and at a meaning without a column or key.
-"""
+"""The data dictionary: every column of a run's tables, every key of its summary and of a gateway's plan."""
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Mapping
-from typing import Any
-
-from anabranch import Scenario
-from anabranch.cli.result_names import (
-    FILE,
-    PLAN_PARTS,
-    engine_of,
-    form,
-    meaning_of,
-    meanings,
-    short_names,
-    summary_keys,
-    unit_of,
-)
+from anabranch.cli.result_names import short_names
 from anabranch.result.measure_names import WORDS, catalogue, meant
-from anabranch.result.result import TABLES
 
+from reference.declared import Part, plan, summary, tables
 from reference.markdown import NOTICE, code, table
 
 INTRODUCTION = """\
@@ -50,21 +30,15 @@ PLAN = """\
 
 def page() -> str:
     """Return the page."""
-    known = meanings()
     out = [NOTICE, "# Results\n", INTRODUCTION, "## Tables\n"]
-    for name, columns in table_columns().items():
-        told = {**_shared(name, known), **known["tables"].get(name, {})}
-        out += [f"### Table {name}\n", f"{known['about'][name]}\n"]
-        out.append(_rows("column", f"tables.{name}", columns, told))
+    for part in tables():
+        out += [f"### Table {part.title}\n", f"{part.about}\n", rows("column", part)]
     out.append("## Summary\n")
-    for path, keys in summary_keys():
-        out += [f"### {path.title}\n", _rows("key", f"keys.{path.kind}", keys, known["keys"].get(path.kind, {}))]
-    out += ["## Short names\n", SHORT, _short_names()]
-    out += ["## Plan of a gateway\n", PLAN]
-    for title, kind in PLAN_PARTS:
-        forms = {key: form(hint) for key, hint in typing.get_type_hints(kind).items()}
-        name = kind.__name__
-        out += [f"### {title}\n", _rows("key", f"keys.{name}", forms, known["keys"].get(name, {}))]
+    for part in summary():
+        out += [f"### {part.title}\n", f"{part.about}\n", rows("key", part)]
+    out += ["## Short names\n", SHORT, _short_names(), "## Plan of a gateway\n", PLAN]
+    for part in plan():
+        out += [f"### {part.title}\n", rows("key", part)]
     return "\n".join(out)
 
 
@@ -80,41 +54,9 @@ def _short_names() -> str:
     return table(("short name", "measure"), sorted(rows))
 
 
-def table_columns() -> dict[str, dict[str, str]]:
-    """Return the form of every column, by table and name."""
-    result = (
-        Scenario("Columns", duration="0.1 s")
-        .link("a", between=("S", "R"), rate="1 Mbit/s", delay="1 ms")
-        .flow("main", source="S", target="R")
-        .run(samples_ms=10, packets=True)
+def rows(head: str, part: Part) -> str:
+    """Return the table of a part's keys."""
+    keys = part.keys.items()
+    return table(
+        (head, "unit", "meaning", "engine"), [(code(name), key.unit, key.meaning, key.engine) for name, key in keys]
     )
-    return {name: {c: _polars(t) for c, t in result.frame(name).schema.items()} for name in TABLES}
-
-
-def _polars(kind: Any) -> str:
-    if kind.is_integer():
-        return "count"
-    if kind.is_float():
-        return "number"
-    return "yes or no" if str(kind) == "Boolean" else "text"
-
-
-def _shared(name: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the meanings that a table takes from the summary's keys."""
-    kinds = {"flows": "FlowSummary", "links": "LinkSummary"}
-    if name not in kinds:
-        return {}
-    columns = table_columns()[name]
-    return {key: meaning for key, meaning in known["keys"][kinds[name]].items() if key in columns}
-
-
-def _rows(head: str, place: str, forms: Mapping[str, str], told: Mapping[str, Any]) -> str:
-    if missing := sorted(set(forms) - set(told)):
-        raise SystemExit(f"{FILE.name}: [{place}] does not say what {', '.join(missing)} means")
-    if unknown := sorted(set(told) - set(forms)):
-        raise SystemExit(f"{FILE.name}: [{place}] has {', '.join(unknown)}, and the results have not")
-    rows = []
-    for name, shape in forms.items():
-        meaning = meaning_of(told[name], engine_of(place))
-        rows.append((code(name), unit_of(name, shape, meaning), meaning.text, meaning.engine))
-    return table((head, "unit", "meaning", "engine"), rows)

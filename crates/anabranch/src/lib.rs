@@ -43,7 +43,7 @@ pub use anabranch_engine::{
     AckSample, Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples,
     Simulation, network,
     record::{self},
-    summary::Summary,
+    summary::{self, Summary},
     topology,
 };
 pub use anabranch_erasure as erasure;

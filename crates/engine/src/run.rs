@@ -268,7 +268,14 @@ impl<'a, B: Body> Simulation<'a, B> {
             platform: PLATFORM.to_owned(),
             captures: resolved.captures(),
         };
-        let summary = Summary::of(&mut network, about, &links, &groups, &gateways);
+        let summary = Summary::of(
+            &mut network,
+            about,
+            &links,
+            &groups,
+            &gateways,
+            |_, flow| Some(flow),
+        );
         Ok(Finished {
             summary,
             network,

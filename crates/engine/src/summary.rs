@@ -2,7 +2,7 @@
 //!
 //! A figure that is not applicable is `null`, never 0.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use anabranch_core::{
     body::Body,
@@ -12,14 +12,15 @@ use anabranch_core::{
 };
 use anabranch_fec::{self as fec};
 use anabranch_path::group::energy::PortTimes;
-use anabranch_scenario::ResolvedText;
+use anabranch_scenario::{ResolvedText, workload::CaptureSummary};
 use anabranch_tcp::{LimitTimes, Refusal, Stats};
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 mod gateway;
 
-pub use gateway::{GatewaySummary, PathSummary, RouteSummary, TunnelSummary};
+pub use gateway::{GatewaySummary, RouteSummary};
 
 use crate::{
     network::{
@@ -33,100 +34,147 @@ use crate::{
 pub const FORMAT: u32 = 1;
 
 /// The results of one run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Summary {
-    /// Version of the format.
+    /// Version of this document's format.
+    #[schemars(extend("unit" = ""))]
     pub format: u32,
     /// Title of the scenario, or the name of its file.
     pub scenario: String,
     /// Seed of the run.
+    #[schemars(extend("unit" = ""))]
     pub seed: u64,
-    /// `sim` or `live`.
+    /// `sim`, `live` or `kernel`.
     pub engine: &'static str,
-    /// Length of the run, in seconds.
+    /// Length of the run.
     pub duration_s: f64,
-    /// Digest of all packet observations; `null` if it was turned off.
+    /// Hash over all packet observations; null if it was turned off, and live.
     pub digest: Option<String>,
     /// Version of the program.
     pub anabranch_version: &'static str,
     /// The scenario with every default written out.
+    #[schemars(with = "BTreeMap<String, Value>")]
     pub resolved_scenario: ResolvedText,
     /// Operating system and processor.
     pub platform: String,
-    /// Flows by name.
+    /// Figures of each flow, by its name.
+    #[schemars(with = "BTreeMap<String, FlowSummary>")]
     pub flows: Map<String, Value>,
-    /// Links by name, then `forward` and `reverse`.
+    /// Figures of each direction of each link, by its name; of groups too.
+    #[schemars(with = "BTreeMap<String, BTreeMap<String, LinkSummary>>")]
     pub links: Map<String, Value>,
-    /// Link groups by name.
+    /// Figures of each link group, by its name.
+    #[schemars(with = "BTreeMap<String, GroupSummary>")]
     pub groups: Map<String, Value>,
-    /// Gateways by name, then `forward` and `reverse`.
+    /// Figures of each direction of each gateway, by its name.
+    #[schemars(with = "BTreeMap<String, BTreeMap<String, GatewaySummary>>")]
     pub gateways: Map<String, Value>,
-    /// The distribution of goodput among the flows.
+    /// Distribution of goodput among the flows.
     pub fairness: Fairness,
-    /// The work of the engine.
+    /// The work of the engine, and its cost.
     pub engine_stats: EngineStats,
-    /// Captures that flows replay, by the flow's table: packets read and packets skipped.
+    /// Packets read and packets skipped of each capture that a flow replays, by the flow's table.
+    #[schemars(with = "BTreeMap<String, CaptureSummary>")]
     pub captures: Map<String, Value>,
-    /// Only for a live run: `true` if its figures are invalid, because the engine was too late or
-    /// lost packets.
+    /// True if the figures are invalid, because the engine was too late or lost packets; omitted
+    /// otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "live"))]
     pub tainted: Option<bool>,
-    /// Only for a live run: the report of the engine about itself and the machine.
+    /// The live engine's audit of itself, programs, trace and machine; of `kernel`, too.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("$ref" = "#/$defs/LiveSummary", "engine" = "live"))]
     pub live: Option<Value>,
 }
 
-/// The distribution of goodput among the flows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// Entries by name, in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named<T>(pub Vec<(String, T)>);
+
+impl<T> FromIterator<(String, T)> for Named<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(entries: I) -> Self {
+        Self(entries.into_iter().collect())
+    }
+}
+
+impl<T: Serialize> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, entry)| (name, entry)))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        BTreeMap::<String, T>::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        BTreeMap::<String, T>::json_schema(generator)
+    }
+}
+
+/// Distribution of goodput among the flows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "FairnessSummary")]
 pub struct Fairness {
-    /// Jain's index of the flows' goodputs, 1 / n to 1; `null` without goodput.
+    /// Jain's index of the flows' goodputs (1/n‥1); null without goodput.
+    #[schemars(extend("unit" = "ratio (0‥1)"))]
     pub jain_index: Option<f64>,
 }
 
-/// The work of the engine, and its cost. The model itself has no clock: the caller fills in times
-/// and memory.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+/// The work of the engine, and its cost.
+// The model itself has no clock: the caller fills in times and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EngineStats {
     /// Events handled.
     pub events: u64,
     /// Data packets that reached the far end of their flow.
     pub delivered_packets: u64,
-    /// Processor time in seconds.
+    /// Processor time.
     pub cpu_s: Option<f64>,
-    /// Elapsed time in seconds.
+    /// Elapsed time.
     pub wall_s: Option<f64>,
-    /// The most memory that the process has held, in bytes.
+    /// The most memory that the process has held.
     pub peak_rss_bytes: Option<u64>,
 }
 
-/// The report of a flow.
-#[derive(Debug, Clone, Serialize)]
+/// One flow. Over UDP, all figures of TCP are null. The four shares of limits leave pacing,
+/// recovery, and the time before the connection is established and after it ends. If a flow ended
+/// before the warm-up did, its rates are null in the document, and reading them from a result of the
+/// simulator raises an error.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct FlowSummary {
-    /// In-order application bytes × 8 ÷ the measured time.
+    /// In-order application octets × 8 ÷ the measured time; null live for a program of the user's.
+    #[schemars(extend("never_null" = "simulator"))]
     pub goodput_mbit_s: Option<f64>,
-    /// IP bytes that arrived at the receiver × 8 ÷ the measured time.
+    /// IP octets that arrived at the receiver × 8 ÷ the measured time.
+    #[schemars(extend("never_null" = "simulator"))]
     pub throughput_mbit_s: Option<f64>,
-    /// In-order application bytes.
-    pub delivered_bytes: u64,
-    /// Packets with data, and every retransmission.
+    /// In-order application octets; null live for a program of the user's.
+    #[schemars(extend("never_null" = "simulator"))]
+    pub delivered_bytes: Option<u64>,
+    /// Packets with data, including retransmissions, without pure acknowledgments.
     pub sent_packets: Option<u64>,
     /// Retransmissions of data, of a SYN and of a SYN-ACK.
     pub retransmitted_packets: Option<u64>,
-    /// Retransmissions of data that an earlier transmission delivered.
+    /// Retransmissions of data that earlier transmissions delivered, even if the retransmission was
+    /// lost; live, as DSACK reports them.
+    #[schemars(extend("unit" = "packets"))]
     pub spurious_retransmissions: Option<u64>,
-    /// The number of fast recoveries begun.
+    /// Fast recoveries begun; null live without a trace.
     pub fast_recoveries: Option<u64>,
-    /// The number of expiries of the retransmission timer.
+    /// Expiries of the retransmission timer.
     pub timeouts: Option<u64>,
-    /// Time-weighted mean of cwnd ÷ mss, inflation excluded.
+    /// Time-weighted mean of the congestion window ÷ MSS, inflation excluded.
     pub mean_cwnd_packets: Option<f64>,
     /// Mean of the smoothed round-trip time, sampled every 10 ms.
     pub mean_srtt_ms: Option<f64>,
     /// Smallest round-trip time measured.
     pub min_rtt_ms: Option<f64>,
     /// Share of the measured time in which the congestion window limited the sender, outside of
-    /// recovery. The remainder of the four shares is pacing, recovery, and the time before the
-    /// connection is established and after it ends.
+    /// recovery.
     pub cwnd_limited_share: Option<f64>,
     /// Share of the measured time in which the receive window limited the sender.
     pub rwnd_limited_share: Option<f64>,
@@ -134,42 +182,49 @@ pub struct FlowSummary {
     pub sndbuf_limited_share: Option<f64>,
     /// Share of the measured time in which the application had no data to send.
     pub application_limited_share: Option<f64>,
-    /// Time from the start to the last in-order delivery of a file.
+    /// Time from the flow's start to the last in-order delivery of a file; null for other workloads.
     pub flow_completion_time_s: Option<f64>,
-    /// The outcome of the connection; `null` for UDP, for hosts supplied by the caller and for
-    /// workloads with several connections.
+    /// Outcome of the connection: `completed` (all of a file arrived, or the application stopped at
+    /// `stop`), `running`, `reset`, `gave-up` (no answer for too long) or `refused` (a reset answered
+    /// the SYN); null for UDP, for workloads of several connections and for hosts supplied by the
+    /// caller.
+    #[schemars(with = "Option<String>")]
     pub ended: Option<Ended>,
-    /// The time of the end in seconds from the start of the run; `null` while it runs.
+    /// Time of the end since the start of the run; null while the flow runs.
     pub ended_at_s: Option<f64>,
     /// Share of packets that arrived reordered (RFC 4737 §4.1).
     pub reordered_ratio: Option<f64>,
     /// 95th percentile of the reordering extent of reordered packets (RFC 4737 §4.2).
     pub reordering_extent_p95_packets: Option<u64>,
-    /// Reordering in more detail.
+    /// Reordering in more detail; null if nothing arrived.
     pub reordering: Option<ReorderingSummary>,
-    /// Segments and SACK blocks received by either end that no correct peer sends.
+    /// Segments and SACK blocks, received by either end, that no correct peer sends: the sum of
+    /// `refused` without `old_ack`, `old_reset` and `old_timestamp`, which late packets may explain.
     pub malformed_segments: Option<u64>,
-    /// Reasons for refusing a segment or a block, and the number of times for each; reasons with
-    /// zero are omitted.
+    /// Segments and blocks that either end refused, by reason: `unsent_ack`, `old_ack`, `sack_block`,
+    /// `blind_reset`, `old_reset`, `blind_syn`, `outside_window`, `missing_timestamp`,
+    /// `old_timestamp`, `flags`. Reasons with zero are omitted.
+    #[schemars(extend("unit" = "count"))]
     pub refused: Option<BTreeMap<&'static str, u64>>,
-    /// Transfers of a workload with several connections.
+    /// Transfers of a workload of many transfers; null otherwise.
     pub transfers: Option<TransferSummary>,
-    /// Requests and their responses, for workloads of requests.
+    /// Requests and their responses; null for other workloads.
     pub exchanges: Option<ExchangeSummary>,
-    /// Mean time from a datagram's sending to its arrival, over UDP.
+    /// Mean time from a datagram's sending to its arrival; null over TCP.
     pub mean_one_way_delay_ms: Option<f64>,
-    /// 95th percentile of that time.
+    /// 95th percentile of the time from a datagram's sending to its arrival; null over TCP.
     pub p95_one_way_delay_ms: Option<f64>,
-    /// Forward error correction, if it is on.
+    /// Forward error correction; null without it.
     pub fec: Option<FecSummary>,
 }
 
-/// Error correction of a flow. All counts are of the data direction, from `from` to `to`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Forward error correction of a flow. All counts are of the data direction, from `from` to `to`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "simulator"))]
 pub struct FecSummary {
     /// Redundant packets sent.
     pub redundant_packets: u64,
-    /// Their IP bytes.
+    /// IP octets of redundant packets.
     pub redundant_bytes: u64,
     /// Data packets that were recovered.
     pub recovered_packets: u64,
@@ -177,11 +232,11 @@ pub struct FecSummary {
     pub redundancy_rate: Option<f64>,
     /// Redundant packets that recovered a packet ÷ redundant packets sent.
     pub effective_recovery_rate: Option<f64>,
-    /// The number of times that the receiver began to hold acknowledgments.
+    /// Times that the receiver began to hold acknowledgments.
     pub holds: u64,
     /// Acknowledgments held.
     pub held_acks: u64,
-    /// The reasons for the end of holds.
+    /// Reasons for the end of holds.
     pub releases: FecReleases,
     /// Losses visible only to the error correction, as reported to the sender.
     pub hidden_losses: u64,
@@ -191,8 +246,9 @@ pub struct FecSummary {
     pub refused_packets: u64,
 }
 
-/// The reasons for releasing held acknowledgments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Reasons for the release of held acknowledgments, and the number of releases for each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "simulator"))]
 pub struct FecReleases {
     /// The missing packet was recovered.
     pub repaired: u64,
@@ -233,7 +289,7 @@ impl FecSummary {
 }
 
 /// Reordering at a receiver in more detail.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReorderingSummary {
     /// Packets that arrived.
     pub arrived_packets: u64,
@@ -242,31 +298,33 @@ pub struct ReorderingSummary {
     /// Largest extent.
     pub extent_max_packets: Option<u64>,
     /// n to the share of packets that are n-reordered (RFC 4737 §5.3).
+    #[schemars(extend("unit" = "ratio (0‥1)"))]
     pub n_reordering: BTreeMap<u32, f64>,
-    /// Displacement to the share of packets (RFC 5236).
+    /// Displacement in packets to the share of packets (RFC 5236 §4).
+    #[schemars(extend("unit" = "ratio (0‥1)"))]
     pub density: BTreeMap<i64, f64>,
 }
 
 /// Transfers of a workload with several connections.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TransferSummary {
-    /// Begun in the measured time.
+    /// Transfers begun in the measured time.
     pub started: u64,
-    /// Ended in the measured time.
+    /// Transfers completed in the measured time.
     pub completed: u64,
     /// Mean completion time.
     pub mean_completion_time_s: Option<f64>,
     /// Median completion time.
     pub p50_completion_time_s: Option<f64>,
-    /// 95th percentile.
+    /// 95th percentile of the completion time.
     pub p95_completion_time_s: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of the completion time.
     pub p99_completion_time_s: Option<f64>,
 }
 
 /// Requests and their responses over one connection. A response time lasts from the write of the
-/// request to the arrival of the response's last byte.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// request to the arrival of the response's last octet.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ExchangeSummary {
     /// Requests in the measured time.
     pub started: u64,
@@ -276,20 +334,20 @@ pub struct ExchangeSummary {
     pub mean_response_time_ms: Option<f64>,
     /// Median response time.
     pub p50_response_time_ms: Option<f64>,
-    /// 95th percentile.
+    /// 95th percentile of the response time.
     pub p95_response_time_ms: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of the response time.
     pub p99_response_time_ms: Option<f64>,
 }
 
-/// The report of one direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// One direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct LinkSummary {
     /// Packets sent.
     pub sent_packets: u64,
     /// Packets that the queue dropped.
     pub dropped_packets: u64,
-    /// Packets that exceeded the MTU; `null` without one.
+    /// Packets that exceeded the MTU; null without one.
     pub too_big_packets: Option<u64>,
     /// Packets that an impairment lost.
     pub lost_packets: u64,
@@ -297,36 +355,40 @@ pub struct LinkSummary {
     pub reordered_packets: u64,
     /// Packets marked Congestion Experienced.
     pub marked_packets: u64,
-    /// Bits sent ÷ the integral of capacity; `null` without a rate.
+    /// Bits sent ÷ the integral of capacity; null without a rate.
+    #[schemars(extend("unit" = "ratio (0‥1)"))]
     pub utilization: Option<f64>,
-    /// Time-weighted mean of the queue.
+    /// Time-weighted mean of the packets waiting.
     pub mean_queue_packets: Option<f64>,
-    /// The longest queue.
+    /// The most packets that waited at once.
     pub max_queue_packets: u32,
-    /// 95th percentile of the waiting time.
+    /// 95th percentile of the time in the queue.
     pub p95_queue_delay_ms: Option<f64>,
-    /// 99th percentile of the waiting time.
+    /// 99th percentile of the time in the queue.
     pub p99_queue_delay_ms: Option<f64>,
 }
 
-/// The report of a link group.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// A link group.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct GroupSummary {
     /// Time-weighted mean number of members that carry forward packets.
+    #[schemars(extend("unit" = "members"))]
     pub mean_active_members: Option<f64>,
-    /// Seconds that members slept, summed over all members; a member with one sleeping end counts
-    /// half.
+    /// Time that members slept, summed over all members; a member with one sleeping end counts half.
+    #[schemars(extend("unit" = "s"))]
     pub member_seconds_off: f64,
-    /// The energy of the ports of both ends.
+    /// Energy of the ports of both ends.
+    #[schemars(extend("unit" = "J"))]
     pub energy_joules: f64,
-    /// The energy per gigabit of packets sent in both directions.
+    /// Energy per gigabit of packets sent in both directions.
+    #[schemars(extend("unit" = "J/Gbit"))]
     pub joules_per_gigabit: Option<f64>,
     /// Decisions that changed the number of members.
     pub changes: u64,
     /// Share of whole milliseconds of the measured time in which the bytes arriving before the
     /// forward queue exceeded the capacity of the members active in that millisecond.
     pub overloaded_ms_share: Option<f64>,
-    /// Seconds of ports in each state, summed over both ends.
+    /// Time of ports in each state, summed over both ends.
     pub port_seconds: PortSeconds,
     /// LACPDUs sent.
     pub lacpdus_sent: u64,
@@ -334,16 +396,20 @@ pub struct GroupSummary {
     pub lacpdus_lost: u64,
 }
 
-/// Seconds of ports in each state.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// Time of ports in each state, summed over both ends of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct PortSeconds {
     /// Sending.
+    #[schemars(extend("unit" = "s"))]
     pub active: f64,
     /// Awake, but not sending.
+    #[schemars(extend("unit" = "s"))]
     pub idle: f64,
     /// Asleep, or in low-power idle.
+    #[schemars(extend("unit" = "s"))]
     pub sleeping: f64,
     /// Waking up.
+    #[schemars(extend("unit" = "s"))]
     pub waking: f64,
 }
 
@@ -403,7 +469,7 @@ impl From<&FlowReport> for FlowSummary {
         Self {
             goodput_mbit_s: mbit_s(report.receiver.delivered_bytes, report.measured),
             throughput_mbit_s: mbit_s(report.ip_bytes, report.measured),
-            delivered_bytes: report.receiver.delivered_bytes,
+            delivered_bytes: Some(report.receiver.delivered_bytes),
             sent_packets: sends.then(|| sent_packets(&report.sender)),
             retransmitted_packets: tcp(report.sender.retransmitted_packets),
             spurious_retransmissions: tcp(report.spurious_retransmissions),
@@ -546,7 +612,8 @@ pub fn jain_index(values: &[f64]) -> Option<f64> {
 }
 
 impl Summary {
-    /// The summary of a network after its run. `links` names the pairs of link directions.
+    /// The summary of a network after its run. `links` names the pairs of link directions. `shown`
+    /// returns a flow as the summary has it; `None` leaves it out.
     ///
     /// # Panics
     /// Never: the summary's parts are plain data.
@@ -556,13 +623,16 @@ impl Summary {
         links: &[(String, [LinkId; 2])],
         groups: &[(String, GroupId)],
         gateways: &[CompiledGateway],
+        shown: impl Fn(usize, FlowSummary) -> Option<FlowSummary>,
     ) -> Self {
         let mut flows = Map::new();
         let mut goodputs = Vec::new();
         for index in 0..network.flow_count() {
             let id = FlowId(u32::try_from(index).expect("flows are counted in 32 bits"));
             let report = network.flow_report(id);
-            let flow = FlowSummary::from(&report);
+            let Some(flow) = shown(index, FlowSummary::from(&report)) else {
+                continue;
+            };
             goodputs.extend(flow.goodput_mbit_s);
             flows.insert(report.name, serde_json::to_value(flow).expect("plain data"));
         }

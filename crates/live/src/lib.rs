@@ -36,5 +36,6 @@ pub use plan::{
     names::{HostName, hosts},
     refusal::Refusal,
 };
+pub use report::summary::LiveSummary;
 pub use report::trace::{Acknowledged, Detail, Traced, Tracing};
 pub use run::{Around, Finished, Live, prepare};

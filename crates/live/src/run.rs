@@ -26,7 +26,6 @@ use anabranch_engine::{
 use anabranch_files::Files;
 use anabranch_path::host::Host;
 use anabranch_scenario::{Attached, Protocol, Resolved, Written};
-use serde_json::json;
 
 use crate::{
     apps::{
@@ -63,7 +62,7 @@ use crate::{
         settings::{self, is_carried},
     },
     report::{
-        summary,
+        summary::{self, LiveSummary},
         trace::{Detail, Traced, Tracing, Watch},
     },
 };
@@ -371,27 +370,25 @@ impl<'a> Live<'a> {
             ..resolved.clone()
         };
 
-        let mut summary = Summary::of(&mut network, about(resolved), &links, &groups, &gateways);
-        for number in 0..hops.all().len() {
-            summary.flows.remove(&hops::name(number));
-        }
+        let shown = |index, flow| summary::shown(index, flow, resolved, (&done, &traced));
+        let about = about(resolved);
+        let mut summary = Summary::of(&mut network, about, &links, &groups, &gateways, shown);
         summary.engine = if self.is_virtual { "kernel" } else { "live" };
         summary.tainted = audit.tainted.then_some(true);
         summary.duration_s = resolved.duration.as_secs_f64();
-        summary.fairness.jain_index = summary::fill_in(&mut summary.flows, resolved, &done);
-        traced.fill_in(&mut summary.flows, resolved, &done.outcomes);
         traced.note(&mut network, resolved);
-        summary.live = Some(json!({
-            "audit": audit,
-            "packets": packets,
-            "programs": done.programs,
-            "ends": summary::ends(resolved, &own, &done),
-            "tcp_counters": summary::counters(resolved, &done.counters),
-            "controls": controls.described(resolved),
-            "default_controls": defaults::described(resolved, &hosts, &defaults),
-            "trace": traced.described(resolved, &hosts),
-            "machine": summary::machine(resolved, &hosts, &applied, done.moved.is_awake),
-        }));
+        let live = LiveSummary {
+            audit: audit.clone(),
+            packets,
+            programs: done.programs.clone(),
+            ends: summary::ends(resolved, &own, &done),
+            tcp_counters: summary::counters(resolved, &done.counters),
+            controls: controls.described(resolved),
+            default_controls: defaults::described(resolved, &hosts, &defaults),
+            trace: traced.described(resolved, &hosts),
+            machine: summary::machine(resolved, &hosts, &applied, done.moved.is_awake),
+        };
+        summary.live = Some(serde_json::to_value(live).expect("plain data"));
         Ok(Finished {
             summary,
             network,

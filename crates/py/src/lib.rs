@@ -13,6 +13,7 @@ mod interruptible;
 mod live;
 mod memory;
 mod python_control;
+mod results;
 mod run;
 mod scenario;
 mod signals;
@@ -87,6 +88,15 @@ mod _engine {
         let listed: serde_json::Result<Vec<serde_json::Value>> = named.collect();
         let text = listed.and_then(|classes| serde_json::to_string(&classes));
         text.map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// The declarations of a run's results, as JSON: the JSON Schema of each struct of the summary,
+    /// and the columns of each table.
+    #[pyfunction]
+    fn results() -> String {
+        let definitions = &*super::results::DEFINITIONS;
+        let tables = super::tables::declared();
+        serde_json::json!({ "definitions": definitions, "tables": tables }).to_string()
     }
 
     /// The content of a file of the library of ready paths; `None` if there is none of that name.

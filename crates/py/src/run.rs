@@ -32,7 +32,7 @@ use crate::{
     scenario::Job,
     stopwatch::{Stopwatch, peak_rss_bytes},
     table::ArrowTable,
-    tables::{self, PACKET_COLUMNS, Position},
+    tables::{self, Position},
 };
 
 /// The result of one run.
@@ -69,7 +69,7 @@ impl<B: Body> Left for Finished<B> {
         most: usize,
         columns: &[&'static str],
     ) -> PyResult<ArrowTable> {
-        tables::packets(self, &position.next(self, most), columns)
+        tables::packet_table(self, &position.next(self, most), columns)
     }
     fn left_out(&self) -> u64 {
         let log = self.network.probe().log();
@@ -123,12 +123,12 @@ impl Run {
     #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
     fn packet_batches(&self, rows: usize, columns: Option<Vec<String>>) -> PyResult<PacketBatches> {
         let column = |name: &String| {
-            let known = PACKET_COLUMNS.into_iter().find(|known| known == name);
-            known.ok_or_else(|| PyKeyError::new_err(format!("packets have no column {name:?}")))
+            tables::packet_column(name)
+                .ok_or_else(|| PyKeyError::new_err(format!("packets have no column {name:?}")))
         };
-        let columns = match &columns {
+        let columns: Vec<_> = match &columns {
             Some(names) => names.iter().map(column).collect::<PyResult<_>>()?,
-            None => PACKET_COLUMNS.to_vec(),
+            None => tables::packet_columns().collect(),
         };
         Ok(PacketBatches {
             finished: Arc::clone(&self.finished),

@@ -1,7 +1,7 @@
 //! Scenario files from Python: parse, set, resolve.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -13,6 +13,7 @@ use anabranch::{
 };
 use anabranch_files::Files;
 use pyo3::{prelude::*, types::PyType};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -159,17 +160,29 @@ pub fn resolve(
         .map_err(|error| raise(py, &error))
 }
 
-/// Description of a scenario, for Python.
-#[derive(Serialize)]
-struct Description<'a> {
+/// A scenario after parsing, before a run.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Resolved")]
+pub struct Description<'a> {
+    /// Title of the scenario, or the name of its file.
     title: &'a str,
+    /// Seed of the run.
     seed: u64,
+    /// Length of the run.
     duration_s: f64,
+    /// Time before the measurement begins.
     warmup_s: f64,
+    /// Names of the flows.
     flows: Vec<&'a str>,
+    /// Names of the links.
     links: Vec<&'a str>,
+    /// Files whose content the scenario depends on.
     files: Vec<String>,
+    /// Repetitions and grid of the sweep.
+    #[schemars(with = "BTreeMap<String, Value>")]
     sweep: Value,
+    /// The scenario with every default written out.
+    #[schemars(with = "BTreeMap<String, Value>")]
     resolved_scenario: &'a ResolvedText,
 }
 

@@ -1,7 +1,10 @@
 //! The tables of a run as columns. Names carry their units.
+//!
+//! A column is declared once, by [`table!`]: its meaning, its name, its kind, and its value in a
+//! row. The tables `flows` and `links` also have the scalars of the summary's structs.
 
 use anabranch::{
-    Body, Finished, GroupSample,
+    AckSample, Body, Finished, FlowSample, GroupSample, LinkSample,
     packet::FlowId,
     record::{Judge, PacketLog, PacketRow, Retransmitted, WindowRow},
     trace::Fate,
@@ -9,289 +12,465 @@ use anabranch::{
 };
 use anabranch_columns::Column;
 use pyo3::{exceptions::PyKeyError, prelude::*};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::table::ArrowTable;
-
-/// The tables of [`build`].
-pub const NAMES: [&str; 9] = [
-    "flows",
-    "links",
-    "samples",
-    "ack_samples",
-    "link_samples",
-    "group_samples",
-    "packets",
-    "window_events",
-    "retransmissions",
-];
+use crate::{
+    results::{DeclaredColumn, scalars},
+    table::ArrowTable,
+};
 
 type Columns = Vec<(&'static str, Column)>;
 
+/// The description of a table.
+#[derive(Serialize)]
+pub struct Declared {
+    name: &'static str,
+    about: &'static str,
+    /// `None` for both engines.
+    engine: Option<&'static str>,
+    columns: Vec<DeclaredColumn>,
+}
+
+/// The column of a figure of the summary.
+fn figure(declared: &DeclaredColumn, rows: &[&Value]) -> Column {
+    let name = declared.name;
+    match declared.kind {
+        "number" => number(rows, |row| row[name].as_f64()),
+        "count" => count(rows, |row| row[name].as_u64()),
+        _ => text(rows, |row| row[name].as_str()),
+    }
+}
+
+/// A run, and the segment sizes of its flows.
+struct View<'a, B: Body> {
+    run: &'a Finished<B>,
+    mss: Vec<f64>,
+}
+
+impl<'a, B: Body> View<'a, B> {
+    fn of(run: &'a Finished<B>) -> Self {
+        let flows = (0..run.network.flow_count()).map(u32::try_from);
+        let mss = flows.map(|flow| run.network.mss(FlowId(flow.unwrap_or(u32::MAX))));
+        Self {
+            run,
+            mss: mss.map(|mss| f64::from(mss.unwrap_or(1))).collect(),
+        }
+    }
+    fn flow(&self, flow: FlowId) -> &'a str {
+        self.run.network.flow_name(flow)
+    }
+    /// Bytes of a flow in full segments.
+    fn packets(&self, flow: FlowId, bytes: Bytes) -> f64 {
+        bytes.get() as f64 / self.mss[flow.0 as usize]
+    }
+    /// The element that dropped or lost a packet.
+    fn place(&self, row: &PacketRow) -> Option<&'a str> {
+        let lost = row.lost.filter(|_| row.received.is_none());
+        lost.map(|(at, _)| self.run.network.element_name(at))
+    }
+}
+
+/// Declares a table: a module of its description, and a function that builds a column by its name.
+macro_rules! table {
+    (
+        $(#[doc = $about:literal])+
+        $(#[engine = $engine:literal])?
+        $table:ident($view:ident, $Row:ty) {
+            $(
+                $(#[doc = $meaning:literal])+
+                $(#[unit = $unit:literal])?
+                $column:ident: $kind:ident = $value:expr;
+            )+
+        }
+    ) => {
+        mod $table {
+            use super::{Declared, DeclaredColumn};
+
+            pub const COLUMNS: &[DeclaredColumn] = &[$(DeclaredColumn {
+                name: stringify!($column),
+                kind: stringify!($kind),
+                meaning: concat!($($meaning),+),
+                unit: table!(@option $($unit)?),
+                engine: None,
+            }),+];
+
+            pub fn declared() -> Declared {
+                Declared {
+                    name: stringify!($table),
+                    about: concat!($($about),+),
+                    engine: table!(@option $($engine)?),
+                    columns: COLUMNS.to_vec(),
+                }
+            }
+        }
+
+        fn $table<'a, B: Body>($view: &'a View<'_, B>, rows: &'a [$Row], column: &str) -> Column {
+            match column {
+                $(stringify!($column) => $kind(rows, $value),)+
+                _ => unreachable!("a declared column"),
+            }
+        }
+    };
+    (@option) => { None };
+    (@option $value:literal) => { Some($value) };
+}
+
+fn number<T>(rows: &[T], of: impl Fn(&T) -> Option<f64>) -> Column {
+    Column::floats(rows.iter().map(of))
+}
+fn count<T>(rows: &[T], of: impl Fn(&T) -> Option<u64>) -> Column {
+    Column::counts(rows.iter().map(of))
+}
+fn small_count<T>(rows: &[T], of: impl Fn(&T) -> u32) -> Column {
+    Column::short_counts(rows.iter().map(of))
+}
+fn text<'a, T>(rows: &'a [T], of: impl Fn(&'a T) -> Option<&'a str>) -> Column {
+    Column::strings(rows.iter().map(of))
+}
+fn flag<T>(rows: &[T], of: impl Fn(&T) -> Option<bool>) -> Column {
+    Column::flags(rows.iter().map(of))
+}
+
+/// A flow, and its figures.
+type FlowFigures<'a> = (&'a str, &'a Value);
+
+table! {
+    /// One row per flow: figures of the summary. Always there.
+    flows(_view, FlowFigures<'_>) {
+        /// The flow's name; `NAME/0`, `NAME/1` and so on if `count` is more than one
+        flow: text = |row| Some(row.0);
+    }
+}
+
+/// A link, one of its directions, and their figures.
+type LinkFigures<'a> = (&'a str, &'static str, &'a Value);
+
+table! {
+    /// One row per link and direction: figures of the summary. Always there.
+    links(_view, LinkFigures<'_>) {
+        /// The link's name
+        link: text = |row| Some(row.0);
+        /// `forward`: from the first to the second name of `between`; `reverse`
+        #[unit = ""]
+        direction: text = |row| Some(row.1);
+    }
+}
+
+table! {
+    /// Senders at regular times. Recorded with `samples_ms`; live always, every 10 ms.
+    samples(view, FlowSample) {
+        /// Time since the start of the run
+        time_s: number = |s| Some(s.at.as_secs_f64());
+        /// The flow's name
+        flow: text = |s| Some(view.flow(s.flow));
+        /// Congestion window ÷ MSS
+        cwnd_packets: number = |s| Some(view.packets(s.flow, s.snapshot.cwnd));
+        /// Slow start threshold ÷ MSS; null before the first reduction
+        ssthresh_packets: number = |s| Some(view.packets(s.flow, s.snapshot.ssthresh?));
+        /// Octets in flight ÷ MSS
+        in_flight_packets: number = |s| Some(view.packets(s.flow, s.snapshot.in_flight));
+        /// Smoothed round-trip time; null before the first measurement
+        srtt_ms: number = |s| measured_ms(s.snapshot.srtt);
+        /// Retransmission timeout
+        rto_ms: number = |s| Some(s.snapshot.rto.as_millis_f64());
+        /// Octets delivered in order up to this time
+        delivered_bytes: count = |s| Some(s.delivered_bytes);
+        /// Fast recoveries up to this time; null live without a trace
+        fast_recoveries: count = |s| s.fast_recoveries;
+        /// Expiries of the retransmission timer up to this time
+        timeouts: count = |s| Some(s.timeouts);
+        /// Packets retransmitted up to this time
+        retransmitted_packets: count = |s| Some(s.retransmitted_packets);
+        /// Congestion state: `slow-start`, `open`, `disorder`, `recovery` or `loss`
+        state: text = |s| Some(s.snapshot.state.name());
+    }
+}
+
+table! {
+    /// Senders at each segment that they receive, before it is processed. Recorded live with
+    /// `trace="acks"`.
+    #[engine = "live"]
+    ack_samples(view, AckSample) {
+        /// Time since the start of the run
+        time_s: number = |s| Some(s.at.as_secs_f64());
+        /// The flow's name
+        flow: text = |s| Some(view.flow(s.flow));
+        /// Number of the connection in its flow, from 0
+        #[unit = ""]
+        connection: count = |s| Some(s.connection.into());
+        /// Octets of the stream that the segment acknowledges
+        acknowledged_bytes: count = |s| Some(s.acknowledged_bytes);
+        /// Congestion window
+        cwnd_packets: number = |s| Some(s.cwnd.into());
+        /// Slow start threshold; null before the first reduction
+        ssthresh_packets: number = |s| s.ssthresh.map(f64::from);
+        /// Packets in flight: sent, less those SACKed or marked lost, plus those retransmitted
+        in_flight_packets: number = |s| Some(s.in_flight.into());
+        /// Smoothed round-trip time; null before the first measurement
+        srtt_ms: number = |s| measured_ms(s.srtt);
+        /// Fast recoveries of the connection up to this time
+        fast_recoveries: count = |s| Some(s.fast_recoveries.into());
+        /// Expiries of the retransmission timer up to this time
+        timeouts: count = |s| Some(s.timeouts.into());
+        /// Segments retransmitted up to this time
+        retransmitted_packets: count = |s| Some(s.retransmitted_packets.into());
+        /// Congestion state of the kernel, by the names of the table `samples`
+        state: text = |s| Some(s.state.name());
+        /// The congestion control's name in the kernel
+        congestion_control: text = |s| Some(view.run.samples.controls.get(s.control)?);
+    }
+}
+
+table! {
+    /// Links at regular times. Recorded with `samples_ms`.
+    link_samples(view, LinkSample) {
+        /// Time since the start of the run
+        time_s: number = |s| Some(s.at.as_secs_f64());
+        /// The link's name
+        link: text = |s| Some(&view.run.links[s.link].0);
+        /// `forward` or `reverse`
+        direction: text = |s| Some(DIRECTIONS[s.direction]);
+        /// Packets waiting, without the packet in transmission
+        queue_packets: count = |s| Some(s.queue_packets as u64);
+        /// Octets waiting
+        queue_bytes: count = |s| Some(s.queue_bytes);
+        /// Packets sent up to this time
+        sent_packets: count = |s| Some(s.sent_packets);
+        /// Packets that the queue has dropped up to this time
+        dropped_packets: count = |s| Some(s.dropped_packets);
+    }
+}
+
+table! {
+    /// Link groups at regular times. Recorded with `samples_ms`.
+    group_samples(view, GroupSample) {
+        /// Time since the start of the run
+        time_s: number = |s| Some(s.at.as_secs_f64());
+        /// The group's name
+        group: text = |s| Some(&view.run.groups[s.group].0);
+        /// Members that the controller requests
+        #[unit = "members"]
+        wanted_members: count = |s| Some(s.state.wanted.into());
+        /// Members that distribute packets in the forward direction
+        #[unit = "members"]
+        active_members: count = |s| Some(s.state.active[0].into());
+        /// Members that distribute packets in the reverse direction
+        #[unit = "members"]
+        reverse_active_members: count = |s| Some(s.state.active[1].into());
+        /// Sleeping ports of both ends
+        #[unit = "ports"]
+        sleeping_ports: count = |s| Some(s.state.sleeping.iter().sum::<u32>().into());
+    }
+}
+
+table! {
+    /// One row per packet with data, and per datagram, in order of sending. Recorded with
+    /// `packets=True`.
+    packets(view, Judged<'_>) {
+        /// The flow's name
+        flow: text = |(row, _)| Some(view.flow(row.flow));
+        /// `forward`: from the flow's `from` to its `to`; `reverse`
+        direction: text = |(row, _)| Some(row.direction.name());
+        /// Number of the packet in its flow and direction, in order of sending
+        #[unit = ""]
+        packet_index: small_count = |(row, _)| row.index;
+        /// Octet of the stream that the payload begins with; the first is 1, after the SYN
+        sequence_bytes: count = |(row, _)| Some(row.sequence);
+        /// Octets of payload
+        payload_bytes: count = |(row, _)| Some(row.payload.into());
+        /// Octets of the IP packet
+        size_bytes: count = |(row, _)| Some(row.size.into());
+        /// Whether an octet of it had been sent before
+        retransmission: flag = |(row, _)| Some(row.retransmission);
+        /// Trigger of the retransmission (`rto`, `dup-thresh`, `rack`, `tlp` and others); null for
+        /// other packets
+        cause: text = |(row, _)| cause(row);
+        /// Whether the retransmission was necessary; null if this cannot be decided, and for other
+        /// packets
+        needed: flag = |(_, needed)| *needed;
+        /// Time of sending since the start of the run
+        sent_s: number = |(row, _)| Some(row.sent.as_secs_f64());
+        /// Time of arrival since the start of the run; null if it did not arrive
+        received_s: number = |(row, _)| row.received.map(Instant::as_secs_f64);
+        /// `delivered`, `dropped` (by a queue), `too-big` (for a link's MTU), `lost` (by an impairment)
+        /// or `in-flight` (at the end of the run)
+        fate: text = |(row, _)| Some(fate(row));
+        /// The element that dropped or lost it; null otherwise
+        where: text = |(row, _)| view.place(row);
+        /// Time in the queues of the links that it crossed, until it arrived, was dropped or was lost:
+        /// for each link from its arrival to the start of its transmission, as in
+        /// `p95_queue_delay_ms`. Time that a gateway holds it, or that a medium takes for its access,
+        /// is not included. The copy that arrives first counts. Null while it is under way, and if
+        /// datagrams of a `tunnel` carried it
+        queue_delay_ms: number = |(row, _)| row.queue_delay.map(Duration::as_millis_f64);
+        /// Whether it arrived reordered (RFC 4737 §3.3)
+        reordered: flag = |(row, _)| Some(row.reordered);
+        /// Its reordering extent (RFC 4737 §4.2); 0 for a packet in order
+        reordering_extent_packets: count = |(row, _)| Some(row.extent);
+    }
+}
+
+table! {
+    /// Changes of a sender's window other than growth. Recorded with `packets=True`; live by the
+    /// trace.
+    window_events(view, WindowRow) {
+        /// The flow's name
+        flow: text = |row| Some(view.flow(row.flow));
+        /// Time since the start of the run
+        time_s: number = |row| Some(row.at.as_secs_f64());
+        /// `recovery-entered`, `recovery-left`, `rto`, `timer-rule`, `ecn`, `loss-repaired`, `tlp` or
+        /// `undo`
+        event: text = |row| Some(row.event());
+        /// Congestion window before it ÷ MSS
+        cwnd_before_packets: number = |row| Some(view.packets(row.flow, row.cwnd.0));
+        /// Congestion window after it ÷ MSS
+        cwnd_after_packets: number = |row| Some(view.packets(row.flow, row.cwnd.1));
+        /// Slow start threshold after it ÷ MSS; null before the first reduction
+        ssthresh_packets: number = |row| Some(view.packets(row.flow, row.ssthresh?));
+    }
+}
+
+table! {
+    /// Each retransmission, and the outcome of the original transmission of its octets.
+    retransmissions(view, Retransmitted<'_>) {
+        /// The flow's name
+        flow: text = |one| Some(view.flow(one.row.flow));
+        /// Direction of the packet
+        direction: text = |one| Some(one.row.direction.name());
+        /// Time of sending since the start of the run
+        time_s: number = |one| Some(one.row.sent.as_secs_f64());
+        /// Octet of the stream that the payload begins with
+        sequence_bytes: count = |one| Some(one.row.sequence);
+        /// Octets of payload
+        payload_bytes: count = |one| Some(one.row.payload.into());
+        /// Trigger of the retransmission
+        cause: text = |one| cause(one.row);
+        /// Whether the retransmission was necessary; null if this cannot be decided
+        needed: flag = |one| one.needed;
+        /// Time at which the original was sent
+        original_s: number = |one| Some(one.original?.sent.as_secs_f64());
+        /// Outcome of the original, as in `packets`
+        original_fate: text = |one| one.original.map(fate);
+        /// The element that dropped or lost the original; null otherwise
+        original_where: text = |one| view.place(one.original?);
+        /// Time of arrival of the original; null if it did not arrive
+        original_received_s: number = |one| one.original?.received.map(Instant::as_secs_f64);
+        /// Outcome of the retransmission, as in `packets`
+        fate: text = |one| Some(fate(one.row));
+    }
+}
+
+const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
+
+/// All tables, as the reference describes them.
+pub fn declared() -> Vec<Declared> {
+    let with = |mut table: Declared, kind: &str| {
+        table.columns.extend(scalars(kind));
+        table
+    };
+    vec![
+        with(flows::declared(), "FlowSummary"),
+        with(links::declared(), "LinkSummary"),
+        samples::declared(),
+        ack_samples::declared(),
+        link_samples::declared(),
+        group_samples::declared(),
+        packets::declared(),
+        window_events::declared(),
+        retransmissions::declared(),
+    ]
+}
+
 /// The table called `name`.
 pub fn build<B: Body>(run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
+    let view = View::of(run);
+    let (samples_of, log) = (&run.samples, run.network.probe().log());
+    macro_rules! columns {
+        ($table:ident, $rows:expr) => {
+            columns_of($table::COLUMNS, |column| $table(&view, $rows, column))
+        };
+    }
     let columns = match name {
-        "flows" => flows(&run.summary.flows),
-        "links" => links(&run.summary.links),
-        "samples" => samples(run),
-        "ack_samples" => ack_samples(run),
-        "link_samples" => link_samples(run),
-        "group_samples" => group_samples(run),
+        "flows" => {
+            let rows: Vec<FlowFigures<'_>> = run
+                .summary
+                .flows
+                .iter()
+                .map(|(name, one)| (&**name, one))
+                .collect();
+            let mut columns = columns!(flows, &rows);
+            columns.extend(figures("FlowSummary", rows.iter().map(|row| row.1)));
+            columns
+        }
+        "links" => {
+            let rows: Vec<LinkFigures<'_>> = run
+                .summary
+                .links
+                .iter()
+                .flat_map(|(name, both)| DIRECTIONS.map(|way| (&**name, way, &both[way])))
+                .collect();
+            let mut columns = columns!(links, &rows);
+            columns.extend(figures("LinkSummary", rows.iter().map(|row| row.2)));
+            columns
+        }
+        "samples" => columns!(samples, &samples_of.flows),
+        "ack_samples" => columns!(ack_samples, &samples_of.acks),
+        "link_samples" => columns!(link_samples, &samples_of.links),
+        "group_samples" => columns!(group_samples, &samples_of.groups),
         "packets" => {
             let rows = Position::default().next(run, usize::MAX);
-            columns_of(run, &rows, &PACKET_COLUMNS)
+            columns!(packets, &rows)
         }
-        "window_events" => window_events(run),
-        "retransmissions" => retransmissions(run),
+        "window_events" => columns!(window_events, log.map_or(&[], PacketLog::windows)),
+        "retransmissions" => {
+            let rows: Vec<Retransmitted<'_>> =
+                log.into_iter().flat_map(PacketLog::retransmitted).collect();
+            columns!(retransmissions, &rows)
+        }
         _ => {
+            let names: Vec<&str> = declared().iter().map(|table| table.name).collect();
             return Err(PyKeyError::new_err(format!(
                 "no table {name:?}; there are {}",
-                NAMES.join(", ")
+                names.join(", ")
             )));
         }
     };
     ArrowTable::new(columns)
 }
 
-fn floats<T>(rows: &[T], of: impl Fn(&T) -> Option<f64>) -> Column {
-    Column::floats(rows.iter().map(of))
-}
-fn counts<T>(rows: &[T], of: impl Fn(&T) -> u64) -> Column {
-    Column::counts(rows.iter().map(|row| Some(of(row))))
-}
-fn some_counts<T>(rows: &[T], of: impl Fn(&T) -> Option<u64>) -> Column {
-    Column::counts(rows.iter().map(of))
-}
-fn strings<'a, T>(rows: &'a [T], of: impl Fn(&'a T) -> Option<&'a str>) -> Column {
-    Column::strings(rows.iter().map(of))
-}
-fn flags<T>(rows: &[T], of: impl Fn(&T) -> Option<bool>) -> Column {
-    Column::flags(rows.iter().map(of))
+fn columns_of(declared: &[DeclaredColumn], of: impl Fn(&str) -> Column) -> Columns {
+    let column = |one: &DeclaredColumn| (one.name, of(one.name));
+    declared.iter().map(column).collect()
 }
 
-/// Keys of the summary that are ratios, rates and times; the others are counts.
-const FLOW_FLOATS: [&str; 10] = [
-    "goodput_mbit_s",
-    "throughput_mbit_s",
-    "mean_cwnd_packets",
-    "mean_srtt_ms",
-    "min_rtt_ms",
-    "flow_completion_time_s",
-    "ended_at_s",
-    "reordered_ratio",
-    "mean_one_way_delay_ms",
-    "p95_one_way_delay_ms",
-];
-const FLOW_COUNTS: [&str; 8] = [
-    "delivered_bytes",
-    "sent_packets",
-    "retransmitted_packets",
-    "spurious_retransmissions",
-    "fast_recoveries",
-    "timeouts",
-    "reordering_extent_p95_packets",
-    "malformed_segments",
-];
-const LINK_FLOATS: [&str; 4] = [
-    "utilization",
-    "mean_queue_packets",
-    "p95_queue_delay_ms",
-    "p99_queue_delay_ms",
-];
-const LINK_COUNTS: [&str; 6] = [
-    "sent_packets",
-    "dropped_packets",
-    "lost_packets",
-    "reordered_packets",
-    "marked_packets",
-    "max_queue_packets",
-];
-
-fn figures(rows: &[&Value], names_f: &[&'static str], names_c: &[&'static str]) -> Columns {
-    let real = names_f
-        .iter()
-        .map(|name| (*name, floats(rows, |row| row[*name].as_f64())));
-    let count = names_c
-        .iter()
-        .map(|name| (*name, some_counts(rows, |row| row[*name].as_u64())));
-    real.chain(count).collect()
+/// The scalars of a struct of the summary.
+fn figures<'a>(kind: &str, rows: impl Iterator<Item = &'a Value>) -> Columns {
+    let rows: Vec<&Value> = rows.collect();
+    let column = |one: DeclaredColumn| (one.name, figure(&one, &rows));
+    scalars(kind).map(column).collect()
 }
 
-fn flows(flows: &Map<String, Value>) -> Columns {
-    let names: Vec<&String> = flows.keys().collect();
-    let rows: Vec<&Value> = flows.values().collect();
-    let mut columns: Columns = vec![("flow", strings(&names, |name| Some(name.as_str())))];
-    columns.extend(figures(&rows, &FLOW_FLOATS, &FLOW_COUNTS));
-    columns.push(("ended", strings(&rows, |row| row["ended"].as_str())));
-    columns
-}
-
-fn links(links: &Map<String, Value>) -> Columns {
-    let rows: Vec<(&String, &'static str, &Value)> = links
-        .iter()
-        .flat_map(|(name, both)| {
-            ["forward", "reverse"].map(|direction| (name, direction, &both[direction]))
-        })
-        .collect();
-    let values: Vec<&Value> = rows.iter().map(|row| row.2).collect();
-    let mut columns: Columns = vec![
-        ("link", strings(&rows, |row| Some(row.0.as_str()))),
-        ("direction", strings(&rows, |row| Some(row.1))),
-    ];
-    columns.extend(figures(&values, &LINK_FLOATS, &LINK_COUNTS));
-    columns
-}
-
-/// Converts bytes of a flow to full segments.
-fn in_packets<B: Body>(run: &Finished<B>) -> impl Fn(FlowId, Bytes) -> f64 + use<B> {
-    let mss: Vec<f64> = (0..run.network.flow_count())
-        .map(|flow| {
-            let flow = FlowId(u32::try_from(flow).unwrap_or(u32::MAX));
-            run.network.mss(flow)
-        })
-        .map(|mss| f64::from(mss.unwrap_or(1)))
-        .collect();
-    move |flow, bytes| bytes.get() as f64 / mss[flow.0 as usize]
-}
-
-fn samples<B: Body>(run: &Finished<B>) -> Columns {
-    let rows = &run.samples.flows;
-    let packets = in_packets(run);
-    let srtt = |d: Duration| (!d.is_zero()).then(|| d.as_millis_f64());
-    vec![
-        ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
-        (
-            "flow",
-            strings(rows, |s| Some(run.network.flow_name(s.flow))),
-        ),
-        (
-            "cwnd_packets",
-            floats(rows, |s| Some(packets(s.flow, s.snapshot.cwnd))),
-        ),
-        (
-            "ssthresh_packets",
-            floats(rows, |s| {
-                s.snapshot.ssthresh.map(|bytes| packets(s.flow, bytes))
-            }),
-        ),
-        (
-            "in_flight_packets",
-            floats(rows, |s| Some(packets(s.flow, s.snapshot.in_flight))),
-        ),
-        ("srtt_ms", floats(rows, |s| srtt(s.snapshot.srtt))),
-        (
-            "rto_ms",
-            floats(rows, |s| Some(s.snapshot.rto.as_millis_f64())),
-        ),
-        ("delivered_bytes", counts(rows, |s| s.delivered_bytes)),
-        ("fast_recoveries", some_counts(rows, |s| s.fast_recoveries)),
-        ("timeouts", counts(rows, |s| s.timeouts)),
-        (
-            "retransmitted_packets",
-            counts(rows, |s| s.retransmitted_packets),
-        ),
-        ("state", strings(rows, |s| Some(s.snapshot.state.name()))),
-    ]
-}
-
-/// The columns of [`samples`] that a trace contains, and a few more.
-fn ack_samples<B: Body>(run: &Finished<B>) -> Columns {
-    let rows = &run.samples.acks;
-    let srtt = |d: Duration| (!d.is_zero()).then(|| d.as_millis_f64());
-    vec![
-        ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
-        (
-            "flow",
-            strings(rows, |s| Some(run.network.flow_name(s.flow))),
-        ),
-        ("connection", counts(rows, |s| s.connection.into())),
-        ("acknowledged_bytes", counts(rows, |s| s.acknowledged_bytes)),
-        ("cwnd_packets", floats(rows, |s| Some(s.cwnd.into()))),
-        (
-            "ssthresh_packets",
-            floats(rows, |s| s.ssthresh.map(f64::from)),
-        ),
-        (
-            "in_flight_packets",
-            floats(rows, |s| Some(s.in_flight.into())),
-        ),
-        ("srtt_ms", floats(rows, |s| srtt(s.srtt))),
-        (
-            "fast_recoveries",
-            counts(rows, |s| s.fast_recoveries.into()),
-        ),
-        ("timeouts", counts(rows, |s| s.timeouts.into())),
-        (
-            "retransmitted_packets",
-            counts(rows, |s| s.retransmitted_packets.into()),
-        ),
-        ("state", strings(rows, |s| Some(s.state.name()))),
-        (
-            "congestion_control",
-            strings(rows, |s| {
-                run.samples.controls.get(s.control).map(String::as_str)
-            }),
-        ),
-    ]
-}
-
-fn link_samples<B: Body>(run: &Finished<B>) -> Columns {
-    let rows = &run.samples.links;
-    let direction = |index: usize| if index == 0 { "forward" } else { "reverse" };
-    vec![
-        ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
-        (
-            "link",
-            strings(rows, |s| Some(run.links[s.link].0.as_str())),
-        ),
-        ("direction", strings(rows, |s| Some(direction(s.direction)))),
-        ("queue_packets", counts(rows, |s| s.queue_packets as u64)),
-        ("queue_bytes", counts(rows, |s| s.queue_bytes)),
-        ("sent_packets", counts(rows, |s| s.sent_packets)),
-        ("dropped_packets", counts(rows, |s| s.dropped_packets)),
-    ]
-}
-
-fn group_samples<B: Body>(run: &Finished<B>) -> Columns {
-    let rows = &run.samples.groups;
-    vec![
-        ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
-        (
-            "group",
-            strings(rows, |s: &GroupSample| Some(run.groups[s.group].0.as_str())),
-        ),
-        ("wanted_members", counts(rows, |s| s.state.wanted.into())),
-        ("active_members", counts(rows, |s| s.state.active[0].into())),
-        (
-            "reverse_active_members",
-            counts(rows, |s| s.state.active[1].into()),
-        ),
-        (
-            "sleeping_ports",
-            counts(rows, |s| s.state.sleeping.iter().sum::<u32>().into()),
-        ),
-    ]
+/// The name of a column of the table `packets`, if there is one of this name.
+pub fn packet_column(name: &str) -> Option<&'static str> {
+    packet_columns().find(|known| *known == name)
 }
 
 /// The columns of the table `packets`.
-pub const PACKET_COLUMNS: [&str; 16] = [
-    "flow",
-    "direction",
-    "packet_index",
-    "sequence_bytes",
-    "payload_bytes",
-    "size_bytes",
-    "retransmission",
-    "cause",
-    "needed",
-    "sent_s",
-    "received_s",
-    "fate",
-    "where",
-    "queue_delay_ms",
-    "reordered",
-    "reordering_extent_packets",
-];
+pub fn packet_columns() -> impl Iterator<Item = &'static str> {
+    packets::COLUMNS.iter().map(|column| column.name)
+}
+
+/// The given packets as a table, with the given columns of [`packet_columns`].
+pub fn packet_table<B: Body>(
+    run: &Finished<B>,
+    rows: &[Judged<'_>],
+    columns: &[&'static str],
+) -> PyResult<ArrowTable> {
+    let view = View::of(run);
+    let column = |name: &&'static str| (*name, packets(&view, rows, name));
+    ArrowTable::new(columns.iter().map(column).collect())
+}
 
 /// A packet and whether its transmission was needed.
 type Judged<'a> = (&'a PacketRow, Option<bool>);
@@ -331,45 +510,9 @@ impl Position {
     }
 }
 
-/// The given packets as a table, with the given columns of [`PACKET_COLUMNS`].
-pub fn packets<B: Body>(
-    run: &Finished<B>,
-    rows: &[Judged<'_>],
-    columns: &[&'static str],
-) -> PyResult<ArrowTable> {
-    ArrowTable::new(columns_of(run, rows, columns))
-}
-
-fn columns_of<B: Body>(
-    run: &Finished<B>,
-    rows: &[Judged<'_>],
-    columns: &[&'static str],
-) -> Columns {
-    let column = |name: &&'static str| (*name, packet_column(run, rows, name));
-    columns.iter().map(column).collect()
-}
-
-fn packet_column<B: Body>(run: &Finished<B>, rows: &[Judged<'_>], name: &str) -> Column {
-    match name {
-        "flow" => strings(rows, |(row, _)| Some(run.network.flow_name(row.flow))),
-        "direction" => strings(rows, |(row, _)| Some(row.direction.name())),
-        "packet_index" => Column::short_counts(rows.iter().map(|(row, _)| row.index)),
-        "sequence_bytes" => counts(rows, |(row, _)| row.sequence),
-        "payload_bytes" => counts(rows, |(row, _)| u64::from(row.payload)),
-        "size_bytes" => counts(rows, |(row, _)| u64::from(row.size)),
-        "retransmission" => flags(rows, |(row, _)| Some(row.retransmission)),
-        "cause" => strings(rows, |(row, _)| cause(row)),
-        "needed" => flags(rows, |(_, needed)| *needed),
-        "sent_s" => floats(rows, |(row, _)| Some(row.sent.as_secs_f64())),
-        "received_s" => floats(rows, |(row, _)| row.received.map(Instant::as_secs_f64)),
-        "fate" => strings(rows, |(row, _)| Some(fate(row))),
-        "where" => strings(rows, |(row, _)| place(run, row)),
-        "queue_delay_ms" => floats(rows, |(row, _)| {
-            row.queue_delay.map(Duration::as_millis_f64)
-        }),
-        "reordered" => flags(rows, |(row, _)| Some(row.reordered)),
-        _ => counts(rows, |(row, _)| row.extent),
-    }
+/// `None` for a duration that was never measured.
+fn measured_ms(duration: Duration) -> Option<f64> {
+    (!duration.is_zero()).then(|| duration.as_millis_f64())
 }
 
 fn cause(row: &PacketRow) -> Option<&'static str> {
@@ -384,84 +527,4 @@ const fn fate(row: &PacketRow) -> &'static str {
         (None, Some(_)) => "lost",
         (None, None) => "in-flight",
     }
-}
-
-/// The element that dropped or lost a packet.
-fn place<'a, B: Body>(run: &'a Finished<B>, row: &PacketRow) -> Option<&'a str> {
-    let lost = row.lost.filter(|_| row.received.is_none());
-    lost.map(|(at, _)| run.network.element_name(at))
-}
-
-/// Each retransmission, and the outcome of the original transmission of its octets.
-fn retransmissions<B: Body>(run: &Finished<B>) -> Columns {
-    let log = run.network.probe().log();
-    let rows: Vec<Retransmitted<'_>> = log.into_iter().flat_map(PacketLog::retransmitted).collect();
-    let rows = rows.as_slice();
-    vec![
-        (
-            "flow",
-            strings(rows, |one| Some(run.network.flow_name(one.row.flow))),
-        ),
-        (
-            "direction",
-            strings(rows, |one| Some(one.row.direction.name())),
-        ),
-        (
-            "time_s",
-            floats(rows, |one| Some(one.row.sent.as_secs_f64())),
-        ),
-        ("sequence_bytes", counts(rows, |one| one.row.sequence)),
-        (
-            "payload_bytes",
-            counts(rows, |one| u64::from(one.row.payload)),
-        ),
-        ("cause", strings(rows, |one| cause(one.row))),
-        ("needed", flags(rows, |one| one.needed)),
-        (
-            "original_s",
-            floats(rows, |one| {
-                one.original.map(|before| before.sent.as_secs_f64())
-            }),
-        ),
-        ("original_fate", strings(rows, |one| one.original.map(fate))),
-        (
-            "original_where",
-            strings(rows, |one| {
-                one.original.and_then(|before| place(run, before))
-            }),
-        ),
-        (
-            "original_received_s",
-            floats(rows, |one| one.original?.received.map(Instant::as_secs_f64)),
-        ),
-        ("fate", strings(rows, |one| Some(fate(one.row)))),
-    ]
-}
-
-fn window_events<B: Body>(run: &Finished<B>) -> Columns {
-    let log = run.network.probe().log();
-    let rows: &[WindowRow] = log.map_or(&[], |log| log.windows());
-    let packets = in_packets(run);
-    vec![
-        (
-            "flow",
-            strings(rows, |row| Some(run.network.flow_name(row.flow))),
-        ),
-        ("time_s", floats(rows, |row| Some(row.at.as_secs_f64()))),
-        ("event", strings(rows, |row| Some(row.event()))),
-        (
-            "cwnd_before_packets",
-            floats(rows, |row| Some(packets(row.flow, row.cwnd.0))),
-        ),
-        (
-            "cwnd_after_packets",
-            floats(rows, |row| Some(packets(row.flow, row.cwnd.1))),
-        ),
-        (
-            "ssthresh_packets",
-            floats(rows, |row| {
-                row.ssthresh.map(|bytes| packets(row.flow, bytes))
-            }),
-        ),
-    ]
 }

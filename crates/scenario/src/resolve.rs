@@ -346,12 +346,16 @@ pub enum What {
 impl Resolved {
     /// Returns the statistics of the captures that flows replay, by the flow's table, as results
     /// show them.
+    ///
+    /// # Panics
+    /// Never: statistics are plain data.
     #[must_use]
     pub fn captures(&self) -> serde_json::Map<String, serde_json::Value> {
         let replaying = self.flows.iter().filter(|flow| flow.copy == 0);
         let captures = replaying.filter_map(|flow| {
             let replayed = flow.replayed.as_ref()?;
-            Some((flow.table.clone(), replayed.recording.summary()))
+            let summary = serde_json::to_value(replayed.recording.summary());
+            Some((flow.table.clone(), summary.expect("plain data")))
         });
         captures.collect()
     }

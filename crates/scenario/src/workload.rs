@@ -13,7 +13,7 @@ pub use arrivals::{Arrivals, Transfer};
 pub use on_off::{OnOff, Spans};
 pub use paced::{Pace, Paced};
 pub use profile::{Level, Profile};
-pub use replay::{Recording, RecordingError, Replay};
+pub use replay::{CaptureSummary, Recording, RecordingError, Replay};
 pub use request_response::RequestResponse;
 pub use sendings::Sendings;
 pub use writes::Writes;

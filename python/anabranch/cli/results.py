@@ -55,10 +55,10 @@ def explain(written: str, names: Sequence[str], *, json: bool) -> None:
         out.print(styled(name), "(result)")
         for place in result_names.places().get(name, ()):
             head = f"  {place.where}" + (f": {place.unit}" if place.unit else "")
-            more = "" if place.meaning.engine == result_names.BOTH else f" ({_ENGINES[place.meaning.engine]})"
-            write(out, ["", *wrapped(head, "    "), *wrapped(f"      {_text(place.meaning.text)}{more}", "      ")])
+            more = "" if place.engine == result_names.BOTH else f" ({_ENGINES[place.engine]})"
+            write(out, ["", *wrapped(head, "    "), *wrapped(f"      {_text(place.meaning)}{more}", "      ")])
         if name in result_names.tables():
-            columns = ", ".join(_columns(name))
+            columns = ", ".join(result_names.columns(name))
             about = _text(result_names.tables()[name])
             write(out, ["", "  a table of a run", *wrapped(f"      {about}", "      ")])
             write(out, wrapped(f"      Columns: {columns}", "      ") if columns else [])
@@ -73,11 +73,6 @@ def explain(written: str, names: Sequence[str], *, json: bool) -> None:
 _ENGINES = {result_names.LIVE: "live runs only", result_names.SIMULATOR: "simulator only"}
 
 
-def _columns(table: str) -> list[str]:
-    """The columns of a table that are not in the summary."""
-    return list(result_names.meanings()["tables"].get(table, {}))
-
-
 def _text(markdown: str) -> str:
     """A text without the marks of Markdown."""
     return re.sub(r"`([^`]*)`", r"\1", " ".join(markdown.split()))
@@ -86,7 +81,7 @@ def _text(markdown: str) -> str:
 def to_json(name: str) -> dict[str, Any]:
     """A name as ``explain --json`` has it."""
     places = [
-        {"place": one.where, "unit": one.unit, "meaning": one.meaning.text, "engine": one.meaning.engine}
+        {"place": one.where, "unit": one.unit, "meaning": one.meaning, "engine": one.engine}
         for one in result_names.places().get(name, ())
     ]
     if name in result_names.tables():

@@ -469,9 +469,9 @@ def _measure(case: Case, config: Config, options: Options, result: RunResult) ->
     goodput = sum(flow["goodput_mbit_s"] for name, flow in result.flows.items() if name.startswith("bulk"))
     figures = {"goodput_mbit_s": goodput}
     if not case.many:
-        exchanges = result.flows["request"].get("exchanges") or {}
-        figures["response_ms/p50"] = exchanges.get("p50_response_time_ms")
-        figures["response_ms/p95"] = exchanges.get("p95_response_time_ms")
+        exchanges = result.flows["request"]["exchanges"]
+        figures["response_ms/p50"] = exchanges["p50_response_time_ms"] if exchanges else None
+        figures["response_ms/p95"] = exchanges["p95_response_time_ms"] if exchanges else None
     return figures | (_shares(case, config, result) if case.alone is None else {})
 
 

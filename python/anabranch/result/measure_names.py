@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import difflib
 import re
-import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
 from anabranch.errors import UserError, nearest
+from anabranch.result.names import names
 
 UNITS = (
     ("_mbit_s", "Mbit/s"),
@@ -235,31 +235,27 @@ def one_figure(written: str, figures: Sequence[str], noun: str, others: Iterable
     return found[0]
 
 
+_ELEMENTS = {
+    "flows.NAME": "flow",
+    "links.NAME.DIRECTION": "link",
+    "groups.NAME": "group",
+    "gateways.NAME.DIRECTION": "gateway",
+    "fairness": "fairness",
+}
+
+
 @cache
 def catalogue() -> dict[str, tuple[str, ...]]:
     """Every measure of a summary, by section, without measures that are named by a route, a reason or a state."""
-    from anabranch.result import summary
-
-    kinds = {
-        "flow": summary.FlowSummary,
-        "link": summary.LinkSummary,
-        "group": summary.GroupSummary,
-        "gateway": summary.GatewaySummary,
-        "fairness": summary.FairnessSummary,
-    }
-    return {section: tuple(_numbers(kind)) for section, kind in kinds.items()}
-
-
-def _numbers(kind: type, prefix: str = "") -> Iterator[str]:
-    for key, hint in typing.get_type_hints(kind).items():
-        if typing.get_origin(hint) is dict:
-            continue
-        forms = set(typing.get_args(hint) or (hint,)) - {type(None)}
-        inner = next((form for form in forms if typing.is_typeddict(form)), None)
-        if inner is not None:
-            yield from _numbers(inner, f"{prefix}{key}.")
-        elif forms <= {int, float}:
-            yield f"{prefix}{key}"
+    found: dict[str, list[str]] = {}
+    for part in names()["summary"]:
+        for title, section in _ELEMENTS.items():
+            head, _, inner = part["title"].partition(title)
+            if not head and "NAME" not in inner:
+                prefix = f"{inner[1:]}." if inner else ""
+                numbers = [name for name, key in part["keys"].items() if key["form"] in ("count", "number")]
+                found.setdefault(section, []).extend(f"{prefix}{name}" for name in numbers)
+    return {section: tuple(measures) for section, measures in found.items()}
 
 
 def whole_path(path: str) -> str:

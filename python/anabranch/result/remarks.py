@@ -24,8 +24,7 @@ LIMITS = (
 
 def of(flow: FlowSummary, key: str) -> float | None:
     """A figure of a flow by its name."""
-    value: float | None = cast("dict[str, Any]", flow).get(key)
-    return value
+    return cast("float | None", flow.get(key))
 
 
 def copies_of(result: RunResult, most: int) -> dict[str, list[str]]:
@@ -100,9 +99,10 @@ def times(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType(
 def times_of_copies(result: RunResult, names: list[str]) -> list[str]:
     """The range of one-way delays and response times among copies of a flow."""
     told = []
+    exchanges = [result.flows[name]["exchanges"] for name in names]
     for what, values in (
         ("mean one-way delay", [of(result.flows[n], "mean_one_way_delay_ms") for n in names]),
-        ("mean response time", [(result.flows[n].get("exchanges") or {}).get("mean_response_time_ms") for n in names]),
+        ("mean response time", [one["mean_response_time_ms"] for one in exchanges if one is not None]),
     ):
         known = [v for v in values if v is not None]
         if known:

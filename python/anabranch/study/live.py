@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.errors import RunFailedError, UserError
 from anabranch.limits import check_jobs
-from anabranch.live import MAX_TAINTED, check, unavailable
+from anabranch.live import MAX_TAINTED, Machine, check, unavailable
 from anabranch.result.table import Table, column_of
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import INCONCLUSIVE
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from anabranch import _engine
     from anabranch.result.result import KeptRun
+    from anabranch.result.summary import LiveRunSummary
     from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
     from anabranch.study.definition import Definition
 
@@ -74,7 +75,7 @@ class LiveStudyJson(TypedDict):
     engine: str
     about: str
     anabranch_version: str
-    machine: dict[str, Any]
+    machine: Machine
     audit: LiveAuditJson
     repeats: NotRequired[dict[str, int]]
     claims: list[LiveClaimJson]
@@ -129,7 +130,7 @@ class Audit:
     without_result: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    machine: dict[str, Any] = field(default_factory=dict)
+    machine: Machine = field(default_factory=Machine)
 
     @property
     def failed(self) -> bool:
@@ -193,10 +194,15 @@ class LivePool(Pool):
 
     def _take(self, job: Job, run: _engine.Run | KeptRun) -> bool:
         """Record the outcome of a run. Returns whether it has a result."""
-        summary = json.loads(run.summary_json)
+        summary: LiveRunSummary = json.loads(run.summary_json)
         reasons = summary["live"]["audit"]["reasons"]
         self.audit.runs += 1
-        self.audit.machine = {key: summary["live"]["machine"][key] for key in ("kernel", "machine", "processors")}
+        machine = summary["live"]["machine"]
+        self.audit.machine = {
+            "kernel": machine["kernel"],
+            "machine": machine["machine"],
+            "processors": machine["processors"],
+        }
         if reasons:
             self.audit.tainted += 1
             self.audit.reasons.update(re.sub(_FIGURES, "", reason) for reason in reasons)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch.live import Machine
 from anabranch.validate.host_times import HostTimes, in_parts_of_tick, with_host_times, with_written_buffers
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
@@ -115,7 +116,7 @@ class Comparison:
     """Figures that only one engine has: a transfer that never ended, a flow without a byte."""
     left_out: list[int] = field(default_factory=list)
     """Seeds without a usable pair of live runs; no figure includes them."""
-    machine: dict[str, Any] = field(default_factory=dict)
+    machine: Machine = field(default_factory=Machine)
     """The machine of the live runs: the kernel's version and the number of processors."""
     times: HostTimes | None = None
     """Delays of the simulated hosts."""
@@ -353,9 +354,11 @@ def _in_kernels(
 def _measured(made: LiveRunResult) -> LiveRun:
     from anabranch.live import taint
 
-    machine = made.live["machine"] if made.live is not None else {}
     reasons = taint(made) if made.summary["engine"] == "live" else []
-    return LiveRun(measure(made), reasons, {key: machine[key] for key in ("kernel", "processors")})
+    if made.live is None:
+        return LiveRun(measure(made), reasons)
+    machine = made.live["machine"]
+    return LiveRun(measure(made), reasons, {"kernel": machine["kernel"], "processors": machine["processors"]})
 
 
 def _draws(events: Sequence[int]) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.files.files import content_hash
 from anabranch.files.stored import StoredKind
+from anabranch.live import Machine
 from anabranch.validate.measure import METRICS, Figures
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _FiguresFile(TypedDict):
 
 class _LiveRunFile(TypedDict):
     reasons: list[str]
-    machine: dict[str, Any]
+    machine: Machine
     figures: _FiguresFile
 
 
@@ -48,7 +49,7 @@ class LiveRun:
 
     figures: Figures
     reasons: list[str] = field(default_factory=list)
-    machine: dict[str, Any] = field(default_factory=dict)
+    machine: Machine = field(default_factory=Machine)
 
 
 @cache

@@ -7,6 +7,7 @@
 use std::collections::BinaryHeap;
 
 use anabranch_core::{body::Body, trace::Fate};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -15,25 +16,25 @@ use super::{
 };
 
 /// All packets of a run until now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Census {
-    /// Sent by the ends of flows.
+    /// Packets sent by the ends of flows.
     pub sent_packets: u64,
-    /// Created inside the network: copies, and packets that a middlebox created or rebuilt.
+    /// Packets created inside the network: copies, and packets that a middlebox created or rebuilt.
     pub made_packets: u64,
-    /// Received by the ends of flows.
+    /// Packets received by the ends of flows.
     pub received_packets: u64,
-    /// Dropped by queues.
+    /// Packets dropped by queues.
     pub dropped_packets: u64,
-    /// Larger than the MTU of a link.
+    /// Packets larger than the MTU of a link.
     pub too_big_packets: u64,
-    /// Lost or damaged by impairments.
+    /// Packets lost or damaged by impairments.
     pub lost_packets: u64,
-    /// Discarded by middleboxes: duplicates.
+    /// Packets discarded by middleboxes: duplicates.
     pub discarded_packets: u64,
-    /// Currently held by middleboxes.
+    /// Packets still held by middleboxes.
     pub held_packets: u64,
-    /// Currently in queues, in transmission and on links.
+    /// Packets still in queues, in transmission and on links.
     pub in_flight_packets: u64,
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::{body::Body, units::Duration};
 use anabranch_path::multipath::{Report, RestoreReport, TunnelPath, TunnelReceiver, TunnelSender};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -12,161 +13,162 @@ use crate::{
     topology::CompiledGateway,
 };
 
-/// The report of one direction of a gateway.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// One direction of a gateway: the packets sent over each route, and the packets held to restore
+/// order. Counts are of the measured time unless stated otherwise.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct GatewaySummary {
-    /// By route: the packets sent on it by the splitter.
+    /// Packets sent over each route, by its link.
     pub routes: BTreeMap<String, RouteSummary>,
+    /// Packets that entered a tunnel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entered_packets: Option<u64>,
+    /// Packets of each class that entered a tunnel, by the class's name; present if the tunnel has
+    /// classes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("engine" = "simulator", "unit" = "packets"))]
+    pub class_packets: BTreeMap<String, u64>,
+    /// Packets that exceeded the tunnel's MTU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_packets: Option<u64>,
+    /// Packets that were dropped in the queue before the tunnel's paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_dropped_packets: Option<u64>,
+    /// Packets that no path of the tunnel could carry any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsendable_packets: Option<u64>,
+    /// Packets that the tunnel retransmitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaired_packets: Option<u64>,
     /// Packets that were forwarded at the end of the routes.
     pub released_packets: u64,
+    /// Packets released from a tunnel after a later packet of their flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reordered_packets: Option<u64>,
     /// Released packets that had waited for others.
-    pub held_packets: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_packets: Option<u64>,
     /// Released packets that a timer released.
-    pub released_by_timer: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("unit" = "packets"))]
+    pub released_by_timer: Option<u64>,
     /// Gaps in a flow's order that were given up.
     pub gaps_given_up: u64,
     /// Copies that were dropped because their packet had arrived already.
+    #[schemars(extend("unit" = "packets"))]
     pub duplicates_dropped: u64,
-    /// The most packets held at once.
+    /// Packets that left a tunnel a second time, or that never entered: a correct tunnel has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmatched_packets: Option<u64>,
+    /// The most packets held at once; of a tunnel, since the start of the run.
     pub max_held_packets: u64,
-    /// The most bytes held at once.
-    pub max_held_bytes: u64,
+    /// The most octets held at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_held_bytes: Option<u64>,
     /// Mean waiting time of all packets, including packets that did not wait.
-    pub mean_wait_ms: Option<f64>,
-    /// 95th percentile of the waiting time.
-    pub p95_wait_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("nullable" = true))]
+    pub mean_wait_ms: Option<Option<f64>>,
+    /// 95th percentile of the waiting time of all packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("nullable" = true))]
+    pub p95_wait_ms: Option<Option<f64>>,
+    /// Sessions of a tunnel since the start of the run, including the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<u64>,
     /// The longest time without a delivered packet while packets were waiting or being sent.
     pub silent_ms: f64,
 }
 
-/// The packets sent over a route.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// Packets sent over a route; of a tunnel, also the state of its path at the end of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct RouteSummary {
-    /// Packets, including copies.
+    /// Packets, including copies, and the control messages of a tunnel.
     pub sent_packets: u64,
-    /// Their bytes, including the tunnel's overhead.
+    /// Octets of these packets, including the tunnel's overhead.
     pub sent_bytes: u64,
+    /// State of a tunnel's path at the end: `validating`, `active`, `standby`, `suspect` or `dead`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    /// Number of times that a tunnel's path died since the start of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deaths: Option<u64>,
+    /// The tunnel's smoothed round-trip time on the path at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("nullable" = true))]
+    pub rtt_ms: Option<Option<f64>>,
+    /// The tunnel's sending rate on the path at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_mbit_s: Option<f64>,
+    /// The largest datagram that the path is known to deliver, without the headers of IP and UDP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("unit" = "bytes"))]
+    pub mtu: Option<usize>,
 }
 
 impl GatewaySummary {
-    fn of(names: &[String], sent: &[(u64, u64)], restored: &RestoreReport) -> Self {
+    fn of_splitter(names: &[String], sent: &[(u64, u64)], restored: &RestoreReport) -> Self {
         let route = |(name, (packets, bytes)): (&String, &(u64, u64))| {
             let sent = RouteSummary {
                 sent_packets: *packets,
                 sent_bytes: *bytes,
+                ..RouteSummary::default()
             };
             (name.clone(), sent)
         };
         Self {
             routes: names.iter().zip(sent).map(route).collect(),
             released_packets: restored.released,
-            held_packets: restored.waited,
-            released_by_timer: restored.released_by_timer,
+            held_packets: Some(restored.waited),
+            released_by_timer: Some(restored.released_by_timer),
             gaps_given_up: restored.gaps_given_up,
             duplicates_dropped: restored.duplicates,
             max_held_packets: restored.max_held_packets,
-            max_held_bytes: restored.max_held_bytes,
-            mean_wait_ms: restored.mean_wait_ms(),
-            p95_wait_ms: restored.p95_wait().map(Duration::as_millis_f64),
+            max_held_bytes: Some(restored.max_held_bytes),
+            mean_wait_ms: Some(restored.mean_wait_ms()),
+            p95_wait_ms: Some(restored.p95_wait().map(Duration::as_millis_f64)),
             silent_ms: restored.silent.as_millis_f64(),
+            ..Self::default()
         }
     }
-}
 
-/// The report of one direction of a tunnel. Counts are of the measured time unless stated
-/// otherwise.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TunnelSummary {
-    /// By route: the packets sent on it, and its state at the end of the run.
-    pub routes: BTreeMap<String, PathSummary>,
-    /// Packets that entered.
-    pub entered_packets: u64,
-    /// Entered packets by class; omitted without classes.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub class_packets: BTreeMap<String, u64>,
-    /// Packets that exceeded the tunnel's MTU.
-    pub refused_packets: u64,
-    /// Packets that were dropped in the queue before the paths.
-    pub queue_dropped_packets: u64,
-    /// Packets that no path could carry any more.
-    pub unsendable_packets: u64,
-    /// Packets that the tunnel retransmitted.
-    pub repaired_packets: u64,
-    /// Packets that were forwarded at the end of the routes.
-    pub released_packets: u64,
-    /// Released packets that a later packet of their flow had overtaken.
-    pub reordered_packets: u64,
-    /// Gaps in a flow's order that were given up.
-    pub gaps_given_up: u64,
-    /// Copies that were dropped because their packet had arrived already.
-    pub duplicates_dropped: u64,
-    /// Packets that left a second time, or that never entered: a correct tunnel has none.
-    pub unmatched_packets: u64,
-    /// The most packets held at once since the start of the run.
-    pub max_held_packets: u64,
-    /// Sessions since the start of the run, including the first.
-    pub sessions: u64,
-    /// The longest time without a delivered packet while packets were waiting or being sent.
-    pub silent_ms: f64,
-}
-
-/// The datagrams sent over a path of a tunnel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PathSummary {
-    /// Datagrams, including the tunnel's control messages.
-    pub sent_packets: u64,
-    /// Their bytes, including the tunnel's overhead.
-    pub sent_bytes: u64,
-    /// `"validating"`, `"active"`, `"standby"`, `"suspect"` or `"dead"` at the end of the run.
-    pub state: &'static str,
-    /// The number of times that the path died since the start of the run.
-    pub deaths: u64,
-    /// The tunnel's smoothed round-trip time at the end of the run.
-    pub rtt_ms: Option<f64>,
-    /// The tunnel's sending rate on the path at the end of the run.
-    pub rate_mbit_s: f64,
-    /// The largest packet that the path is known to deliver, without the headers of IP and UDP.
-    pub mtu: usize,
-}
-
-impl TunnelSummary {
-    fn of(
+    fn of_tunnel(
         (names, classes): (&[String], &[String]),
         sent: &TunnelSender,
         received: &TunnelReceiver,
     ) -> Self {
         let route = |(name, path): (&String, &TunnelPath)| {
-            let summary = PathSummary {
+            let summary = RouteSummary {
                 sent_packets: path.sent_packets,
                 sent_bytes: path.sent_bytes,
-                state: path.state,
-                deaths: path.deaths,
-                rtt_ms: path.srtt.map(Duration::as_millis_f64),
-                rate_mbit_s: path.rate * 8e-6,
-                mtu: path.mtu,
+                state: Some(path.state),
+                deaths: Some(path.deaths),
+                rtt_ms: Some(path.srtt.map(Duration::as_millis_f64)),
+                rate_mbit_s: Some(path.rate * 8e-6),
+                mtu: Some(path.mtu),
             };
             (name.clone(), summary)
         };
         Self {
             routes: names.iter().zip(&sent.paths).map(route).collect(),
-            entered_packets: sent.entered,
+            entered_packets: Some(sent.entered),
             class_packets: classes
                 .iter()
                 .cloned()
                 .zip(sent.entered_by_class.iter().copied())
                 .collect(),
-            refused_packets: sent.refused,
-            queue_dropped_packets: sent.queue_dropped,
-            unsendable_packets: sent.unsendable,
-            repaired_packets: sent.retransmitted,
+            refused_packets: Some(sent.refused),
+            queue_dropped_packets: Some(sent.queue_dropped),
+            unsendable_packets: Some(sent.unsendable),
+            repaired_packets: Some(sent.retransmitted),
             released_packets: received.delivered,
-            reordered_packets: received.late,
+            reordered_packets: Some(received.late),
             gaps_given_up: received.gaps_given_up,
             duplicates_dropped: received.duplicates,
-            unmatched_packets: received.unmatched,
+            unmatched_packets: Some(received.unmatched),
             max_held_packets: received.max_held_packets,
-            sessions: sent.sessions,
+            sessions: Some(sent.sessions),
             silent_ms: received.silent.as_millis_f64(),
+            ..Self::default()
         }
     }
 }
@@ -176,25 +178,26 @@ pub(super) fn by_name<B: Body>(
     network: &Network<B>,
     gateways: &[CompiledGateway],
 ) -> Map<String, Value> {
-    let direction = |[split, restore]: [MiddleboxId; 2], gateway: &CompiledGateway| match (
-        network.gateway_report(split),
-        network.gateway_report(restore),
-    ) {
-        (Some(Report::Split(sent)), Some(Report::Restore(restored))) => {
-            let summary = GatewaySummary::of(&gateway.routes, &sent.routes, &restored);
-            serde_json::to_value(summary).expect("plain data")
-        }
-        (Some(Report::Tunnel(sent)), Some(Report::Tunnel(received))) => {
-            let names = (&gateway.routes[..], &gateway.classes[..]);
-            let summary = TunnelSummary::of(names, &sent.sender, &received.receiver);
-            serde_json::to_value(summary).expect("plain data")
-        }
-        _ => Value::Null,
+    let direction = |[split, restore]: [MiddleboxId; 2], gateway: &CompiledGateway| {
+        let summary = match (
+            network.gateway_report(split)?,
+            network.gateway_report(restore)?,
+        ) {
+            (Report::Split(sent), Report::Restore(restored)) => {
+                GatewaySummary::of_splitter(&gateway.routes, &sent.routes, &restored)
+            }
+            (Report::Tunnel(sent), Report::Tunnel(received)) => {
+                let names = (&gateway.routes[..], &gateway.classes[..]);
+                GatewaySummary::of_tunnel(names, &sent.sender, &received.receiver)
+            }
+            _ => return None,
+        };
+        Some(serde_json::to_value(summary).expect("plain data"))
     };
     let both = |gateway: &CompiledGateway| {
         let mut directions = Map::new();
         for (name, ids) in ["forward", "reverse"].into_iter().zip(gateway.ends) {
-            directions.insert(name.to_owned(), direction(ids, gateway));
+            directions.insert(name.to_owned(), direction(ids, gateway).into());
         }
         (gateway.name.clone(), Value::Object(directions))
     };

@@ -108,7 +108,14 @@ fn figures(text: &str, first: u64, engine: Engine) -> Value {
         platform: String::new(),
         captures: serde_json::Map::new(),
     };
-    let summary = Summary::of(&mut network, about, &links, &groups, &gateways);
+    let summary = Summary::of(
+        &mut network,
+        about,
+        &links,
+        &groups,
+        &gateways,
+        |_, flow| Some(flow),
+    );
     json!([summary.flows, summary.links, summary.gateways])
 }
 

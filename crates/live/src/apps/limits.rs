@@ -7,7 +7,7 @@
 //! `docs/concepts/tcp.md` has the definitions.
 
 use anabranch_core::units::Instant;
-use serde_json::{Map, Value};
+use anabranch_engine::summary::FlowSummary;
 
 use crate::{apps::sampler::Sample, kernel::sys::tcp_info::TcpInfo};
 
@@ -109,22 +109,19 @@ impl Times {
 
 /// Writes the shares of a flow's measured time into its summary.
 pub fn write(
-    summary: &mut Map<String, Value>,
+    summary: &mut FlowSummary,
     samples: &[Sample],
     window: (Instant, Instant),
     is_paced: bool,
 ) {
     let times = Times::of(samples, window, is_paced);
     let whole = window.1.saturating_since(window.0).as_secs_f64() * 1e6;
-    for (key, time) in [
-        ("cwnd_limited_share", times.cwnd),
-        ("rwnd_limited_share", times.rwnd),
-        ("sndbuf_limited_share", times.send_buffer),
-        ("application_limited_share", times.application),
-    ] {
-        let share = (whole > 0.0 && samples.len() > 1).then(|| (time / whole).clamp(0.0, 1.0));
-        summary.insert(key.to_owned(), share.into());
-    }
+    let share =
+        |time: f64| (whole > 0.0 && samples.len() > 1).then(|| (time / whole).clamp(0.0, 1.0));
+    summary.cwnd_limited_share = share(times.cwnd);
+    summary.rwnd_limited_share = share(times.rwnd);
+    summary.sndbuf_limited_share = share(times.send_buffer);
+    summary.application_limited_share = share(times.application);
 }
 
 #[cfg(test)]
@@ -157,13 +154,16 @@ mod tests {
     /// In percent.
     fn shares(of: impl Fn(u64) -> TcpInfo, is_paced: bool) -> [String; 4] {
         let samples: Vec<Sample> = (0..=100).map(|n| sample(10 * n, of(10 * n))).collect();
-        let mut summary = Map::new();
+        let mut summary = FlowSummary::default();
         let window = (Instant::from_millis(200), Instant::from_millis(700));
         write(&mut summary, &samples, window, is_paced);
-        ["cwnd", "rwnd", "sndbuf", "application"].map(|limit| {
-            let share = summary[&format!("{limit}_limited_share")].as_f64();
-            format!("{:.0}", share.expect("it is known") * 100.0)
-        })
+        [
+            summary.cwnd_limited_share,
+            summary.rwnd_limited_share,
+            summary.sndbuf_limited_share,
+            summary.application_limited_share,
+        ]
+        .map(|share| format!("{:.0}", share.expect("it is known") * 100.0))
     }
 
     #[test]

@@ -13,6 +13,7 @@ use anabranch_core::{system, units::Instant};
 use anabranch_scenario::{Resolved, nearest};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -40,16 +41,18 @@ pub struct Program {
     pub is_shell: bool,
 }
 
-/// The end of a program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// The outcome of a program of the user's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "LiveProgram", extend("engine" = "live"))]
 pub struct Ended {
     /// The host where it ran.
     pub host: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Its exit status; `null` if a signal ended it.
+    /// Its exit status; null if a signal ended it.
+    #[schemars(extend("unit" = ""))]
     pub status: Option<i32>,
-    /// Whether it was asked to end because the run was over.
+    /// Whether it was stopped because the run was over.
     pub stopped: bool,
     /// Whether it had a separate PID namespace, so that no descendant survives.
     pub contained: bool,

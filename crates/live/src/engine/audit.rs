@@ -13,6 +13,7 @@ use anabranch_core::{
     packet::{Direction, FlowId},
     units::{Duration, Instant},
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -21,13 +22,15 @@ use crate::{
 };
 
 /// Limits above which a run is tainted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "LiveLimits", extend("engine" = "live"))]
 pub struct Limits {
-    /// 99th percentile of the lateness of released packets, in milliseconds.
+    /// 99th percentile of the lateness of released packets, and of scheduled writes.
     pub p99_lateness_ms: f64,
-    /// Greatest lateness of a packet, in milliseconds.
+    /// Greatest lateness of a packet, and of a scheduled write.
     pub max_lateness_ms: f64,
     /// Packets lost between the kernel and the engine.
+    #[schemars(extend("unit" = "packets"))]
     pub io_drops: u64,
 }
 
@@ -236,17 +239,23 @@ pub struct Ends {
 
 /// Counts of a flow's datagrams on the way from one program into the network, and from it to the
 /// other program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
 pub struct DatagramAccount {
-    /// Written to the sender's socket.
+    /// Datagrams written to the sender's socket.
+    #[schemars(extend("unit" = "packets"))]
     pub written: u64,
-    /// Written datagrams taken by the engine.
+    /// Written datagrams that the engine took.
+    #[schemars(extend("unit" = "packets"))]
     pub taken: u64,
-    /// Written datagrams not taken before the end.
+    /// Written datagrams that the engine had not taken at the end.
+    #[schemars(extend("unit" = "packets"))]
     pub left: u64,
-    /// Given by the engine to the receiver's kernel.
+    /// Datagrams given by the engine to the receiver's kernel.
+    #[schemars(extend("unit" = "packets"))]
     pub released: u64,
-    /// Read from the receiver's socket.
+    /// Datagrams read from the receiver's socket.
+    #[schemars(extend("unit" = "packets"))]
     pub read: u64,
 }
 
@@ -260,8 +269,9 @@ impl DatagramAccount {
     }
 }
 
-/// The result of the audit.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The live engine's audit of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "LiveAudit", extend("engine" = "live"))]
 pub struct Audit {
     /// Whether the run must not be used.
     pub tainted: bool,
@@ -278,23 +288,24 @@ pub struct Audit {
     pub merged_packets: u64,
     /// Packets still in flight when the run ended.
     pub in_flight_packets: u64,
-    /// Median lateness of released packets, in milliseconds.
+    /// Median lateness of released packets.
     pub p50_lateness_ms: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of the lateness of released packets.
     pub p99_lateness_ms: Option<f64>,
-    /// Maximum.
+    /// The greatest lateness of a released packet.
     pub max_lateness_ms: Option<f64>,
     /// Packets lost between the kernel and the engine, or between an application and the kernel. A
     /// lower bound if a device that carries datagrams and other packets lost some, because the kind
     /// of a lost packet is unknown.
+    #[schemars(extend("unit" = "packets"))]
     pub io_drops: u64,
     /// Counts of the datagrams of UDP flows, by flow.
     pub datagrams: BTreeMap<String, DatagramAccount>,
-    /// Median lateness of scheduled writes of applications, in milliseconds.
+    /// Median lateness of scheduled writes of applications.
     pub p50_write_lateness_ms: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of the lateness of scheduled writes.
     pub p99_write_lateness_ms: Option<f64>,
-    /// Maximum.
+    /// The greatest lateness of a scheduled write.
     pub max_write_lateness_ms: Option<f64>,
     /// Share of one processor that the engine's thread used.
     pub cpu_share: f64,

@@ -7,6 +7,7 @@
 use std::{fmt, io};
 
 use anabranch_engine::network::Census;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -14,29 +15,39 @@ use crate::{
     kernel::tun::{Drops, Passed},
 };
 
-/// The packets of a run, in the order of their path.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+/// All packets of a live run, including the warm-up, in the order of their path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "LivePackets", extend("engine" = "live"))]
 pub struct Packets {
-    /// Sent by kernels, as the hosts' devices count; unknown for interfaces and for our own TCP.
+    /// Packets sent by kernels, as the hosts' devices count; unknown for interfaces and for our own TCP.
+    #[schemars(extend("unit" = "packets"))]
     pub kernel_sent: u64,
     /// Packets sent by kernels that the engine took, whether they belong to a flow or not.
+    #[schemars(extend("unit" = "packets"))]
     pub kernel_taken: u64,
-    /// Taken from all hosts, for the network.
+    /// Packets taken from all hosts, for the network.
+    #[schemars(extend("unit" = "packets"))]
     pub taken: u64,
     /// Taken packets that never entered the network.
+    #[schemars(extend("unit" = "packets"))]
     pub waiting: u64,
     /// Outcomes of the packets that entered the network.
     #[serde(flatten)]
     pub network: Census,
-    /// Given to all hosts.
+    /// Packets given to all hosts.
+    #[schemars(extend("unit" = "packets"))]
     pub released: u64,
-    /// Given to kernels whose devices count.
+    /// Packets given to kernels whose devices count.
+    #[schemars(extend("unit" = "packets"))]
     pub kernel_released: u64,
     /// Errors of routers given to these kernels; they belong to no flow.
+    #[schemars(extend("unit" = "packets"))]
     pub kernel_answered: u64,
     /// Packets counted by these devices.
+    #[schemars(extend("unit" = "packets"))]
     pub kernel_received: u64,
     /// Packets that these devices took and could not pass on.
+    #[schemars(extend("unit" = "packets"))]
     pub kernel_refused: u64,
 }
 

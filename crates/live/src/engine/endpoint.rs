@@ -12,13 +12,15 @@ use anabranch_core::{
     rng::Stream as Draws,
     units::{Duration, Instant},
 };
+use anabranch_engine::summary::Named;
 use anabranch_path::host::{Arrived, Departing, Host, Refused};
 use anabranch_scenario::{Family, Resolved, workload::Config};
-use anabranch_tcp::{Ending, Endpoint, Role, State};
+use anabranch_tcp::{Ending, Endpoint, Refusal, Role, State};
 use anabranch_wire::{
     self as wire, Discards, Flags, IpHeader, Options, Ports, Segment, Transport, Version,
 };
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::{
     apps::{
@@ -78,7 +80,7 @@ impl Own {
     }
 
     /// The counters for the summary.
-    pub fn report(&self) -> Value {
+    pub fn report(&self) -> LiveEndpoint {
         self.lock().report()
     }
 }
@@ -185,18 +187,68 @@ struct Connection {
 }
 
 /// The options that a SYN offers.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+#[schemars(rename = "LiveOffer", extend("engine" = "live"))]
 struct Syn {
+    /// Maximum segment size; 0 if it is not offered.
+    #[schemars(extend("unit" = "bytes"))]
     mss: u16,
-    scale: Option<u8>,
+    /// Shift of the window scale option; null if it is not offered.
+    #[schemars(extend("unit" = "bits"))]
+    window_scale: Option<u8>,
+    /// Whether SACK is permitted.
     sack: bool,
+    /// Whether timestamps are offered.
     timestamps: bool,
+    #[serde(skip)]
     flags: Flags,
+}
+
+/// Counters of an end with our own TCP.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
+pub struct LiveEndpoint {
+    /// Packets sent.
+    sent_packets: u64,
+    /// Packets received.
+    received_packets: u64,
+    /// Resets sent.
+    resets_sent: u64,
+    /// Resets received.
+    resets_received: u64,
+    /// Resets in either direction after the close, as responses to duplicate or late packets (RFC
+    /// 9293 §3.10.7.1).
+    resets_after_close: u64,
+    /// Packets received with Congestion Experienced.
+    marked_packets: u64,
+    /// Packets that are not segments of this connection.
+    foreign_packets: u64,
+    /// Packets that were discarded, by reason.
+    #[schemars(extend("unit" = "packets"))]
+    discarded_packets: Named<u64>,
+    /// Segments and SACK blocks that were refused, by reason, as in `flows.NAME.refused`.
+    #[schemars(extend("unit" = "count"))]
+    refused_packets: Named<u64>,
+    /// Segments received out of order.
+    out_of_order_segments: u64,
+    /// Segments received a second time.
+    duplicate_segments: u64,
+    /// Reductions of the window because of ECN.
+    ecn_reductions: u64,
+    /// Whether the peer has acknowledged all data.
+    all_acknowledged: bool,
+    /// Outcome of the connection if it did not end by FIN: `reset`, `refused`, `aborted`, `timed-out`
+    /// or `abandoned`; null otherwise.
+    ending: Option<&'static str>,
+    /// Options of the SYN that this end sent; null before one.
+    offered: Option<Syn>,
+    /// Options of the SYN that this end received; null before one.
+    offered_by_peer: Option<Syn>,
 }
 
 impl Syn {
     fn of(segment: &Segment<Octets>) -> Self {
-        let (mss, scale, sack) = match segment.options {
+        let (mss, window_scale, sack) = match segment.options {
             Options::Syn {
                 mss,
                 window_scale,
@@ -207,7 +259,7 @@ impl Syn {
         };
         Self {
             mss,
-            scale,
+            window_scale,
             sack,
             timestamps: segment.timestamps.is_some(),
             flags: segment.flags,
@@ -463,8 +515,8 @@ impl Connection {
         if let (Some(ours), Some(theirs)) = (ours, theirs) {
             options |= u8::from(ours.timestamps && theirs.timestamps) * TcpInfo::TIMESTAMPS;
             options |= u8::from(ours.sack && theirs.sack) * TcpInfo::SACK;
-            options |=
-                u8::from(ours.scale.is_some() && theirs.scale.is_some()) * TcpInfo::WINDOW_SCALING;
+            options |= u8::from(ours.window_scale.is_some() && theirs.window_scale.is_some())
+                * TcpInfo::WINDOW_SCALING;
             options |= u8::from(self.agreed_on_ecn(ours, theirs)) * TcpInfo::ECN;
         }
         TcpInfo {
@@ -519,7 +571,7 @@ impl Connection {
             && answer.flags.any(Flags::ECE | Flags::CWR | Flags::AE)
     }
 
-    fn report(&self) -> Value {
+    fn report(&self) -> LiveEndpoint {
         let stats = self.endpoint.stats();
         let ending = self.endpoint.ending().map(|ending| match ending {
             Ending::Reset => "reset",
@@ -528,45 +580,32 @@ impl Connection {
             Ending::TimedOut => "timed-out",
             Ending::Abandoned => "abandoned",
         });
-        let mut discarded = Map::new();
-        for (error, count) in self.discards.iter().filter(|(_, count)| *count > 0) {
-            discarded.insert(error.name().to_owned(), count.into());
-        }
+        let discarded = self.discards.iter().filter(|(_, count)| *count > 0);
         let refused = self.endpoint.refusals();
-        let mut refusals = Map::new();
-        for reason in anabranch_tcp::Refusal::ALL {
-            if refused.of(reason) > 0 {
-                refusals.insert(reason.name().to_owned(), refused.of(reason).into());
-            }
+        let refused = Refusal::ALL.map(|reason| (reason.name().to_owned(), refused.of(reason)));
+        let [offered, offered_by_peer] = self.syns;
+        LiveEndpoint {
+            sent_packets: self.sent,
+            received_packets: self.received,
+            resets_sent: self.resets_sent,
+            resets_received: self.resets_received,
+            resets_after_close: self.resets_after_close,
+            marked_packets: self.marked,
+            foreign_packets: self.foreign,
+            discarded_packets: discarded
+                .map(|(error, count)| (error.name().to_owned(), count))
+                .collect(),
+            refused_packets: refused
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .collect(),
+            out_of_order_segments: stats.out_of_order_segments,
+            duplicate_segments: stats.duplicate_segments,
+            ecn_reductions: stats.ecn_reductions,
+            all_acknowledged: self.endpoint.all_acknowledged(),
+            ending,
+            offered,
+            offered_by_peer,
         }
-        let syns = self.syns.map(|syn| {
-            syn.map(|syn| {
-                json!({
-                    "mss": syn.mss,
-                    "window_scale": syn.scale,
-                    "sack": syn.sack,
-                    "timestamps": syn.timestamps,
-                })
-            })
-        });
-        let [ours, theirs] = syns;
-        json!({
-            "sent_packets": self.sent,
-            "received_packets": self.received,
-            "resets_sent": self.resets_sent,
-            "resets_received": self.resets_received,
-            "resets_after_close": self.resets_after_close,
-            "marked_packets": self.marked,
-            "foreign_packets": self.foreign,
-            "discarded_packets": discarded,
-            "refused_packets": refusals,
-            "out_of_order_segments": stats.out_of_order_segments,
-            "duplicate_segments": stats.duplicate_segments,
-            "ecn_reductions": stats.ecn_reductions,
-            "all_acknowledged": self.endpoint.all_acknowledged(),
-            "ending": ending,
-            "offered": ours,
-            "offered_by_peer": theirs,
-        })
     }
 }

@@ -11,9 +11,11 @@ use anabranch_bpf::{
 };
 use anabranch_congestion::{self as cc};
 use anabranch_core::{interrupt::Interrupt, system};
+use anabranch_engine::summary::Named;
 use anabranch_files::Files;
 use anabranch_scenario::{Protocol, Resolved, ResolvedFlow};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::{
     kernel::namespace::Namespace,
@@ -45,6 +47,18 @@ struct Control {
     file: Option<String>,
     /// The loaded control, if it was loaded for this run.
     held: Option<Arc<Temporary>>,
+}
+
+/// A flow's congestion control in the kernel.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
+pub struct LiveControl {
+    /// Its name in the kernel.
+    name: String,
+    /// File of the eBPF program; null for a control of the kernel.
+    file: Option<String>,
+    /// Whether this run loaded it.
+    loaded: bool,
 }
 
 /// The controls of all flows, in their order. Loaded controls stay loaded while this value lives.
@@ -119,20 +133,23 @@ impl Controls {
         Some(&control.name)
     }
 
-    /// The controls for the summary, by flow: the name in the kernel and, for an eBPF control, its
-    /// file and whether it was loaded for this run.
-    pub fn described(&self, resolved: &Resolved) -> Value {
+    /// The controls for the summary, by flow.
+    pub fn described(&self, resolved: &Resolved) -> Named<LiveControl> {
         let of = |(flow, control): (&ResolvedFlow, &Option<Control>)| {
             let control = control.as_ref()?;
-            let described = json!({
-                "name": control.name,
-                "file": control.file,
-                "loaded": control.held.is_some(),
-            });
+            let described = LiveControl {
+                name: control.name.clone(),
+                file: control.file.clone(),
+                loaded: control.held.is_some(),
+            };
             Some((flow.name.clone(), described))
         };
-        let all = resolved.flows.iter().zip(&self.by_flow).filter_map(of);
-        Value::Object(all.collect())
+        resolved
+            .flows
+            .iter()
+            .zip(&self.by_flow)
+            .filter_map(of)
+            .collect()
     }
 }
 

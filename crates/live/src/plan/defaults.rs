@@ -8,8 +8,8 @@
 
 use std::{fs, io};
 
+use anabranch_engine::summary::Named;
 use anabranch_scenario::{Protocol, Resolved, ResolvedFlow};
-use serde_json::Value;
 
 use crate::{
     kernel::{host::LiveHost, namespace::Namespace},
@@ -175,7 +175,7 @@ pub fn described(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
     defaults: &[Option<String>],
-) -> Value {
+) -> Named<String> {
     let of = |node: usize| {
         resolved.attached[node].exec.as_ref()?;
         let namespace = hosts[node].as_ref()?.namespace.as_ref()?;
@@ -183,7 +183,7 @@ pub fn described(
         let name = defaults[node]
             .clone()
             .or_else(|| Some(namespace.inside(of_kernel).ok()?.trim().to_owned()))?;
-        Some((resolved.nodes[node].clone(), name.into()))
+        Some((resolved.nodes[node].clone(), name))
     };
-    Value::Object((0..resolved.nodes.len()).filter_map(of).collect())
+    (0..resolved.nodes.len()).filter_map(of).collect()
 }

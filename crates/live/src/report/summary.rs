@@ -9,17 +9,32 @@ use anabranch_core::{
 };
 use anabranch_engine::{
     network::{Completions, Ends as FlowEnds},
-    summary::{ExchangeSummary, TransferSummary, jain_index, seconds},
+    summary::{ExchangeSummary, FlowSummary, Named, TransferSummary, seconds},
 };
 use anabranch_path::link::Window;
 use anabranch_scenario::{Resolved, ResolvedFlow, workload::Config};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::{
-    apps::{application::Outcome, datagram, limits, sampler::Sample, stage::Side, transfers},
-    engine::{audit::Ends, endpoint::Own, play::Done},
-    kernel::{host::LiveHost, sys::tcp_info::TcpInfo},
-    plan::{devices, names, settings::is_carried, times::asked_window},
+    apps::{application::Outcome, limits, program::Ended, sampler::Sample, stage::Side, transfers},
+    engine::{
+        audit::{Audit, Ends},
+        conservation::Packets,
+        endpoint::{LiveEndpoint, Own},
+        play::Done,
+    },
+    kernel::{
+        host::LiveHost,
+        sys::{interface::Offloads, tcp_info::TcpInfo},
+    },
+    plan::{
+        controls::LiveControl,
+        devices, names,
+        settings::{connects_back, is_carried},
+        times::asked_window,
+    },
+    report::trace::{LiveTrace, Traced},
 };
 
 /// `TCP_ESTABLISHED`.
@@ -31,72 +46,161 @@ const CLOSED: u8 = 7;
 /// The kernel's value if there is no round-trip time yet.
 const NO_RTT: u32 = u32::MAX;
 
-/// Writes figures from the kernel's state of the flows into the summary, where the model, which
-/// sees only packets, has none. Returns Jain's index.
-pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done) -> Option<f64> {
-    let (mut goodputs, samples) = (Vec::new(), &done.samples);
-    for (index, (flow, outcomes)) in resolved.flows.iter().zip(&done.outcomes).enumerate() {
-        let Some(Value::Object(summary)) = flows.get_mut(&flow.name) else {
-            continue;
-        };
-        let [sender, receiver] = outcomes;
-        if let (Some(sent), Some(read)) = (&sender.datagrams, &receiver.datagrams) {
-            goodputs.extend(datagrams(summary, flow, resolved, (sent, read)));
-            continue;
-        }
-        if let (Some(sent), Some(read)) = (&sender.transfers, &receiver.transfers) {
-            goodputs.extend(transfers(summary, flow, resolved, (sent, read)));
-            continue;
-        }
-        if is_carried(flow, resolved) {
-            // Only the program itself knows its goodput; the model sees only packets.
-            for key in ["goodput_mbit_s", "delivered_bytes"] {
-                summary.insert(key.into(), Value::Null);
-            }
-            // The flow ends with its programs.
-            let (start, end) = asked_window(flow, resolved);
-            let arrived = done.moved.arrived_of(index);
-            throughput(summary, (start, end.min(arrived.at)), arrived.ip_bytes);
-            continue;
-        }
-        let of = |side| -> Vec<Sample> {
-            let own = samples.iter().filter(|s| s.flow == index && s.side == side);
-            knowing(own.copied().collect())
-        };
-        let figures = Figures {
-            window: window(flow, resolved, outcomes),
-            size: match &flow.workload {
-                Config::File(file) => Some(file.size.get()),
-                _ => None,
-            },
-            completed: completion(flow, resolved, outcomes).is_some(),
-            from_start: flow.start >= Instant::START + resolved.warmup,
-            sender: of(Side::Sender),
-            receiver: of(Side::Receiver),
-        };
-        goodputs.extend(figures.goodput_mbit_s());
-        throughput(
-            summary,
-            figures.window,
-            done.moved.arrived_of(index).ip_bytes,
-        );
-        figures.write(summary);
-        limits::write(summary, &figures.sender, figures.window, is_paced(flow));
-        let took = completion(flow, resolved, outcomes).map(|at| (at - flow.start).as_secs_f64());
-        summary.insert("flow_completion_time_s".into(), took.into());
-        let (ended, at) = flow_ends(flow, resolved, outcomes).first();
-        summary.insert("ended".into(), json!(ended));
-        summary.insert("ended_at_s".into(), at.map(seconds).into());
-        if crate::plan::settings::connects_back(flow) {
-            let completions = completions(&receiver.exchanges, asked_window(flow, resolved));
-            let exchanges = ExchangeSummary::from(&completions);
-            summary.insert(
-                "exchanges".into(),
-                serde_json::to_value(exchanges).expect("plain data"),
-            );
-        }
+/// The parts of a summary that only live runs have.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
+pub struct LiveSummary {
+    /// The live engine's audit of its lateness and losses.
+    pub audit: Audit,
+    /// All packets of the run, step by step.
+    pub packets: Packets,
+    /// Outcomes of the user's programs.
+    pub programs: Vec<Ended>,
+    /// The two ends of each flow, `from` and `to`, by the flow's name.
+    pub ends: Named<Named<LiveEnd>>,
+    /// Each kernel's counters `Tcp` of `/proc/net/snmp`, by host.
+    #[schemars(extend("unit" = "count"))]
+    pub tcp_counters: Named<BTreeMap<String, u64>>,
+    /// Congestion control of each flow in the kernel, by the flow's name.
+    pub controls: Named<LiveControl>,
+    /// Default congestion control of each host.
+    #[schemars(extend("unit" = "text"))]
+    pub default_controls: Named<String>,
+    /// The trace of the kernel's TCP.
+    pub trace: LiveTrace,
+    /// Kernel, processors and the settings that were applied.
+    pub machine: LiveMachine,
+}
+
+/// One end of a flow: the owner of its TCP, the application's octets, and the negotiated options.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the negotiated options are independent"
+)]
+pub struct LiveEnd {
+    /// `kernel`, or `own` for our TCP.
+    tcp: &'static str,
+    /// Octets that the application wrote.
+    written_bytes: u64,
+    /// Octets that the application read.
+    read_bytes: u64,
+    /// Whether the timestamp option is in use.
+    timestamps: bool,
+    /// Whether SACK is in use.
+    sack: bool,
+    /// Whether the window scale option is in use.
+    window_scaling: bool,
+    /// Whether ECN is in use.
+    ecn: bool,
+    /// Counters of our TCP; null at a kernel.
+    endpoint: Option<LiveEndpoint>,
+}
+
+/// Properties of the machine that influence the results.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
+pub struct LiveMachine {
+    /// Release of the kernel.
+    kernel: String,
+    /// Architecture, as in uname(1).
+    machine: String,
+    /// Processors that the run may use; 0 if unknown.
+    processors: usize,
+    /// Model of the processor, or its implementer and part number; null if unknown.
+    processor: Option<String>,
+    /// Whether idle processors were kept out of deep sleep.
+    asked_to_stay_awake: bool,
+    /// Driver for idle processors, by the kernel's name; null without one.
+    idle_driver: Option<String>,
+    /// Offloads of each interface.
+    offloads: Named<Offloads>,
+    /// Settings that were applied to the hosts, by their names in `/proc/sys`.
+    #[schemars(extend("unit" = "text"))]
+    applied_settings: Named<String>,
+    /// All settings of TCP and of the network core in a host, by their names in `/proc/sys`; null
+    /// without a namespace.
+    #[schemars(extend("unit" = "text"))]
+    kernel_settings: Option<Named<String>>,
+}
+
+/// A flow as the summary shows it: figures from the kernel's state, if the model, which sees only
+/// packets, has none. `None` for flows that are not of the scenario.
+pub fn shown(
+    index: usize,
+    mut summary: FlowSummary,
+    resolved: &Resolved,
+    (done, traced): (&Done, &Traced),
+) -> Option<FlowSummary> {
+    let flow = resolved.flows.get(index)?;
+    let outcomes = &done.outcomes[index];
+    fill_in(&mut summary, (index, flow), resolved, done);
+    if let Some(count) = traced.recoveries_within(index, window(flow, resolved, outcomes)) {
+        summary.fast_recoveries = Some(count);
     }
-    jain_index(&goodputs)
+    Some(summary)
+}
+
+fn fill_in(
+    summary: &mut FlowSummary,
+    (index, flow): (usize, &ResolvedFlow),
+    resolved: &Resolved,
+    done: &Done,
+) {
+    let outcomes = &done.outcomes[index];
+    let [sender, receiver] = outcomes;
+    let asked = asked_window(flow, resolved);
+    if let (Some(sent), Some(read)) = (&sender.datagrams, &receiver.datagrams) {
+        delivered(summary, asked, read.delivered_bytes);
+        summary.sent_packets = Some(sent.measured_datagrams);
+        summary.mean_one_way_delay_ms = read.delay.mean_ms();
+        summary.p95_one_way_delay_ms = read.delay.percentile(95.0).map(Duration::as_millis_f64);
+        return;
+    }
+    if let (Some(sent), Some(read)) = (&sender.transfers, &receiver.transfers) {
+        delivered(summary, asked, read.delivered_bytes);
+        transfers(summary, sent, read);
+        return;
+    }
+    let arrived = done.moved.arrived_of(index);
+    if is_carried(flow, resolved) {
+        // Only the program itself knows its goodput; the model sees only packets.
+        summary.goodput_mbit_s = None;
+        summary.delivered_bytes = None;
+        // The flow ends with its programs.
+        let (start, end) = asked;
+        summary.throughput_mbit_s = rate((start, end.min(arrived.at)), arrived.ip_bytes);
+        return;
+    }
+    let of = |side| -> Vec<Sample> {
+        let all = done.samples.iter();
+        let own = all.filter(|s| s.flow == index && s.side == side);
+        knowing(own.copied().collect())
+    };
+    let completed = completion(flow, resolved, outcomes);
+    let figures = Figures {
+        window: window(flow, resolved, outcomes),
+        size: match &flow.workload {
+            Config::File(file) => Some(file.size.get()),
+            _ => None,
+        },
+        completed: completed.is_some(),
+        from_start: flow.start >= Instant::START + resolved.warmup,
+        sender: of(Side::Sender),
+        receiver: of(Side::Receiver),
+    };
+    summary.throughput_mbit_s = rate(figures.window, arrived.ip_bytes);
+    figures.write(summary);
+    limits::write(summary, &figures.sender, figures.window, is_paced(flow));
+    summary.flow_completion_time_s = completed.map(|at| (at - flow.start).as_secs_f64());
+    let (ended, at) = flow_ends(flow, resolved, outcomes).first();
+    summary.ended = Some(ended);
+    summary.ended_at_s = at.map(seconds);
+    if connects_back(flow) {
+        let completions = completions(&receiver.exchanges, asked);
+        summary.exchanges = Some(ExchangeSummary::from(&completions));
+    }
 }
 
 /// Whether a flow's data may wait for pacing.
@@ -167,16 +271,14 @@ pub fn check_content(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> io::Resu
     Ok(())
 }
 
-/// The ends of each flow: the TCP implementation, the negotiated options, and the octets written
-/// and read.
-pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Map<String, Value> {
-    let mut all = Map::new();
-    for (index, flow) in resolved.flows.iter().enumerate() {
+/// The ends of each flow.
+pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Named<Named<LiveEnd>> {
+    let both = |(index, flow): (usize, &ResolvedFlow)| {
         // The audit counts datagrams, and each transfer is a separate connection.
         let [sender, _] = &done.outcomes[index];
         let is_other = sender.datagrams.is_some() || sender.transfers.is_some();
         if is_other || is_carried(flow, resolved) {
-            continue;
+            return None;
         }
         let of = |side: Side| {
             let own = &own[index][side as usize];
@@ -185,31 +287,32 @@ pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Map<S
             // The options of a closed connection are no longer available.
             let last = samples.find(|s| (s.flow, s.side) == (index, side) && s.info.options != 0);
             let options = last.map_or(0, |sample| sample.info.options);
-            json!({
-                "tcp": if own.is_some() { "own" } else { "kernel" },
-                "written_bytes": outcome.written,
-                "read_bytes": outcome.read,
-                "timestamps": options & TcpInfo::TIMESTAMPS != 0,
-                "sack": options & TcpInfo::SACK != 0,
-                "window_scaling": options & TcpInfo::WINDOW_SCALING != 0,
-                "ecn": options & TcpInfo::ECN != 0,
-                "endpoint": own.as_ref().map(Own::report),
-            })
+            LiveEnd {
+                tcp: if own.is_some() { "own" } else { "kernel" },
+                written_bytes: outcome.written,
+                read_bytes: outcome.read,
+                timestamps: options & TcpInfo::TIMESTAMPS != 0,
+                sack: options & TcpInfo::SACK != 0,
+                window_scaling: options & TcpInfo::WINDOW_SCALING != 0,
+                ecn: options & TcpInfo::ECN != 0,
+                endpoint: own.as_ref().map(Own::report),
+            }
         };
-        let both = json!({ "from": of(Side::Sender), "to": of(Side::Receiver) });
-        all.insert(flow.name.clone(), both);
-    }
-    all
+        let sides = [("from", Side::Sender), ("to", Side::Receiver)];
+        let ends = sides.map(|(name, side)| (name.to_owned(), of(side)));
+        Some((flow.name.clone(), ends.into_iter().collect()))
+    };
+    resolved.flows.iter().enumerate().filter_map(both).collect()
 }
 
 /// The kernel's TCP counters of each host.
 pub fn counters(
     resolved: &Resolved,
     counters: &[Option<BTreeMap<String, u64>>],
-) -> Map<String, Value> {
+) -> Named<BTreeMap<String, u64>> {
     let hosts = resolved.nodes.iter().zip(counters);
     hosts
-        .filter_map(|(name, counters)| Some((name.clone(), json!(counters.as_ref()?))))
+        .filter_map(|(name, counters)| Some((name.clone(), counters.clone()?)))
         .collect()
 }
 
@@ -256,76 +359,31 @@ pub fn lateness(outcomes: &[[Outcome; 2]]) -> Histogram<7> {
     all
 }
 
-/// Writes the figures of a UDP flow. Returns its goodput.
-fn datagrams(
-    summary: &mut Map<String, Value>,
-    flow: &ResolvedFlow,
-    resolved: &Resolved,
-    (sent, read): (&datagram::Counted, &datagram::Counted),
-) -> Option<f64> {
-    let goodput = goodput(summary, asked_window(flow, resolved), read.delivered_bytes);
-    let p95 = read.delay.percentile(95.0).map(Duration::as_millis_f64);
-    for (key, value) in [
-        ("sent_packets", sent.measured_datagrams.into()),
-        ("mean_one_way_delay_ms", read.delay.mean_ms().into()),
-        ("p95_one_way_delay_ms", p95.into()),
-    ] {
-        summary.insert(key.to_owned(), value);
-    }
-    goodput
-}
-
-/// Writes the figures of a flow of many transfers. Returns its goodput.
-fn transfers(
-    summary: &mut Map<String, Value>,
-    flow: &ResolvedFlow,
-    resolved: &Resolved,
-    (sent, read): (&transfers::Counted, &transfers::Counted),
-) -> Option<f64> {
-    let goodput = goodput(summary, asked_window(flow, resolved), read.delivered_bytes);
-    let completions = Completions {
+/// Writes the figures of a flow of many transfers.
+fn transfers(summary: &mut FlowSummary, sent: &transfers::Counted, read: &transfers::Counted) {
+    summary.sent_packets = Some(sent.sent_packets);
+    summary.retransmitted_packets = Some(sent.retransmitted_packets);
+    summary.spurious_retransmissions = Some(sent.spurious_retransmissions);
+    summary.timeouts = sent.timeouts;
+    summary.transfers = Some(TransferSummary::from(&Completions {
         started: sent.completions.started,
         times: read.completions.times.clone(),
-    };
-    let completions = TransferSummary::from(&completions);
-    for (key, value) in [
-        ("sent_packets", sent.sent_packets.into()),
-        ("retransmitted_packets", sent.retransmitted_packets.into()),
-        (
-            "spurious_retransmissions",
-            sent.spurious_retransmissions.into(),
-        ),
-        ("timeouts", sent.timeouts.into()),
-        (
-            "transfers",
-            serde_json::to_value(completions).expect("plain data"),
-        ),
-        // As in the simulator, there are no such figures of individual connections.
-        ("reordered_ratio", Value::Null),
-        ("reordering_extent_p95_packets", Value::Null),
-        ("reordering", Value::Null),
-    ] {
-        summary.insert(key.to_owned(), value);
-    }
-    goodput
+    }));
+    // As in the simulator, there are no such figures of individual connections.
+    summary.reordered_ratio = None;
+    summary.reordering_extent_p95_packets = None;
+    summary.reordering = None;
 }
 
-fn goodput(
-    summary: &mut Map<String, Value>,
-    (start, end): (Instant, Instant),
-    bytes: u64,
-) -> Option<f64> {
-    let time = end.saturating_since(start).as_secs_f64();
-    let goodput = (time > 0.0).then(|| bytes as f64 * 8.0 / time / 1e6);
-    summary.insert("goodput_mbit_s".into(), goodput.into());
-    summary.insert("delivered_bytes".into(), bytes.into());
-    goodput
+fn delivered(summary: &mut FlowSummary, window: (Instant, Instant), bytes: u64) {
+    summary.goodput_mbit_s = rate(window, bytes);
+    summary.delivered_bytes = Some(bytes);
 }
 
-fn throughput(summary: &mut Map<String, Value>, (start, end): (Instant, Instant), bytes: u64) {
+/// In Mbit/s; `None` for an empty window.
+fn rate((start, end): (Instant, Instant), bytes: u64) -> Option<f64> {
     let time = end.saturating_since(start).as_secs_f64();
-    let rate = (time > 0.0).then(|| bytes as f64 * 8.0 / time / 1e6);
-    summary.insert("throughput_mbit_s".into(), rate.into());
+    (time > 0.0).then(|| bytes as f64 * 8.0 / time / 1e6)
 }
 
 struct Figures {
@@ -399,15 +457,9 @@ impl Figures {
         (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
     }
 
-    fn write(&self, summary: &mut Map<String, Value>) {
-        let mut put = |key: &str, value: Value| {
-            summary.insert(key.to_owned(), value);
-        };
-        put("goodput_mbit_s", self.goodput_mbit_s().into());
-        put(
-            "delivered_bytes",
-            self.delivered().map_or(0, |(bytes, _)| bytes).into(),
-        );
+    fn write(&self, summary: &mut FlowSummary) {
+        summary.goodput_mbit_s = self.goodput_mbit_s();
+        summary.delivered_bytes = Some(self.delivered().map_or(0, |(bytes, _)| bytes));
         if let Some([(_, before), (_, after)]) = self.edges(&self.sender) {
             // The kernel's counters have 32 bits and wrap.
             let count = |of: fn(&TcpInfo) -> u32| of(&after).wrapping_sub(of(&before));
@@ -417,34 +469,25 @@ impl Figures {
             let sent = u64::from(count(|info| info.data_segs_out))
                 + u64::from(syns(&after).saturating_sub(syns(&before)));
             // A retransmitted FIN without data counts as a retransmission too.
-            put("sent_packets", sent.max(retransmitted.into()).into());
-            put("retransmitted_packets", retransmitted.into());
+            summary.sent_packets = Some(sent.max(retransmitted.into()));
+            summary.retransmitted_packets = Some(retransmitted.into());
             // A DSACK also reports a copy that the network made of a segment sent once.
             let duplicates = count(|info| info.dsack_dups);
-            put(
-                "spurious_retransmissions",
-                duplicates.min(retransmitted).into(),
-            );
+            summary.spurious_retransmissions = Some(duplicates.min(retransmitted).into());
             if after.knows_total_rto {
                 let timeouts = after.total_rto.wrapping_sub(before.total_rto);
-                put("timeouts", timeouts.into());
+                summary.timeouts = Some(timeouts.into());
             }
             if after.min_rtt_us != NO_RTT && after.min_rtt_us > 0 {
-                put("min_rtt_ms", (f64::from(after.min_rtt_us) / 1e3).into());
+                summary.min_rtt_ms = Some(f64::from(after.min_rtt_us) / 1e3);
             }
         }
         let mean = |of: fn(&TcpInfo) -> f64| {
             let n = self.inside().count();
             (n > 0).then(|| self.inside().map(of).sum::<f64>() / n as f64)
         };
-        put(
-            "mean_cwnd_packets",
-            mean(|info| info.snd_cwnd.into()).into(),
-        );
-        put(
-            "mean_srtt_ms",
-            mean(|info| f64::from(info.rtt_us) / 1e3).into(),
-        );
+        summary.mean_cwnd_packets = mean(|info| info.snd_cwnd.into());
+        summary.mean_srtt_ms = mean(|info| f64::from(info.rtt_us) / 1e3);
     }
 }
 
@@ -454,7 +497,7 @@ pub fn machine(
     hosts: &[Option<LiveHost>],
     applied: &[(&str, String)],
     is_awake: bool,
-) -> Value {
+) -> LiveMachine {
     let namespace = hosts
         .iter()
         .flatten()
@@ -462,29 +505,28 @@ pub fn machine(
     let name = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let settings = namespace.and_then(|namespace| namespace.inside(|| Ok(kernel_settings())).ok());
-    let applied: Map<String, Value> = applied
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), value.as_str().into()))
-        .collect();
-    let offloads: Map<String, Value> = devices::all(resolved)
+    let applied = applied.iter();
+    let offloads = devices::all(resolved)
         .iter()
         .zip(hosts)
         .filter_map(|(device, host)| {
-            let offloads = json!(host.as_ref()?.device.offloads().ok());
+            let offloads = host.as_ref()?.device.offloads().ok()?;
             Some((names::of_device(resolved, *device), offloads))
         })
         .collect();
-    json!({
-        "kernel": text(name.release()),
-        "machine": text(name.machine()),
-        "processors": std::thread::available_parallelism().map_or(0, usize::from),
-        "processor": processor(),
-        "asked_to_stay_awake": is_awake,
-        "idle_driver": idle_driver(),
-        "offloads": offloads,
-        "applied_settings": applied,
-        "kernel_settings": settings,
-    })
+    LiveMachine {
+        kernel: text(name.release()),
+        machine: text(name.machine()),
+        processors: std::thread::available_parallelism().map_or(0, usize::from),
+        processor: processor(),
+        asked_to_stay_awake: is_awake,
+        idle_driver: idle_driver(),
+        offloads,
+        applied_settings: applied
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect(),
+        kernel_settings: settings,
+    }
 }
 
 /// The driver for idle processors, by the kernel's name.
@@ -507,7 +549,7 @@ fn processor() -> Option<String> {
 }
 
 /// All settings of TCP and of the network core.
-fn kernel_settings() -> Map<String, Value> {
+fn kernel_settings() -> Named<String> {
     let mut names = Vec::new();
     for directory in ["net/ipv4", "net/core"] {
         let entries = fs::read_dir(format!("/proc/sys/{directory}"))
@@ -525,7 +567,7 @@ fn kernel_settings() -> Map<String, Value> {
         let value = fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
         // A secret with which cookies could be forged.
-        (!name.ends_with("_key")).then(|| (name, value.into()))
+        (!name.ends_with("_key")).then_some((name, value))
     };
     names.into_iter().filter_map(read).collect()
 }

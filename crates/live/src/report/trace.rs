@@ -32,7 +32,7 @@ use crate::{
 
 mod traced;
 
-pub use traced::{Acknowledged, Traced};
+pub use traced::{Acknowledged, LiveTrace, Traced};
 
 /// Interval at which records are taken; the buffer holds the records of ten intervals.
 const TAKE: Pause = Pause::from_millis(20);

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::profile::Wrong;
-pub use recording::{Recording, RecordingError};
+pub use recording::{CaptureSummary, Recording, RecordingError};
 use select::{Captured, Host};
 
 /// Parameters of a replay. Only lengths and times are taken from the capture: the packets have the

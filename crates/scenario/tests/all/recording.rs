@@ -117,8 +117,8 @@ fn ethernet_in_microseconds() {
     let file = pcap(MICROS, 1, &frames);
     assert_eq!(packets(&file), expected);
     let summary = Recording::parse(&file).expect("it is read").summary();
-    assert_eq!(summary["skipped"]["cut-short"], 2);
-    assert_eq!(summary["skipped"]["arp"], 1);
+    assert_eq!(summary.skipped["cut-short"], 2);
+    assert_eq!(summary.skipped["arp"], 1);
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn cut_off_and_unsorted_captures_are_read_with_counts() {
     );
     assert_eq!(packets(&back), [(0, 200), (3_000, 100), (3_000, 300)]);
     let summary = Recording::parse(&back).expect("it is sorted").summary();
-    assert_eq!(summary["time_went_back"], 1);
-    assert_eq!(summary["replayed_packets"], 3);
+    assert_eq!(summary.time_went_back, 1);
+    assert_eq!(summary.replayed_packets, 3);
 }
 
 /// A packet from one host of 10.0.0.0/24 to another, over UDP from and to this port.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Ethtool commands (`linux/ethtool.h`): scatter-gather, and segmentation in software.
@@ -43,9 +44,10 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Offloads of an interface to its driver or hardware, by the names of ethtool(8); `None` if the
+/// Offloads of an interface to its driver or hardware, by the names of ethtool(8). Null if the
 /// interface does not report one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "LiveOffloads", extend("engine" = "live"))]
 pub struct Offloads {
     /// Verification of received checksums.
     pub rx_checksum: Option<bool>,

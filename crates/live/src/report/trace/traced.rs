@@ -11,16 +11,16 @@ use anabranch_core::{
 use anabranch_engine::{
     network::Network,
     record::{PacketLog, PacketRow, WindowRow},
+    summary::Named,
 };
 use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload::Config};
 use anabranch_tcp::{EcnMode, Recovery, RetransmitCause, WindowChange};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::{
-    apps::application::Outcome,
     kernel::host::LiveHost,
     plan::{frame::Frame, settings::is_carried},
-    report::summary,
 };
 
 /// The records of a run.
@@ -36,6 +36,41 @@ pub struct Traced {
     pub(super) places: HashMap<u32, Vec<usize>>,
     pub(super) lost: u64,
     pub(super) start_ns: u64,
+}
+
+/// The trace of the kernel's TCP.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
+pub struct LiveTrace {
+    /// `acks` or `events`; null without a trace.
+    detail: Option<&'static str>,
+    /// The reason for no trace; null with one.
+    why_not: Option<String>,
+    /// Records of the trace.
+    records: usize,
+    /// Records lost.
+    lost_records: u64,
+    /// Acknowledgments that the kernel merged before TCP saw them, by host; null without a trace.
+    #[schemars(extend("unit" = "packets"))]
+    merged_segments: Option<Named<u64>>,
+    /// Traced events of each flow, by its name.
+    flows: Named<TracedFlow>,
+}
+
+/// Traced events of a flow.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
+struct TracedFlow {
+    /// Segments received; 0 with `events`.
+    segments: usize,
+    /// Fast recoveries begun.
+    recoveries: usize,
+    /// Entries into the state `loss`.
+    timeouts: usize,
+    /// Segments retransmitted.
+    retransmissions: u32,
+    /// Name of the congestion control in the kernel at the end.
+    congestion_control: String,
 }
 
 /// The state of a sender when a segment arrived, before it was processed. Windows are in segments.
@@ -82,25 +117,12 @@ impl Traced {
             .map(|record| self.at(record))
     }
 
-    /// Writes the figure that only the trace provides: `fast_recoveries`.
-    pub fn fill_in(
-        &self,
-        flows: &mut Map<String, Value>,
-        resolved: &Resolved,
-        outcomes: &[[Outcome; 2]],
-    ) {
-        for (index, (flow, outcomes)) in resolved.flows.iter().zip(outcomes).enumerate() {
-            let Some(Value::Object(figures)) = flows.get_mut(&flow.name) else {
-                continue;
-            };
-            if self.tells_of(index) {
-                let (start, end) = summary::window(flow, resolved, outcomes);
-                let counted = self
-                    .recoveries(index)
-                    .filter(|at| (start..=end).contains(at));
-                figures.insert("fast_recoveries".into(), counted.count().into());
-            }
-        }
+    /// Fast recoveries of a flow in its measured time; `None` if the trace is incomplete.
+    #[must_use]
+    pub fn recoveries_within(&self, flow: usize, (start, end): (Instant, Instant)) -> Option<u64> {
+        let within = |at: &Instant| (start..=end).contains(at);
+        self.tells_of(flow)
+            .then(|| self.recoveries(flow).filter(within).count() as u64)
     }
 
     /// Adds the traced data to the packet log, if there is one.
@@ -121,39 +143,37 @@ impl Traced {
     /// Description for the summary: the extent of tracing or the reason why there was none, and
     /// counts for each flow.
     #[must_use]
-    pub fn described(&self, resolved: &Resolved, hosts: &[Option<LiveHost>]) -> Value {
+    pub fn described(&self, resolved: &Resolved, hosts: &[Option<LiveHost>]) -> LiveTrace {
         let of = |index: usize| {
             let count = |of: fn(&Record) -> bool| self.of_flow(index).filter(|r| of(r)).count();
             let last = self.of_flow(index).last()?;
-            Some(json!({
-                "segments": count(|record| matches!(record.kind, Kind::Segment { .. })),
-                "recoveries": count(begins_recovery),
-                "timeouts": count(begins_loss),
-                "retransmissions": self.of_flow(index).map(sent_again).sum::<u32>(),
-                "congestion_control": last.control(),
-            }))
+            Some(TracedFlow {
+                segments: count(|record| matches!(record.kind, Kind::Segment { .. })),
+                recoveries: count(begins_recovery),
+                timeouts: count(begins_loss),
+                retransmissions: self.of_flow(index).map(sent_again).sum(),
+                congestion_control: last.control(),
+            })
         };
         let flows = resolved.flows.iter().enumerate();
-        let flows: Map<String, Value> = flows
-            .filter_map(|(index, flow)| Some((flow.name.clone(), of(index)?)))
-            .collect();
-        let merged = self.detail.map(|_| {
-            let hosts = resolved.nodes.iter().zip(hosts);
-            let merged =
-                hosts.filter_map(|(name, host)| Some((name.clone(), merged(host.as_ref())?)));
-            merged.collect::<Map<String, Value>>()
-        });
-        json!({
-            "detail": self.detail.map(|detail| match detail {
+        LiveTrace {
+            detail: self.detail.map(|detail| match detail {
                 Detail::Events => "events",
                 Detail::Segments => "acks",
             }),
-            "why_not": self.why_not,
-            "records": self.records.len(),
-            "lost_records": self.lost,
-            "merged_segments": merged,
-            "flows": flows,
-        })
+            why_not: self.why_not.clone(),
+            records: self.records.len(),
+            lost_records: self.lost,
+            merged_segments: self.detail.map(|_| {
+                let hosts = resolved.nodes.iter().zip(hosts);
+                hosts
+                    .filter_map(|(name, host)| Some((name.clone(), merged(host.as_ref())?)))
+                    .collect()
+            }),
+            flows: flows
+                .filter_map(|(index, flow)| Some((flow.name.clone(), of(index)?)))
+                .collect(),
+        }
     }
 
     /// Every segment that a sender received, ordered by time. Empty if segments were not traced.
@@ -392,7 +412,7 @@ fn cause(record: &Record, flow: &ResolvedFlow) -> RetransmitCause {
 
 /// Segments that a host's kernel merged before TCP processed them; only one of several merged
 /// segments is recorded (`TCPBacklogCoalesce` of proc_net(5)).
-fn merged(host: Option<&LiveHost>) -> Option<Value> {
+fn merged(host: Option<&LiveHost>) -> Option<u64> {
     let namespace = host?.namespace.as_ref()?;
     let table = namespace.inside(|| fs::read_to_string("/proc/thread-self/net/netstat"));
     let table = table.ok()?;
@@ -401,8 +421,7 @@ fn merged(host: Option<&LiveHost>) -> Option<Value> {
         .filter_map(|line| line.strip_prefix("TcpExt:"));
     let mut names = lines.next()?.split_whitespace();
     let place = names.position(|name| name == "TCPBacklogCoalesce")?;
-    let count: u64 = lines.next()?.split_whitespace().nth(place)?.parse().ok()?;
-    Some(count.into())
+    lines.next()?.split_whitespace().nth(place)?.parse().ok()
 }
 
 /// The window of one connection, as far as it was recorded.

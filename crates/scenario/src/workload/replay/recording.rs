@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use anabranch_capture::{Conversations, Counts, Fragments, Packet, Reader, Selection, Skip};
 use anabranch_core::units::Duration;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The selected packets of a capture, in order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,20 +168,43 @@ impl Recording {
 
     /// The counts of packets read and skipped, as results show them.
     #[must_use]
-    pub fn summary(&self) -> Value {
-        let skipped: BTreeMap<String, u64> = named(&self.counts.skipped);
-        json!({
-            "frames": self.counts.frames,
-            "ip_packets": self.counts.packets,
-            "replayed_packets": self.packets.len(),
-            "not_selected_packets": self.counts.packets - self.packets.len() as u64,
-            "fragments": self.counts.fragments,
-            "time_went_back": self.counts.went_back,
-            "cut_off": self.counts.is_cut_off,
-            "trailing_bytes": self.counts.trailing,
-            "skipped": skipped,
-        })
+    pub fn summary(&self) -> CaptureSummary {
+        CaptureSummary {
+            frames: self.counts.frames,
+            ip_packets: self.counts.packets,
+            replayed_packets: self.packets.len(),
+            not_selected_packets: self.counts.packets - self.packets.len() as u64,
+            fragments: self.counts.fragments,
+            time_went_back: self.counts.went_back,
+            cut_off: self.counts.is_cut_off,
+            trailing_bytes: self.counts.trailing,
+            skipped: named(&self.counts.skipped),
+        }
     }
+}
+
+/// A capture that a flow replays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CaptureSummary {
+    /// Frames in the capture.
+    pub frames: u64,
+    /// Frames that are IP packets.
+    pub ip_packets: u64,
+    /// Packets that are replayed.
+    pub replayed_packets: usize,
+    /// Packets that the flow's selection excludes.
+    pub not_selected_packets: u64,
+    /// Fragments of IP packets.
+    pub fragments: u64,
+    /// Frames with a time before that of the previous frame.
+    pub time_went_back: u64,
+    /// Whether the file ends in the middle of a frame.
+    pub cut_off: bool,
+    /// Octets after the last whole frame.
+    pub trailing_bytes: u64,
+    /// Frames without a usable packet, by reason.
+    #[schemars(extend("unit" = "count"))]
+    pub skipped: BTreeMap<String, u64>,
 }
 
 fn named(skipped: &BTreeMap<Skip, u64>) -> BTreeMap<String, u64> {
