@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from anabranch.errors import RunFailedError, UserError
 from anabranch.limits import check_jobs
 from anabranch.live import MAX_TAINTED, check, unavailable
 from anabranch.result.table import Table, column_of
 from anabranch.study.results import Condition, Job, Pool, Results
+from anabranch.study.series import Cell
 from anabranch.study.verdict import INCONCLUSIVE
 from anabranch.text.spoken import argument
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from anabranch import _engine
     from anabranch.result.result import KeptRun
-    from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
+    from anabranch.study import ClaimJson, ClaimResult, Study, StudyResult, StudyTable
     from anabranch.study.definition import Definition
 
 ATTEMPTS = 2
@@ -54,6 +55,41 @@ class LiveAuditJson(TypedDict):
     seconds: float
 
 
+class LiveVerdictJson(TypedDict):
+    """The result of one engine for a claim; the keys are those of the study's JSON."""
+
+    measured: str
+    verdict: str
+    control: str | None
+    why: NotRequired[str]
+    measures: dict[str, Cell]
+
+
+class LiveTableJson(TypedDict):
+    """A table of one engine, as text."""
+
+    engine: str
+    head: list[str]
+    cells: list[list[str]]
+    id: str
+    title: str
+
+
+class MachineJson(TypedDict, total=False):
+    """The machine of the runs."""
+
+    kernel: str
+    machine: str
+    processors: int
+
+
+class PointsJson(TypedDict):
+    """Means by point, as text: the heads, then the rows."""
+
+    figure: str
+    rows: list[list[str]]
+
+
 class LiveClaimJson(TypedDict):
     """One claim with the results of both engines."""
 
@@ -61,8 +97,8 @@ class LiveClaimJson(TypedDict):
     claim: str
     published: str
     accept_if: str
-    simulator: dict[str, Any]
-    live: dict[str, Any]
+    simulator: LiveVerdictJson
+    live: LiveVerdictJson
 
 
 class LiveStudyJson(TypedDict):
@@ -74,12 +110,12 @@ class LiveStudyJson(TypedDict):
     engine: str
     about: str
     anabranch_version: str
-    machine: dict[str, Any]
+    machine: MachineJson
     audit: LiveAuditJson
     repeats: NotRequired[dict[str, int]]
     claims: list[LiveClaimJson]
-    tables: list[dict[str, Any]]
-    points: NotRequired[dict[str, Any]]
+    tables: list[LiveTableJson]
+    points: NotRequired[PointsJson]
     runs: NotRequired[str]
     resolved: NotRequired[str]
 
@@ -129,7 +165,7 @@ class Audit:
     without_result: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    machine: dict[str, Any] = field(default_factory=dict)
+    machine: MachineJson = field(default_factory=MachineJson)
 
     @property
     def failed(self) -> bool:
@@ -196,7 +232,10 @@ class LivePool(Pool):
         summary = json.loads(run.summary_json)
         reasons = summary["live"]["audit"]["reasons"]
         self.audit.runs += 1
-        self.audit.machine = {key: summary["live"]["machine"][key] for key in ("kernel", "machine", "processors")}
+        machine = summary["live"]["machine"]
+        self.audit.machine = {
+            "kernel": machine["kernel"], "machine": machine["machine"], "processors": machine["processors"]
+        }  # fmt: skip
         if reasons:
             self.audit.tainted += 1
             self.audit.reasons.update(re.sub(_FIGURES, "", reason) for reason in reasons)
@@ -267,7 +306,6 @@ class LiveStudyResult:
         """The document of ``anabranch study --engine live --json``."""
         simulated, live = self.simulated.to_json(), self.live.to_json()
         both = zip(simulated["claims"], live["claims"], strict=True)
-        own = ("measured", "verdict", "control", "why", "measures")
         return {
             "study": live["study"],
             "title": live["title"],
@@ -284,8 +322,8 @@ class LiveStudyResult:
                     "claim": b["claim"],
                     "published": b["published"],
                     "accept_if": b["accept_if"],
-                    "simulator": {key: a[key] for key in own if key in a},  # type: ignore[literal-required]
-                    "live": {key: b[key] for key in own if key in b},  # type: ignore[literal-required]
+                    "simulator": verdict_json(a),
+                    "live": verdict_json(b),
                 }
                 for a, b in both
             ],
@@ -505,7 +543,14 @@ def _repeats(document: LiveStudyJson) -> list[str]:
     return ["", f"Runs at each point: {told}.{more if single and document['engine'] == 'live' else ''}"]
 
 
-def _tells(one: dict[str, Any]) -> bool:
+def verdict_json(claim: ClaimJson) -> LiveVerdictJson:
+    """The part of a claim that each engine has."""
+    whole = dict(claim)
+    own = ("measured", "verdict", "control", "why", "measures")
+    return cast("LiveVerdictJson", {key: whole[key] for key in own if key in whole})
+
+
+def _tells(one: LiveVerdictJson) -> bool:
     """Whether a verdict needs its reason beside it; a failed condition explains itself."""
     return one["verdict"] == INCONCLUSIVE and bool(one.get("why"))
 
