@@ -4,7 +4,10 @@
 //! share of the time, the limit with the largest share.
 
 use crate::{
-    finding::{Cause, Kind, Meta},
+    finding::{
+        Cause, Kind, Meta,
+        silent_peer::{LEAST_TIMEOUTS, NEVER},
+    },
     limit::{LOSSES, Limit},
     report::{Connection, DirectionName, Finding, OneWay, Retransmission},
 };
@@ -17,8 +20,6 @@ const SILENCE: &str = "{receiver} left {copies} copies of a segment unanswered (
 
 /// Minimum share of the handshake at which a retransmitted SYN decides.
 const LEAST_SHARE: f64 = 0.05;
-/// Timeouts of one segment that indicate a failed path (RFC 1122 §4.2.3.5, R1).
-const SILENT: usize = 3;
 /// A connection fared badly if it lost this time and this share of its time.
 const LEAST_LOST_S: f64 = 0.25;
 const LEAST_LOST_SHARE: f64 = 0.2;
@@ -149,15 +150,16 @@ fn silence(connection: &Connection) -> Option<String> {
     DirectionName::BOTH.into_iter().find_map(|direction| {
         let way = connection.directions.of(direction);
         let is_unanswered = |one: &&Retransmission| {
-            let is_never = matches!(one.evidence, "left-out" | "never-acknowledged");
-            one.trigger == "rto" && is_never && one.bytes > 0
+            one.trigger == "rto" && NEVER.contains(&one.evidence) && one.bytes > 0
         };
         let mut timeouts: Vec<_> = way.retransmissions.iter().filter(is_unanswered).collect();
         timeouts.sort_by_key(|one| one.seq);
         let segments = timeouts.chunk_by(|one, other| one.seq == other.seq);
         // The first one of the largest.
         let timeouts = segments.min_by_key(|one| std::cmp::Reverse(one.len()))?;
-        let first = timeouts.first().filter(|_| timeouts.len() >= SILENT)?;
+        let first = timeouts
+            .first()
+            .filter(|_| timeouts.len() >= LEAST_TIMEOUTS)?;
         let frame = first.earlier.unwrap_or(first.packet);
         let text = filled(SILENCE, connection, direction);
         let text = text.replace("{copies}", &(timeouts.len() + 1).to_string());

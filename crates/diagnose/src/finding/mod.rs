@@ -17,7 +17,7 @@ mod reset;
 mod reset_by_middlebox;
 mod route_change;
 mod sequence_randomiser;
-mod silent_peer;
+pub(crate) mod silent_peer;
 mod slow_client;
 mod slow_reader;
 mod spurious_retransmission;

@@ -14,9 +14,9 @@ pub(super) const META: Meta = Meta {
 
 /// Minimum number of timeouts of one segment, after which the path may have failed (RFC 1122
 /// §4.2.3.5, R1).
-const LEAST_TIMEOUTS: usize = 3;
+pub(crate) const LEAST_TIMEOUTS: usize = 3;
 /// Evidence that no copy was acknowledged.
-const NEVER: [&str; 2] = ["left-out", "never-acknowledged"];
+pub(crate) const NEVER: [&str; 2] = ["left-out", "never-acknowledged"];
 /// Minimum idle time: NATs and firewalls keep the state of an idle connection for at least seconds.
 const LEAST_IDLE_S: f64 = 1.0;
 

@@ -110,3 +110,24 @@ fn a_connection_without_time_has_no_step() {
     connection.directions.a_to_b.closing_s = 0.0;
     assert_eq!(next::step(&connection), None);
 }
+
+#[test]
+fn only_connections_that_failed_or_began_late_have_a_failure() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    assert_eq!(script.connection().failure, None);
+    let mut again = script.packets[0].clone();
+    for packet in &mut script.packets {
+        packet.micros += 1_000_000;
+    }
+    again.id -= 1;
+    script.packets.insert(0, again);
+    let connection = script.connection();
+    assert_eq!(connection.failure, Some(Kind::SynLoss.into()));
+    // The second that passed before the second SYN.
+    assert!(
+        (connection.lost_s - 1.0).abs() < 0.1,
+        "{}",
+        connection.lost_s
+    );
+}
