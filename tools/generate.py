@@ -14,7 +14,7 @@ Everything comes from the installed package:
 - the tables of claims, and of results beyond the papers, from the pages of the studies;
 - the formats of conversions and the limits of diagnoses from their registries;
 - the typed dictionaries and the names of results from the engine's structs;
-- the documents of diagnoses and of the gateway's status from their structs.
+- the documents of diagnoses and of the gateway's status, and their types in Python, from their structs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from reference import (
     decisions,
     declared,
     diagnosis,
+    document_types,
     documents,
     embed,
     files,
@@ -70,6 +71,7 @@ def generated() -> dict[str, str]:
     for kind, entries in components.by_kind(registry).items():
         texts[f"docs/reference/{kind}.md"] = components.page(kind, entries)
     texts |= builders.Writer(schema, registry).files()
+    texts |= document_types.files(ROOT)
     contributing = ROOT / "CONTRIBUTING.md"
     front = ROOT / "docs" / "index.md"
     texts["docs/index.md"] = claims.fill(front.read_text("utf-8"), ROOT)

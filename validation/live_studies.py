@@ -24,19 +24,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from anabranch import Study, _engine
-from anabranch.study.live import LivePool, LiveStudyJson, section
+from anabranch.study.live import LivePool, LiveStudyJson, section, verdict_json
 from anabranch.study.results import Job, Pool
 
 from comparison.pages import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "<!-- begin live -->"
-OWN = ("measured", "verdict", "control", "why", "measures")
-"""Keys of a claim that each engine has."""
 
 
 def kept(name: str) -> Path:
@@ -105,8 +102,7 @@ def simulated(name: str) -> LiveStudyJson:
     result = Study(definition)._judged(Pool(definition), quick=document["mode"] == "quick", progress=None)
     said = {claim["id"]: claim for claim in result.to_json()["claims"]}
     for claim in document["claims"]:
-        new: dict[str, Any] = dict(said[claim["id"]])
-        claim["simulator"] = {key: new[key] for key in OWN if key in new}
+        claim["simulator"] = verdict_json(said[claim["id"]])
     made = {table.table.id: table for table in result.tables}
     for table in document["tables"]:
         if table["engine"] == "simulator":

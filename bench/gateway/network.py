@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch import Scenario
+from anabranch.gateway.status import Status
 from anabranch.kernel.program import run as run_inside
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -208,11 +209,11 @@ class Gateways:
         self.folder = folder
         self.processes = processes
 
-    def status(self, end: str) -> dict[str, Any]:
+    def status(self, end: str) -> Status:
         """Return the status of an end; empty before it answers."""
         words = inside(self.names[end], str(self.program), "status", str(self.folder / f"{end}.toml"), "--json")
         done = subprocess.run(words, check=False, capture_output=True, text=True)
-        found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+        found: Status = json.loads(done.stdout if done.returncode == 0 else "{}")
         return found
 
     def times(self, end: str, message: str) -> list[float]:

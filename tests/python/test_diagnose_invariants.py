@@ -146,7 +146,7 @@ def test_joined_files_are_sorted_with_a_note(tmp_path: Path) -> None:
     document = diagnose(written(tmp_path / "joined.pcap", joined))
     assert (document["order"], document["not_put_in_order"]) == ("sorted", 0)
     assert [one["duration_s"] for one in document["connections"]] == pytest.approx([0.899, 0.899])
-    (line,) = remarks(document)
+    (line,) = remarks(document.content)
     assert line == (
         "900 packets out of order in the file (files, interfaces or queues that were joined): "
         "all packets were sorted by time"
@@ -159,5 +159,5 @@ def test_a_clock_that_was_set_back_is_noted(tmp_path: Path) -> None:
     document = diagnose(written(tmp_path / "back.pcap", records))
     assert (document["order"], document["clock_set_back"]) == ("clock-set-back", 1)
     assert document["connections"][0]["duration_s"] == pytest.approx(1.8, abs=0.01)
-    (line,) = remarks(document)
+    (line,) = remarks(document.content)
     assert "the clock was set back 1 time;" in line

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from anabranch import Scenario, UserError, diagnose
+from anabranch.diagnosis.document import Connection
+from anabranch.diagnosis.simulated import Advice
 from anabranch.fitted import words
 from anabranch.fitted.advice import advised, verdict
 from anabranch.fitted.remedies import case, relevant
@@ -48,14 +50,13 @@ def captured(folder: Path, *, flow: str = "", link: str = "", at: str = "path", 
     return file
 
 
-def connection(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = diagnose(file)["connections"][0]
-    return found
+def connection(file: Path) -> Connection:
+    return diagnose(file).content["connections"][0]
 
 
 @pytest.mark.parametrize("at", ["path", "rest"])
 def test_rate_round_trip_and_buffer_are_found_on_both_sides(tmp_path: Path, at: str) -> None:
-    path = connection(captured(tmp_path, at=at))["path"]
+    path: Any = connection(captured(tmp_path, at=at))["path"]
     assert path["rate_mbit_s"]["value"] == pytest.approx(10, rel=0.02)
     assert path["base_rtt_ms"]["value"] == pytest.approx(BASE_MS, rel=0.01)
     assert path["buffer_bytes"]["value"] == pytest.approx(60 * 1500, rel=0.1)
@@ -78,7 +79,7 @@ def test_limits_not_reached_are_bounds(tmp_path: Path) -> None:
 
 def test_random_loss_is_distinguished_from_a_full_buffer(tmp_path: Path) -> None:
     link = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]'
-    loss = connection(captured(tmp_path, link=link, duration="30 s"))["path"]["loss"]
+    loss: Any = connection(captured(tmp_path, link=link, duration="30 s"))["path"]["loss"]
     assert loss["kind"] == "bernoulli"
     assert loss["rate"]["low"] <= 0.01 <= loss["rate"]["high"]
 
@@ -141,10 +142,14 @@ def test_a_slow_application_has_no_remedy(tmp_path: Path) -> None:
     assert verdict(found, rows) == "Nothing helps: the application was the limit, not the path or TCP."
 
 
-def remedied(**changes: tuple[float, float, float]) -> dict[str, Any]:
+NONE: Any = {}
+"""A connection of which nothing is read."""
+
+
+def remedied(**changes: tuple[float, float, float]) -> Advice:
     """A remedy that helps; each change is its mean and the ends of its interval."""
     values = {"gain": (0.53, 0.4, 0.6), "rtt_change": (0.0, -0.1, 0.1), "cost_to_others": (0.0, -0.1, 0.1), **changes}
-    return {
+    made: Any = {
         "title": "BBR",
         "effort": "sender",
         "helps": True,
@@ -152,6 +157,8 @@ def remedied(**changes: tuple[float, float, float]) -> dict[str, Any]:
         "rtt_ms": {"mean": 60.0},
         **{name: dict(zip(("mean", "low", "high"), value, strict=True)) for name, value in values.items()},
     }
+    remedy: Advice = made
+    return remedy
 
 
 @pytest.mark.parametrize(
@@ -165,26 +172,26 @@ def remedied(**changes: tuple[float, float, float]) -> dict[str, Any]:
     ],
 )
 def test_the_headline_of_advice_includes_the_cost_to_others(cost: tuple[float, float, float], told: str) -> None:
-    headline = verdict({}, [remedied(cost_to_others=cost)])
+    headline = verdict(NONE, [remedied(cost_to_others=cost)])
     assert headline == f"BBR: +53 % goodput, and {told} (to be changed at the sender)."
 
 
 def test_the_headline_of_advice_includes_a_longer_round_trip() -> None:
-    headline = verdict({}, [remedied(rtt_change=(0.26, 0.2, 0.3))])
+    headline = verdict(NONE, [remedied(rtt_change=(0.26, 0.2, 0.3))])
     assert headline.startswith("BBR: +53 % goodput, round trip +26 %, and takes nothing")
 
 
 def test_advice_keeps_to_80_columns() -> None:
     row = remedied(gain=(40.82, 10.16, 98.6), cost_to_others=(-12.3, -20.0, -1.0))
-    row |= {"title": "a buffer of one bandwidth-delay product", "effort": "both ends and a second line"}
+    row["title"], row["effort"] = "a buffer of one bandwidth-delay product", "both ends and a second line"
     rows = [row, remedied(gain=(0.041, 0.0409, 0.0411))]
-    lines = list(words.advice(rows, verdict({}, rows)))
+    lines = list(words.advice(rows, verdict(NONE, rows)))
     assert max(map(len, lines)) <= 80
     assert lines[-1] == "    at the sender"
 
 
 ESTIMATE = {"seen": "measured", "value": 20.0, "low": 19.9996, "high": 20.0001}
-PATH_MODEL = {
+PATH_MODEL: Any = {
     "bottleneck": "not seen",
     "base_rtt_ms": {"seen": "measured", "value": 42.0, "low": 41.9, "high": 42.1},
     "rate_mbit_s": ESTIMATE,

@@ -13,20 +13,22 @@ import anabranch
 import pytest
 
 from reference import documents
+from reference.structs import DIAGNOSIS, STATUS, Declared, Document, Field, declared
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "gateway-operations.md").read_text("utf-8")
-OF_OPTIONS = {"replay"}
-"""Keys of a connection that need an option."""
+OF_OPTIONS = {"replay", "flow", "live", "kernel", "rate_trace"}
+"""Keys that need an option, a run, or a path with several rates."""
 
 
-def known(places: tuple[str, ...]) -> dict[str, set[str]]:
+def known(document: Document) -> dict[str, set[str]]:
     """The names of every part of a document, by the path to it."""
-    parts = {}
-    for paths, fields in documents.sections(documents.structs(ROOT, places)):
-        for path in paths:
-            parts[path] = {field.name for field in fields}
-    return parts | {path: set(names) for path, names in documents.ADDED.items() if places == documents.DIAGNOSE}
+    found = declared(ROOT, document)
+    return {
+        path: {field.name for field in found.unfolded(name)}
+        for name, paths in found.paths(document.root).items()
+        for path in paths
+    }
 
 
 def compare(value: Any, path: str, parts: dict[str, set[str]], seen: set[str]) -> None:
@@ -35,18 +37,16 @@ def compare(value: Any, path: str, parts: dict[str, set[str]], seen: set[str]) -
         for one in value:
             compare(one, f"{path}[]", parts, seen)
     elif isinstance(value, dict) and path in parts:
-        assert set(value) - OF_OPTIONS <= parts[path], path
-        assert parts[path] - set(value) <= {"rate_trace"} or not value, path
+        assert set(value) <= parts[path], path
+        assert parts[path] - set(value) <= OF_OPTIONS or not value, path
         seen.add(path)
         for name, inner in value.items():
-            own = f"{path}.{name}".removeprefix(".")
-            is_figure = f"{path}.NAME" in parts and name != "set"
-            compare(inner, f"{path}.NAME" if is_figure else own, parts, seen)
+            compare(inner, f"{path}.{name}".removeprefix("."), parts, seen)
 
 
 @pytest.mark.parametrize("capture", ["pauses", "reset", "reordering"])
 def test_the_page_has_the_names_of_a_diagnosis(capture: str) -> None:
-    parts, seen = known(documents.DIAGNOSE), set[str]()
+    parts, seen = known(DIAGNOSIS), set[str]()
     found = anabranch.diagnose(ROOT / "docs" / "captures" / f"{capture}.pcapng.gz")
     compare(json.loads(json.dumps(found)), "", parts, seen)
     assert {"", "connections[]", "connections[].directions.a_to_b", "omitted"} <= seen
@@ -56,9 +56,9 @@ def test_the_page_has_the_names_of_optional_outputs(tmp_path: Path) -> None:
     capture = ROOT / "docs" / "captures" / "slower.pcapng.gz"
     words = [sys.executable, "-m", "anabranch", "diagnose", str(capture), "--replay", "--advise", "--json"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
-    parts, seen = known(documents.DIAGNOSE), set[str]()
+    parts, seen = known(DIAGNOSIS), set[str]()
     compare(json.loads(done.stdout), "", parts, seen)
-    assert set(documents.ADDED) <= seen
+    assert {"connections[].replay.rtt_p95_ms", "connections[].advice[].gain"} <= seen
 
 
 def test_the_guide_has_the_names_of_a_status() -> None:
@@ -66,11 +66,11 @@ def test_the_guide_has_the_names_of_a_status() -> None:
     rows = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
     told = {name.rsplit(".")[-1] for row in rows for name in re.findall(r"`(?:… )?([\w.]+)`", row)} - {"PATH"}
     tables = {"peers", "paths", "rejected", "dropped"}
-    assert told == set[str]().union(*known(documents.STATUS).values()) - tables
+    assert told == set[str]().union(*known(STATUS).values()) - tables
 
 
 def test_options_and_lists_have_units() -> None:
-    fields = documents._fields(
-        "/// A.\npub a_ms: Option<f64>,\n/// B.\npub b: Vec<u64>,\n/// C.\npub c: BTreeMap<String, u64>,"
-    )
-    assert [documents._unit(field) for field in fields] == ["ms or null", "list", "table"]
+    kinds = {"a_ms": "Option<f64>", "b": "Vec<u64>", "c": "BTreeMap<String, u64>", "d": "Order"}
+    found = Declared({}, {"Order": ("file",)}, {}, frozenset(), {})
+    units = [documents.unit(Field(name, kind, ""), found) for name, kind in kinds.items()]
+    assert units == ["ms or null", "list", "table", "text"]

@@ -28,6 +28,7 @@ from typing import Any
 
 from anabranch import RunResult, Scenario
 from anabranch.diagnosis.diagnosis import diagnose
+from anabranch.diagnosis.document import Connection
 from anabranch.errors import RunFailedError
 from anabranch.fitted.scenario import FLOW, fitted
 from anabranch.live import prepare
@@ -156,7 +157,7 @@ class Figure:
 BARS = {"rate_mbit_s": 0.02, "base_rtt_ms": 0.01, "buffer_bytes": 0.10}
 
 
-def models(drawn: Drawn, *, live: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+def models(drawn: Drawn, *, live: bool = False) -> Iterator[tuple[str, Connection]]:
     """The model of the path at each capture point."""
     scenario = Scenario.from_text(drawn.text(drawn.control), file="drawn.toml")
     result: RunResult
@@ -201,7 +202,7 @@ def live_goodput(text: str, control: str) -> float:
     return scenario.run_live(trace="off").flows[FLOW]["goodput_mbit_s"] or 0.0
 
 
-def predicted(drawn: Drawn, connection: dict[str, Any], *, live: bool = False) -> Iterator[Prediction]:
+def predicted(drawn: Drawn, connection: Connection, *, live: bool = False) -> Iterator[Prediction]:
     """Predictions for each congestion control other than the captured one. Both paths have the same host buffers."""
     made = fitted(connection, "drawn.pcapng")
     transport = made.document["flow"][FLOW]["transport"]
@@ -215,10 +216,10 @@ def predicted(drawn: Drawn, connection: dict[str, Any], *, live: bool = False) -
 CONTROLS = ("cubic", "reno", "bbr")
 
 
-def compared(drawn: Drawn, found: dict[str, dict[str, Any]]) -> Iterator[Figure]:
+def compared(drawn: Drawn, found: dict[str, Connection]) -> Iterator[Figure]:
     """Each estimate with its truth."""
     for place, connection in found.items():
-        path = connection["path"]
+        path: Any = connection["path"]
         if not path:
             continue
         for name, truth in (

@@ -14,9 +14,9 @@ import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from anabranch.diagnosis.diagnosis import diagnose, directions
+from anabranch.diagnosis.document import Retransmission
 
 TYPES = {
     1: {"rto", "tlp"},
@@ -53,8 +53,8 @@ def labels(folder: Path) -> dict[str, list[dict[str, str]]]:
 
 def compare(trace: Path, rows: list[dict[str, str]]) -> Outcome:
     """Compare one trace with its labels."""
-    ours: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    for connection in diagnose(trace)["connections"]:
+    ours: dict[tuple[str, int], list[Retransmission]] = defaultdict(list)
+    for connection in diagnose(trace).content["connections"]:
         for name, direction in directions(connection):
             sender = connection["a"] if name == "a_to_b" else connection["b"]
             for one in direction["retransmissions"]:

@@ -4,8 +4,8 @@
 //! [`diagnose`] reads a capture once, in order. It reconstructs each direction of a connection as
 //! its sender saw it ([`connection`]), decides for each retransmission whether it was needed
 //! ([`retransmission`]), attributes each interval of time to one limit ([`limit`]), names the cause
-//! of each pause ([`stall`]), models the path ([`path`]) and reports findings ([`finding`]). Memory
-//! does not grow with the capture: [`Bounds`] limits the stored data.
+//! of each pause ([`stall`]), models the path ([`path`]), reports findings ([`finding`]) and
+//! names the next step ([`next`]). Memory does not grow with the capture: [`Bounds`] limits the stored data.
 //!
 //! # Not implemented
 //! - Reassembly of IP fragments: fragments after the first are skipped and counted.
@@ -16,6 +16,7 @@ pub mod connection;
 mod counters;
 pub mod finding;
 pub mod limit;
+pub mod next;
 mod order;
 pub mod path;
 pub mod report;
@@ -25,6 +26,7 @@ mod segment;
 mod sequence;
 pub mod stall;
 mod table;
+mod term;
 mod time;
 pub mod trace;
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use crate::segment::DirectionName;
+
 use crate::{
     connection::{self, direction::Direction, route::Route, rtt::Rtt},
     limit::Limit,
@@ -11,6 +13,7 @@ use crate::{
     retransmission::{self, Trigger},
     segment::End,
     stall,
+    term::Cause,
     time::{Nanos, seconds},
 };
 
@@ -124,6 +127,13 @@ pub struct Connection {
     pub directions: Directions,
     /// Findings about the connection.
     pub findings: Vec<Finding>,
+    /// The finding by which the connection failed or began late.
+    pub failure: Option<Cause>,
+    /// The next step, in words.
+    pub next: Option<String>,
+    /// Time that the connection lost to limits that delay a transfer, to its requests' round trips
+    /// and to answers, in the direction that lost more; 0 if it is little.
+    pub lost_s: f64,
     /// The model of the path.
     pub path: Path,
     /// Remedies.
@@ -134,9 +144,9 @@ pub struct Connection {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// Its name.
-    pub cause: &'static str,
+    pub cause: Cause,
     /// The direction whose sender and receiver are concerned: `a_to_b` or `b_to_a`.
-    pub direction: &'static str,
+    pub direction: DirectionName,
     /// Share of the connection's time without `quiet_s`; of the segments with data if no time is
     /// known.
     pub share: f64,
@@ -183,7 +193,14 @@ pub struct Directions {
 
 impl Directions {
     pub(crate) fn all(&self) -> [&OneWay; 2] {
-        [&self.a_to_b, &self.b_to_a]
+        DirectionName::BOTH.map(|way| self.of(way))
+    }
+
+    pub(crate) const fn of(&self, way: DirectionName) -> &OneWay {
+        match way {
+            DirectionName::AToB => &self.a_to_b,
+            DirectionName::BToA => &self.b_to_a,
+        }
     }
 }
 
@@ -236,7 +253,7 @@ pub struct OneWay {
     /// Segments far outside any window.
     pub implausible_packets: u64,
     /// Time by limit; the sum is the connection's duration.
-    pub limits_s: BTreeMap<&'static str, f64>,
+    pub limits_s: BTreeMap<Limit, f64>,
     /// Part of `application` in which the receiver's application had not yet sent its message: a
     /// request.
     pub receiver_application_s: f64,
@@ -355,7 +372,7 @@ pub struct Stall {
     /// Its duration.
     pub duration_s: f64,
     /// Its cause.
-    pub cause: &'static str,
+    pub cause: Limit,
     /// The end whose application it waited for, if any: `sender` or `receiver`.
     pub side: Option<&'static str>,
     /// The frames before and after it.
@@ -438,6 +455,9 @@ impl Connection {
             capture_point: capture_point(from),
             directions,
             findings: Vec::new(),
+            failure: None,
+            next: None,
+            lost_s: 0.0,
             path: Path {
                 model: model.map(Box::new),
             },
@@ -489,12 +509,7 @@ impl OneWay {
             Some((trigger.name(), count.all()))
         });
         let limits = Limit::ALL.into_iter();
-        let limits = limits.map(|limit| {
-            (
-                limit.meta().name,
-                seconds(from.account.clock.shares.of(limit)),
-            )
-        });
+        let limits = limits.map(|limit| (limit, seconds(from.account.clock.shares.of(limit))));
         Self {
             bytes,
             captured_bytes: captured,
@@ -601,7 +616,7 @@ impl Stall {
         Self {
             start_s: seconds(from.start),
             duration_s: seconds(from.duration),
-            cause: from.cause.meta().name,
+            cause: from.cause,
             side: (from.cause == Limit::Application).then_some(if from.is_peers {
                 "receiver"
             } else {

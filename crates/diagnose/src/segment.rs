@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use anabranch_capture::{Fragment, Packet};
-
 use anabranch_wire::{DecodeError, Flags, Protocol, TcpHeader, TcpOption, iter_options};
+use serde::Serialize;
 
 use crate::time::{Nanos, from_picos};
 
@@ -31,6 +31,20 @@ impl Omit {
             Self::Malformed => "malformed-tcp",
         }
     }
+}
+
+/// The name of a connection's direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DirectionName {
+    /// From `a` to `b`.
+    AToB,
+    /// From `b` to `a`.
+    BToA,
+}
+
+impl DirectionName {
+    pub(crate) const BOTH: [Self; 2] = [Self::AToB, Self::BToA];
 }
 
 /// An address and a port.

@@ -10,7 +10,7 @@ use crate::{
     Bounds,
     connection::Connection,
     counters::Counters,
-    finding,
+    finding, next,
     order::LONGEST,
     report::{self, Omitted},
     retransmission::ledger::Budget,
@@ -268,6 +268,7 @@ impl Table {
         let mut kept: Vec<_> = kept.map(|Reverse(kept)| *kept.report).collect();
         kept.sort_by_key(|connection| connection.id);
         finding::add(&mut kept);
+        next::add(&mut kept);
         (kept, self.omitted, self.evicted)
     }
 }

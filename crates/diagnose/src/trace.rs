@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use serde::Serialize;
 
 use crate::{
+    limit::Limit,
     segment::{FIN, PSH, RST, SYN, Segment},
     sequence::Sequence,
     time::{Nanos, millis, seconds},
@@ -39,7 +40,7 @@ pub type Sacked = (f64, i64, i64);
 /// A round trip: time (s) of its end, duration (ms).
 pub type RoundTrip = (f64, f64);
 /// An interval of time (s), and its limit.
-pub type Span = (f64, f64, &'static str);
+pub type Span = (f64, f64, Limit);
 
 /// Points, evenly thinned.
 #[derive(Debug, Serialize)]

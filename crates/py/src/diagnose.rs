@@ -14,10 +14,7 @@ use std::{
 use anabranch::{Interrupt, system::words};
 use anabranch_capture::{Error, annotate};
 use anabranch_diagnose::{
-    Bounds, Watch, diagnose as read,
-    finding::Kind,
-    limit::{Limit, Meta},
-    trace as follow,
+    Bounds, Watch, diagnose as read, finding::Kind, limit::Limit, trace as follow,
 };
 use anabranch_files::Files;
 use pyo3::{
@@ -173,21 +170,9 @@ fn unwritable(error: &io::Error) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), words(error)))
 }
 
-/// Every limit, in the order of the rules, and every other finding: meaning, evidence and possible
-/// confusion, as JSON.
+/// The descriptions of every limit, in the order of the rules, and of every other finding, as JSON.
 #[pyfunction]
 pub fn diagnose_terms() -> String {
-    let term = |meta: &Meta| {
-        json!({
-            "name": meta.name,
-            "title": meta.title,
-            "meaning": meta.meaning,
-            "evidence": meta.evidence,
-            "confusion": meta.confusion,
-        })
-    };
-    let limits = Limit::ALL.into_iter().map(|limit| term(limit.meta()));
-    let findings = Kind::ALL.into_iter().map(|kind| term(kind.meta()));
-    json!({ "limits": limits.collect::<Vec<_>>(), "findings": findings.collect::<Vec<_>>() })
+    json!({ "limits": Limit::ALL.map(Limit::meta), "findings": Kind::ALL.map(Kind::meta) })
         .to_string()
 }

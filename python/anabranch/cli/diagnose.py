@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from anabranch import interrupt
 from anabranch.cli.blocks import write
@@ -17,6 +17,7 @@ from anabranch.extras import remark_once
 
 if TYPE_CHECKING:
     from anabranch.diagnosis.diagnosis import Diagnosis
+    from anabranch.diagnosis.document import Connection
     from anabranch.fitted.made import Made
 
 
@@ -276,20 +277,21 @@ def _command_line(options: DiagnoseOptions) -> str:
     return f"{typed('diagnose', options, *names)} --out DIR"
 
 
-def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: DiagnoseOptions) -> Made | None:
+def _made(capture: Path, found: Diagnosis, one: Connection | None, options: DiagnoseOptions) -> Made | None:
     """The scenario of the chosen connection, or of the connection with the most data, and its use.
 
     Without a requested simulation, a connection with too little data has none.
     """
+    from anabranch.diagnosis.diagnosis import directions
     from anabranch.errors import UserError
     from anabranch.fitted.made import make
 
-    connections = found["connections"]
+    connections = found.content["connections"]
     if not connections:
         if not options.is_simulated:
             return None
         raise UserError(f"{found['file']}: no TCP connection was found, so that there is none to simulate")
-    connection = one or max(connections, key=lambda each: sum(way["bytes"] for way in each["directions"].values()))
+    connection = one or max(connections, key=lambda each: sum(way["bytes"] for _, way in directions(each)))
     try:
         return make(
             connection,

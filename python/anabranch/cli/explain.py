@@ -12,11 +12,11 @@ from anabranch.cli.blocks import LABEL, labelled, write
 from anabranch.cli.command import Argument, command
 from anabranch.cli.common import console, print_json, styled
 from anabranch.cli.options import Json
-from anabranch.keys.registry import aliases, engine_registry
+from anabranch.keys.registry import Item, Parameter, aliases, engine_registry
 from anabranch.text.lines import wrapped
 
 
-def registry() -> list[dict[str, Any]]:
+def registry() -> list[Item]:
     """Everything that has a name: the engine's items, then studies."""
     from anabranch.files.checkout import shipped_studies
     from anabranch.scenario import read_text
@@ -85,8 +85,13 @@ def _list(kind: str | None, *, json: bool) -> None:
             raise UserError(f'there is no kind "{kind}"', hint=nearest(kind, kinds))
         items = [item for item in items if item["kind"] == kind]
     if json:
-        keys = ("kind", "name", "title", "summary")
-        print_json([{**{key: item[key] for key in keys}, "aliases": aliases(item)} for item in items])
+        print_json(
+            [
+                {"kind": item["kind"], "name": item["name"], "title": item["title"], "summary": item["summary"],
+                 "aliases": aliases(item)}
+                for item in items
+            ]
+        )  # fmt: skip
         return
     out = console()
     for number, shown in enumerate(dict.fromkeys(item["kind"] for item in items)):
@@ -98,7 +103,7 @@ def _list(kind: str | None, *, json: bool) -> None:
         write(out, ["", "anabranch explain NAME describes one of them, a key, or a name of results."])
 
 
-def _entry(item: dict[str, Any]) -> list[str]:
+def _entry(item: Item) -> list[str]:
     """Lines of the list for one item: its names and its description."""
     names = ", ".join([item["name"], *aliases(item)])
     indent = " " * (_MOST_NAME + 4)
@@ -107,7 +112,7 @@ def _entry(item: dict[str, Any]) -> list[str]:
     return wrapped(f"  {names:<{_MOST_NAME}}  {_line(item)}", indent)
 
 
-def _line(item: dict[str, Any]) -> str:
+def _line(item: Item) -> str:
     """Description of an item in one line: a study's title, or the first sentence of the summary."""
     if item["kind"] == "study" or not item["summary"]:
         return str(item["title"])
@@ -186,8 +191,8 @@ def _explain(name: str, *, json: bool) -> None:
 
 def _print_found(
     known: str,
-    found: list[dict[str, Any]] | tuple[str, list[keys.Key]],
-    items: list[dict[str, Any]],
+    found: list[Item] | tuple[str, list[keys.Key]],
+    items: list[Item],
     result: dict[str, Any] | None,
 ) -> None:
     """Print JSON; a key or a single component includes the result of the same name."""
@@ -198,7 +203,7 @@ def _print_found(
         print_json({**found[0], **more} if len(found) == 1 else found)
 
 
-def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tuple[str, list[keys.Key]]:
+def lookup(name: str, items: list[Item]) -> list[Item] | tuple[str, list[keys.Key]]:
     """The items that a name, path or synonym means, or the name of a key and its places.
 
     Raises:
@@ -223,7 +228,7 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
         return lookup(target, items)
     if "." in name:
         led = paths.resolve(name, items, known)
-        return (name, led) if isinstance(led, list) else [dict(led)]
+        return (name, led) if isinstance(led, list) else [led]
     from anabranch.cli import results
 
     names = [word for item in items for word in (item["name"], *aliases(item))]
@@ -233,7 +238,7 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
     raise UserError(f'there is nothing called "{name}"', hint=hint)
 
 
-def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
+def _keys(items: list[Item]) -> dict[str, list[keys.Key]]:
     """Every key of the format, and every parameter of a component, by name."""
     found: dict[str, list[keys.Key]] = {}
     for key in keys.keys(keys.schema()):
@@ -246,19 +251,19 @@ def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
     return found
 
 
-def _stacks_with(found: list[keys.Key], items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _stacks_with(found: list[keys.Key], items: list[Item]) -> list[Item]:
     """The stack profiles, where the key is one of their switches."""
     switch = any(key.table == keys.TRANSPORT for key in found)
     return [item for item in items if item["kind"] == "stack" and switch and found[0].name in item["details"]]
 
 
-def _key_json(name: str, found: list[keys.Key], items: list[dict[str, Any]]) -> dict[str, Any]:
+def _key_json(name: str, found: list[keys.Key], items: list[Item]) -> dict[str, Any]:
     places = [{"place": k.place, "type": k.value_type, "default": k.default, "description": k.meaning} for k in found]
     profiles = {item["name"]: item["details"][found[0].name] for item in _stacks_with(found, items)}
     return {"kind": "key", "name": name, "places": places, "profiles": profiles}
 
 
-def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]]) -> None:
+def _explain_key(name: str, found: list[keys.Key], items: list[Item]) -> None:
     """Print the places of a key, its values, and its setting in each stack profile."""
     key_name = found[0].name
     stacks = _stacks_with(found, items)
@@ -298,7 +303,7 @@ def _print_profile(details: dict[str, Any]) -> None:
             write(out, wrapped(f"- {line}", "  "))
 
 
-def _print_path(item: dict[str, Any]) -> None:
+def _print_path(item: Item) -> None:
     """Print the values of a ready path, its assumptions, and its use in a scenario."""
     out = console()
     write(out, ["", "Values"])
@@ -319,7 +324,7 @@ def _inline(value: Any) -> str:
     return json_module.dumps(value, ensure_ascii=False)
 
 
-def _print(item: dict[str, Any]) -> None:
+def _print(item: Item) -> None:
     out = console()
     first, *more = wrapped(f"{item['name']} ({item['kind']}): {item['title']}", "  ")
     out.print(styled(item["name"]), first.removeprefix(f"{item['name']} "), soft_wrap=True)
@@ -339,7 +344,7 @@ def _print(item: dict[str, Any]) -> None:
         _print_profile(item["details"])
     elif item["kind"] == "path":
         _print_path(item)
-    elif details := {key: value for key, value in item.get("details", {}).items() if key != "aliases"}:
+    elif details := {key: value for key, value in item["details"].items() if key != "aliases"}:
         write(out, ["", "Claims" if item["kind"] == "study" else "Details"])
         for key, value in details.items():
             write(out, labelled(key, _value(value), 4 if item["kind"] == "study" else LABEL))
@@ -365,7 +370,7 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else json_module.dumps(value, ensure_ascii=False)
 
 
-def _type(parameter: dict[str, Any]) -> str:
+def _type(parameter: Parameter) -> str:
     units = parameter.get("units")
     return f"{parameter['type']} ({units})" if units else parameter["type"]
 
@@ -374,7 +379,7 @@ _LONGEST = "9223372.036854775807 s"
 """The longest duration of the clock, which bounds every duration without a separate bound."""
 
 
-def _bounds(parameter: dict[str, Any]) -> str:
+def _bounds(parameter: Parameter) -> str:
     low, high = parameter.get("minimum"), parameter.get("maximum")
     if high == _LONGEST:
         high = None

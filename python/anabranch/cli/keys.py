@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from anabranch.keys.registry import Item
+
 _PLACES = {
     "": "the top level of a scenario",
     "At": "[[at]]",
@@ -67,7 +69,7 @@ def keys(document: Mapping[str, Any]) -> Iterator[Key]:
                 yield Key(name, table, place, value_type(key, definitions), key.get("default"), meaning)
 
 
-def components(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def components(document: Mapping[str, Any]) -> Iterator[Item]:
     """The values of ``kind`` that the schema has and the registry does not, in the registry's form."""
     definitions: Mapping[str, Any] = document["$defs"]
     for table in ("service", "delay"):

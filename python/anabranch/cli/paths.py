@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from anabranch.cli import keys
 from anabranch.cli.keys import Key
 from anabranch.errors import UserError, nearest
 from anabranch.keys.grid import keys_of
+from anabranch.keys.registry import Item
 
 _HEADS = {"link": "Link", "group": "Group", "gateway": "Gateway", "host": "Host", "flow": "Flow", "at": "At"}
 """Tables at the top level of a file."""
@@ -17,7 +17,6 @@ _TABLES = {"forward": "OneWay", "reverse": "OneWay", "transport": keys.TRANSPORT
 _KINDS = {"reordering": "remedy"}
 """Kinds of components that differ from their key."""
 
-Item = Mapping[str, Any]
 _Level = Mapping[str, Sequence[Key]]
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from anabranch.diagnosis.diagnosis import Diagnosis, directions
+from anabranch.diagnosis.document import Connection, Stall
 from anabranch.errors import UserError
 from anabranch.text.spoken import argument
 
@@ -52,11 +52,11 @@ def choose(document: Diagnosis, choice: Choice) -> Diagnosis:
     if len(networks) > 2:
         raise UserError(f"{argument('host')}: expected one host or two: a connection has two ends")
     moment = time_of(document, choice.around)
-    found: list[dict[str, Any]] = document["connections"]
+    found = document.content["connections"]
     if networks:
-        found = [one for one in found if _is_between(one, networks)]
+        before, found = found, [one for one in found if _is_between(one, networks)]
         if not found:
-            raise _none(document, "host", " and ".join(choice.hosts), _hosts(document["connections"]))
+            raise _none(document, "host", " and ".join(choice.hosts), _hosts(before))
     if choice.port is not None:
         before, found = found, [one for one in found if choice.port in map(_port, (one["a"], one["b"]))]
         if not found:
@@ -121,7 +121,7 @@ def _is_minute(text: str) -> bool:
     return len(parts) < 3 or float(parts[2]) < 60
 
 
-def pause_around(connection: dict[str, Any], moment: float) -> dict[str, Any] | None:
+def pause_around(connection: Connection, moment: float) -> Stall | None:
     """The longest pause of a connection near a time."""
     pauses = [
         stall
@@ -151,7 +151,7 @@ def _port(end: str) -> int:
     return int(end.rpartition(":")[2])
 
 
-def _is_between(connection: dict[str, Any], networks: Sequence[Network]) -> bool:
+def _is_between(connection: Connection, networks: Sequence[Network]) -> bool:
     one, other = _address(connection["a"]), _address(connection["b"])
     if len(networks) == 1:
         return one in networks[0] or other in networks[0]
@@ -159,7 +159,7 @@ def _is_between(connection: dict[str, Any], networks: Sequence[Network]) -> bool
     return (one in first and other in second) or (one in second and other in first)
 
 
-def _distance_s(connection: dict[str, Any], moment: float) -> float:
+def _distance_s(connection: Connection, moment: float) -> float:
     """Seconds between a time and a connection; 0 within it."""
     start = float(connection["start_s"])
     return max(start - moment, moment - start - float(connection["duration_s"]), 0.0)
@@ -174,18 +174,18 @@ def _listed(names: Sequence[str]) -> str:
     return f"there are: {', '.join(names[:MOST_NAMED]) or 'none'}{more}"
 
 
-def _hosts(connections: Sequence[dict[str, Any]]) -> str:
+def _hosts(connections: Sequence[Connection]) -> str:
     ends = [one[end] for one in connections for end in ("b", "a")]
     return _listed(list(dict.fromkeys(end.rpartition(":")[0] for end in ends)))
 
 
-def _ports(connections: Sequence[dict[str, Any]]) -> str:
+def _ports(connections: Sequence[Connection]) -> str:
     """The ports of the hosts that were called, listed first because they are fewer."""
     ports = [_port(one[end]) for end in ("b", "a") for one in connections]
     return _listed([str(port) for port in dict.fromkeys(ports)])
 
 
-def _nearest(connections: Sequence[dict[str, Any]], moment: float) -> str:
+def _nearest(connections: Sequence[Connection], moment: float) -> str:
     if not connections:
         return _listed([])
     near = min(connections, key=lambda one: _distance_s(one, moment))

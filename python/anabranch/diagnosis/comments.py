@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from anabranch import _engine
 from anabranch.diagnosis.diagnosis import Diagnosis, directions
+from anabranch.diagnosis.document import Connection
 from anabranch.diagnosis.text import cause_text, overview
 from anabranch.errors import UserError
 from anabranch.files.capture_file import is_capture_of_ours
@@ -21,7 +21,7 @@ MOST_IN_COMMENT = 10
 def comments(document: Diagnosis) -> dict[int, str]:
     """Comments by frame number, one sentence a line."""
     told: dict[int, list[str]] = {}
-    for connection in document["connections"]:
+    for connection in document.content["connections"]:
         for frame, sentence in _sentences(connection):
             told.setdefault(frame, []).append(sentence)
     return {frame: "\n".join(dict.fromkeys(lines[:MOST_IN_COMMENT])) for frame, lines in told.items()}
@@ -60,7 +60,7 @@ def write_annotated(document: Diagnosis, target: OutputFile) -> None:
         raise UserError(f"{target.given}: {error}") from None
 
 
-def _sentences(connection: dict[str, Any]) -> Iterator[tuple[int, str]]:
+def _sentences(connection: Connection) -> Iterator[tuple[int, str]]:
     """Frames of a connection, each with a sentence on it."""
     for finding in connection["findings"]:
         for frame in finding["packets"]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from anabranch import _engine
+from anabranch.diagnosis.document import Connection, DirectionName, Document, Limit, OneWay
 from anabranch.errors import UserError, nearest
 from anabranch.extras import is_installed
 from anabranch.result.table import Table
@@ -20,22 +21,31 @@ if TYPE_CHECKING:
 
     from anabranch.result.result import RunResult
 
-DIRECTIONS = ("a_to_b", "b_to_a")
+DIRECTIONS: tuple[DirectionName, DirectionName] = ("a_to_b", "b_to_a")
 """The names of both directions of a connection."""
 RUN_DIRECTIONS = {"a_to_b": "forward", "b_to_a": "reverse"}
 """Names of the directions in the tables of a run: a flow's ``from`` sends the SYN."""
 
 
+Row: TypeAlias = "dict[str, object]"
+"""A row of a table."""
+
+
 class Diagnosis(dict[str, Any]):
     """The document of ``anabranch diagnose --json``, and its lists as tables."""
 
-    def connection(self, number: int) -> dict[str, Any]:
+    @property
+    def content(self) -> Document:
+        """The document, typed."""
+        return cast("Document", self)
+
+    def connection(self, number: int) -> Connection:
         """The connection with this number.
 
         Raises:
             UserError: There is none.
         """
-        connections: list[dict[str, Any]] = self["connections"]
+        connections = self.content["connections"]
         for connection in connections:
             if connection["id"] == number:
                 return connection
@@ -68,7 +78,7 @@ class Diagnosis(dict[str, Any]):
         made = (
             pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None) if rows else pl.DataFrame(schema=types)
         )
-        flows = {one["id"]: one["flow"] for one in self["connections"] if "flow" in one}
+        flows = {one["id"]: one["flow"] for one in self.content["connections"] if "flow" in one}
         if not flows:
             return made
         made = made.with_columns(pl.col("connection").replace_strict(flows, return_dtype=pl.String).alias("flow"))
@@ -78,12 +88,12 @@ class Diagnosis(dict[str, Any]):
             )
         return made
 
-    def _plain(self, name: str, rows: list[dict[str, Any]]) -> Table:
-        flows = {one["id"]: one["flow"] for one in self["connections"] if "flow" in one}
+    def _plain(self, name: str, rows: list[Row]) -> Table:
+        flows = {one["id"]: one["flow"] for one in self.content["connections"] if "flow" in one}
         for row in rows if flows else ():
-            row["flow"] = flows[row["connection"]]
+            row["flow"] = flows[cast("int", row["connection"])]
             if "direction" in row:
-                row["flow_direction"] = RUN_DIRECTIONS[row["direction"]]
+                row["flow_direction"] = RUN_DIRECTIONS[cast("DirectionName", row["direction"])]
         kinds = {column: _KINDS[kind] for column, kind in COLUMNS[name].items()}
         if name == "stalls":
             kinds["packets"] = "object"
@@ -181,7 +191,7 @@ def diagnose_run(result: RunResult, capture: str, file: Path) -> Diagnosis:
     output_file(file, is_ours=is_capture_of_ours).write(result.pcapng(capture))
     found = diagnose(file)
     flows = list(result.flows)
-    for connection in found["connections"]:
+    for connection in found.content["connections"]:
         number = int(connection["a"].rpartition(":")[2]) - FIRST_PORT
         if not 0 <= number < len(flows):
             raise UserError(
@@ -191,24 +201,24 @@ def diagnose_run(result: RunResult, capture: str, file: Path) -> Diagnosis:
     return found
 
 
-def directions(connection: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def directions(connection: Connection) -> Iterator[tuple[DirectionName, OneWay]]:
     """Both directions of a connection, by name."""
     for name in DIRECTIONS:
         yield name, connection["directions"][name]
 
 
-def main_direction(connection: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def main_direction(connection: Connection) -> tuple[DirectionName, OneWay]:
     """The direction with more data."""
     return max(directions(connection), key=lambda one: one[1]["bytes"])
 
 
-def ends_of(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
+def ends_of(connection: Connection, direction: DirectionName) -> tuple[str, str]:
     """Sender and receiver of a direction."""
     ends = (connection["a"], connection["b"])
     return ends if direction == "a_to_b" else ends[::-1]
 
 
-def shares(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, float]:
+def shares(connection: Connection, direction: OneWay) -> dict[Limit, float]:
     """The limits of a direction as shares of the time until the last data, the largest first."""
     active = connection["duration_s"] - connection["quiet_s"]
     times = dict(direction["limits_s"])
@@ -217,39 +227,39 @@ def shares(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[
     return {limit: min(1.0, max(0.0, time) / active) if active > 0 else 0.0 for limit, time in ranked}
 
 
-def _connections(document: Diagnosis) -> Iterator[dict[str, Any]]:
-    for connection in document["connections"]:
+def _connections(document: Diagnosis) -> Iterator[Row]:
+    for connection in document.content["connections"]:
         scalars = {name: value for name, value in connection.items() if not isinstance(value, dict | list)}
         scalars.pop("flow", None)
         yield {"connection": connection["id"], **scalars}
 
 
-def _rows(key: str) -> Callable[[Diagnosis], Iterator[dict[str, Any]]]:
-    """The rows of a list that each direction has."""
-
-    def rows(document: Diagnosis) -> Iterator[dict[str, Any]]:
-        for connection in document["connections"]:
-            for name, direction in directions(connection):
-                for row in direction[key]:
-                    # Numbered like the tables of a run: the first octet of data is 1, after the
-                    # SYN.
-                    octets = {"sequence_bytes": row["seq"] + 1} if "seq" in row else {}
-                    yield {"connection": connection["id"], "direction": name, **row, **octets}
-
-    return rows
+def _retransmissions(document: Diagnosis) -> Iterator[Row]:
+    for connection in document.content["connections"]:
+        for name, direction in directions(connection):
+            for row in direction["retransmissions"]:
+                # Numbered like the tables of a run: the first octet of data is 1, after the SYN.
+                yield {"connection": connection["id"], "direction": name, **row, "sequence_bytes": row["seq"] + 1}
 
 
-def _limits(document: Diagnosis) -> Iterator[dict[str, Any]]:
-    for connection in document["connections"]:
+def _stalls(document: Diagnosis) -> Iterator[Row]:
+    for connection in document.content["connections"]:
+        for name, direction in directions(connection):
+            for row in direction["stalls"]:
+                yield {"connection": connection["id"], "direction": name, **row}
+
+
+def _limits(document: Diagnosis) -> Iterator[Row]:
+    for connection in document.content["connections"]:
         for name, direction in directions(connection):
             for limit, time in direction["limits_s"].items():
                 yield {"connection": connection["id"], "direction": name, "limit": limit, "time_s": time}
 
 
-TABLES: dict[str, Callable[[Diagnosis], Iterator[dict[str, Any]]]] = {
+TABLES: dict[str, Callable[[Diagnosis], Iterator[Row]]] = {
     "connections": _connections,
-    "retransmissions": _rows("retransmissions"),
-    "stalls": _rows("stalls"),
+    "retransmissions": _retransmissions,
+    "stalls": _stalls,
     "limits": _limits,
 }
 """The tables of a diagnosis, and the functions that make their rows."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from anabranch import _engine
 from anabranch.diagnosis.diagnosis import Diagnosis, directions
+from anabranch.diagnosis.document import Connection, DirectionName, Retransmission, Stall
 from anabranch.errors import UserError
 from anabranch.progress import Progress
 
@@ -21,34 +22,46 @@ MOST_RETRANSMISSIONS = 120
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A pause or a retransmission, and the frames around which its ladder is drawn."""
+class Pause:
+    """A pause, and the frames around which its ladder is drawn."""
 
-    direction: str
-    is_stall: bool
-    row: dict[str, Any]
+    direction: DirectionName
+    row: Stall
     frames: tuple[int, ...]
 
     @property
     def time_s(self) -> float:
-        """Time of a retransmission, or of the end of a pause."""
-        row = self.row
-        return float(row["start_s"] + row["duration_s"] if self.is_stall else row["time_s"])
+        """Its end."""
+        return self.row["start_s"] + self.row["duration_s"]
 
 
-def moments(connection: dict[str, Any]) -> list[Moment]:
+@dataclass(frozen=True)
+class Again:
+    """A retransmission, and the frames around which its ladder is drawn."""
+
+    direction: DirectionName
+    row: Retransmission
+    frames: tuple[int, ...]
+
+    @property
+    def time_s(self) -> float:
+        """Its time."""
+        return self.row["time_s"]
+
+
+def moments(connection: Connection) -> list[Pause | Again]:
     """Pauses and retransmissions with a packet ladder, by time: the longest pauses, the first retransmissions."""
-    made = []
+    made: list[Pause | Again] = []
     for name, way in directions(connection):
         longest = sorted(way["stalls"], key=lambda stall: -stall["duration_s"])[:MOST_STALLS]
-        made += [Moment(name, True, stall, tuple(stall["packets"])) for stall in longest]
+        made += [Pause(name, stall, tuple(stall["packets"])) for stall in longest]
         for again in way["retransmissions"][:MOST_RETRANSMISSIONS]:
             frames = (again["earlier"], again["packet"]) if again["earlier"] else (again["packet"],)
-            made.append(Moment(name, False, again, frames))
+            made.append(Again(name, again, frames))
     return sorted(made, key=lambda moment: moment.time_s)
 
 
-def points(document: Diagnosis, connections: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+def points(document: Diagnosis, connections: Iterable[Connection]) -> dict[int, dict[str, Any]]:
     """The packets of some connections, by their numbers; the capture is read once more.
 
     Raises:

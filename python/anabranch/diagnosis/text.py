@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import functools
+import json
+from collections.abc import Iterator, Sequence
 
+from anabranch import _engine
 from anabranch.diagnosis.choice import pause_around
 from anabranch.diagnosis.diagnosis import Diagnosis, directions, ends_of, main_direction, shares
-from anabranch.diagnosis.next_step import COMMANDS, FAILURES, lost_s, next_step
+from anabranch.diagnosis.document import (
+    Cause,
+    Connection,
+    DirectionName,
+    Document,
+    Finding,
+    Limit,
+    OneWay,
+    Retransmission,
+    Stall,
+)
 from anabranch.text import shown
 from anabranch.text.lines import percent, wrapped
 
@@ -16,9 +28,8 @@ MOST_ROWS = 10
 MOST_LISTED = 20
 """Retransmissions and pauses that the detail of a connection lists."""
 
-NETWORK = ("round-trips", "congestion-window", "bottleneck", "retransmission-timeout", "fast-recovery", "reordering")
-SENDER = ("application", "send-buffer", "pacing")
-RECEIVER = ("receive-window", "zero-window")
+COMMANDS = ("tcpdump -s 96 -B 65536", "ss -lnt")
+"""Parts of next steps that a user types unchanged."""
 MOST_NAMED = 10
 """Numbers of connections that a line names."""
 LEAST_SHARE = 0.01
@@ -35,20 +46,21 @@ def overview(document: Diagnosis, around_s: float | None = None, *, has_hint: bo
         around_s: The time, in seconds since 1970.
         has_hint: The last line names the options that show more.
     """
-    connections = document["connections"]
-    count = len(connections) + document["omitted"]["connections"]
-    file = shown.plain(document["file"])
-    contents = f"{document['packets']:,} frames, {plural(count, 'TCP connection')}"
+    content = document.content
+    connections = content["connections"]
+    count = len(connections) + content["omitted"]["connections"]
+    file = shown.plain(content["file"])
+    contents = f"{content['packets']:,} frames, {plural(count, 'TCP connection')}"
     yield from wrapped(f"{file}: {contents}", "  ", whole=(file, contents))
-    for remark in remarks(document):
+    for remark in remarks(content):
         yield from wrapped(f"  {remark}", "    ")
     if not connections:
         yield "No TCP connection was found."
         return
-    ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not failures(one), one["id"]))
+    ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not one["failure"], one["id"]))
     yield ""
     yield from _table(ranked[:MOST_ROWS])
-    if len(ranked) > MOST_ROWS or document["omitted"]["connections"]:
+    if len(ranked) > MOST_ROWS or content["omitted"]["connections"]:
         yield f"       {count - min(len(ranked), MOST_ROWS):,} more; --json lists {len(connections):,}"
     yield ""
     worst = fared_worst(ranked, around_s)
@@ -63,17 +75,17 @@ def overview(document: Diagnosis, around_s: float | None = None, *, has_hint: bo
         yield f"--connection {worst['id']} lists its retransmissions and pauses; --advise tries remedies."
 
 
-def fared_worst(ranked: Sequence[dict[str, Any]], around_s: float | None = None) -> dict[str, Any]:
+def fared_worst(ranked: Sequence[Connection], around_s: float | None = None) -> Connection:
     """The connection that lost most time, or that had the longest pause around the time; otherwise the first."""
 
-    def trouble(connection: dict[str, Any]) -> tuple[float, float]:
+    def trouble(connection: Connection) -> tuple[float, float]:
         pause = None if around_s is None else pause_around(connection, around_s)
-        return (pause["duration_s"] if pause else 0.0, lost_s(connection))
+        return (pause["duration_s"] if pause else 0.0, connection["lost_s"])
 
     return max(ranked, key=trouble)
 
 
-def detail(connection: dict[str, Any]) -> Iterator[str]:
+def detail(connection: Connection) -> Iterator[str]:
     """One connection in full."""
     yield from _summary(connection)
     for name, direction in directions(connection):
@@ -86,18 +98,12 @@ def detail(connection: dict[str, Any]) -> Iterator[str]:
         yield from _stalls(direction, connection["start_s"])
 
 
-def failures(connection: Mapping[str, Any]) -> list[str]:
-    """The findings of a connection that failed or began late."""
-    found = {one["cause"] for one in connection["findings"]}
-    return [cause for cause in FAILURES if cause in found]
-
-
-def _others(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _others(connections: Sequence[Connection]) -> Iterator[str]:
     """The connections without a summary that failed or began late."""
-    by_cause: dict[str, list[int]] = {}
+    by_cause: dict[Cause, list[int]] = {}
     for connection in connections:
-        for cause in failures(connection)[:1]:
-            by_cause.setdefault(cause, []).append(connection["id"])
+        if failure := connection["failure"]:
+            by_cause.setdefault(failure, []).append(connection["id"])
     if not by_cause:
         return
     yield ""
@@ -108,7 +114,7 @@ def _others(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from wrapped(f"  {cause.replace('-', ' ')}: {listed}{more}", "    ")
 
 
-def remarks(document: Diagnosis) -> Iterator[str]:
+def remarks(document: Document) -> Iterator[str]:
     """Remarks on the capture as a whole."""
     passed = {name: number for name, number in document["passed_over"].items() if number}
     if passed:
@@ -122,7 +128,7 @@ def remarks(document: Diagnosis) -> Iterator[str]:
         yield f"{plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
 
 
-def _order(document: Diagnosis) -> Iterator[str]:
+def _order(document: Document) -> Iterator[str]:
     """The reordering of packets whose times were not ascending."""
     if not document["time_went_back"]:
         return
@@ -145,7 +151,7 @@ _MARGIN = " " * 7
 """Margin of a connection's second line, below its number."""
 
 
-def _table(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _table(connections: Sequence[Connection]) -> Iterator[str]:
     """Two lines for each connection: its ends, and its figures below them."""
     rows = [("#", _ENDS, _FIGURES, _LIMIT), *map(_row, connections)]
     for number, ends, figures, limit in rows:
@@ -153,7 +159,7 @@ def _table(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{_MARGIN}{' '.join(map(str.rjust, figures, _WIDTHS))}  {limit}"
 
 
-def _row(connection: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...], str]:
+def _row(connection: Connection) -> tuple[str, str, tuple[str, ...], str]:
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     limit, part = next(iter(shares(connection, direction).items()))
@@ -168,7 +174,7 @@ def _row(connection: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...], str]
     return str(connection["id"]), f"{sender} > {receiver}", figures, named
 
 
-def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
+def _summary(connection: Connection) -> Iterator[str]:
     """Shares of time by party, limits, retransmissions, findings and next step of a connection."""
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
@@ -187,7 +193,7 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     yield from _next(connection)
 
 
-def _briefly(connection: Mapping[str, Any]) -> Iterator[str]:
+def _briefly(connection: Connection) -> Iterator[str]:
     """Limits and next step of the largest connection, if another one fared worse."""
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
@@ -197,9 +203,9 @@ def _briefly(connection: Mapping[str, Any]) -> Iterator[str]:
     yield from _next(connection)
 
 
-def _next(connection: Mapping[str, Any]) -> Iterator[str]:
-    if step := next_step(connection):
-        yield from _item(f"next: {step}")
+def _next(connection: Connection) -> Iterator[str]:
+    if connection["next"]:
+        yield from _item(f"next: {connection['next']}")
 
 
 def _item(text: str) -> list[str]:
@@ -207,31 +213,31 @@ def _item(text: str) -> list[str]:
     return wrapped(f"  {text}", "    ", whole=COMMANDS)
 
 
-def limits_text(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> str:
+def limits_text(connection: Connection, direction: OneWay) -> str:
     """The limits of a direction, the largest first, and the time after its data."""
     limits = shares(connection, direction).items()
     named = ", ".join(f"{limit.replace('-', ' ')} {percent(share)}" for limit, share in limits if share >= LEAST_SHARE)
     quiet: float = connection["quiet_s"]
     if quiet < max(LEAST_QUIET_S, LEAST_QUIET_SHARE * connection["duration_s"]):
         return named or "none"
-    last = connection[connection["spoke_last"]] if connection["spoke_last"] else "none"
+    last = {"a": connection["a"], "b": connection["b"]}.get(connection["spoke_last"] or "", "none")
     return f"{named or 'none'}; idle for {_number(quiet)} s after the last data, from {last}"
 
 
-def bytes_text(direction: Mapping[str, Any]) -> str:
+def bytes_text(direction: OneWay) -> str:
     """The data of a direction: captured bytes, and bytes missing from the capture."""
     captured = amount(direction["captured_bytes"])
     lacking = direction["uncaptured_bytes"]
     return f"{captured}, and {amount(lacking)} that the capture lacks," if lacking else captured
 
 
-def finding_text(finding: Mapping[str, Any], sender: str, receiver: str) -> str:
+def finding_text(finding: Finding, sender: str, receiver: str) -> str:
     """A finding in words; its direction is named only if it is the other one."""
     text = shown.plain(finding["text"]).removeprefix(f"{sender} to {receiver}: ")
     return text[:1].upper() + text[1:]
 
 
-def point_text(connection: Mapping[str, Any], direction: str) -> str:
+def point_text(connection: Connection, direction: DirectionName) -> str:
     """The position of the capture point, relative to the direction's sender."""
     point: str = connection["capture_point"]
     near = {"near-a": "a_to_b", "near-b": "b_to_a"}.get(point)
@@ -240,7 +246,7 @@ def point_text(connection: Mapping[str, Any], direction: str) -> str:
     return "near the sender" if near == direction else "near the receiver"
 
 
-def round_trips_text(direction: Mapping[str, Any]) -> str:
+def round_trips_text(direction: OneWay) -> str:
     """The round trips of a direction."""
     rtt = direction["rtt_ms"]
     if rtt["min"] is None:
@@ -251,23 +257,33 @@ def round_trips_text(direction: Mapping[str, Any]) -> str:
     return f"round trip {least} / {median} / {high} ms (least, median, 95 %)"
 
 
-def parties_text(connection: Mapping[str, Any], name: str) -> str:
+def parties_text(connection: Connection, name: DirectionName) -> str:
     """Shares of the time until the last data by party: network, sender, receiver."""
     direction = connection["directions"][name]
     sender, receiver = ends_of(connection, name)
     limits = shares(connection, direction)
     active = connection["duration_s"] - connection["quiet_s"]
     asking = direction["receiver_application_s"] / active if active > 0 else 0.0
+    of_party = dict.fromkeys(("network", "sender", "receiver"), 0.0)
+    for limit, party in _parties().items():
+        of_party[party] += limits[limit]
     parties = {
-        "network": sum(limits[name] for name in NETWORK),
-        f"sender {sender}": max(0.0, sum(limits[name] for name in SENDER) - asking),
-        f"receiver {receiver}": sum(limits[name] for name in RECEIVER) + asking,
+        "network": of_party["network"],
+        f"sender {sender}": max(0.0, of_party["sender"] - asking),
+        f"receiver {receiver}": of_party["receiver"] + asking,
     }
     parties["undecided or other"] = 1 - sum(parties.values())
     return ", ".join(f"{name} {percent(share)}" for name, share in parties.items() if share >= LEAST_SHARE)
 
 
-def counts_text(direction: Mapping[str, Any]) -> str:
+@functools.cache
+def _parties() -> dict[Limit, str]:
+    """The party to which each limit's time is attributed, if there is one."""
+    limits = json.loads(_engine.diagnose_terms())["limits"]
+    return {limit["name"]: limit["party"] for limit in limits if limit["party"]}
+
+
+def counts_text(direction: OneWay) -> str:
     """Number of retransmitted segments, and of spurious retransmissions among them."""
     counts = direction["retransmission_counts"]
     segments = f"{plural(direction['data_packets'], 'segment')} with data"
@@ -279,7 +295,7 @@ def counts_text(direction: Mapping[str, Any]) -> str:
     return f"{segments}, {plural(counts['all'], 'retransmission')}: {verdicts} (by {triggers})"
 
 
-def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
+def _retransmissions(direction: OneWay, start_s: float) -> Iterator[str]:
     found = direction["retransmissions"]
     for one in found[:MOST_LISTED]:
         need = {True: "needed", False: "spurious", None: "undecided"}[one["needed"]]
@@ -291,7 +307,7 @@ def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[s
         yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
 
 
-def octets_text(retransmission: Mapping[str, Any]) -> str:
+def octets_text(retransmission: Retransmission) -> str:
     """The octets of a segment, counted from the first octet of data, or a SYN or FIN alone."""
     first, length = retransmission["seq"], retransmission["bytes"]
     if length or retransmission["trigger"] in ("keepalive", "window-probe"):
@@ -299,7 +315,7 @@ def octets_text(retransmission: Mapping[str, Any]) -> str:
     return "SYN" if first < 0 else "FIN"
 
 
-def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
+def _stalls(direction: OneWay, start_s: float) -> Iterator[str]:
     found = sorted(direction["stalls"], key=lambda one: -one["duration_s"])
     for one in found[:MOST_LISTED]:
         yield from _item(pause_text(one, start_s))
@@ -307,7 +323,7 @@ def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
         yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"
 
 
-def pause_text(stall: Mapping[str, Any], start_s: float) -> str:
+def pause_text(stall: Stall, start_s: float) -> str:
     """A pause, from the start of its connection on, its frames and its cause."""
     frames = " to ".join(map(str, stall["packets"]))
     noun = "frames" if len(stall["packets"]) > 1 else "frame"
@@ -315,7 +331,7 @@ def pause_text(stall: Mapping[str, Any], start_s: float) -> str:
     return f"pause of {at}, {noun} {frames}: {cause_text(stall)}"
 
 
-def cause_text(stall: Mapping[str, Any]) -> str:
+def cause_text(stall: Stall) -> str:
     """The cause of a pause, and the end whose application caused it."""
     cause: str = stall["cause"].replace("-", " ")
     return f"{cause} of the {stall['side']}" if stall["side"] else cause

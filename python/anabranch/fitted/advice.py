@@ -9,10 +9,12 @@ the loss of a competing CUBIC flow and the price of the effort.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.diagnosis.document import Connection
+from anabranch.diagnosis.simulated import Advice, KernelFigures, Mean
 from anabranch.fitted.remedies import PRICE, Remedy, case, relevant
 from anabranch.fitted.scenario import APPLICATION, FLOW, LINK, Fitted
 from anabranch.fitted.words import where
@@ -50,7 +52,7 @@ class Outcome:
     others: tuple[float, ...]
 
 
-def advised(connection: Mapping[str, Any], fitted: Fitted) -> list[dict[str, Any]]:
+def advised(connection: Connection, fitted: Fitted) -> list[Advice]:
     """The remedies for the connection's causes, best first."""
     outcomes = [_simulated(fitted, remedy) for remedy in relevant(case(connection, fitted))]
     base = outcomes[0]
@@ -120,7 +122,7 @@ def _simulated(fitted: Fitted, remedy: Remedy) -> Outcome:
     return Outcome(remedy, tuple(goodput), tuple(rtt), tuple(others))
 
 
-def _row(outcome: Outcome, base: Outcome) -> dict[str, Any]:
+def _row(outcome: Outcome, base: Outcome) -> Advice:
     gain = _changes(outcome.goodput, base.goodput)
     relief = _changes(outcome.rtt, base.rtt)
     cost = _changes(outcome.others, base.others)
@@ -148,19 +150,19 @@ def _row(outcome: Outcome, base: Outcome) -> dict[str, Any]:
     }
 
 
-def _changes(values: Sequence[float], base: Sequence[float]) -> dict[str, Any]:
+def _changes(values: Sequence[float], base: Sequence[float]) -> Mean:
     """Relative changes of pairs of values, as mean and interval."""
     pairs = [value / before - 1 for value, before in zip(values, base, strict=True) if before > 0]
     return _interval(mean_interval(pairs)) if pairs else {"mean": 0.0, "low": None, "high": None}
 
 
-def _interval(of: Interval) -> dict[str, Any]:
+def _interval(of: Interval) -> Mean:
     """Mean and interval; equal runs have no interval."""
     is_random = of.lower is not None and of.upper is not None and of.upper > of.lower
     return {"mean": of.mean, "low": of.lower if is_random else None, "high": of.upper if is_random else None}
 
 
-def verdict(connection: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+def verdict(connection: Connection, rows: Sequence[Advice]) -> str:
     """The advice in a sentence: the best remedy, its gain, and its cost to other flows."""
     helping = [row for row in rows if row["helps"]]
     if helping:
@@ -176,7 +178,7 @@ def verdict(connection: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     return "Nothing helps: no remedy raises the goodput or shortens the round trip by enough to be told from chance."
 
 
-def _effects(row: Mapping[str, Any]) -> str:
+def _effects(row: Advice) -> str:
     """Goodput, round trip, and the share of another flow."""
     told = [f"{percent(row['gain']['mean'], signed=True)} goodput"]
     relief = row["rtt_change"]
@@ -185,7 +187,7 @@ def _effects(row: Mapping[str, Any]) -> str:
     return f"{', '.join(told)}, and {_on_others(row['cost_to_others'])}"
 
 
-def _on_others(cost: Mapping[str, Any]) -> str:
+def _on_others(cost: Mean) -> str:
     """The loss of competing flows by a remedy; an uncertain loss is still reported if it is large."""
     share = percent(abs(cost["mean"]))
     if _is_certain(cost) and percent(cost["mean"]) != percent(0.0):
@@ -193,12 +195,12 @@ def _on_others(cost: Mapping[str, Any]) -> str:
     return f"may take {share} from the others" if cost["mean"] >= HARM else "takes nothing measurable from the others"
 
 
-def _is_certain(change: Mapping[str, Any]) -> bool:
+def _is_certain(change: Mean) -> bool:
     """Whether the interval excludes 0; equal runs have no interval."""
-    return change["low"] is None or change["low"] > 0 or change["high"] < 0
+    return change["low"] is None or change["high"] is None or change["low"] > 0 or change["high"] < 0
 
 
-def repeat(connection: dict[str, Any], fitted: Fitted, engine: str, kernel: str | None = None) -> None:
+def repeat(connection: Connection, fitted: Fitted, engine: str, kernel: str | None = None) -> None:
     """Repeat the best remedy and the unchanged run with the TCP of a kernel; adds the figures to the rows.
 
     Args:
@@ -227,4 +229,5 @@ def repeat(connection: dict[str, Any], fitted: Fitted, engine: str, kernel: str 
         scenario = Scenario.from_text(text, file=f"{remedy.name}.toml")
         made_there = scenario.run_kernel(kernel=kernel) if engine == "kernel" else scenario.run_live(trace="off")
         flow = made_there.flows[FLOW]
-        row[engine] = {"goodput_mbit_s": flow["goodput_mbit_s"], "rtt_ms": flow["mean_srtt_ms"]}
+        figures: KernelFigures = {"goodput_mbit_s": flow["goodput_mbit_s"], "rtt_ms": flow["mean_srtt_ms"]}
+        row["kernel" if engine == "kernel" else "live"] = figures

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from anabranch.diagnosis.document import Connection
 from anabranch.extras import is_installed
 from anabranch.fitted import words
 from anabranch.fitted.advice import advised, repeat, verdict
@@ -24,7 +24,7 @@ FIGURE = "replay"
 class Made:
     """A connection's scenario, and its simulations."""
 
-    connection: dict[str, Any]
+    connection: Connection
     scenario: Fitted
     replay: Replay | None = None
 
@@ -58,7 +58,7 @@ class Made:
 
 
 def make(
-    connection: dict[str, Any], file: str, *, replay: bool, advise: bool, engine: str = "sim", kernel: str | None = None
+    connection: Connection, file: str, *, replay: bool, advise: bool, engine: str = "sim", kernel: str | None = None
 ) -> Made:
     """Fit a scenario, and run the requested simulations; adds the results to the connection.
 

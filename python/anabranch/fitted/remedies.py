@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from anabranch.fitted.scenario import FLOW, LINK, Fitted
+from anabranch.diagnosis.document import Connection, Limit, PathModel
+from anabranch.fitted.scenario import FLOW, LINK, Fitted, known
+from anabranch.keys.component import Component
 
 SENDER, RECEIVER, NETWORK, BOTH_ENDS = "sender", "receiver", "network", "both ends"
 SECOND_LINE = "both ends and a second line"
@@ -26,21 +27,21 @@ class Remedy:
     name: str
     title: str
     effort: str
-    set: dict[str, Any] = field(default_factory=dict)
+    set: Component = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Case:
     """Properties of a connection for the rules of relevance."""
 
-    path: Mapping[str, Any]
-    shares: Mapping[str, float]
+    path: PathModel
+    shares: Mapping[Limit, float]
     control: str
     rate_mbit_s: float
     base_ms: float
     stall_by_rack: bool
 
-    def share(self, *limits: str) -> float:
+    def share(self, *limits: Limit) -> float:
         """The share of the time that these limits took."""
         return sum(self.shares.get(limit, 0.0) for limit in limits)
 
@@ -52,11 +53,13 @@ class Case:
     @property
     def is_network(self) -> bool:
         """Whether the network, or the window that reacts to it, was a limit."""
-        limits = ("congestion-window", "bottleneck", "fast-recovery", "retransmission-timeout", "reordering", "pacing")
-        return self.share(*limits) > LEAST_SHARE
+        share = self.share(
+            "congestion-window", "bottleneck", "fast-recovery", "retransmission-timeout", "reordering", "pacing"
+        )
+        return share > LEAST_SHARE
 
 
-def case(connection: Mapping[str, Any], fitted: Fitted) -> Case:
+def case(connection: Connection, fitted: Fitted) -> Case:
     """The properties of a connection for the rules."""
     path = connection["path"]
     direction = connection["directions"][path["direction"]]
@@ -67,7 +70,7 @@ def case(connection: Mapping[str, Any], fitted: Fitted) -> Case:
         shares={name: time / duration for name, time in direction["limits_s"].items()},
         control=fitted.document["flow"][FLOW]["cc"],
         rate_mbit_s=float(link["rate"].split()[0]),
-        base_ms=path["base_rtt_ms"]["value"],
+        base_ms=known(path["base_rtt_ms"]["value"]),
         stall_by_rack=fitted.document["flow"][FLOW]["transport"].get("recovery", "rack") == "rack",
     )
 
@@ -115,7 +118,7 @@ def _buffers(found: Case) -> Iterator[Remedy]:
     buffer = found.path["buffer_bytes"]
     queue = f"link.{LINK}.forward.queue"
     one = f"{max(15_000, round(found.bdp))} bytes"
-    if buffer["seen"] == "measured" and buffer["value"] < 0.75 * found.bdp:
+    if buffer["seen"] == "measured" and known(buffer["value"]) < 0.75 * found.bdp:
         yield Remedy(
             "buffer", "a buffer of one bandwidth-delay product", NETWORK, {queue: {"kind": "drop-tail", "limit": one}}
         )
@@ -133,7 +136,7 @@ def _buffers(found: Case) -> Iterator[Remedy]:
 
 def _codes(found: Case) -> Iterator[Remedy]:
     loss = found.path["loss"]
-    if loss["kind"] != "none" and loss["rate"]["value"] >= LEAST_LOSS and found.is_network:
+    if loss["kind"] != "none" and known(loss["rate"]["value"]) >= LEAST_LOSS and found.is_network:
         code = {"kind": "reed-solomon", "redundancy": "loss-adaptive"}
         yield Remedy("fec", "error correction inside the connection", BOTH_ENDS, {f"flow.{FLOW}.fec": code})
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-from anabranch.diagnosis.diagnosis import Diagnosis, diagnose
+from anabranch.diagnosis.diagnosis import Diagnosis, diagnose, main_direction
+from anabranch.diagnosis.document import Connection, DirectionName, Series
+from anabranch.diagnosis.simulated import Measure, MeasureName
+from anabranch.diagnosis.simulated import Replay as ReplayRows
 from anabranch.errors import RunFailedError
 from anabranch.fitted.scenario import LINK, Fitted
 from anabranch.scenario import Scenario
 from anabranch.statistics.statistics import mean_interval
 
-NO_GOODPUT = {"start_s": 0.0, "interval_s": 1.0, "mbit_s": []}
+NO_GOODPUT: Series = {"start_s": 0.0, "interval_s": 1.0, "mbit_s": []}
 SEEDS = 5
 """Runs with different seeds, or one if the scenario has no randomness."""
 
 
-def measures(connection: Mapping[str, Any], direction: str) -> dict[str, float | None]:
+def measures(connection: Connection, direction: DirectionName) -> dict[MeasureName, float | None]:
     """The measures of one direction of a capture."""
     way = connection["directions"][direction]
     rtt = way["rtt_ms"]
@@ -45,44 +48,38 @@ def simulated(scenario: Scenario, seed: int, link: str = LINK) -> tuple[bytes, D
 class Replay:
     """The result of a replay."""
 
-    rows: dict[str, Any]
+    rows: ReplayRows
     """Each measure of the capture beside the simulation's mean with its 95 % interval."""
     capture: bytes
     """The first run's capture."""
-    goodput: dict[str, Any]
+    goodput: Series
     """The first run's goodput over time."""
 
 
-def replayed(connection: Mapping[str, Any], fitted: Fitted) -> Replay:
+def replayed(connection: Connection, fitted: Fitted) -> Replay:
     """Simulate a connection, and measure the simulation like the capture.
 
     Raises:
         RunFailedError: A simulated run has no connection.
     """
     scenario = Scenario.from_text(fitted.text, file=f"{fitted.origin}.toml")
-    runs: list[dict[str, float | None]] = []
+    runs: list[dict[MeasureName, float | None]] = []
     captures: list[bytes] = []
-    series: list[dict[str, Any]] = []
+    series: list[Series] = []
     for seed in range(1, SEEDS + 1):
         capture, found = simulated(scenario, seed, fitted.capture_point)
         captures.append(capture)
-        for one in found["connections"][:1]:
-            runs.append(measures(one, _main(one)))
+        for one in found.content["connections"][:1]:
+            runs.append(measures(one, main_direction(one)[0]))
             series.append(one["path"].get("goodput", NO_GOODPUT))
     if not runs:
         raise RunFailedError(f"the replay of {fitted.origin} has no connection")
     captured = measures(connection, connection["path"]["direction"])
     rows = {name: _row(value, [run[name] for run in runs]) for name, value in captured.items()}
-    return Replay({"seeds": SEEDS, **rows}, captures[0], series[0])
+    return Replay(cast("ReplayRows", {"seeds": SEEDS, **rows}), captures[0], series[0])
 
 
-def _main(connection: Mapping[str, Any]) -> str:
-    """The direction with more data; the end that sends requests opens the connection."""
-    ways: dict[str, dict[str, Any]] = connection["directions"]
-    return max(ways, key=lambda name: ways[name]["bytes"])
-
-
-def _row(captured: float | None, values: Sequence[float | None]) -> dict[str, float | None]:
+def _row(captured: float | None, values: Sequence[float | None]) -> Measure:
     known = [value for value in values if value is not None]
     if not known:
         return {"capture": captured, "simulation": None, "low": None, "high": None}

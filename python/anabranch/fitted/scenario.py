@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anabranch.diagnosis.document import Connection, PathModel
 from anabranch.errors import UserError
+from anabranch.keys.component import Component
 from anabranch.text import toml_text
 
 LINK = "path"
@@ -29,6 +31,17 @@ LEAST_REQUESTS = 3
 """Least number of packets with data from the receiver for a request-response workload."""
 MOST_TABLE = 10_000
 """Entries of a table of delays, at most."""
+
+
+def known(figure: float | None) -> float:
+    """A figure of an estimate that has one: not of the kind ``not-seen``.
+
+    Raises:
+        ValueError: It has none.
+    """
+    if figure is None:
+        raise ValueError("the estimate has no figure")
+    return figure
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,7 @@ class Fitted:
         return "\n".join(remarks) + "\n" + toml_text.write_document(self.document)
 
 
-def fitted(connection: Mapping[str, Any], file: str) -> Fitted:
+def fitted(connection: Connection, file: str) -> Fitted:
     """The scenario of a connection of a diagnosis.
 
     Raises:
@@ -91,17 +104,17 @@ def fitted(connection: Mapping[str, Any], file: str) -> Fitted:
     return Fitted(document, (*assumptions, *more), origin)
 
 
-def _links(path: Mapping[str, Any], base_ms: float) -> tuple[dict[str, Any], list[str]]:
+def _links(path: PathModel, base_ms: float) -> tuple[Component, list[str]]:
     """The bottleneck, and the link after the capture point if the bottleneck is before it."""
     assumptions: list[str] = []
     mbit_s = _rate(path, assumptions)
-    forward: dict[str, Any] = {"queue": {"kind": "drop-tail", "limit": _limit(path, mbit_s, base_ms, assumptions)}}
+    forward: Component = {"queue": {"kind": "drop-tail", "limit": _limit(path, mbit_s, base_ms, assumptions)}}
     impairments = list(_impairments(path, base_ms))
     if impairments:
         forward["impair"] = impairments
     is_before = path["bottleneck"] == BEFORE
     rest_ms = min(path["reverse"]["to_receiver_ms"] or 0, base_ms) if is_before else 0
-    link = {
+    link: Component = {
         "between": ["sender", "middle" if is_before else "receiver"],
         "rate": f"{mbit_s:.5g} Mbit/s",
         "delay": f"{(base_ms - rest_ms) / 2:.4f} ms",
@@ -109,16 +122,17 @@ def _links(path: Mapping[str, Any], base_ms: float) -> tuple[dict[str, Any], lis
     }
     if not is_before:
         return {LINK: link}, assumptions
-    return {LINK: link, REST: {"between": ["middle", "receiver"], "delay": f"{rest_ms / 2:.4f} ms"}}, assumptions
+    rest: Component = {"between": ["middle", "receiver"], "delay": f"{rest_ms / 2:.4f} ms"}
+    return {LINK: link, REST: rest}, assumptions
 
 
-def _rate(path: Mapping[str, Any], assumptions: list[str]) -> float:
+def _rate(path: PathModel, assumptions: list[str]) -> float:
     rate = path["rate_mbit_s"]
     if path["policer"]:
         assumptions.append(
             "the policer is a queue of its burst at its rate, so that packets wait instead of passing at once"
         )
-        return float(path["policer"]["rate_mbit_s"]["value"])
+        return known(path["policer"]["rate_mbit_s"]["value"])
     if path.get("rate_trace"):
         return float(path["rate_trace"][0][1])
     if rate["value"] is None:
@@ -130,33 +144,33 @@ def _rate(path: Mapping[str, Any], assumptions: list[str]) -> float:
     return float(rate["value"])
 
 
-def _limit(path: Mapping[str, Any], mbit_s: float, base_ms: float, assumptions: list[str]) -> str:
+def _limit(path: PathModel, mbit_s: float, base_ms: float, assumptions: list[str]) -> str:
     buffer = path["buffer_bytes"]
     if path["policer"]:
-        return f"{round(path['policer']['burst_bytes']['value'])} bytes"
+        return f"{round(known(path['policer']['burst_bytes']['value']))} bytes"
     if buffer["seen"] == "measured":
-        return f"{round(buffer['value'])} bytes"
+        return f"{round(known(buffer['value']))} bytes"
     seen = buffer["value"] or 0
     size = f" (at least {seen:,.0f} bytes); it is twice that, or" if seen else "; it is"
     assumptions.append(f"the buffer was never full{size} a bandwidth-delay product")
     return f"{round(max(2 * seen, mbit_s * base_ms * 125))} bytes"
 
 
-def _impairments(path: Mapping[str, Any], base_ms: float) -> Iterator[dict[str, Any]]:
+def _impairments(path: PathModel, base_ms: float) -> Iterator[Component]:
     loss = path["loss"]
     if path["policer"]:
         # The policer causes the losses.
         pass
     elif loss["kind"] == "bernoulli":
-        yield {"kind": "bernoulli-loss", "rate": _rounded(loss["rate"]["value"])}
+        yield {"kind": "bernoulli-loss", "rate": _rounded(known(loss["rate"]["value"]))}
     elif loss["kind"] == "gilbert-elliott":
         yield {
             "kind": "gilbert-elliott",
-            "loss_rate": _rounded(loss["rate"]["value"]),
-            "mean_burst": _rounded(loss["mean_burst"]["value"]),
+            "loss_rate": _rounded(known(loss["rate"]["value"])),
+            "mean_burst": _rounded(known(loss["mean_burst"]["value"])),
         }
     jitter = path["jitter_ms"]
-    if jitter["seen"] == "measured" and jitter["value"] > LEAST_JITTER * base_ms:
+    if jitter["seen"] == "measured" and known(jitter["value"]) > LEAST_JITTER * base_ms:
         yield {"kind": "jitter", "distribution": "exponential", "mean": f"{jitter['value']:.4g} ms"}
     late, ratio = path["reordering"]["late_ms"], path["reordering"]["ratio"]["value"]
     if ratio and late:
@@ -169,7 +183,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[str, Any], float, list[str]]:
+def _flow(connection: Connection, path: PathModel) -> tuple[Component, float, list[str]]:
     """The flow, the time to simulate, and the assumptions."""
     seen = path["flow"]
     assumptions: list[str] = []
@@ -177,7 +191,7 @@ def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[
         assumptions.append(f"the congestion control is {seen['congestion_control']}")
     if not seen["is_from_start"]:
         assumptions.append("the connection begins where the capture does, with slow start")
-    transport: dict[str, Any] = {
+    transport: Component = {
         "mss": f"{seen['mss_bytes']} bytes",
         "sack": seen["sack"],
         "timestamps": seen["timestamps"],
@@ -190,12 +204,12 @@ def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[
     if seen["send_buffer_bytes"]:
         transport["send_buffer"] = f"{seen['send_buffer_bytes']} bytes"
     # The application may have caused a smaller first flight.
-    if (seen["initial_window_packets"] or 0) > 10:
-        transport["initial_cwnd"] = seen["initial_window_packets"]
+    if (first := seen["initial_window_packets"] or 0) > 10:
+        transport["initial_cwnd"] = first
     per_ack = seen["segments_per_ack"]
     if per_ack is not None and per_ack < 1.2:
         transport["delayed_ack"] = "off"
-    flow: dict[str, Any] = {
+    flow: Component = {
         "from": "sender",
         "to": "receiver",
         "cc": seen["congestion_control"],
@@ -210,7 +224,7 @@ def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[
     return flow, duration, assumptions
 
 
-def _workload(connection: Mapping[str, Any], path: Mapping[str, Any], assumptions: list[str]) -> dict[str, Any] | None:
+def _workload(connection: Connection, path: PathModel, assumptions: list[str]) -> Component | None:
     """The application's workload, unless it sends as much as it can."""
     direction = connection["directions"][path["direction"]]
     asking = connection["directions"]["b_to_a" if path["direction"] == "a_to_b" else "a_to_b"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from anabranch.diagnosis.document import Estimate, Loss, PathModel
+from anabranch.diagnosis.simulated import Advice, KernelFigures, Measure, MeasureName, Replay
+from anabranch.fitted.scenario import known
 from anabranch.text.lines import percent, span, wrapped
 
-MEASURES = {
+MEASURES: dict[MeasureName, str] = {
     "goodput_mbit_s": "goodput, Mbit/s",
     "rtt_min_ms": "least round trip, ms",
     "rtt_median_ms": "median round trip, ms",
@@ -16,19 +18,19 @@ MEASURES = {
 }
 
 
-def path(model: Mapping[str, Any], assumptions: Sequence[str] = ()) -> Iterator[str]:
+def path(model: PathModel, assumptions: Sequence[str] = ()) -> Iterator[str]:
     """The model of the path, and its assumptions."""
     yield f"{path_title(model)}:"
     for item in path_items(model, assumptions):
         yield from wrapped(f"  {item}", "    ")
 
 
-def path_title(model: Mapping[str, Any]) -> str:
+def path_title(model: PathModel) -> str:
     """Title of the path."""
     return f"Path from sender to receiver, bottleneck {model['bottleneck']}"
 
 
-def path_items(model: Mapping[str, Any], assumptions: Sequence[str] = ()) -> Iterator[str]:
+def path_items(model: PathModel, assumptions: Sequence[str] = ()) -> Iterator[str]:
     """Each estimate of the path, and the assumptions."""
     yield f"base round trip {_estimate(model['base_rtt_ms'], 'ms')}"
     yield f"rate {_estimate(model['rate_mbit_s'], 'Mbit/s')}{_trace(model)}"
@@ -48,7 +50,7 @@ def path_items(model: Mapping[str, Any], assumptions: Sequence[str] = ()) -> Ite
     yield from (f"assumed: {one}" for one in assumptions)
 
 
-def replay(found: Mapping[str, Any]) -> Iterator[str]:
+def replay(found: Replay) -> Iterator[str]:
     """The capture beside the simulation."""
     yield f"{'Replay':<24}{'capture':>12}{'simulation':>12}   95 % of {found['seeds']} runs' mean"
     for name, title in MEASURES.items():
@@ -56,7 +58,7 @@ def replay(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {title:<22}{captured:>12}{simulated:>12}   {interval}".rstrip()
 
 
-def replay_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
+def replay_cells(row: Measure) -> tuple[str, str, str]:
     """A measure of the capture, of the simulation, and its interval."""
     interval = "" if row["low"] is None else span(number(row["low"]), number(row["high"]))
     return number(row["capture"]), number(row["simulation"]), interval
@@ -65,7 +67,7 @@ def replay_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
 _WIDTHS = (7, 9, 8, 10)
 
 
-def advice(rows: Sequence[Mapping[str, Any]], verdict: str) -> Iterator[str]:
+def advice(rows: Sequence[Advice], verdict: str) -> Iterator[str]:
     """The verdict, then the remedies, best first: figures, the place of the change, and the gain's interval."""
     yield from wrapped(verdict, "  ")
     yield ""
@@ -80,18 +82,19 @@ def advice(rows: Sequence[Mapping[str, Any]], verdict: str) -> Iterator[str]:
             yield f"    with the kernel's TCP: {number(told['goodput_mbit_s'])} Mbit/s, {number(told['rtt_ms'])} ms"
 
 
-def by_kernel(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def by_kernel(row: Advice) -> list[KernelFigures]:
     """The figures of a remedy that was repeated with the TCP of a kernel, live or in virtual time."""
     return [row[engine] for engine in ("live", "kernel") if engine in row]
 
 
-def advice_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:
+def advice_cells(row: Advice) -> tuple[str, str, str, str, str, str]:
     """A remedy's goodput, gain, interval of the gain, round trip, change of the others, and place of the change."""
     goodput, rtt = number(row["goodput_mbit_s"]["mean"]), number(row["rtt_ms"]["mean"])
     if row["effort"] == "nothing":
         return goodput, "", "", rtt, "", ""
     gain = row["gain"]
-    ends = () if gain["low"] is None else (percent(gain["low"], signed=True), percent(gain["high"], signed=True))
+    low, high = gain["low"], gain["high"]
+    ends = () if low is None or high is None else (percent(low, signed=True), percent(high, signed=True))
     return (
         goodput,
         percent(gain["mean"], signed=True),
@@ -113,7 +116,7 @@ def where(effort: str) -> str:
     )
 
 
-def _trace(model: Mapping[str, Any]) -> str:
+def _trace(model: PathModel) -> str:
     points = model.get("rate_trace")
     if not points:
         return ""
@@ -122,19 +125,19 @@ def _trace(model: Mapping[str, Any]) -> str:
     return f", not constant: {found} over {len(points)} parts" if found else ""
 
 
-def _loss(loss: Mapping[str, Any]) -> str:
+def _loss(loss: Loss) -> str:
     if loss["kind"] == "none":
         return f"not seen, below {100 * loss['rate']['high']:.2f} %" if loss["rate"]["high"] is not None else "not seen"
     bursts = f", in bursts of {loss['mean_burst']['value']:.3g}" if loss["kind"] == "gilbert-elliott" else ""
     return f"{_estimate(loss['rate'], '%', 100)}{bursts}"
 
 
-def _estimate(value: Mapping[str, Any], unit: str, scale: float = 1.0) -> str:
+def _estimate(value: Estimate, unit: str, scale: float = 1.0) -> str:
     if value["seen"] == "not-seen":
         return "not seen"
-    told = f"{number(value['value'] * scale)} {unit}"
+    told = f"{number(known(value['value']) * scale)} {unit}"
     if value["seen"] == "measured":
-        ends = span(number(value["low"] * scale), number(value["high"] * scale))
+        ends = span(number(known(value["low"]) * scale), number(known(value["high"]) * scale))
         return f"{told} ({ends})" if ends else told
     return f"{value['seen'].replace('-', ' ')} {told}"
 

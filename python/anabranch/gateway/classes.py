@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, ip_network
 from itertools import product
-from typing import Any
+from typing import TypedDict
 
 _DEFAULT_PORT = 5001
 """The far port of simulated flows by default."""
@@ -33,6 +33,14 @@ class Packets:
     address: IPv4Address | None = None
 
 
+class Match(TypedDict, total=False):
+    """The conditions of a class on packets, in the form of a scenario."""
+
+    dscp: list[int]
+    port: list[int | str]
+    prefix: list[str]
+
+
 @dataclass(frozen=True)
 class PlannedClass:
     """A class.
@@ -48,7 +56,7 @@ class PlannedClass:
     name: str
     mode: str
     path: str | None
-    match: Mapping[str, Any]
+    match: Match
     packets: Packets | None
 
     def shown(self) -> str:
@@ -78,7 +86,7 @@ def read(text: str, file: str) -> tuple[PlannedClass, ...]:
     return tuple(found)
 
 
-def _fits(match: Mapping[str, Any], packets: Packets) -> bool:
+def _fits(match: Match, packets: Packets) -> bool:
     ports = {packets.port or _DEFAULT_PORT, *_OWN_PORTS}
     return (
         ("dscp" not in match or packets.dscp in match["dscp"])
@@ -87,7 +95,7 @@ def _fits(match: Mapping[str, Any], packets: Packets) -> bool:
     )
 
 
-def _spans(match: Mapping[str, Any]) -> list[range]:
+def _spans(match: Match) -> list[range]:
     ends = [str(ports).partition("-") for ports in match["port"]]
     return [range(int(first), int(last or first) + 1) for first, _, last in ends]
 
@@ -96,7 +104,7 @@ def _holds(prefixes: Sequence[str], address: IPv4Address) -> bool:
     return any(address in ip_network(prefix, strict=False) for prefix in prefixes)
 
 
-def _candidates(match: Mapping[str, Any]) -> Iterator[Packets]:
+def _candidates(match: Match) -> Iterator[Packets]:
     """Packets that match all conditions."""
     code_points = match.get("dscp") or range(64)
     ports: list[int | None] = [None, 6001]

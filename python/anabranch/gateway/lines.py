@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from anabranch.convert import formats, quantity, tc_units
 from anabranch.convert.content import Description, Notes, Source, Text
@@ -15,6 +15,7 @@ from anabranch.convert.shell_words import Word
 from anabranch.errors import UserError, nearest
 from anabranch.files.files import MAX_RESULT_BYTES, read_bytes, read_json
 from anabranch.gateway.config import Config
+from anabranch.keys.component import Component
 from anabranch.text import toml_text
 
 DIRECTIONS = ("up", "down")
@@ -25,6 +26,33 @@ QUEUE_S = Decimal("0.1")
 Access links commonly buffer 100 ms or more.
 """
 _FORM = "expected RATE,DELAY[,LOSS[,JITTER]], as in 100mbit,8ms or 100mbit/40mbit,8ms,0.5%,2ms (down/up), or a file"
+
+
+class Impairment(TypedDict, total=False):
+    """An impairment of a scenario, as far as a plan reads it."""
+
+    kind: str
+    rate: float | str
+    loss_rate: float
+    mean: str
+    table: list[str]
+
+
+class Service(TypedDict, total=False):
+    """A service of a scenario, as far as a plan reads it."""
+
+    kind: str
+    file: str
+
+
+class Side(TypedDict, total=False):
+    """A direction of a link in a scenario, as far as a plan reads it."""
+
+    rate: str
+    delay: str | Component
+    service: Service
+    impair: list[Impairment]
+    queue: Component
 
 
 @dataclass(frozen=True)
@@ -38,7 +66,7 @@ class Line:
         notes: Omissions and assumptions.
     """
 
-    sides: Mapping[str, Mapping[str, Any]]
+    sides: Mapping[str, Side]
     source: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -54,7 +82,7 @@ class Line:
         return ", ".join(words)
 
 
-def _impairment(one: Mapping[str, Any]) -> str:
+def _impairment(one: Impairment) -> str:
     rate = one.get("rate", one.get("loss_rate"))
     named = "loss" if one["kind"] == "bernoulli-loss" else one["kind"]
     return f"{100 * rate:.3g} % {named}" if isinstance(rate, int | float) else str(named)
@@ -122,7 +150,7 @@ def _pieces(word: Word, separator: str) -> Iterator[Word]:
         at += len(piece) + 1
 
 
-def _side(rate: int, delay: Decimal, loss: float, jitter: Decimal) -> dict[str, Any]:
+def _side(rate: int, delay: Decimal, loss: float, jitter: Decimal) -> Side:
     """A direction with the impairments of netem, after a queue of :data:`QUEUE_S`."""
     from anabranch.convert import netem
 
@@ -130,7 +158,7 @@ def _side(rate: int, delay: Decimal, loss: float, jitter: Decimal) -> dict[str, 
     words += f" loss {tc_units.write_percent(loss)}" if loss else ""
     command = f"tc qdisc add dev line root netem {words} rate {tc_units.write_rate(rate)} limit {2**32 - 1}\n"
     read = netem.read(Source("--path", command.encode(), Path()), Notes())
-    side = dict(read.document["link"]["path"]["forward"])
+    side: Side = read.document["link"]["path"]["forward"]
     most = max(int(rate * QUEUE_S / 8), 30_000)
     return {**side, "queue": {"kind": "drop-tail", "limit": f"{most} bytes"}}
 
@@ -175,9 +203,9 @@ class _Carried:
         self._known = known
         self._prefix = prefix
 
-    def side(self, side: Mapping[str, Any]) -> dict[str, Any]:
+    def side(self, side: Mapping[str, Any]) -> Side:
         """The keys of a direction, without additions of ``convert`` and the state that an outage changes."""
-        kept: dict[str, Any] = self._plain({key: value for key, value in side.items() if key not in _NOT_CARRIED})
+        kept: Side = self._plain({key: value for key, value in side.items() if key not in _NOT_CARRIED})
         return kept
 
     def _plain(self, value: Any) -> Any:
@@ -253,7 +281,7 @@ def _number(path: Any, key: str, least: float, most: float, where: str, name: st
     return float(value)
 
 
-def mbit_s(side: Mapping[str, Any]) -> float | None:
+def mbit_s(side: Side) -> float | None:
     """The rate of a direction in Mbit/s; ``None`` if it is unlimited, or given by a trace."""
     service = side.get("service", {})
     # A Wi-Fi station's rate is that of its physical layer.
@@ -263,7 +291,7 @@ def mbit_s(side: Mapping[str, Any]) -> float | None:
     return None if rate is None else rate / 1e6
 
 
-def delay_ms(side: Mapping[str, Any]) -> float | None:
+def delay_ms(side: Side) -> float | None:
     """The delay of a direction in ms, with the mean of its jitter; ``None`` if it is given by a trace."""
     delay = side.get("delay", "0 s")
     if not isinstance(delay, str):
@@ -272,6 +300,6 @@ def delay_ms(side: Mapping[str, Any]) -> float | None:
     return float((quantity.seconds(delay) + jitter) * 1000)
 
 
-def _mean(jitter: Mapping[str, Any]) -> Decimal:
+def _mean(jitter: Impairment) -> Decimal:
     values = jitter.get("table") or [jitter.get("mean", "0 s")]
     return sum((quantity.seconds(value) for value in values), Decimal(0)) / len(values)

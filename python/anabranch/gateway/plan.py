@@ -29,7 +29,8 @@ from anabranch.gateway.document import (
     PlanPath,
     PlanSide,
 )
-from anabranch.gateway.lines import DIRECTIONS, Line, delay_ms, mbit_s
+from anabranch.gateway.lines import DIRECTIONS, Line, Side, delay_ms, mbit_s
+from anabranch.keys.component import Component
 from anabranch.result.result import RunResult
 from anabranch.text import toml_text
 
@@ -228,7 +229,7 @@ class Plan:
         return document
 
 
-def _side(side: Mapping[str, Any]) -> PlanSide:
+def _side(side: Side) -> PlanSide:
     return {"rate_mbit_s": mbit_s(side), "delay_ms": delay_ms(side)}
 
 
@@ -380,9 +381,9 @@ def document(config: Config, lines: Mapping[str, Line], options: Options, case: 
     return scenario
 
 
-def _tunnel(config: Config) -> dict[str, Any]:
+def _tunnel(config: Config) -> Component:
     links = _links(config)
-    classes = {
+    classes: dict[str, Any] = {
         one.name: {
             "match": one.match,
             "mode": one.mode,
@@ -399,14 +400,14 @@ def _tunnel(config: Config) -> dict[str, Any]:
     }
 
 
-def _flow(options: Options, direction: str, far: str = _HOSTS[1]) -> dict[str, Any]:
+def _flow(options: Options, direction: str, far: str = _HOSTS[1]) -> Component:
     source, target = (_HOSTS[0], far) if direction == "up" else (far, _HOSTS[0])
     return {"from": source, "to": target, "start": f"{START_S} s", "cc": options.control}
 
 
-def _bulk_flows(options: Options, case: Case) -> dict[str, Any]:
+def _bulk_flows(options: Options, case: Case) -> Component:
     flow = _flow(options, case.direction)
-    flows: dict[str, Any] = {"bulk": flow}
+    flows: Component = {"bulk": flow}
     if case.many:
         flow |= {"count": options.flows, "start_spread": "500 ms"}
     elif case.fails is None:

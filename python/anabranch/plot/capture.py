@@ -27,7 +27,7 @@ def plot_chart(
         raise UserError(f'a diagnosis has no chart "{chart}"', hint=nearest(chart, CHARTS))
     if direction is not None and direction not in DIRECTIONS:
         raise UserError(f'a connection has no direction "{direction}"', hint=nearest(direction, DIRECTIONS))
-    connections = document["connections"]
+    connections = document.content["connections"]
     if not connections:
         raise UserError(f"{document['file']}: no TCP connection was found, so that there is nothing to draw")
     connection = (

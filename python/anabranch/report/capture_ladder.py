@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anabranch.charts.capture import VERDICTS
-from anabranch.diagnosis.points import Moment
+from anabranch.diagnosis.diagnosis import directions
+from anabranch.diagnosis.document import Connection
+from anabranch.diagnosis.points import Again, Pause
 from anabranch.diagnosis.text import cause_text
 
 AROUND = 6
@@ -14,7 +16,7 @@ AROUND = 6
 
 
 def moment_data(
-    connection: Mapping[str, Any], traced: Mapping[str, Any], chosen: Sequence[Moment], origin: float
+    connection: Connection, traced: Mapping[str, Any], chosen: Sequence[Pause | Again], origin: float
 ) -> dict[str, Any]:
     """The data for a click in the sequence chart: sentence and ladder.
 
@@ -25,12 +27,13 @@ def moment_data(
     """
     rows = traced["packets"]
     place = {row["packet"]: i for i, row in enumerate(rows)}
-    again = {one["packet"] for way in connection["directions"].values() for one in way["retransmissions"]}
+    again = {one["packet"] for _, way in directions(connection) for one in way["retransmissions"]}
     made = []
     for moment in chosen:
         at = [place[frame] for frame in moment.frames if frame in place]
         last = rows[at[-1]] if at else None
-        height = last["seq"] if last and last["seq"] is not None else moment.row.get("seq", 0)
+        own = moment.row["seq"] if isinstance(moment, Again) else 0
+        height = last["seq"] if last and last["seq"] is not None else own
         made.append(
             [
                 moment.time_s - origin,
@@ -79,14 +82,15 @@ def _carried(row: Mapping[str, Any]) -> str:
     return " ".join(parts)
 
 
-def _sentence(connection: Mapping[str, Any], moment: Moment, origin: float) -> str:
+def _sentence(connection: Connection, moment: Pause | Again, origin: float) -> str:
     sender = connection["a" if moment.direction == "a_to_b" else "b"]
-    row = moment.row
-    if moment.is_stall:
+    if isinstance(moment, Pause):
+        stall = moment.row
         return (
-            f"Pause of {row['duration_s'] * 1e3:.1f} ms of {sender}, from {row['start_s'] - origin:.6f} s on, "
-            f"between frames {' and '.join(map(str, row['packets']))}: {cause_text(row)}."
+            f"Pause of {stall['duration_s'] * 1e3:.1f} ms of {sender}, from {stall['start_s'] - origin:.6f} s on, "
+            f"between frames {' and '.join(map(str, stall['packets']))}: {cause_text(stall)}."
         )
+    row = moment.row
     verdict = VERDICTS[row["needed"]]
     lost = f", lost {row['lost']} the capture point" if row["lost"] != "unknown" else ""
     earlier = f", earlier copy in frame {row['earlier']}" if row["earlier"] else ""

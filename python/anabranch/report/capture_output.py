@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from anabranch.charts import place_all
 from anabranch.charts.capture import VERDICTS, CaptureColumns
 from anabranch.charts.pack import thinned
-from anabranch.diagnosis.diagnosis import TABLES, Diagnosis, ends_of, main_direction, shares
-from anabranch.diagnosis.next_step import next_step
-from anabranch.diagnosis.points import moments, points
+from anabranch.diagnosis.diagnosis import TABLES, Diagnosis, directions, ends_of, main_direction, shares
+from anabranch.diagnosis.document import Connection, OneWay
+from anabranch.diagnosis.points import Again, Pause, moments, points
 from anabranch.diagnosis.text import (
     amount,
     cause_text,
@@ -55,7 +55,7 @@ def write_diagnosis(
     document: Diagnosis,
     directory: Path,
     *,
-    chosen: dict[str, Any] | None = None,
+    chosen: Connection | None = None,
     made: Made | None = None,
     command: str = "",
 ) -> None:
@@ -87,16 +87,16 @@ def write_tables(document: Diagnosis, directory: Path) -> None:
         write_table(directory, name, document.table(name))
 
 
-def drawn_connections(document: Diagnosis, chosen: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+def drawn_connections(document: Diagnosis, chosen: Connection | None = None) -> list[Connection]:
     """The connections with charts: the chosen one, or those with the most data."""
     if chosen is not None:
         return [chosen]
-    ranked = sorted(document["connections"], key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
+    ranked = sorted(document.content["connections"], key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
     return ranked[:MOST_DRAWN]
 
 
 def html_report(
-    document: Diagnosis, *, chosen: dict[str, Any] | None = None, made: Made | None = None, command: str = ""
+    document: Diagnosis, *, chosen: Connection | None = None, made: Made | None = None, command: str = ""
 ) -> str:
     """The report of a capture as one self-contained page.
 
@@ -109,16 +109,17 @@ def html_report(
     Raises:
         UserError: The capture cannot be read any more.
     """
+    content = document.content
     drawn = drawn_connections(document, chosen)
     traced = points(document, drawn) if drawn else {}
-    origin = min((one["start_s"] for one in document["connections"]), default=0.0)
-    count = len(document["connections"]) + document["omitted"]["connections"]
-    title = f"Diagnosis of {shown.plain(Path(document['file']).name)}"
-    facts = [f"{document['packets']:,} frames", plural(count, "TCP connection"), _version()]
+    origin = min((one["start_s"] for one in content["connections"]), default=0.0)
+    count = len(content["connections"]) + content["omitted"]["connections"]
+    title = f"Diagnosis of {shown.plain(Path(content['file']).name)}"
+    facts = [f"{content['packets']:,} frames", plural(count, "TCP connection"), _version()]
     body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{text(' · '.join(facts))}</p>"]
     if command:
         body.append(f"<pre class='command' aria-label='The command that made this report'>{text(command)}</pre>")
-    told = [line.strip() for line in remarks(document)]
+    told = [line.strip() for line in remarks(content)]
     if told:
         body.append(f"<ul>{''.join(f'<li>{text(line)}</li>' for line in told)}</ul>")
     body.append(_connections(document, count))
@@ -134,7 +135,7 @@ def html_report(
     return page(title, "\n".join(body), charts=charts, scripts=["ladder.js", "diagnose.js"] if charts else [])
 
 
-def _columns(connection: dict[str, Any], traced: Mapping[str, Any], origin: float) -> CaptureColumns:
+def _columns(connection: Connection, traced: Mapping[str, Any], origin: float) -> CaptureColumns:
     return CaptureColumns(connection, traced, main_direction(connection)[0], origin, f"-{connection['id']}")
 
 
@@ -146,7 +147,7 @@ def _version() -> str:
 
 def _connections(document: Diagnosis, count: int) -> str:
     rows = []
-    ranked = sorted(document["connections"], key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
+    ranked = sorted(document.content["connections"], key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
     for connection in ranked[:MOST_CONNECTIONS]:
         name, way = main_direction(connection)
         sender, receiver = ends_of(connection, name)
@@ -164,7 +165,7 @@ def _connections(document: Diagnosis, count: int) -> str:
 
 
 def _connection(
-    connection: dict[str, Any], charts: Sequence[Chart], traced: Mapping[str, Any], origin: float
+    connection: Connection, charts: Sequence[Chart], traced: Mapping[str, Any], origin: float
 ) -> Iterator[str]:
     name, way = main_direction(connection)
     sender, receiver = ends_of(connection, name)
@@ -177,8 +178,8 @@ def _connection(
         f"Time: {parties_text(connection, name) or 'none'}.",
         f"{counts_text(way)}.",
     ]
-    if step := next_step(connection):
-        facts.append(f"Next: {step}.")
+    if connection["next"]:
+        facts.append(f"Next: {connection['next']}.")
     yield f"<ul>{''.join(f'<li>{text(fact)}</li>' for fact in facts)}</ul>"
     findings = [
         text(one["text"]) + (f" Frames {', '.join(map(str, one['packets']))}." if one["packets"] else "")
@@ -196,29 +197,29 @@ def _connection(
     yield _stalls(connection, origin)
 
 
-def _limits(way: Mapping[str, Any]) -> str:
+def _limits(way: OneWay) -> str:
     whole = sum(way["limits_s"].values()) or 1.0
     ranked = sorted(way["limits_s"].items(), key=lambda one: -one[1])
     rows = [(limit.replace("-", " "), f"{time:.3f}", f"{time / whole:.1%}") for limit, time in ranked if time]
     return f"<details><summary>Time by limit</summary>{table(('limit', 'time (s)', 'share'), rows)}</details>"
 
 
-def _moments(connection: dict[str, Any], traced: Mapping[str, Any], origin: float, chart: str) -> str:
+def _moments(connection: Connection, traced: Mapping[str, Any], origin: float, chart: str) -> str:
     chosen = moments(connection)
     if not chosen:
         return "<p>Nothing was retransmitted, and there was no pause.</p>"
-    longest = max(range(len(chosen)), key=lambda i: chosen[i].row["duration_s"] if chosen[i].is_stall else 0.0)
+    longest = max(range(len(chosen)), key=lambda i: _length_s(chosen[i]))
     data = shown.script(moment_data(connection, traced, chosen, origin))
     options = []
     for i, moment in enumerate(chosen):
         at = f"{moment.time_s - origin:.4f} s"
-        if moment.is_stall:
+        if isinstance(moment, Pause):
             what = f"{at}: pause of {moment.row['duration_s'] * 1e3:.1f} ms, {cause_text(moment.row)}"
         else:
             what = f"{at}: retransmission, frame {moment.row['packet']}, {VERDICTS[moment.row['needed']]}"
         options.append(f"<option value='{i}'{' selected' if i == longest else ''}>{text(what)}</option>")
     number = connection["id"]
-    of = sum(len(way["stalls"]) + len(way["retransmissions"]) for way in connection["directions"].values())
+    of = sum(len(way["stalls"]) + len(way["retransmissions"]) for _, way in directions(connection))
     left = f" {len(chosen)} of {of:,} pauses and retransmissions have a ladder." if of > len(chosen) else ""
     return (
         f"<div class='moments' data-chart='{chart}' data-first='{longest}'>"
@@ -234,14 +235,17 @@ def _moments(connection: dict[str, Any], traced: Mapping[str, Any], origin: floa
     )
 
 
-def _retransmissions(connection: Mapping[str, Any], origin: float) -> str:
-    ways = connection["directions"]
-    of = sum(way["retransmission_counts"]["all"] for way in ways.values())
+def _length_s(moment: Pause | Again) -> float:
+    return moment.row["duration_s"] if isinstance(moment, Pause) else 0.0
+
+
+def _retransmissions(connection: Connection, origin: float) -> str:
+    of = sum(way["retransmission_counts"]["all"] for _, way in directions(connection))
     rows = [
         (f"{one['time_s'] - origin:.6f}", str(one["packet"]), ends_of(connection, name)[0], f"{one['seq']:,}",
          f"{one['bytes']:,}", VERDICTS[one["needed"]], one["evidence"], one["trigger"], one["lost"],
          str(one["earlier"] or "–"))
-        for name, way in ways.items()
+        for name, way in directions(connection)
         for one in way["retransmissions"]
     ]  # fmt: skip
     head = ("time (s)", "frame", "sender", "first octet", "octets", "verdict", "evidence", "trigger",
@@ -249,13 +253,13 @@ def _retransmissions(connection: Mapping[str, Any], origin: float) -> str:
     return _details("Retransmissions", head, rows, of, words=(2, 5, 6, 7, 8))
 
 
-def _stalls(connection: Mapping[str, Any], origin: float) -> str:
+def _stalls(connection: Connection, origin: float) -> str:
     found = [
         (name, stall)
-        for name, way in connection["directions"].items()
+        for name, way in directions(connection)
         for stall in sorted(way["stalls"], key=lambda one: -one["duration_s"])
     ]
-    of = len(found) + sum(way["stalls_not_listed"] for way in connection["directions"].values())
+    of = len(found) + sum(way["stalls_not_listed"] for _, way in directions(connection))
     rows = [
         (f"{stall['start_s'] - origin:.6f}", f"{stall['duration_s'] * 1e3:.1f}", ends_of(connection, name)[0],
          cause_text(stall), ", ".join(map(str, stall["packets"])))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from anabranch.diagnosis.document import Connection
+from anabranch.diagnosis.simulated import Replay
 from anabranch.fitted import words
 from anabranch.fitted.advice import verdict
 from anabranch.report.page import table, text
@@ -26,7 +27,7 @@ def fitted_path(made: Made) -> str:
     )
 
 
-def _replay(found: Mapping[str, Any] | None) -> str:
+def _replay(found: Replay | None) -> str:
     if not found:
         return ""
     rows = [(title, *words.replay_cells(found[name])) for name, title in words.MEASURES.items()]
@@ -34,7 +35,7 @@ def _replay(found: Mapping[str, Any] | None) -> str:
     return f"<h3>Replay, mean of {found['seeds']} runs</h3>{table(heads, rows)}"
 
 
-def _advice(connection: Mapping[str, Any]) -> str:
+def _advice(connection: Connection) -> str:
     found = connection["advice"]
     if not found:
         return ""

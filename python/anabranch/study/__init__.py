@@ -13,19 +13,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, overload
+from typing import TYPE_CHECKING, TypedDict, overload
 
 from anabranch.errors import UserError, nearest
 from anabranch.study import needs, tables
 from anabranch.study import robustness as robustness_module
-from anabranch.study.correction import Corrected, CorrectionResult
+from anabranch.study.correction import Corrected, CorrectionJson, CorrectionResult
 from anabranch.study.definition import Claim, Definition
 from anabranch.study.inconsistency import Proof, exclusion
 from anabranch.study.keep import Kept
 from anabranch.study.parse import load
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.robustness import Robustness
-from anabranch.study.tables import StudyTable
+from anabranch.study.series import Cell
+from anabranch.study.tables import Record, StudyTable
 from anabranch.study.verdict import ClaimResult, Judgement, conclude, judge
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class ClaimJson(TypedDict, total=False):
     jitter: float | None
     control: str | None
     why: str
-    measures: dict[str, Any]
+    measures: dict[str, Cell]
     inconsistency: InconsistencyJson
 
 
@@ -75,7 +76,7 @@ class TableJson(TypedDict):
     id: str
     title: str
     columns: dict[str, str]
-    rows: list[dict[str, Any]]
+    rows: list[Record]
 
 
 class StudyJson(TypedDict):
@@ -88,7 +89,7 @@ class StudyJson(TypedDict):
     anabranch_version: str
     claims: list[ClaimJson]
     tables: list[TableJson]
-    corrections: list[dict[str, Any]]
+    corrections: list[CorrectionJson]
 
 
 @dataclass(frozen=True)
@@ -518,7 +519,7 @@ def _table_json(made: StudyTable) -> TableJson:
     }
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: Cell) -> Cell:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

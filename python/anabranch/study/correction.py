@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from anabranch.errors import nearest
 from anabranch.study.definition import Claim, Correction, Wrong
@@ -90,6 +90,32 @@ class Corrected:
     accept_if: str = ""
 
 
+class JudgementJson(TypedDict):
+    """A verdict and its figures."""
+
+    verdict: str
+    measured: str
+
+
+class CorrectedJson(TypedDict):
+    """A claim before and since a correction."""
+
+    id: str
+    before: JudgementJson
+    since: JudgementJson
+
+
+class CorrectionJson(TypedDict):
+    """One correction in the JSON of ``anabranch study``."""
+
+    date: str
+    title: str
+    sentence: str
+    translation: str
+    why: str
+    claims: list[CorrectedJson]
+
+
 @dataclass(frozen=True)
 class CorrectionResult:
     """A correction and the claims that it changes; empty if the grid cannot judge the earlier setting."""
@@ -97,7 +123,7 @@ class CorrectionResult:
     correction: Correction
     claims: tuple[Corrected, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CorrectionJson:
         """Its part of the document of ``anabranch study --json``."""
         return {
             "date": self.correction.date,

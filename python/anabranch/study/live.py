@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from anabranch.errors import RunFailedError, UserError
 from anabranch.limits import check_jobs
 from anabranch.live import MAX_TAINTED, Machine, check, unavailable
 from anabranch.result.table import Table, column_of
 from anabranch.study.results import Condition, Job, Pool, Results
+from anabranch.study.series import Cell
 from anabranch.study.verdict import INCONCLUSIVE
 from anabranch.text.spoken import argument
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from anabranch import _engine
     from anabranch.result.result import KeptRun
     from anabranch.result.summary import LiveRunSummary
-    from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
+    from anabranch.study import ClaimJson, ClaimResult, Study, StudyResult, StudyTable
     from anabranch.study.definition import Definition
 
 ATTEMPTS = 2
@@ -55,6 +56,33 @@ class LiveAuditJson(TypedDict):
     seconds: float
 
 
+class LiveVerdictJson(TypedDict):
+    """The result of one engine for a claim; the keys are those of the study's JSON."""
+
+    measured: str
+    verdict: str
+    control: str | None
+    why: NotRequired[str]
+    measures: dict[str, Cell]
+
+
+class LiveTableJson(TypedDict):
+    """A table of one engine, as text."""
+
+    engine: str
+    head: list[str]
+    cells: list[list[str]]
+    id: str
+    title: str
+
+
+class PointsJson(TypedDict):
+    """Means by point, as text: the heads, then the rows."""
+
+    figure: str
+    rows: list[list[str]]
+
+
 class LiveClaimJson(TypedDict):
     """One claim with the results of both engines."""
 
@@ -62,8 +90,8 @@ class LiveClaimJson(TypedDict):
     claim: str
     published: str
     accept_if: str
-    simulator: dict[str, Any]
-    live: dict[str, Any]
+    simulator: LiveVerdictJson
+    live: LiveVerdictJson
 
 
 class LiveStudyJson(TypedDict):
@@ -79,8 +107,8 @@ class LiveStudyJson(TypedDict):
     audit: LiveAuditJson
     repeats: NotRequired[dict[str, int]]
     claims: list[LiveClaimJson]
-    tables: list[dict[str, Any]]
-    points: NotRequired[dict[str, Any]]
+    tables: list[LiveTableJson]
+    points: NotRequired[PointsJson]
     runs: NotRequired[str]
     resolved: NotRequired[str]
 
@@ -273,7 +301,6 @@ class LiveStudyResult:
         """The document of ``anabranch study --engine live --json``."""
         simulated, live = self.simulated.to_json(), self.live.to_json()
         both = zip(simulated["claims"], live["claims"], strict=True)
-        own = ("measured", "verdict", "control", "why", "measures")
         return {
             "study": live["study"],
             "title": live["title"],
@@ -290,8 +317,8 @@ class LiveStudyResult:
                     "claim": b["claim"],
                     "published": b["published"],
                     "accept_if": b["accept_if"],
-                    "simulator": {key: a[key] for key in own if key in a},  # type: ignore[literal-required]
-                    "live": {key: b[key] for key in own if key in b},  # type: ignore[literal-required]
+                    "simulator": verdict_json(a),
+                    "live": verdict_json(b),
                 }
                 for a, b in both
             ],
@@ -511,7 +538,14 @@ def _repeats(document: LiveStudyJson) -> list[str]:
     return ["", f"Runs at each point: {told}.{more if single and document['engine'] == 'live' else ''}"]
 
 
-def _tells(one: dict[str, Any]) -> bool:
+def verdict_json(claim: ClaimJson) -> LiveVerdictJson:
+    """The part of a claim that each engine has."""
+    whole = dict(claim)
+    own = ("measured", "verdict", "control", "why", "measures")
+    return cast("LiveVerdictJson", {key: whole[key] for key in own if key in whole})
+
+
+def _tells(one: LiveVerdictJson) -> bool:
     """Whether a verdict needs its reason beside it; a failed condition explains itself."""
     return one["verdict"] == INCONCLUSIVE and bool(one.get("why"))
 

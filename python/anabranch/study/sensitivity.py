@@ -7,10 +7,9 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from anabranch.study import needs
-from anabranch.study.definition import Definition, Open
+from anabranch.study.definition import Definition, Open, Sets
 from anabranch.study.results import Condition, Pool
 from anabranch.study.verdict import judge
 
@@ -28,7 +27,7 @@ class Choice:
     """
 
     title: str
-    set: dict[str, Any]
+    set: Sets
     experiments: tuple[str, ...]
     variants: tuple[str, ...] = ()
     also: tuple[Choice, ...] = ()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from anabranch.errors import UserError
 from anabranch.why.retransmissions import COLUMNS as ROW_COLUMNS
@@ -17,10 +17,45 @@ from anabranch.why.window import COLUMNS as EVENT_COLUMNS
 if TYPE_CHECKING:
     from anabranch.result.table import Table
 
+Row: TypeAlias = "dict[str, float | int | str | bool | None]"
+"""A record of a table."""
+
 OUTSIDE = "outside a recovery"
 """The episode of retransmissions without a recovery, mostly tail loss probes."""
 OPENING = "opening"
 """The episode of retransmitted SYNs and SYN-ACKs."""
+
+
+class CauseJson(TypedDict):
+    """Retransmissions by one cause."""
+
+    retransmissions: int
+    needless: int
+
+
+class CountsJson(TypedDict):
+    """Numbers of retransmissions."""
+
+    retransmissions: int
+    needed: int
+    needless: int
+
+
+class EpisodeJson(CountsJson):
+    """An episode in the JSON of ``anabranch run --why``."""
+
+    kind: str
+    start_s: float
+    end_s: float
+    window_events: list[Row]
+    packets: list[Row]
+
+
+class FlowJson(CountsJson):
+    """A flow in the JSON of ``anabranch run --why``."""
+
+    causes: dict[str, CauseJson]
+    episodes: list[EpisodeJson]
 
 
 @dataclass(slots=True)
@@ -81,7 +116,7 @@ class Why:
 
     flows: tuple[FlowWhy, ...]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, FlowJson]:
         """As JSON values, by flow."""
         return {flow.flow: _flow(flow) for flow in self.flows}
 
@@ -161,7 +196,7 @@ def _goes_on(episode: Episode, again: Retransmission) -> bool:
     return last is not None and (last.time_s, last.cause) == (again.time_s, again.cause)
 
 
-def _flow(flow: FlowWhy) -> dict[str, Any]:
+def _flow(flow: FlowWhy) -> FlowJson:
     return {
         **_counts(flow.retransmissions),
         "causes": {cause: {"retransmissions": n, "needless": m} for cause, (n, m) in flow.by_cause().items()},
@@ -169,7 +204,7 @@ def _flow(flow: FlowWhy) -> dict[str, Any]:
     }
 
 
-def _episode(episode: Episode) -> dict[str, Any]:
+def _episode(episode: Episode) -> EpisodeJson:
     told = [asdict(again) for again in episode.retransmissions]
     for again in told:
         del again["flow"]
@@ -183,7 +218,7 @@ def _episode(episode: Episode) -> dict[str, Any]:
     }
 
 
-def _counts(again: Sequence[Retransmission]) -> dict[str, int]:
+def _counts(again: Sequence[Retransmission]) -> CountsJson:
     return {
         "retransmissions": len(again),
         "needed": sum(item.needed is True for item in again),

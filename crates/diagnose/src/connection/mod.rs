@@ -39,7 +39,7 @@ use crate::{
     limit::Limit,
     path::{Facts, Model},
     retransmission::ledger::Budget,
-    segment::{End, FIN, RST, SYN, Segment},
+    segment::{DirectionName, End, FIN, RST, SYN, Segment},
     time::{Nanos, from_millis},
     trace::{Trace, Tracer},
 };
@@ -228,7 +228,7 @@ impl Connection {
         let delays = self.delays(from);
         let [a, b] = &self.announced;
         let facts = Facts {
-            direction: ["a_to_b", "b_to_a"][from],
+            direction: DirectionName::BOTH[from],
             start: self.start,
             duration,
             octets: u64::try_from(data.octets()).unwrap_or_default(),

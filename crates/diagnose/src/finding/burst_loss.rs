@@ -8,6 +8,7 @@ pub(super) const META: Meta = Meta {
     meaning: "The path loses several segments in a row.",
     evidence: "Segments were lost while the queue was not full, half as many again as there were gaps, or more.",
     confusion: "A queue that other traffic fills for moments; a handover.",
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -15,7 +16,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let losses = runs.concat();
     let is_burst = 2 * losses.len() >= 3 * runs.len();
     is_burst.then(|| Finding {
-        cause: META.name,
         share: case.of_segments(losses.len()),
         text: format!(
             "{} to {}: {} were lost in {} while no queue was full.",

@@ -1,7 +1,7 @@
 //! Data missing from the capture.
 
 use super::{Case, Finding, Meta, counted};
-use crate::report::OneWay;
+use crate::{limit::Limit, report::OneWay};
 
 pub(super) const META: Meta = Meta {
     name: "capture-gap",
@@ -9,12 +9,13 @@ pub(super) const META: Meta = Meta {
     meaning: "The capture lost packets that the network delivered.",
     evidence: "Acknowledgments cover data that the capture does not have.",
     confusion: "Packets that took another way.",
+    next: Limit::CaptureGap.meta().next,
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let data = case.data;
     (data.capture_gaps > 0).then(|| Finding {
-        cause: META.name,
         share: share(data),
         text: format!(
             "{} to {}: the capture lacks {} in {}, and they were acknowledged: the capture lost them, not the network.",

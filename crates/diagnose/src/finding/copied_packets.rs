@@ -10,6 +10,7 @@ pub(super) const META: Meta = Meta {
     evidence: "Equal packets follow each other sooner than any sender retransmits, with the same IP identification if the sender \
                counts its packets.",
     confusion: "A link that duplicates packets: the receiver then reports duplicate SACKs.",
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -18,7 +19,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let copies: u64 = directions.iter().map(|one| one.duplicated_packets).sum();
     let part = copies as f64 / connection.packets.max(1) as f64;
     (copies > 1 && part >= LEAST_SHARE).then(|| Finding {
-        cause: META.name,
         // Copies take no time.
         share: 0.0,
         text: format!(

@@ -2,7 +2,7 @@
 //! assumes.
 
 use super::{Case, Finding, Meta};
-use crate::report::Retransmission;
+use crate::{limit::Limit, report::Retransmission};
 
 pub(super) const META: Meta = Meta {
     name: "large-segments-lost",
@@ -11,6 +11,10 @@ pub(super) const META: Meta = Meta {
     evidence: "A segment was retransmitted three times or more and never acknowledged; smaller ones were, from the handshake on, and \
          none as large was in any connection between the hosts.",
     confusion: "A host or path that fails when the first large segment is sent.",
+    next: "let ICMP pass, or clamp the MSS to what the path carries",
+    rank: Some(7),
+    is_failure: true,
+    ..Meta::PLAIN
 };
 
 /// Minimum number of retransmissions of one segment.
@@ -55,8 +59,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         bytes => format!("segments of up to {bytes} bytes were"),
     };
     Some(Finding {
-        cause: META.name,
-        share: case.of_time("retransmission-timeout"),
+        share: case.of_time(Limit::RetransmissionTimeout),
         text: format!(
             "{} to {}: a segment of {bytes} bytes was sent {} times and never acknowledged, and {largest}: the path's MTU is \
              smaller than the sender believes and the ICMP messages about it are lost, or the peer fell silent at that moment.",

@@ -3,12 +3,11 @@
 use super::{Case, Finding, Meta, counted, percent, were};
 
 /// Losses between the capture point and the host on one side.
-fn find(case: &Case<'_>, meta: &Meta, side: &str, host: &str) -> Option<Finding> {
+fn find(case: &Case<'_>, side: &str, host: &str) -> Option<Finding> {
     let mut losses = case.losses();
     losses.retain(|one| one.lost == side);
     let share = case.of_segments(losses.len());
     (!losses.is_empty()).then(|| Finding {
-        cause: meta.name,
         share,
         text: format!(
             "{} to {}: {} ({}) {} lost between the capture point and {host}.",
@@ -32,10 +31,11 @@ pub(super) mod before {
         meaning: "Segments were lost between the capture point and the sender.",
         evidence: "The capture has no earlier copy of what was retransmitted.",
         confusion: "A capture that drops packets, if the acknowledgment comes before the retransmission can.",
+        ..Meta::PLAIN
     };
 
     pub(in super::super) fn find(case: &Case<'_>) -> Option<Finding> {
-        super::find(case, &META, "before", case.sender)
+        super::find(case, "before", case.sender)
     }
 }
 
@@ -49,9 +49,10 @@ pub(super) mod after {
         meaning: "Segments were lost between the capture point and the receiver.",
         evidence: "The capture has an earlier copy of what was retransmitted, and it did not arrive.",
         confusion: "A capture behind the place of the loss that sees a copy on another way.",
+        ..Meta::PLAIN
     };
 
     pub(in super::super) fn find(case: &Case<'_>) -> Option<Finding> {
-        super::find(case, &META, "after", case.receiver)
+        super::find(case, "after", case.receiver)
     }
 }

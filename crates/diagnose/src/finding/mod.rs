@@ -17,7 +17,7 @@ mod reset;
 mod reset_by_middlebox;
 mod route_change;
 mod sequence_randomiser;
-mod silent_peer;
+pub(crate) mod silent_peer;
 mod slow_client;
 mod slow_reader;
 mod spurious_retransmission;
@@ -29,9 +29,13 @@ mod window_scaling_ignored;
 
 use std::collections::BTreeMap;
 
-use crate::report::{self, Connection, OneWay, Retransmission};
+pub use crate::term::{Cause, Meta};
 
-pub use crate::limit::Meta;
+use crate::{
+    limit::Limit,
+    report::{self, Connection, DirectionName, OneWay, Retransmission},
+    term::terms,
+};
 
 /// Maximum number of frames that a finding names.
 const MOST_PACKETS: usize = 8;
@@ -47,36 +51,9 @@ const FEW: usize = 3;
 const FEW_BESIDES: usize = 5;
 const LEAST_BESIDES: usize = 20;
 
-macro_rules! kinds {
-    ($($variant:ident = $module:ident $(:: $part:ident)?,)*) => {
-        /// A kind of finding other than a limit.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Kind {
-            $(#[doc = concat!("See `finding/", stringify!($module), ".rs`.")] $variant,)*
-        }
-
-        impl Kind {
-            /// All kinds, in the order of the documentation.
-            pub const ALL: [Self; [$(stringify!($module)),*].len()] = [$(Self::$variant),*];
-
-            /// Its description.
-            #[must_use]
-            pub const fn meta(self) -> &'static Meta {
-                match self {
-                    $(Self::$variant => &$module $(:: $part)? ::META,)*
-                }
-            }
-
-            fn find(self, case: &Case<'_>) -> Option<Finding> {
-                match self {
-                    $(Self::$variant => $module $(:: $part)? ::find(case),)*
-                }
-            }
-        }
-    };
-}
-
-kinds! {
+terms! {
+    /// A kind of finding other than a limit.
+    Kind: find(&Case<'_>) -> Option<Finding>;
     Unanswered = unanswered,
     Refused = refused,
     SynLoss = syn_loss,
@@ -104,18 +81,17 @@ kinds! {
     CopiedPackets = copied_packets,
 }
 
-/// A cause in a direction, its share, and the evidence.
+/// The share of a cause, and the evidence.
 struct Finding {
-    cause: &'static str,
     share: f64,
     text: String,
     packets: Vec<u64>,
 }
 
 impl Finding {
-    fn of(self, direction: &'static str) -> report::Finding {
+    fn of(self, cause: Cause, direction: DirectionName) -> report::Finding {
         report::Finding {
-            cause: self.cause,
+            cause,
             direction,
             share: self.share,
             text: self.text,
@@ -163,8 +139,8 @@ impl<'a> Case<'a> {
     }
 
     /// Seconds attributed to a limit.
-    fn time(&self, limit: &str) -> f64 {
-        self.data.limits_s.get(limit).copied().unwrap_or(0.0)
+    fn time(&self, limit: Limit) -> f64 {
+        self.data.limits_s.get(&limit).copied().unwrap_or(0.0)
     }
 
     /// Share of the connection's time until its last data.
@@ -183,7 +159,7 @@ impl<'a> Case<'a> {
         share >= LEAST_SHARE && (seconds >= LEAST_SECONDS || share >= MUCH)
     }
 
-    fn of_time(&self, limit: &str) -> f64 {
+    fn of_time(&self, limit: Limit) -> f64 {
         self.share(self.time(limit))
     }
 
@@ -265,7 +241,7 @@ impl<'a> Case<'a> {
     }
 
     /// The frames around the pauses caused by a limit.
-    fn pauses(&self, limit: &str, side: Option<&str>) -> Vec<u64> {
+    fn pauses(&self, limit: Limit, side: Option<&str>) -> Vec<u64> {
         let stalls = self.data.stalls.iter();
         stalls
             .filter(|stall| stall.cause == limit && (side.is_none() || stall.side == side))
@@ -311,8 +287,8 @@ fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
     let is_forward = one.bytes >= other.bytes;
     let mut findings = Vec::new();
     let ways = [
-        ("a_to_b", one, [a, b], is_forward),
-        ("b_to_a", other, [b, a], !is_forward),
+        (DirectionName::AToB, one, [a, b], is_forward),
+        (DirectionName::BToA, other, [b, a], !is_forward),
     ];
     for (direction, data, [sender, receiver], is_main) in ways {
         let case = Case {
@@ -327,11 +303,14 @@ fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
                 .unwrap_or(0),
         };
         if data.data_packets > 0 {
-            findings.extend(time::find(&case).map(|found| found.of(direction)));
+            let found = time::find(&case);
+            findings.extend(found.map(|(limit, found)| found.of(limit.into(), direction)));
         }
-        let kinds = Kind::ALL.into_iter();
-        let found = kinds.filter_map(|kind| kind.find(&case));
-        findings.extend(found.map(|found| found.of(direction)));
+        let found = Kind::ALL.into_iter().filter_map(|kind| {
+            let found = kind.find(&case)?;
+            Some(found.of(kind.into(), direction))
+        });
+        findings.extend(found);
     }
     findings.sort_by(|one, other| other.share.total_cmp(&one.share));
     findings

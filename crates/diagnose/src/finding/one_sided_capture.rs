@@ -8,6 +8,9 @@ pub(super) const META: Meta = Meta {
     meaning: "The capture has the packets of one end only.",
     evidence: "It has no packet of the other end, although there are acknowledgments of them; or most of the data exceeds the last window that it has of the other end.",
     confusion: "Replies to spoofed packets: there is no other end.",
+    next: "capture where the packets of both ends pass: at one of the hosts, or on both of their ways",
+    rank: Some(3),
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -33,7 +36,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         format!("The capture {lacks} of {missing}: what limited that end cannot be said.")
     };
     Some(Finding {
-        cause: META.name,
         share: 1.0,
         text,
         packets: Vec::new(),

@@ -8,6 +8,7 @@ pub(super) const META: Meta = Meta {
     meaning: "A queue on the path was full and dropped segments.",
     evidence: "Segments were lost while the round trip was near its longest.",
     confusion: "Random losses on a path whose queue is always full.",
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -16,7 +17,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let losses = runs.concat();
     let share = case.of_segments(losses.len());
     (!losses.is_empty()).then(|| Finding {
-        cause: META.name,
         share,
         text: format!(
             "{} to {}: {} ({}) {} lost while a queue was full.",

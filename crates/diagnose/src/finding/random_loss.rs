@@ -8,6 +8,7 @@ pub(super) const META: Meta = Meta {
     meaning: "The path loses single segments.",
     evidence: "Segments were lost while the queue was not full, seldom two in a row.",
     confusion: "A policer that leaves few tokens; a queue that other traffic fills for moments.",
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -15,7 +16,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let losses = runs.concat();
     let is_single = 2 * losses.len() < 3 * runs.len();
     is_single.then(|| Finding {
-        cause: META.name,
         share: case.of_segments(losses.len()),
         text: format!(
             "{} to {}: {} ({}) {} lost singly while no queue was full.",

@@ -1,6 +1,7 @@
 //! Segments that arrive after later ones.
 
 use super::{Case, Finding, Meta, counted, percent};
+use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
     name: "reordering",
@@ -8,6 +9,8 @@ pub(super) const META: Meta = Meta {
     meaning: "The path delivers segments after later ones.",
     evidence: "Segments came after later ones and were no retransmissions, or SACKs named a gap that its own segment filled.",
     confusion: "Several members of a link group, or a retransmission below IP.",
+    next: Limit::Reordering.meta().next,
+    ..Meta::PLAIN
 };
 
 /// Minimum share of the segments. Rarer reordering does no harm: RACK and DUPTHRESH tolerate it.
@@ -30,7 +33,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let count = before + after;
     let share = case.of_segments(usize::try_from(count).unwrap_or(usize::MAX));
     (count > 1 && share >= LEAST).then(|| Finding {
-        cause: META.name,
         share,
         text: format!(
             "{} to {}: {} ({}) reached {} after later ones, and they are no retransmissions.",

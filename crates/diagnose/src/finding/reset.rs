@@ -8,6 +8,8 @@ pub(super) const META: Meta = Meta {
     meaning: "One end reset the connection.",
     evidence: "No two independent signs show that a device on the path sent the RST.",
     confusion: "A middlebox as many hops away as the host, or on the same machine.",
+    is_failure: true,
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -15,7 +17,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let reset = connection.reset.as_ref()?;
     let is_its = reset.origin != "middlebox" && connection.handshake != "refused";
     is_its.then(|| Finding {
-        cause: META.name,
         share: 0.0,
         text: format!(
             "{} reset the connection.{}",

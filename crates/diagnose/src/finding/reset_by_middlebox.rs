@@ -9,13 +9,16 @@ pub(super) const META: Meta = Meta {
     evidence: "Two independent signs or more: another number of hops; another numbering of packets or no timestamps; a sequence number \
          that the host does not use; an answer sooner than the host can give it; packets of the host that go on.",
     confusion: "A proxy or load balancer that answers for the host.",
+    next: "look for a firewall or proxy between the hosts; capture on both sides of it",
+    rank: Some(5),
+    is_failure: true,
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let connection = case.once()?;
     let reset = connection.reset.as_ref()?;
     (reset.origin == "middlebox").then(|| Finding {
-        cause: META.name,
         share: 0.0,
         text: format!(
             "A device on the path sent a RST in the name of {}: it {}.",

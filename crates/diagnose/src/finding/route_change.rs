@@ -8,6 +8,7 @@ pub(super) const META: Meta = Meta {
     meaning: "The route became longer or shorter.",
     evidence: "The least round trip to one end stepped and stayed, while no more was in flight.",
     confusion: "A link that changes its coding or its scheduling, as radio links do.",
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -19,7 +20,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         case.receiver
     };
     case.is_main.then(|| Finding {
-        cause: META.name,
         share: 0.0,
         text: format!(
             "The route between the capture point and {end} changed{} its round trip went from {:.1} to {:.1} ms.",

@@ -1,7 +1,7 @@
 //! A device that rewrites sequence numbers but not the SACK option.
 
 use super::{Case, Finding, Meta, counted};
-use crate::report::OneWay;
+use crate::{limit::Limit, report::OneWay};
 
 pub(super) const META: Meta = Meta {
     name: "sequence-randomiser",
@@ -11,6 +11,9 @@ pub(super) const META: Meta = Meta {
     evidence: "SACK blocks lie beyond the receiver's window, below the first octet, or in data that is sent for the first time \
                later.",
     confusion: "A receiver whose SACK option is wrong. Blocks of data that the capture lost are not counted.",
+    next: "let the firewall before {receiver} keep sequence numbers, or rewrite SACK options as well",
+    rank: Some(6),
+    ..Meta::PLAIN
 };
 
 /// Minimum number of wrong blocks: the first loss alone causes three duplicate acknowledgments (RFC
@@ -24,8 +27,7 @@ pub(super) fn is_found(data: &OneWay) -> bool {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let data = case.data;
     is_found(data).then(|| Finding {
-        cause: META.name,
-        share: case.of_time("retransmission-timeout"),
+        share: case.of_time(Limit::RetransmissionTimeout),
         text: format!(
             "{} to {}: {} of {} cannot be of this data. A firewall that randomises sequence numbers leaves the SACK option as \
              it is, and {} recovers without SACK.",

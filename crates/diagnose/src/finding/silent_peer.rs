@@ -1,7 +1,7 @@
 //! A peer that does not answer over several timeouts.
 
 use super::{Case, Finding, MOST_PACKETS, Meta, counted, large_segments_lost};
-use crate::report::Retransmission;
+use crate::{limit::Limit, report::Retransmission};
 
 pub(super) const META: Meta = Meta {
     name: "silent-peer",
@@ -9,13 +9,14 @@ pub(super) const META: Meta = Meta {
     meaning: "A host that had answered before left a segment unanswered over three timeouts or more, to the end of the capture.",
     evidence: "The retransmission timer sent the same segment three times or more, and no copy was acknowledged.",
     confusion: "An outage of the path that outlasts the capture; a capture that lacks the answers.",
+    ..Meta::PLAIN
 };
 
 /// Minimum number of timeouts of one segment, after which the path may have failed (RFC 1122
 /// §4.2.3.5, R1).
-const LEAST_TIMEOUTS: usize = 3;
+pub(crate) const LEAST_TIMEOUTS: usize = 3;
 /// Evidence that no copy was acknowledged.
-const NEVER: [&str; 2] = ["left-out", "never-acknowledged"];
+pub(crate) const NEVER: [&str; 2] = ["left-out", "never-acknowledged"];
 /// Minimum idle time: NATs and firewalls keep the state of an idle connection for at least seconds.
 const LEAST_IDLE_S: f64 = 1.0;
 
@@ -34,7 +35,8 @@ fn timeouts<'a>(case: &Case<'a>) -> Vec<&'a Retransmission> {
 /// Time for which the sender had sent no data when it sent a frame.
 fn idle_before(case: &Case<'_>, frame: u64) -> Option<f64> {
     let mut stalls = case.data.stalls.iter();
-    let stall = stalls.find(|one| one.cause == "application" && one.packets.last() == Some(&frame));
+    let stall =
+        stalls.find(|one| one.cause == Limit::Application && one.packets.last() == Some(&frame));
     stall
         .map(|one| one.duration_s)
         .filter(|seconds| *seconds >= LEAST_IDLE_S)
@@ -58,7 +60,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     }
     let waits = case.data.stalls.iter().filter(|stall| {
         let mut frames = stall.packets.iter();
-        stall.cause == "retransmission-timeout"
+        stall.cause == Limit::RetransmissionTimeout
             && frames.any(|frame| timeouts.iter().any(|one| one.packet == *frame))
     });
     let share = case.share(waits.map(|stall| stall.duration_s).sum());
@@ -77,7 +79,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     packets.extend(timeouts.iter().map(|one| one.packet));
     packets.truncate(MOST_PACKETS);
     Some(Finding {
-        cause: META.name,
         share,
         text: format!(
             "{} fell silent: {} retransmitted a segment in {}, and the peer never answered it. {idle}",

@@ -1,6 +1,7 @@
 //! An application that waits for requests from the other end.
 
 use super::{Case, Finding, Meta, percent};
+use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
     name: "slow-client",
@@ -8,6 +9,8 @@ pub(super) const META: Meta = Meta {
     meaning: "The sender waited for a request that the other end had not sent.",
     evidence: "All data was acknowledged, the next segment follows data of the other end, and that end had waited longer than a round trip before it sent it.",
     confusion: "A server that computes: its time begins with the request. A path whose delay exceeds its least one.",
+    next: "find out why the client at {receiver} sends its requests late",
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -16,7 +19,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     // A server that answers late is reported for the direction of its data.
     let waits_for_client = case.is_main && case.is_answering();
     (waits_for_client && case.is_notable(seconds)).then(|| Finding {
-        cause: META.name,
         share,
         text: format!(
             "{} was idle {} of the time, waiting for the next request from {}.",
@@ -24,6 +26,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             percent(share),
             case.receiver
         ),
-        packets: case.pauses("application", Some("receiver")),
+        packets: case.pauses(Limit::Application, Some("receiver")),
     })
 }

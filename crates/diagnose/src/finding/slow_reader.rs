@@ -1,6 +1,7 @@
 //! A receiver's application that reads more slowly than data arrives.
 
 use super::{Case, Finding, Meta, percent};
+use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
     name: "slow-reader",
@@ -8,13 +9,14 @@ pub(super) const META: Meta = Meta {
     meaning: "The receiver's application read more slowly than data came.",
     evidence: "The window that was full had been more than twice as large.",
     confusion: "A receiver that shrinks its buffer because it lacks memory.",
+    next: Limit::ZeroWindow.meta().next,
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let seconds = case.data.receiver_unread_s;
     let share = case.share(seconds);
     (case.is_notable(seconds)).then(|| Finding {
-        cause: META.name,
         share,
         text: format!(
             "{} to {}: in {} of the time the window was full because the application of {} had not read.",
@@ -23,6 +25,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             percent(share),
             case.receiver
         ),
-        packets: case.pauses("receive-window", None),
+        packets: case.pauses(Limit::ReceiveWindow, None),
     })
 }

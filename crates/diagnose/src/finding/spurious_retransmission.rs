@@ -8,6 +8,7 @@ pub(super) const META: Meta = Meta {
     meaning: "Segments were retransmitted although their data had arrived, or was only late.",
     evidence: "An acknowledgment, a timestamp or a duplicate SACK shows that an earlier copy arrived.",
     confusion: "Acknowledgments that were lost.",
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -18,7 +19,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let spurious = case.data.retransmissions.iter();
     let spurious: Vec<_> = spurious.filter(|one| one.needed == Some(false)).collect();
     Some(Finding {
-        cause: META.name,
         share: case.of_segments(usize::try_from(counts.spurious).unwrap_or(usize::MAX)),
         text: format!(
             "{} to {}: of {}, {} spurious: the data had arrived or was only late.",

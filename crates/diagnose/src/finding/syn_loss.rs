@@ -1,6 +1,7 @@
 //! A handshake that needed more than one SYN or SYN-ACK.
 
 use super::{Case, Finding, Meta, counted};
+use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
     name: "syn-loss",
@@ -8,6 +9,10 @@ pub(super) const META: Meta = Meta {
     meaning: "A SYN or its answer was lost, or answered too late.",
     evidence: "A SYN or SYN-ACK was retransmitted.",
     confusion: "A server whose queue of connections is full; a SYN that was lost before the capture point shows nowhere.",
+    next: "find out whether {called} accepts fast enough (ss -lnt, ListenOverflows), or the path loses",
+    rank: Some(4),
+    is_failure: true,
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -15,8 +20,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let again = connection.syn_retransmissions;
     let is_open = !matches!(connection.handshake, "unanswered" | "refused");
     (again > 0 && is_open).then(|| Finding {
-        cause: META.name,
-        share: case.of_time("handshake"),
+        share: case.of_time(Limit::Handshake),
         text: format!(
             "The handshake needed {} of a SYN or SYN-ACK.",
             counted(again, "retransmission")

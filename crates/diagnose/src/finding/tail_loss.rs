@@ -1,6 +1,7 @@
 //! Losses of the last segments of a flight.
 
 use super::{Case, Finding, Meta, counted, large_segments_lost, sequence_randomiser};
+use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
     name: "tail-loss",
@@ -8,6 +9,7 @@ pub(super) const META: Meta = Meta {
     meaning: "The last segments of a flight were lost, so that no acknowledgment showed it.",
     evidence: "A timer or a tail loss probe retransmitted a segment for the first time.",
     confusion: "Acknowledgments that were lost.",
+    ..Meta::PLAIN
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -21,10 +23,9 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let stalls = case.data.stalls.iter();
-    let waits = stalls.filter(|stall| stall.cause == "retransmission-timeout");
+    let waits = stalls.filter(|stall| stall.cause == Limit::RetransmissionTimeout);
     let share = case.share(waits.map(|stall| stall.duration_s).sum());
     Some(Finding {
-        cause: META.name,
         share,
         text: format!(
             "{} to {}: the last segments of {} were lost, and a timer found it.",

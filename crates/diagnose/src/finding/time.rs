@@ -5,7 +5,7 @@ use crate::limit::Limit;
 
 /// Time of a limit that no other finding reports.
 fn time(case: &Case<'_>, limit: Limit) -> f64 {
-    let all = case.time(limit.meta().name);
+    let all = case.time(limit);
     match limit {
         Limit::Application => all - case.data.receiver_application_s - case.data.closing_s,
         Limit::ReceiveWindow => all - case.data.receiver_unread_s,
@@ -25,10 +25,7 @@ const HELD: [Limit; 4] = [
 /// Whether other limits explain the slowness. If the sender had more to send for most of the time,
 /// a host that is sometimes late is not reported as well.
 fn is_explained(case: &Case<'_>, seconds: f64) -> bool {
-    let held: f64 = HELD
-        .iter()
-        .map(|limit| case.of_time(limit.meta().name))
-        .sum();
+    let held: f64 = HELD.iter().map(|limit| case.of_time(*limit)).sum();
     held > 0.5 && case.share(seconds) < MUCH
 }
 
@@ -108,12 +105,11 @@ fn unscaled(case: &Case<'_>, limit: Limit) -> String {
     })
 }
 
-pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a {
+pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = (Limit, Finding)> + 'a {
     // Separate findings report these two.
     let others = |limit: &Limit| !matches!(limit, Limit::CaptureGap | Limit::Reordering);
     let limits = Limit::ALL.into_iter().filter(others);
     limits.filter_map(|limit| {
-        let meta = limit.meta();
         let seconds = time(case, limit);
         // The end that sends the requests has little to send.
         let is_passed_over = match limit {
@@ -125,11 +121,13 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a
             Limit::Undecidable => case.connection.not_captured.is_some(),
             _ => false,
         };
-        (case.is_notable(seconds) && !is_passed_over).then(|| Finding {
-            cause: meta.name,
-            share: case.share(seconds),
-            text: text(case, limit, seconds),
-            packets: case.pauses(meta.name, None),
+        (case.is_notable(seconds) && !is_passed_over).then(|| {
+            let found = Finding {
+                share: case.share(seconds),
+                text: text(case, limit, seconds),
+                packets: case.pauses(limit, None),
+            };
+            (limit, found)
         })
     })
 }

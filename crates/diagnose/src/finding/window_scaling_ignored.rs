@@ -1,6 +1,7 @@
 //! A device on the path that ignores the scale of the receiver's window and drops data beyond it.
 
 use super::{Case, Finding, Meta, counted};
+use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
     name: "window-scaling-ignored",
@@ -9,6 +10,10 @@ pub(super) const META: Meta = Meta {
     evidence: "Every segment beyond the window as the header has it was lost, none of them arrived at once, and segments of that size \
          within it did.",
     confusion: "A host or path that fails between the first flight and the second.",
+    next: "look for a firewall between the hosts that ignores window scaling (RFC 7323 §2.3)",
+    rank: Some(8),
+    is_failure: true,
+    ..Meta::PLAIN
 };
 
 /// Minimum number of lost segments (the threshold for a loss of RFC 5681).
@@ -28,8 +33,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         .iter()
         .any(|one| u64::from(one.bytes) <= case.largest_acknowledged);
     (is_seen && is_limit && has_carried).then(|| Finding {
-        cause: META.name,
-        share: case.of_time("retransmission-timeout"),
+        share: case.of_time(Limit::RetransmissionTimeout),
         text: format!(
             "{} to {}: {} beyond the window of {} as the header has it, without its scale, arrived at none of the first attempts, and {} \
              within it did: a device on the path may not know the window's scale.",

@@ -1,6 +1,6 @@
 //! Application.
 
-use super::{Meta, Wait};
+use super::{Meta, Party, Wait};
 
 pub(super) const META: Meta = Meta {
     name: "application",
@@ -8,6 +8,9 @@ pub(super) const META: Meta = Meta {
     meaning: "The application had nothing to send.",
     evidence: "All data was acknowledged, the last segment was smaller than the MSS, or no acknowledgment released the next one.",
     confusion: "A sender that paces small segments.",
+    next: "find out why the program at {sender} had nothing to send",
+    party: Some(Party::Sender),
+    ..Meta::PLAIN
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {

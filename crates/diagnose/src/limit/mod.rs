@@ -19,22 +19,12 @@ mod send_buffer;
 mod undecidable;
 mod zero_window;
 
-use crate::time::Nanos;
+pub use crate::term::{Meta, Party};
 
-/// The description of a limit. The documentation is generated from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meta {
-    /// Its name in results.
-    pub name: &'static str,
-    /// Its name in text.
-    pub title: &'static str,
-    /// Its meaning.
-    pub meaning: &'static str,
-    /// Its evidence in the capture.
-    pub evidence: &'static str,
-    /// Other causes that look the same.
-    pub confusion: &'static str,
-}
+use crate::{term::terms, time::Nanos};
+
+/// The step after losses whose place is unknown.
+pub(crate) const LOSSES: &str = "find where the segments are lost: capture at {receiver} as well";
 
 /// An interval without a segment of the sender, and the sender's state in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,36 +82,9 @@ pub(crate) struct Wait {
     pub(crate) is_queued: bool,
 }
 
-macro_rules! limits {
-    ($($variant:ident = $module:ident,)*) => {
-        /// A limit of a sender.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Limit {
-            $(#[doc = concat!("See `limit/", stringify!($module), ".rs`.")] $variant,)*
-        }
-
-        impl Limit {
-            /// All limits, in the order in which their rules are checked.
-            pub const ALL: [Self; [$(stringify!($module)),*].len()] = [$(Self::$variant),*];
-
-            /// Its description.
-            #[must_use]
-            pub const fn meta(self) -> &'static Meta {
-                match self {
-                    $(Self::$variant => &$module::META,)*
-                }
-            }
-
-            fn holds(self, wait: &Wait) -> bool {
-                match self {
-                    $(Self::$variant => $module::holds(wait),)*
-                }
-            }
-        }
-    };
-}
-
-limits! {
+terms! {
+    /// A limit of a sender. Rules are checked in this order.
+    Limit: holds(&Wait) -> bool;
     Handshake = handshake,
     CaptureGap = capture_gap,
     ZeroWindow = zero_window,

@@ -1,6 +1,6 @@
 //! Pacing.
 
-use super::{Meta, Wait};
+use super::{Meta, Party, Wait};
 
 pub(super) const META: Meta = Meta {
     name: "pacing",
@@ -8,6 +8,9 @@ pub(super) const META: Meta = Meta {
     meaning: "The sender spread its segments over time.",
     evidence: "Full segments followed each other without an acknowledgment that released them, and the last one did not end a write.",
     confusion: "An application that writes full segments at an even pace.",
+    next: "find out what paces {sender}: SO_MAX_PACING_RATE, its congestion control or its program",
+    party: Some(Party::Sender),
+    ..Meta::PLAIN
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {

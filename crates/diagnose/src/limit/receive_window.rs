@@ -1,6 +1,6 @@
 //! Receive window.
 
-use super::{Meta, Wait};
+use super::{Meta, Party, Wait};
 
 pub(super) const META: Meta = Meta {
     name: "receive-window",
@@ -8,6 +8,10 @@ pub(super) const META: Meta = Meta {
     meaning: "The receiver's window was full: more could have been sent into a larger one.",
     evidence: "What was in flight left less than a segment of room in the window, after the last segment or one shortly before.",
     confusion: "A sender that has sent all its data just when the window was full.",
+    next: "enlarge the receive buffer of {receiver} (SO_RCVBUF, tcp_rmem); both SYNs must scale windows",
+    party: Some(Party::Receiver),
+    costs_time: true,
+    ..Meta::PLAIN
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {

@@ -1,6 +1,6 @@
 //! Send buffer.
 
-use super::{Meta, Wait};
+use super::{Meta, Party, Wait};
 
 pub(super) const META: Meta = Meta {
     name: "send-buffer",
@@ -8,6 +8,10 @@ pub(super) const META: Meta = Meta {
     meaning: "The sender's socket buffer held no more data.",
     evidence: "The amount in flight stayed the same over many round trips without a loss, below the receiver's window, no queue built up, and the sender's waits were not where writes ended; or half of it had been acknowledged before an acknowledgment released more, again and again.",
     confusion: "A congestion window that does not grow; an application whose large writes come once per round trip.",
+    next: "enlarge the send buffer of {sender} (SO_SNDBUF, tcp_wmem)",
+    party: Some(Party::Sender),
+    costs_time: true,
+    ..Meta::PLAIN
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {

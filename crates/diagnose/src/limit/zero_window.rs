@@ -1,6 +1,6 @@
 //! Zero window.
 
-use super::{Meta, Wait};
+use super::{Meta, Party, Wait};
 
 pub(super) const META: Meta = Meta {
     name: "zero-window",
@@ -8,6 +8,10 @@ pub(super) const META: Meta = Meta {
     meaning: "The receiver's window was closed: its application did not read.",
     evidence: "The last window was smaller than a segment and all data was acknowledged, or the sender probed.",
     confusion: "A receive buffer that is smaller than a segment.",
+    next: "find out why the program at {receiver} does not read",
+    party: Some(Party::Receiver),
+    costs_time: true,
+    ..Meta::PLAIN
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {

@@ -9,7 +9,10 @@ use super::{
     queue::{HANDSHAKE, Queue},
     side::Side,
 };
-use crate::time::{MILLISECOND, Nanos, millis, seconds};
+use crate::{
+    segment::DirectionName,
+    time::{MILLISECOND, Nanos, millis, seconds},
+};
 
 /// Minimum number of segments for a model.
 pub(crate) const LEAST_SEGMENTS: u64 = 10;
@@ -37,7 +40,7 @@ const CUBIC: std::ops::Range<f64> = 0.66..0.73;
 /// Properties of the connection that its observer lacks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
-    pub(crate) direction: &'static str,
+    pub(crate) direction: DirectionName,
     pub(crate) start: Nanos,
     pub(crate) duration: Nanos,
     pub(crate) octets: u64,
@@ -310,7 +313,7 @@ mod tests {
     #[test]
     fn a_handful_of_segments_yields_no_model() {
         let facts = Facts {
-            direction: "a_to_b",
+            direction: DirectionName::AToB,
             start: 0,
             duration: SECOND,
             octets: 5 * 1448,

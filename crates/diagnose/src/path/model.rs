@@ -3,12 +3,13 @@
 use serde::Serialize;
 
 use super::{Estimate, Policer, Series};
+use crate::segment::DirectionName;
 
 /// The path of one direction of data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Model {
     /// The direction with more data: `a_to_b` or `b_to_a`.
-    pub direction: &'static str,
+    pub direction: DirectionName,
     /// The side of the capture point on which the queue is.
     pub bottleneck: &'static str,
     /// The round-trip time of a packet without queueing and without transmission time at the

@@ -127,10 +127,9 @@ impl Timeline {
         let mut spans: Vec<Span> = Vec::new();
         for interval in &self.intervals {
             let (start, end) = (seconds(interval.start), seconds(interval.end));
-            let name = interval.limit.meta().name;
             match spans.last_mut() {
-                Some(last) if last.2 == name => last.1 = end,
-                _ => spans.push((start, end, name)),
+                Some(last) if last.2 == interval.limit => last.1 = end,
+                _ => spans.push((start, end, interval.limit)),
             }
         }
         spans
@@ -149,8 +148,13 @@ mod tests {
         line.add(10, 20, Limit::CongestionWindow);
         line.add(20, 30, Limit::Application);
         line.settle_level();
-        let names: Vec<_> = line.spans().into_iter().map(|span| span.2).collect();
-        assert_eq!(names, ["congestion-window", "send-buffer", "application"]);
+        let limits: Vec<_> = line.spans().into_iter().map(|span| span.2).collect();
+        let expected = [
+            Limit::CongestionWindow,
+            Limit::SendBuffer,
+            Limit::Application,
+        ];
+        assert_eq!(limits, expected);
     }
 
     #[test]

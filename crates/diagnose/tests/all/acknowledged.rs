@@ -1,6 +1,7 @@
 //! Limits of a sender that always has data, with lost and late acknowledgments.
 
 use crate::make::{ACK, MSS, Made, PSH, SYN, report};
+use anabranch_diagnose::limit::Limit;
 use anabranch_diagnose::report::{Connection, OneWay};
 
 /// Packets between A, which sends, and B. Times are in microseconds at the capture point, and the
@@ -117,7 +118,7 @@ fn a_third_of_the_buffer_wakes_its_writer() {
         let way = buffered(left, false);
         let whole: f64 = way.limits_s.values().sum();
         assert!(
-            way.limits_s["send-buffer"] > 0.6 * whole,
+            way.limits_s[&Limit::SendBuffer] > 0.6 * whole,
             "{left}: {:?}",
             way.limits_s
         );
@@ -130,12 +131,12 @@ fn the_end_of_a_write_does_not_hide_a_send_buffer() {
         let way = buffered(left, true);
         let whole: f64 = way.limits_s.values().sum();
         assert!(
-            way.limits_s["application"] < 0.1 * whole,
+            way.limits_s[&Limit::Application] < 0.1 * whole,
             "{left}: {:?}",
             way.limits_s
         );
         assert!(
-            way.limits_s["send-buffer"] > 0.4 * whole,
+            way.limits_s[&Limit::SendBuffer] > 0.4 * whole,
             "{left}: {:?}",
             way.limits_s
         );
@@ -180,9 +181,9 @@ fn lost_and_late_acknowledgments_are_not_the_applications() {
         for is_late in [false, true] {
             let way = clocked(every, is_late, 100);
             let whole: f64 = way.limits_s.values().sum();
-            let window = way.limits_s["congestion-window"] + way.limits_s["bottleneck"];
+            let window = way.limits_s[&Limit::CongestionWindow] + way.limits_s[&Limit::Bottleneck];
             // A constant window looks like a send buffer.
-            let held = window + way.limits_s["send-buffer"];
+            let held = window + way.limits_s[&Limit::SendBuffer];
             assert!(held > 0.9 * whole, "{every} {is_late}: {:?}", way.limits_s);
         }
     }
@@ -194,12 +195,12 @@ fn a_slow_first_response_is_not_pacing() {
         let way = clocked(2, false, first);
         let whole: f64 = way.limits_s.values().sum();
         assert!(
-            way.limits_s["pacing"] < 0.05 * whole,
+            way.limits_s[&Limit::Pacing] < 0.05 * whole,
             "{first}: {:?}",
             way.limits_s
         );
         assert!(
-            way.limits_s["application"] < 0.05 * whole,
+            way.limits_s[&Limit::Application] < 0.05 * whole,
             "{first}: {:?}",
             way.limits_s
         );
@@ -218,7 +219,7 @@ fn a_pace_far_from_the_sender_is_undecided() {
     let connection = wire.connection();
     let limits = &connection.directions.a_to_b.limits_s;
     assert!(
-        limits["send-buffer"] == 0.0 && limits["application"] < 0.1,
+        limits[&Limit::SendBuffer] == 0.0 && limits[&Limit::Application] < 0.1,
         "{limits:?}"
     );
 }
@@ -251,11 +252,15 @@ fn a_probe_with_new_data_ends_a_timer() {
     wire.ack(now + 163 * MS, sent + MSS, &[]);
     let way = wire.sent();
     assert!(
-        way.limits_s["retransmission-timeout"] > 0.1,
+        way.limits_s[&Limit::RetransmissionTimeout] > 0.1,
         "{:?}",
         way.limits_s
     );
-    assert!(way.limits_s["application"] < 0.01, "{:?}", way.limits_s);
+    assert!(
+        way.limits_s[&Limit::Application] < 0.01,
+        "{:?}",
+        way.limits_s
+    );
 }
 
 #[test]

@@ -8,7 +8,10 @@ use crate::make::{MSS, Script};
 
 fn found(script: &Script) -> Vec<&'static str> {
     let findings = script.connection().findings;
-    findings.iter().map(|finding| finding.cause).collect()
+    findings
+        .iter()
+        .map(|finding| finding.cause.meta().name)
+        .collect()
 }
 
 #[test]
@@ -61,7 +64,9 @@ fn a_peer_silent_over_three_timeouts_is_found() {
 #[test]
 fn a_silent_peer_is_named_with_the_idle_time() {
     let findings = silent(5).connection().findings;
-    let text = findings.iter().find(|one| one.cause == "silent-peer");
+    let text = findings
+        .iter()
+        .find(|one| one.cause.meta().name == "silent-peer");
     let text = text.map_or("", |one| one.text.as_str());
     assert!(text.starts_with("198.51.100.2:80 fell silent"), "{text}");
     assert!(text.contains("6.0 s without data"), "{text}");
@@ -174,7 +179,9 @@ fn a_sentence_about_one_item_is_in_the_singular() {
     again.id -= 1;
     script.packets.insert(0, again);
     let findings = script.connection().findings;
-    let text = findings.iter().find(|one| one.cause == "syn-loss");
+    let text = findings
+        .iter()
+        .find(|one| one.cause.meta().name == "syn-loss");
     assert_eq!(
         text.map(|one| one.text.as_str()),
         Some("The handshake needed 1 retransmission of a SYN or SYN-ACK.")
@@ -192,7 +199,9 @@ fn unscaled_text(offers: [bool; 2]) -> String {
         }
     }
     let findings = script.connection().findings;
-    let found = findings.iter().find(|one| one.cause == "receive-window");
+    let found = findings
+        .iter()
+        .find(|one| one.cause.meta().name == "receive-window");
     found.map_or_else(String::new, |one| one.text.clone())
 }
 
@@ -230,7 +239,7 @@ fn a_briefly_late_application_is_not_reported_beside_a_full_window() {
     for (every, is_finding) in [(20, false), (6, true)] {
         let script = held(every);
         let shares = script.sent().limits_s;
-        assert!(shares["application"] > 0.24, "{shares:?}");
+        assert!(shares[&Limit::Application] > 0.24, "{shares:?}");
         assert_eq!(
             found(&script).contains(&"application"),
             is_finding,

@@ -1,17 +1,18 @@
 //! The limit of each interval, and the causes of pauses.
 
 use crate::make::{ACK, FIN, MSS, RST, Script};
+use anabranch_diagnose::limit::Limit;
 
-fn limit(script: &Script, name: &str) -> f64 {
-    script.sent().limits_s[name]
+fn limit(script: &Script, limit: Limit) -> f64 {
+    script.sent().limits_s[&limit]
 }
 
 /// Checks that the time from 40 ms to 1,040 ms is attributed to a limit.
-fn has_the_second(script: &Script, name: &str) {
-    let time = limit(script, name);
+fn has_the_second(script: &Script, expected: Limit) {
+    let time = limit(script, expected);
     assert!(
         (0.98..1.031).contains(&time),
-        "{name} has {time} s: {:?}",
+        "{expected:?} has {time} s: {:?}",
         script.sent().limits_s
     );
 }
@@ -21,11 +22,11 @@ fn an_idle_sender_waits_for_its_application() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).ack(40, MSS, &[]);
     script.data(1_040, MSS, MSS).ack(1_050, 2 * MSS, &[]);
-    has_the_second(&script, "application");
+    has_the_second(&script, Limit::Application);
     let stalls = script.sent().stalls;
     assert_eq!(stalls.len(), 1);
     assert_eq!(
-        (stalls[0].cause, &stalls[0].packets[..]),
+        (stalls[0].cause.meta().name, &stalls[0].packets[..]),
         ("application", &[4, 6][..])
     );
 }
@@ -39,7 +40,7 @@ fn a_closed_window_is_the_receivers() {
         .ack(1_030, MSS, &[])
         .data(1_040, MSS, MSS)
         .ack(1_050, 2 * MSS, &[]);
-    has_the_second(&script, "zero-window");
+    has_the_second(&script, Limit::ZeroWindow);
     assert_eq!(script.sent().zero_windows, 1);
 }
 
@@ -57,7 +58,7 @@ fn a_full_window_is_the_receivers() {
         script.last().window = 2000;
     }
     assert!(
-        limit(&script, "receive-window") > 1.9,
+        limit(&script, Limit::ReceiveWindow) > 1.9,
         "{:?}",
         script.sent().limits_s
     );
@@ -70,7 +71,7 @@ fn the_wait_for_the_timer_is_the_timers() {
         .data(40, 0, MSS)
         .data(1_040, 0, MSS)
         .ack(1_050, MSS, &[]);
-    has_the_second(&script, "retransmission-timeout");
+    has_the_second(&script, Limit::RetransmissionTimeout);
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn the_handshake_has_its_time() {
     let connection = script.connection();
     assert_eq!(connection.handshake, "seen");
     for direction in [connection.directions.a_to_b, connection.directions.b_to_a] {
-        assert!((direction.limits_s["handshake"] - 0.02).abs() < 1e-9);
+        assert!((direction.limits_s[&Limit::Handshake] - 0.02).abs() < 1e-9);
     }
 }
 
@@ -99,7 +100,7 @@ fn a_small_segment_waits_for_a_delayed_acknowledgment() {
         seq += MSS + 200;
         ms += 100;
     }
-    let time = limit(&script, "delayed-ack-nagle");
+    let time = limit(&script, Limit::DelayedAckNagle);
     assert!((0.55..0.65).contains(&time), "{:?}", script.sent().limits_s);
 }
 
@@ -176,7 +177,7 @@ fn refilled(late: impl Fn(u32) -> u64) -> Script {
 #[test]
 fn bursts_after_one_acknowledgment_refill_a_send_buffer() {
     let script = refilled(|_| 0);
-    let time = limit(&script, "send-buffer");
+    let time = limit(&script, Limit::SendBuffer);
     assert!(time > 2.0, "{:?}", script.sent().limits_s);
 }
 
@@ -184,7 +185,7 @@ fn bursts_after_one_acknowledgment_refill_a_send_buffer() {
 fn bursts_at_independent_times_are_the_applications() {
     let script = refilled(|turn| u64::from(turn * 13 % 37));
     let shares = script.sent().limits_s;
-    assert!(shares["send-buffer"] < 0.1, "{shares:?}");
+    assert!(shares[&Limit::SendBuffer] < 0.1, "{shares:?}");
 }
 
 /// Writes of eight segments and `rest` more octets, one per round trip, when an acknowledgment
@@ -214,15 +215,15 @@ fn writes_that_fit_into_any_window_are_the_applications() {
     // With the rest of the previous write, the second is larger than an initial window.
     for left in [1, 3] {
         let shares = written(300, left).sent().limits_s;
-        assert!(shares["send-buffer"] < 0.2, "{left} left: {shares:?}");
-        assert!(shares["application"] > 1.0, "{left} left: {shares:?}");
+        assert!(shares[&Limit::SendBuffer] < 0.2, "{left} left: {shares:?}");
+        assert!(shares[&Limit::Application] > 1.0, "{left} left: {shares:?}");
     }
 }
 
 #[test]
 fn full_segments_after_most_acknowledgments_refill_a_small_buffer() {
     let shares = written(0, 1).sent().limits_s;
-    assert!(shares["send-buffer"] > 1.0, "{shares:?}");
+    assert!(shares[&Limit::SendBuffer] > 1.0, "{shares:?}");
 }
 
 #[test]
@@ -240,8 +241,8 @@ fn a_full_window_is_the_receivers_until_it_opens() {
         script.last().window = 2000;
     }
     let shares = script.sent().limits_s;
-    assert!(shares["receive-window"] > 1.6, "{shares:?}");
-    assert!(shares["application"] < 0.3, "{shares:?}");
+    assert!(shares[&Limit::ReceiveWindow] > 1.6, "{shares:?}");
+    assert!(shares[&Limit::Application] < 0.3, "{shares:?}");
 }
 
 #[test]
@@ -254,8 +255,8 @@ fn new_data_after_two_round_trips_is_a_probe() {
     script.data(1_040, 0, MSS);
     let shares = script.sent().limits_s;
     // The first write comes 10 ms after the handshake.
-    assert!(shares["application"] < 0.02, "{shares:?}");
-    assert!(shares["retransmission-timeout"] > 1.0, "{shares:?}");
+    assert!(shares[&Limit::Application] < 0.02, "{shares:?}");
+    assert!(shares[&Limit::RetransmissionTimeout] > 1.0, "{shares:?}");
 }
 
 #[test]
@@ -266,6 +267,6 @@ fn the_end_of_a_capture_is_undecidable_while_data_is_outstanding() {
     }
     script.ack(40, MSS, &[]).ack(1_000, MSS, &[]);
     let shares = script.sent().limits_s;
-    assert!(shares["application"] < 0.05, "{shares:?}");
-    assert!(shares["undecidable"] > 0.9, "{shares:?}");
+    assert!(shares[&Limit::Application] < 0.05, "{shares:?}");
+    assert!(shares[&Limit::Undecidable] > 0.9, "{shares:?}");
 }

@@ -5,6 +5,7 @@ mod copies;
 mod findings;
 mod limits;
 mod make;
+mod next;
 mod numbers;
 mod one_sided;
 mod order;

@@ -60,7 +60,7 @@ fn sack_blocks_of_other_numbers_are_ignored() {
         let finding = connection
             .findings
             .iter()
-            .find(|one| one.cause == "sequence-randomiser");
+            .find(|one| one.cause.meta().name == "sequence-randomiser");
         let text = finding.map_or("", |one| one.text.as_str());
         assert!(
             text.contains("9 SACK blocks of 198.51.100.2:80"),
@@ -105,7 +105,7 @@ fn sack_blocks_just_beyond_the_data_are_wrong_if_it_is_sent_later() {
         connection
             .findings
             .iter()
-            .any(|one| one.cause == "sequence-randomiser")
+            .any(|one| one.cause.meta().name == "sequence-randomiser")
     );
 }
 
@@ -139,7 +139,7 @@ fn sack_blocks_of_data_lost_by_the_capture_show_no_device() {
         !connection
             .findings
             .iter()
-            .any(|one| one.cause == "sequence-randomiser")
+            .any(|one| one.cause.meta().name == "sequence-randomiser")
     );
 }
 

@@ -1,6 +1,6 @@
 //! Captures without the packets of one end.
 
-use anabranch_diagnose::report::Connection;
+use anabranch_diagnose::{limit::Limit, report::Connection};
 
 use crate::make::{ACK, FIN, MSS, Made, SYN, Script, report};
 
@@ -33,13 +33,24 @@ fn one_sided(script: &Script, from: usize) -> Connection {
 fn says_nothing(connection: &Connection) {
     for way in [&connection.directions.a_to_b, &connection.directions.b_to_a] {
         for (limit, time) in &way.limits_s {
-            let is_known = matches!(*limit, "handshake" | "undecidable" | "zero-window");
-            assert!(is_known || *time == 0.0, "{limit}: {time}");
+            let is_known = matches!(
+                limit,
+                Limit::Handshake | Limit::Undecidable | Limit::ZeroWindow
+            );
+            assert!(is_known || *time == 0.0, "{limit:?}: {time}");
         }
         assert!(way.receiver_application_s == 0.0 && way.closing_s == 0.0 && way.turns == 0);
-        assert!(way.stalls.iter().all(|one| one.cause == "undecidable"));
+        assert!(
+            way.stalls
+                .iter()
+                .all(|one| one.cause.meta().name == "undecidable")
+        );
     }
-    let blamed: Vec<_> = connection.findings.iter().map(|one| one.cause).collect();
+    let blamed: Vec<_> = connection
+        .findings
+        .iter()
+        .map(|one| one.cause.meta().name)
+        .collect();
     assert_eq!(blamed[0], "one-sided-capture");
     for cause in [
         "unanswered",
@@ -123,7 +134,11 @@ fn a_dead_host_is_not_a_capture_of_one_direction() {
     }
     let connection = script.connection();
     assert_eq!(connection.not_captured, None);
-    let causes: Vec<_> = connection.findings.iter().map(|one| one.cause).collect();
+    let causes: Vec<_> = connection
+        .findings
+        .iter()
+        .map(|one| one.cause.meta().name)
+        .collect();
     assert!(causes.contains(&"silent-peer"), "{causes:?}");
 }
 
@@ -139,7 +154,11 @@ fn time_after_the_last_data_has_no_limit() {
     script.last().flags = FIN | ACK;
     let connection = script.connection();
     assert!(connection.quiet_s > 100.0, "{connection:?}");
-    let causes: Vec<_> = connection.findings.iter().map(|one| one.cause).collect();
+    let causes: Vec<_> = connection
+        .findings
+        .iter()
+        .map(|one| one.cause.meta().name)
+        .collect();
     assert_eq!(causes[0], "retransmission-timeout", "{causes:?}");
     assert!(
         !causes.contains(&"application") && !causes.contains(&"slow-client"),

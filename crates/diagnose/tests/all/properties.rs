@@ -1,5 +1,6 @@
 //! Properties that hold for any packets.
 
+use anabranch_diagnose::limit::Limit;
 use anabranch_diagnose::{Bounds, Report, path::Estimate, report::Connection};
 use proptest::prelude::*;
 
@@ -110,9 +111,9 @@ fn is_sound(report: &Report) -> Result<(), TestCaseError> {
             prop_assert!(direction.limits_s.values().all(|time| *time >= 0.0));
             let limits = &direction.limits_s;
             let parts = direction.receiver_application_s + direction.closing_s;
-            prop_assert!(parts <= limits["application"] + 1e-6);
-            prop_assert!(direction.answering_s <= limits["application"] + 1e-6);
-            prop_assert!(direction.turns_s <= limits["round-trips"] + 1e-6);
+            prop_assert!(parts <= limits[&Limit::Application] + 1e-6);
+            prop_assert!(direction.answering_s <= limits[&Limit::Application] + 1e-6);
+            prop_assert!(direction.turns_s <= limits[&Limit::RoundTrips] + 1e-6);
             let counts = &direction.retransmission_counts;
             prop_assert_eq!(counts.all, direction.retransmissions.len() as u64);
             prop_assert_eq!(

@@ -19,7 +19,11 @@ fn reset(edit: impl Fn(&mut Made)) -> (Reset, Vec<&'static str>) {
     last.flags = RST | ACK;
     edit(last);
     let connection = script.connection();
-    let causes = connection.findings.iter().map(|one| one.cause).collect();
+    let causes = connection
+        .findings
+        .iter()
+        .map(|one| one.cause.meta().name)
+        .collect();
     (connection.reset.expect("a RST"), causes)
 }
 

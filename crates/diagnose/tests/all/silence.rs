@@ -12,7 +12,7 @@ const FAILURES: [&str; 3] = [
 
 fn causes(script: &Script) -> Vec<&'static str> {
     let findings = script.connection().findings.into_iter();
-    let causes = findings.map(|finding| finding.cause);
+    let causes = findings.map(|finding| finding.cause.meta().name);
     causes.filter(|cause| FAILURES.contains(cause)).collect()
 }
 
@@ -92,7 +92,7 @@ fn a_full_segment_of_another_connection_counts_as_arrived() {
     packets.extend(other);
     let report = read(&pcap(&packets, 96), Bounds::default());
     let findings = report.connections.iter().flat_map(|one| &one.findings);
-    let found: Vec<_> = findings.map(|one| one.cause).collect();
+    let found: Vec<_> = findings.map(|one| one.cause.meta().name).collect();
     assert!(
         found.contains(&"silent-peer") && !found.contains(&"large-segments-lost"),
         "{found:?}"

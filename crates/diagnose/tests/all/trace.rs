@@ -5,7 +5,9 @@ use std::io::Cursor;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_diagnose::{
-    Bounds, Watch, trace,
+    Bounds, Watch,
+    limit::Limit,
+    trace,
     trace::{Span, Trace},
 };
 
@@ -34,7 +36,7 @@ fn lossy() -> Script {
     script
 }
 
-fn sums(spans: &[Span]) -> BTreeMap<&str, i64> {
+fn sums(spans: &[Span]) -> BTreeMap<Limit, i64> {
     let mut sums = BTreeMap::new();
     for (start, end, limit) in spans {
         #[expect(
@@ -59,7 +61,7 @@ fn limits_over_time_sum_up_to_the_reports() {
             reason = "microseconds of a short capture"
         )]
         let seconds = micros as f64 / 1e6;
-        assert!((report[limit] - seconds).abs() < 1e-4, "{limit}");
+        assert!((report[&limit] - seconds).abs() < 1e-4, "{limit:?}");
     }
 }
 

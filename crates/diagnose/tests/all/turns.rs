@@ -1,5 +1,6 @@
 //! Requests and answers: travel time belongs to the network, response time to each program.
 
+use anabranch_diagnose::limit::Limit;
 use anabranch_diagnose::report::{Connection, OneWay};
 
 use crate::make::{ACK, MSS, Made, PSH, SYN, report};
@@ -147,16 +148,20 @@ impl Chat {
 
 /// Seconds of round trips, of the receiver's program, and of the sender's program.
 fn split(way: &OneWay) -> [f64; 3] {
-    let application = way.limits_s["application"] - way.closing_s;
+    let application = way.limits_s[&Limit::Application] - way.closing_s;
     [
-        way.limits_s["round-trips"],
+        way.limits_s[&Limit::RoundTrips],
         way.receiver_application_s,
         application - way.receiver_application_s,
     ]
 }
 
 fn causes(connection: &Connection) -> Vec<&'static str> {
-    connection.findings.iter().map(|one| one.cause).collect()
+    connection
+        .findings
+        .iter()
+        .map(|one| one.cause.meta().name)
+        .collect()
 }
 
 /// Checks that the shares of both directions are near the planted ones, except for the first and
@@ -240,7 +245,7 @@ fn a_slow_server_is_named_with_its_response_time() {
     }
     .connection();
     let first = &connection.findings[0];
-    assert_eq!(first.cause, "application");
+    assert_eq!(first.cause.meta().name, "application");
     assert!(
         first
             .text
@@ -333,6 +338,9 @@ fn the_queue_of_a_long_answer_is_the_bottlenecks() {
     let way = &connection.directions.b_to_a;
     let [travel, peer, own] = split(way);
     assert!((2.5..3.5).contains(&travel), "{way:?}");
-    assert!((1.2..2.0).contains(&way.limits_s["bottleneck"]), "{way:?}");
+    assert!(
+        (1.2..2.0).contains(&way.limits_s[&Limit::Bottleneck]),
+        "{way:?}"
+    );
     assert!(peer < 0.3 && own < 0.1, "{way:?}");
 }

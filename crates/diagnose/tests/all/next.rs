@@ -1,0 +1,133 @@
+//! The next step for a connection.
+
+use anabranch_diagnose::{
+    finding::{Cause, Kind},
+    limit::Limit,
+    next,
+    report::{Connection, DirectionName, Finding},
+};
+
+use crate::make::{MSS, Script};
+
+/// A connection with data from A, and the given findings.
+fn with(findings: &[(Cause, DirectionName, f64)]) -> Connection {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    let mut connection = script.connection();
+    connection.findings = findings
+        .iter()
+        .map(|&(cause, direction, share)| Finding {
+            cause,
+            direction,
+            share,
+            text: String::new(),
+            packets: Vec::new(),
+        })
+        .collect();
+    connection
+}
+
+#[test]
+fn every_limit_has_a_step_and_no_two_findings_share_a_rank() {
+    for limit in Limit::ALL {
+        assert!(!limit.meta().next.is_empty(), "{limit:?}");
+    }
+    let mut ranks: Vec<_> = Kind::ALL
+        .iter()
+        .filter_map(|kind| kind.meta().rank)
+        .collect();
+    let count = ranks.len();
+    ranks.sort_unstable();
+    ranks.dedup();
+    assert_eq!(ranks.len(), count);
+}
+
+#[test]
+fn every_placeholder_of_a_step_is_filled() {
+    let limits = Limit::ALL.into_iter().map(Cause::from);
+    for cause in limits.chain(Kind::ALL.into_iter().map(Cause::from)) {
+        let step = next::step(&with(&[(cause, DirectionName::BToA, 0.5)])).expect("a step");
+        assert!(!step.contains(['{', '}']), "{cause:?}: {step}");
+    }
+}
+
+#[test]
+fn a_ranked_finding_precedes_larger_shares_of_time() {
+    let bottleneck = (Limit::Bottleneck.into(), DirectionName::AToB, 0.9);
+    for (share, is_first) in [(0.04, false), (0.06, true)] {
+        let connection = with(&[
+            bottleneck,
+            (Kind::SynLoss.into(), DirectionName::BToA, share),
+        ]);
+        let step = next::step(&connection).expect("a step");
+        // The step names the end that was called, whatever the direction of the finding.
+        let expected = format!("find out whether {} accepts fast enough", connection.b);
+        assert_eq!(step.starts_with(&expected), is_first, "{step}");
+    }
+}
+
+#[test]
+fn nagle_in_the_other_direction_explains_a_slow_client() {
+    let slow = (Kind::SlowClient.into(), DirectionName::BToA, 0.8);
+    for (share, is_nagle) in [(0.3, false), (0.6, true)] {
+        let nagle = (Limit::DelayedAckNagle.into(), DirectionName::AToB, share);
+        let connection = with(&[slow, nagle]);
+        let step = next::step(&connection).expect("a step");
+        let expected = format!("set TCP_NODELAY at {}", connection.a);
+        assert_eq!(step.starts_with(&expected), is_nagle, "{step}");
+    }
+}
+
+#[test]
+fn the_place_of_the_loss_precedes_its_kind_and_reordering() {
+    let window = Limit::CongestionWindow.into();
+    let mut findings = vec![(window, DirectionName::AToB, 0.9)];
+    for (kind, expected) in [
+        (None, "let --advise try"),
+        (Some(Kind::Reordering), "look for links"),
+        (
+            Some(Kind::RandomLoss),
+            "find where the segments are lost: capture at",
+        ),
+        (
+            Some(Kind::LossBeforeCapture),
+            "find where the segments are lost: between",
+        ),
+    ] {
+        findings.extend(kind.map(|kind| (kind.into(), DirectionName::AToB, 0.01)));
+        let step = next::step(&with(&findings)).expect("a step");
+        assert!(step.starts_with(expected), "{step}");
+    }
+}
+
+#[test]
+fn a_connection_without_time_has_no_step() {
+    let mut connection = with(&[]);
+    assert!(next::step(&connection).is_some());
+    for time in connection.directions.a_to_b.limits_s.values_mut() {
+        *time = 0.0;
+    }
+    connection.directions.a_to_b.closing_s = 0.0;
+    assert_eq!(next::step(&connection), None);
+}
+
+#[test]
+fn only_connections_that_failed_or_began_late_have_a_failure() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    assert_eq!(script.connection().failure, None);
+    let mut again = script.packets[0].clone();
+    for packet in &mut script.packets {
+        packet.micros += 1_000_000;
+    }
+    again.id -= 1;
+    script.packets.insert(0, again);
+    let connection = script.connection();
+    assert_eq!(connection.failure, Some(Kind::SynLoss.into()));
+    // The second that passed before the second SYN.
+    assert!(
+        (connection.lost_s - 1.0).abs() < 0.1,
+        "{}",
+        connection.lost_s
+    );
+}
