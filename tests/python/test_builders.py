@@ -12,7 +12,7 @@ import pytest
 
 import anabranch
 from anabranch import BadValueError, Scenario, UserError, _engine, builders
-from anabranch.builders import cc, impair, parts, queue, sizes, spans, split, workload
+from anabranch.builders import cc, impair, parts, queue, sizes, spans, workload
 from anabranch.builders.tables import Tables
 from anabranch.keys import schema
 from anabranch.keys.component import Component
