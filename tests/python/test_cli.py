@@ -481,6 +481,7 @@ def test_parse_grid() -> None:
     assert parse_grid("a.b=1,2.5,x y") == ("a.b", [1, 2.5, "x y"])
     assert parse_grid("a=['1 ms', 2]") == ("a", ["1 ms", 2])
     assert parse_grid("a=true,false") == ("a", [True, False])
+    assert parse_grid('kernel=6.1, 6.10,"6.12"') == ("kernel", ["6.1", "6.10", "6.12"])
 
 
 def test_study_json(anabranch: Call, small_study: Path) -> None:
