@@ -63,8 +63,8 @@ ADDED: dict[str, dict[str, tuple[str, str]]] = {
         "high": ("number or null", "The upper end."),
     },
     "connections[].advice[]": {
-        "remedy": ("text", "Its name; `nothing` is the path as it is."),
-        "title": ("text", "What it is."),
+        "remedy": ("text", "Its name; `nothing` is the unchanged path."),
+        "title": ("text", "Description."),
         "effort": ("text", "Where it has to be changed."),
         "set": ("table", "The keys of the fitted scenario that it changes."),
         "goodput_mbit_s": ("table", "Goodput with it."),
@@ -73,7 +73,7 @@ ADDED: dict[str, dict[str, tuple[str, str]]] = {
         "rtt_change": ("table", "The relative change of the round trip."),
         "cost_to_others": ("table", "The share of goodput that a CUBIC flow beside it loses by it."),
         "helps": ("yes or no", "Whether it helps: the gain's interval lies above 2 %, or it relieves the queue."),
-        "score": ("number", "What ranks it."),
+        "score": ("number", "The figure by which remedies are ranked."),
         "seeds": ("count", "Simulated runs."),
     },
     "connections[].advice[].NAME": {

@@ -103,7 +103,7 @@ def run_sweep(options: SweepOptions) -> None:
     With --out an interrupted sweep goes on where it stopped. A point is made again if the scenario, a file that it
     names, or this program has changed.
 
-    Parts of a sweep can run on machines that share nothing: --shard 1/4 to --shard 4/4, each with an --out of its own.
+    Parts of a sweep can run on machines that share nothing: --shard 1/4 to --shard 4/4, each with a separate --out.
     `anabranch sweep merge DIR... --out DIR` makes the tables of the whole.
     """
     files = options.files

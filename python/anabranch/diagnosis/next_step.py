@@ -15,7 +15,7 @@ FINDINGS = {
     "syn-loss": "find out whether {receiver} accepts fast enough (ss -lnt, ListenOverflows), or the path loses",
     "reset-by-middlebox": "look for a firewall or proxy between the hosts; capture on both sides of it",
     "sequence-randomiser": "let the firewall before {receiver} keep sequence numbers, or rewrite SACK options as well",
-    "large-segments-lost": "let ICMP pass, or clamp the MSS to what the path carries",
+    "large-segments-lost": "let ICMP pass, or clamp the MSS to the path's MTU",
     "window-scaling-ignored": "look for a firewall between the hosts that ignores window scaling (RFC 7323 §2.3)",
     "policer": "ask for the contract's rate; a sender that shapes to it loses nothing",
 }
@@ -54,7 +54,7 @@ LIMITS = {
         "the programs closer to each other"
     ),
     "application": "find out why the program at {sender} had nothing to send",
-    "pacing": "find out what paces {sender}: SO_MAX_PACING_RATE, its congestion control or its program",
+    "pacing": "find the cause of the pacing of {sender}: SO_MAX_PACING_RATE, its congestion control or its program",
     "send-buffer": "enlarge the send buffer of {sender} (SO_SNDBUF, tcp_wmem)",
     "bottleneck": "the path is full: more capacity, or less beside it; CAKE or FQ-CoDel keeps its delay down",
     "congestion-window": "let --advise try other congestion controls of {sender}",

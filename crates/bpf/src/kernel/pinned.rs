@@ -96,7 +96,7 @@ pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Loaded, Error> {
 pub fn unload(name: &str) -> Result<(), Error> {
     let loaded = list().ok_or_else(|| {
         Error::System(format!(
-            "cannot unload `{name}`: what is loaded is in {FILE_SYSTEM}, which only root may see here"
+            "cannot unload `{name}`: the loaded controls are in {FILE_SYSTEM}, which only root may read here"
         ))
     })?;
     if !loaded.iter().any(|one| one == name) {
