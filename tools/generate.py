@@ -14,7 +14,8 @@ Everything comes from the installed package:
 - the tables of claims, and of results beyond the papers, from the pages of the studies;
 - the formats of conversions and the limits of diagnoses from their registries;
 - the typed dictionaries and the names of results from the engine's structs;
-- the documents of diagnoses and of the gateway's status, and their types in Python, from their structs.
+- the documents of diagnoses and of the gateway's status, and their types in Python, from their structs;
+- the module graph from the manifests of the crates and the imports of Python.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 import anabranch._engine as engine
 from anabranch.cli.app import app
 
+import draw_structure
 from reference import (
     beyond,
     builders,
@@ -82,6 +84,8 @@ def generated() -> dict[str, str]:
     texts["docs/guides/convert.md"] = conversions.fill(guide.read_text("utf-8"))
     guide = ROOT / "docs" / "guides" / "diagnose.md"
     texts["docs/guides/diagnose.md"] = diagnosis.fill(guide.read_text("utf-8"))
+    for name, picture in zip(("crates", "python"), draw_structure.pictures(ROOT), strict=True):
+        texts[f"docs/design/structure/{name}.svg"] = picture
     texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)
     return texts
 

@@ -1,4 +1,4 @@
-"""Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.
+"""Anabranch: TCP on paths that reorder, lose, delay or split packets, or change their capacity.
 
 A scenario is a file or is built from code. It does not change: `set` and the builders return another one.
 

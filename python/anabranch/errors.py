@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -65,6 +66,16 @@ class MemoryWarning(UserWarning):
 
 class RunFailedError(RuntimeError):
     """The input was good and the work still failed: exit status 1."""
+
+
+def require_linux(what: str) -> None:
+    """Refuse on other systems.
+
+    Raises:
+        RunFailedError: This system is not Linux.
+    """
+    if sys.platform != "linux":
+        raise RunFailedError(f"{what} needs Linux; simulated runs, studies and diagnoses of files work on this system")
 
 
 def is_of_change(place: str, change: str) -> bool:

@@ -99,7 +99,7 @@ def unavailable(error: Exception, otherwise: str = "") -> UserError:
 
     what, hint = (*map(str, error.args), "", "")[:2]
     hints = [one for one in (hint, otherwise) if one]
-    return UserError(f"this machine does not let us run live: {what}", hint="; or ".join(hints) or None)
+    return UserError(f"this machine does not permit live runs: {what}", hint="; or ".join(hints) or None)
 
 
 def check(
@@ -444,8 +444,8 @@ def uncontained(live: LiveSummary) -> str:
     """A remark on programs that ran without a separate PID namespace; empty if all had one."""
     hosts = [f"`{program['host']}`" for program in live["programs"] if not program["contained"]]
     return (
-        f"this machine gives no PID namespace to the programs of {', '.join(hosts)}: what they started in a session of "
-        "its own may still run"
+        f"this machine gives no PID namespace to the programs of {', '.join(hosts)}: processes that they started in a "
+        "separate session may still run"
         if hosts
         else ""
     )

@@ -138,7 +138,7 @@ def test_a_wrong_argument_suggests_the_nearest(call: Callable[[], Any], message:
     [
         (lambda: BASE.link(5, between=("S", "R")), "link(5): a name was expected"),
         (lambda: BASE.flow("f", source="S", target="R", cc=cc.cubic), "in a scenario\n  call it: cc.cubic()"),
-        (lambda: BASE.flow("f", source="S", target="R", cc=cc), "flow(cc=…): a module cannot stand in a scenario"),
+        (lambda: BASE.flow("f", source="S", target="R", cc=cc), "flow(cc=…): a module cannot be in a scenario"),
         (lambda: BASE.flow("f", source="S", target="R", stack="linuks"), "flow('f', stack='linuks'): unknown stack"),
         (lambda: BASE.set("flow.f.stack", "linuks"), "set(\"flow.f.stack\", 'linuks'): unknown stack"),
         (lambda: BASE.link("a", between=("S", "R"), path="dsll"), "link('a', path='dsll'): there is no path `dsll`"),

@@ -29,8 +29,8 @@ def test_help(anabranch: Call) -> None:
     assert done.status == 0
     assert done.out == (
         "Usage: anabranch [OPTIONS] COMMAND [ARGS]...\n\n"
-        "  Anabranch: what TCP does on a path that reorders, loses, delays, splits or\n"
-        "  changes its capacity.\n\n"
+        "  Anabranch: TCP on paths that reorder, lose, delay or split packets, or\n"
+        "  change their capacity.\n\n"
         "Options:\n"
         "  -V, --version  Print the version.\n"
         "  -h, --help     Show this message and exit.\n\n"
@@ -43,15 +43,15 @@ def test_help(anabranch: Call) -> None:
         "  compare     Set runs, or sweeps, side by side.\n"
         "  diagnose    Find out why the TCP connections of a capture are slow.\n"
         "  convert     Convert paths, runs and results from and to other tools.\n"
-        "  list        Show what there is, by kind.\n"
-        "  explain     What one thing does, its sources, parameters and bounds.\n"
+        "  list        List components, studies and formats, by kind.\n"
+        "  explain     Describe a name: its effect, sources, parameters and bounds.\n"
         "  bench       Measure the engine's speed and memory (from a checkout).\n"
-        "  validate    Run scenarios in two engines and say how far apart they are.\n"
+        "  validate    Run scenarios in two engines and compare the results.\n"
         "  shell       Open a shell inside a host of a scenario.\n"
         "  completion  Print a script that completes commands in a shell.\n"
         "  cc          Congestion controls in the running kernel, as eBPF programs.\n"
         "  kernel      Linux kernels that run in virtual time, for --engine kernel.\n"
-        "  gateway     Predict what a gateway gives, or call anabranch-gateway.\n\n"
+        "  gateway     Predict the performance of a gateway, or call anabranch-gateway.\n\n"
         "  Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143\n"
         "  ended by a signal.\n"
     )
@@ -253,7 +253,7 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
          "error: --grid 'flow.main.cc': PATH=A,B,C or PATH=[ … ] was expected\n"
          "  --grid flow.main.cc=reno,cubic\n"),
         (["study", "--attempts", "3", "fairness"],
-         "error: --attempts is of live runs\n  --engine live, or leave it out\n"),
+         "error: --attempts is for live runs\n  --engine live, or leave it out\n"),
         (["study", "--engine", "live", "--robustness", "fairness"],
          "error: --robustness is the simulator's\n  leave out --engine live, or --robustness\n"),
         (["run", "{file}", "--seed", "-1"],
@@ -268,11 +268,11 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
         (["run", "{file}", "--seed", "9223372036854775808"],
          "error: --seed 9223372036854775808: a whole number from 0 to 9223372036854775807 was expected\n"),
         (["run", "{file}", "--samples", "5"],
-         "error: --samples says what --out writes, and there is no --out\n  give --out DIR, or leave it out\n"),
+         "error: --samples selects output of --out, and there is no --out\n  give --out DIR, or leave it out\n"),
         (["run", "{file}", "--no-packets"],
-         "error: --no-packets says what --out writes, and there is no --out\n  give --out DIR, or leave it out\n"),
+         "error: --no-packets selects output of --out, and there is no --out\n  give --out DIR, or leave it out\n"),
         (["run", "{file}", "--snaplen", "64"],
-         "error: --snaplen says what --pcap keeps, and there is no --pcap\n  give --pcap LINK=FILE, or leave it out\n"),
+         "error: --snaplen needs --pcap, whose packets it limits\n  give --pcap LINK=FILE, or leave it out\n"),
         (["run", "{file}", "--seed", "5", "--set", "seed=6"],
          "error: --set 'seed=6' beside --seed 5: it would be ignored\n  give one of them\n"),
         (["run", "{file}", "--set", "flow.main.cc=reno", "--set", 'flow."main".cc=cubic'],
@@ -301,7 +301,7 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
          "error: --grid gives flow.main.cc twice\n  give its values together: --grid flow.main.cc=A,B,C\n"),
         (["list", "queu"], 'error: there is no kind "queu"\n  did you mean "queue"?\n'),
         (["explain", "nosuch"],
-         'error: there is nothing called "nosuch"\n  anabranch list shows what there is\n'),
+         'error: there is nothing called "nosuch"\n  anabranch list shows all names\n'),
         (["run", "{file}", "--out", "{file}"], "error: --out {file} is a file; a directory was expected\n"),
         (["run", "{file}", "--out", "/dev/null"],
          "error: --out /dev/null is not a directory; a directory was expected\n"),
@@ -374,7 +374,7 @@ def test_a_reader_that_closes_its_pipe(command: list[str], scenario_file: Path) 
 def test_habits_that_a_stack_does_not_model(anabranch: Call, scenario_file: Path) -> None:
     arguments = ("run", scenario_file, "--set", "duration='1 s'", "--set", "flow.main.stack=linux")
     last = anabranch(*arguments, "--wide").out.splitlines()[-1]
-    assert last.startswith("stack linux-6.18: not modelled in this version: what a host does below TCP")
+    assert last.startswith("stack linux-6.18: not modelled in this version: the host below TCP")
     assert last.endswith("; see anabranch explain linux-6.18")
     assert "not modelled; see anabranch explain linux-6.18" in " ".join(anabranch(*arguments).out.split())
     assert "not modelled" not in anabranch("run", scenario_file, "--set", "duration='1 s'").out
@@ -439,7 +439,7 @@ def test_wrong_arguments_are_one_message(arguments: str, message: str, helped: s
     )  # fmt: skip
     first, second = done.stderr.splitlines()
     assert (done.returncode, done.stdout, first) == (2, "", message)
-    assert second.endswith(f"anabranch {helped} lists what it takes")
+    assert second.endswith(f"anabranch {helped} lists its arguments and options")
 
 
 def test_an_unknown_option(anabranch: Call) -> None:
@@ -481,6 +481,7 @@ def test_parse_grid() -> None:
     assert parse_grid("a.b=1,2.5,x y") == ("a.b", [1, 2.5, "x y"])
     assert parse_grid("a=['1 ms', 2]") == ("a", ["1 ms", 2])
     assert parse_grid("a=true,false") == ("a", [True, False])
+    assert parse_grid('kernel=6.1, 6.10,"6.12"') == ("kernel", ["6.1", "6.10", "6.12"])
 
 
 def test_study_json(anabranch: Call, small_study: Path) -> None:
@@ -690,5 +691,5 @@ def test_a_study_describes_its_figures(anabranch: Call, small_study: Path) -> No
     done = anabranch("study", small_study, "--quick")
     assert "S2   reproduced\n     NewReno loses up to about 50 %\n     accept if     minimum over RI" in done.out
     assert [line for line in done.out.splitlines() if len(line) > 80] == []
-    assert "Control: what the check says of a system known to be wrong" in done.out
+    assert "Control: the verdict of the check on a system known to be wrong" in done.out
     assert "obustness" in done.out

@@ -62,7 +62,7 @@ def test_all_links_is_refused_with_json(anabranch: Call, large: Path) -> None:
 def test_figures_need_a_directory(anabranch: Call, large: Path) -> None:
     done = anabranch("run", large, "--figures")
     assert (done.status, done.out) == (2, "")
-    assert "--figures says what --out writes" in done.err
+    assert "--figures selects output of --out" in done.err
 
 
 def test_remarks_of_one_kind_are_shortened() -> None:

@@ -269,8 +269,8 @@ class TestClasses:
             ('"ef", 34', "64", ":18:19: 64 is no code point", "from 0 to 63"),
             ('mode = "interactive"', 'mod = "interactive"', ":19:1: unknown key `mod`", "mode"),
             ('path = "lte"', 'path = "lta"', ":28:8: there is no path `lta`", "lte"),
-            ('path = "lte"\n', "", ":25:1: the class `backups` pins to no path", "expected `path`"),
-            ('{ prefix = "192.168.7.9" }', "{}", ":26:9: the class `backups` does not say", "expected `dscp`"),
+            ('path = "lte"\n', "", ":25:1: the class `backups` has no path to pin packets to", "expected `path`"),
+            ('{ prefix = "192.168.7.9" }', "{}", ":26:9: the class `backups` does not select", "expected `dscp`"),
         ],
     )
     def test_a_wrong_class_names_place_and_expectation(
@@ -346,7 +346,7 @@ BAD_CONFIGURATIONS = [
     ("[gateway]", "[gateway", ":1:9: not valid TOML", ""),
 ]
 BAD_PATHS = [
-    ([FIBRE], ":13:1: nothing says what the path `lte` is like", "--path lte=RATE,DELAY"),
+    ([FIBRE], ":13:1: the properties of the path `lte` are not given", "--path lte=RATE,DELAY"),
     (["fibra=1mbit,1ms"], ':10:1: --path fibra=1mbit,1ms: there is no path "fibra"', 'did you mean "fibre"?'),
     ([FIBRE, FIBRE], '--path gives "fibre" twice', "give one of them"),
     (["fibre"], "--path fibre: NAME=RATE,DELAY", "expected RATE,DELAY"),

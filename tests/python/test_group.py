@@ -54,5 +54,5 @@ def test_the_command_line(anabranch: Call) -> None:
 
 
 def test_an_oracle_refuses_tcp() -> None:
-    with pytest.raises(ScenarioError, match="over TCP depends on what the group does"):
+    with pytest.raises(ScenarioError, match="`oracle` needs arrivals that do not depend on the group"):
         Scenario.from_file(CONTRACT).set("group.core.control", "oracle").run()

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from anabranch import _engine
+from anabranch.diagnosis.interface import Interface
 from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel import build, failures, images, inside, processor
 from anabranch.kernel.images import Image
@@ -50,6 +52,13 @@ def planted(cache: Path, release: str, script: str = "exit 0") -> Image:
     image = images.read(folder)
     assert image is not None
     return image
+
+
+@pytest.mark.parametrize("needs", [images.chosen, lambda: build.build(None), lambda: Interface("lo")])
+def test_other_systems_have_one_message(needs: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(RunFailedError, match="needs Linux; simulated runs, studies"):
+        needs()
 
 
 def test_the_newest_kernel_is_used_unless_another_is_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +121,7 @@ def test_a_job_leaves_status_and_output(cache: Path) -> None:
             "may not trace its processes: this machine forbids ptrace\n  check_ptrace : ptrace failed, errno = 1\n"
             "  see /proc/sys/kernel/yama/ptrace_scope, and in a container its seccomp profile",
         ),
-        ("kill -9 $$", "was killed by another program, perhaps for want of memory"),
+        ("kill -9 $$", "was killed by another program, perhaps because memory ran out"),
         ("exit 7", "ended with status 7"),
     ],
 )

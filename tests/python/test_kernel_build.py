@@ -177,7 +177,7 @@ def test_the_list_shows_release_state_and_source(cache: Path, tree: Path, anabra
 def test_a_check_names_missing_features_of_the_kernel(cache: Path, tree: Path, anabranch: Call) -> None:
     build.build(str(tree))
     done = anabranch("kernel", "check")
-    assert done.out == "Linux 9.9.9 runs, its time is virtual, and a seed determines what it draws\n"
+    assert done.out == "Linux 9.9.9 runs, its time is virtual, and a seed determines its random numbers\n"
     assert "Linux 9.9.9 has no NET_SCH_DUALPI2" in done.err
 
 

@@ -252,7 +252,7 @@ REFUSED = [
     ),
     (
         ["run", "FILE", "--engine", "kernel", "--allow-tainted"],
-        "--allow-tainted is of live runs, and those of --engine kernel are exact\n  give --engine live",
+        "--allow-tainted is for live runs; runs of --engine kernel are exact\n  give --engine live",
     ),
     (["run", "FILE", "--engine", "kernel", "--set", "flow.main.cc=cubic-plus"], "an eBPF control does not run"),
     (
@@ -284,14 +284,14 @@ REFUSED = [
     (["compare", "FILE", "FILE", "--engine", "live"], "this command has no --engine live"),
     (
         ["validate", "FILE", "--engine", "kernel", "--allow-tainted"],
-        "--allow-tainted is of live runs: a kernel in virtual time is never late\n  leave it out",
+        "--allow-tainted is for live runs: a kernel in virtual time is never late\n  leave it out",
     ),
     (
         ["validate", "FILE", "--engine", "kernel", "--host-times", "FILE"],
-        "--host-times is of live runs: a kernel in virtual time is never late\n  leave it out",
+        "--host-times is for live runs: a kernel in virtual time is never late\n  leave it out",
     ),
     (["validate", "FILE", "--engine", "kernel", "--set", "flow.main.cc=prague"], "an eBPF control does not run"),
-    (["study", "reordering", "--engine", "kernel", "--attempts", "3"], "--attempts is of live runs"),
+    (["study", "reordering", "--engine", "kernel", "--attempts", "3"], "--attempts is for live runs"),
     (["study", "reordering", "--engine", "kernel", "--robustness"], "--robustness is the simulator's"),
     (["study", "reordering", "--engine", "kernel", "--quick"], "an eBPF control does not run in virtual time"),
     (

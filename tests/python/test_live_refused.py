@@ -49,9 +49,9 @@ CANNOT = [
     ('protocol = "udp"\nfamily = 6\nworkload = { kind = "paced", rate = "1 Mbit/s", payload = "65500 bytes" }',
      "16:12", "a packet of 65548 bytes with its headers is more than a device carries"),
     ('[group.other]\nbetween = ["A", "C"]\nmembers = 2\nrate = "10 Mbit/s"\ncontrol = "oracle"', "18:11",
-     "a live run cannot know beforehand what will arrive, which `oracle` needs"),
-    ('[host.A]\nattach = "eth0"', "15:10", "there is nothing like `eth0` to attach a host to"),
-    ('[host.A]\nexec = []', "15:8", "`exec` is no program and its arguments"),
+     "a live run cannot know future arrivals, which `oracle` needs"),
+    ('[host.A]\nattach = "eth0"', "15:10", "a host cannot be attached to `eth0`"),
+    ('[host.A]\nexec = []', "15:8", "`exec` is not a program with its arguments"),
 ]  # fmt: skip
 
 
@@ -70,10 +70,10 @@ OF_PROGRAMS = [
     ('cc = "bbr3"', 11, "does not let a socket have the congestion control `bbr3`"),
     ('transport = { min_rto = "1 s" }', 11, "`min_rto` cannot be set"),
     ('transport = { mss = "536 bytes" }', 11, "its packets are as large as the devices carry"),
-    ('transport = { receive_window = "64 KiB", receive_autotuning = false }', 11, "those of a program are its own"),
+    ('transport = { receive_window = "64 KiB", receive_autotuning = false }', 11, "a program sets its sockets itself"),
     ('start = "1 s"', 11, "a program runs at an end of this flow, and begins with the run"),
-    ('start_spread = "1 s"', 11, "whatever `start_spread` says"),
-    ('stop = "1 s"', 11, "whatever `stop` says"),
+    ('start_spread = "1 s"', 11, "regardless of `start_spread`"),
+    ('stop = "1 s"', 11, "regardless of `stop`"),
     ('protocol = "udp"', 11, "the UDP flow `main` has no `workload`"),
     ('fec = "xor"', 11, "has no error correction"),
     ('cc = "reno"\n[flow.other]\nfrom = "A"\nto = "C"\ncc = "bbr"\n[link.o]\nbetween = ["A", "C"]\ndelay = "1 ms"',
@@ -165,8 +165,8 @@ route = ["lte"]
 OF_DEVICES = [
     ('[host.A]\ndevices = ["wifi", "lt"]', "19:20", "there is no link, group or gateway `lt` at `A`", "lte"),
     ('[host.A]\ndevices = ["wifi", "wifi"]', "19:20", "`wifi` is a device of `A` already", "once"),
-    ('[host.A]\ndevices = ["wifi"]', "15:8", "`second` leaves `A` over `lte`, which is none of its devices", "wifi"),
-    ('[host.A]\naddresses = ["10.113.0.9"]', "19:14", "a network whose addresses devices here have", "10.113.0.0/16"),
+    ('[host.A]\ndevices = ["wifi"]', "15:8", "`second` leaves `A` over `lte`, which is not one of its devices", "wifi"),
+    ('[host.A]\naddresses = ["10.113.0.9"]', "19:14", "a network that the live engine uses", "10.113.0.0/16"),
     ('[host.A]\naddresses = ["here"]', "19:14", '"here" is no address', "192.0.2.1"),
     (
         '[host.A]\naddresses = ["192.0.2.1"]\n[host.B]\naddresses = ["192.0.2.1"]',
@@ -199,12 +199,12 @@ def test_the_simulator_runs_devices_and_refuses_a_match() -> None:
         for text in (TWO_LINKS, TWO_LINKS + devices)
     )
     assert several == plain
-    with pytest.raises(ScenarioError, match="`match` is something that only the live engine has"):
+    with pytest.raises(ScenarioError, match="`match` exists only in the live engine"):
         Scenario.from_text(TWO_LINKS + "match = { port = 7 }\n").run()
 
 
 def test_the_simulator_refuses_an_address_family() -> None:
-    with pytest.raises(ScenarioError, match="something that only the live engine has"):
+    with pytest.raises(ScenarioError, match="exists only in the live engine"):
         Scenario.from_text(PATH + FLOW + "family = 6\n").run()
 
 
@@ -235,8 +235,8 @@ def test_the_simulator_ignores_the_tcp_of_a_host() -> None:
     ("changes", "where", "message"),
     [
         (at("A").replace("own", "owm") + OWN_FLOW, "10:7", "own"),
-        (at("A") + 'exec = ["true"]\n' + OWN_FLOW, "tcp", "sockets are the kernel's"),
-        (at("A") + '[host.B]\nexec = ["true"]\n' + OWN_FLOW, "tcp", "nobody to talk to"),
+        (at("A") + 'exec = ["true"]\n' + OWN_FLOW, "tcp", "program uses the kernel's sockets"),
+        (at("A") + '[host.B]\nexec = ["true"]\n' + OWN_FLOW, "tcp", "our own TCP has no peer"),
         (
             at("A") + OWN_FLOW.replace("file", "request-response").replace(f', size = "{400_000} bytes"', ""),
             "workload",
@@ -280,7 +280,7 @@ to = "right"
         (
             '[host.right]\nattach = "interface:er"\n',
             "",
-            "`left` stands for an interface and the other end of `all` does",
+            "`left` is attached to an interface and the other end of `all` is",
         ),
     ],
 )
@@ -296,7 +296,7 @@ def test_interfaces_that_cannot_be_attached_are_refused(
         (["--engine", "live", "--trace", "ack"], 'there is no trace "ack"'),
         (["--engine", "live", "--trace", "off", "--why"], "--trace off makes none"),
         (["--engine", "sim", "--trace", "acks"], "--engine sim does not have"),
-        (["--allow-tainted"], "--allow-tainted is of live runs"),
+        (["--allow-tainted"], "--allow-tainted is for live runs"),
     ],
 )
 def test_unsuitable_options_of_live_runs_are_refused(

@@ -103,7 +103,7 @@ def test_a_scenario_is_immutable() -> None:
 def test_a_bad_value_leaves_the_scenario_unchanged() -> None:
     scenario = built()
     for value in (None, object(), b"x", {"a": {1, 2}}):
-        with pytest.raises(UserError, match="cannot stand in a scenario"):
+        with pytest.raises(UserError, match="cannot be in a scenario"):
             scenario.set("flow.main.cc", value)  # type: ignore[arg-type]
     assert scenario == built()
     assert scenario.resolve()["flows"] == ["main"]

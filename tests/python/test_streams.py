@@ -48,7 +48,7 @@ def test_a_reader_that_closes_its_pipe_is_no_error(directory: Path) -> None:
 def test_an_argument_that_is_not_text_is_named(directory: Path) -> None:
     done = shell("run $(printf '\\377.toml')", directory)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"error: argument 2, '\\udcff.toml', is not UTF-8 text; rename the file, or type it anew\n"
+    assert done.stderr == b"error: argument 2, '\\udcff.toml', is not UTF-8 text; rename the file or retype it\n"
 
 
 def test_messages_about_arguments_have_no_control_characters(directory: Path) -> None:

@@ -55,5 +55,5 @@ def test_a_broken_document_has_a_location() -> None:
 
 
 def test_none_is_refused_in_a_scenario() -> None:
-    with pytest.raises(UserError, match="NoneType cannot stand"):
+    with pytest.raises(UserError, match="NoneType cannot be"):
         toml_text.write_value({"a": None})

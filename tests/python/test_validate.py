@@ -180,7 +180,7 @@ def test_a_seed_without_a_pair_of_runs_is_named(monkeypatch: pytest.MonkeyPatch)
     told = document([made])
     (one,) = told["scenarios"]
     assert (one["seeds_left_out"], one["tainted"], one["tainted_runs"]) == ([2], False, 3)
-    assert "- thin.toml: left out for want of two live runs that are not tainted: seed 2\n" in page([made])
+    assert "- thin.toml: left out: fewer than two live runs are untainted: seed 2\n" in page([made])
     made.left_out = []
     assert "left out" not in page([made])
 
@@ -188,7 +188,7 @@ def test_a_seed_without_a_pair_of_runs_is_named(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("value", [None, 0.0])
 def test_a_transfer_that_never_completes(value: float | None) -> None:
     wrong = found(figures(put(COMPLETION.name, "b", value)))
-    assert wrong == ["made-up.toml: completion_time_s of flow b is there in some runs alone"]
+    assert wrong == ["made-up.toml: only some runs have completion_time_s of flow b"]
 
 
 def test_a_figure_missing_in_one_live_run() -> None:
@@ -199,7 +199,7 @@ def test_a_missing_flow() -> None:
     def without(values: dict[str, dict[str, float | None]]) -> None:
         del values[SRTT.name]["b"]
 
-    assert found(figures(without)) == ["made-up.toml: mean_srtt_ms of flow b is there in some runs alone"]
+    assert found(figures(without)) == ["made-up.toml: only some runs have mean_srtt_ms of flow b"]
 
 
 def test_all_figures_are_finite() -> None:

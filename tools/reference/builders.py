@@ -307,7 +307,7 @@ def _package(modules: Sequence[str]) -> str:
     >>> queue.drop_tail(limit="100 packets")
     {{'kind': 'drop-tail', 'limit': '100 packets'}}
 
-Arguments are the keys of the scenario format, with ``_`` for ``-``; what is left out has the format's default.
+Arguments are the keys of the scenario format, with ``_`` for ``-``; an omitted key has the format's default.
 """
 
 __all__ = [

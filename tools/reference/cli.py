@@ -10,8 +10,8 @@ from reference.markdown import NOTICE, code, table
 
 EXIT_STATUS = """\
 Exit status: 0 done; 1 the run or a check failed; 2 bad input, with a message on standard error that
-says where it is and what was expected; 130 ended by Ctrl-C (SIGINT), 143 by SIGTERM. A signal ends a
-command within 0.2 s: results that are finished stay, and nothing is half-written. With `--json` a
+names its place and the expected values; 130 ended by Ctrl-C (SIGINT), 143 by SIGTERM. A signal ends a
+command within 0.2 s: finished results are kept, and no file is incomplete. With `--json` a
 command prints one JSON document on standard output and nothing else there.
 """
 

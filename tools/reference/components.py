@@ -38,7 +38,7 @@ def heading(kind: str) -> str:
 
 
 INTRODUCTION = """\
-What `anabranch list` lists. `anabranch explain NAME` prints one of these entries.
+The output of `anabranch list`. `anabranch explain NAME` prints one of these entries.
 """
 
 
@@ -48,7 +48,7 @@ def index(registry: Iterable[Mapping[str, Any]]) -> str:
     for kind, entries in by_kind(registry).items():
         # The anchor of a heading has no dots.
         rows = [(f"[`{e['name']}`]({kind}.md#{e['name'].replace('.', '')})", e["title"], e["summary"]) for e in entries]
-        out += [f"## {heading(kind)}\n", table(("name", "", "what it is"), rows)]
+        out += [f"## {heading(kind)}\n", table(("name", "", "description"), rows)]
     return "\n".join(out)
 
 

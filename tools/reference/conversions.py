@@ -8,7 +8,7 @@ from reference import markdown
 
 BEGIN = "<!-- begin formats -->\n"
 END = "<!-- end formats -->"
-HEAD = ("format", "what it is", "read as", "written from", "an input is recognised", "what is lost")
+HEAD = ("format", "description", "read as", "written from", "recognised by", "lost")
 
 _READ = {"scenario": "scenario", "table": "table", "run": "run"}
 _WRITTEN = {

@@ -9,8 +9,8 @@ from anabranch import _engine
 from reference import markdown
 
 TABLES = {
-    "limits": ("limit", "what it means", "what in the capture shows it", "what looks the same"),
-    "findings": ("finding", "what it means", "what in the capture shows it", "what looks the same"),
+    "limits": ("limit", "meaning", "evidence in the capture", "similar causes"),
+    "findings": ("finding", "meaning", "evidence in the capture", "similar causes"),
 }
 
 

@@ -12,7 +12,7 @@ Schema = Mapping[str, Any]
 INTRODUCTION = """\
 A scenario is one TOML file. Every quantity carries its unit: `"100 Mbit/s"`, `"15 ms"`, `"64 KiB"`,
 `"100 packets"`, `"1 bdp"`; k, M and G are decimal, Ki and Mi binary. Ratios are bare numbers. Unknown keys
-are errors. Wherever a table with `kind` stands, the bare name may stand: `cc = "cubic"` is
+are errors. A table that has only `kind` can be written as the name: `cc = "cubic"` is
 `cc = { kind = "cubic" }`, and parameters go beside `kind`.
 
 The same schema for editors: [scenario.schema.json](../schema/scenario.schema.json).

@@ -132,7 +132,7 @@ impl<'a> Workshop<'a> {
 fn read(file: &Path) -> Result<Vec<u8>, Error> {
     fs::read(file).map_err(|error| {
         let why = system::words(&error);
-        Error::System(format!("cannot read what was compiled: {why}"))
+        Error::System(format!("cannot read the compiled program: {why}"))
     })
 }
 

@@ -73,8 +73,8 @@ pub fn entry() -> Value {
         "kind": "cc",
         "name": "bpf",
         "title": "A congestion control as an eBPF program",
-        "summary": "A control of one's own as a C file, written against the kernel's interface: the simulator \
-                    runs it, and the kernel takes the same file. It has `file` or `name`, not both.",
+        "summary": "A user's congestion control as a C file, written against the kernel's interface: the simulator \
+                    runs it, and the kernel loads the same file. Takes `file` or `name`, not both.",
         "sources": [{ "id": "Linux, include/net/tcp.h", "items": ["struct tcp_congestion_ops"] }],
         "parameters": [parameter("file", "text"), parameter("name", &names.join(" | "))],
         "details": {},

@@ -11,7 +11,7 @@ pub enum Error {
     NoHeader,
     /// The file violates its format.
     #[error(
-        "what follows packet {after} is broken: {what}; expected a record of pcap or a block of pcapng"
+        "the data after packet {after} is damaged: {what}; expected a record of pcap or a block of pcapng"
     )]
     Broken {
         /// Packets before the damage.
@@ -21,7 +21,7 @@ pub enum Error {
     },
     /// The compressed data is damaged.
     #[error(
-        "what follows packet {after} cannot be decompressed ({format}); expected an undamaged file"
+        "the data after packet {after} cannot be decompressed ({format}); expected an undamaged file"
     )]
     Compression {
         /// Packets before the damage.
@@ -37,7 +37,7 @@ pub enum Error {
     },
     /// The data expands more than captures do.
     #[error(
-        "what follows packet {after} expands to more than {times} times its compressed size; expected a capture: decompress it first, or allow any expansion"
+        "the data after packet {after} expands to more than {times} times its compressed size; expected a capture: decompress it first, or allow any expansion"
     )]
     Expands {
         /// Packets before the limit was reached.

@@ -85,8 +85,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "bbr3",
     title: "BBRv3",
-    summary: "Measures the bandwidth and the round-trip time of the path and sends at that rate; \
-              losses above 2 % of a round trip bound what is in flight. Version 3.",
+    summary: "Measures the bandwidth and the round-trip time of the path and sends at that rate; losses above 2 % of a \
+              round trip limit the data in flight. Version 3.",
     sources: &[Source {
         id: "draft-ietf-ccwg-bbr-06",
         items: &["§2", "§4.1", "§5"],

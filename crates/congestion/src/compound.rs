@@ -54,8 +54,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "compound",
     title: "Compound TCP",
-    summary: "Reno, and a second window that grows fast where no queue is seen and yields to one. \
-              Windows had it from Vista on.",
+    summary: "Reno, and a second window that grows fast while no queue is measured and shrinks when one is. In Windows \
+              since Vista.",
     sources: &[
         Source {
             id: "draft-sridharan-tcpm-ctcp-02",

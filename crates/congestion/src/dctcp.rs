@@ -43,9 +43,9 @@ use super::{
 pub const META: Meta = Meta {
     name: "dctcp",
     title: "DCTCP",
-    summary: "Reno whose reaction to marks is as strong as the share of bytes that were marked. \
-              For data centers whose switches mark at a low threshold, as \
-              `queue = { kind = \"threshold-mark\", threshold = \"20 packets\" }` does.",
+    summary: "Reno whose reduction is proportional to the share of bytes that were marked. For data centers whose \
+              switches mark at a low threshold, as `queue = { kind = \"threshold-mark\", threshold = \"20 packets\" }` \
+              does.",
     sources: &[
         Source {
             id: "RFC 8257",

@@ -49,8 +49,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "htcp",
     title: "H-TCP",
-    summary: "Reno that grows faster the longer the last loss is past, and leaves of its window what fills the path. For \
-              long paths with large windows.",
+    summary: "Reno whose growth increases with the time since the last loss. A loss reduces the window to the share \
+              that keeps the path full. For long paths with large windows.",
     sources: &[
         Source {
             id: "draft-leith-tcp-htcp-06",

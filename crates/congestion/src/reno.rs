@@ -36,7 +36,7 @@ use super::{
 pub const META: Meta = Meta {
     name: "reno",
     title: "Reno",
-    summary: "One segment more per round trip, half the window at a loss. The yardstick.",
+    summary: "Adds one segment per round trip and halves the window at a loss. The baseline.",
     sources: &[
         Source {
             id: "RFC 5681",

@@ -54,8 +54,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "vegas",
     title: "TCP Vegas",
-    summary: "Keeps a few packets of its own in the queue, counted by the growth of the round-trip \
-              time. The first of the delay-based controls.",
+    summary: "Keeps a few of the flow's packets in the queue, estimated from the growth of the round-trip time. The \
+              first delay-based control.",
     sources: &[Source {
         id: "Brakmo and Peterson, IEEE JSAC 13-8 (1995)",
         items: &["§III-B", "§III-C"],

@@ -118,14 +118,14 @@ pub fn check(classes: &Named<Class>, paths: &[&str]) -> Result<(), Wrong> {
             })
         };
         if class.matches.is_empty() {
-            let message = format!("the class `{name}` does not say which packets it is for");
+            let message = format!("the class `{name}` does not select any packets");
             let help = "expected `dscp`, `port` or `prefix`".to_owned();
             return wrong(Some("match"), message, vec![help]);
         }
         match (class.mode, &class.path) {
             (Mode::Pinned, None) => {
-                let message = format!("the class `{name}` pins to no path");
-                let help = "expected `path`, the name of one".to_owned();
+                let message = format!("the class `{name}` has no path to pin packets to");
+                let help = "expected `path`, the name of a path".to_owned();
                 return wrong(None, message, vec![help]);
             }
             (Mode::Pinned, Some(path)) if !paths.contains(&path.as_str()) => {

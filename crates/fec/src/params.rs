@@ -345,7 +345,7 @@ impl Config {
         if params.window.is_some() && !matches!(self, Self::SlidingRlc(_)) {
             return wrong(
                 &["window"],
-                format!("`{name}` codes groups one by one and has no window"),
+                format!("`{name}` codes each group separately and has no window"),
                 "no `window` here; `fmax` bounds a group".to_owned(),
             );
         }
@@ -357,8 +357,8 @@ impl Config {
 pub const XOR: Meta = Meta {
     name: "xor",
     title: "XOR parity inside TCP",
-    summary: "One redundant packet per group, the XOR of its packets, brings back one of them; the group follows the \
-              congestion window and acknowledgments wait for the repair.",
+    summary: "One redundant packet per group, the XOR of its packets, recovers one lost packet. The size of the group \
+              follows the congestion window, and acknowledgments wait for the repair.",
     sources: &[
         Source {
             id: "Sato, Koga and Ikenaga, Performance Evaluation of TCP Throughput Improvement Methods Using FEC",
@@ -375,7 +375,7 @@ pub const XOR: Meta = Meta {
 pub const REED_SOLOMON: Meta = Meta {
     name: "reed-solomon",
     title: "Reed-Solomon inside TCP",
-    summary: "A group's redundant packets bring back as many of its packets as there are of them, whichever are lost.",
+    summary: "R redundant packets of a group recover any R lost packets of the group.",
     sources: &[
         Source {
             id: "RFC 5510",
@@ -392,8 +392,8 @@ pub const REED_SOLOMON: Meta = Meta {
 pub const SLIDING_RLC: Meta = Meta {
     name: "sliding-rlc",
     title: "Sliding-window random linear code inside TCP",
-    summary: "Each redundant packet is a random sum over the last packets; their windows overlap, so that bursts come \
-              back from several of them.",
+    summary: "Each redundant packet is a random linear combination of the last packets. Their windows overlap, so that \
+              several of them together recover a burst.",
     sources: &[
         Source {
             id: "RFC 8681",

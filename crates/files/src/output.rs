@@ -15,7 +15,7 @@ use std::{
 
 use anabranch_core::system;
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, RenameFlags, fstat, open, renameat_with},
+    fs::{CWD, FileType, Mode, OFlags, RawMode, RenameFlags, fstat, open, renameat_with},
     io::Errno,
 };
 
@@ -41,7 +41,7 @@ pub enum OutputError {
 ///
 /// # Errors
 /// If a file or anything else exists, or the system fails. Nothing has changed then.
-pub fn write_new(path: &Path, content: &[u8], mode: u32) -> Result<(), OutputError> {
+pub fn write_new(path: &Path, content: &[u8], mode: RawMode) -> Result<(), OutputError> {
     let place = end_of_links(path)?;
     // Also if it refers to a file: the descriptor is written, and the file is not replaced.
     if place == Path::new("/proc/self/fd/1") {
@@ -87,7 +87,7 @@ fn stream(place: &Path, content: &[u8]) -> Result<(), OutputError> {
     Ok(File::from(opened).write_all(content)?)
 }
 
-fn whole(place: &Path, content: &[u8], mode: u32) -> Result<(), OutputError> {
+fn whole(place: &Path, content: &[u8], mode: RawMode) -> Result<(), OutputError> {
     let folder = place.parent().unwrap_or(Path::new(""));
     let aside = folder.join(format!(".anabranch-{}.part", process::id()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

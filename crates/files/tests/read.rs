@@ -1,4 +1,5 @@
 //! Files that are read or rejected, and the end of reading.
+#![cfg(target_os = "linux")]
 
 use std::{
     fs,

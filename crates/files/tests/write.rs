@@ -1,4 +1,5 @@
 //! A new file replaces no other file. The tests never write to a device of /dev.
+#![cfg(target_os = "linux")]
 
 use std::{
     fs,

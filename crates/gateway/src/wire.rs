@@ -82,7 +82,7 @@ pub enum WireError {
     #[error("reserved octets are not zero")]
     Reserved,
     /// A path occurs twice in a control message.
-    #[error("path {0} stands twice")]
+    #[error("path {0} is listed twice")]
     Twice(u8),
 }
 

@@ -15,7 +15,7 @@ create_exception!(
     anabranch._engine,
     ControlError,
     PyValueError,
-    "An eBPF congestion control cannot be loaded or unloaded: what is missing or wrong."
+    "An eBPF congestion control cannot be loaded or unloaded, with the reason."
 );
 
 /// The shipped controls, the controls loaded permanently, and the kernel's available and allowed

@@ -30,7 +30,7 @@ create_exception!(
     anabranch._engine,
     CaptureError,
     PyValueError,
-    "A file that cannot be read as a capture: what is wrong, and what was expected."
+    "A file that cannot be read as a capture, with the fault and the expected content."
 );
 
 /// A file that counts the bytes read.

@@ -9,9 +9,8 @@ create_exception!(
     anabranch._engine,
     ScenarioError,
     PyValueError,
-    "Bad input. `str(error)` is the complete message, with the source line and a caret; `file`, \
-     `line`, `column` (from 1, or None) and `message` are its parts; `more` has the same, as tuples, of \
-     what else is wrong."
+    "Bad input. `str(error)` is the complete message, with the source line and a caret; `file`, `line`, `column` (from \
+     1, or None) and `message` are its parts; `more` has the further errors, each as a tuple of these parts."
 );
 
 /// The exception for an error, with its parts as attributes. If a signal has interrupted the

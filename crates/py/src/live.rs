@@ -13,7 +13,7 @@ create_exception!(
     anabranch._engine,
     LiveUnavailableError,
     PyRuntimeError,
-    "This machine does not let us run live. The arguments say what is missing, and what would help."
+    "This machine does not permit live runs. The arguments are the missing part and its remedy."
 );
 
 create_exception!(

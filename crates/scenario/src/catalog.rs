@@ -318,7 +318,7 @@ fn workloads() -> Vec<Entry> {
         entry(
             "bulk",
             "Bulk",
-            "Sends as much as the network takes, until the flow stops.",
+            "Always has data to send, until the flow stops.",
             None,
             ("RFC 6349", "§3.3"),
         ),
@@ -332,33 +332,32 @@ fn workloads() -> Vec<Entry> {
         entry(
             "poisson",
             "Poisson file arrivals",
-            "Files that arrive as a Poisson process, each on a connection of its own; over UDP datagrams that leave \
-             as one. With a `profile` the load follows a curve, with short bursts on top.",
+            "Files that arrive as a Poisson process, each on a separate connection; over UDP each file is a burst of \
+             datagrams. With a `profile` the load follows a curve, with short bursts on top.",
             Some(schemars::schema_for!(crate::workload::Poisson)),
             ("Paxson and Floyd 1995 (IEEE/ACM ToN 3(3))", "§III"),
         ),
         entry(
             "paced",
             "Paced",
-            "Sends at a rate of its own, evenly spaced, as a call, a video or a sensor does. Over UDP nothing \
-             slows it down; over TCP it is an application-limited flow, and what the network does not take in \
-             time waits.",
+            "Sends at a fixed rate, evenly spaced, as a call, a video or a sensor does. Over UDP it does not react to \
+             congestion; over TCP it is an application-limited flow, and data waits while the network is slower.",
             Some(schemars::schema_for!(crate::workload::Paced)),
             ("RFC 8085", "§3.1"),
         ),
         entry(
             "on-off",
             "On and off",
-            "Sends evenly spaced datagrams for some time and nothing for some time, over UDP. Many of these whose \
-             times have a heavy tail (Pareto, shape below 2) add up to self-similar traffic.",
+            "Alternates between evenly spaced datagrams and silence, over UDP. Many such flows whose periods have a \
+             heavy tail (Pareto, shape below 2) add up to self-similar traffic.",
             Some(schemars::schema_for!(crate::workload::OnOff)),
             ("Willinger et al. 1997 (IEEE/ACM ToN 5(1))", "§2"),
         ),
         entry(
             "replay",
             "Replay of a capture",
-            "Sends a datagram of each recorded packet's length at its recorded time, over UDP: what was measured \
-             elsewhere, which does not react.",
+            "Sends a datagram of each recorded packet's length at its recorded time, over UDP: measured traffic, which \
+             does not react to congestion.",
             Some(schemars::schema_for!(crate::workload::Replay)),
             ("draft-ietf-opsawg-pcap", "§5"),
         ),
@@ -371,9 +370,9 @@ fn workloads() -> Vec<Entry> {
             ..entry(
                 "request-response",
                 "Requests and responses",
-                "A client at `to` opens one connection and asks; the server at `from` answers; the client thinks \
-                 and asks again: a closed loop. The data, as with every workload, goes from `from` to `to`. The \
-                 default sizes are those of netperf's `TCP_RR`.",
+                "A closed loop: a client at `to` opens one connection and sends a request, the server at `from` \
+                 responds, and after a pause the client sends the next request. The data, as with every workload, goes \
+                 from `from` to `to`. The default sizes are as in netperf's `TCP_RR`.",
                 None,
                 ("Schroeder, Wierman and Harchol-Balter 2006 (NSDI)", "§2"),
             )

@@ -51,8 +51,9 @@ pub struct File {
     /// Metrics are counted from this time on.
     #[serde(default)]
     pub warmup: Duration,
-    /// The Linux kernel that `--engine kernel` runs, by the beginning of its release, `"6.12"`; the
-    /// newest one that is built if omitted. Other engines ignore it.
+    /// The Linux kernel that `--engine kernel` runs: its release or the start of it, such as `6.12`,
+    /// with or without quotation marks. If omitted, the newest one that is built. Other engines
+    /// ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Changes in mid-run.

@@ -93,7 +93,9 @@ impl Scenario {
         check_size(text.len(), file)?;
         let sources = Sources::new(file, text);
         let start = Place::new(0, 0..0);
-        let root = tree::parse_document(text).map_err(|faults| sources.faults(faults, start))?;
+        let mut root =
+            tree::parse_document(text).map_err(|faults| sources.faults(faults, start))?;
+        keep_releases(&mut root, 0, text);
         Ok(Self {
             root,
             sources,
@@ -151,7 +153,9 @@ impl Scenario {
                 let value = tree::parse_set_value(source, value_at, &text[value_at..])?;
                 path.set(&mut self.root, value)
             })
-            .map_err(|problem| fault(&self.sources, problem))
+            .map_err(|problem| fault(&self.sources, problem))?;
+        keep_releases(&mut self.root, source, text);
+        Ok(())
     }
 
     /// Resolves the scenario for the engine; `seed` overrides the file's.
@@ -180,6 +184,28 @@ impl Scenario {
     /// If a path leads nowhere, or a value is invalid for its path.
     pub fn sweep(&self) -> Result<Sweep, Error> {
         sweep::sweep(&self.root, &self.sources, &self.extensions)
+    }
+}
+
+/// Replaces numbers of `kernel`, also those of a sweep, by their text: `6.1` and `6.10` are different
+/// releases. `text` is that of `source`.
+fn keep_releases(root: &mut Node, source: u32, text: &str) {
+    let tree::Value::Table(top) = &mut root.value else {
+        return;
+    };
+    let keep = |node: &mut Node| {
+        let (at, number) = (node.place, node.noun() == "a number");
+        if number && at.source == source {
+            node.value = tree::Value::String(text[at.start as usize..at.end as usize].to_owned());
+        }
+    };
+    if let Some(node) = top.get_mut("kernel") {
+        keep(node);
+    }
+    if let Some(tree::Value::Table(sweep)) = top.get_mut("sweep").map(|node| &mut node.value)
+        && let Some(tree::Value::List(list)) = sweep.get_mut("kernel").map(|node| &mut node.value)
+    {
+        list.iter_mut().for_each(keep);
     }
 }
 

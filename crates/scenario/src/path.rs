@@ -382,7 +382,7 @@ fn quoted(text: &str) -> Option<String> {
         })
         .collect();
     Some(format!(
-        "other characters stand in quotation marks: `{}`",
+        "other characters need quotation marks: `{}`",
         written.join(".")
     ))
 }

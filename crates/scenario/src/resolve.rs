@@ -464,7 +464,7 @@ pub(super) fn typed(
     match first {
         Some((place, what)) => Err(sources.error(
             place,
-            format!("{what} is something that only the live engine has"),
+            format!("{what} exists only in the live engine"),
             vec!["expected a scenario without it, or `--engine live`".to_owned()],
         )),
         None => Ok(file),

@@ -274,7 +274,7 @@ impl Parser<'_> {
             assertions.push(self.assertion()?);
             if self.take_sign(",") {
                 // In Python, this is the message of a failed assertion.
-                self.word("the name that stands for the message")?;
+                self.word("the name of the message")?;
             }
         }
         Ok(assertions)
@@ -282,7 +282,7 @@ impl Parser<'_> {
 
     fn assertion(&mut self) -> Result<Assertion, Error> {
         let at = self.at();
-        let name = self.word("what to look at, such as `tcpi_snd_cwnd`")?;
+        let name = self.word("a field, such as `tcpi_snd_cwnd`")?;
         let signs = [
             ("==", Comparison::Equal),
             ("!=", Comparison::NotEqual),

@@ -17,7 +17,7 @@ def reno(
 ) -> Component:
     """Reno.
 
-    One segment more per round trip, half the window at a loss. The yardstick.
+    Adds one segment per round trip and halves the window at a loss. The baseline.
 
     Args:
         slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
@@ -54,7 +54,7 @@ def new_reno(
 ) -> Component:
     """Reno.
 
-    One segment more per round trip, half the window at a loss. The yardstick.
+    Adds one segment per round trip and halves the window at a loss. The baseline.
 
     Args:
         slow_start_limit: Largest growth by one ACK in slow start (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
@@ -376,7 +376,7 @@ def bbr3(
     """BBRv3.
 
     Measures the bandwidth and the round-trip time of the path and sends at that rate; losses above 2 % of a round
-    trip bound what is in flight. Version 3.
+    trip limit the data in flight. Version 3.
 
     Args:
         startup_pacing_gain: BBR.StartupPacingGain (§2.5): gain of the rate in Startup. 4 ln 2 lets the rate double
@@ -465,8 +465,8 @@ def dctcp(
 ) -> Component:
     """DCTCP.
 
-    Reno whose reaction to marks is as strong as the share of bytes that were marked. For data centers whose
-    switches mark at a low threshold, as ``queue = { kind = "threshold-mark", threshold = "20 packets" }`` does.
+    Reno whose reduction is proportional to the share of bytes that were marked. For data centers whose switches
+    mark at a low threshold, as ``queue = { kind = "threshold-mark", threshold = "20 packets" }`` does.
 
     Args:
         form: The unit of ``alpha``: a real number, or 1/1024 as in Linux. (``"stack"``; one of ``"published"``,
@@ -553,8 +553,8 @@ def compound(
 ) -> Component:
     """Compound TCP.
 
-    Reno, and a second window that grows fast where no queue is seen and yields to one. Windows had it from Vista
-    on.
+    Reno, and a second window that grows fast while no queue is measured and shrinks when one is. In Windows since
+    Vista.
 
     Args:
         alpha: Scale of the delay window's growth, in packets per round trip (§3: 1/8). (0.0 to 1.0; default
@@ -620,8 +620,8 @@ def vegas(
 ) -> Component:
     """TCP Vegas.
 
-    Keeps a few packets of its own in the queue, counted by the growth of the round-trip time. The first of the
-    delay-based controls.
+    Keeps a few of the flow's packets in the queue, estimated from the growth of the round-trip time. The first
+    delay-based control.
 
     Args:
         form: As published, or as in Linux. (``"stack"``; one of ``"published"``, ``"linux"``; default ``"stack"``)
@@ -717,8 +717,8 @@ def htcp(
 ) -> Component:
     """H-TCP.
 
-    Reno that grows faster the longer the last loss is past, and leaves of its window what fills the path. For long
-    paths with large windows.
+    Reno whose growth increases with the time since the last loss. A loss reduces the window to the share that keeps
+    the path full. For long paths with large windows.
 
     Args:
         form: As published, or as in Linux. (``"stack"``; one of ``"published"``, ``"linux"``; default ``"stack"``)
@@ -801,8 +801,8 @@ def bpf(
 ) -> Component:
     """A congestion control as an eBPF program.
 
-    A control of one's own as a C file, written against the kernel's interface: the simulator runs it, and the
-    kernel takes the same file. It has ``file`` or ``name``, not both.
+    A user's congestion control as a C file, written against the kernel's interface: the simulator runs it, and the
+    kernel loads the same file. Takes ``file`` or ``name``, not both.
 
     Args:
         file: Its C file, beside the scenario's. It is compiled by the system's compiler and runs as a part of this

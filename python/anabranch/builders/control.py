@@ -87,8 +87,8 @@ def ewma_hysteresis(
 ) -> Component:
     """EWMA with hysteresis.
 
-    An exponentially weighted mean of the rate takes members in above one threshold, and one at a time out below
-    another.
+    An exponentially weighted mean of the rate adds members above one threshold, and removes them one at a time
+    below another.
 
     Args:
         interval: Time between decisions. (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 86400 s; default
@@ -120,8 +120,8 @@ def peak_forecast(
 ) -> Component:
     """Forecast of peaks.
 
-    The mean of the last few milliseconds, and by how much peaks have exceeded it, decide how many members are on
-    when the next peak comes. Learns how much risk it may take from how often it was wrong.
+    Forecasts the next peak from the mean of the last few milliseconds and the past excess of peaks over it, and
+    keeps enough members on. Adapts its margin to the rate of wrong forecasts.
 
     Args:
         bin: Length of the shortest bins over which bytes are counted, and time between decisions. (duration in ps,

@@ -33,8 +33,8 @@ def xor(
 ) -> Component:
     """XOR parity inside TCP.
 
-    One redundant packet per group, the XOR of its packets, brings back one of them; the group follows the
-    congestion window and acknowledgments wait for the repair.
+    One redundant packet per group, the XOR of its packets, recovers one lost packet. The size of the group follows
+    the congestion window, and acknowledgments wait for the repair.
 
     Args:
         redundancy: The redundancy controller (Sato et al. §3.2 for ``cwnd``). Default: ``fixed`` if ``group`` is
@@ -100,7 +100,7 @@ def reed_solomon(
 ) -> Component:
     """Reed-Solomon inside TCP.
 
-    A group's redundant packets bring back as many of its packets as there are of them, whichever are lost.
+    R redundant packets of a group recover any R lost packets of the group.
 
     Args:
         redundancy: The redundancy controller (Sato et al. §3.2 for ``cwnd``). Default: ``fixed`` if ``group`` is
@@ -166,8 +166,8 @@ def sliding_rlc(
 ) -> Component:
     """Sliding-window random linear code inside TCP.
 
-    Each redundant packet is a random sum over the last packets; their windows overlap, so that bursts come back
-    from several of them.
+    Each redundant packet is a random linear combination of the last packets. Their windows overlap, so that several
+    of them together recover a burst.
 
     Args:
         redundancy: The redundancy controller (Sato et al. §3.2 for ``cwnd``). Default: ``fixed`` if ``group`` is

@@ -16,7 +16,7 @@ def bernoulli_loss(
 ) -> Component:
     """Bernoulli loss.
 
-    Loses each packet independently with one probability, if need be with a cap on losses in a row.
+    Loses each packet independently with one probability, optionally with a limit on consecutive losses.
 
     Args:
         rate: Probability that a packet is lost, 0 to 1. (0 to 1; default ``0.0``)
@@ -115,7 +115,7 @@ def loss_list(
 ) -> Component:
     """Loss list.
 
-    Loses the packets that a list names, by number or by time: for a look at one loss.
+    Loses the packets that a list names, by number or by time: to study a single loss.
 
     Args:
         packets: Packet numbers in this direction of the link, from 0, each number once. All packets count,
@@ -157,7 +157,7 @@ def jitter(
 ) -> Component:
     """Jitter.
 
-    Delays packets at random, each by itself or all of one time slot alike, with or without reordering.
+    Delays packets at random, each separately or all packets of a time slot equally, with or without reordering.
 
     Args:
         distribution: Distribution of the delays: ``"exponential"``, ``"normal"``, ``"pareto"`` or ``"table"``. (one
@@ -207,7 +207,7 @@ def duplicate(
 ) -> Component:
     """Duplication.
 
-    Doubles each packet independently with one probability; the copy arrives right behind.
+    Duplicates each packet independently with one probability; the copy arrives directly after it.
 
     Args:
         rate: Probability that a packet is duplicated, 0 to 1. (0 to 1; default ``0.0``)
@@ -228,7 +228,7 @@ def corrupt(
 ) -> Component:
     """Damage.
 
-    Damages packets at random, by packet or by bit; the far end of the link finds it and lets them go no further.
+    Damages packets at random, by packet or by bit; the far end of the link detects the damage and drops the packet.
 
     Args:
         rate: Probability that a packet is damaged, whatever its size, 0 to 1. (0 to 1; default ``0.0``)
@@ -252,7 +252,7 @@ def policer(
 ) -> Component:
     """Policer.
 
-    A token bucket that delays nothing: packets beyond ``rate`` and what the bucket has saved up are lost.
+    A token bucket without a queue: packets that exceed ``rate`` and the tokens saved in the bucket are lost.
 
     Args:
         rate: Committed information rate (CIR of RFC 2697 §1), or ``"unlimited"``: then every packet passes.

@@ -376,16 +376,16 @@ def delayed_ack_table(
             9223372.036854775807 s)
         max_timeout: Upper bound of a timeout that follows the time between segments; left out, the timeout is
             fixed. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
-        quick_segments: Quickack mode: this number of segments at the start, and after a pause, is acknowledged at
-            once each, unless the application replies to each. At most half of the segments of the window; 0 for
-            none. (at least 0; default ``0``)
-        quick_again: Quickack mode begins again (Linux): for ``quick_segments`` segments after a duplicate, whose
-            acknowledgment is one of them, and after a pause longer than the retransmission timeout; for two after
-            the first CE mark (RFC 3168, neither DCTCP nor AccECN), not after further marks; for one after CWR. The
-            acknowledgment of a filled gap is one of them. Without ``quick_again`` only a pause of a second begins
-            quickack mode again, and each mark is acknowledged at once. Needs ``quick_segments``.
-        push: A segment with PSH, or one that is not full, is acknowledged as soon as the application has read all
-            data, unless the application replies: the sender may have nothing else to send until then.
+        quick_segments: Quickack mode: the number of segments acknowledged individually and at once, at the start
+            and after a pause, unless the application replies to each. At most half of the window; 0 disables it.
+            (at least 0; default ``0``)
+        quick_again: Quickack mode begins again (Linux): for ``quick_segments`` segments after a duplicate (its
+            acknowledgment is the first) and after a pause longer than the retransmission timeout; for two after the
+            first CE mark (RFC 3168, neither DCTCP nor AccECN), not after further marks; for one after CWR. The
+            acknowledgment of a filled gap counts, too. Without ``quick_again`` only a pause of a second begins it
+            again, and each mark is acknowledged at once. Needs ``quick_segments``.
+        push: A segment with PSH, or a short one, is acknowledged as soon as the application has read all data,
+            unless the application replies: the sender may be waiting for the acknowledgment.
         ticking: The timeout is a tick of the host's clock, counted from the start of the run: each tick
             acknowledges all waiting segments, so the delay is at most one tick and usually less (Wright and
             Stevens, TCP/IP Illustrated, Volume 2, ch. 25). Excludes ``max_timeout`` and ``quick_segments``.

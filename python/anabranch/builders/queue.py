@@ -16,7 +16,7 @@ def drop_tail(
 ) -> Component:
     """Drop-tail.
 
-    First in, first out; what finds the queue full is dropped.
+    First in, first out; drops packets that arrive at a full queue.
 
     Args:
         limit: Limit of waiting packets, without the packet being sent: packets, bytes or bandwidth-delay products
@@ -54,8 +54,8 @@ def red(
 ) -> Component:
     """RED.
 
-    Drops or marks at random, the more the longer the queue has been on average, so that senders slow down before it
-    is full.
+    Drops or marks at random, with a probability that grows with the average queue length, so that senders slow down
+    before it is full.
 
     Args:
         limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay
@@ -142,7 +142,8 @@ def preferential_red(
 ) -> Component:
     """Preferential RED.
 
-    RED that drops several times as many packets of the flows that use most, named or found out.
+    RED with a drop probability several times as high for the flows with the highest rates, which are named or
+    detected.
 
     Args:
         limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay
@@ -246,8 +247,8 @@ def share_red(
 ) -> Component:
     """Share-weighted RED.
 
-    RED that drops the more of a connection's packets the larger its share of the arrivals is; constant memory, no
-    queue per flow.
+    RED whose drop probability for a connection grows with its share of the arrivals; constant memory, no queue per
+    flow.
 
     Args:
         limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay
@@ -348,8 +349,8 @@ def codel(
 ) -> Component:
     """CoDel.
 
-    Drops at the head while packets have waited for ``target`` or longer throughout an ``interval``, more and more
-    often; holds the delay down whatever the rate.
+    Drops at the head, at decreasing intervals, once all packets of an ``interval`` have waited for ``target`` or
+    longer; limits the delay at any rate.
 
     Args:
         limit: Limit of waiting packets, without the packet being sent: packets, bytes or bandwidth-delay products
@@ -466,7 +467,7 @@ def fq_codel(
 ) -> Component:
     """FQ-CoDel.
 
-    A queue with CoDel for each hash of a connection, served in turn by bytes, those that were idle first: fair
+    A queue with CoDel for each hash of a connection, served in turn by bytes, newly active queues first: fair
     shares, low delay, and sparse flows hardly wait.
 
     Args:
@@ -521,8 +522,8 @@ def drr(
 ) -> Component:
     """Deficit round robin.
 
-    A queue for each connection, served in turn by bytes: fair shares whatever flows send; the longest queue loses
-    where there is no room.
+    A queue for each connection, served in turn by bytes: fair shares at any load; when the buffer is full, the
+    longest queue loses a packet.
 
     Args:
         limit: Limit of waiting packets in all queues, without the packet being sent: packets, bytes or
@@ -556,8 +557,8 @@ def threshold_mark(
 ) -> Component:
     """Threshold marking.
 
-    Marks every ECN-capable packet that finds more than ``threshold`` waiting, as a switch for DCTCP does; drops
-    only what finds the queue full.
+    Marks every ECN-capable packet that arrives while more than ``threshold`` waits, as a switch for DCTCP does;
+    drops only packets that arrive at a full queue.
 
     Args:
         limit: Limit of waiting packets, without the packet in transmission: packets, bytes or bandwidth-delay

@@ -10,7 +10,7 @@ from anabranch.keys.component import Builder, Component, build, named
 def none() -> Component:
     """No remedy.
 
-    The threshold stays as the stack has it: the yardstick.
+    The stack's threshold is not changed: the baseline.
     """
     return build(Builder("remedy.none", "flow.component.transport.reordering", kind="none"), {})
 
@@ -25,7 +25,7 @@ def blanton_allman(
 ) -> Component:
     """Adaptive threshold (Blanton and Allman).
 
-    A spurious fast retransmit is taken back and raises the threshold, by one of four rules.
+    A spurious fast retransmit is undone and raises the threshold, by one of four rules.
 
     Args:
         variant: How a late segment raises the threshold. (one of ``"increment"``, ``"average"``, ``"ewma"``,
@@ -55,7 +55,8 @@ def rr_tcp(
 ) -> Component:
     """RR-TCP.
 
-    The threshold is a percentile of the reordering lengths seen; which, follows from what mistakes cost.
+    The threshold is a percentile of the observed reordering lengths. The percentile follows from the cost of
+    spurious retransmissions and of timeouts.
 
     Args:
         fa: Initial share of spurious fast retransmits to avoid. (0.0 to 1.0; default ``0.9``)
@@ -82,7 +83,7 @@ def leung_ma(
 ) -> Component:
     """Mean and deviation of reordering (Leung and Ma).
 
-    The threshold is the mean reordering length and some mean deviations; a timeout lowers it.
+    The threshold is the mean reordering length plus a multiple of the mean deviation; a timeout lowers it.
 
     Args:
         mean_gain: *g*: weight of the latest length in the mean. (0.0 to 1.0; default ``0.125``)
@@ -109,13 +110,13 @@ def ncr(
 ) -> Component:
     """TCP-NCR.
 
-    Waits about a round trip's worth of duplicates before it takes a gap for a loss; needs no memory of the path.
+    Marks a gap as lost after about a round trip of duplicate ACKs; keeps no history of the path.
 
     Args:
         variant: New data sent while the duplicates are too few. (one of ``"careful"``, ``"aggressive"``; default
             ``"careful"``)
-        restart: The flight to keep if a gap closes and another is open already. (one of ``"keep"``, ``"anew"``;
-            default ``"keep"``)
+        restart: The flight to keep if a gap closes while another is open. (one of ``"keep"``, ``"anew"``; default
+            ``"keep"``)
     """
     return build(
         Builder("remedy.ncr", "flow.component.transport.reordering", kind="ncr"),
@@ -134,7 +135,7 @@ def tcp_pr(
 ) -> Component:
     """TCP-PR.
 
-    Takes no notice of duplicates: a segment is lost when it has been out for several round-trip times.
+    Ignores duplicate ACKs: a segment is marked lost when it has been in flight for several round-trip times.
 
     Args:
         alpha: Factor by which the largest round-trip time decays per round trip. (0.0 to 1.0; default ``0.995``)

@@ -12,7 +12,7 @@ from anabranch.keys.component import Builder, Component, Value, build, named
 def bulk() -> Component:
     """Bulk.
 
-    Sends as much as the network takes, until the flow stops.
+    Always has data to send, until the flow stops.
     """
     return build(Builder("workload.bulk", "flow.component.workload", kind="bulk"), {})
 
@@ -47,8 +47,8 @@ def poisson(
 ) -> Component:
     """Poisson file arrivals.
 
-    Files that arrive as a Poisson process, each on a connection of its own; over UDP datagrams that leave as one.
-    With a ``profile`` the load follows a curve, with short bursts on top.
+    Files that arrive as a Poisson process, each on a separate connection; over UDP each file is a burst of
+    datagrams. With a ``profile`` the load follows a curve, with short bursts on top.
 
     Args:
         rate: The offered load: the mean size times the mean number of arrivals per second. (rate in bit/s, kbit/s,
@@ -76,8 +76,8 @@ def paced(
 ) -> Component:
     """Paced.
 
-    Sends at a rate of its own, evenly spaced, as a call, a video or a sensor does. Over UDP nothing slows it down;
-    over TCP it is an application-limited flow, and what the network does not take in time waits.
+    Sends at a fixed rate, evenly spaced, as a call, a video or a sensor does. Over UDP it does not react to
+    congestion; over TCP it is an application-limited flow, and data waits while the network is slower.
 
     Args:
         rate: Application bytes per time, without headers. (rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s,
@@ -113,8 +113,8 @@ def on_off(
 ) -> Component:
     """On and off.
 
-    Sends evenly spaced datagrams for some time and nothing for some time, over UDP. Many of these whose times have
-    a heavy tail (Pareto, shape below 2) add up to self-similar traffic.
+    Alternates between evenly spaced datagrams and silence, over UDP. Many such flows whose periods have a heavy
+    tail (Pareto, shape below 2) add up to self-similar traffic.
 
     Args:
         rate: Application bytes per time while on, in evenly spaced datagrams; each on period begins with a
@@ -150,8 +150,8 @@ def replay(
 ) -> Component:
     """Replay of a capture.
 
-    Sends a datagram of each recorded packet's length at its recorded time, over UDP: what was measured elsewhere,
-    which does not react.
+    Sends a datagram of each recorded packet's length at its recorded time, over UDP: measured traffic, which does
+    not react to congestion.
 
     Args:
         file: The capture: pcap or pcapng, optionally compressed with gzip or zstd, of 1 GiB at most. Its path is
@@ -192,9 +192,9 @@ def request_response(
 ) -> Component:
     """Requests and responses.
 
-    A client at ``to`` opens one connection and asks; the server at ``from`` answers; the client thinks and asks
-    again: a closed loop. The data, as with every workload, goes from ``from`` to ``to``. The default sizes are
-    those of netperf's ``TCP_RR``.
+    A closed loop: a client at ``to`` opens one connection and sends a request, the server at ``from`` responds, and
+    after a pause the client sends the next request. The data, as with every workload, goes from ``from`` to ``to``.
+    The default sizes are as in netperf's ``TCP_RR``.
 
     Args:
         request: Bytes of a request of the client, at ``to``: 1 or more. (size in bytes (byte, B), kB, KiB, MB, MiB,

@@ -81,7 +81,7 @@ def _refused(error: click.ClickException) -> int:
         if meant is not None:
             message, hint = meant.message, f"\n  {meant.hint}"
         else:
-            hint = f"\n  {context.command_path} --help lists what it takes" if context is not None else ""
+            hint = f"\n  {context.command_path} --help lists its arguments and options" if context is not None else ""
         complain(message[:1].lower() + message[1:].removesuffix(".") + hint)
     return error.exit_code
 

@@ -34,7 +34,7 @@ def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
 
 app = Group(
     "anabranch",
-    "Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.",
+    "Anabranch: TCP on paths that reorder, lose, delay or split packets, or change their capacity.",
     {
         "demo": ("demo:run_demo", "Run the reordering study in quick mode and write a page of it."),
         "new": ("new:write_new", "Write a commented scenario to begin with: DIR/scenario.toml."),
@@ -44,16 +44,16 @@ app = Group(
         "compare": ("compare:run_compare", "Set runs, or sweeps, side by side."),
         "diagnose": ("diagnose:run_diagnose", "Find out why the TCP connections of a capture are slow."),
         "convert": ("convert:run_convert", "Convert paths, runs and results from and to other tools."),
-        "list": ("explain:list_kinds", "Show what there is, by kind."),
-        "explain": ("explain:explain_names", "What one thing does, its sources, parameters and bounds."),
+        "list": ("explain:list_kinds", "List components, studies and formats, by kind."),
+        "explain": ("explain:explain_names", "Describe a name: its effect, sources, parameters and bounds."),
         "bench": ("bench:run_bench", "Measure the engine's speed and memory (from a checkout)."),
-        "validate": ("validate:run_validate", "Run scenarios in two engines and say how far apart they are."),
+        "validate": ("validate:run_validate", "Run scenarios in two engines and compare the results."),
         "shell": ("shell:run_shell", "Open a shell inside a host of a scenario."),
         "completion": ("completion:print_script", "Print a script that completes commands in a shell."),
         "studio": ("app:studio", ""),
         "cc": ("controls:controls", "Congestion controls in the running kernel, as eBPF programs."),
         "kernel": ("kernels:kernels", "Linux kernels that run in virtual time, for --engine kernel."),
-        "gateway": ("gateway:gateway", "Predict what a gateway gives, or call anabranch-gateway."),
+        "gateway": ("gateway:gateway", "Predict the performance of a gateway, or call anabranch-gateway."),
     },
     epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.",
     params=[

@@ -22,7 +22,7 @@ class BenchOptions:
 
     json: Json = False
     commands: Annotated[
-        bool, Option("--commands", "Measure what commands take besides the engine; needs no checkout.")
+        bool, Option("--commands", "Measure the costs of commands outside the engine; needs no checkout.")
     ] = False
 
 
@@ -30,8 +30,8 @@ class BenchOptions:
 def run_bench(options: BenchOptions) -> None:
     """Measure the engine's speed and memory (from a checkout).
 
-    Packets per second of processor time, instructions per packet, bytes per flow. With --commands: start-up, what
-    --out takes per recorded packet, what a sweep takes per run.
+    Packets per second of processor time, instructions per packet, bytes per flow. With --commands: the costs of
+    start-up, of --out per recorded packet, and of a sweep per run.
     """
     (_commands if options.commands else _engine)(json=options.json)
 

@@ -118,7 +118,7 @@ def lines(costs: dict[str, Process]) -> Iterator[str]:
 
 def _start_up(folder: Path) -> Cost:
     seconds = min(_process(["--version"], folder).cpu_s for _ in range(MEASUREMENTS))
-    return Cost("start-up", seconds * 1e3, "ms", "anabranch --version, a process of its own")
+    return Cost("start-up", seconds * 1e3, "ms", "anabranch --version, in a separate process")
 
 
 def _out(folder: Path) -> Cost:

@@ -86,7 +86,7 @@ def guarded() -> Iterator[None]:
     """
     for position, argument in enumerate(sys.argv[1:], 1):
         if any(0xD800 <= ord(c) <= 0xDFFF for c in argument):
-            complain(f"argument {position}, {argument!r}, is not UTF-8 text; rename the file, or type it anew")
+            complain(f"argument {position}, {argument!r}, is not UTF-8 text; rename the file or retype it")
             raise SystemExit(BAD_INPUT)
     warnings.showwarning = _show_warning
     try:

@@ -29,7 +29,7 @@ MOST_SETTINGS = 8
 MOST_OF_A_CELL = 20
 
 
-_ALL_ZERO = "no input has anything but 0 of what is shown by default; --measure NAME shows another measure"
+_ALL_ZERO = "all measures shown by default are 0 in every input; --measure NAME shows another measure"
 
 
 @dataclass(frozen=True, kw_only=True)

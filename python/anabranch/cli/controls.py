@@ -15,7 +15,7 @@ controls = Group(
     "cc",
     "Congestion controls in the running kernel, as eBPF programs.",
     {
-        "list": ("controls:list_controls", "Show what ships, what is loaded, and what the kernel has."),
+        "list": ("controls:list_controls", "List shipped controls, loaded controls, and the kernel's own."),
         "load": ("controls:load_control", "Load a control into the kernel until it is unloaded."),
         "unload": ("controls:unload_control", "Remove a control from the kernel."),
     },
@@ -31,7 +31,7 @@ class ListOptions:
 
 @command(ListOptions, "anabranch cc list", name="list")
 def list_controls(options: ListOptions) -> None:
-    """Show what ships, what is loaded, and what the kernel has."""
+    """List shipped controls, loaded controls, and the kernel's own."""
     from anabranch import _engine
     from anabranch.cli.columns import Column, print_table
 

@@ -15,7 +15,7 @@ from anabranch.cli.common import note
 class ConvertOptions:
     """The options of the command."""
 
-    file: Annotated[Path, Argument("FILE|DIR|-", "The input; a directory is what `run --out` has written.")]
+    file: Annotated[Path, Argument("FILE|DIR|-", "The input; a directory is the output of `run --out`.")]
     target: Annotated[str | None, Option("--to", "The output's format; by default as --out is called.", "FORMAT")] = (
         None
     )
@@ -26,7 +26,7 @@ class ConvertOptions:
     )
     flow: Annotated[str | None, Option("--flow", "The flow that is written; all when left out.", "NAME")] = None
     routing: Annotated[
-        str | None, Option("--routing", "Of a topology: by what flows find their way.", "hops|weights|ecmp")
+        str | None, Option("--routing", "Of a topology: how routes of flows are chosen.", "hops|weights|ecmp")
     ] = None
     strict: Annotated[bool, Option("--strict", "Refuse a conversion that loses something (status 2).")] = False
     force: Annotated[bool, Option("--force", "Replace files that exist.")] = False
@@ -36,9 +36,9 @@ class ConvertOptions:
 def run_convert(options: ConvertOptions) -> None:
     """Convert paths, runs and results from and to other tools.
 
-    What the output cannot express is said on standard error. Read: run, scenario, netem, mahimahi, mahimahi-trace,
-    time-rate, iperf3, flent, flowmonitor, graphml, gml, topohub. Written: scenario, netem, mahimahi, flent, qlog, csv,
-    summary.
+    Properties that the output cannot express are listed on standard error. Read: run, scenario, netem, mahimahi,
+    mahimahi-trace, time-rate, iperf3, flent, flowmonitor, graphml, gml, topohub. Written: scenario, netem, mahimahi,
+    flent, qlog, csv, summary.
     """
     from anabranch.convert import Options, convert, convert_bytes
     from anabranch.errors import UserError

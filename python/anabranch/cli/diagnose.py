@@ -71,9 +71,9 @@ class DiagnoseOptions:
         str | None,
         Option("--follow", "Capture here and diagnose until Ctrl-C; takes CAP_NET_RAW.", "INTERFACE"),
     ] = None
-    ring: Annotated[str, Option("--ring", "With --follow: how much of the past is kept.", "TIME")] = "2min"
+    ring: Annotated[str, Option("--ring", "With --follow: time for which packets are kept.", "TIME")] = "2min"
     save_on: Annotated[
-        str | None, Option("--save-on", "With --follow: save what is kept when this cause occurs.", "CAUSE")
+        str | None, Option("--save-on", "With --follow: save the kept packets when this cause occurs.", "CAUSE")
     ] = None
     save_to: Annotated[Path, Option("--save-to", "With --save-on: the directory for these captures.", "DIR")] = Path()
 
@@ -121,10 +121,10 @@ class DiagnoseOptions:
 def run_diagnose(options: DiagnoseOptions) -> None:
     """Find out why the TCP connections of a capture are slow.
 
-    It names what limits each connection, whether each retransmission was needed and what triggered it, and the cause
-    of each pause. What the capture cannot show is called undecidable. With --out it writes report.html with
-    charts and packet ladders, tables as Parquet, and a scenario that reproduces the connection with the most data,
-    unless --connection chooses another. --host, --port and --around choose connections by a complaint.
+    Names the limit of each connection, the trigger of each retransmission and whether it was needed, and the cause
+    of each pause. Questions that the capture does not answer are called undecidable. With --out it writes report.html
+    with charts and packet ladders, tables as Parquet, and a scenario that reproduces the connection with the most
+    data, or the one chosen by --connection. --host, --port and --around find the connection of a complaint.
     """
     if options.follow is None:
         _diagnose(options.settled())

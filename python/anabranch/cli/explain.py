@@ -64,7 +64,7 @@ class ListOptions:
 
 @command(ListOptions, "anabranch list queue", name="list")
 def list_kinds(options: ListOptions) -> None:
-    """Show what there is, by kind."""
+    """List components, studies and formats, by kind."""
     _list(options.kind, json=options.json)
 
 
@@ -127,8 +127,8 @@ class ExplainOptions:
         tuple[str, ...],
         Argument(
             "[NAME]",
-            "As `anabranch list` shows it, a key or path of scenario files, a name of results, or what others "
-            "call it; all by kind when left out.",
+            "A name of `anabranch list` or a common synonym, a key or path of scenario files, or a name of results; "
+            "all by kind when left out.",
         ),
     ] = ()
     json: Json = False
@@ -142,7 +142,7 @@ class ExplainOptions:
     "anabranch explain",
 )
 def explain_names(options: ExplainOptions) -> None:
-    """What one thing does, its sources, parameters and bounds."""
+    """Describe a name: its effect, sources, parameters and bounds."""
     if options.names:
         _explain(" ".join(options.names), json=options.json)
     else:
@@ -234,7 +234,7 @@ def lookup(name: str, items: list[Item]) -> list[Item] | tuple[str, list[keys.Ke
     names = [word for item in items for word in (item["name"], *aliases(item))]
     # There are many names of results, so a few letters in common are no similarity.
     close = results.nearest(name, [*names, *known]) or nearest(name, [*names, *known])
-    hint = "anabranch list shows what there is" if close.startswith("valid: ") else close
+    hint = "anabranch list shows all names" if close.startswith("valid: ") else close
     raise UserError(f'there is nothing called "{name}"', hint=hint)
 
 

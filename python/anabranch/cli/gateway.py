@@ -54,11 +54,11 @@ class _Group(Group):
 daemon = _Daemon(_PASSED, hidden=True, add_help_option=False)
 gateway = _Group(
     "gateway",
-    "Predict what a gateway gives, or call anabranch-gateway.\n\nAll commands but plan are the daemon's: keygen, "
-    "check, up, status, reload, peer.",
+    "Predict the performance of a gateway, or call anabranch-gateway.\n\nAll commands but plan are the daemon's: "
+    "keygen, check, up, status, reload, peer.",
     {
         _PASSED: ("gateway:daemon", ""),
-        "plan": ("gateway:run_plan", "Predict what a configuration gives on paths of known properties."),
+        "plan": ("gateway:run_plan", "Predict a configuration's performance on paths of known properties."),
     },
     epilog="\b\nExample:\n  anabranch gateway status gateway.toml",
 )
@@ -73,14 +73,14 @@ class PlanOptions:
         tuple[str, ...],
         Option(
             "--path",
-            "What a path is like: rate (or DOWN/UP), one-way delay, loss and jitter in the units of netem, or a "
+            "A path's properties: rate (or DOWN/UP), one-way delay, loss and jitter in the units of netem, or a "
             "scenario, netem script, mahimahi command line or trace, whose forward direction is up. Once per path.",
             "NAME=RATE,DELAY[,LOSS[,JITTER]]|NAME=FILE",
         ),
     ] = ()
     status: Annotated[
         Path | None,
-        Option("--status", "What `anabranch-gateway status --json` has printed, for paths without --path.", "FILE"),
+        Option("--status", "Output of `anabranch-gateway status --json`, for paths without --path.", "FILE"),
     ] = None
     flows: Annotated[int, Option("--flows", "Flows at once, beside one flow alone.", "N")] = 8
     control: Annotated[str, Option("--cc", "Congestion control of the flows.", "NAME")] = "cubic"
@@ -99,10 +99,10 @@ class PlanOptions:
     name="plan",
 )
 def run_plan(options: PlanOptions) -> None:
-    """Predict what a configuration gives on paths of known properties.
+    """Predict a configuration's performance on paths of known properties.
 
-    Simulates the tunnel beside each path alone, in both directions: goodput of one flow and of several, response time
-    of small requests beside one flow, and what happens while each path fails.
+    Simulates the tunnel, and each path alone, in both directions: goodput of one flow and of several, response time
+    of small requests beside one flow, and the effect of each path's failure.
     """
     from anabranch import interrupt
     from anabranch.cli.blocks import write

@@ -119,7 +119,7 @@ def check_kernel(options: CheckOptions) -> None:
     image = chosen(options.name)
     check(image)
     console().print(
-        f"Linux {image.release} runs, its time is virtual, and a seed determines what it draws", soft_wrap=True
+        f"Linux {image.release} runs, its time is virtual, and a seed determines its random numbers", soft_wrap=True
     )
     _note_state(image)
 

@@ -30,14 +30,14 @@ Out = Annotated[
 Force = Annotated[bool, Option("--force", "Also replace files that anabranch did not make.")]
 Store = Annotated[
     Path | None,
-    Option("--store", "Keep and take finished runs here; sweeps, studies and comparisons share it.", "DIR", directory),
+    Option("--store", "Directory of finished runs, which sweeps, studies and comparisons share.", "DIR", directory),
 ]
 Engine = Annotated[
     str,
     Option(
         "--engine",
-        "sim: in virtual time; live: the kernel's TCP between network namespaces; kernel: the same in a Linux "
-        "kernel of its own, in virtual time (anabranch kernel build).",
+        "sim: the simulator; live: this machine's kernel, in real time, between network namespaces; kernel: a "
+        "separate Linux kernel, in virtual time (anabranch kernel build).",
         "sim|live|kernel",
     ),
 ]
@@ -54,8 +54,8 @@ Kernel = Annotated[
     str | None,
     Option(
         "--kernel",
-        "With --engine kernel: the kernel, by the beginning of its release (6.12), as `anabranch kernel list` "
-        "shows it; the scenario's when left out, else the newest.",
+        "With --engine kernel: the kernel's release or the start of it, such as 6.12 (see `anabranch kernel list`). "
+        "By default the scenario's, else the newest.",
         "RELEASE",
     ),
 ]
@@ -65,5 +65,5 @@ Untrusted = Annotated[
 ]
 Digest = Annotated[
     bool,
-    Option("--digest/--no-digest", "Print a hash over what happened to every packet (default), or none."),
+    Option("--digest/--no-digest", "Print a hash of the events of every packet (default), or none."),
 ]

@@ -56,7 +56,7 @@ class RunOptions:
         tuple[str, ...],
         Option(
             "--pcap",
-            "Capture what enters this link, as pcapng; may be given more than once.",
+            "Capture the packets that enter this link, as pcapng; may be given more than once.",
             "LINK[.forward|.reverse]=FILE",
         ),
     ] = ()
@@ -100,7 +100,7 @@ class RunOptions:
 def run_once(options: RunOptions) -> None:
     """Run one scenario once.
 
-    Prints a block per flow, a line per direction of a link, and remarks on settings that change what figures mean.
+    Prints a block per flow, a line per direction of a link, and remarks on settings that affect the figures.
     """
     from anabranch.files.capture import check_snap_length
     from anabranch.files.output import check_target
@@ -174,7 +174,7 @@ def _check_engine(options: RunOptions) -> None:
         )
     if options.allow_tainted and options.engine != LIVE:
         raise UserError(
-            f"--allow-tainted is of live runs, and those of --engine {options.engine} are exact",
+            f"--allow-tainted is for live runs; runs of --engine {options.engine} are exact",
             hint="give --engine live",
         )
     if options.trace == "off" and options.why:
@@ -264,7 +264,7 @@ def _check_together(options: RunOptions) -> None:
     if options.why and options.packets is False:
         raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
     if options.out is None:
-        wrote = "says what --out writes, and there is no --out"
+        wrote = "selects output of --out, and there is no --out"
         if options.samples_ms is not None:
             raise UserError(f"--samples {wrote}", hint="give --out DIR, or leave it out")
         if options.packets is not None:
@@ -278,7 +278,8 @@ def _check_together(options: RunOptions) -> None:
         raise UserError("--force is for the files of --pcap, and none is given", hint="leave it out")
     if options.snap_length is not None and not options.pcap:
         raise UserError(
-            "--snaplen says what --pcap keeps, and there is no --pcap", hint="give --pcap LINK=FILE, or leave it out"
+            "--snaplen needs --pcap, whose packets it limits",
+            hint="give --pcap LINK=FILE, or leave it out",
         )
     if options.all_flows and options.json:
         raise UserError("--all-flows is of the printed output; --json has every flow", hint="give one of them")

@@ -26,14 +26,14 @@ class ShellOptions:
     file: Annotated[Path, Argument("FILE", "Scenario file (TOML).")]
     host: Annotated[str, Argument("HOST", "A node where a flow begins or ends.")]
     command: Annotated[
-        tuple[str, ...], Argument("[-- PROGRAM ARGS...]", "What to run; the user's shell when left out.")
+        tuple[str, ...], Argument("[-- PROGRAM ARGS...]", "The program to run; the user's shell when left out.")
     ] = ()
     sets: Sets = ()
     engine: Annotated[
         str,
         Option(
             "--engine",
-            "live: with this machine's kernel; kernel: with a Linux kernel of its own, a program in virtual time.",
+            "live: with this machine's kernel; kernel: with a separate Linux kernel, in virtual time.",
             "live|kernel",
         ),
     ] = "live"

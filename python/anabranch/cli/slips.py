@@ -36,7 +36,7 @@ def meant_option(error: Any, words: Sequence[str]) -> Meant | None:
         close = sorted(error.possibilities or ())
         told = f" Did you mean {close[0]}?" if len(close) == 1 else f" (Possible options: {', '.join(close)})"
         message = f"no such option: {option}" + (told if close and not hint else "")
-        return Meant(message, hint or f"{context.command_path} --help lists what it takes")
+        return Meant(message, hint or f"{context.command_path} --help lists its arguments and options")
     if "--set" in options:
         # `--set flow.main.cc reno`
         for i, word in enumerate(words[:-2]):

@@ -50,7 +50,7 @@ class StudyOptions:
         tuple[str, ...],
         Argument(
             "[NAME|DIRECTORY]...",
-            "Studies that ship, by name, or directories of others; when left out, those that ship are listed.",
+            "Names of shipped studies, or directories of others; lists the shipped studies when left out.",
         ),
     ] = ()
     all: Annotated[bool, Option("--all", "Run all studies that ship.")] = False
@@ -76,8 +76,8 @@ class StudyOptions:
 def run_studies(options: StudyOptions) -> None:
     """Reproduce published studies: claims with verdicts, figures.
 
-    Verdicts are printed; report, figures and tables are written with --out, of several studies each into a
-    directory of its own there.
+    Prints the verdicts. With --out also writes report, figures and tables, for several studies into one
+    subdirectory each.
     """
     from anabranch.errors import UserError
     from anabranch.files.checkout import shipped_studies
@@ -89,7 +89,7 @@ def run_studies(options: StudyOptions) -> None:
     check_engine(options.engine, options.kernel)
     live = options.engine in (LIVE, KERNEL)
     if options.attempts is not None and options.engine != LIVE:
-        raise UserError("--attempts is of live runs", hint="--engine live, or leave it out")
+        raise UserError("--attempts is for live runs", hint="--engine live, or leave it out")
     if options.store is not None and live:
         raise UserError("--store keeps simulated runs", hint=f"leave out --engine {options.engine}, or --store")
     check_jobs(options.jobs)

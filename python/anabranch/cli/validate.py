@@ -38,7 +38,7 @@ class ValidateOptions:
     out: Out = None
     keep: Annotated[
         Path | None,
-        Option("--keep", "Keep live runs here, and do not make again those that are.", "DIR", directory),
+        Option("--keep", "Keep live runs here, and reuse runs kept earlier.", "DIR", directory),
     ] = None
     host_times: Annotated[
         Path | None,
@@ -70,7 +70,7 @@ class ValidateOptions:
     "anabranch validate scenarios/live/thin.toml --engine kernel",
 )
 def run_validate(options: ValidateOptions) -> None:
-    """Run scenarios in two engines and say how far apart they are.
+    """Run scenarios in two engines and compare the results.
 
     The simulator, and the TCP of a kernel: of this machine's, or of a Linux kernel in virtual time.
     """
@@ -88,7 +88,7 @@ def run_validate(options: ValidateOptions) -> None:
         ("--host-times", options.host_times is not None),
     ):
         if options.engine == KERNEL and is_given:
-            raise UserError(f"{name} is of live runs: a kernel in virtual time is never late", hint="leave it out")
+            raise UserError(f"{name} is for live runs: a kernel in virtual time is never late", hint="leave it out")
     if not 1 <= options.seeds <= MAX_SEEDS:
         raise UserError(f"--seeds is {options.seeds}; expected 1 to {MAX_SEEDS}")
     if options.out is not None:

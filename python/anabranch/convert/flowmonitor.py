@@ -76,7 +76,7 @@ def _parse(text: Text) -> _Found:
         number = attributes.get("flowId", "")
         if parent == "FlowStats":
             if number in found.statistics:
-                raise text.error(at, f"flow {number} stands there twice")
+                raise text.error(at, f"flow {number} is there twice")
             found.statistics[number] = (attributes, at)
         elif parent in ("Ipv4FlowClassifier", "Ipv6FlowClassifier"):
             found.classified[number] = attributes

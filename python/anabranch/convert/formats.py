@@ -55,7 +55,7 @@ class Format:
 FORMATS = (
     Format(
         "run",
-        "results of a run: the directory of `run --out`, or what `run --json` prints",
+        "results of a run: the directory of `run --out`, or the output of `run --json`",
         ("run_output", "run"),
         None,
         (),
@@ -73,7 +73,7 @@ FORMATS = (
     ),
     Format(
         "netem",
-        "`tc qdisc` commands, or what `tc qdisc show` prints",
+        "`tc qdisc` commands, or the output of `tc qdisc show`",
         ("netem", "scenario"),
         ("netem_script", "link"),
         (".sh", ".netem"),
@@ -107,7 +107,7 @@ FORMATS = (
         None,
         (),
         "every line is two numbers",
-        "in: what is finer than 1 ms or 1,500 bytes; the forward direction gets the capacity, and both 20 ms of delay",
+        "in: detail finer than 1 ms or 1,500 bytes; the forward direction gets the capacity, and both 20 ms of delay",
     ),
     Format(
         "iperf3",

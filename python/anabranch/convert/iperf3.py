@@ -116,7 +116,7 @@ def _flow(stream: Node, cwnd: list[tuple[float, float]], notes: Notes) -> dict[s
     counted = receiver
     if receiver is None or not receiver.maybe("bytes"):
         if stream.get("sender") is not None:
-            notes.lost("what the receiver counted: iperf3 has only what was sent")
+            notes.lost("the receiver's counts: iperf3 has only those of the sender")
         counted = sender
     assert counted is not None  # noqa: S101 - it is one of the two
     again, rtt, least = (sender.maybe(name) for name in ("retransmits", "mean_rtt", "min_rtt"))

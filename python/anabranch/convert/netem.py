@@ -209,7 +209,7 @@ def _shown(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
         notes.lost(f"the qdisc {kind.text}", cursor.text.where(kind.at))
         return
     if device is None:
-        raise cursor.text.error(kind.at, f"no interface for {kind.text}; `dev NAME` was expected behind it")
+        raise cursor.text.error(kind.at, f"no interface for {kind.text}; `dev NAME` was expected after it")
     _apply(cursor, (kind, is_below), devices.setdefault(device, _Device(kind.at)), notes)
 
 
@@ -400,7 +400,7 @@ def _reorder(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
 def _gap(cursor: Cursor, word: Word, netem: _Netem, notes: Notes) -> None:
     netem.gap = tc_units.integer(cursor.text, cursor.take("a number"))
     if netem.gap > 1:
-        notes.lost("the gap of reordering: as many packets overtake, at random", cursor.text.where(word.at))
+        notes.lost("the gap of reordering: the same share of packets overtakes, at random", cursor.text.where(word.at))
 
 
 def _rate(cursor: Cursor, word: Word, netem: _Netem, notes: Notes) -> None:

@@ -49,7 +49,7 @@ def write(run: Run, _names: Names, notes: Notes) -> Written:
     events.sort(key=lambda event: float(event["time"]))
     if not events:
         notes.lost("the flows of this run: none of them is TCP's with samples or packets")
-    notes.remarks.append("qlog has what the ends of a connection see: where the path drops a packet is not in the file")
+    notes.remarks.append("qlog has the events of a connection's ends: packet drops on the path are not in the file")
     records = [_header(run), *_changes(events)]
     content = b"".join(
         _RECORD + json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"

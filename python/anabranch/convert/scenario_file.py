@@ -119,7 +119,7 @@ def without_tables(link: Link, notes: Notes) -> Link:
             table = step_table.read(files[delay["file"]], "delay")
             mean = table.mean_delay_ms() if table is not None else Fraction(0)
             side["delay"] = f"{float(mean):.6f} ms"
-            notes.lost(f"{where}.delay: a trace; its mean, {float(mean):.6g} ms, stands for it")
+            notes.lost(f"{where}.delay: a trace; its mean, {float(mean):.6g} ms, replaces it")
         if side.get("overtake"):
             notes.lost(f"{where}.overtake")
         sides.append(side)

@@ -101,7 +101,7 @@ def _graph(text: Text, document: List, title: str) -> topology.Graph:
         if key == "node":
             identity = str(attributes["id"])
             if identity in graph.nodes:
-                raise text.error(at, f"node {identity} stands there twice")
+                raise text.error(at, f"node {identity} is there twice")
             told = str(attributes.get("label", identity))
             graph.nodes[identity] = topology.Node(identity, told, topology.position(attributes))
         else:

@@ -123,6 +123,6 @@ class _Reader:
             return
         identity = attributes["id"]
         if identity in graph.nodes:
-            raise self.text.error(at, f"node {identity} stands there twice")
+            raise self.text.error(at, f"node {identity} is there twice")
         label = values.get("label") or values.get("name") or identity
         graph.nodes[identity] = topology.Node(identity, label, topology.position(values))

@@ -36,7 +36,7 @@ def read(source: Source, notes: Notes) -> Description:
     for node in root.need("nodes").entries():
         identity = _key(node.need("id"))
         if identity in graph.nodes:
-            raise node.error(f"node {identity} stands there twice")
+            raise node.error(f"node {identity} is there twice")
         label = node.get("name") or node.get("label")
         graph.nodes[identity] = topology.Node(
             identity, str(label.value) if label is not None else identity, _position(node)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from anabranch.errors import RunFailedError, UserError, nearest
+from anabranch.errors import RunFailedError, UserError, nearest, require_linux
 
 SNAP = 160
 """Octets of each packet that are kept: link, network and TCP headers."""
@@ -92,6 +92,7 @@ class Interface:
     """
 
     def __init__(self, name: str) -> None:
+        require_linux("capturing at an interface")
         self.name = name
         self._clock = PacketClock()
         self._buffer = bytearray(SNAP)

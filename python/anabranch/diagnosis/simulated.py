@@ -70,9 +70,9 @@ class Advice(TypedDict):
     """A remedy on the fitted path."""
 
     remedy: str
-    """Its name; `nothing` is the path as it is."""
+    """Its name; `nothing` is the unchanged path."""
     title: str
-    """What it is."""
+    """Description."""
     effort: str
     """Where it has to be changed."""
     set: Component
@@ -90,7 +90,7 @@ class Advice(TypedDict):
     helps: bool
     """Whether it helps: the gain's interval lies above 2 %, or it relieves the queue."""
     score: float
-    """What ranks it."""
+    """The figure by which remedies are ranked."""
     seeds: int
     """Simulated runs."""
     live: NotRequired[KernelFigures]

@@ -107,7 +107,7 @@ def capture_files(
             if same_file(path, other.given):
                 raise UserError(
                     f"{wrong}: --pcap {other.capture}={other.given} writes the same file",
-                    hint="give each capture a file of its own",
+                    hint="give each capture a separate file",
                 )
         inside = _inside(path, out, wrong)
         if inside is not None and path.exists() and not path.is_file():

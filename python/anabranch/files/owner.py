@@ -74,7 +74,7 @@ def _is_dead(path: Path) -> bool:
     if parts is None or status.st_uid != os.geteuid() or stat.S_ISLNK(status.st_mode):
         return False
     process, start, place = parts.groups()
-    if place != _place():
+    if place != _place() or place == "0":
         return time.time() - status.st_mtime > FOREIGN_S
     return _start(int(process)) != start
 
@@ -104,7 +104,7 @@ def _start(process: int) -> str | None:
 
 @cache
 def _place() -> str:
-    """Scope of process numbers: this boot's kernel, and the PID namespace."""
+    """Scope of process numbers: this boot's kernel, and the PID namespace; "0" if unknown, as on macOS."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
         space = "".join(c for c in os.readlink("/proc/self/ns/pid") if c in "0123456789")

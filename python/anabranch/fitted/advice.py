@@ -175,7 +175,7 @@ def verdict(connection: Connection, rows: Sequence[Advice]) -> str:
         if limits["round-trips"] > limits["application"]:
             return "Nothing helps but fewer round trips: the programs take turns, and TCP cannot shorten the path."
         return "Nothing helps: the application was the limit, not the path or TCP."
-    return "Nothing helps: no remedy raises the goodput or shortens the round trip by enough to be told from chance."
+    return "Nothing helps: no remedy raises the goodput or shortens the round trip significantly."
 
 
 def _effects(row: Advice) -> str:

@@ -114,7 +114,7 @@ def gather(config: Config, options: Sequence[str], status: Path | None) -> dict[
             lines[name] = measured[name]
         else:
             hint = f"--path {name}=RATE,DELAY[,LOSS[,JITTER]], --path {name}=FILE, or --status FILE"
-            raise config.error(path.key, f"nothing says what the path `{name}` is like", hint)
+            raise config.error(path.key, f"the properties of the path `{name}` are not given", hint)
     return lines
 
 
@@ -262,7 +262,7 @@ def _of_status(file: Path, peer: str, name: str, path: Any) -> Line:
     notes = [f"{name}: the status has the rate of sending; both directions are taken to have it, and half the RTT each"]
     state = path.get("state")
     if state != "active":
-        notes.append(f"{name}: its state is {state}, so its rate may be far from what it can carry")
+        notes.append(f"{name}: its state is {state}, so its rate may be far from its capacity")
     return Line(dict.fromkeys(DIRECTIONS, side), str(file), notes=tuple(notes))
 
 
@@ -276,7 +276,7 @@ def _number(path: Any, key: str, least: float, most: float, where: str, name: st
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise UserError(
             f"{where} is {json.dumps(value)}; a number from {least:g} to {most:g} was expected",
-            hint=f"say what the path is like: --path {name}=RATE,DELAY",
+            hint=f"give its properties: --path {name}=RATE,DELAY",
         )
     return float(value)
 

@@ -533,7 +533,7 @@ def remarks(config: Config, lines: Mapping[str, Line]) -> tuple[str, ...]:
     ]
     taking = next((one.name for one in config.classes if one.fits(Packets())), None)
     if taking is not None:
-        found.append(f"the class `{taking}` takes all simulated traffic without a class of its own")
+        found.append(f"the class `{taking}` takes all simulated traffic without a separate class")
     if config.classes:
         found.append("assumed: the other end has the same classes")
     if len(config.peers) > 1:

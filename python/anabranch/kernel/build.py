@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from anabranch import interrupt
-from anabranch.errors import RunFailedError, UserError, nearest
+from anabranch.errors import RunFailedError, UserError, nearest, require_linux
 from anabranch.files import owner
 from anabranch.kernel.images import FACTS, INIT, LINUX, PRELOAD, Image, cache, numbers, read
 from anabranch.kernel.machine import Job
@@ -72,6 +72,7 @@ def build(source: str | None, *, jobs: int | None = None, say: Say = lambda _: N
         UserError: There is no such source, a program is missing, or the tree has no virtual time.
         RunFailedError: The build failed, or the new kernel does not run.
     """
+    require_linux("a kernel in virtual time")
     place = _source(source, say)
     _check_programs(say)
     built_by = recipe()

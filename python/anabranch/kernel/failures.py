@@ -121,7 +121,7 @@ def _why(guest: Guest) -> tuple[str, str]:
         if re.search(sign.printed, guest.console):
             return sign.told.format(**names), sign.hint.format(**names)
     if guest.returncode == -signal.SIGKILL:
-        return "was killed by another program, perhaps for want of memory", ""
+        return "was killed by another program, perhaps because memory ran out", ""
     return f"ended with status {guest.returncode}", ""
 
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.errors import UserError, nearest
+from anabranch.errors import UserError, nearest, require_linux
 
 VARIABLE = "ANABRANCH_KERNEL"
 """The environment variable that names an image, or the release of one in the cache."""
@@ -101,6 +101,7 @@ def chosen(wish: str | None = None) -> Image:
 
 
 def _wished(wish: str | None) -> Image:
+    require_linux("a kernel in virtual time")
     said = wish or os.environ.get(VARIABLE) or ""
     there = images()
     if not said:

@@ -80,5 +80,5 @@ def legend(comparison: Comparison) -> list[str]:
     lines += [f"*: p < 0.05, {_TESTS[name]}" for name in tests]
     count = sum(d.test is not None for b in comparison.blocks for r in b.rows for d in r.differences if d)
     if count >= _MANY_TESTS:
-        lines.append(f"{count} differences are tested; chance alone gives about {round(count / 20)} of so many a *")
+        lines.append(f"{count} differences are tested; by chance about {round(count / 20)} of them get a *")
     return lines

@@ -58,7 +58,7 @@ def write_comparison(comparison: Comparison, directory: Path, document: Mapping[
 
 
 _IN_ORDER = (
-    "Goodput counts data in order. Where a gap is filled, the data behind it counts at once, and a sample may exceed "
+    "Goodput counts data in order. When a gap is filled, the data after it counts at once, and a sample may exceed "
     "the rate of the path."
 )
 """Explains the peaks of a chart."""

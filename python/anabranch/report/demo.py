@@ -35,7 +35,7 @@ def front_page(result: StudyResult, figure: bytes | None) -> str:
         else f"<figure>{image(figure, 'Normalised throughput over the reorder interval')}"
         "<figcaption>Throughput of each TCP over the reorder interval, divided by its own throughput without "
         "reordering. A small interval reorders often, by few places.</figcaption></figure>",
-        "<h2>What the paper claims, and what these runs show</h2>",
+        "<h2>The claims of the paper, and the results of these runs</h2>",
         table(("id", "claim", "published", "measured", "verdict"), rows, left=5, raw=True),
         f"<p class='hint'>{text(f'Quick grid, {result.runs:,} runs.')} On the full grid a verdict may differ, and any "
         "may go against the paper. "
@@ -48,9 +48,9 @@ def front_page(result: StudyResult, figure: bytes | None) -> str:
 
 
 _WHAT = (
-    "The queue of a 10 Mbit/s bottleneck lets one packet in every so many leave as many places late. TCP takes the gap "
-    "for a loss, retransmits what was only late, and reduces its congestion window again and again. Cubic+ goes back "
-    "to slow start where a timer finds losses during a recovery."
+    "After every RI packets the queue of a 10 Mbit/s bottleneck delays one packet by RI positions. TCP takes the gap "
+    "for a loss, retransmits data that was only late, and reduces its congestion window again and again. Cubic+ "
+    "returns to slow start if a timer detects losses during a recovery."
 )
 
 
@@ -62,7 +62,7 @@ def next_commands() -> list[tuple[str, str]]:
     return [
         (f"{command} new first", "a commented scenario"),
         (f"{command} run first/scenario.toml", "run it"),
-        (f"{command} explain cubic-plus", "what it is, its source"),
+        (f"{command} explain cubic-plus", "its description and source"),
         (f"{command} study reordering", "the same on the full grid"),
         (f"{command} study", "the other studies"),
     ]

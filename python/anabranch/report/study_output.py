@@ -206,7 +206,7 @@ def legend(result: StudyResult) -> list[str]:
             f"Start jitter: share of {result.definition.jitter.seeds} seeds of spread start times for which it holds."
         )
     if any(c.control is not None for c in result.claims):
-        remarks.append("Control: what the check says of a system known to be wrong, which it must not accept.")
+        remarks.append("Control: the verdict of the check on a system known to be wrong, which it must not accept.")
     if any(made.is_cut for made in result.tables):
         remarks.append(f"{CUT}.")
     return remarks

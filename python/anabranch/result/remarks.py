@@ -119,7 +119,7 @@ def replays(result: RunResult) -> list[str]:
             reasons = ", ".join(f"{count} {reason}" for reason, count in capture["skipped"].items())
             parts.append(f"skipped {sum(capture['skipped'].values())} of {capture['frames']} frames ({reasons})")
         if capture["time_went_back"]:
-            parts.append(f"sorted by time: {capture['time_went_back']} packets stood behind later ones")
+            parts.append(f"sorted by time: {capture['time_went_back']} packets followed later ones")
         if capture["fragments"]:
             parts.append(f"{capture['fragments']} are fragments")
         if capture["cut_off"]:
@@ -209,11 +209,11 @@ def _too_big(result: RunResult) -> Iterator[str]:
             settings = links.get(name, {}).get(direction, {})
             told = f"{name} {direction}: {dropped:,} packets were larger than its MTU of {settings.get('mtu')}"
             if settings.get("mtu_reports", True):
-                yield f"{told}, and their senders were told"
+                yield f"{told}, and their senders were notified"
                 continue
             silent = [flow for flow in _crossing(result, name) if not result.flows[flow].get("delivered_bytes")]
             held = f"; nothing was delivered of {', '.join(few_names(silent))}" if silent else ""
-            yield f"{told}, and nobody told their senders{held}"
+            yield f"{told}, and their senders were not notified{held}"
 
 
 def few_names(names: list[str]) -> list[str]:

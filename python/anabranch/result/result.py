@@ -368,7 +368,7 @@ class RunResult:
             )
         if self.live is not None and (lost := self.live["trace"]["lost_records"]):
             raise UserError(
-                f"{lost} records of what the kernel's TCP did were lost; the others do not explain everything",
+                f"{lost} records of the kernel's TCP were lost; the others do not explain every retransmission",
                 hint="run again where the machine is less busy",
             )
 

@@ -102,5 +102,5 @@ def exclusion(claim: Claim, known: Robustness | None, plain: Mapping[str, bool |
     if both:
         return Judgement(False, dict(measures), f"{' and '.join(together)} hold together in {both} settings")
     if never:
-        return Judgement(False, dict(measures), f"{', '.join(never)} holds in no setting, whatever else does")
+        return Judgement(False, dict(measures), f"{', '.join(never)} holds in no setting")
     return Judgement(True, dict(measures))

@@ -471,7 +471,7 @@ def without_live(study: Study) -> UserError:
         if reason
         else f"the study {definition.name} has no [live] section",
         file=str(definition.directory / "study.toml"),
-        hint="[live] says which of its experiments run on this machine's kernel, and with what: docs/studies.md",
+        hint="[live] names the experiments that run on this machine's kernel, and their settings: docs/studies.md",
     )
 
 

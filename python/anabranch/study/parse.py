@@ -310,7 +310,9 @@ class _Parser:
                 f'{combine} is of flows: "{path}" is not what they got', "path", hint='path = "flow.*.goodput_mbit_s"'
             )
         if "capacity" not in node:
-            raise node.error(f"{combine} needs capacity: what the flows share, in Mbit/s", hint="capacity = 100")
+            raise node.error(
+                f"{combine} needs capacity: the rate that the flows share, in Mbit/s", hint="capacity = 100"
+            )
         capacity = node.number("capacity")
         if not 0 < capacity < math.inf:
             raise node.error("capacity must be above 0 Mbit/s", "capacity")
@@ -407,7 +409,7 @@ class _Parser:
                 if variant not in variants:
                     raise node.error(f'"{variant}" is no variant', "replace", old, hint=nearest(str(variant), variants))
         if not replace and not node.table("set") and not changed:
-            raise node.error("a wrong system needs replace or set: what is wrong with it")
+            raise node.error("a wrong system needs replace or set, the change that makes it wrong")
         experiments = node.texts("experiments", self.names.experiments, "experiment") or self.names.experiments
         needed = tuple(node.texts("variants", variants, "variant") or ())
         return Wrong(name, node.text("title"), replace, node.table("set"), tuple(experiments), needed)

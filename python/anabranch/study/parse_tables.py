@@ -105,7 +105,7 @@ def _experiments(reader: Reader, node: Node, rows: str) -> tuple[str, ...]:
             raise node.error("experiments are the rows of a table with", "experiments", hint='rows = "experiment"')
         return ()
     if "experiment" in node:
-        raise node.error("each row is an experiment of its own", "experiment", hint="experiments = [ … ]")
+        raise node.error("each row is a separate experiment", "experiment", hint="experiments = [ … ]")
     chosen = node.texts("experiments", reader.names.experiments, "experiment")
     return tuple(chosen or reader.names.experiments)
 

@@ -77,7 +77,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
     if not definition.opens:
         raise UserError(
             "there is no [[open]] parameter to vary", file=str(definition.directory / "study.toml"),
-            hint="name what the source leaves open, with a plausible range",
+            hint="name a parameter that the source leaves open, with a plausible range",
         )  # fmt: skip
     _check_file(definition.directory / FILE)
     quick = asked(definition, pool, Condition())

@@ -201,7 +201,7 @@ class Points:
             try:
                 for found in segments.scan(segment):
                     if isinstance(found, Damage):
-                        self.reject(f"{segment} is damaged at byte {found.start}; what was there is made again")
+                        self.reject(f"{segment} is damaged at byte {found.start}; its points are made again")
                     else:
                         self._add(found)
             except OSError as error:

@@ -144,7 +144,7 @@ def write_shard(directory: Path, shard: tuple[int, int], plan: Plan) -> None:
             raise UserError(
                 f"{directory} holds shard {there[0]}/{there[1]} of "
                 f"{'this' if there != shard else 'another'} sweep; it is left as it is",
-                hint=f"give {argument('out')} a directory of its own for each shard",
+                hint=f"give {argument('out')} a separate directory for each shard",
             )
     write_whole(path, to_json(content))
 

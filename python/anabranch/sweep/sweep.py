@@ -533,7 +533,7 @@ def _check(scenario: Scenario, choice: Choice, place: Place) -> None:
         raise UserError(
             f"{argument('out' if place.out is not None else 'store')}: runs of a congestion control in Python are not "
             "kept",
-            hint="leave it out: nothing would tell when the control's code changes",
+            hint="leave it out: a change of the control's code would not be detected",
         )
 
 

@@ -104,11 +104,11 @@ def plain(value: Any) -> Any:
     home = str(getattr(value, "__module__", ""))
     if callable(value) and home.startswith("anabranch.builders."):
         name = f"{home.rpartition('.')[2]}.{value.__name__}"
-        raise UserError(f"{name} is a function and cannot stand in a scenario", hint=f"call it: {name}()")
+        raise UserError(f"{name} is a function and cannot be in a scenario", hint=f"call it: {name}()")
     hint = "use text, numbers, lists and mappings"
     if str(getattr(value, "__name__", "")).startswith("anabranch.builders."):
         hint = f"use one of its functions: dir({value.__name__.rpartition('.')[2]}) lists them"
-    raise UserError(f"a {type(value).__name__} cannot stand in a scenario", hint=hint)
+    raise UserError(f"a {type(value).__name__} cannot be in a scenario", hint=hint)
 
 
 def write_value(value: Any) -> str:

@@ -137,7 +137,7 @@ class HostTimes:
         except UserError as error:
             raise UserError(error.message, file=error.file, line=error.line, column=error.column, hint=hint) from None
         except ValueError as error:
-            raise UserError(f"not a file of what hosts take: {error}", file=str(file), hint=hint) from None
+            raise UserError(f"not a file of host times: {error}", file=str(file), hint=hint) from None
 
     def added(self, role: str) -> Sequence[Sequence[int]]:
         """Delays until a host answers, and the additional delay after each longer pause."""

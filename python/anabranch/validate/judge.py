@@ -111,7 +111,7 @@ def _unusable(comparisons: Sequence[Comparison]) -> Iterator[str]:
         elif comparison.tainted:
             yield f"{comparison.file}: no seed has all of its live runs untainted"
         for what in sorted(comparison.one_sided):
-            yield f"{comparison.file}: {what} is there in some runs alone"
+            yield f"{comparison.file}: only some runs have {what}"
 
 
 def _apart(comparisons: Sequence[Comparison]) -> Iterator[str]:

@@ -106,7 +106,7 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
         if comparison.left_out:
             seeds = ", ".join(map(str, comparison.left_out))
             name = shown.plain(Path(comparison.file).name)
-            yield f"{name}: left out for want of two live runs that are not tainted: seed {seeds}"
+            yield f"{name}: left out: fewer than two live runs are untainted: seed {seeds}"
     if is_of_kernels(comparisons):
         yield f"{sum(one.live_runs for one in comparisons)} runs in Linux {_releases(comparisons)}, virtual time"
         return

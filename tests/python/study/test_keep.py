@@ -162,9 +162,7 @@ def test_a_damaged_run_is_made_again_and_named(study: Path, tmp_path: Path, anab
     spoilt.write_bytes(content)
     done = anabranch("study", study, "--out", out)
     assert done.status == 0
-    assert (
-        f"{spoilt} is damaged at byte {blocks[0].body + blocks[0].length}; what was there is made again\n" in done.err
-    )
+    assert f"{spoilt} is damaged at byte {blocks[0].body + blocks[0].length}; its points are made again\n" in done.err
     assert counter.made == 40 + len(blocks[1].keys)
 
 

@@ -251,7 +251,7 @@ def test_the_digest_of_inputs_ignores_labels(directory: Path) -> None:
         ('experiments = ["long", "short"]', 'experiments = ["lang"]', '"lang" is no experiment'),
         ('rows = "experiment"\nexperiments = ["long", "short"]', 'rows = "variant"', "cannot both be variants"),
         ('rows = "delay"', 'rows = "delay"\nexperiments = ["long"]', "experiments are the rows of a table with"),
-        ('rows = "experiment"', 'rows = "experiment"\nexperiment = "long"', "each row is an experiment of its own"),
+        ('rows = "experiment"', 'rows = "experiment"\nexperiment = "long"', "each row is a separate experiment"),
         ('columns = "variant"', 'columns = "delay"', 'columns = "delay" has no meaning'),
         ('columns = "variant"\nvalue = "main"', 'columns = "variant"', '"value" is missing'),
         ('columns = "variant"\n', "", "value belongs to a column"),

@@ -9,10 +9,7 @@ use std::{
 };
 
 use anabranch_core::{interrupt::Interrupt, system};
-use rustix::{
-    fs::statfs,
-    mount::{MountFlags, mount},
-};
+use rustix::{fs::statfs, io::Errno};
 
 use super::attach;
 use crate::{Error, Source};
@@ -46,6 +43,18 @@ fn is_there() -> bool {
     })
 }
 
+/// Mounts the BPF file system.
+#[cfg(target_os = "linux")]
+fn mount() -> Result<(), Errno> {
+    use rustix::mount::{MountFlags, mount};
+    mount("bpf", FILE_SYSTEM, "bpf", MountFlags::empty(), None)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn mount() -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
 /// Loads a control permanently. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
@@ -55,7 +64,7 @@ pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Loaded, Error> {
     let mounted = if is_there() {
         None
     } else {
-        mount("bpf", FILE_SYSTEM, "bpf", MountFlags::empty(), None).map_err(|error| {
+        mount().map_err(|error| {
             Error::System(format!(
                 "there is no BPF file system at {FILE_SYSTEM} to keep the control in, and mounting one failed: {}; as root: mount -t bpf bpf {FILE_SYSTEM}",
                 system::words(&error)
@@ -87,7 +96,7 @@ pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Loaded, Error> {
 pub fn unload(name: &str) -> Result<(), Error> {
     let loaded = list().ok_or_else(|| {
         Error::System(format!(
-            "cannot unload `{name}`: what is loaded is in {FILE_SYSTEM}, which only root may see here"
+            "cannot unload `{name}`: the loaded controls are in {FILE_SYSTEM}, which only root may read here"
         ))
     })?;
     if !loaded.iter().any(|one| one == name) {

@@ -156,7 +156,7 @@ fn find_ops(source: &Source, shared: &[u8]) -> Result<i64, Error> {
 fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Error::System(format!(
-            "cannot load what was compiled of `{}`: {}",
+            "cannot load the compiled program of `{}`: {}",
             source.name,
             system::words(error)
         ))

@@ -59,7 +59,7 @@ impl Trace {
     ) -> Result<Self, Error> {
         if !Path::new(BTF).exists() {
             return Err(Error::System(format!(
-                "this kernel does not say what its structures are: {BTF} is missing; it needs CONFIG_DEBUG_INFO_BTF"
+                "this kernel does not describe its structures: {BTF} is missing; it needs CONFIG_DEBUG_INFO_BTF"
             )));
         }
         let object = compiled(interrupt)?;

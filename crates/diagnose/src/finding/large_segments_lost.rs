@@ -11,7 +11,7 @@ pub(super) const META: Meta = Meta {
     evidence: "A segment was retransmitted three times or more and never acknowledged; smaller ones were, from the handshake on, and \
          none as large was in any connection between the hosts.",
     confusion: "A host or path that fails when the first large segment is sent.",
-    next: "let ICMP pass, or clamp the MSS to what the path carries",
+    next: "let ICMP pass, or clamp the MSS to the path's MTU",
     rank: Some(7),
     is_failure: true,
     ..Meta::PLAIN

@@ -144,7 +144,7 @@ fn invalid_traces_are_refused_with_their_position() {
         (
             "delay",
             "rate = \"1 Mbit/s\"\ndelay",
-            "some/where/cell.toml:5:8: this rate stands beside a trace",
+            "some/where/cell.toml:5:8: this rate is beside a trace",
         ),
         (
             ", file = \"traces/cell.trace\"",

@@ -134,12 +134,12 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
             let (message, help) = if let Some((other, taken)) = overlap(*prefix, before) {
                 (
                     format!("{prefix} overlaps {taken} of the peer `{other}`"),
-                    "expected prefixes that have no address in common: one peer is behind each address",
+                    "expected prefixes that have no address in common: each address belongs to one peer",
                 )
             } else if let Some(address) = own_address(*prefix, config) {
                 (
                     format!("{prefix} is this end's own address {address}"),
-                    "expected addresses behind the other end",
+                    "expected addresses of networks at the other end",
                 )
             } else if let Some(endpoint) = looping(*prefix, config) {
                 (

@@ -143,7 +143,7 @@ impl Play<'_> {
             };
             let (mut outcomes, programs) = seen?;
             self.count_left(&directory)
-                .map_err(|source| failed("reading what was left in the devices", source))?;
+                .map_err(|source| failed("reading the remaining packets of the devices", source))?;
             for (outcomes, own) in outcomes.iter_mut().zip(self.own) {
                 for (outcome, own) in outcomes.iter_mut().zip(own) {
                     if let Some(own) = own {

@@ -57,10 +57,7 @@ pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
     if resolved.flows.len() > MOST_FLOWS {
         return Err(Refusal::new(
             &["flow"],
-            format!(
-                "{} flows: each needs a port of its own",
-                resolved.flows.len()
-            ),
+            format!("{} flows: each needs a separate port", resolved.flows.len()),
             format!("expected {MOST_FLOWS} flows at most"),
         ));
     }
@@ -69,7 +66,7 @@ pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
         if group.is_some_and(|group| group.control.needs_arrivals() && group.arrivals.is_none()) {
             return Err(Refusal::new(
                 &["group", &link.name, "control"],
-                "a live run cannot know beforehand what will arrive, which `oracle` needs",
+                "a live run cannot know future arrivals, which `oracle` needs",
                 "expected another controller",
             ));
         }
@@ -78,7 +75,7 @@ pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
         if matches!(gateway.elements, GatewayEnds::Tunnel { .. }) {
             return Err(Refusal::new(
                 &["gateway", &gateway.name, "kind"],
-                "a live run does not make the tunnel: `anabranch-gateway` is what runs it on real links",
+                "a live run does not make the tunnel; `anabranch-gateway` runs it on real links",
                 "expected `kind = \"split\"`, or the simulator",
             ));
         }
@@ -133,7 +130,7 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
         if first.is_some_and(differs) {
             return Err(Refusal::new(
                 &["flow", &flow.table, "transport"],
-                "a host has one switch for each of `ecn`, `timestamps`, `sack`, `dsack`, `rack`, `tlp`, `frto`, `mtu_discovery` and `send_buffer`, and the flows differ in them",
+                "a host has one setting for each of `ecn`, `timestamps`, `sack`, `dsack`, `rack`, `tlp`, `frto`, `mtu_discovery` and `send_buffer`, and the flows differ in them",
                 "expected the same in every flow",
             ));
         }
@@ -160,7 +157,7 @@ pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
         return Err(Refusal::new(
             &["host", &resolved.nodes[node], "attach"],
             format!(
-                "`{}` stands for the interface `{name}`, and has no namespace for a shell",
+                "`{}` is attached to the interface `{name}`, and has no namespace for a shell",
                 resolved.nodes[node]
             ),
             "expected another host",
@@ -179,7 +176,7 @@ pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
     Err(Refusal::new(
         &[],
         format!(
-            "no flow begins or ends at `{}`, so it is no host",
+            "no flow begins or ends at `{}`, so it is not a host",
             resolved.nodes[node]
         ),
         format!("expected one of `{}`", ends.join("`, `")),
@@ -200,7 +197,7 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
         if !resolved.flows.iter().any(|flow| flow.ends.contains(&node)) {
             return Err(Refusal::new(
                 &["host", name, key],
-                format!("no flow begins or ends at `{name}`, so its packets have no way to take"),
+                format!("no flow begins or ends at `{name}`, so its packets have no route"),
                 "expected a flow between the hosts that talk to each other",
             ));
         }
@@ -215,10 +212,10 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
             return Err(Refusal::new(
                 &["host", name, "attach"],
                 format!(
-                    "`{name}` stands for an interface and the other end of `{}` does not",
+                    "`{name}` is attached to an interface and the other end of `{}` is not",
                     flow.name
                 ),
-                "expected interfaces at both ends, whose frames are carried from the one to the other",
+                "expected interfaces at both ends, between which frames are carried",
             ));
         }
         if resolved
@@ -231,7 +228,7 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
             return Err(Refusal::new(
                 &["host", name, "attach"],
                 format!(
-                    "several flows begin or end at `{name}`: nothing says which of them a frame takes"
+                    "several flows begin or end at `{name}`: the scenario does not assign frames to them"
                 ),
                 "expected one flow at an interface, which carries all of its frames",
             ));
@@ -256,7 +253,7 @@ fn check_addresses(resolved: &Resolved) -> Result<(), Refusal> {
                     &place.to_string(),
                 ],
                 format!(
-                    "`{}` is of a network whose addresses devices here have",
+                    "`{}` is in a network that the live engine uses for its devices",
                     host.addresses[place]
                 ),
                 "expected an address outside of 10.113.0.0/16 and fd71:616e:6162::/64",
@@ -289,10 +286,8 @@ fn check_interfaces(resolved: &Resolved) -> Result<(), Refusal> {
 pub fn loopback(host: &str, interface: &str) -> Refusal {
     Refusal::new(
         &["host", host, "attach"],
-        format!(
-            "`{interface}` is a loopback interface: what is sent there comes back, and would be carried round and round"
-        ),
-        "expected an interface with others behind it, a network card or one end of a veth pair",
+        format!("`{interface}` is a loopback interface: frames sent there return and would loop"),
+        "expected a network card, or one end of a veth pair",
     )
 }
 
@@ -301,9 +296,9 @@ pub fn same_interface(host: &str, other: &str, interface: &str) -> Refusal {
     Refusal::new(
         &["host", host, "attach"],
         format!(
-            "`{interface}` is the interface of `{other}` already: what leaves there would come back, and be carried round and round"
+            "`{interface}` is the interface of `{other}` already: frames sent there would return and loop"
         ),
-        "expected an interface of its own for each host",
+        "expected a separate interface for each host",
     )
 }
 
@@ -319,7 +314,7 @@ fn check_peers(resolved: &Resolved) -> Result<(), Refusal> {
             return Err(Refusal::new(
                 &["host", &resolved.nodes[end], "tcp"],
                 format!(
-                    "our own TCP has nobody to talk to over `{}`: its other end is no TCP application of ours",
+                    "our own TCP has no peer over `{}`: its other end is not a TCP application of ours",
                     flow.name
                 ),
                 "expected flows over TCP to hosts without `exec`",
@@ -336,7 +331,7 @@ fn check_match(flow: &ResolvedFlow) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         &["flow", &flow.table, "match"],
-        "`match` sorts the packets of programs, and this flow has an application of ours",
+        "`match` assigns packets of programs to flows, and this flow has an application of ours",
         "expected a host with `exec` at one of its ends and no `workload`, or no `match`",
     ))
 }
@@ -347,7 +342,7 @@ fn check_port(flow: &ResolvedFlow) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         &["flow", &flow.table, "port"],
-        "a live run gives each flow a port of its own",
+        "a live run gives each flow a separate port",
         "expected no `port`, or the simulator",
     ))
 }

@@ -262,7 +262,7 @@ pub fn check_content(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> io::Resu
         for (outcome, side) in outcomes.iter().zip(flow.ends) {
             if let Some(wrong) = outcome.wrong {
                 return Err(io::Error::other(format!(
-                    "{wrong} that `{}` read from `{}` is not what was written there",
+                    "{wrong} that `{}` read from `{}` differs from the written data",
                     resolved.nodes[side], flow.name
                 )));
             }

@@ -120,7 +120,7 @@ impl Watch {
         let filter = self.0.as_ref().ok().map(|taking| taking.filter.try_clone());
         filter
             .transpose()
-            .map_err(|source| failed("watching what is received", source))
+            .map_err(|source| failed("watching received packets", source))
     }
 
     /// Ends the trace. Returns the records since the run began at `start_ns` of `CLOCK_MONOTONIC`.
@@ -160,7 +160,7 @@ impl Taking {
     ) -> Result<Self, String> {
         let places = places(resolved, hosts).map_err(|error| {
             let why = system::words(&error);
-            format!("sockets do not say what network they are in: {why}")
+            format!("sockets do not report their network: {why}")
         })?;
         if places.is_empty() {
             return Err(

@@ -112,7 +112,7 @@ fn all(does: Around, is_right: bool) {
         let done = run(workload, does);
         let is_found = done
             .as_ref()
-            .is_err_and(|told| told.contains("is not what was written there"));
+            .is_err_and(|told| told.contains("differs from the written data"));
         if is_right {
             assert_eq!(done, Ok(()), "{name}");
         } else {

@@ -354,7 +354,7 @@ fn content_changed_by_the_sender_is_detected() {
             },
         })
     };
-    is_told(around, "is not what was written there");
+    is_told(around, "differs from the written data");
 }
 
 /// A receiver without checksum verification, modelled by a changed packet with a corrected
@@ -379,7 +379,7 @@ fn a_receiver_that_accepts_bad_packets_is_detected() {
             },
         })
     };
-    is_told(around, "is not what was written there");
+    is_told(around, "differs from the written data");
 }
 
 /// The same packets with their original checksum: our TCP discards each of them, so nothing

@@ -35,7 +35,7 @@ use super::HeavyFlows;
 pub const META: Meta = Meta {
     name: "history",
     title: "History of arrivals",
-    summary: "Writes down the connection of every n-th packet and takes the one that occurs most often among the newest records for the heaviest.",
+    summary: "Records the connection of every n-th packet; the connection that occurs most often in the newest records is the heaviest.",
     sources: &[Source {
         id: "Akiyama, Kozu and Yamaguchi, Fairness Improvement among Modern TCPs with Packet Dropping",
         items: &["§4.2"],

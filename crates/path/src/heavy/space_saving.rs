@@ -43,7 +43,7 @@ use super::HeavyFlows;
 pub const META: Meta = Meta {
     name: "space-saving",
     title: "Space-Saving",
-    summary: "A fixed number of counters finds every connection with more than one part in so many of the bytes, in constant memory.",
+    summary: "N counters find every connection with more than 1/N of the bytes, in constant memory.",
     sources: &[Source {
         id: "Metwally, Agrawal and El Abbadi, ICDT 2005",
         items: &["§3", "§4"],

@@ -25,7 +25,7 @@ use super::{ImpairParams, Impairment, Verdict, View};
 pub const META: Meta = Meta {
     name: "bernoulli-loss",
     title: "Bernoulli loss",
-    summary: "Loses each packet independently with one probability, if need be with a cap on losses in a row.",
+    summary: "Loses each packet independently with one probability, optionally with a limit on consecutive losses.",
     sources: &[Source {
         id: "tc-netem(8)",
         items: &["loss random"],

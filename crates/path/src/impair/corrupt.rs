@@ -28,7 +28,8 @@ use super::{Contradiction, ImpairParams, Impairment, Verdict, View};
 pub const META: Meta = Meta {
     name: "corrupt",
     title: "Damage",
-    summary: "Damages packets at random, by packet or by bit; the far end of the link finds it and lets them go no further.",
+    summary: "Damages packets at random, by packet or by bit; the far end of the link detects the damage and drops the \
+              packet.",
     sources: &[
         Source {
             id: "RFC 3819",

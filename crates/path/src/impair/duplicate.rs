@@ -21,11 +21,11 @@ use super::{ImpairParams, Impairment, Verdict, View};
 pub const META: Meta = Meta {
     name: "duplicate",
     title: "Duplication",
-    summary: "Doubles each packet independently with one probability; the copy arrives right behind.",
+    summary: "Duplicates each packet independently with one probability; the copy arrives directly after it.",
     sources: &[
         Source {
             id: "RFC 5560",
-            items: &["what a duplicate is"],
+            items: &["definition of a duplicate"],
         },
         Source {
             id: "tc-netem(8)",

@@ -45,7 +45,8 @@ use super::{Contradiction, ImpairParams, Impairment, Misread, Verdict, View};
 pub const META: Meta = Meta {
     name: "jitter",
     title: "Jitter",
-    summary: "Delays packets at random, each by itself or all of one time slot alike, with or without reordering.",
+    summary: "Delays packets at random, each separately or all packets of a time slot equally, with or without \
+              reordering.",
     sources: &[
         Source {
             id: "Hayashi et al., Performance Evaluation of TCP Communication using Multiple Routes",

@@ -31,7 +31,7 @@ use super::{Contradiction, ImpairParams, Impairment, Misread, Verdict, View};
 pub const META: Meta = Meta {
     name: "loss-list",
     title: "Loss list",
-    summary: "Loses the packets that a list names, by number or by time: for a look at one loss.",
+    summary: "Loses the packets that a list names, by number or by time: to study a single loss.",
     sources: &[Source {
         id: "Fall and Floyd, Simulation-based Comparisons of Tahoe, Reno and SACK TCP (ACM CCR 26-3, 1996)",
         items: &["one to four packets dropped"],

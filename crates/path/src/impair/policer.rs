@@ -32,7 +32,7 @@ use crate::queue::bounded::Bandwidth;
 pub const META: Meta = Meta {
     name: "policer",
     title: "Policer",
-    summary: "A token bucket that delays nothing: packets beyond `rate` and what the bucket has saved up are lost.",
+    summary: "A token bucket without a queue: packets that exceed `rate` and the tokens saved in the bucket are lost.",
     sources: &[
         Source {
             id: "RFC 2697",

@@ -316,7 +316,7 @@ fn columns(first: &[Field<'_>], needed: Column) -> Result<(Vec<Column>, bool), M
             _ if position == 0 && *name == TIME => {}
             Some(column) if !columns.contains(&column) => columns.push(column),
             _ => {
-                let message = format!("{name:?} is no column that can stand here");
+                let message = format!("{name:?} is not an expected column here");
                 return Err(Misread::new(at.clone(), message, expected));
             }
         }

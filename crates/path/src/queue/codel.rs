@@ -38,8 +38,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "codel",
     title: "CoDel",
-    summary: "Drops at the head while packets have waited for `target` or longer throughout an `interval`, more \
-              and more often; holds the delay down whatever the rate.",
+    summary: "Drops at the head, at decreasing intervals, once all packets of an `interval` have waited for `target` \
+              or longer; limits the delay at any rate.",
     sources: &[Source {
         id: "RFC 8289",
         items: &["§3", "§4", "§5"],

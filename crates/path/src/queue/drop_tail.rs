@@ -24,7 +24,7 @@ use super::{Init, Item, QueueContext, QueueDiscipline, QueueParams};
 pub const META: Meta = Meta {
     name: "drop-tail",
     title: "Drop-tail",
-    summary: "First in, first out; what finds the queue full is dropped.",
+    summary: "First in, first out; drops packets that arrive at a full queue.",
     sources: &[Source {
         id: "RFC 7567",
         items: &["§2.1"],

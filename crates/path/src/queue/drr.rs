@@ -37,8 +37,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "drr",
     title: "Deficit round robin",
-    summary: "A queue for each connection, served in turn by bytes: fair shares whatever flows send; the longest queue \
-              loses where there is no room.",
+    summary: "A queue for each connection, served in turn by bytes: fair shares at any load; when the buffer is full, \
+              the longest queue loses a packet.",
     sources: &[Source {
         id: "Shreedhar and Varghese, SIGCOMM 1995",
         items: &["§III"],

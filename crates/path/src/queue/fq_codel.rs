@@ -38,7 +38,7 @@ use super::{
 pub const META: Meta = Meta {
     name: "fq-codel",
     title: "FQ-CoDel",
-    summary: "A queue with CoDel for each hash of a connection, served in turn by bytes, those that were idle first: \
+    summary: "A queue with CoDel for each hash of a connection, served in turn by bytes, newly active queues first: \
               fair shares, low delay, and sparse flows hardly wait.",
     sources: &[
         Source {

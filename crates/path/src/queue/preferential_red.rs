@@ -40,7 +40,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "preferential-red",
     title: "Preferential RED",
-    summary: "RED that drops several times as many packets of the flows that use most, named or found out.",
+    summary: "RED with a drop probability several times as high for the flows with the highest rates, which are named \
+              or detected.",
     sources: &[
         Source {
             id: "Akiyama, Kozu and Yamaguchi, Fairness Improvement among Modern TCPs with Packet Dropping",

@@ -68,7 +68,8 @@ use super::{Init, Item};
 pub const META: Meta = Meta {
     name: "red",
     title: "RED",
-    summary: "Drops or marks at random, the more the longer the queue has been on average, so that senders slow down before it is full.",
+    summary: "Drops or marks at random, with a probability that grows with the average queue length, so that senders \
+              slow down before it is full.",
     sources: &[
         Source {
             id: "Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993",

@@ -23,7 +23,8 @@ use anabranch_core::{
 pub const META: Meta = Meta {
     name: "interval",
     title: "Interval reordering",
-    summary: "While more than `interval` packets wait, one in every `interval` + 1 leaves `interval` places late.",
+    summary: "While more than `interval` packets wait, one of every `interval` + 1 packets is delayed by `interval` \
+              positions.",
     sources: &[Source {
         id: "Fukuda 2019 (KAKENHI 16K00129)",
         items: &["§3 (1)", "figure 2"],

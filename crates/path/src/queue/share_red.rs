@@ -62,7 +62,8 @@ use crate::heavy::{HeavyFlows, history};
 pub const META: Meta = Meta {
     name: "share-red",
     title: "Share-weighted RED",
-    summary: "RED that drops the more of a connection's packets the larger its share of the arrivals is; constant memory, no queue per flow.",
+    summary: "RED whose drop probability for a connection grows with its share of the arrivals; constant memory, no \
+              queue per flow.",
     sources: &[
         Source {
             id: "Akiyama, Kozu and Yamaguchi, Fairness Improvement among Modern TCPs with Packet Dropping",

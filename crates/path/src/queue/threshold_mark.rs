@@ -33,8 +33,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "threshold-mark",
     title: "Threshold marking",
-    summary: "Marks every ECN-capable packet that finds more than `threshold` waiting, as a switch for DCTCP does; drops \
-              only what finds the queue full.",
+    summary: "Marks every ECN-capable packet that arrives while more than `threshold` waits, as a switch for DCTCP \
+              does; drops only packets that arrive at a full queue.",
     sources: &[
         Source {
             id: "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010",

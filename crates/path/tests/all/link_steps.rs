@@ -204,12 +204,12 @@ fn an_invalid_table_is_reported_with_its_place() {
         (
             "time_s,rate\n0,1",
             "rate",
-            "\"rate\" is no column that can stand here",
+            "\"rate\" is not an expected column here",
         ),
         (
             "time,rate_mbit_s\n0,1",
             "time",
-            "\"time\" is no column that can stand here",
+            "\"time\" is not an expected column here",
         ),
         (
             "time_s,delay_ms\n0,1",

@@ -31,7 +31,7 @@ impl JsonSchema for SweepTable {
             "properties": {
                 "repeat": {
                     "type": "integer", "minimum": 1,
-                    "description": "So many seeds, from `seed` on.",
+                    "description": "Number of seeds, from `seed` on.",
                 },
             },
             "additionalProperties": {

@@ -52,7 +52,9 @@ pub(super) fn changes(
             return Err(resolver.error(
                 &["at", &index, "set"],
                 "this change sets nothing".to_owned(),
-                vec!["expected what changes, for example `\"link.NAME.up\" = false`".to_owned()],
+                vec![
+                    "expected a value to change, for example `\"link.NAME.up\" = false`".to_owned(),
+                ],
             ));
         }
         let mut given = Given::default();
@@ -127,7 +129,7 @@ pub(super) fn changes(
         {
             return Err(resolver.error(
                 &["at", &index],
-                format!("from here on the round trip of the flow `{flow}` takes no time"),
+                format!("from here on the round-trip time of the flow `{flow}` is 0"),
                 vec![round_trip::HELP.to_owned()],
             ));
         }
@@ -221,8 +223,8 @@ fn occurrences(resolver: &Resolver<'_>, file: &File) -> Result<Vec<(Duration, us
         let count = span.div_ceil(every.as_picos());
         if count > left {
             return wrong(
-                format!("with this change there are more than {MAX_CHANGES} of them"),
-                "expected a longer time, or a trace for what changes so often".to_owned(),
+                format!("with this entry there are more than {MAX_CHANGES} changes"),
+                "expected a longer `every`, or a trace for such frequent changes".to_owned(),
             );
         }
         left -= count;
@@ -316,7 +318,7 @@ const CHANGEABLE: &[&str] = &["up", "rate", "delay", "queue.limit", "impair.0.ra
 
 fn cannot(what: &str) -> Fault {
     Fault::new(format!("`{what}` cannot change in mid-run"))
-        .help("what can: `up`, `rate`, `delay`, parameters of the queue and of impairments (`queue.limit`, `impair.0.rate`) of a link or of its `forward` or `reverse`; of a group all but `rate`")
+        .help("expected `up`, `rate`, `delay`, parameters of the queue and of impairments (`queue.limit`, `impair.0.rate`) of a link or of its `forward` or `reverse`; of a group all but `rate`")
 }
 
 fn differences(before: &Properties, after: &Properties) -> Result<Vec<What>, String> {

@@ -80,7 +80,7 @@ fn check_interface(
     match given {
         Some((key, _)) if attached.interface.is_some() => Err(resolver.error(
             &["host", name, key],
-            format!("`{name}` stands for an interface: it has no devices and no addresses of ours"),
+            format!("`{name}` is attached to an interface, whose devices and addresses are not part of the scenario"),
             vec![format!("expected `{key}` at a host without `attach`")],
         )),
         _ => Ok(()),
@@ -162,9 +162,11 @@ pub(super) fn of_flow(
         if found.is_none() {
             return Err(resolver.error(
                 &["flow", table, key],
-                format!("`{table}` leaves `{name}` over `{first}`, which is none of its devices"),
+                format!(
+                    "`{table}` leaves `{name}` over `{first}`, which is not one of its devices"
+                ),
                 vec![format!(
-                    "expected a way over one of `{}`, or `{first}` among `devices` of `{name}`",
+                    "expected a route over one of `{}`, or `{first}` among `devices` of `{name}`",
                     host.devices.join("`, `")
                 )],
             ));
@@ -182,7 +184,7 @@ pub(super) fn check_match(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> 
     {
         return Err(resolver.error(
             &["flow", table, "match"],
-            "`match` is empty, which fits every packet".to_owned(),
+            "`match` is empty and would match every packet".to_owned(),
             vec!["expected `port`, `prefix` or both, or no `match`".to_owned()],
         ));
     }

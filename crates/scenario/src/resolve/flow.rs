@@ -203,7 +203,9 @@ fn under(
         (Some(stack), Some(HyStartUse::Any(OrStack::Own(own)))) if own != stack => {
             return problem(
                 "hystart",
-                format!("the parameter `hystart` of `{name}` says otherwise; write one of them"),
+                format!(
+                    "the parameter `hystart` of `{name}` contradicts this; expected one of the two"
+                ),
             );
         }
         _ => {}
@@ -222,7 +224,7 @@ fn under(
     if written.pacing == Some(false) && cc.sets_its_rate() {
         return problem(
             "pacing",
-            format!("`{name}` sends at a rate of its own and is always paced"),
+            format!("`{name}` sets its pacing rate and is always paced"),
         );
     }
     if cc.needs_exact_marks() {
@@ -294,7 +296,7 @@ fn check_workload(
         ),
         Some(Sizes::LogNormal { sigma, .. }) if !(sigma > 0.0 && sigma <= 4.0) => (
             &["sizes", "sigma"][..],
-            format!("{sigma} is no spread of a log-normal distribution"),
+            format!("{sigma} is out of range for `sigma` of a log-normal distribution"),
             "a number above 0 and up to 4",
         ),
         Some(_) => return Ok(()),

@@ -38,7 +38,7 @@ pub(super) fn gateways(
             return Err(resolver.error(
                 &["gateway", name],
                 format!("the gateway `{name}` has the name of a link"),
-                vec!["expected names that routes of flows can tell apart".to_owned()],
+                vec!["expected a name that no link has".to_owned()],
             ));
         }
         let ends = ends(resolver, graph, name, table)?;

@@ -35,7 +35,7 @@ pub(super) fn processing_jitter(
         if !host.processing_jitter.is_zero() && !ends.clone().any(|end| end == name) {
             return Err(resolver.error(
                 &["host", name, "processing_jitter"],
-                format!("no flow begins or ends at `{name}`: it sends no packet of its own"),
+                format!("no flow begins or ends at `{name}`: it sends no packets"),
                 choice(
                     name,
                     &ends
@@ -137,7 +137,7 @@ pub(super) fn attached(
                 _ => {
                     return Err(resolver.error(
                         &["host", name, "attach"],
-                        format!("there is nothing like `{attach}` to attach a host to"),
+                        format!("a host cannot be attached to `{attach}`"),
                         vec!["expected \"namespace\", or \"interface:NAME\" with the name of a network interface".to_owned()],
                     ));
                 }
@@ -151,7 +151,7 @@ pub(super) fn attached(
             if node.exec.is_none() {
                 return Err(resolver.error(
                     &["host", name, "exec"],
-                    "`exec` is no program and its arguments".to_owned(),
+                    "`exec` is not a program with its arguments".to_owned(),
                     vec!["expected a list of texts, for example [\"iperf3\", \"-s\"]".to_owned()],
                 ));
             }
@@ -160,9 +160,9 @@ pub(super) fn attached(
         node.has_own_tcp = host.tcp == Some(HostTcp::Own);
         if node.has_own_tcp && (node.interface.is_some() || node.exec.is_some()) {
             let other = if node.exec.is_some() {
-                "a program's sockets are the kernel's"
+                "its program uses the kernel's sockets"
             } else {
-                "nothing of ours runs behind an interface"
+                "it is attached to an interface"
             };
             return Err(resolver.error(
                 &["host", name, "tcp"],
@@ -173,7 +173,7 @@ pub(super) fn attached(
         if node.interface.is_some() && node.exec.is_some() {
             return Err(resolver.error(
                 &["host", name, "exec"],
-                format!("`{name}` stands for an interface: nothing of ours runs behind it"),
+                format!("`{name}` is attached to an interface and runs no program"),
                 vec!["expected `exec` at a host without `attach`".to_owned()],
             ));
         }
@@ -188,7 +188,7 @@ fn check_words(resolver: &Resolver<'_>, host: &str, words: &[String]) -> Result<
         return Err(resolver.error(
             &path,
             "the name of the program in `exec` is empty".to_owned(),
-            vec!["expected a name that PATH leads to, or a path".to_owned()],
+            vec!["expected the name of a program in PATH, or a path".to_owned()],
         ));
     }
     let at = words.iter().position(|word| word.contains('\0'));
@@ -196,6 +196,6 @@ fn check_words(resolver: &Resolver<'_>, host: &str, words: &[String]) -> Result<
     Err(resolver.error(
         &path,
         format!("word {} of `exec` has a NUL character", at + 1),
-        vec!["expected texts without it: it ends the arguments of a program".to_owned()],
+        vec!["expected text without NUL, which no argument of a program can have".to_owned()],
     ))
 }

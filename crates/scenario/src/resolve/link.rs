@@ -90,7 +90,7 @@ impl<'a> InFile<'a> {
                 &self.path("mtu"),
                 format!("an MTU of {mtu} is outside {LEAST_MTU} to {MOST_MTU} bytes"),
                 vec![format!(
-                    "expected what IPv4 carries everywhere ({LEAST_MTU} bytes) to its largest packet ({MOST_MTU} bytes)"
+                    "expected {LEAST_MTU} bytes, the minimum MTU of IPv4, to {MOST_MTU} bytes, its largest packet"
                 )],
             ));
         };
@@ -112,7 +112,7 @@ impl<'a> InFile<'a> {
             (Limit::Bdp(_), None) => Err(needs_rate(resolver, &path(), "held_limit")),
             (Limit::Packets(0) | Limit::Bytes(Bytes::ZERO), _) => Err(resolver.error(
                 &path(),
-                "a link that holds no packet passes none".to_owned(),
+                "a link that can hold no packet delivers none".to_owned(),
                 vec!["expected 1 packet or more, or \"unlimited\"".to_owned()],
             )),
             (limit, Some(rate)) => Ok(limit.with_bdp(rate * rtt)),
@@ -170,8 +170,8 @@ impl<'a> InFile<'a> {
         if self.keys.rate.rate().is_some() {
             return refuse(
                 &self.path("rate"),
-                "this rate stands beside a trace, which says when the link can send",
-                "expected `rate` or a trace; where only one direction has a trace, `rate` in the other (`forward.rate`, `reverse.rate`)",
+                "this rate is beside a trace, which sets the times at which the link can send",
+                "expected `rate` or a trace; if only one direction has a trace, `rate` in the other (`forward.rate`, `reverse.rate`)",
             );
         }
         if there.0.is_some() {
@@ -448,7 +448,7 @@ fn check_spread(
         return Err(resolver.error(
             &[&path[..], &["rate"]].concat(),
             format!(
-                "`{}` sends at a rate of its own, and the members of a group send at theirs",
+                "`{}` shapes to its `rate`, and the members of a group have a rate already",
                 queue.name()
             ),
             vec!["expected no `rate` in it".to_owned()],
@@ -462,11 +462,11 @@ fn check_spread(
     Err(resolver.error(
         &[&path[..], &["kind"]].concat(),
         format!(
-            "`{}` decides when a packet is taken out, and a group that spreads flows takes packets out before they can be sent",
+            "`{}` decides at dequeue, and a group with `spread = \"per-flow\"` dequeues packets before they can be sent",
             queue.name()
         ),
         vec![
-            "expected a queue that decides when packets arrive, for example `drop-tail` or `red`, or `spread = \"per-packet\"`"
+            "expected a queue that decides at enqueue, for example `drop-tail` or `red`, or `spread = \"per-packet\"`"
                 .to_owned(),
         ],
     ))
@@ -493,7 +493,7 @@ pub(super) fn check_mtus(
                 return Err(resolver.error(
                     &["flow", &flow.table, "family"],
                     format!(
-                        "the link `{}` has an MTU of {} bytes, and IPv6 needs {LEAST_MTU_V6} of every link",
+                        "the link `{}` has an MTU of {} bytes, and IPv6 requires {LEAST_MTU_V6} on every link",
                         link.name, mtu.bytes
                     ),
                     vec![format!(

@@ -302,7 +302,7 @@ impl Graph {
                 return Err(resolver.error(
                     &place,
                     format!(
-                        "the route is at `{}` and `{name}` is not there",
+                        "the route is at `{}`, where `{name}` neither begins nor ends",
                         self.nodes[node]
                     ),
                     vec![format!("`{name}` is between `{a}` and `{b}`")],
@@ -404,9 +404,9 @@ impl Graph {
         let [a, b] = self.ends_of(edges[1]).map(|end| &self.nodes[end]);
         resolver.error(
             &[section, second, "between"],
-            format!("`{first}` and `{second}` both join `{a}` and `{b}`, and nothing says who uses which"),
+            format!("`{first}` and `{second}` both join `{a}` and `{b}`, and the scenario does not assign flows to them"),
             vec![
-                "expected a gateway with both in its `routes`, a group instead of them, or a `route` in each flow that comes this way"
+                "expected a gateway with both in its `routes`, a group instead of them, or a `route` in each flow between them"
                     .to_owned(),
             ],
         )

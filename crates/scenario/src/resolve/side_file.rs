@@ -67,7 +67,7 @@ impl Named<'_> {
     fn refuse(&self, resolver: &Resolver<'_>, why: &str) -> Error {
         let message = format!("`{}` {why}", self.place(resolver).display());
         let help = format!(
-            "expected {}; its path counts from where the scenario's file is",
+            "expected {}; its path is relative to the scenario's file",
             self.noun
         );
         resolver.error(self.path, message, vec![help])
@@ -90,7 +90,7 @@ pub(super) fn text<T>(
         Ok(text) => text,
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            return Err(named.refuse(resolver, &format!("is no text: byte {at} is not UTF-8")));
+            return Err(named.refuse(resolver, &format!("is not text: byte {at} is not UTF-8")));
         }
     };
     // The scenario itself permits a byte order mark, too.

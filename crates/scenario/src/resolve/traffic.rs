@@ -160,7 +160,7 @@ fn exchange(
         if *size == Bytes::ZERO {
             return Err(resolver.error(
                 &path,
-                format!("a {key} of no bytes is none"),
+                format!("a {key} has at least one byte"),
                 vec!["expected 1 byte or more".to_owned()],
             ));
         }
@@ -250,7 +250,7 @@ fn check_arrivals(
     Err(resolver.error(
         &["flow", table, "workload", "rate"],
         format!(
-            "at {} {noun} of {mean} bytes in the mean would come more often than once in {shortest}",
+            "at {} {noun} of {mean} bytes on average would arrive more often than once in {shortest}",
             poisson.rate
         ),
         vec!["expected a lower `rate` or larger `sizes`".to_owned()],
@@ -308,7 +308,7 @@ fn check_pace(
     }
     Err(resolver.error(
         &["flow", table, "workload", "rate"],
-        format!("at {rate} {payload} would leave more often than once in 1 ns"),
+        format!("at {rate} a write of {payload} takes less than 1 ns"),
         vec!["expected a lower `rate` or a larger `payload`".to_owned()],
     ))
 }
@@ -331,7 +331,7 @@ fn check_profile(
         workload::Config::Paced(_) => {
             return Err(resolver.error(
                 &path,
-                "what is paced varies over UDP only".to_owned(),
+                "the rate of `paced` varies only over UDP".to_owned(),
                 vec![
                     "expected `protocol = \"udp\"`, or the workload `poisson`, which varies over TCP".to_owned(),
                 ],
@@ -392,7 +392,7 @@ pub(super) fn replayed(
         return Err(resolver.error(
             &path,
             format!(
-                "`{}` has a packet of {} bytes, which no datagram fills",
+                "`{}` has a packet of {} bytes, more than a datagram can have",
                 place.display(),
                 packet.size
             ),
@@ -427,7 +427,7 @@ fn only_over_udp(resolver: &Resolver<'_>, table: &str, workload: &workload::Conf
     resolver.error(
         &["flow", table, "workload"],
         format!(
-            "the workload `{}` needs UDP: it sends at times of its own, and TCP when it may",
+            "the workload `{}` needs UDP: it sends at given times, and TCP sends when its window permits",
             name(workload)
         ),
         vec!["expected `protocol = \"udp\"`, or another workload".to_owned()],
@@ -451,7 +451,9 @@ fn not_over_udp(resolver: &Resolver<'_>, table: &str, workload: &workload::Confi
     }
     resolver.error(
         &path,
-        format!("the workload `{name}` needs TCP: UDP is told neither how fast to send nor what is missing"),
+        format!(
+            "the workload `{name}` needs TCP: UDP has no congestion control and no retransmissions"
+        ),
         help,
     )
 }

@@ -78,7 +78,7 @@ pub(super) fn wires<'a>(resolver: &Resolver<'_>, file: &'a File) -> Result<Vec<W
             return Err(resolver.error(
                 &["group", name],
                 format!("the group `{name}` has the name of a link"),
-                vec!["expected names that routes of flows can tell apart".to_owned()],
+                vec!["expected a name that no link has".to_owned()],
             ));
         }
         check_members(resolver, name, group)?;
@@ -146,7 +146,7 @@ pub(super) fn group(
         return Err(resolver.error(
             &["group", name, "wake_time"],
             format!(
-                "a member takes {} to wake up, and the control interval is {interval}",
+                "a member takes {} to wake up, longer than the control interval of {interval}",
                 table.wake_time
             ),
             vec![format!(
@@ -213,7 +213,7 @@ pub(super) fn check_open_loop(
         return Err(resolver.error(
             &["group", &links[second].name, "control"],
             format!(
-                "`{}` and `{}` both know their arrivals, which depend on each other",
+                "`{}` and `{}` both use `oracle`, and their arrivals depend on each other",
                 links[index].name, links[second].name
             ),
             vec!["expected `oracle` in one group at most".to_owned()],
@@ -234,7 +234,7 @@ pub(super) fn check_open_loop(
     Err(resolver.error(
         &["group", name, "control"],
         format!(
-            "`oracle` knows what will arrive, and what the flow `{}` sends over TCP depends on what the group does",
+            "`oracle` needs arrivals that do not depend on the group, and the TCP flow `{}` reacts to it",
             flow.table
         ),
         vec![

@@ -86,7 +86,7 @@ impl Spans {
             };
             return Err((
                 key,
-                format!("{} is no time to be on or off", self.mean()),
+                format!("a period of {} is out of range", self.mean()),
                 "1 us or more",
             ));
         }

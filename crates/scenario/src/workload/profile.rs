@@ -71,29 +71,29 @@ impl Profile {
     pub fn check(&self) -> Result<(), Wrong> {
         let least = Duration::from_millis(1);
         if self.period < least || self.period > Duration::from_secs(86_400) {
-            let message = format!("a curve does not repeat after {}", self.period);
+            let message = format!("a period of {} is out of range", self.period);
             return Err((&["period"], message, "1 ms to 86400 s"));
         }
         if !(0.0..=1.0).contains(&self.depth) {
-            let message = format!("{} is no share of the mean", self.depth);
+            let message = format!("a depth of {} is out of range", self.depth);
             return Err((&["depth"], message, "a number from 0 to 1"));
         }
         let Some(bursts) = self.bursts else {
             return Ok(());
         };
         if bursts.length < least {
-            let message = format!("a burst does not last {}", bursts.length);
+            let message = format!("a burst of {} is too short", bursts.length);
             return Err((&["bursts", "length"], message, "1 ms or more"));
         }
         if bursts.every <= bursts.length {
             let message = format!(
-                "bursts of {} do not come every {}",
+                "bursts of {} cannot begin every {}",
                 bursts.length, bursts.every
             );
             return Err((&["bursts", "every"], message, "longer than `length`"));
         }
         if !(bursts.factor > 1.0 && bursts.factor <= 1000.0) {
-            let message = format!("a burst is not {} times the load", bursts.factor);
+            let message = format!("a factor of {} is out of range", bursts.factor);
             let expected = "a number above 1 and up to 1000";
             return Err((&["bursts", "factor"], message, expected));
         }

@@ -59,12 +59,12 @@ impl Replay {
     /// For the first contradiction.
     pub fn check(&self) -> Result<(), Wrong> {
         if !(0.001..=1000.0).contains(&self.speed) {
-            let message = format!("nothing is replayed {} times as fast", self.speed);
+            let message = format!("a speed of {} is out of range", self.speed);
             return Err((&["speed"], message, "a number from 0.001 to 1000"));
         }
         #[expect(clippy::float_cmp, reason = "the default is this very number")]
         if self.rate.is_some() && self.speed != as_recorded() {
-            let message = "`speed` and `rate` both say how fast".to_owned();
+            let message = "`speed` and `rate` contradict each other".to_owned();
             return Err((&["speed"], message, "one of them"));
         }
         Ok(())
@@ -88,13 +88,19 @@ impl Replay {
         let takes = recording.span();
         let Some(rate) = self.rate else {
             if self.repeat && takes.is_zero() {
-                let message = format!("all of `{}` is at one time, which cannot repeat", self.file);
+                let message = format!(
+                    "all packets of `{}` have the same time, so it cannot repeat",
+                    self.file
+                );
                 return Err((&["repeat"], message, "a longer recording, or no `repeat`"));
             }
             return Ok(self.speed);
         };
         if takes.is_zero() {
-            let message = format!("all of `{}` is at one time and has no rate", self.file);
+            let message = format!(
+                "all packets of `{}` have the same time, so it has no rate",
+                self.file
+            );
             return Err((&["rate"], message, "a longer recording, or `speed`"));
         }
         let mean = recording.bytes() as f64 * 8.0 / takes.as_secs_f64();

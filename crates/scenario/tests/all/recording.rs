@@ -423,7 +423,7 @@ fn errors_of_replays_name_the_scenario_and_the_capture() {
                 "flow.trace.workload.speed=2",
                 "flow.trace.workload.rate='1 Mbit/s'",
             ],
-            &["both say"],
+            &["`speed` and `rate` contradict"],
         ),
         (good, &["flow.trace.protocol=tcp"], &["`replay` needs UDP"]),
     ];

@@ -271,6 +271,27 @@ fn the_sweep_of_the_reordering_example() {
     assert_eq!(sweep.grid[1].1[13], 100);
 }
 
+/// Detects a release read as a number: 6.10 would become 6.1.
+#[test]
+fn a_kernel_keeps_the_text_of_its_number() {
+    let kernel = |text: &str, sets: &[&str]| resolve(text, sets).json.value()["kernel"].clone();
+    let flow = "from = \"A\"\nto = \"B\"";
+    let text = network(
+        &[["a", "A", "B"]],
+        flow,
+        "[sweep]\nkernel = [6.1, 6.10, \"6.12\"]",
+    );
+    for release in ["6.10", "6", "\"6.10.3\""] {
+        let set = format!("kernel={release}");
+        let release = release.trim_matches('"');
+        assert_eq!(kernel(&text, &[&set]), release);
+        assert_eq!(kernel(&format!("{set}\n{text}"), &[]), release);
+    }
+    let sweep = scenario(&text, &[]).and_then(|scenario| scenario.sweep());
+    let swept: [serde_json::Value; 3] = ["6.1", "6.10", "6.12"].map(Into::into);
+    assert_eq!(sweep.expect("it is right").grid[0].1, swept);
+}
+
 #[test]
 fn the_fairness_example() {
     let text = include_str!("../../../../scenarios/fairness.toml");

@@ -115,7 +115,7 @@ impl Parser<'_> {
         if self.take_sign("?") {
             return Ok(Expected::Any);
         }
-        let value = self.signed("what the call returns, or `?`")?;
+        let value = self.signed("the return value of the call, or `?`")?;
         if value != -1 {
             return Ok(Expected::Value(value));
         }

@@ -41,7 +41,7 @@ impl Parser<'_> {
         let at = self.at();
         let seq = self.number32("a sequence number")?;
         self.sign(":")?;
-        let end = self.number32("the sequence number behind the last octet")?;
+        let end = self.number32("the sequence number after the last octet")?;
         self.sign("(")?;
         let len = self.number("the length of the payload", 65_535)?;
         let len = u32::try_from(len).expect("bounded");
@@ -91,7 +91,7 @@ impl Parser<'_> {
         let (mut ecn, mut faults) = (None, Vec::new());
         loop {
             let at = self.at();
-            let name = self.word("what stands in brackets")?;
+            let name = self.word("the text in brackets")?;
             let fault = match name.as_str() {
                 "noecn" | "ect0" | "ect1" | "ce" => {
                     ecn = Some(match name.as_str() {
@@ -119,7 +119,7 @@ impl Parser<'_> {
             if let Some(fault) = fault {
                 if !injected {
                     let message =
-                        format!("`[{name}]` says how a packet is made (`<`), not what is expected");
+                        format!("`[{name}]` describes a sent packet (`<`), not an expected one");
                     return Err(self.error_at(at, message));
                 }
                 faults.push(fault);
@@ -197,7 +197,7 @@ impl Parser<'_> {
                 }
                 if !(1..=4).contains(&blocks.len()) {
                     return Err(
-                        self.error_at(at, "expected one to four blocks LEFT:RIGHT behind `sack`")
+                        self.error_at(at, "expected one to four blocks LEFT:RIGHT after `sack`")
                     );
                 }
                 Item::Sack(blocks)

@@ -74,12 +74,12 @@ pub(super) fn check_payload(
     let place = u64::from(header.seq.wrapping_sub(start));
     if place + u64::from(header.len) > written {
         return Err(format!(
-            "the target has sent octets that nobody wrote: `{header}`"
+            "the target has sent octets that were not written: `{header}`"
         ));
     }
     if payload != numbers::stream(numbers::WRITTEN, place, header.len) {
         return Err(format!(
-            "the octets of `{header}` are not those that were written"
+            "the octets of `{header}` differ from the written ones"
         ));
     }
     Ok(())

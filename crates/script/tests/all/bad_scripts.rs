@@ -133,11 +133,11 @@ fn mistakes_have_a_position_and_a_hint() {
         ),
         (
             "+0 < . 1:1(0) ack 1 <sack>",
-            "s.pkt:1:22: expected one to four blocks LEFT:RIGHT behind `sack`",
+            "s.pkt:1:22: expected one to four blocks LEFT:RIGHT after `sack`",
         ),
         (
             "+0 > [cut 3] . 1:1(0)",
-            "s.pkt:1:7: `[cut]` says how a packet is made (`<`), not what is expected",
+            "s.pkt:1:7: `[cut]` describes a sent packet (`<`), not an expected one",
         ),
         (
             "+0 < [bad-cheksum] . 1:1(0) ack 1",

@@ -19,22 +19,21 @@ pub struct DelayedAckTable {
     /// fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_timeout: Option<Duration>,
-    /// Quickack mode: this number of segments at the start, and after a pause, is acknowledged at
-    /// once each, unless the application replies to each. At most half of the segments of the
-    /// window; 0 for none.
+    /// Quickack mode: the number of segments acknowledged individually and at once, at the start
+    /// and after a pause, unless the application replies to each. At most half of the window; 0
+    /// disables it.
     #[serde(default)]
     pub quick_segments: u32,
-    /// Quickack mode begins again (Linux): for `quick_segments` segments after a duplicate, whose
-    /// acknowledgment is one of them, and after a pause longer than the retransmission timeout; for
+    /// Quickack mode begins again (Linux): for `quick_segments` segments after a duplicate (its
+    /// acknowledgment is the first) and after a pause longer than the retransmission timeout; for
     /// two after the first CE mark (RFC 3168, neither DCTCP nor AccECN), not after further marks;
-    /// for one after CWR. The acknowledgment of a filled gap is one of them. Without `quick_again`
-    /// only a pause of a second begins quickack mode again, and each mark is acknowledged at once.
-    /// Needs `quick_segments`.
+    /// for one after CWR. The acknowledgment of a filled gap counts, too. Without `quick_again`
+    /// only a pause of a second begins it again, and each mark is acknowledged at once. Needs
+    /// `quick_segments`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quick_again: bool,
-    /// A segment with PSH, or one that is not full, is acknowledged as soon as the application has
-    /// read all data, unless the application replies: the sender may have nothing else to send
-    /// until then.
+    /// A segment with PSH, or a short one, is acknowledged as soon as the application has read all
+    /// data, unless the application replies: the sender may be waiting for the acknowledgment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub push: bool,
     /// The timeout is a tick of the host's clock, counted from the start of the run: each tick

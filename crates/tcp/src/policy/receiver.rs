@@ -19,12 +19,12 @@ pub enum Receiver {
     ///   advertised.
     /// - An acknowledgment that would offer a smaller window than the last one is sent once the
     ///   data has been read.
-    /// - PAWS accepts a timestamp that is one millisecond older, and one that is older by up to 1.2
-    ///   RTO in an acknowledgment without data that repeats the number of the last one and offers
-    ///   no more.
+    /// - PAWS accepts a timestamp that is 1 ms older. In an acknowledgment without data that
+    ///   repeats the last number and offers no larger window, it accepts one that is up to 1.2 RTO
+    ///   older.
     /// - Answers to unacceptable segments without data are limited as challenge ACKs are
     ///   (`tcp_invalid_ratelimit`).
-    /// - A tuned window begins with 80 KiB, ends at the end of the buffer, and counts data beyond a
+    /// - A tuned window begins at 80 KiB, never exceeds the buffer, and is reduced by data beyond a
     ///   gap.
     Linux,
     /// As measured of Linux 6.12: as `linux`, but a tuned window is 16 segments more than twice the

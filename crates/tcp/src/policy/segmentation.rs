@@ -11,13 +11,12 @@ pub enum Segmentation {
     None,
     /// TSO bursts from a send queue of chunks, as measured of Linux 6.18.
     ///
-    /// - A burst is the data of a 1,024th of a second at the pacing rate: at least two segments
+    /// - A burst is the data of 1/1024 s at the pacing rate: at least two segments
     ///   (`tcp_min_tso_segs`), more if the round-trip time is short (`tcp_tso_rtt_log`), at most 64
     ///   KiB. Its last segment has PSH.
-    /// - The queue keeps the data written in chunks of 64 KiB, the first of 83,200 octets; no burst
-    ///   spans two chunks. If the initial buffer (`send_autotuning_start`) exceeds half of the
-    ///   window that a SYN can offer, the application fills the buffer at once, in chunks of that
-    ///   half.
+    /// - Written data is queued in chunks of 64 KiB, the first of 83,200 octets, and no burst spans
+    ///   two chunks. If the initial buffer (`send_autotuning_start`) exceeds half of the largest
+    ///   window of a SYN, chunks have that half, and the application fills the buffer at once.
     /// - A burst is deferred if it is shorter than the maximum and than a third of the window, and
     ///   an acknowledgment is expected within a millisecond and half a round trip
     ///   (`tcp_tso_win_divisor`); not in a recovery.

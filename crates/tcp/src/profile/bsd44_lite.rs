@@ -20,7 +20,7 @@ const REASONS: &[(&str, &str)] = &[
     ("sack", "not yet known (RFC 2018 is of 1996)"),
     (
         "timestamps",
-        "off, so that headers have 40 bytes; the system has them (RFC 1323), with a clock of 500 ms",
+        "off, so that headers have 40 bytes; the system supports them (RFC 1323), with a clock of 500 ms",
     ),
     (
         "window_scaling",
@@ -28,12 +28,13 @@ const REASONS: &[(&str, &str)] = &[
     ),
     (
         "recovery",
-        "ends with the first acknowledgment of new data; what else is missing waits for the timer (Volume 2, ch. 29)",
+        "ends with the first acknowledgment of new data; further losses wait for the timer (Volume 2, ch. 29)",
     ),
     ("limited_transmit", "of 2001 (RFC 3042)"),
     (
         "delayed_ack",
-        "every second segment at once; a timer for all connections acknowledges every 200 ms what waits (Volume 2, ch. 25)",
+        "every second segment at once; every 200 ms a timer acknowledges the waiting segments of all connections \
+         (Volume 2, ch. 25)",
     ),
     (
         "timers",
@@ -43,7 +44,10 @@ const REASONS: &[(&str, &str)] = &[
     ("max_rto", "64 s (Volume 2, ch. 25)"),
     ("initial_rto", "6 s: twelve ticks (Volume 2, ch. 25)"),
     ("retries", "twelve (Volume 2, ch. 25)"),
-    ("syn_retries", "what 75 s leave room for (Volume 2, ch. 25)"),
+    (
+        "syn_retries",
+        "the number that fits into 75 s (Volume 2, ch. 25)",
+    ),
     ("send_buffer", "8 KiB, as shipped"),
     (
         "receive_window",
@@ -52,12 +56,10 @@ const REASONS: &[(&str, &str)] = &[
     ("nagle", "on (Volume 2, ch. 26)"),
     (
         "reduce_from",
-        "half of the window, or of the peer's if that is smaller (Volume 2, ch. 29): what is in flight while there is enough to send",
+        "half of the window, or of the peer's if that is smaller (Volume 2, ch. 29): the data in flight while there is \
+         enough to send",
     ),
-    (
-        "cwnd_validation",
-        "the window grows whether it is used or not",
-    ),
+    ("cwnd_validation", "the window grows even if it is not used"),
     ("time_wait", "one minute: twice 30 s (Volume 2, ch. 25)"),
 ];
 
@@ -86,10 +88,11 @@ pub(super) fn bsd44_lite() -> Profile {
         cc: "reno",
         reasons: REASONS,
         not_modelled: &[
-            "growth in congestion avoidance with each acknowledgment, and by an eighth of a segment too much (RFC 2525 §2.6): `cc = { kind = \"reno\", avoidance = \"acks\", extra_eighth = true }` has it",
+            "growth in congestion avoidance with each acknowledgment, and an eighth of a segment too much (RFC 2525 \
+             §2.6); available as `cc = { kind = \"reno\", avoidance = \"acks\", extra_eighth = true }`",
             "one round-trip time measured at a time: here each acknowledgment is a sample",
-            "ticks that begin when the host does: here all hosts' begin with the run",
-            "the congestion window's limit of 65,535 bytes; what is sent is limited by the peer's window anyway",
+            "ticks counted from the host's start: here those of all hosts begin with the run",
+            "the congestion window's limit of 65,535 bytes; the peer's window limits the sender anyway",
             "the persist timer's ticks, and the second SYN's timeout of 24 s",
         ],
         settings: Settings {

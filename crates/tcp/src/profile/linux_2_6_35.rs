@@ -82,7 +82,7 @@ pub(super) fn linux_2_6_35() -> Profile {
             ("max_rto", "as later versions: TCP_RTO_MAX"),
             (
                 "delayed_ack",
-                "as later versions: 40 to 200 ms, the first segments one by one",
+                "as later versions: 40 to 200 ms; the first segments are acknowledged individually",
             ),
             (
                 "recovery",
@@ -90,7 +90,7 @@ pub(super) fn linux_2_6_35() -> Profile {
             ),
             (
                 "recovery_pace",
-                "PRR replaced it in 3.2; the window was never more than a segment above what is in flight",
+                "PRR replaced it in 3.2; the window was never more than a segment above the data in flight",
             ),
             ("tlp", "came with 3.10"),
             ("frto", "tcp_frto: 2 by default"),
@@ -104,35 +104,39 @@ pub(super) fn linux_2_6_35() -> Profile {
             ),
             (
                 "send_buffer",
-                "tcp_wmem: 16 KiB, grown to 4 MB where there is memory enough (2 GB are)",
+                "tcp_wmem: 16 KiB, grown to 4 MB if the host has enough memory (2 GB)",
             ),
             (
                 "receive_window",
-                "tcp_rmem: 4 MB where there is memory enough, a quarter of it counted as overhead (tcp_adv_win_scale: 2); 87,380 bytes at first, so 64 KiB",
+                "tcp_rmem: 4 MB if the host has enough memory, a quarter of it counted as overhead (tcp_adv_win_scale: \
+                 2); 87,380 bytes at first, hence a window of 64 KiB",
             ),
             ("receive_autotuning", "tcp_moderate_rcvbuf: on"),
             (
                 "slow_start_limit",
                 "tcp_abc: off, so one segment for each acknowledgment",
             ),
-            ("hystart", "in CUBIC since 2.6.29, as it was published"),
+            ("hystart", "in CUBIC since 2.6.29, in its published form"),
             ("reduce_from", "as later versions: from the window"),
             (
                 "arithmetic",
-                "whole segments; CUBIC as published and as RFC 8312 describes it, without a least growth before its first loss, which came with 2.6.39",
+                "whole segments; CUBIC as published and as in RFC 8312, without the minimum growth before the first \
+                 loss, which came with 2.6.39",
             ),
             ("idle_restart", "tcp_slow_start_after_idle: RFC 2861"),
             ("pacing", "came with 3.12"),
-            ("ecn", "tcp_ecn: 2, only where the peer asks for it"),
+            ("ecn", "tcp_ecn: 2, only if the peer requests it"),
             ("time_wait", "TCP_TIMEWAIT_LEN"),
         ],
         not_modelled: &[
-            "forward acknowledgments (tcp_fack): everything three segments below the highest report taken for lost",
+            "forward acknowledgments (tcp_fack): all data more than three segments below the highest SACK is marked \
+             lost",
             "HyStart's thresholds before 2.6.39: a 16th of the smallest round-trip time, and 2 ms at least",
-            "the window offered at first: four segments, grown by each that arrives",
+            "the initial offered window: four segments, grown with each segment that arrives",
             "timers that tick every 1 to 10 ms (HZ)",
-            "what a host does below TCP: segmentation offload, its queue of 1,000 packets and what TCP does when that is full",
-            "memory: buffers count payload, not what a packet takes",
+            "the host below TCP: segmentation offload, its queue of 1,000 packets, and TCP's reaction when that queue \
+             is full",
+            "memory: buffers count payload, not the memory of a packet",
         ],
         settings: Settings {
             initial_cwnd: 3,

@@ -74,12 +74,16 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "reduce_from",
-                "a reduction is taken from cwnd, not from FlightSize",
+                "a reduction is computed from cwnd, not from FlightSize",
             ),
             ("send_autotuning_start", "tcp_wmem: 16 KiB"),
             (
                 "receiver",
-                "tcp_comp_sack_nr, tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns, tcp_invalid_ratelimit; measured: the first three SACKs after RCV.NXT has moved leave at once; reading 16,000 octets sends no window update if the sender knows of a window of 49,000; acknowledgments leave 10 to 49 us after the data, and 21 to 64 us once the whole buffer is offered; a timestamp 1 ms older than the last one is accepted, one 2 ms older is refused; the window falls from 80,512 to 67,584 octets with ten segments beyond a gap",
+                "tcp_comp_sack_nr, tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns, tcp_invalid_ratelimit; measured: \
+                 the first three SACKs after RCV.NXT has moved leave at once; reading 16,000 octets sends no window \
+                 update if a window of 49,000 is advertised; acknowledgments leave 10 to 49 us after the data, and 21 \
+                 to 64 us once the whole buffer is offered; a timestamp 1 ms older than the last one is accepted, one \
+                 2 ms older is refused; the window falls from 80,512 to 67,584 octets with ten segments beyond a gap",
             ),
             (
                 "segmentation",
@@ -99,19 +103,20 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "clock_tick",
-                "a clock of 250 Hz, as distributions build it; measured: a reordering timer of 2.5 ms ends after 9 to 15 ms, a probe of 40 ms leaves after 44 to 48",
+                "a clock of 250 Hz, as in distributions' kernels; measured: a reordering timer of 2.5 ms expires after \
+                 9 to 15 ms, a probe due after 40 ms is sent after 44 to 48",
             ),
             ("idle_restart", "tcp_slow_start_after_idle: RFC 2861"),
             (
                 "pacing",
-                "off without the fq queueing discipline; controls with a rate of their own are paced",
+                "off without the fq queueing discipline; controls that set a rate are paced",
             ),
             ("mtu_discovery", "ip_no_pmtu_disc: 0; tcp_mtu_probing: 0"),
             ("recovery", "tcp_recovery: RACK is on by default"),
             ("tlp", "tcp_early_retrans: 3 by default"),
             (
                 "recovery_pace",
-                "every window-based control but those with a law of their own",
+                "used by every control that does not set its window itself during a recovery",
             ),
             ("frto", "tcp_frto: 2 by default"),
             (
@@ -120,7 +125,7 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "max_dupthresh",
-                "tcp_reordering: 3 at first; tcp_max_reordering: 300; where RACK is on, it opens the reordering window only",
+                "tcp_reordering: 3 at first; tcp_max_reordering: 300; with RACK it only widens the reordering window",
             ),
             (
                 "partial_ack_restarts_timer",
@@ -129,11 +134,11 @@ pub(super) fn linux_6_18() -> Profile {
             ("time_wait", "TCP_TIMEWAIT_LEN"),
             (
                 "retries",
-                "tcp_retries2: 15, which stands for 924.6 s, whatever the route's RTO_MIN; measured",
+                "tcp_retries2: 15, which means 924.6 s at any RTO_MIN of the route; measured",
             ),
             (
                 "syn_retries",
-                "tcp_syn_retries: 6; a connect() that nobody answers fails after 131 s",
+                "tcp_syn_retries: 6; a connect() without an answer fails after 131 s",
             ),
             (
                 "syn_ack_retries",
@@ -145,8 +150,8 @@ pub(super) fn linux_6_18() -> Profile {
             ),
         ],
         not_modelled: &[
-            "what a host does below TCP: segmentation offload, the limit on what waits in its own queue, interrupts",
-            "SYN cookies, and the bound on challenge acknowledgments for a whole host",
+            "the host below TCP: segmentation offload, the limit on data in its device queue (TSQ), interrupts",
+            "SYN cookies, and the limit on challenge acknowledgments per host",
         ],
         settings: Settings {
             recovery: Recovery::Rack,

@@ -42,7 +42,8 @@ pub(super) fn ns2_sack1() -> Profile {
             ("timestamps", "timestamps_: off"),
             (
                 "recovery_pace",
-                "measured: what was lost leaves the pipe when its hole is filled, and a partial acknowledgment makes room for two packets; the timeout of a retransmission that is lost as well counts from when it was sent",
+                "measured: a lost packet leaves the pipe when its gap is filled, and a partial acknowledgment makes \
+                 room for two packets; the timeout of a lost retransmission is counted from its transmission",
             ),
             ("dupthresh", "numdupacks_: 3"),
             ("limited_transmit", "singledup_: on"),
@@ -55,18 +56,19 @@ pub(super) fn ns2_sack1() -> Profile {
             ("initial_rto", "rtxcur_init_: 3 s"),
             (
                 "clock_tick",
-                "times count in ticks of 10 ms (tcpTick_); where the round-trip time stands still the timeout is measured to be 30 to 46 ms above it",
+                "times are counted in ticks of 10 ms (tcpTick_); measured: at a constant round-trip time the timeout \
+                 is 30 to 46 ms longer",
             ),
             ("retries", "it never gives up"),
             ("syn_retries", "it never gives up"),
             ("send_buffer", "an FTP source never runs out"),
             (
                 "receive_window",
-                "papers set window_ (20 packets by default) to what does not limit, and so must scenarios that do not",
+                "papers set window_ (20 packets by default) so high that it does not limit; set it if it should",
             ),
             (
                 "cwnd_validation",
-                "measured: cwnd grows beyond window_, which limits what is sent",
+                "measured: cwnd grows beyond window_, which limits the sender",
             ),
             (
                 "reduce_from",
@@ -75,10 +77,10 @@ pub(super) fn ns2_sack1() -> Profile {
             ("ecn", "ecn_: off"),
         ],
         not_modelled: &[
-            "packets of 40 bytes for SYN and acknowledgments whatever their options",
+            "packets of 40 bytes for SYNs and acknowledgments with any options",
             "one round-trip time measured at a time, in whole ticks",
             "sequence numbers in packets, and windows in fractions of them",
-            "what is retransmitted after a timeout: here not what SACK has reported",
+            "retransmissions of SACKed data after a timeout: here SACKed data is not retransmitted",
         ],
         settings: Settings {
             mss: 1460,

@@ -54,7 +54,10 @@ pub(super) fn ns3_2018() -> Profile {
             ("min_rto", "one second by default"),
             ("send_buffer", "131,072 bytes by default"),
             ("receive_window", "131,072 bytes by default"),
-            ("cwnd_validation", "cwnd grew whatever limited the sender"),
+            (
+                "cwnd_validation",
+                "cwnd grew even if it did not limit the sender",
+            ),
             (
                 "time_wait",
                 "a maximum segment lifetime of 120 s by default",

@@ -18,7 +18,7 @@ pub(super) fn rfc() -> Profile {
         meta: Meta {
             name: "rfc",
             title: "RFC TCP",
-            summary: "TCP as the RFCs on the standards track have it, with buffers that never limit it.",
+            summary: "TCP as in the RFCs on the standards track, with buffers that never limit it.",
             sources: &[
                 Source {
                     id: "RFC 9293",
@@ -56,17 +56,17 @@ pub(super) fn rfc() -> Profile {
             ("initial_cwnd", "RFC 6928 §2: ten segments"),
             (
                 "delayed_ack",
-                "RFC 5681 §4.2 asks for every second segment and less than 500 ms; 200 ms is what most stacks took",
+                "RFC 5681 §4.2 requires every second segment and less than 500 ms; most stacks used 200 ms",
             ),
             ("min_rto", "RFC 6298 (2.4)"),
             ("initial_rto", "RFC 6298 (2.1)"),
             (
                 "clock_tick",
-                "RFC 6298 §4: finer than 100 ms serves; 1 ms is the timestamp clock's",
+                "RFC 6298 §4: finer than 100 ms suffices; 1 ms is the tick of the timestamp clock",
             ),
             (
                 "retries",
-                "RFC 9293 §3.8.3 asks for at least 100 s; fifteen backed-off timeouts exceed that",
+                "RFC 9293 §3.8.3 requires at least 100 s; fifteen backed-off timeouts exceed that",
             ),
             (
                 "time_wait",
@@ -79,19 +79,20 @@ pub(super) fn rfc() -> Profile {
             ),
             (
                 "timers",
-                "RFC 6298; RFC 7323 §4.1: only what advances SND.UNA is a sample",
+                "RFC 6298; RFC 7323 §4.1: only an acknowledgment that advances SND.UNA is a sample",
             ),
             (
                 "cwnd_validation",
-                "RFC 5681 leaves it open, RFC 7661 §4.2 and RFC 9438 §5.8 ask for it",
+                "RFC 5681 does not require it; RFC 7661 §4.2 and RFC 9438 §5.8 do",
             ),
             (
                 "ecn",
-                "off unless both ends and the path are known to want it; `accecn` has the option, as RFC 9768 §3.2.3 recommends to send and to read it",
+                "off unless both ends and the path are known to support it; `accecn` sends and reads the AccECN \
+                 option, as RFC 9768 §3.2.3 recommends",
             ),
             (
                 "challenge_ack_interval",
-                "RFC 5961 §7: no more than ten in five seconds, its example",
+                "RFC 5961 §7, its example: at most ten in five seconds",
             ),
         ],
         not_modelled: &[],

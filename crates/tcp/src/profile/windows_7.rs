@@ -14,7 +14,8 @@ pub(super) fn windows_7() -> Profile {
         meta: Meta {
             name: "windows-7",
             title: "Windows 7",
-            summary: "Windows 7 and Server 2008 R2: an initial window of two segments, no timestamps, windows tuned up to 16 MB. With Compound TCP, which clients have turned off until told.",
+            summary: "Windows 7 and Server 2008 R2: an initial window of two segments, no timestamps, windows tuned up \
+                      to 16 MB. With Compound TCP, which is off by default on clients.",
             sources: &[
                 Source {
                     id: "Microsoft KB 2472264 (netsh interface tcp show supplemental)",
@@ -59,7 +60,7 @@ pub(super) fn windows_7() -> Profile {
             ),
             (
                 "timestamps",
-                "off; Tcp1323Opts leaves them so unless the peer asks",
+                "off; by default Tcp1323Opts enables them only if the peer requests them",
             ),
             ("window_scaling", "on since Windows Vista"),
             ("sack", "on; RFC 3517's recovery since Windows Vista"),
@@ -68,7 +69,7 @@ pub(super) fn windows_7() -> Profile {
             ("frto", "RFC 4138 since Windows Vista"),
             (
                 "undo",
-                "that timeouts found spurious are answered by more than retransmitting no more is not documented",
+                "not documented: any reaction to a spurious timeout beyond the end of retransmissions",
             ),
             (
                 "limited_transmit",
@@ -85,7 +86,7 @@ pub(super) fn windows_7() -> Profile {
             ("syn_ack_retries", "TcpMaxConnectResponseRetransmissions: 2"),
             (
                 "max_rto",
-                "not documented; five retransmissions seldom get there",
+                "not documented; five retransmissions seldom reach it",
             ),
             (
                 "send_buffer",
@@ -94,16 +95,16 @@ pub(super) fn windows_7() -> Profile {
             ("send_autotuning_start", "on unless SO_SNDBUF is set"),
             (
                 "receive_window",
-                "auto-tuning level normal: up to 16 MB, what a scale of 8 can offer",
+                "auto-tuning level normal: up to 16 MB, the largest window at a scale of 8",
             ),
             ("receive_autotuning", "on, from 64 KiB"),
             ("ecn", "ecncapability: off"),
         ],
         not_modelled: &[
-            "what dynamic send buffering takes for the ideal backlog: here twice the window",
-            "the steps and limits of receive window auto-tuning: here those of dynamic right-sizing",
+            "dynamic send buffering's ideal backlog: here twice the window",
+            "the steps and limits of receive window auto-tuning: here dynamic right-sizing is used",
             "a delayed-ACK timer that ticks for all connections together",
-            "dead-gateway and black-hole detection, and what chimney offload changes",
+            "dead-gateway and black-hole detection, and the effects of chimney offload",
             "slow start's count of delayed acknowledgments, which is not documented: here one segment for each",
         ],
         settings: Settings {

@@ -35,7 +35,7 @@ use anabranch_congestion::params::{Packets, Share};
 pub const META: Meta = Meta {
     name: "blanton-allman",
     title: "Adaptive threshold (Blanton and Allman)",
-    summary: "A spurious fast retransmit is taken back and raises the threshold, by one of four rules.",
+    summary: "A spurious fast retransmit is undone and raises the threshold, by one of four rules.",
     sources: &[Source {
         id: "Blanton and Allman 2002 (ACM CCR 32(1))",
         items: &["abstract"],

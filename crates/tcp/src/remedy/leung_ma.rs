@@ -37,7 +37,7 @@ use anabranch_congestion::params::{Gain, Share};
 pub const META: Meta = Meta {
     name: "leung-ma",
     title: "Mean and deviation of reordering (Leung and Ma)",
-    summary: "The threshold is the mean reordering length and some mean deviations; a timeout lowers it.",
+    summary: "The threshold is the mean reordering length plus a multiple of the mean deviation; a timeout lowers it.",
     sources: &[
         Source {
             id: "Leung and Ma 2005 (J. Commun. Networks 7(3))",

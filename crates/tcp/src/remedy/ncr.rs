@@ -48,7 +48,7 @@ use anabranch_wire::seq::Seq;
 pub const META: Meta = Meta {
     name: "ncr",
     title: "TCP-NCR",
-    summary: "Waits about a round trip's worth of duplicates before it takes a gap for a loss; needs no memory of the path.",
+    summary: "Marks a gap as lost after about a round trip of duplicate ACKs; keeps no history of the path.",
     sources: &[Source {
         id: "RFC 4653",
         items: &["§3"],
@@ -67,7 +67,7 @@ pub enum Variant {
     Aggressive,
 }
 
-/// The flight to keep if a gap closes and another is open already.
+/// The flight to keep if a gap closes while another is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -85,7 +85,7 @@ pub enum Restart {
 pub struct Params {
     /// New data sent while the duplicates are too few.
     pub variant: Variant,
-    /// The flight to keep if a gap closes and another is open already.
+    /// The flight to keep if a gap closes while another is open.
     pub restart: Restart,
 }
 

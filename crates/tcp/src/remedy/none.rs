@@ -19,7 +19,7 @@ use super::{Init, Policy, RemedyParams};
 pub const META: Meta = Meta {
     name: "none",
     title: "No remedy",
-    summary: "The threshold stays as the stack has it: the yardstick.",
+    summary: "The stack's threshold is not changed: the baseline.",
     sources: &[Source {
         id: "RFC 5681",
         items: &["§3.2"],

@@ -46,7 +46,8 @@ use anabranch_congestion::params::{Samples, Share};
 pub const META: Meta = Meta {
     name: "rr-tcp",
     title: "RR-TCP",
-    summary: "The threshold is a percentile of the reordering lengths seen; which, follows from what mistakes cost.",
+    summary: "The threshold is a percentile of the observed reordering lengths. The percentile follows from the cost \
+              of spurious retransmissions and of timeouts.",
     sources: &[Source {
         id: "Zhang, Karp, Floyd and Peterson 2003 (ICNP; ICSI TR-02-006)",
         items: &["DSACK-FA", "DSACK-TAES"],

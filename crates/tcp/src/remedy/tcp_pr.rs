@@ -46,7 +46,7 @@ use anabranch_wire::seq::Seq;
 pub const META: Meta = Meta {
     name: "tcp-pr",
     title: "TCP-PR",
-    summary: "Takes no notice of duplicates: a segment is lost when it has been out for several round-trip times.",
+    summary: "Ignores duplicate ACKs: a segment is marked lost when it has been in flight for several round-trip times.",
     sources: &[Source {
         id: "Bohacek et al. 2006 (IEEE/ACM ToN 14(2)); ICNP 2003",
         items: &["abstract"],

@@ -92,7 +92,7 @@ impl Settings {
         if self.timers.count_ticks() && self.clock_tick.is_zero() {
             return problem(
                 "clock_tick",
-                "timers = \"bsd\" count ticks: 0 s is none".to_owned(),
+                "timers = \"bsd\" count ticks, which cannot have 0 s".to_owned(),
             );
         }
         if self.initial_rto.is_zero() || self.initial_rto > self.max_rto {

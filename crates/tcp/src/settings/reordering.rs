@@ -9,7 +9,7 @@ impl Settings {
         if over.max_dupthresh.is_some() && self.adapts_dupthresh() {
             return Err(Problem {
                 field: "reordering",
-                message: "contradicts max_dupthresh, which is a remedy of its own".to_owned(),
+                message: "contradicts max_dupthresh, which is a remedy itself".to_owned(),
             });
         }
         self.max_dupthresh = self.dupthresh;
@@ -31,7 +31,7 @@ impl Settings {
         let lacks = [
             (
                 self.recovery == Recovery::Rack,
-                "contradicts \"rack\", which finds losses by a time of its own: needs recovery = \"rfc6675\"",
+                "contradicts \"rack\", which detects losses by time: needs recovery = \"rfc6675\"",
             ),
             (needs.sack && !self.sack, "needs sack = true"),
             (
@@ -40,7 +40,7 @@ impl Settings {
             ),
             (
                 needs.dsack && !self.dsack,
-                "learns from duplicates that the peer reports: needs dsack = true",
+                "needs dsack = true, because it learns from duplicates that the peer reports",
             ),
         ];
         match lacks.into_iter().find(|(lacks, _)| *lacks) {

@@ -26,7 +26,7 @@ impl Settings {
             if over.recovery.is_some() && rack != (s.recovery == Recovery::Rack) {
                 return Err(Problem {
                     field: "rack",
-                    message: "contradicts recovery, which says how losses are found".to_owned(),
+                    message: "contradicts recovery, which selects the loss detection".to_owned(),
                 });
             }
             if rack {

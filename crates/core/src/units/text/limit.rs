@@ -109,17 +109,19 @@ impl FromStr for Limit {
                 }
             }
             "" => Err(problem(format!("{text:?} has no unit"))),
-            _ if let Some(unit) = other_spelling(unit) => {
-                let digits = text.strip_suffix(unit.0).unwrap_or(text).trim_end();
-                let mut wrong = problem(format!("{text:?} is not a limit"));
-                wrong.help = format!("did you mean \"{digits} {}\"? {}", unit.1, wrong.help);
-                Err(wrong)
+            _ => {
+                if let Some(unit) = other_spelling(unit) {
+                    let digits = text.strip_suffix(unit.0).unwrap_or(text).trim_end();
+                    let mut wrong = problem(format!("{text:?} is not a limit"));
+                    wrong.help = format!("did you mean \"{digits} {}\"? {}", unit.1, wrong.help);
+                    return Err(wrong);
+                }
+                match SIZE.parse(text) {
+                    Ok(bytes) => Ok(Self::Bytes(Bytes::new(bytes))),
+                    Err(size) if SIZE.all_units().any(|known| known.name == unit) => Err(size),
+                    Err(size) => Err(problem(size.message.replace("a size", "a limit"))),
+                }
             }
-            _ => match SIZE.parse(text) {
-                Ok(bytes) => Ok(Self::Bytes(Bytes::new(bytes))),
-                Err(size) if SIZE.all_units().any(|known| known.name == unit) => Err(size),
-                Err(size) => Err(problem(size.message.replace("a size", "a limit"))),
-            },
         }
     }
 }

@@ -109,7 +109,7 @@ quantity!(
     "power",
     "a power with its unit, for example \"0.5 W\"",
     POWER.pattern(),
-    "What a device draws, with its unit.",
+    "Electrical power of a device, with its unit.",
     ["0.5 W", "50 mW"],
     POWER.unit_list(),
     "0 W",

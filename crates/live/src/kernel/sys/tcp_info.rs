@@ -207,7 +207,8 @@ pub fn set_window(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
     // value that it is given.
     let memory = bytes.saturating_mul(2);
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, memory).map_err(|error| {
-        let what = "a `receive_window` of its own for a socket needs CAP_NET_ADMIN outside of user namespaces";
+        let what =
+            "a `receive_window` for a single socket needs CAP_NET_ADMIN outside of user namespaces";
         io::Error::new(error.kind(), format!("{what}: {error}"))
     })?;
     bound_window(socket, bytes)

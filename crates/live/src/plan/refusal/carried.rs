@@ -33,14 +33,14 @@ fn check_inline(flow: &ResolvedFlow) -> Result<(), Refusal> {
     ];
     check_times(
         flow,
-        "what comes to an interface is carried from the run's start to its end",
+        "frames at an interface are carried from the run's start to its end",
     )?;
     let other = flow.written.0.iter().map(String::as_str);
     let mut other = other.filter(|key| !WAY.contains(key));
     other.next().map_or(Ok(()), |key| {
         Err(Refusal::new(
             &["flow", &flow.table, key],
-            format!("`{key}` says how an end of ours sends, and this flow carries what comes to two interfaces"),
+            format!("`{key}` configures an end of ours, and this flow carries frames between two interfaces"),
             "expected `from`, `to`, `route` and `return_route` alone",
         ))
     })
@@ -62,14 +62,14 @@ fn check_programs(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusa
     if flow.stack.receive_autotuning != kernel.receive_autotuning {
         return refused(
             &["transport", "receive_window"],
-            "`receive_window` is set for a socket, and those of a program are its own",
+            "`receive_window` is set on a socket, and a program sets its sockets itself",
             "expected a program that sets it (SO_RCVBUF), or a `workload` of ours",
         );
     }
     if flow.stack.nagle != kernel.nagle {
         return refused(
             &["transport", "nagle"],
-            "`nagle` is set for a socket, and those of a program are its own",
+            "`nagle` is set on a socket, and a program sets its sockets itself",
             "expected a program that sets it (TCP_NODELAY), or a `workload` of ours",
         );
     }
@@ -78,7 +78,7 @@ fn check_programs(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusa
         let fills = i64::from(mtu - settings::packet(&flow.stack)) + i64::from(flow.stack.mss);
         return refused(
             &["transport", "mss"],
-            "`mss` is set for a socket, and those of a program are its own; its packets are as large as the devices carry",
+            "`mss` is set on a socket, and a program sets its sockets itself; its packets are as large as the devices carry",
             &format!(
                 "expected \"{fills} bytes\", which fill them, or a program that sets its own (TCP_MAXSEG)"
             ),
@@ -103,7 +103,7 @@ fn check_times(flow: &ResolvedFlow, why: &str) -> Result<(), Refusal> {
     };
     Err(Refusal::new(
         &["flow", &flow.table, key],
-        format!("{why}, whatever `{key}` says"),
+        format!("{why}, regardless of `{key}`"),
         "expected no such key; a program can wait, and end, by itself: exec = [\"sh\", \"-c\", \"sleep 2; exec timeout 5 …\"]",
     ))
 }

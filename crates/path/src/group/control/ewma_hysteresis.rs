@@ -27,8 +27,8 @@ use super::{
 pub const META: Meta = Meta {
     name: "ewma-hysteresis",
     title: "EWMA with hysteresis",
-    summary: "An exponentially weighted mean of the rate takes members in above one threshold, and one at a time out below \
-              another.",
+    summary: "An exponentially weighted mean of the rate adds members above one threshold, and removes them one at a \
+              time below another.",
     sources: &[
         Source {
             id: "Nedevschi et al. 2008 (NSDI)",

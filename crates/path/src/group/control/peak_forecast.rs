@@ -50,8 +50,8 @@ use super::{Contradiction, ControlParams, Controller, Init, Span, check_spans, p
 pub const META: Meta = Meta {
     name: "peak-forecast",
     title: "Forecast of peaks",
-    summary: "The mean of the last few milliseconds, and by how much peaks have exceeded it, decide how many members are on \
-              when the next peak comes. Learns how much risk it may take from how often it was wrong.",
+    summary: "Forecasts the next peak from the mean of the last few milliseconds and the past excess of peaks over it, \
+              and keeps enough members on. Adapts its margin to the rate of wrong forecasts.",
     sources: &[Source {
         id: "Fukuda 2014 (KAKENHI 24700071)",
         items: &["§3: an empirical distribution of short peaks"],

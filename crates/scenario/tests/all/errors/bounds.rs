@@ -117,7 +117,7 @@ fn an_untrusted_scenario_runs_no_program_and_reaches_no_interface() {
 #[test]
 fn a_program_has_a_name_and_no_nul() {
     for (words, message) in [
-        ("[]", "`exec` is no program and its arguments"),
+        ("[]", "`exec` is not a program with its arguments"),
         ("[\"\"]", "the name of the program in `exec` is empty"),
         (
             "[\"a\", \"b\\u0000\"]",

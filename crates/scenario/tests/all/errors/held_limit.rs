@@ -13,12 +13,12 @@ fn link(keys: &str) -> String {
 fn a_link_must_hold_at_least_one_packet() {
     for limit in ["0 packets", "0 bytes"] {
         let told = link(&format!("held_limit = \"{limit}\""));
-        let expected = "test.toml:12:14: a link that holds no packet passes none";
+        let expected = "test.toml:12:14: a link that can hold no packet delivers none";
         assert!(told.starts_with(expected), "{told}");
     }
     let told = link("forward.held_limit = \"0 packets\"");
     assert!(
-        told.starts_with("test.toml:12:22: a link that holds"),
+        told.starts_with("test.toml:12:22: a link that can hold"),
         "{told}"
     );
     for limit in ["1 packets", "1000 packets", "64 KiB", "2 bdp", "unlimited"] {

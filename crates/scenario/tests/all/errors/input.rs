@@ -7,7 +7,7 @@ fn a_path_of_names_with_other_characters_is_offered_in_quotation_marks() {
     let renamed = GOOD.replace("[flow.main]", "[flow.\"$a b\"]");
     for path in ["flow.$a b.cc", "flow . $a b . cc"] {
         let told = error(&renamed, &[&format!("{path}=reno")]);
-        let offered = "other characters stand in quotation marks: `flow.\"$a b\".cc`";
+        let offered = "other characters need quotation marks: `flow.\"$a b\".cc`";
         assert!(told.contains(offered), "{told}");
     }
     check(&renamed, &["flow.\"$a b\".cc=reno"]).expect("what is offered is right");

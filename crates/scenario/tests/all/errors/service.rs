@@ -79,7 +79,7 @@ fn a_cell_has_a_rate_or_a_trace() {
     let trace = "service = { kind = \"cellular\", file = \"anabranch:lte-drive-up.csv\" }";
     assert_eq!(check(&bottleneck(trace), &[]), Ok(()));
     let said = error(&bottleneck(&format!("{RATE}\n{trace}")), &[]);
-    assert!(said.contains("stands beside a trace"), "{said}");
+    assert!(said.contains("beside a trace"), "{said}");
     let missing = "service = { kind = \"cellular\", file = \"anabranch:lte.csv\" }";
     let said = error(&bottleneck(missing), &[]);
     assert!(
@@ -121,7 +121,7 @@ fn a_group_has_no_shaper() {
         "[group.core]\nbetween = [\"R\", \"X\"]\nmembers = 2\nrate = \"1 Mbit/s\"\n\
          queue = { kind = \"cake\", rate = \"1 Mbit/s\" }\n",
     );
-    assert!(said.contains("sends at a rate of its own"), "{said}");
+    assert!(said.contains("shapes to its `rate`"), "{said}");
 }
 
 #[test]
