@@ -472,16 +472,22 @@ impl<B: Body> Fabric<B> {
             self.groups[group as usize].measure(self.now, item.size);
         }
         let completed = link.link.arrive(self.now, item, &mut self.impairing);
-        if link.link.has_outcomes() {
-            self.carry_out(index, Some(id));
-        } else {
+        let decided = link.link.has_outcomes();
+        if !decided {
             self.probe
                 .observe(self.now, slot.element, packet, Fate::Passed);
+        }
+        let due = link.link.completion();
+        if due != link.completion_armed {
+            link.completion_armed = due;
+            self.push_completion(index, due);
+        }
+        if decided {
+            self.carry_out(index, Some(id));
         }
         if let Some(completed) = completed {
             self.follow(index, completed);
         }
-        self.arm_completion(index);
     }
 
     /// Pushes the next completion of a served link into the event queue, if it is not there.
