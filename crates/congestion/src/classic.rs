@@ -16,7 +16,7 @@ use super::{
     Wants,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
-    slow_start::{InitialSlowStart, SlowStart},
+    slow_start::{FIRST, SlowStart},
 };
 
 /// The part of a window-based control that differs between controls.
@@ -151,9 +151,10 @@ impl Setup {
 /// Window and state of a law before a reduction.
 type Before<L> = (Window<<L as Law>::Count>, <L as Law>::Saved);
 
-/// A window-based control: the frame around its law and its slow start.
+/// A window-based control: the frame around its law. `WHICH` slow starts HyStart observes: the
+/// [first](super::slow_start::FIRST) or [every](super::slow_start::EVERY) one.
 #[derive(Debug)]
-pub struct Classic<L: Law, S: SlowStart = InitialSlowStart> {
+pub struct Classic<L: Law, const WHICH: bool = FIRST> {
     pub(super) law: L,
     window: Window<L::Count>,
     /// Window and state of the law before the last reduction (RFC 4015 §3). Boxed, because a
@@ -164,10 +165,10 @@ pub struct Classic<L: Law, S: SlowStart = InitialSlowStart> {
     reduce_from: ReductionBase,
     /// In the law's count.
     slow_start_limit: f64,
-    slow_start: S,
+    slow_start: SlowStart<WHICH>,
 }
 
-impl<L: Law, S: SlowStart> Classic<L, S> {
+impl<L: Law, const WHICH: bool> Classic<L, WHICH> {
     /// A control before its first acknowledgment.
     #[must_use]
     pub fn new(params: &L::Params, init: &Init) -> Self {
@@ -190,7 +191,7 @@ impl<L: Law, S: SlowStart> Classic<L, S> {
             initial_cwnd,
             reduce_from: setup.reduce_from,
             slow_start_limit: L::Count::segment(smss) * setup.slow_start_limit,
-            slow_start: S::new(setup.hystart),
+            slow_start: SlowStart(setup.hystart),
         }
     }
 
@@ -262,7 +263,7 @@ impl<L: Law, S: SlowStart> Classic<L, S> {
     }
 }
 
-impl<L: Law, S: SlowStart> CongestionControl for Classic<L, S> {
+impl<L: Law, const WHICH: bool> CongestionControl for Classic<L, WHICH> {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.law.measure(ack);

@@ -1,75 +1,57 @@
 //! Early ends of slow start (HyStart) in the frame of the window-based controls.
 
-use std::fmt;
-
 use super::{
     Ack,
     hystart::{Exit, Verdict},
 };
 
-/// The slow starts of a connection that `HyStart` observes.
-pub trait SlowStart: fmt::Debug + Send + Sized {
-    /// With the early end `exit`, if there is one.
-    fn new(exit: Option<Box<Exit>>) -> Self;
-    /// The early end.
-    fn exit(&mut self) -> Option<&mut Exit>;
+/// `HyStart` observes the first slow start, up to the first reduction, as in RFC 9406.
+pub const FIRST: bool = false;
+/// `HyStart` observes every slow start, SACKed data included, as in CUBIC.
+pub const EVERY: bool = true;
+
+/// Slow start with an early end, if there is one; `WHICH` is [`FIRST`] or [`EVERY`].
+#[derive(Debug)]
+pub(super) struct SlowStart<const WHICH: bool>(pub(super) Option<Box<Exit>>);
+
+impl<const WHICH: bool> SlowStart<WHICH> {
     /// An acknowledgment of new data in slow start. `cwnd` is in segments.
     #[inline]
-    fn on_ack(&mut self, ack: &Ack, cwnd: f64) -> Verdict {
-        self.exit()
-            .map_or(Verdict::Grow(1.0), |exit| exit.on_ack(ack, cwnd))
-    }
-    /// An acknowledgment in slow start that measures the round-trip time by SACKed data alone.
-    #[inline]
-    fn on_sack(&mut self, _ack: &Ack, _cwnd: f64) -> Verdict {
-        Verdict::Grow(1.0)
-    }
-    /// Loss or a mark reduces the window.
-    fn on_reduction(&mut self) {}
-    /// A restart or window validation ends the stage of congestion avoidance.
-    fn on_restart(&mut self) {}
-    /// Slow start begins again after a timeout.
-    fn on_timeout(&mut self) {
-        if let Some(exit) = self.exit() {
-            exit.reset();
+    pub(super) fn on_ack(&mut self, ack: &Ack, cwnd: f64) -> Verdict {
+        match &mut self.0 {
+            Some(exit) => exit.on_ack(ack, cwnd),
+            None => Verdict::Grow(1.0),
         }
     }
-}
 
-/// The first slow start: observation ends with the first reduction, as in RFC 9406.
-#[derive(Debug)]
-pub struct InitialSlowStart(Option<Box<Exit>>);
-
-impl SlowStart for InitialSlowStart {
-    fn new(exit: Option<Box<Exit>>) -> Self {
-        Self(exit)
-    }
+    /// An acknowledgment in slow start that measures the round-trip time by SACKed data alone.
     #[inline]
-    fn exit(&mut self) -> Option<&mut Exit> {
-        self.0.as_deref_mut()
+    pub(super) fn on_sack(&mut self, ack: &Ack, cwnd: f64) -> Verdict {
+        if WHICH == EVERY {
+            self.on_ack(ack, cwnd)
+        } else {
+            Verdict::Grow(1.0)
+        }
     }
-    fn on_reduction(&mut self) {
-        self.on_timeout();
-    }
-}
 
-/// Every slow start, as in CUBIC: observation includes SACKed data and begins again with each.
-#[derive(Debug)]
-pub struct EverySlowStart(Option<Box<Exit>>);
+    /// Loss or a mark reduces the window.
+    pub(super) fn on_reduction(&mut self) {
+        if WHICH == FIRST {
+            self.on_timeout();
+        }
+    }
 
-impl SlowStart for EverySlowStart {
-    fn new(exit: Option<Box<Exit>>) -> Self {
-        Self(exit)
+    /// A restart or window validation ends the stage of congestion avoidance.
+    pub(super) fn on_restart(&mut self) {
+        if WHICH == EVERY {
+            self.on_timeout();
+        }
     }
-    #[inline]
-    fn exit(&mut self) -> Option<&mut Exit> {
-        self.0.as_deref_mut()
-    }
-    #[inline]
-    fn on_sack(&mut self, ack: &Ack, cwnd: f64) -> Verdict {
-        self.on_ack(ack, cwnd)
-    }
-    fn on_restart(&mut self) {
-        self.on_timeout();
+
+    /// Slow start begins again after a timeout.
+    pub(super) fn on_timeout(&mut self) {
+        if let Some(exit) = &mut self.0 {
+            exit.reset();
+        }
     }
 }

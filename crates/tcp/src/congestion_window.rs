@@ -462,7 +462,7 @@ impl CongestionWindow {
         if !self.is_rated {
             return total;
         }
-        for number in board.take_noted() {
+        for number in board.take_loss_log() {
             let index = number.checked_sub(board.gone()).map(usize::try_from);
             let record = index.and_then(|index| board.get(index.ok()?));
             let (Some(record), Some(measures)) = (record, &mut self.measures) else {

@@ -76,8 +76,8 @@ pub(crate) struct AckSummary {
     pub(crate) lost: u64,
     /// A SACK block covers data not SACKed before.
     pub(crate) new_sack: bool,
-    /// The octets that it reports as a duplicate (RFC 2883).
-    pub(crate) duplicate: Option<Range<Seq>>,
+    /// The octets that its first block reports as a duplicate (RFC 2883).
+    pub(crate) dsack: Option<Range<Seq>>,
     /// It is a duplicate acknowledgment (RFC 5681 §2).
     pub(crate) is_duplicate: bool,
     /// It has neither payload nor SACK blocks.
@@ -99,7 +99,7 @@ impl AckSummary {
             acked,
             lost: 0,
             new_sack: false,
-            duplicate: None,
+            dsack: None,
             is_duplicate: false,
             is_bare: false,
             new_data: false,
@@ -187,9 +187,9 @@ impl Recovery {
         }
     }
 
-    /// Records every loss for [`Self::report_losses`].
-    pub(crate) fn note_losses(&mut self) {
-        self.board.note_losses();
+    /// Keeps every loss for [`Self::report_losses`].
+    pub(crate) fn keep_loss_log(&mut self) {
+        self.board.keep_loss_log();
     }
 
     /// Detects losses by `rule` as well
@@ -277,13 +277,17 @@ impl Recovery {
         }
     }
 
-    /// Whether no segment is lost, reordered or possibly late, and no algorithm needs more of an
+    /// Whether no loss and no duplicate is known.
+    #[inline]
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.state.phase == Phase::Open && self.board.is_plain() && self.state.dup_acks == 0
+    }
+
+    /// Whether nothing is lost, reordered or possibly late, and no algorithm needs more of an
     /// acknowledgment than its time.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.state.phase == Phase::Open
-            && self.state.dup_acks == 0
-            && self.board.is_plain()
+    pub(crate) fn permits_ack_fast_path(&self) -> bool {
+        self.is_undisturbed()
             && self.timer_rule.is_none()
             && self.probing == Probing::Free
             && !self.needs_all
@@ -291,12 +295,8 @@ impl Recovery {
 
     /// Whether only the congestion window limits new data.
     #[inline]
-    pub(crate) fn permits_window(&self) -> bool {
-        self.state.phase == Phase::Open
-            && self.board.is_plain()
-            && self.state.dup_acks == 0
-            && self.pending == Pending::Nothing
-            && !self.needs_all
+    pub(crate) fn permits_send_fast_path(&self) -> bool {
+        self.is_undisturbed() && self.pending == Pending::Nothing && !self.needs_all
     }
 
     /// The state before an acknowledgment.
@@ -311,13 +311,8 @@ impl Recovery {
 
     /// Whether an acknowledgment with these blocks is processed although no data is outstanding.
     #[cold]
-    pub(crate) fn reads_late(&self, blocks: &[SackBlock]) -> bool {
+    pub(crate) fn takes_ack_when_idle(&self, blocks: &[SackBlock]) -> bool {
         self.extensions.is_some() && (self.probing != Probing::Free || !blocks.is_empty())
-    }
-
-    /// Whether no loss and no duplicate is known.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.state.phase == Phase::Open && self.board.is_plain() && self.state.dup_acks == 0
     }
 
     /// Reports every segment newly marked lost to the control, if the control takes rate samples.
@@ -359,7 +354,7 @@ impl Recovery {
             return if summary.acked > 0 { fresh } else { 0 };
         }
         // Originals that arrived after their retransmission have been delivered as well.
-        let again = summary.duplicate.as_ref();
+        let again = summary.dsack.as_ref();
         fresh + again.map_or(0, |range| range.end.since(range.start).min(smss))
     }
 

@@ -57,8 +57,8 @@ struct Repair {
     expired: u64,
     /// Retransmissions in order of their time, for [`Scoreboard::expire`].
     resent: VecDeque<(Instant, Seq)>,
-    /// Numbers of records newly marked lost, if [`Scoreboard::note_losses`] was called.
-    noted: Option<Vec<u64>>,
+    /// Numbers of records newly marked lost, if [`Scoreboard::keep_loss_log`] was called.
+    loss_log: Option<Vec<u64>>,
 }
 
 impl Scoreboard {
@@ -127,25 +127,25 @@ impl Scoreboard {
         }
     }
 
-    /// Enables [`Self::take_noted`].
-    pub fn note_losses(&mut self) {
-        self.repair.get_or_insert_default().noted = Some(Vec::new());
+    /// Enables [`Self::take_loss_log`].
+    pub fn keep_loss_log(&mut self) {
+        self.repair.get_or_insert_default().loss_log = Some(Vec::new());
     }
     /// Notes the record at `index` as lost, whatever its status.
-    pub fn note_loss(&mut self, index: usize) {
+    pub fn log_loss(&mut self, index: usize) {
         if let Some(repair) = &mut self.repair
-            && let Some(noted) = &mut repair.noted
+            && let Some(loss_log) = &mut repair.loss_log
         {
-            noted.push(self.gone + index as u64);
+            loss_log.push(self.gone + index as u64);
         }
     }
     /// The numbers of the records marked lost since the last call.
-    pub fn take_noted(&mut self) -> Vec<u64> {
-        let noted = self
+    pub fn take_loss_log(&mut self) -> Vec<u64> {
+        let loss_log = self
             .repair
             .as_mut()
-            .and_then(|repair| repair.noted.as_mut());
-        noted.map(std::mem::take).unwrap_or_default()
+            .and_then(|repair| repair.loss_log.as_mut());
+        loss_log.map(std::mem::take).unwrap_or_default()
     }
 
     /// Adds a segment sent for the first time.

@@ -66,7 +66,7 @@ impl<B: Body> Sender<B> {
     pub(crate) fn new(settings: &Arc<Settings>, control: Control, first: Seq) -> Self {
         let mut recovery = Recovery::new(settings, first);
         if control.wants().losses {
-            recovery.note_losses();
+            recovery.keep_loss_log();
         }
         let window = CongestionWindow::new(settings, control, first);
         Self {
@@ -89,7 +89,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// Runs an event of loss recovery, and applies its effects on the rest of the sender.
-    pub(crate) fn recover<T>(
+    pub(crate) fn with_recovery<T>(
         &mut self,
         now: Instant,
         event: impl FnOnce(&mut Recovery, &mut Scope<'_>) -> T,
@@ -142,7 +142,7 @@ impl<B: Body> Sender<B> {
             return false;
         };
         self.resize_segments(most);
-        self.wake |= self.recover(now, Recovery::split_segments);
+        self.wake |= self.with_recovery(now, Recovery::split_segments);
         true
     }
 

@@ -64,6 +64,17 @@ pub(super) struct ServedSlot {
     pub(super) group: Option<(u32, Direction)>,
 }
 
+impl ServedSlot {
+    /// The time of the link's next completion, if it is not in the event queue. The caller pushes
+    /// it.
+    #[inline]
+    fn rearm(&mut self) -> Option<Instant> {
+        let due = self.link.completion();
+        let armed = std::mem::replace(&mut self.completion_armed, due);
+        (due != armed).then_some(due)
+    }
+}
+
 /// A packet propagating over a link on which packets may overtake each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Overtaking {
@@ -472,25 +483,26 @@ impl<B: Body> Fabric<B> {
             self.groups[group as usize].measure(self.now, item.size);
         }
         let completed = link.link.arrive(self.now, item, &mut self.impairing);
-        if link.link.has_outcomes() {
-            self.carry_out(index, Some(id));
-        } else {
+        let decided = link.link.has_outcomes();
+        if !decided {
             self.probe
                 .observe(self.now, slot.element, packet, Fate::Passed);
+        }
+        if let Some(due) = link.rearm() {
+            self.push_completion(index, due);
+        }
+        if decided {
+            self.carry_out(index, Some(id));
         }
         if let Some(completed) = completed {
             self.follow(index, completed);
         }
-        self.arm_completion(index);
     }
 
     /// Pushes the next completion of a served link into the event queue, if it is not there.
     #[inline]
     pub(super) fn arm_completion(&mut self, index: usize) {
-        let slot = self.links[index].served();
-        let due = slot.link.completion();
-        if due != slot.completion_armed {
-            slot.completion_armed = due;
+        if let Some(due) = self.links[index].served().rearm() {
             self.push_completion(index, due);
         }
     }

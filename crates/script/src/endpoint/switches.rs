@@ -29,8 +29,12 @@ const SYSCTLS: [&str; 18] = [
     "net.ipv4.tcp_synack_retries",
 ];
 
-/// The congestion control called `name`, with its defaults.
+/// The congestion control called `name` with its defaults, or one with parameters in JSON
+/// (`{"cubic":{"count":"bytes"}}`), for a wrong TCP that differs in one of them.
 pub(super) fn control(name: &str) -> Result<cc::Config, String> {
+    if name.starts_with('{') {
+        return serde_json::from_str(name).map_err(|error| error.to_string());
+    }
     let all = cc::registry();
     let found = all.iter().find(|(meta, ..)| meta.name == name);
     found.map(|(_, config, _)| config.clone()).ok_or_else(|| {

@@ -41,7 +41,7 @@ impl<B: Body> Endpoint<B> {
     /// The peer reports a loss that was repaired (RFC 9265 §3): the window is reduced as for any
     /// loss, once per round trip. Returns whether it was.
     pub fn on_hidden_loss(&mut self, now: Instant) -> bool {
-        self.snd.recover(now, Recovery::on_hidden_loss)
+        self.snd.with_recovery(now, Recovery::on_hidden_loss)
     }
 
     /// Requests a call of [`Self::poll_transmit`] for a packet that is not TCP's.

@@ -21,7 +21,7 @@ impl<B: Body> Endpoint<B> {
             match self.snd.recovery.timer() {
                 Timer::Off => {}
                 Timer::Retransmit => self.on_retransmission_timeout(now),
-                Timer::Reorder | Timer::Probe => self.snd.recover(now, Recovery::on_timer),
+                Timer::Reorder | Timer::Probe => self.snd.with_recovery(now, Recovery::on_timer),
                 Timer::Persist => {
                     if self.snd.peer.is_probing_over(self.settings.retries) {
                         self.give_up(now);
@@ -46,7 +46,7 @@ impl<B: Body> Endpoint<B> {
         if matches!(self.state, State::SynSent | State::SynReceived) {
             self.on_opening_timeout(now);
         } else {
-            self.snd.recover(now, Recovery::on_timer);
+            self.snd.with_recovery(now, Recovery::on_timer);
         }
     }
 

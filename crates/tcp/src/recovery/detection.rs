@@ -66,7 +66,7 @@ impl Recovery {
         summary: &mut AckSummary,
     ) {
         if self.extensions.is_some() {
-            summary.duplicate = dsack::reported(blocks, ack).map(|(left, right)| left..right);
+            summary.dsack = dsack::reported(blocks, ack).map(|(left, right)| left..right);
         }
         if overlap(blocks) {
             self.refuse_sack(scope);
@@ -77,7 +77,7 @@ impl Recovery {
             let across = left < ack && right > ack;
             if left >= right || right > scope.nxt || left < first || across {
                 self.refuse_sack(scope);
-                summary.duplicate = None;
+                summary.dsack = None;
             } else if left >= ack {
                 // Other blocks are duplicates (RFC 2883), or older than the cumulative
                 // acknowledgment.
@@ -139,7 +139,7 @@ impl Recovery {
                 // RFC 6582 §3.2 step 3: a partial acknowledgment.
                 self.state.dup_acks = 0;
                 self.state.deflate(summary.acked, scope.smss);
-                self.board.note_loss(0);
+                self.board.log_loss(0);
                 // A timer rule may have retransmitted it already.
                 if self
                     .board
@@ -464,7 +464,7 @@ impl Recovery {
         scope.stats.fast_recoveries += 1;
         let before = scope.window.state();
         let continues = self.state.phase == Phase::Reduction;
-        let probe_lost = self.is_probe_loss(scope);
+        let probe_lost = self.on_lost_mtu_probe(scope);
         let reduces = scope.una > self.state.reduced && !probe_lost;
         if reduces {
             let (flight, srtt) = (self.flight_size(scope), scope.rtt.srtt());
@@ -480,7 +480,7 @@ impl Recovery {
             scope.window.on_congestion(now, Signal::Loss, flight);
         }
         if !self.sack {
-            self.board.note_loss(0);
+            self.board.log_loss(0);
         }
         self.state.enter(scope.nxt);
         self.board.begin_recovery();
@@ -563,7 +563,7 @@ impl Recovery {
 
     /// Handles a lost probe of the path MTU at the beginning of a recovery. Returns whether only
     /// the probe is missing, whose loss does not indicate congestion (RFC 4821 §7.6).
-    pub(super) fn is_probe_loss(&mut self, scope: &mut Scope<'_>) -> bool {
+    pub(super) fn on_lost_mtu_probe(&mut self, scope: &mut Scope<'_>) -> bool {
         let Some(probe) = scope.mtu.take_lost_probe() else {
             return false;
         };

@@ -51,7 +51,7 @@ impl Recovery {
 
     /// Handles a duplicate reported by the peer (RFC 2883).
     pub(super) fn on_dsack(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) {
-        let Some(range) = &summary.duplicate else {
+        let Some(range) = &summary.dsack else {
             return;
         };
         scope.stats.duplicates_reported = scope.stats.duplicates_reported.wrapping_add(1);
@@ -85,7 +85,7 @@ impl Recovery {
         }
         let repaired = extensions.tlp.on_ack(&Answer {
             ack: scope.una,
-            duplicate_end: summary.duplicate.as_ref().map(|range| range.end),
+            duplicate_end: summary.dsack.as_ref().map(|range| range.end),
             bare_duplicate: summary.acked == 0 && summary.is_bare,
         });
         self.probing = extensions.tlp.probing();

@@ -303,7 +303,7 @@ impl Recovery {
         if !scope.mtu.suspects() {
             return;
         }
-        self.is_probe_loss(scope);
+        self.on_lost_mtu_probe(scope);
         let payload = self.board.front().map_or(0, Record::payload);
         let expiries = self.retries.expiries();
         if let Some(low) = scope.mtu.on_timeout(expiries, payload, scope.smss) {

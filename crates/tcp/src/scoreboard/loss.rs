@@ -31,7 +31,7 @@ impl Scoreboard {
                     self.in_flight -= u64::from(record.len);
                     record.marks = record.marks.without(Marks::TWICE);
                     let index = self.index(number);
-                    self.note_loss(index);
+                    self.log_loss(index);
                 }
             } else {
                 let index = self.index(number);
@@ -60,7 +60,7 @@ impl Scoreboard {
             .get_or_insert_default()
             .to_retransmit
             .push(Reverse(start));
-        self.note_loss(index);
+        self.log_loss(index);
     }
 
     /// Marks all data lost that is not SACKed, after a timeout. If the peer has reneged (its SACK
@@ -85,9 +85,9 @@ impl Scoreboard {
             }
             if !record.is_sacked() {
                 if !record.marks.any(Marks::LOST)
-                    && let Some(noted) = &mut repair.noted
+                    && let Some(loss_log) = &mut repair.loss_log
                 {
-                    noted.push(number);
+                    loss_log.push(number);
                 }
                 record.marks = record.marks.with(Marks::LOST);
                 record.lost_by = RetransmitCause::Rto;

@@ -10,7 +10,7 @@ impl Scoreboard {
     /// marks the pieces lost. SACKed segments stay whole. Returns the number of each record split,
     /// counted after the splits before it, and its number of pieces.
     ///
-    /// The losses are not noted ([`Self::take_noted`]): they do not indicate congestion.
+    /// The losses are not in the log ([`Self::take_loss_log`]): they do not indicate congestion.
     pub fn refuse_above(&mut self, most: u32) -> Vec<(u64, usize)> {
         let most = most.max(1);
         let mut cut = Vec::new();

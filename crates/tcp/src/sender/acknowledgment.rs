@@ -49,12 +49,14 @@ impl<B: Body> Sender<B> {
             }
         }
         if ack > self.peer.una()
-            && self.recovery.is_plain()
+            && self.recovery.permits_ack_fast_path()
             && matches!(segment.options, Options::None | Options::AccEcn(_))
         {
             self.on_plain_progress(now, segment, ack)
         } else if !self.recovery.is_idle()
-            || self.recovery.reads_late(segment.options.sack_blocks())
+            || self
+                .recovery
+                .takes_ack_when_idle(segment.options.sack_blocks())
         {
             self.on_any_acknowledgment(now, segment, ack, update.same)
         } else {
@@ -156,13 +158,13 @@ impl<B: Body> Sender<B> {
             ..AckSummary::new(una.since(prior.una), prior)
         };
         let first = self.queue.first_octet();
-        self.recover(now, |recovery, scope| {
+        self.with_recovery(now, |recovery, scope| {
             recovery.on_ack(scope, &[], una, first, &mut summary);
         });
         summary.rtt_by_timestamp = self.sample_rtt(now, segment, &summary.delivered);
         self.after_progress(now, true);
         if self.ecn.has_marks(segment)
-            && self.recover(now, |recovery, scope| recovery.on_mark(scope, &summary))
+            && self.with_recovery(now, |recovery, scope| recovery.on_mark(scope, &summary))
         {
             self.ecn.on_reduction();
         }
@@ -187,14 +189,14 @@ impl<B: Body> Sender<B> {
             .map(|timestamps| timestamps.echo);
         summary.is_bare = segment.body.is_empty() && segment.options.sack_blocks().is_empty();
         let (blocks, first) = (segment.options.sack_blocks(), self.queue.first_octet());
-        self.recover(now, |recovery, scope| {
+        self.with_recovery(now, |recovery, scope| {
             recovery.on_ack(scope, blocks, ack, first, &mut summary);
         });
         let undone = self.stats.undone;
         if summary.acked > 0 {
             self.advance(now, ack);
             summary.rtt_by_timestamp = self.sample_rtt(now, segment, &summary.delivered);
-            let restart = self.recover(now, |recovery, scope| {
+            let restart = self.with_recovery(now, |recovery, scope| {
                 recovery.on_progress(scope, &mut summary)
             });
             self.after_progress(now, restart);
@@ -220,19 +222,19 @@ impl<B: Body> Sender<B> {
                 duplicate.is()
             };
             if counts {
-                self.recover(now, |recovery, scope| {
+                self.with_recovery(now, |recovery, scope| {
                     recovery.on_duplicate(scope, &mut summary);
                 });
-            } else if !duplicate.is() && summary.duplicate.is_none() {
+            } else if !duplicate.is() && summary.dsack.is_none() {
                 return Outcome::Usual;
             }
         }
         summary.new_data = self.sendable().is_some();
-        self.recover(now, |recovery, scope| {
+        self.with_recovery(now, |recovery, scope| {
             recovery.detect_losses(scope, &mut summary);
         });
         if self.ecn.has_marks(segment)
-            && self.recover(now, |recovery, scope| recovery.on_mark(scope, &summary))
+            && self.with_recovery(now, |recovery, scope| recovery.on_mark(scope, &summary))
         {
             self.ecn.on_reduction();
         }

@@ -47,7 +47,7 @@ impl<B: Body> Sender<B> {
             in_flight: self.recovery.in_flight(),
             held: false,
         };
-        let plain = self.recovery.permits_window();
+        let plain = self.recovery.permits_send_fast_path();
         if !plain {
             match self.next(now, allowance.window, rcv, place) {
                 Next::Leaves(departure) => return Some(departure),
@@ -104,7 +104,7 @@ impl<B: Body> Sender<B> {
             if self.recovery.board().lost() > 0 && self.is_retransmission_paced(now) {
                 return Next::Nothing;
             }
-            let repair = self.recover(now, |recovery, scope| {
+            let repair = self.with_recovery(now, |recovery, scope| {
                 recovery.next_retransmission(scope, window, len.is_some())
             });
             if repair == Repair::Wait {
@@ -285,7 +285,7 @@ impl<B: Body> Sender<B> {
             in_flight: self.recovery.in_flight(),
             unsent: self.edge().min(self.queue.end()).since(self.nxt),
         });
-        let size = size.filter(|_| self.recovery.is_quiet())?;
+        let size = size.filter(|_| self.recovery.is_undisturbed())?;
         let start = self.nxt;
         let departure = self.transmit_new(now, size, rcv, place);
         self.mtu.on_probe_sent(start..start + u64::from(size));
@@ -439,7 +439,7 @@ impl<B: Body> Sender<B> {
         self.recovery
             .on_sent(now, &segment, &self.rtt, &self.settings);
         if self.recovery.needs_all() {
-            self.recover(now, |recovery, scope| recovery.remedy_on_sent(scope));
+            self.with_recovery(now, |recovery, scope| recovery.remedy_on_sent(scope));
         }
         if len > 0 {
             self.stats.sent_packets += 1;
@@ -464,7 +464,7 @@ impl<B: Body> Sender<B> {
                 .stamp(now, self.recovery.board(), index, record.len);
         }
         self.window.on_retransmission(&record);
-        self.recover(now, |recovery, scope| {
+        self.with_recovery(now, |recovery, scope| {
             recovery.on_retransmitted(scope, retransmission);
         });
         let len = record.payload();
@@ -519,7 +519,7 @@ impl<B: Body> Sender<B> {
             let last = self.recovery.last(RetransmitCause::Tlp);
             self.retransmit(now, last, rcv, place)
         };
-        self.recover(now, |recovery, scope| {
+        self.with_recovery(now, |recovery, scope| {
             recovery.on_probe_sent(scope, new.is_none());
         });
         departure
