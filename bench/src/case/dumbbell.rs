@@ -138,7 +138,7 @@ fn through(first: LinkId, middle: &[Stop], last: LinkId) -> Vec<Stop> {
 /// Replaces these links by eight members.
 fn group(mut links: [LinkSpec; 2]) -> GroupSpec {
     for link in &mut links {
-        link.rate = Some(Rate::from_mbit_per_s(1_000 / 8));
+        link.link.rate = Some(Rate::from_mbit_per_s(1_000 / 8));
     }
     GroupSpec {
         links,
