@@ -20,8 +20,6 @@ pub use round_trip::RoundTrip;
 
 use core::net::SocketAddr;
 
-use anabranch_core::units::Instant;
-
 use crate::policy::Role;
 
 /// The destination of a path's datagrams: a local socket, by the number that the shell assigned,
@@ -59,8 +57,6 @@ pub struct Path {
     pub peer_report: Option<u16>,
     /// Whether a control message is due on this path.
     pub control_due: bool,
-    /// The time from which the share of control messages permits the next one.
-    pub control_from: Instant,
     /// The other end's cookie for this path's address.
     pub cookie: Option<[u8; 16]>,
     /// Number of changes of the other end's address.
@@ -83,7 +79,6 @@ impl Path {
             loss: Loss::default(),
             peer_report: None,
             control_due: false,
-            control_from: Instant::START,
             cookie: None,
             roamed: 0,
         }

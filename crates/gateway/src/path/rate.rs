@@ -79,17 +79,26 @@ const FLIGHT: f64 = 1.25;
 const REPORT_S: f64 = 0.012;
 /// Octets in flight that are always allowed.
 const LEAST_FLIGHT: f64 = 14_720.0;
-/// The burst after a pause: the octets of this time at the present rate, or ten packets (RFC 6928),
-/// whichever is more.
+/// The burst after a pause: the octets of this time at the present rate, but at least `BURST`.
 const CATCH_UP: Duration = Duration::from_millis(2);
-/// After the start: two packets. Ten packets are a long queue in a slow path.
-const BURST: f64 = 2_944.0;
 /// The same if the pace, and then the host's processor, held packets back: the path was idle only
 /// for lack of processor time.
 const CATCH_UP_BACKLOG: Duration = Duration::from_millis(50);
+/// The least burst after the start: two packets, because ten would be a long queue in a slow path.
+/// In the start it is `LEAST_FLIGHT`, ten packets (RFC 6928).
+const BURST: f64 = 2_944.0;
 /// The base delay covers one to two of these intervals.
 const BASE_LIFE: Duration = Duration::from_secs(10);
 const MIN_ROUND: Duration = Duration::from_millis(20);
+
+/// The newest packet of a report: its arrival by the receiver's clock in microseconds, its delay,
+/// and the octets that had arrived before the report.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    arrived: u32,
+    delay_s: f64,
+    total: u64,
+}
 
 /// One round of measurement.
 #[derive(Debug, Clone, Copy)]
@@ -184,12 +193,10 @@ pub struct RateControl {
     has_pauses: bool,
     /// Total octets that arrived.
     total: u64,
-    /// The arrival time of the newest packet at the last report, and whether a queue had delayed
-    /// it.
-    last: Option<(u32, f64, u64)>,
-    /// Start of the present series of reports that all show a queue: time, and octets that had
-    /// arrived.
-    queued: Option<(u32, f64, u64)>,
+    /// The last report.
+    last: Option<Newest>,
+    /// The report before the present series, whose reports all show a queue or a growing delay.
+    queued: Option<Newest>,
     /// Octets that arrived in consecutive rounds of the start in which far more was sent.
     full: usize,
 }
@@ -436,24 +443,28 @@ impl RateControl {
         self.follow_queue(arrived, sample);
     }
 
-    /// Ends a start that is too fast: while a queue persists from report to report, the path
-    /// delivers at capacity, even over less than a round.
-    fn follow_queue(&mut self, arrived: u32, sample: f64) {
-        let before = self.last.replace((arrived, sample, self.total));
-        let Some((at, delay, total)) = before.filter(|_| self.is_starting && self.has_pauses)
-        else {
+    /// Ends a start that is too fast: while a queue persists or grows from report to report, the
+    /// path delivers at capacity, even over less than a round.
+    fn follow_queue(&mut self, arrived: u32, delay_s: f64) {
+        let newest = Newest {
+            arrived,
+            delay_s,
+            total: self.total,
+        };
+        let before = self.last.replace(newest);
+        let Some(before) = before.filter(|_| self.is_starting && self.has_pauses) else {
             self.queued = None;
             return;
         };
-        let is_queued = sample - self.base() > self.target_s();
-        if sample < delay - self.jitter_s && !is_queued {
+        let is_queued = delay_s - self.base() > self.target_s();
+        if delay_s < before.delay_s - self.jitter_s && !is_queued {
             self.queued = None;
             return;
         }
-        let (since, first_s, from) = *self.queued.get_or_insert((at, delay, total));
-        let took_s = f64::from(arrived.wrapping_sub(since)) * 1e-6;
-        let octets = (self.total - from) as f64;
-        let grown_s = sample - first_s;
+        let first = *self.queued.get_or_insert(before);
+        let took_s = f64::from(arrived.wrapping_sub(first.arrived)) * 1e-6;
+        let octets = (self.total - first.total) as f64;
+        let grown_s = delay_s - first.delay_s;
         if octets < LEAST_FLIGHT || took_s < CLEAR * self.jitter_s {
             return;
         }
@@ -625,7 +636,8 @@ impl RateControl {
         };
         let gain = wanted.clamp(GAIN_LEAST, most);
         let rate = self.delivery * gain;
-        let is_excess = seen.is_loss && self.rate > HEADROOM * self.delivery;
+        // Few octets in flight overflow no queue: the loss is the path's.
+        let is_excess = seen.is_loss && self.flight_then > LEAST_FLIGHT;
         if seen.is_busy && (seen.is_long || seen.is_loss || !seen.keeps_up) {
             self.rate = rate;
         } else if seen.is_busy {

@@ -131,7 +131,7 @@ impl Received {
         self.due
     }
 
-    /// Records that a control message is sent.
+    /// Records that a control message is sent on every live path.
     pub fn on_control(&mut self, now: Instant) {
         if self.due.is_none_or(|due| due > now) {
             return;

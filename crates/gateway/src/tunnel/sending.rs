@@ -23,11 +23,6 @@ use crate::{
 /// it are cheap.
 const SMALL: f64 = 0.1;
 
-/// The share of a path's rate for control messages while another path carries them.
-const CONTROL_SHARE: f64 = 0.1;
-/// Octets of the headers outside a datagram.
-const UDP_IP: usize = 28;
-
 /// With this many packets outstanding, a probe follows the last one to detect losses at the end.
 const BURST: usize = 4;
 
@@ -173,7 +168,7 @@ impl Tunnel {
         })
     }
 
-    /// Schedules control messages on the live paths if a report or acknowledgments are due.
+    /// Schedules control messages on every live path if a report or acknowledgments are due.
     pub(super) fn schedule_control(&mut self) {
         let now = self.now;
         let is_report_due = self
@@ -188,20 +183,10 @@ impl Tunnel {
             .paths
             .values()
             .any(|path| path.liveness.usable().is_some());
-        let is_used = |path: &Path| {
-            let is_live = path.liveness.usable().is_some() && !path.liveness.is_spare();
-            path.route.is_some() && (!is_any_live || is_live)
-        };
-        // A slow path carries few of them, but one path carries each.
-        let first = self
-            .paths
-            .values()
-            .filter(|path| is_used(path))
-            .map(|path| path.control_from)
-            .min();
         for path in self.paths.values_mut() {
             path.received.on_control(now);
-            path.control_due = is_used(path) && path.control_from <= now.max(first.unwrap_or(now));
+            let is_live = path.liveness.usable().is_some() && !path.liveness.is_spare();
+            path.control_due = path.route.is_some() && (!is_any_live || is_live);
         }
     }
 
@@ -222,8 +207,7 @@ impl Tunnel {
     }
 
     fn send_control(&mut self, id: PathId, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let path = self.paths.get_mut(id)?;
-        path.control_due = false;
+        self.paths.get_mut(id)?.control_due = false;
         let mut scratch = std::mem::take(&mut self.scratch);
         let entries = self.paths.iter().filter_map(|(path, state)| {
             let report = state.received.report(self.now);
@@ -243,10 +227,6 @@ impl Tunnel {
         scratch.control.encode(&mut scratch.content);
         let transmit = self.send(id, Kind::Control, Content::Octets(&scratch.content), buffer);
         self.scratch = scratch;
-        let path = self.paths.get_mut(id)?;
-        let octets = (buffer.len() + UDP_IP) as f64;
-        let pause = Duration::from_secs_f64(octets / (CONTROL_SHARE * path.rate.rate()));
-        path.control_from = path.control_from.max(self.now) + pause;
         transmit
     }
 
@@ -458,14 +438,10 @@ impl Tunnel {
     /// Prepares the next packet; returns its octets. Its number is assigned only now, so that a
     /// packet dropped in the queue leaves no gap.
     fn stage(&mut self, number: u8) -> Option<usize> {
-        let tier = self.tier(0);
-        let target = TARGET + tier.map_or(Duration::ZERO, |tier| self.reach(number, tier));
-        let can_send = tier.is_some();
-        let lane = self.lanes.get_mut(number)?;
-        if lane.staged.is_none() {
-            if !can_send {
-                return None;
-            }
+        if self.lanes.get(number)?.staged.is_none() {
+            let tier = self.tier(0)?;
+            let target = TARGET + self.reach(number, tier);
+            let lane = self.lanes.get_mut(number)?;
             let repair = lane.repairs.pop_front();
             let is_repair = repair.is_some();
             let kept = if let Some(kept) = repair {
@@ -489,7 +465,7 @@ impl Tunnel {
             };
             lane.staged = Some(Staged { kept, is_repair });
         }
-        let staged = lane.staged.as_ref()?;
+        let staged = self.lanes.get(number)?.staged.as_ref()?;
         Some(staged.kept.packet.len() + OVERHEAD)
     }
 
@@ -580,19 +556,19 @@ impl Tunnel {
         {
             return Duration::ZERO;
         }
-        let delay = |path: &Path| path.rate.target_delay_s().unwrap_or(0.0);
-        let paths = self.of_tier(0, tier);
-        let least = paths
-            .map(|(_, path)| delay(path))
+        // A path without a sample has no delay to compare.
+        let measured = || {
+            let paths = self.of_tier(0, tier);
+            paths.filter_map(|(_, path)| Some((path.rate.target_delay_s()?, path.rate.rate())))
+        };
+        let least = measured()
+            .map(|(delay, _)| delay)
             .fold(f64::INFINITY, f64::min);
-        let later = self.of_tier(0, tier).map(|(_, path)| {
-            let later_s = delay(path) - least;
-            let faster: f64 = self
-                .of_tier(0, tier)
-                .filter(|(_, other)| delay(other) < delay(path))
-                .map(|(_, other)| other.rate.rate())
-                .sum();
-            let is_worth = later_s < LATER_MOST_S.min(HORIZON_S * path.rate.rate() / faster);
+        let later = measured().map(|(delay, rate)| {
+            let faster = measured().filter(|&(other, _)| other < delay);
+            let faster: f64 = faster.map(|(_, rate)| rate).sum();
+            let later_s = delay - least;
+            let is_worth = later_s < LATER_MOST_S.min(HORIZON_S * rate / faster);
             if is_worth { later_s } else { 0.0 }
         });
         Duration::from_secs_f64(later.fold(0.0, f64::max))
