@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from anabranch import diagnose
+from anabranch.diagnosis.document import Connection
 from anabranch.diagnosis.text import detail, overview
 from anabranch.text.lines import WIDTH, percent, span, wrapped
 
@@ -48,6 +50,15 @@ def test_a_path_and_a_command_are_not_broken() -> None:
         lines = wrapped(f"{'x' * before} {path}: capture again ({command})", "  ", whole=(path, command))
         assert any(path in line for line in lines), before
         assert any(command in line for line in lines), before
+
+
+def test_a_next_step_keeps_its_command_on_one_line() -> None:
+    """The commands are those of the engine's texts: a next step has no list of them in Python."""
+    found = dict(diagnose(CAPTURES[0])["connections"][0])
+    command = "tcpdump -s 96 -B 65536"
+    for before in range(80):
+        found["next"] = f"{'x' * before} capture again ({command})"
+        assert any(command in line for line in detail(cast("Connection", found))), before
 
 
 def test_a_long_word_is_not_broken() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import anabranch
 import pytest
 
-from reference import documents
+from reference import document_types, documents
 from reference.structs import DIAGNOSIS, STATUS, Declared, Document, Field, declared
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,3 +74,29 @@ def test_options_and_lists_have_units() -> None:
     found = Declared({}, {"Order": ("file",)}, {}, frozenset(), {})
     units = [documents.unit(Field(name, kind, ""), found) for name, kind in kinds.items()]
     assert units == ["ms or null", "list", "table", "text"]
+
+
+def status_of(tmp_path: Path, field: str) -> str:
+    """The generated module of a status with one field."""
+    file = tmp_path / STATUS.places[0]
+    file.parent.mkdir(parents=True)
+    file.write_text(f"/// A status.\npub struct Report {{\n{field}\n}}\n", "utf-8")
+    module = document_types.MODULES["python/anabranch/gateway/status.py"]
+    return "\n".join(document_types.lines(tmp_path, module))
+
+
+@pytest.mark.parametrize("kind", ["u8", "u64", "usize", "i64"])
+def test_an_integer_of_rust_is_an_int(tmp_path: Path, kind: str) -> None:
+    assert "    sent: int" in status_of(tmp_path, f"    /// Sent.\n    pub sent: {kind},")
+
+
+@pytest.mark.parametrize(("field", "message"), [
+    ("    pub at: Duration,", "at: Duration has no type in Python: expected one of bool, .* of crates/gatewayd"),
+    ("    pub at: Vec<Duration>,", "at: Duration has no type in Python"),
+    ('    #[serde(rename = "b")]\n    pub a: u64,', r"Report\.a: serde\(rename\) changes the document"),
+    ("    #[serde(default, skip)]\n    pub a: u64,", r"Report\.a: serde\(skip\) changes the document"),
+    ('    #[serde(serialize_with = "own")]\n    pub a: u64,', r"Report\.a: serde\(serialize_with\)"),
+])  # fmt: skip
+def test_the_generator_stops_at_a_field_that_it_cannot_read(tmp_path: Path, field: str, message: str) -> None:
+    with pytest.raises(SystemExit, match=message):
+        status_of(tmp_path, field)

@@ -111,6 +111,18 @@ def test_a_new_field_reaches_types_names_and_page(monkeypatch: pytest.MonkeyPatc
         declared.definitions.cache_clear()
 
 
+def test_an_engine_without_the_live_engine_stops_the_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = json.loads(_engine.results())
+    del results["definitions"]["LiveSummary"]
+    monkeypatch.setattr(declared, "engine", SimpleNamespace(results=lambda: json.dumps(results)))
+    declared.definitions.cache_clear()
+    try:
+        with pytest.raises(SystemExit, match="this engine has no live engine"):
+            summary_types.file()
+    finally:
+        declared.definitions.cache_clear()
+
+
 @pytest.mark.parametrize(("told", "message"), [
     ({}, "does not say what median, min, max means"),
     ({"median": "x", "min": "x", "max": "x", "a_ms": "x"}, "has a_ms, and the plan has not"),

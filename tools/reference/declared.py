@@ -84,14 +84,25 @@ class Part(NamedTuple):
 
 @cache
 def definitions() -> Mapping[str, Schema]:
-    """The schema of each struct of the summary, by its name."""
+    """The schema of each struct of the summary, by its name.
+
+    Raises:
+        SystemExit: The engine was built without the live engine, whose structs belong to the summary.
+    """
     found: Mapping[str, Schema] = json.loads(engine.results())["definitions"]
+    if "LiveSummary" not in found:
+        raise SystemExit(
+            "tools/generate.py: this engine has no live engine, which declares part of a summary; use Linux"
+        )
     return found
 
 
 def summary() -> list[Part]:
-    """Every part of a run's summary."""
-    return [_part(title, name) for title, name in _walk("Summary", "Summary")]
+    """Every part of a run's summary, under the first path to it."""
+    paths: dict[str, list[str]] = {}
+    for title, name in _walk("Summary", "Summary"):
+        paths.setdefault(name, []).append(title)
+    return [_part(name, *titles) for name, titles in paths.items()]
 
 
 def tables() -> list[Part]:
@@ -160,13 +171,14 @@ def _line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _part(title: str, name: str) -> Part:
+def _part(name: str, title: str, *further: str) -> Part:
     schema = definitions()[name]
     keys = {}
     for key, field in schema["properties"].items():
         maker = field.get("engine") or schema.get("engine")
         keys[key] = key_of(key, _form(field), field.get("description", ""), field.get("unit"), maker)
-    return Part(title, " ".join(schema.get("description", "").split()), keys)
+    about = [schema.get("description", ""), f"Also of {', '.join(f'`{path}`' for path in further)}." if further else ""]
+    return Part(title, " ".join(" ".join(about).split()), keys)
 
 
 def _walk(title: str, name: str) -> Iterator[tuple[str, str]]:

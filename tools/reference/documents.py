@@ -11,7 +11,7 @@ from reference.structs import DIAGNOSIS, STATUS, Declared, Field, declared, inne
 
 INTRODUCTION = """\
 What programs print beside the [results of a run](results.md), name by name. A figure that does not apply is null.
-`NAME` stands for a name of yours, `[]` for each entry of a list. A name that has been released keeps its meaning; there
+`NAME` is a name of yours, `[]` is each entry of a list. A name that has been released keeps its meaning; there
 may be more of them.
 
 | names of | page |

@@ -18,6 +18,9 @@ from anabranch import _engine
 _STRUCT = re.compile(r"((?:///[^\n]*\n)*)(?:#\[(?:[^\]]|\n)*?\]\n)*pub struct (\w+) \{\n(.*?)\n\}", re.DOTALL)
 _COUNTERS = re.compile(r"\n    ((?:///[^\n]*\n    )*)(\w+) \{\n((?:\s+(?:///[^\n]*|\w+,)\n)+)    \}")
 _FIELD = re.compile(r"((?:\s*///[^\n]*\n)*)((?:\s*#\[[^\n]*\n)*)\s*(?:pub )?(\w+)(?:: ([^\n]+))?,(?:\n|$)")
+_SERDE = re.compile(r"#\[serde\(([^\n]*)\)\]")
+READ = frozenset({"default", "flatten", "skip_serializing_if"})
+"""Attributes of serde that a field of a document may have."""
 _ENUM = re.compile(r'#\[serde\(rename_all = "(kebab|snake)-?_?case"\)\]\npub enum (\w+) \{\n(.*?)\n\}', re.DOTALL)
 _VARIANT = re.compile(r"^    (\w+),", re.MULTILINE)
 _PYTHON = {"int": "u64", "float": "f64", "str": "String", "bool": "bool"}
@@ -112,11 +115,15 @@ class Declared(NamedTuple):
 
 
 def declared(root: Path, document: Document) -> Declared:
-    """Read the declarations of a document."""
+    """Read the declarations of a document.
+
+    Raises:
+        SystemExit: A field has an attribute of serde that is not read.
+    """
     files = [file for place in document.places for file in _files(root / place)]
     text = "\n".join(file.read_text("utf-8") for file in files)
     structs = {
-        name: Struct(_text(about), _fields(body))
+        name: Struct(_text(about), _fields(name, body))
         for pattern in (_STRUCT, _COUNTERS)
         for about, name, body in pattern.findall(text)
     }
@@ -153,9 +160,17 @@ def _text(about: str) -> str:
     return " ".join(line.strip().removeprefix("///").strip() for line in about.strip().splitlines())
 
 
-def _fields(body: str) -> list[Field]:
+def _fields(struct: str, body: str) -> list[Field]:
     fields = []
     for about, attributes, name, kind in _FIELD.findall(f"{body}\n"):
+        used = [
+            word for inside in _SERDE.findall(attributes) for word in re.findall(r"(\w+)(?: = \"[^\"]*\")?", inside)
+        ]
+        if unread := sorted(set(used) - READ):
+            raise SystemExit(
+                f"{struct}.{name}: serde({', '.join(unread)}) changes the document, and tools/reference/structs.py "
+                f"does not read it; expected {', '.join(sorted(READ))}"
+            )
         left_out = " Left out where it is empty." if "skip_serializing_if" in attributes else ""
         text = _text(about).replace("`None`", "`null`") + left_out
         fields.append(Field(name, kind or "u64", text, "serde(flatten)" in attributes))

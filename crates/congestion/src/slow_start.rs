@@ -1,20 +1,43 @@
 //! Early ends of slow start (HyStart) in the frame of the window-based controls.
 
+use std::{fmt::Debug, marker::PhantomData};
+
 use super::{
     Ack,
     hystart::{Exit, Verdict},
 };
 
-/// `HyStart` observes the first slow start, up to the first reduction, as in RFC 9406.
-pub const FIRST: bool = false;
-/// `HyStart` observes every slow start, SACKed data included, as in CUBIC.
-pub const EVERY: bool = true;
+/// The slow starts that `HyStart` observes.
+pub trait Observed: Debug + Send {
+    /// Every slow start, SACKed data included.
+    const EVERY: bool;
+}
 
-/// Slow start with an early end, if there is one; `WHICH` is [`FIRST`] or [`EVERY`].
+/// The first slow start, up to the first reduction (RFC 9406).
 #[derive(Debug)]
-pub(super) struct SlowStart<const WHICH: bool>(pub(super) Option<Box<Exit>>);
+pub struct FirstOnly;
 
-impl<const WHICH: bool> SlowStart<WHICH> {
+/// Every slow start, SACKed data included (CUBIC).
+#[derive(Debug)]
+pub struct Every;
+
+impl Observed for FirstOnly {
+    const EVERY: bool = false;
+}
+
+impl Observed for Every {
+    const EVERY: bool = true;
+}
+
+/// Slow start with an early end, if there is one.
+#[derive(Debug)]
+pub(super) struct SlowStart<O>(Option<Box<Exit>>, PhantomData<O>);
+
+impl<O: Observed> SlowStart<O> {
+    pub(super) fn new(exit: Option<Box<Exit>>) -> Self {
+        Self(exit, PhantomData)
+    }
+
     /// An acknowledgment of new data in slow start. `cwnd` is in segments.
     #[inline]
     pub(super) fn on_ack(&mut self, ack: &Ack, cwnd: f64) -> Verdict {
@@ -27,7 +50,7 @@ impl<const WHICH: bool> SlowStart<WHICH> {
     /// An acknowledgment in slow start that measures the round-trip time by SACKed data alone.
     #[inline]
     pub(super) fn on_sack(&mut self, ack: &Ack, cwnd: f64) -> Verdict {
-        if WHICH == EVERY {
+        if O::EVERY {
             self.on_ack(ack, cwnd)
         } else {
             Verdict::Grow(1.0)
@@ -36,20 +59,24 @@ impl<const WHICH: bool> SlowStart<WHICH> {
 
     /// Loss or a mark reduces the window.
     pub(super) fn on_reduction(&mut self) {
-        if WHICH == FIRST {
-            self.on_timeout();
+        if !O::EVERY {
+            self.reset();
         }
     }
 
     /// A restart or window validation ends the stage of congestion avoidance.
     pub(super) fn on_restart(&mut self) {
-        if WHICH == EVERY {
-            self.on_timeout();
+        if O::EVERY {
+            self.reset();
         }
     }
 
     /// Slow start begins again after a timeout.
     pub(super) fn on_timeout(&mut self) {
+        self.reset();
+    }
+
+    fn reset(&mut self) {
         if let Some(exit) = &mut self.0 {
             exit.reset();
         }

@@ -173,10 +173,15 @@ fn filled(text: &str, connection: &Connection, direction: DirectionName) -> Stri
         DirectionName::AToB => (a, b),
         DirectionName::BToA => (b, a),
     };
-    let text = text
+    let text = unmarked(text)
         .replace("{sender}", sender)
         .replace("{receiver}", receiver);
     text.replace("{called}", b)
+}
+
+/// A text without the marks of its commands.
+fn unmarked(text: &str) -> String {
+    text.replace('`', "")
 }
 
 /// The connection's time until its last data.

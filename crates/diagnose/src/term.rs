@@ -1,5 +1,5 @@
-//! Limits and findings as declared: each has a module with its description and its rule, and a
-//! line in the list of [`terms`].
+//! Limits and findings as declared: each has a module with its description and its rule, its `mod`
+//! and a line in the list of [`terms`]. rustfmt skips a module that a macro declares.
 
 use serde::{Serialize, Serializer};
 
@@ -17,7 +17,8 @@ pub struct Meta {
     /// Other causes that look the same.
     pub confusion: &'static str,
     /// The next step for a connection. `{sender}` and `{receiver}` are the ends of its direction,
-    /// `{called}` the end that did not open the connection. Empty if others decide the step.
+    /// `{called}` the end that did not open the connection. A command is between backticks, which
+    /// results omit. Empty if others decide the step.
     pub next: &'static str,
     /// The rank of a finding whose step precedes the step of each limit. The lowest rank decides.
     pub rank: Option<u8>,

@@ -35,13 +35,14 @@ pub struct DeclaredColumn {
     pub engine: Option<&'static str>,
 }
 
-/// The scalars of a struct of the summary: numbers, then counts, then texts.
+/// The scalars of a struct of the summary: numbers, then counts, texts and flags.
 pub fn scalars(kind: &str) -> impl Iterator<Item = DeclaredColumn> {
     let fields = DEFINITIONS[kind]["properties"].as_object();
     let forms = [
         ("number", "number"),
         ("integer", "count"),
         ("string", "text"),
+        ("boolean", "flag"),
     ];
     forms.into_iter().flat_map(move |(form, kind)| {
         let of_form = fields.into_iter().flatten().filter(move |(_, field)| {

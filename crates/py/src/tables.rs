@@ -38,6 +38,7 @@ fn figure(declared: &DeclaredColumn, rows: &[&Value]) -> Column {
     match declared.kind {
         "number" => number(rows, |row| row[name].as_f64()),
         "count" => count(rows, |row| row[name].as_u64()),
+        "flag" => flag(rows, |row| row[name].as_bool()),
         _ => text(rows, |row| row[name].as_str()),
     }
 }

@@ -7,8 +7,8 @@ mod queue;
 mod select;
 mod trace;
 
-pub(crate) use self::link::Way;
 pub use self::link::{Group, Link, OneWay};
+pub(crate) use self::link::{Key, Way};
 pub use self::open::{Anything, SweepTable};
 pub use self::trace::{Delay, DelayKind, Service, TraceFile};
 pub use anabranch_document::{

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from anabranch import _engine
 from anabranch.diagnosis.choice import pause_around
@@ -28,8 +30,6 @@ MOST_ROWS = 10
 MOST_LISTED = 20
 """Retransmissions and pauses that the detail of a connection lists."""
 
-COMMANDS = ("tcpdump -s 96 -B 65536", "ss -lnt")
-"""Parts of next steps that a user types unchanged."""
 MOST_NAMED = 10
 """Numbers of connections that a line names."""
 LEAST_SHARE = 0.01
@@ -210,7 +210,7 @@ def _next(connection: Connection) -> Iterator[str]:
 
 def _item(text: str) -> list[str]:
     """One line of a summary; the lines that continue it are indented further."""
-    return wrapped(f"  {text}", "    ", whole=COMMANDS)
+    return wrapped(f"  {text}", "    ", whole=_commands())
 
 
 def limits_text(connection: Connection, direction: OneWay) -> str:
@@ -277,10 +277,23 @@ def parties_text(connection: Connection, name: DirectionName) -> str:
 
 
 @functools.cache
+def _terms() -> dict[str, list[dict[str, Any]]]:
+    """The descriptions of limits and findings."""
+    terms: dict[str, list[dict[str, Any]]] = json.loads(_engine.diagnose_terms())
+    return terms
+
+
+@functools.cache
+def _commands() -> tuple[str, ...]:
+    """The commands in next steps, which a user types unchanged."""
+    steps = [term["next"] for terms in _terms().values() for term in terms]
+    return tuple(dict.fromkeys(command for step in steps for command in re.findall(r"`([^`]+)`", step)))
+
+
+@functools.cache
 def _parties() -> dict[Limit, str]:
     """The party to which each limit's time is attributed, if there is one."""
-    limits = json.loads(_engine.diagnose_terms())["limits"]
-    return {limit["name"]: limit["party"] for limit in limits if limit["party"]}
+    return {limit["name"]: limit["party"] for limit in _terms()["limits"] if limit["party"]}
 
 
 def counts_text(direction: OneWay) -> str:

@@ -365,6 +365,10 @@ class LiveEnd(TypedDict):
     endpoint: LiveEndpoint | None
 
 
+LiveEnds = TypedDict("LiveEnds", {"from": LiveEnd, "to": LiveEnd})
+"""The two ends of a flow."""
+
+
 class LiveControl(TypedDict):
     """A flow's congestion control in the kernel."""
 
@@ -418,7 +422,7 @@ class LiveMachine(TypedDict):
     processor: str | None
     asked_to_stay_awake: bool
     idle_driver: str | None
-    offloads: dict[str, LiveOffloads]
+    offloads: dict[str, LiveOffloads | None]
     applied_settings: dict[str, str]
     kernel_settings: dict[str, str] | None
 
@@ -429,7 +433,7 @@ class LiveSummary(TypedDict):
     audit: LiveAudit
     packets: LivePackets
     programs: list[LiveProgram]
-    ends: dict[str, dict[str, LiveEnd]]
+    ends: dict[str, LiveEnds]
     tcp_counters: dict[str, dict[str, int]]
     controls: dict[str, LiveControl]
     default_controls: dict[str, str]

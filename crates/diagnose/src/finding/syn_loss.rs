@@ -9,7 +9,7 @@ pub(super) const META: Meta = Meta {
     meaning: "A SYN or its answer was lost, or answered too late.",
     evidence: "A SYN or SYN-ACK was retransmitted.",
     confusion: "A server whose queue of connections is full; a SYN that was lost before the capture point shows nowhere.",
-    next: "find out whether {called} accepts fast enough (ss -lnt, ListenOverflows), or the path loses",
+    next: "find out whether {called} accepts fast enough (`ss -lnt`, ListenOverflows), or the path loses",
     rank: Some(4),
     is_failure: true,
     ..Meta::PLAIN

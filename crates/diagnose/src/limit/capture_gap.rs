@@ -8,7 +8,7 @@ pub(super) const META: Meta = Meta {
     meaning: "The capture lacks packets of this interval.",
     evidence: "Acknowledgments cover data that the capture does not have.",
     confusion: "Packets that took another path look the same.",
-    next: "capture again, headers alone and with a larger buffer (tcpdump -s 96 -B 65536)",
+    next: "capture again, headers alone and with a larger buffer (`tcpdump -s 96 -B 65536`)",
     ..Meta::PLAIN
 };
 

@@ -43,11 +43,11 @@ fn every_limit_has_a_step_and_no_two_findings_share_a_rank() {
 }
 
 #[test]
-fn every_placeholder_of_a_step_is_filled() {
+fn a_step_has_no_placeholder_and_no_mark_of_a_command() {
     let limits = Limit::ALL.into_iter().map(Cause::from);
     for cause in limits.chain(Kind::ALL.into_iter().map(Cause::from)) {
         let step = next::step(&with(&[(cause, DirectionName::BToA, 0.5)])).expect("a step");
-        assert!(!step.contains(['{', '}']), "{cause:?}: {step}");
+        assert!(!step.contains(['{', '}', '`']), "{cause:?}: {step}");
     }
 }
 

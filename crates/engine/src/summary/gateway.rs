@@ -19,35 +19,40 @@ use crate::{
 pub struct GatewaySummary {
     /// Packets sent over each route, by its link.
     pub routes: BTreeMap<String, RouteSummary>,
-    /// Packets that entered a tunnel.
+    /// Tunnels only: packets that entered.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub entered_packets: Option<u64>,
-    /// Packets of each class that entered a tunnel, by the class's name; present if the tunnel has
-    /// classes.
+    /// Tunnels with classes only: packets of each class that entered, by the class's name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("engine" = "simulator", "unit" = "packets"))]
     pub class_packets: BTreeMap<String, u64>,
-    /// Packets that exceeded the tunnel's MTU.
+    /// Tunnels only: packets that exceeded the MTU.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub refused_packets: Option<u64>,
-    /// Packets that were dropped in the queue before the tunnel's paths.
+    /// Tunnels only: packets that were dropped in the queue before the paths.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub queue_dropped_packets: Option<u64>,
-    /// Packets that no path of the tunnel could carry any more.
+    /// Tunnels only: packets that no path could carry any more.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub unsendable_packets: Option<u64>,
-    /// Packets that the tunnel retransmitted.
+    /// Tunnels only: packets that were retransmitted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub repaired_packets: Option<u64>,
     /// Packets that were forwarded at the end of the routes.
     pub released_packets: u64,
-    /// Packets released from a tunnel after a later packet of their flow.
+    /// Tunnels only: packets released after a later packet of their flow.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub reordered_packets: Option<u64>,
-    /// Released packets that had waited for others.
+    /// Splitters only: released packets that had waited for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_packets: Option<u64>,
-    /// Released packets that a timer released.
+    /// Splitters only: released packets that a timer released.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("unit" = "packets"))]
     pub released_by_timer: Option<u64>,
@@ -56,24 +61,27 @@ pub struct GatewaySummary {
     /// Copies that were dropped because their packet had arrived already.
     #[schemars(extend("unit" = "packets"))]
     pub duplicates_dropped: u64,
-    /// Packets that left a tunnel a second time, or that never entered: a correct tunnel has none.
+    /// Tunnels only: packets that left a second time, or that never entered; a correct tunnel has
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub unmatched_packets: Option<u64>,
     /// The most packets held at once; of a tunnel, since the start of the run.
     pub max_held_packets: u64,
-    /// The most octets held at once.
+    /// Splitters only: the most octets held at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_held_bytes: Option<u64>,
-    /// Mean waiting time of all packets, including packets that did not wait.
+    /// Splitters only: mean waiting time of all packets, including packets that did not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("nullable" = true))]
     pub mean_wait_ms: Option<Option<f64>>,
-    /// 95th percentile of the waiting time of all packets.
+    /// Splitters only: 95th percentile of the waiting time of all packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("nullable" = true))]
     pub p95_wait_ms: Option<Option<f64>>,
-    /// Sessions of a tunnel since the start of the run, including the first.
+    /// Tunnels only: sessions since the start of the run, including the first.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub sessions: Option<u64>,
     /// The longest time without a delivered packet while packets were waiting or being sent.
     pub silent_ms: f64,
@@ -86,22 +94,27 @@ pub struct RouteSummary {
     pub sent_packets: u64,
     /// Octets of these packets, including the tunnel's overhead.
     pub sent_bytes: u64,
-    /// State of a tunnel's path at the end: `validating`, `active`, `standby`, `suspect` or `dead`.
+    /// Tunnels only: state of the path at the end: `validating`, `active`, `standby`, `suspect` or
+    /// `dead`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub state: Option<&'static str>,
-    /// Number of times that a tunnel's path died since the start of the run.
+    /// Tunnels only: number of times that the path died since the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub deaths: Option<u64>,
-    /// The tunnel's smoothed round-trip time on the path at the end.
+    /// Tunnels only: smoothed round-trip time on the path at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("nullable" = true))]
+    #[schemars(extend("engine" = "simulator", "nullable" = true))]
     pub rtt_ms: Option<Option<f64>>,
-    /// The tunnel's sending rate on the path at the end.
+    /// Tunnels only: sending rate on the path at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("engine" = "simulator"))]
     pub rate_mbit_s: Option<f64>,
-    /// The largest datagram that the path is known to deliver, without the headers of IP and UDP.
+    /// Tunnels only: the largest datagram that the path is known to deliver, without the headers of
+    /// IP and UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("unit" = "bytes"))]
+    #[schemars(extend("engine" = "simulator", "unit" = "bytes"))]
     pub mtu: Option<usize>,
 }
 

@@ -56,8 +56,8 @@ pub struct LiveSummary {
     pub packets: Packets,
     /// Outcomes of the user's programs.
     pub programs: Vec<Ended>,
-    /// The two ends of each flow, `from` and `to`, by the flow's name.
-    pub ends: Named<Named<LiveEnd>>,
+    /// The two ends of each flow, by the flow's name.
+    pub ends: Named<LiveEnds>,
     /// Each kernel's counters `Tcp` of `/proc/net/snmp`, by host.
     #[schemars(extend("unit" = "count"))]
     pub tcp_counters: Named<BTreeMap<String, u64>>,
@@ -70,6 +70,16 @@ pub struct LiveSummary {
     pub trace: LiveTrace,
     /// Kernel, processors and the settings that were applied.
     pub machine: LiveMachine,
+}
+
+/// The two ends of a flow.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("engine" = "live"))]
+pub struct LiveEnds {
+    /// The end that sends the data.
+    from: LiveEnd,
+    /// The end that receives the data.
+    to: LiveEnd,
 }
 
 /// One end of a flow: the owner of its TCP, the application's octets, and the negotiated options.
@@ -114,8 +124,8 @@ pub struct LiveMachine {
     asked_to_stay_awake: bool,
     /// Driver for idle processors, by the kernel's name; null without one.
     idle_driver: Option<String>,
-    /// Offloads of each interface.
-    offloads: Named<Offloads>,
+    /// Offloads of each interface; null if they cannot be read.
+    offloads: Named<Option<Offloads>>,
     /// Settings that were applied to the hosts, by their names in `/proc/sys`.
     #[schemars(extend("unit" = "text"))]
     applied_settings: Named<String>,
@@ -272,7 +282,7 @@ pub fn check_content(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> io::Resu
 }
 
 /// The ends of each flow.
-pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Named<Named<LiveEnd>> {
+pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Named<LiveEnds> {
     let both = |(index, flow): (usize, &ResolvedFlow)| {
         // The audit counts datagrams, and each transfer is a separate connection.
         let [sender, _] = &done.outcomes[index];
@@ -298,9 +308,11 @@ pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Named
                 endpoint: own.as_ref().map(Own::report),
             }
         };
-        let sides = [("from", Side::Sender), ("to", Side::Receiver)];
-        let ends = sides.map(|(name, side)| (name.to_owned(), of(side)));
-        Some((flow.name.clone(), ends.into_iter().collect()))
+        let ends = LiveEnds {
+            from: of(Side::Sender),
+            to: of(Side::Receiver),
+        };
+        Some((flow.name.clone(), ends))
     };
     resolved.flows.iter().enumerate().filter_map(both).collect()
 }
@@ -510,7 +522,7 @@ pub fn machine(
         .iter()
         .zip(hosts)
         .filter_map(|(device, host)| {
-            let offloads = host.as_ref()?.device.offloads().ok()?;
+            let offloads = host.as_ref()?.device.offloads().ok();
             Some((names::of_device(resolved, *device), offloads))
         })
         .collect();

@@ -166,8 +166,9 @@ impl Properties {
         traced.unwrap_or(self.delay)
     }
 
-    /// The limit of the queue, if the link can be a [`PlainLink`](super::PlainLink): it differs from
-    /// [`Self::new`] in properties only that do not apply to its packets while they are on it.
+    /// The limit of a [`PlainLink`](super::PlainLink)'s queue, if all other properties equal those of
+    /// [`Self::new`], except `overtake` (no effect at a constant delay) and `mtu` (checked before the
+    /// link).
     #[must_use]
     pub fn plain_limit(&self) -> Option<Limit> {
         let queue::Config::DropTail(params) = &self.queue else {

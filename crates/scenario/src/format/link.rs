@@ -144,6 +144,22 @@ macro_rules! link_keys {
             }
         }
 
+        /// A key, under its name in the file.
+        #[expect(non_camel_case_types, reason = "names of the file")]
+        #[expect(dead_code, reason = "errors refer to some keys only")]
+        #[derive(Debug, Clone, Copy)]
+        pub(crate) enum Key {
+            $($key,)+
+        }
+
+        impl Key {
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$key => stringify!($key),)+
+                }
+            }
+        }
+
         /// The values of one direction: its own, or else the link's.
         #[derive(Debug, Clone, Copy)]
         pub(crate) struct Way<'a> {
@@ -168,10 +184,9 @@ macro_rules! link_keys {
 
         impl Way<'_> {
             /// Whether the direction has a value for this key.
-            pub(crate) fn is_own(&self, key: &str) -> bool {
+            pub(crate) fn is_own(&self, key: Key) -> bool {
                 self.own.is_some_and(|own| match key {
-                    $(stringify!($key) => own.$key.is_some(),)+
-                    _ => false,
+                    $(Key::$key => own.$key.is_some(),)+
                 })
             }
 
@@ -222,7 +237,7 @@ link_keys! {
 }
 
 impl Way<'_> {
-    /// The properties that are the values of keys as they are; resolving adds all others.
+    /// Properties that equal their keys; `resolve/link.rs` sets the others.
     pub(crate) fn properties(&self) -> Properties {
         Properties {
             overtake: *self.overtake,

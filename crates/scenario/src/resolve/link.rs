@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::{Error, Fault},
-    format::{Delay, DelayKind, Family, File, Link, OneWay, Queue, TraceFile, Way},
+    format::{Delay, DelayKind, Family, File, Key, Link, OneWay, Queue, TraceFile, Way},
     kind::Kind,
     path::no_such,
     types::{Capacity, Delays, Medium, impair, queue},
@@ -49,12 +49,12 @@ impl<'a> InFile<'a> {
     }
 
     /// The path of a key: in the direction's table if it is there, or else in the link's.
-    fn path(&self, key: &'a str) -> Vec<&'a str> {
+    fn path(&self, key: Key) -> Vec<&'a str> {
         let (section, name) = (self.wire.section, self.wire.name.as_str());
         if self.keys.is_own(key) {
-            vec![section, name, self.direction.name(), key]
+            vec![section, name, self.direction.name(), key.name()]
         } else {
-            vec![section, name, key]
+            vec![section, name, key.name()]
         }
     }
 
@@ -64,7 +64,7 @@ impl<'a> InFile<'a> {
         let link = &self.wire.link;
         let ways = [&link.forward, &link.reverse];
         let other = ways.into_iter().flatten().any(|way| way.mtu.is_some());
-        let applies = self.keys.is_own("mtu_reports") || self.keys.mtu.is_some() || !other;
+        let applies = self.keys.is_own(Key::mtu_reports) || self.keys.mtu.is_some() || !other;
         self.keys.mtu_reports.copied().filter(|_| applies)
     }
 
@@ -75,7 +75,7 @@ impl<'a> InFile<'a> {
             return match reports {
                 None => Ok(None),
                 Some(_) => Err(resolver.error(
-                    &self.path("mtu_reports"),
+                    &self.path(Key::mtu_reports),
                     "this direction of the link has no MTU, so there is nothing to report"
                         .to_owned(),
                     vec!["expected an `mtu` beside it, for example \"1400 bytes\"".to_owned()],
@@ -87,7 +87,7 @@ impl<'a> InFile<'a> {
             .filter(|bytes| (LEAST_MTU..=MOST_MTU).contains(bytes));
         let Some(bytes) = bytes else {
             return Err(resolver.error(
-                &self.path("mtu"),
+                &self.path(Key::mtu),
                 format!("an MTU of {mtu} is outside {LEAST_MTU} to {MOST_MTU} bytes"),
                 vec![format!(
                     "expected {LEAST_MTU} bytes, the minimum MTU of IPv4, to {MOST_MTU} bytes, its largest packet"
@@ -107,7 +107,7 @@ impl<'a> InFile<'a> {
         rate: Option<Rate>,
         rtt: Duration,
     ) -> Result<Limit, Error> {
-        let path = || self.path("held_limit");
+        let path = || self.path(Key::held_limit);
         match (*self.keys.held_limit, rate) {
             (Limit::Bdp(_), None) => Err(needs_rate(resolver, &path(), "held_limit")),
             (Limit::Packets(0) | Limit::Bytes(Bytes::ZERO), _) => Err(resolver.error(
@@ -125,7 +125,7 @@ impl<'a> InFile<'a> {
         let is_later = there.is_some();
         let (was, delays_were) = there.map_or((None, None), |there| (there.capacity, there.delays));
         let (capacity, column) = self.capacity(resolver, (was, delays_were.clone()))?;
-        let path = self.path("delay");
+        let path = self.path(Key::delay);
         let delays = match self.keys.delay {
             None => column,
             Some(Delay::Fixed(_)) => None,
@@ -153,7 +153,7 @@ impl<'a> InFile<'a> {
         resolver: &Resolver<'_>,
         there: (Option<Capacity>, Option<TracedDelay>),
     ) -> Result<(Option<Capacity>, Option<TracedDelay>), Error> {
-        let path = self.path("service");
+        let path = self.path(Key::service);
         let Some(trace) = resolver.build(self.keys.service, &path)?.trace() else {
             return Ok((None, None));
         };
@@ -169,7 +169,7 @@ impl<'a> InFile<'a> {
         }
         if self.keys.rate.rate().is_some() {
             return refuse(
-                &self.path("rate"),
+                &self.path(Key::rate),
                 "this rate is beside a trace, which sets the times at which the link can send",
                 "expected `rate` or a trace; if only one direction has a trace, `rate` in the other (`forward.rate`, `reverse.rate`)",
             );
@@ -209,7 +209,7 @@ impl<'a> InFile<'a> {
         resolver: &Resolver<'_>,
         trace: Option<&Capacity>,
     ) -> Result<Option<Medium>, Error> {
-        let path = self.path("service");
+        let path = self.path(Key::service);
         let Some(medium) = resolver.build(self.keys.service, &path)?.medium() else {
             return Ok(None);
         };
@@ -305,7 +305,7 @@ pub(super) fn direction(
     let total =
         rate.and_then(|rate| Rate::new(rate.bits_per_s().saturating_mul(u64::from(wire.members))));
     let held_limit = written.held_limit(resolver, total, rtt)?;
-    let queue_path = written.path("queue");
+    let queue_path = written.path(Key::queue);
     let mut queue = resolver.build(&written.keys.queue.discipline, &queue_path)?;
     if let Some(key) = queue.in_bdp() {
         let Some(rate) = rate else {
@@ -324,7 +324,7 @@ pub(super) fn direction(
     }
     let impair = match impair {
         Some(impair) => impair,
-        None => impairments(resolver, written.keys.impair, &written.path("impair"))?,
+        None => impairments(resolver, written.keys.impair, &written.path(Key::impair))?,
     };
     let properties = Properties {
         rate,
@@ -426,7 +426,7 @@ fn check_flows(
                 count - 1
             )),
         };
-        let path = InFile::of(wire, way).path("queue");
+        let path = InFile::of(wire, way).path(Key::queue);
         return Err(resolver.fault(&[&path[..], key, &[&position[..]]].concat(), fault));
     }
     Ok(())
@@ -443,7 +443,7 @@ fn check_spread(
 ) -> Result<(), Error> {
     let mut groups = file.group.0.iter();
     let written = InFile::of(wire, way);
-    let path = written.path("queue");
+    let path = written.path(Key::queue);
     if wire.section == "group" && queue.shapes() {
         return Err(resolver.error(
             &[&path[..], &["rate"]].concat(),
