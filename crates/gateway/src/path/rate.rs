@@ -636,14 +636,12 @@ impl RateControl {
         };
         let gain = wanted.clamp(GAIN_LEAST, most);
         let rate = self.delivery * gain;
-        // Few octets in flight overflow no queue: the loss is the path's.
-        let is_excess = seen.is_loss && self.flight_then > LEAST_FLIGHT;
         if seen.is_busy && (seen.is_long || seen.is_loss || !seen.keeps_up) {
             self.rate = rate;
         } else if seen.is_busy {
             // More could have been sent.
             self.rate = self.rate.max(rate);
-        } else if gain < 1.0 && (seen.is_long || is_excess || seen.is_much && !seen.keeps_up) {
+        } else if gain < 1.0 && (seen.is_long || seen.is_much && !seen.keeps_up) {
             self.rate = self.rate.min(rate);
         }
         let most = (HEADROOM * self.delivery).clamp(INITIAL, MOST);
