@@ -187,7 +187,7 @@ impl Scenario {
     }
 }
 
-/// Replaces numbers of `kernel`, also those of a sweep, by their text: `6.1` and `6.10` are different
+/// Replaces numbers of `kernel`, in a sweep too, by their text: `6.1` and `6.10` are different
 /// releases. `text` is that of `source`.
 fn keep_releases(root: &mut Node, source: u32, text: &str) {
     let tree::Value::Table(top) = &mut root.value else {

@@ -32,7 +32,7 @@ pub fn synonyms() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The name among `possible` that is meant: one with this synonym, one with a similar spelling, or
-/// the shortest of those that begin with the whole words of `wrong`.
+/// the shortest name that begins with the whole words of `wrong`.
 pub fn nearest<'a, S: AsRef<str>>(wrong: &str, possible: &'a [S]) -> Option<&'a str> {
     const LONGEST: usize = 64;
     let plain = |s: &str| s.to_lowercase().replace(['_', ' '], "-");

@@ -301,30 +301,6 @@ fn a_restored_route_is_used_again() {
     }
 }
 
-/// The faster path is down from 2 to 40 s and dies at 45 s. Reports must still use the slower one,
-/// which alone carried all of them for so long.
-#[test]
-fn a_path_of_128_kbit_s_carries_reports_after_a_minute_alone() {
-    let rate = 16_000;
-    let mut text = CALL
-        .replace("duration = \"12 s\"", "duration = \"50 s\"")
-        .replace("rate = \"10 Mbit/s\"", "rate = \"128 kbit/s\"")
-        .replace("68.8 kbit/s", "16 kbit/s")
-        .replace(PAIRS[0], PAIRS[1]);
-    text.truncate(text.find("[[at]]").expect("it is there"));
-    for (second, up) in [(2, false), (40, true), (45, false)] {
-        let _ = write!(
-            text,
-            "[[at]]\ntime = \"{second} s\"\nset = {{ \"link.fibre.up\" = {up} }}\n"
-        );
-    }
-    let run = run(&text);
-    for flow in 0..2 {
-        let lost = lost(&run, flow, Kind::Udp(rate, 172), 45.0);
-        assert!(lost <= MOST, "{flow}: {lost}");
-    }
-}
-
 /// A flow in one direction without return traffic: the far end sends its reports separately.
 #[test]
 fn reports_are_sent_without_return_traffic() {

@@ -85,7 +85,7 @@ impl Recovery {
     }
 
     /// Handles newly delivered data. `fack` was one past the highest octet delivered before, and
-    /// the lowest segment sent once was `behind` octets late.
+    /// `behind` is the distance in octets from the lowest segment sent once to it.
     pub(super) fn remedy_on_delivered(
         &mut self,
         scope: &Scope<'_>,
