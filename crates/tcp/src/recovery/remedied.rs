@@ -85,7 +85,7 @@ impl Recovery {
     }
 
     /// Handles newly delivered data. `fack` was one past the highest octet delivered before, and
-    /// `behind` is the distance in octets from the lowest segment sent once to it.
+    /// `behind` is how many octets below it the lowest segment that was sent once lies.
     pub(super) fn remedy_on_delivered(
         &mut self,
         scope: &Scope<'_>,
