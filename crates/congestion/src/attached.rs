@@ -43,6 +43,12 @@ impl Attached {
         self.timer
     }
 
+    /// Whether the control takes [`CongestionControl::on_sent`].
+    #[must_use]
+    pub const fn hears_sent(&self) -> bool {
+        self.hears_sent
+    }
+
     fn after<T>(&mut self, event: impl FnOnce(&mut Control) -> T) -> T {
         let result = event(&mut self.control);
         (self.cwnd, self.timer) = self.control.answers();

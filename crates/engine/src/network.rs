@@ -39,6 +39,7 @@ mod datagrams;
 mod ended;
 mod fabric;
 mod groups;
+mod hot;
 mod links;
 mod mtu;
 mod processing;
@@ -192,6 +193,10 @@ impl<B: Body> Network<B> {
     /// Begins to capture.
     pub fn tap(&mut self, taps: Taps) {
         self.fabric.probe.tap(taps);
+        // Judged before anything was recorded.
+        for slot in &mut self.agents {
+            slot.is_hot = false;
+        }
     }
     /// The log of packets, if one is kept, for callers that add to it.
     pub fn log_mut(&mut self) -> Option<&mut PacketLog> {

@@ -311,6 +311,10 @@ impl AckPolicy {
         self.now = false;
         self.left = false;
     }
+    /// Whether the number of segments alone decides, within the timeout.
+    pub(crate) const fn counts_alone(&self) -> bool {
+        self.adaptive.is_none() && !self.left
+    }
     /// Whether segments wait to be acknowledged.
     #[must_use]
     #[inline]

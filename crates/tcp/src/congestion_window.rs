@@ -137,6 +137,11 @@ impl CongestionWindow {
         self.control.on_lost_syns();
     }
 
+    /// Whether the control takes [`CongestionControl::on_sent`].
+    pub(crate) const fn hears_sent(&self) -> bool {
+        self.control.hears_sent()
+    }
+
     #[inline]
     pub(crate) fn on_sent(&mut self, sent: &Sent) {
         self.control.on_sent(sent);

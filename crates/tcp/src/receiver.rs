@@ -103,6 +103,19 @@ impl<B> Cold<B> {
 }
 
 impl<B: Body> Receiver<B> {
+    /// Whether only the next segment can change the state: nothing is missing, unread or reported,
+    /// and no acknowledgment is due.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.auto_read
+            && !self.gaps
+            && !self.filled
+            && !self.duplicate
+            && !self.agreed.ecn
+            && !self.agreed.exact_ecn
+            && self.ack.counts_alone()
+            && !self.ack.due()
+    }
+
     pub(crate) fn new(settings: &Arc<Settings>) -> Self {
         let window = settings.first_receive_window();
         Self {

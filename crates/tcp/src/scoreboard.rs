@@ -207,6 +207,21 @@ impl Scoreboard {
         plain
     }
 
+    /// Whether `una` ends a record, and it and those before it were sent once.
+    #[must_use]
+    #[inline]
+    pub fn ends_record(&self, una: Seq) -> bool {
+        for record in &self.records {
+            if record.end() > una || record.marks != Marks::NONE {
+                return false;
+            }
+            if record.end() == una {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Removes the records before `una`, which are acknowledged.
     pub fn acknowledge(&mut self, una: Seq, delivered: &mut Delivered) {
         while let Some(front) = self.records.front() {

@@ -22,6 +22,7 @@ use super::{
     connection::Connection,
     datagrams::UdpEnd,
     fabric::Fabric,
+    hot::{self, Rest},
     script::{self, Late, Script, Tardiness},
 };
 use crate::{
@@ -216,6 +217,8 @@ pub(super) struct AgentSlot<B: Body> {
     pub(super) start: Instant,
     /// The time at which the application stops.
     pub(super) stop: Instant,
+    /// The next packet may take the hot path ([`super::hot`]).
+    pub(super) is_hot: bool,
 }
 
 impl<B: Body> AgentSlot<B> {
@@ -227,6 +230,7 @@ impl<B: Body> AgentSlot<B> {
             armed: Instant::NEVER,
             start: Instant::NEVER,
             stop: Instant::NEVER,
+            is_hot: false,
         }
     }
     #[inline]
@@ -306,6 +310,22 @@ impl<B: Body> Network<B> {
                 fabric.probe.reordered(packet, arrival.extent);
             }
         }
+        if slot.is_hot {
+            let rest = if !forward {
+                hot::acknowledge(fabric, slot, conn, (index, id))
+            } else if conn.has_resent_after(number) {
+                Rest::All
+            } else {
+                hot::receive(fabric, slot, conn, (index, id))
+            };
+            match rest {
+                Rest::Nothing => return,
+                Rest::Completion => return self.transfer_is_complete(place),
+                Rest::Sending => return self.after_agent(index),
+                Rest::All => {}
+            }
+        }
+        let packet = &mut fabric.pool[id];
         match &mut slot.end {
             End::Tcp(endpoint, _) => {
                 if let Transport::Tcp(segment) = &packet.payload {
@@ -441,6 +461,7 @@ impl<B: Body> Network<B> {
             other => complete = other.send(&mut way, conn, &mut slot.start),
         }
         slot.arm_timer(index, fabric);
+        slot.is_hot = fabric.permits_hot() && slot.is_hot_now(direction == Direction::Forward);
         if conn.has_fresh_resent()
             && let Some((receiver, _)) = agents[index ^ 1].end.tcp()
         {
@@ -457,11 +478,11 @@ impl<B: Body> Network<B> {
 }
 
 /// The sending context of an end.
-struct Way<'a, B: Body> {
-    fabric: &'a mut Fabric<B>,
-    connection: ConnectionId,
-    direction: Direction,
-    element: ElementId,
+pub(super) struct Way<'a, B: Body> {
+    pub(super) fabric: &'a mut Fabric<B>,
+    pub(super) connection: ConnectionId,
+    pub(super) direction: Direction,
+    pub(super) element: ElementId,
 }
 
 impl<B: Body> Way<'_, B> {
@@ -602,7 +623,7 @@ impl<B: Body> Way<'_, B> {
 /// Fills in the connection, number and direction of a packet, and returns the place where its route
 /// begins.
 #[inline]
-fn address<P>(
+pub(super) fn address<P>(
     packet: &mut Packet<P>,
     conn: &mut Connection,
     connection: ConnectionId,
@@ -667,7 +688,7 @@ const fn connection_id(place: usize) -> ConnectionId {
 }
 
 /// A packet to be filled in.
-fn blank<B: Body>() -> Packet<Transport<B>> {
+pub(super) fn blank<B: Body>() -> Packet<Transport<B>> {
     Packet {
         connection: ConnectionId(0),
         index: 0,
@@ -686,7 +707,7 @@ fn blank<B: Body>() -> Packet<Transport<B>> {
 
 /// Turns a place with other contents into one for a segment.
 #[inline(never)]
-fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
+pub(super) fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
     *place = Transport::Tcp(Segment::default());
     match place {
         Transport::Tcp(segment) => segment,

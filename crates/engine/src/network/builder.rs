@@ -277,7 +277,7 @@ impl<B: Body> Builder<B> {
             probe.keep_tally();
         }
         let mut network = Network {
-            fabric: fabric(window, links, rings, processing, probe),
+            fabric: fabric(window, links, rings, processing, (probe, self.fast_path)),
             rates,
             middleboxes,
             agents: Vec::new(),
@@ -324,7 +324,7 @@ fn fabric<B: Body>(
     links: Vec<LinkSlot>,
     rings: usize,
     processing: Vec<Processing>,
-    probe: Probe,
+    (probe, hot): (Probe, bool),
 ) -> Fabric<B> {
     Fabric {
         now: Instant::START,
@@ -348,6 +348,7 @@ fn fabric<B: Body>(
         impairing: Vec::new(),
         made: 0,
         past_the_end: 0,
+        hot,
     }
 }
 

@@ -176,6 +176,8 @@ pub(super) struct Fabric<B: Body> {
     pub(super) routes: Vec<Target>,
     pub(super) probe: Probe,
     pub(super) events: u64,
+    /// Ends may take packets on the hot path, unless they are logged.
+    pub(super) hot: bool,
     /// The identity of each connection, by place, for queues.
     pub(super) identities: Vec<Identity>,
     /// Connections begun, including ones in the place of an ended connection.
@@ -229,6 +231,12 @@ impl<B: Body> Fabric<B> {
             }
         }
         self.connections_begun = order;
+    }
+
+    /// Whether ends may take packets on the hot path.
+    #[inline]
+    pub(super) fn permits_hot(&self) -> bool {
+        self.hot && !self.probe.records()
     }
 
     /// Pushes a timer.

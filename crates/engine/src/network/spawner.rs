@@ -116,6 +116,7 @@ impl<B: Body> Network<B> {
         for side in 0..2 {
             let slot = &mut self.agents[place * 2 + side];
             slot.end = End::Vacant;
+            slot.is_hot = false;
         }
         self.spawners[spawner as usize]
             .vacant

@@ -243,6 +243,12 @@ impl Recovery {
         }
     }
 
+    /// As [`Self::on_sent`] on the hot path, where the retransmission timer already runs.
+    #[inline]
+    pub(crate) fn on_hot_sent(&mut self, now: Instant, start: Seq, len: u32) {
+        self.board.sent(start, len, Marks::NONE, now);
+    }
+
     #[cold]
     fn on_sent_in_recovery(&mut self, len: u32) {
         if let Some(pace) = self.pace_mut() {

@@ -76,7 +76,7 @@ impl<B: Body> Sender<B> {
 
     /// SND.UNA moves to `ack`: the application may write into the room.
     #[inline]
-    fn advance(&mut self, now: Instant, ack: Seq) {
+    pub(crate) fn advance(&mut self, now: Instant, ack: Seq) {
         self.peer.acknowledge(ack);
         if self.queue.is_refill_due(ack) {
             self.refill(now);
