@@ -114,6 +114,7 @@ fn run_network(case: &Case, task: Task) -> Findings {
         Task::Count(_) => {
             network.run_through(Instant::START + end);
             findings.packets = network.delivered_packets();
+            findings.digest = network.digest().map(|digest| digest.to_string());
         }
         Task::Observe(_) => {
             cost::forget_heap_peak();

@@ -31,6 +31,7 @@ use crate::{
 };
 
 mod agent;
+mod ahead;
 mod builder;
 mod census;
 mod change;
@@ -234,6 +235,7 @@ impl<B: Body> Network<B> {
     }
 
     fn run_events_before(&mut self, until: Instant) {
+        self.fabric.ahead_until = until;
         let until = Entry::new(until, Source::new(Class::GroupTimer, 0));
         while !self.is_interrupted() && self.run_batch_before(until) {}
     }
@@ -285,11 +287,14 @@ impl<B: Body> Network<B> {
     fn arrive(&mut self, packet: PacketId, target: Target) {
         match target {
             Target::Plain(link) | Target::Folded(link) => {
-                self.fabric
-                    .enter_plain(link as usize, packet, self.fabric.now);
+                let now = self.fabric.now;
+                if let Some(crossed) = self.fabric.cross_plain(link as usize, packet, now) {
+                    self.run_ahead(packet, crossed);
+                }
             }
             Target::Served(link) => self.fabric.enter_served(link as usize, packet),
             Target::End => self.reach_end(packet),
+            Target::EndAhead => self.finish_approach(packet),
             _ => self.reach(packet, target),
         }
     }
@@ -315,7 +320,8 @@ impl<B: Body> Network<B> {
     #[inline(never)]
     fn reach(&mut self, packet: PacketId, target: Target) {
         match target {
-            Target::End => self.reach_end(packet),
+            Target::End | Target::EndAhead => self.reach_end(packet),
+            Target::Passed => self.fabric.pool.free(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::Processing(host) => self.fabric.process(host as usize, packet),
             Target::Checked(link) => self.check_size(link, packet),

@@ -22,7 +22,7 @@ use super::{
     connection::Connection,
     datagrams::UdpEnd,
     fabric::Fabric,
-    hot::{self, Rest},
+    hot::{self, Arriving, Rest},
     script::{self, Late, Script, Tardiness},
 };
 use crate::{
@@ -293,10 +293,23 @@ impl<B: Body> Network<B> {
         let index = place * 2 + usize::from(forward);
         let slot = &mut agents[index];
         let conn = &mut connections[place];
+        let number = conn.number(packet.direction, packet.index);
+        if slot.is_hot && !conn.is_stale(packet.direction, number) {
+            let arrived = Arriving {
+                id,
+                index,
+                number,
+                at: fabric.now,
+            };
+            match hot::arrive(fabric, slot, conn, arrived, forward) {
+                Rest::All => {}
+                rest => return self.after_hot(rest, arrived),
+            }
+        }
+        let packet = &mut fabric.pool[id];
         fabric
             .probe
             .observe(fabric.now, slot.element, packet, Fate::Received);
-        let number = conn.number(packet.direction, packet.index);
         if conn.is_stale(packet.direction, number) {
             // A late packet of an ended transfer, whose place another transfer uses now.
             fabric.free(id);
@@ -310,22 +323,6 @@ impl<B: Body> Network<B> {
                 fabric.probe.reordered(packet, arrival.extent);
             }
         }
-        if slot.is_hot {
-            let rest = if !forward {
-                hot::acknowledge(fabric, slot, conn, (index, id))
-            } else if conn.has_resent_after(number) {
-                Rest::All
-            } else {
-                hot::receive(fabric, slot, conn, (index, id))
-            };
-            match rest {
-                Rest::Nothing => return,
-                Rest::Completion => return self.transfer_is_complete(place),
-                Rest::Sending => return self.after_agent(index),
-                Rest::All => {}
-            }
-        }
-        let packet = &mut fabric.pool[id];
         match &mut slot.end {
             End::Tcp(endpoint, _) => {
                 if let Transport::Tcp(segment) = &packet.payload {

@@ -5,6 +5,7 @@ use anabranch_core::{body::Body, packet::FlowId, units::Instant};
 
 use super::{
     App, End, Network,
+    ahead::Approaching,
     agent::{AgentSlot, tcp_ends},
     connection::Connection,
     script::Tardiness,
@@ -79,6 +80,7 @@ impl<B: Body> Network<B> {
         } else {
             self.fabric.identities.push(identity);
             self.connections.push(connection);
+            self.fabric.approaching.push(Approaching::default());
             for element in elements {
                 self.agents.push(AgentSlot::vacant(element));
             }

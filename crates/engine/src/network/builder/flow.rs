@@ -9,6 +9,7 @@ use anabranch_path::link::Window;
 use super::{
     super::{
         App, Change, End, Network,
+        ahead::Approaching,
         agent::{AgentSlot, exchange_ends, tcp_ends},
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
@@ -68,11 +69,12 @@ impl<B: Body> Network<B> {
         &mut self,
         spec: FlowSpec<B>,
         elements: [ElementId; 2],
-        placing: &mut Placing,
+        (placing, ahead): (&mut Placing, bool),
     ) {
+        let end = if ahead { Target::EndAhead } else { Target::End };
         let route = [
-            self.add_route(&spec.route, placing),
-            self.add_route(&spec.return_route, placing),
+            self.add_route(&spec.route, end, placing),
+            self.add_route(&spec.return_route, Target::End, placing),
         ];
         let run = placing.run;
         let id = FlowId(u32::try_from(self.flows.len()).expect("flows are counted in 32 bits"));
@@ -229,6 +231,7 @@ impl<B: Body> Network<B> {
         let identity = self.fabric.next_identity(flow);
         self.fabric.identities.push(identity);
         self.connections.push(connection);
+        self.fabric.approaching.push(Approaching::default());
         for (end, element) in ends.into_iter().zip(elements) {
             let mut slot = AgentSlot::vacant(element);
             slot.end = end;
@@ -245,8 +248,8 @@ impl<B: Body> Network<B> {
         u32::try_from(index).expect("connections are counted in 32 bits")
     }
 
-    fn add_route(&mut self, stops: &[Stop], placing: &mut Placing) -> u32 {
-        let key = stops
+    fn add_route(&mut self, stops: &[Stop], end: Target, placing: &mut Placing) -> u32 {
+        let key: Vec<_> = stops
             .iter()
             .map(|stop| match stop {
                 Stop::Link(link) => (0, link.0),
@@ -254,7 +257,10 @@ impl<B: Body> Network<B> {
                 Stop::Processing(host) => (2, host.0),
             })
             .collect();
-        if let Some(&start) = placing.routes.get(&key) {
+        // A receiver that may run ahead has a route of its own.
+        if end == Target::End
+            && let Some(&start) = placing.routes.get(&key)
+        {
             return start;
         }
         let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
@@ -276,8 +282,10 @@ impl<B: Body> Network<B> {
                 Stop::Processing(host) => Target::Processing(host.0),
             });
         }
-        self.fabric.routes.push(Target::End);
-        placing.routes.insert(key, start);
+        self.fabric.routes.push(end);
+        if end == Target::End {
+            placing.routes.insert(key, start);
+        }
         start
     }
 }
