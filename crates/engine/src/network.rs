@@ -194,7 +194,13 @@ impl<B: Body> Network<B> {
     /// Begins to capture.
     pub fn tap(&mut self, taps: Taps) {
         self.fabric.probe.tap(taps);
-        // Judged before anything was recorded.
+        self.permit_hot_path(false);
+    }
+    /// Permits the hot path from now on, or not. Results are the same.
+    #[doc(hidden)]
+    pub fn permit_hot_path(&mut self, on: bool) {
+        self.fabric.hot = on;
+        // Their next event judges anew.
         for slot in &mut self.agents {
             slot.is_hot = false;
         }
@@ -220,22 +226,29 @@ impl<B: Body> Network<B> {
 
     /// Handles all events before `until`.
     pub fn run_before(&mut self, until: Instant) {
+        self.run_on(until, until);
+    }
+
+    /// Handles all events before `until`, for a caller that reads the state no sooner than at
+    /// `read`: until then packets may be computed ahead.
+    pub fn run_on(&mut self, until: Instant, read: Instant) {
         while let Some(at) = self.changes.front().map(|(at, _)| *at)
             && at < until
         {
-            self.run_events_before(at);
+            self.run_events_before(at, at);
             self.fabric.now = at;
             if let Some((_, change)) = self.changes.pop_front() {
                 self.apply(change);
             }
         }
-        self.run_events_before(until);
+        let change = self.changes.front().map_or(read, |(at, _)| *at);
+        self.run_events_before(until, read.min(change));
         // The last event may precede `until`; the clock advances to `until`.
         self.fabric.now = self.fabric.now.max(until.min(self.fabric.window.end()));
     }
 
-    fn run_events_before(&mut self, until: Instant) {
-        self.fabric.ahead_until = until;
+    fn run_events_before(&mut self, until: Instant, ahead_until: Instant) {
+        self.fabric.ahead_until = ahead_until;
         let until = Entry::new(until, Source::new(Class::GroupTimer, 0));
         while !self.is_interrupted() && self.run_batch_before(until) {}
     }

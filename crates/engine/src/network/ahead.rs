@@ -30,14 +30,9 @@ pub(super) struct Approaching {
     packets: u32,
     /// That link.
     link: u32,
-    /// Arrivals until the receiver tries to take them together, and the number to wait if it
-    /// cannot: each attempt reads a whole ring.
+    /// Arrivals until the receiver tries to take them together.
     wait: u32,
-    pause: u32,
 }
-
-/// Most arrivals between two attempts.
-const LONGEST_PAUSE: u32 = 1024;
 
 impl<B: Body> Network<B> {
     /// Takes a packet that has crossed the last link before a receiver: now, or when it arrives.
@@ -103,26 +98,20 @@ impl<B: Body> Network<B> {
     /// Lets a receiver take all packets on the last link.
     #[cold]
     fn catch_up(&mut self, place: usize) {
-        let mut taken = true;
         for (at, id) in self.fabric.approaching_packets(place) {
             // Its entry in the ring stays, and keeps the slot.
             let copy = self.fabric.pool[id].clone();
             let ahead = self.fabric.pool.insert(copy);
-            taken = self.takes_ahead(place, ahead, at);
-            if !taken {
+            if !self.takes_ahead(place, ahead, at) {
                 self.fabric.pool[ahead].trail = Trail::default();
                 self.fabric.pool.free(ahead);
                 break;
             }
             self.fabric.pass(place, id);
         }
+        // An attempt reads a whole ring.
         let approaching = &mut self.fabric.approaching[place];
-        approaching.pause = if taken {
-            1
-        } else {
-            (2 * approaching.pause).clamp(1, LONGEST_PAUSE)
-        };
-        approaching.wait = approaching.pause;
+        approaching.wait = approaching.packets / 2;
     }
 }
 

@@ -454,7 +454,14 @@ impl<B: Body> Fabric<B> {
         reason = "measured: a call costs half as much again"
     )]
     #[inline(always)]
-    pub(super) fn propagate(&mut self, link: usize, ring: u32, own: u32, packet: PacketId, at: Instant) {
+    pub(super) fn propagate(
+        &mut self,
+        link: usize,
+        ring: u32,
+        own: u32,
+        packet: PacketId,
+        at: Instant,
+    ) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "links are counted in 32 bits"

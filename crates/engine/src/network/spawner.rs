@@ -5,8 +5,8 @@ use anabranch_core::{body::Body, packet::FlowId, units::Instant};
 
 use super::{
     App, End, Network,
-    ahead::Approaching,
     agent::{AgentSlot, tcp_ends},
+    ahead::Approaching,
     connection::Connection,
     script::Tardiness,
 };

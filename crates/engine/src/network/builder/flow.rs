@@ -9,8 +9,8 @@ use anabranch_path::link::Window;
 use super::{
     super::{
         App, Change, End, Network,
-        ahead::Approaching,
         agent::{AgentSlot, exchange_ends, tcp_ends},
+        ahead::Approaching,
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
         fabric::{LinkKind, Target},
