@@ -22,7 +22,6 @@ use super::{
     connection::Connection,
     datagrams::UdpEnd,
     fabric::Fabric,
-    hot::{self, Arriving, Rest},
     script::{self, Late, Script, Tardiness},
 };
 use crate::{
@@ -277,9 +276,9 @@ impl<B: Body> AgentSlot<B> {
 }
 
 impl<B: Body> Network<B> {
-    /// Delivers a packet to the far end of its route.
+    /// Delivers a packet to the far end of its route, on the general path.
     #[inline(never)]
-    pub(super) fn reach_end(&mut self, id: PacketId) {
+    pub(super) fn reach_any_end(&mut self, id: PacketId) {
         let Self {
             fabric,
             agents,
@@ -289,24 +288,10 @@ impl<B: Body> Network<B> {
         let packet = &mut fabric.pool[id];
         let place = packet.connection.0 as usize;
         let forward = packet.direction == Direction::Forward;
-        // The sender's end of connection n is 2n, the receiver's 2n + 1.
         let index = place * 2 + usize::from(forward);
         let slot = &mut agents[index];
         let conn = &mut connections[place];
         let number = conn.number(packet.direction, packet.index);
-        if slot.is_hot && !conn.is_stale(packet.direction, number) {
-            let arrived = Arriving {
-                id,
-                index,
-                number,
-                at: fabric.now,
-            };
-            match hot::arrive(fabric, slot, conn, arrived, forward) {
-                Rest::All => {}
-                rest => return self.after_hot(rest, arrived),
-            }
-        }
-        let packet = &mut fabric.pool[id];
         fabric
             .probe
             .observe(fabric.now, slot.element, packet, Fate::Received);

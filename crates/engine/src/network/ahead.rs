@@ -21,7 +21,6 @@ use anabranch_core::{
 use super::{
     Network,
     fabric::{Crossed, Fabric, LinkSlot, PASSED, Target},
-    hot::{Arriving, Rest, arrive},
 };
 
 /// Packets on the last link before a receiver.
@@ -48,37 +47,17 @@ impl<B: Body> Network<B> {
     /// `false` if it has to wait until then.
     #[inline]
     fn takes_ahead(&mut self, place: usize, id: PacketId, at: Instant) -> bool {
-        let index = place * 2 + 1;
-        let Self {
-            fabric,
-            agents,
-            connections,
-            ..
-        } = self;
-        let packet = &fabric.pool[id];
-        let conn = &mut connections[place];
-        let Some([sender, receiver]) = agents.get_mut(index - 1..=index) else {
+        let Some([sender, receiver]) = self.agents.get(place * 2..place * 2 + 2) else {
             return false;
         };
-        let number = conn.number(Direction::Forward, packet.index);
-        let may = receiver.is_hot
-            && at < fabric.ahead_until
+        let conn = &self.connections[place];
+        let size = u64::from(self.fabric.pool[id].size);
+        receiver.is_hot
+            && at < self.fabric.ahead_until
             && at <= sender.stop
             && at <= receiver.hot_deadline()
-            && !conn.is_stale(Direction::Forward, number)
-            && conn.delivered.saturating_add(packet.size.into()) < conn.size;
-        if !may {
-            return false;
-        }
-        let arriving = Arriving {
-            id,
-            index,
-            number,
-            at,
-        };
-        let rest = arrive(fabric, receiver, conn, arriving, true);
-        self.after_hot(rest, arriving);
-        rest != Rest::All
+            && conn.delivered.saturating_add(size) < conn.size
+            && self.receive(place, id, at)
     }
 
     /// A packet arrives that its receiver did not take ahead.

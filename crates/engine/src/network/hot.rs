@@ -42,173 +42,147 @@ impl<B: Body> AgentSlot<B> {
     }
 }
 
-/// A packet that arrives at an end.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Arriving {
-    pub(super) id: PacketId,
-    /// The agent.
-    pub(super) index: usize,
-    /// The packet's number in its direction.
-    pub(super) number: u64,
-    /// Now, or later if the receiver runs ahead.
-    pub(super) at: Instant,
-}
-
-/// Work left after a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// The packet is left to the general path.
-    All,
-    /// The end sends on the general path.
-    Sending,
-    /// A data packet was delivered.
-    Delivery,
-    /// A data packet was delivered, and the transfer is complete.
-    Completion,
-    /// None.
-    Nothing,
-}
-
 impl<B: Body> Network<B> {
-    /// Does the rest of the work after a packet of the hot path.
+    /// Delivers a packet to the far end of its route.
     #[inline]
-    pub(super) fn after_hot(&mut self, rest: Rest, arriving: Arriving) {
-        match rest {
-            Rest::Delivery => self.delivered_packets += 1,
-            Rest::Completion => {
-                self.delivered_packets += 1;
-                self.transfer_is_complete(arriving.index / 2);
-            }
-            Rest::Sending => self.after_agent(arriving.index),
-            Rest::All | Rest::Nothing => {}
-        }
-    }
-}
-
-/// Passes a packet to a hot end: `reach_end` and `after_agent`.
-#[inline]
-pub(super) fn arrive<B: Body>(
-    fabric: &mut Fabric<B>,
-    slot: &mut AgentSlot<B>,
-    conn: &mut Connection,
-    arriving: Arriving,
-    forward: bool,
-) -> Rest {
-    if !forward {
-        acknowledge(fabric, slot, conn, arriving)
-    } else if conn.has_resent_after(arriving.number) {
-        Rest::All
-    } else {
-        receive(fabric, slot, conn, arriving)
-    }
-}
-
-/// Passes an acknowledgment to the sender, which sends data in its place.
-#[inline]
-fn acknowledge<B: Body>(
-    fabric: &mut Fabric<B>,
-    slot: &mut AgentSlot<B>,
-    conn: &mut Connection,
-    Arriving { id, index, at, .. }: Arriving,
-) -> Rest {
-    let End::Tcp(endpoint, _) = &mut slot.end else {
-        return Rest::All;
-    };
-    let packet = &mut fabric.pool[id];
-    let Transport::Tcp(segment) = &packet.payload else {
-        return Rest::All;
-    };
-    if !endpoint.hot_ack(at, segment, packet.ecn) {
-        return Rest::All;
-    }
-    let connection = packet.connection;
-    fabric
-        .probe
-        .observe(at, slot.element, packet, Fate::Received);
-    fabric.probe.close(packet);
-    let mut way = Way {
-        fabric,
-        connection,
-        direction: Direction::Forward,
-        element: slot.element,
-    };
-    let mut place = Some(id);
-    loop {
-        let id = place
-            .take()
-            .unwrap_or_else(|| way.fabric.pool.reserve(blank));
-        let packet = &mut way.fabric.pool[id];
-        match endpoint.hot_send(at, segment_of(packet)) {
-            HotSend::Sent(size) => way.dispatch(conn, id, (size, at)),
-            HotSend::SentLast(size) => {
-                way.dispatch(conn, id, (size, at));
-                break;
-            }
-            HotSend::Full => {
-                way.fabric.pool.free(id);
-                break;
-            }
-            HotSend::NotHot => {
-                way.fabric.pool.free(id);
-                return Rest::Sending;
+    pub(super) fn reach_end(&mut self, id: PacketId) {
+        let packet = &self.fabric.pool[id];
+        let place = packet.connection.0 as usize;
+        let forward = packet.direction == Direction::Forward;
+        // The sender's end of connection n is 2n, the receiver's 2n + 1.
+        let index = place * 2 + usize::from(forward);
+        if self.agents[index].is_hot {
+            let taken = if forward {
+                self.receive_now(place, id)
+            } else {
+                self.acknowledge(place, id)
+            };
+            if taken {
+                return;
             }
         }
+        self.reach_any_end(id);
     }
-    conn.sender.update(at, endpoint.cwnd(), endpoint.srtt());
-    if endpoint.hot_deadline() < slot.armed {
-        slot.arm_timer(index, fabric);
-    }
-    Rest::Nothing
-}
 
-/// Passes data to the receiver, which may answer in its place.
-#[inline]
-fn receive<B: Body>(
-    fabric: &mut Fabric<B>,
-    slot: &mut AgentSlot<B>,
-    conn: &mut Connection,
-    Arriving {
-        id,
-        index,
-        number,
-        at,
-    }: Arriving,
-) -> Rest {
-    let End::Tcp(endpoint, _) = &mut slot.end else {
-        return Rest::All;
-    };
-    let packet = &mut fabric.pool[id];
-    let (connection, size, ecn) = (packet.connection, packet.size, packet.ecn);
-    let Transport::Tcp(segment) = &mut packet.payload else {
-        return Rest::All;
-    };
-    let done = endpoint.hot_data(at, segment, ecn);
-    if done == HotData::NotHot {
-        return Rest::All;
-    }
-    fabric
-        .probe
-        .observe(at, slot.element, packet, Fate::Received);
-    // A reordered packet is recorded only in a log.
-    conn.receiver.on_packet(at, number, size);
-    let complete = conn.note_delivery(at, endpoint.stats().delivered_bytes);
-    if let HotData::Answered(size) = done {
+    /// Passes an acknowledgment to the hot sender of the connection at `place`, which sends data in
+    /// its place: `reach_any_end` and `after_agent`. Returns `false` if it is left to them.
+    #[inline(never)]
+    fn acknowledge(&mut self, place: usize, id: PacketId) -> bool {
+        let index = place * 2;
+        let Self {
+            fabric,
+            agents,
+            connections,
+            ..
+        } = self;
+        let (slot, conn) = (&mut agents[index], &mut connections[place]);
+        let packet = &mut fabric.pool[id];
+        let now = fabric.now;
+        let number = conn.number(Direction::Reverse, packet.index);
+        let (End::Tcp(endpoint, _), Transport::Tcp(segment)) = (&mut slot.end, &packet.payload)
+        else {
+            return false;
+        };
+        if conn.is_stale(Direction::Reverse, number) || !endpoint.hot_ack(now, segment, packet.ecn)
+        {
+            return false;
+        }
+        let connection = packet.connection;
+        fabric
+            .probe
+            .observe(now, slot.element, packet, Fate::Received);
         fabric.probe.close(packet);
         let mut way = Way {
             fabric,
             connection,
-            direction: Direction::Reverse,
+            direction: Direction::Forward,
             element: slot.element,
         };
-        way.dispatch(conn, id, (size, at));
-    } else {
-        fabric.free(id);
-        slot.arm_timer(index, fabric);
+        let mut id = id;
+        loop {
+            let packet = &mut way.fabric.pool[id];
+            match endpoint.hot_send(now, segment_of(packet)) {
+                HotSend::Sent(size) => way.dispatch(conn, id, (size, now)),
+                HotSend::SentLast(size) => {
+                    way.dispatch(conn, id, (size, now));
+                    break;
+                }
+                HotSend::Full => {
+                    way.fabric.pool.free(id);
+                    break;
+                }
+                HotSend::NotHot => {
+                    way.fabric.pool.free(id);
+                    self.after_agent(index);
+                    return true;
+                }
+            }
+            id = way.fabric.pool.reserve(blank);
+        }
+        conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
+        if endpoint.hot_deadline() < slot.armed {
+            slot.arm_timer(index, fabric);
+        }
+        true
     }
-    if complete {
-        Rest::Completion
-    } else {
-        Rest::Delivery
+
+    #[inline(never)]
+    fn receive_now(&mut self, place: usize, id: PacketId) -> bool {
+        self.receive(place, id, self.fabric.now)
+    }
+
+    /// Passes data that arrives at `at` to the hot receiver of the connection at `place`, which may
+    /// answer in its place: `reach_any_end` and `after_agent`. Returns `false` if it is left to
+    /// them.
+    #[inline]
+    pub(super) fn receive(&mut self, place: usize, id: PacketId, at: Instant) -> bool {
+        let index = place * 2 + 1;
+        let Self {
+            fabric,
+            agents,
+            connections,
+            ..
+        } = self;
+        let (slot, conn) = (&mut agents[index], &mut connections[place]);
+        let packet = &mut fabric.pool[id];
+        let number = conn.number(Direction::Forward, packet.index);
+        let (End::Tcp(endpoint, _), Transport::Tcp(segment)) = (&mut slot.end, &mut packet.payload)
+        else {
+            return false;
+        };
+        if conn.is_stale(Direction::Forward, number) || conn.has_resent_after(number) {
+            return false;
+        }
+        let done = endpoint.hot_data(at, segment, packet.ecn);
+        if done == HotData::NotHot {
+            return false;
+        }
+        let delivered = endpoint.stats().delivered_bytes;
+        fabric
+            .probe
+            .observe(at, slot.element, packet, Fate::Received);
+        self.delivered_packets += 1;
+        // A reordered packet is recorded only in a log.
+        conn.receiver.on_packet(at, number, packet.size);
+        let complete = conn.note_delivery(at, delivered);
+        if let HotData::Answered(size) = done {
+            let connection = packet.connection;
+            fabric.probe.close(packet);
+            let mut way = Way {
+                fabric,
+                connection,
+                direction: Direction::Reverse,
+                element: slot.element,
+            };
+            way.dispatch(conn, id, (size, at));
+        } else {
+            fabric.free(id);
+            slot.arm_timer(index, fabric);
+        }
+        if complete {
+            self.transfer_is_complete(place);
+        }
+        true
     }
 }
 
