@@ -301,8 +301,9 @@ impl<B: Body> Network<B> {
         match target {
             Target::Plain(link) | Target::Folded(link) => {
                 let now = self.fabric.now;
-                if let Some(crossed) = self.fabric.cross_plain(link as usize, packet, now) {
-                    self.run_ahead(packet, crossed);
+                let arrives = self.fabric.cross_plain(link as usize, packet, now);
+                if arrives != Instant::NEVER {
+                    self.run_ahead(packet, arrives);
                 }
             }
             Target::Served(link) => self.fabric.enter_served(link as usize, packet),

@@ -11,16 +11,11 @@
 //! Only hot receivers ([`super::hot`]) run ahead. Packets that were on their way when a receiver
 //! became hot are taken together, and their events find nothing left to do.
 
-use anabranch_core::{
-    body::Body,
-    packet::{Direction, PacketId},
-    trail::Trail,
-    units::Instant,
-};
+use anabranch_core::{body::Body, packet::PacketId, trail::Trail, units::Instant};
 
 use super::{
     Network,
-    fabric::{Crossed, Fabric, LinkSlot, PASSED, Target},
+    fabric::{Fabric, LinkSlot, PASSED, Target},
 };
 
 /// Packets on the last link before a receiver.
@@ -36,10 +31,10 @@ pub(super) struct Approaching {
 impl<B: Body> Network<B> {
     /// Takes a packet that has crossed the last link before a receiver: now, or when it arrives.
     #[inline(never)]
-    pub(super) fn run_ahead(&mut self, id: PacketId, crossed: Crossed) {
+    pub(super) fn run_ahead(&mut self, id: PacketId, at: Instant) {
         let place = self.fabric.pool[id].connection.0 as usize;
-        if self.fabric.approaching[place].packets > 0 || !self.takes_ahead(place, id, crossed.at) {
-            self.fabric.approach(crossed, id);
+        if self.fabric.approaching[place].packets > 0 || !self.takes_ahead(place, id, at) {
+            self.fabric.approach(id, at);
         }
     }
 
@@ -96,19 +91,17 @@ impl<B: Body> Network<B> {
 
 impl<B: Body> Fabric<B> {
     /// Schedules the arrival of a packet at a receiver that does not run ahead now.
-    pub(super) fn approach(&mut self, crossed: Crossed, id: PacketId) {
-        let Crossed { link, at } = crossed;
-        let approaching = &mut self.approaching[self.pool[id].connection.0 as usize];
+    pub(super) fn approach(&mut self, id: PacketId, at: Instant) {
+        let packet = &self.pool[id];
+        let (Target::Plain(link) | Target::Folded(link)) = self.routes[packet.hop as usize - 1]
+        else {
+            unreachable!("the link before a receiver that may run ahead is plain")
+        };
+        let approaching = &mut self.approaching[packet.connection.0 as usize];
         approaching.packets += 1;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "links are counted in 32 bits"
-        )]
-        {
-            approaching.link = link as u32;
-        }
-        let LinkSlot { ring, own_ring, .. } = self.links[link];
-        self.propagate(link, ring, own_ring, id, at);
+        approaching.link = link;
+        let LinkSlot { ring, own_ring, .. } = self.links[link as usize];
+        self.propagate(link as usize, ring, own_ring, id, at);
     }
 
     /// The packets that approach the receiver of the connection at `place`, in order.

@@ -48,14 +48,6 @@ pub(super) enum Target {
     Passed,
 }
 
-/// A packet that has crossed the last link before a receiver that may run ahead.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Crossed {
-    pub(super) link: usize,
-    /// When it arrives.
-    pub(super) at: Instant,
-}
-
 #[derive(Debug)]
 pub(super) enum LinkKind {
     Plain(PlainLink),
@@ -366,20 +358,17 @@ impl<B: Body> Fabric<B> {
     /// Passes a packet to a plain link at `at`: now, or later if the link is computed ahead.
     #[inline]
     pub(super) fn enter_plain(&mut self, index: usize, id: PacketId, at: Instant) {
-        if let Some(crossed) = self.cross_plain(index, id, at) {
-            self.approach(crossed, id);
+        let arrives = self.cross_plain(index, id, at);
+        if arrives != Instant::NEVER {
+            self.approach(id, arrives);
         }
     }
 
     /// Passes a packet to a plain link at `at`, and returns when it arrives at its end if that may
     /// run ahead. The caller then takes the packet there, or calls [`Self::approach`].
+    /// [`Instant::NEVER`]: nothing is left to do.
     #[inline]
-    pub(super) fn cross_plain(
-        &mut self,
-        index: usize,
-        id: PacketId,
-        at: Instant,
-    ) -> Option<Crossed> {
+    pub(super) fn cross_plain(&mut self, index: usize, id: PacketId, at: Instant) -> Instant {
         if self.probe.is_on() {
             self.pass_plain::<true>(index, id, at)
         } else {
@@ -395,7 +384,7 @@ impl<B: Body> Fabric<B> {
         mut index: usize,
         id: PacketId,
         mut at: Instant,
-    ) -> Option<Crossed> {
+    ) -> Instant {
         let packet = &mut self.pool[id];
         let mut cursor = packet.hop;
         loop {
@@ -417,7 +406,7 @@ impl<B: Body> Fabric<B> {
                 }
                 plain::Fate::Dropped => {
                     self.drop_at_plain(index, id, at);
-                    return None;
+                    return Instant::NEVER;
                 }
             }
             let next = self.routes[cursor as usize];
@@ -427,11 +416,11 @@ impl<B: Body> Fabric<B> {
             }
             packet.hop = cursor;
             if next == Target::EndAhead {
-                return Some(Crossed { link: index, at });
+                return at;
             }
             let (ring, own_ring) = (slot.ring, slot.own_ring);
             self.propagate(index, ring, own_ring, id, at);
-            return None;
+            return Instant::NEVER;
         }
     }
 

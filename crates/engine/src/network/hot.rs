@@ -7,7 +7,7 @@
 use anabranch_core::{
     body::Body,
     packet::{Direction, Ecn, Packet, PacketId},
-    trace::Fate,
+    trace::{ElementId, Fate},
     units::Instant,
 };
 use anabranch_tcp::{HotData, HotSend};
@@ -15,8 +15,7 @@ use anabranch_wire::Transport;
 
 use super::{
     Network,
-    agent::{AgentSlot, App, End, Way, address, blank, segment_in},
-    connection::Connection,
+    agent::{AgentSlot, App, End, address, blank, segment_in},
     fabric::{Fabric, Target},
 };
 
@@ -92,32 +91,25 @@ impl<B: Body> Network<B> {
             .probe
             .observe(now, slot.element, packet, Fate::Received);
         fabric.probe.close(packet);
-        let mut way = Way {
-            fabric,
-            connection,
-            direction: Direction::Forward,
-            element: slot.element,
-        };
         let mut id = id;
         loop {
-            let packet = &mut way.fabric.pool[id];
-            match endpoint.hot_send(now, segment_of(packet)) {
-                HotSend::Sent(size) => way.dispatch(conn, id, (size, now)),
-                HotSend::SentLast(size) => {
-                    way.dispatch(conn, id, (size, now));
-                    break;
-                }
-                HotSend::Full => {
-                    way.fabric.pool.free(id);
-                    break;
-                }
-                HotSend::NotHot => {
-                    way.fabric.pool.free(id);
+            let packet = &mut fabric.pool[id];
+            let sent = endpoint.hot_send(now, segment_of(packet));
+            let (HotSend::Sent(size) | HotSend::SentLast(size)) = sent else {
+                fabric.pool.free(id);
+                if sent == HotSend::NotHot {
                     self.after_agent(index);
                     return true;
                 }
+                break;
+            };
+            packet.size = size;
+            let hop = address(packet, conn, connection, Direction::Forward);
+            fabric.dispatch(conn.dscp, slot.element, (id, hop, now));
+            if sent == HotSend::SentLast(size) {
+                break;
             }
-            id = way.fabric.pool.reserve(blank);
+            id = fabric.pool.reserve(blank);
         }
         conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
         if endpoint.hot_deadline() < slot.armed {
@@ -166,15 +158,11 @@ impl<B: Body> Network<B> {
         conn.receiver.on_packet(at, number, packet.size);
         let complete = conn.note_delivery(at, delivered);
         if let HotData::Answered(size) = done {
-            let connection = packet.connection;
             fabric.probe.close(packet);
-            let mut way = Way {
-                fabric,
-                connection,
-                direction: Direction::Reverse,
-                element: slot.element,
-            };
-            way.dispatch(conn, id, (size, at));
+            packet.size = size;
+            let connection = packet.connection;
+            let hop = address(packet, conn, connection, Direction::Reverse);
+            fabric.dispatch(conn.dscp, slot.element, (id, hop, at));
         } else {
             fabric.free(id);
             slot.arm_timer(index, fabric);
@@ -186,25 +174,21 @@ impl<B: Body> Network<B> {
     }
 }
 
-impl<B: Body> Way<'_, B> {
-    /// Sends the packet `id`, whose segment is written: `Way::send_segment`.
+impl<B: Body> Fabric<B> {
+    /// Sends a packet at `at` from the place `hop` of its route: `Way::send_segment`.
     #[inline]
-    fn dispatch(&mut self, conn: &mut Connection, id: PacketId, (size, at): (u32, Instant)) {
-        let packet = &mut self.fabric.pool[id];
-        packet.size = size;
+    fn dispatch(&mut self, dscp: u8, element: ElementId, (id, hop, at): (PacketId, u32, Instant)) {
+        let packet = &mut self.pool[id];
         packet.ecn = Ecn::NotEct;
-        packet.dscp = conn.dscp;
+        packet.dscp = dscp;
         packet.retransmission = false;
-        let hop = address(packet, conn, self.connection, self.direction);
-        self.fabric
-            .probe
-            .observe(at, self.element, packet, Fate::Sent);
-        match self.fabric.routes[hop as usize] {
+        self.probe.observe(at, element, packet, Fate::Sent);
+        match self.routes[hop as usize] {
             Target::Plain(index) | Target::Folded(index) => {
-                self.fabric.enter_plain(index as usize, id, at);
+                self.enter_plain(index as usize, id, at);
             }
             // Only receivers behind a plain link run ahead.
-            _ => self.fabric.enter_route(id, hop),
+            _ => self.enter_route(id, hop),
         }
     }
 }
