@@ -45,22 +45,25 @@ impl<B: Body> Network<B> {
     /// Delivers a packet to the far end of its route.
     #[inline]
     pub(super) fn reach_end(&mut self, id: PacketId) {
+        if !self.fabric.hot || !self.reach_hot_end(id) {
+            self.reach_any_end(id);
+        }
+    }
+
+    /// Passes a packet to its end if that is hot. Returns `false` if it is left to the general path.
+    #[inline]
+    fn reach_hot_end(&mut self, id: PacketId) -> bool {
         let packet = &self.fabric.pool[id];
         let place = packet.connection.0 as usize;
         let forward = packet.direction == Direction::Forward;
         // The sender's end of connection n is 2n, the receiver's 2n + 1.
         let index = place * 2 + usize::from(forward);
-        if self.agents[index].is_hot {
-            let taken = if forward {
+        self.agents[index].is_hot
+            && if forward {
                 self.receive_now(place, id)
             } else {
                 self.acknowledge(place, id)
-            };
-            if taken {
-                return;
             }
-        }
-        self.reach_any_end(id);
     }
 
     /// Passes an acknowledgment to the hot sender of the connection at `place`, which sends data in

@@ -132,7 +132,7 @@ impl<B: Body> Endpoint<B> {
             && !snd.pacer.sends_bursts()
             && !snd.mtu.suspects()
             && !snd.ecn.is_capable()
-            && !self.rcv.ack.is_waiting()
+            && self.rcv.has_answered()
     }
 
     /// Whether [`Self::hot_data`] may be called.
@@ -171,9 +171,7 @@ impl<B: Body> Endpoint<B> {
     /// The timestamp of the next segment: `on_usual_segment`.
     #[inline]
     fn take_timestamp(&mut self, now: Instant, segment: &Segment<B>) {
-        if let Some(timestamps) = segment.timestamps
-            && self.rcv.nxt <= self.rcv.acked
-        {
+        if let Some(timestamps) = segment.timestamps {
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = age_tick(now);
         }
@@ -199,7 +197,9 @@ impl<B: Body> Endpoint<B> {
         }
         // `on_usual_segment`
         self.rcv.stats.received_packets += 1;
-        self.take_timestamp(now, place);
+        if self.rcv.nxt <= self.rcv.acked {
+            self.take_timestamp(now, place);
+        }
         let rcv = &mut self.rcv;
         rcv.nxt += u64::from(len);
         rcv.deliver(&place.body);
@@ -209,9 +209,10 @@ impl<B: Body> Endpoint<B> {
         }
         // `next_outgoing`, `Receiver::acknowledgment`
         rcv.stats.sent_acks += 1;
-        let nxt = self.snd.nxt;
-        let departure = rcv.outgoing(now, nxt, Flags::ACK, B::default(), Ecn::NotEct, place);
-        HotData::Answered(departure.size)
+        let window = rcv.advertise();
+        rcv.acked = rcv.nxt;
+        rcv.ack.sent();
+        HotData::Answered(rcv.hot_outgoing(now, self.snd.nxt, window, B::default(), place))
     }
 
     /// Processes an acknowledgment of whole segments, but not of all that are outstanding. Returns
@@ -235,7 +236,8 @@ impl<B: Body> Endpoint<B> {
         self.take_timestamp(now, segment);
         // `Sender::on_acknowledgment`
         let snd = &mut self.snd;
-        snd.peer.update(segment.window, self.rcv.nxt, ack);
+        let window = snd.peer.scaled(segment.window);
+        snd.peer.take(window, self.rcv.nxt, ack);
         // `on_plain_progress`
         let prior_in_flight = snd.recovery.in_flight();
         let plain = snd.recovery.on_plain_ack(ack);
@@ -305,11 +307,11 @@ impl<B: Body> Endpoint<B> {
             snd.note_cwnd_limit(now);
         }
         let rcv = &mut self.rcv;
-        let departure = rcv.outgoing(now, start, Flags::ACK, body, Ecn::NotEct, place);
+        let size = rcv.hot_outgoing(now, start, rcv.field, body, place);
         if full {
-            HotSend::SentLast(departure.size)
+            HotSend::SentLast(size)
         } else {
-            HotSend::Sent(departure.size)
+            HotSend::Sent(size)
         }
     }
 
