@@ -152,6 +152,12 @@ impl CongestionWindow {
         self.control.on_ack(ack);
     }
 
+    /// As [`Self::on_ack`] on the hot path.
+    #[inline]
+    pub(crate) fn on_hot_ack(&mut self, ack: &Ack) {
+        self.control.on_hot_ack(ack);
+    }
+
     /// Round trips that have ended.
     #[inline]
     pub(crate) const fn round(&self) -> u64 {

@@ -367,18 +367,33 @@ impl<B: Body> Fabric<B> {
     /// Passes a packet to a plain link at `at`, and returns when it arrives at its end if that may
     /// run ahead. The caller then takes the packet there, or calls [`Self::approach`].
     /// [`Instant::NEVER`]: nothing is left to do.
-    #[inline]
+    #[inline(never)]
     pub(super) fn cross_plain(&mut self, index: usize, id: PacketId, at: Instant) -> Instant {
+        self.cross_plain_inline(index, id, at)
+    }
+
+    #[inline(always)]
+    pub(super) fn cross_plain_inline(
+        &mut self,
+        index: usize,
+        id: PacketId,
+        at: Instant,
+    ) -> Instant {
         if self.probe.is_on() {
-            self.pass_plain::<true>(index, id, at)
+            self.pass_plain_observed(index, id, at)
         } else {
             self.pass_plain::<false>(index, id, at)
         }
     }
 
+    #[inline(never)]
+    fn pass_plain_observed(&mut self, index: usize, id: PacketId, at: Instant) -> Instant {
+        self.pass_plain::<true>(index, id, at)
+    }
+
     /// The body of [`Self::cross_plain`], compiled separately for observed and unobserved runs: the
     /// values that only an observation needs would occupy the loop's registers.
-    #[inline(never)]
+    #[inline(always)]
     fn pass_plain<const OBSERVED: bool>(
         &mut self,
         mut index: usize,

@@ -179,7 +179,7 @@ impl<B: Body> Network<B> {
 
 impl<B: Body> Fabric<B> {
     /// Sends a packet at `at` from the place `hop` of its route: `Way::send_segment`.
-    #[inline]
+    #[inline(never)]
     fn dispatch(&mut self, dscp: u8, element: ElementId, (id, hop, at): (PacketId, u32, Instant)) {
         let packet = &mut self.pool[id];
         packet.ecn = Ecn::NotEct;
@@ -188,7 +188,10 @@ impl<B: Body> Fabric<B> {
         self.probe.observe(at, element, packet, Fate::Sent);
         match self.routes[hop as usize] {
             Target::Plain(index) | Target::Folded(index) => {
-                self.enter_plain(index as usize, id, at);
+                let arrives = self.cross_plain_inline(index as usize, id, at);
+                if arrives != Instant::NEVER {
+                    self.approach(id, arrives);
+                }
             }
             // Only receivers behind a plain link run ahead.
             _ => self.enter_route(id, hop),

@@ -253,7 +253,7 @@ impl<B: Body> Endpoint<B> {
         let acked = Bytes::new(plain.octets);
         let srtt = snd.rtt.srtt();
         let cwnd_limited = snd.window.is_limiting(now, ack, acked.get(), srtt);
-        snd.window.on_ack(&Ack {
+        snd.window.on_hot_ack(&Ack {
             now,
             acked,
             sacked: Bytes::ZERO,
