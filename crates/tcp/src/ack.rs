@@ -312,8 +312,13 @@ impl AckPolicy {
         self.left = false;
     }
     /// Whether the number of segments alone decides, within the timeout.
+    #[inline]
     pub(crate) const fn counts_alone(&self) -> bool {
-        self.adaptive.is_none() && !self.left
+        self.adaptive.is_none()
+    }
+    /// Whether an acknowledgment is due once the application has read.
+    pub(crate) const fn waits_for_read(&self) -> bool {
+        self.left
     }
     /// Whether segments wait to be acknowledged.
     #[must_use]

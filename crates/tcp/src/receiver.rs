@@ -121,7 +121,7 @@ impl<B: Body> Receiver<B> {
             && !self.duplicate
             && !self.agreed.ecn
             && !self.agreed.exact_ecn
-            && self.ack.counts_alone()
+            && !self.ack.waits_for_read()
             && !self.ack.due()
     }
 

@@ -472,7 +472,11 @@ impl<B: Body> Way<'_, B> {
     /// packet pool.
     #[expect(clippy::inline_always, reason = "measured: it is called in one loop")]
     #[inline(always)]
-    fn send_segment(&mut self, conn: &mut Connection, endpoint: &mut Endpoint<B>) -> bool {
+    pub(super) fn send_segment(
+        &mut self,
+        conn: &mut Connection,
+        endpoint: &mut Endpoint<B>,
+    ) -> bool {
         let id = self.fabric.pool.reserve(blank);
         let packet = &mut self.fabric.pool[id];
         let place = match &mut packet.payload {

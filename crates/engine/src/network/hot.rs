@@ -15,7 +15,7 @@ use anabranch_wire::Transport;
 
 use super::{
     Network,
-    agent::{AgentSlot, App, End, address, blank, segment_in},
+    agent::{AgentSlot, App, End, Way, address, blank, segment_in},
     fabric::{Fabric, Target},
 };
 
@@ -31,11 +31,11 @@ impl<B: Body> AgentSlot<B> {
         }
     }
 
-    /// When a timer of a hot end is due.
+    /// When a timer of a hot receiver is due.
     #[inline]
     pub(super) fn hot_deadline(&self) -> Instant {
         match &self.end {
-            End::Tcp(endpoint, _) => endpoint.deadline(),
+            End::Tcp(endpoint, _) => endpoint.hot_receiver_deadline(),
             _ => Instant::NEVER,
         }
     }
@@ -94,6 +94,20 @@ impl<B: Body> Network<B> {
             .probe
             .observe(now, slot.element, packet, Fate::Received);
         fabric.probe.close(packet);
+        if !endpoint.is_hot_sending() {
+            fabric.pool.free(id);
+            let element = slot.element;
+            let mut way = Way {
+                fabric,
+                connection,
+                direction: Direction::Forward,
+                element,
+            };
+            while endpoint.may_transmit() && way.send_segment(conn, endpoint) {}
+            conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
+            slot.arm_timer(index, fabric);
+            return true;
+        }
         let mut id = id;
         loop {
             let packet = &mut fabric.pool[id];
@@ -115,7 +129,7 @@ impl<B: Body> Network<B> {
             id = fabric.pool.reserve(blank);
         }
         conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
-        if endpoint.hot_deadline() < slot.armed {
+        if endpoint.hot_sender_deadline() < slot.armed {
             slot.arm_timer(index, fabric);
         }
         true
@@ -167,8 +181,11 @@ impl<B: Body> Network<B> {
             let hop = address(packet, conn, connection, Direction::Reverse);
             fabric.dispatch(conn.dscp, slot.element, (id, hop, at));
         } else {
+            let due = endpoint.hot_receiver_deadline();
             fabric.free(id);
-            slot.arm_timer(index, fabric);
+            if due < slot.armed {
+                slot.arm_timer(index, fabric);
+            }
         }
         if complete {
             self.transfer_is_complete(place);

@@ -116,23 +116,29 @@ impl<B: Body> Endpoint<B> {
             && self.snd.window.deadline() == Instant::NEVER
     }
 
-    /// Whether [`Self::hot_ack`] and [`Self::hot_send`] may be called.
+    /// Whether [`Self::hot_ack`] may be called.
     #[must_use]
     pub fn is_hot_sender(&self) -> bool {
         let snd = &self.snd;
         self.is_at_rest()
             && snd.recovery.permits_ack_fast_path()
             && snd.recovery.permits_send_fast_path()
-            && snd.recovery.timer() == Timer::Retransmit
-            && !snd.recovery.probes_tail()
+            && matches!(snd.recovery.timer(), Timer::Retransmit | Timer::Probe)
             && !snd.window.is_rated()
             && !snd.window.is_validated()
             && !snd.window.hears_sent()
             && !snd.pacer.is_active()
-            && !snd.pacer.sends_bursts()
             && !snd.mtu.suspects()
             && !snd.ecn.is_capable()
             && self.rcv.has_answered()
+    }
+
+    /// Whether [`Self::hot_send`] may be called after [`Self::hot_ack`]; otherwise
+    /// [`Self::poll_transmit`] is.
+    #[must_use]
+    #[inline]
+    pub fn is_hot_sending(&self) -> bool {
+        !self.snd.pacer.sends_bursts() && self.rcv.ack.counts_alone()
     }
 
     /// Whether [`Self::hot_data`] may be called.
@@ -140,7 +146,6 @@ impl<B: Body> Endpoint<B> {
     pub fn is_hot_receiver(&self) -> bool {
         let snd = &self.snd;
         self.is_at_rest()
-            && !self.rcv.agreed.tuned
             && snd.recovery.is_idle()
             && snd.recovery.timer() == Timer::Off
             && snd.nxt >= snd.queue.end()
@@ -152,8 +157,7 @@ impl<B: Body> Endpoint<B> {
     /// `is_usual`.
     #[inline]
     fn is_next(&self, segment: &Segment<B>) -> bool {
-        segment.flags == Flags::ACK
-            && segment.seq == self.rcv.nxt.wire()
+        segment.seq == self.rcv.nxt.wire()
             && segment.options == Options::None
             && match segment.timestamps {
                 Some(timestamps) => {
@@ -186,8 +190,9 @@ impl<B: Body> Endpoint<B> {
         debug_assert!(self.is_hot_receiver(), "judged after the last event");
         let len = place.body.len();
         let (snd, rcv) = (&self.snd, &self.rcv);
-        if !self.is_next(place)
-            || len < snd.smss
+        if place.flags.without(Flags::PSH) != Flags::ACK
+            || !self.is_next(place)
+            || len == 0
             || u64::from(len) > rcv.edge.since(rcv.nxt)
             || ecn == Ecn::Ce
             || place.ack != snd.peer.una().wire()
@@ -203,7 +208,13 @@ impl<B: Body> Endpoint<B> {
         let rcv = &mut self.rcv;
         rcv.nxt += u64::from(len);
         rcv.deliver(&place.body);
+        if rcv.agreed.tuned {
+            rcv.tune_in_order(now, place, &self.snd.rtt);
+        }
         rcv.ack.in_order(now, self.snd.rtt.rto(), false);
+        if place.flags != Flags::ACK || len < self.snd.smss {
+            rcv.on_push();
+        }
         if !rcv.ack.due() {
             return HotData::Waits;
         }
@@ -222,7 +233,8 @@ impl<B: Body> Endpoint<B> {
         debug_assert!(self.is_hot_sender(), "judged after the last event");
         let una = self.snd.peer.una();
         let ack = una.near(segment.ack);
-        if !self.is_next(segment)
+        if segment.flags != Flags::ACK
+            || !self.is_next(segment)
             || !segment.body.is_empty()
             || ecn == Ecn::Ce
             || ack <= una
@@ -248,8 +260,9 @@ impl<B: Body> Endpoint<B> {
         snd.rtt
             .sample(now.saturating_since(plain.first_sent_at), &bounds);
         // `after_progress`
+        snd.pacer.on_rate_change();
         snd.window.ends_round(ack, snd.nxt);
-        snd.recovery.restart_timer(now, &snd.rtt, &snd.settings);
+        snd.recovery.restart_timers(now, &snd.rtt, &snd.settings);
         let acked = Bytes::new(plain.octets);
         let srtt = snd.rtt.srtt();
         let cwnd_limited = snd.window.is_limiting(now, ack, acked.get(), srtt);
@@ -272,11 +285,12 @@ impl<B: Body> Endpoint<B> {
             app_limited: snd.limits.limit() == SendLimit::Application,
             in_recovery: false,
         });
+        self.snd.wake = !self.is_hot_sending();
         true
     }
 
     /// Writes the next segment of new data to `place`. Called after [`Self::hot_ack`] until there
-    /// is none.
+    /// is none, if [`Self::is_hot_sending`].
     #[inline]
     pub fn hot_send(&mut self, now: Instant, place: &mut Segment<B>) -> HotSend {
         let snd = &mut self.snd;
@@ -316,8 +330,16 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The deadline of a hot sender: [`Self::deadline`].
+    #[must_use]
     #[inline]
-    pub fn hot_deadline(&self) -> Instant {
+    pub const fn hot_sender_deadline(&self) -> Instant {
         self.snd.recovery.deadline()
+    }
+
+    /// The deadline of a hot receiver: [`Self::deadline`].
+    #[must_use]
+    #[inline]
+    pub const fn hot_receiver_deadline(&self) -> Instant {
+        self.rcv.ack.deadline()
     }
 }
