@@ -143,7 +143,11 @@ impl<B: Body> Network<B> {
     /// Passes data that arrives at `at` to the hot receiver of the connection at `place`, which may
     /// answer in its place: `reach_any_end` and `after_agent`. Returns `false` if it is left to
     /// them.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: a call per packet costs 30 instructions"
+    )]
+    #[inline(always)]
     pub(super) fn receive(&mut self, place: usize, id: PacketId, at: Instant) -> bool {
         let index = place * 2 + 1;
         let Self {
