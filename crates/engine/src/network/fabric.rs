@@ -42,9 +42,9 @@ pub(super) enum Target {
     Processing(u32),
     /// The far end of the connection.
     End,
-    /// The same, for a receiver that may run ahead ([`super::ahead`]).
+    /// The same, for an end that may run ahead ([`super::ahead`]).
     EndAhead,
-    /// Nothing: the receiver has run ahead to the packet's arrival.
+    /// Nothing: the end has run ahead to the packet's arrival.
     Passed,
 }
 
@@ -187,9 +187,9 @@ pub(super) struct Fabric<B: Body> {
     pub(super) events: u64,
     /// Ends may take packets on the hot path, unless they are logged.
     pub(super) hot: bool,
-    /// Receivers run ahead to this time, exclusive: nobody reads the state before.
+    /// Ends run ahead to this time, exclusive: nobody reads the state before.
     pub(super) ahead_until: Instant,
-    /// Packets on the last link before each receiver that may run ahead, by connection.
+    /// Packets on the last link before each end, by agent.
     pub(super) approaching: Vec<Approaching>,
     /// The identity of each connection, by place, for queues.
     pub(super) identities: Vec<Identity>,

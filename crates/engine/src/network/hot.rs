@@ -31,10 +31,11 @@ impl<B: Body> AgentSlot<B> {
         }
     }
 
-    /// When a timer of a hot receiver is due.
+    /// When a timer of a hot end is due. `sends`: it is the sender.
     #[inline]
-    pub(super) fn hot_deadline(&self) -> Instant {
+    pub(super) fn hot_deadline(&self, sends: bool) -> Instant {
         match &self.end {
+            End::Tcp(endpoint, _) if sends => endpoint.hot_sender_deadline(),
             End::Tcp(endpoint, _) => endpoint.hot_receiver_deadline(),
             _ => Instant::NEVER,
         }
@@ -62,14 +63,15 @@ impl<B: Body> Network<B> {
             && if forward {
                 self.receive_now(place, id)
             } else {
-                self.acknowledge(place, id)
+                self.acknowledge(place, id, self.fabric.now)
             }
     }
 
-    /// Passes an acknowledgment to the hot sender of the connection at `place`, which sends data in
-    /// its place: `reach_any_end` and `after_agent`. Returns `false` if it is left to them.
+    /// Passes an acknowledgment that arrives at `at` to the hot sender of the connection at `place`,
+    /// which sends data in its place: `reach_any_end` and `after_agent`. Returns `false` if it is
+    /// left to them.
     #[inline(never)]
-    fn acknowledge(&mut self, place: usize, id: PacketId) -> bool {
+    pub(super) fn acknowledge(&mut self, place: usize, id: PacketId, at: Instant) -> bool {
         let index = place * 2;
         let Self {
             fabric,
@@ -79,56 +81,57 @@ impl<B: Body> Network<B> {
         } = self;
         let (slot, conn) = (&mut agents[index], &mut connections[place]);
         let packet = &mut fabric.pool[id];
-        let now = fabric.now;
         let number = conn.number(Direction::Reverse, packet.index);
         let (End::Tcp(endpoint, _), Transport::Tcp(segment)) = (&mut slot.end, &packet.payload)
         else {
             return false;
         };
-        if conn.is_stale(Direction::Reverse, number) || !endpoint.hot_ack(now, segment, packet.ecn)
-        {
+        if conn.is_stale(Direction::Reverse, number) || !endpoint.hot_ack(at, segment, packet.ecn) {
             return false;
         }
         let connection = packet.connection;
         fabric
             .probe
-            .observe(now, slot.element, packet, Fate::Received);
+            .observe(at, slot.element, packet, Fate::Received);
         fabric.probe.close(packet);
         if !endpoint.is_hot_sending() {
             fabric.pool.free(id);
-            let element = slot.element;
+            let now = std::mem::replace(&mut fabric.now, at);
             let mut way = Way {
                 fabric,
                 connection,
                 direction: Direction::Forward,
-                element,
+                element: slot.element,
             };
             while endpoint.may_transmit() && way.send_segment(conn, endpoint) {}
-            conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
+            conn.sender.update(at, endpoint.cwnd(), endpoint.srtt());
             slot.arm_timer(index, fabric);
+            fabric.now = now;
             return true;
         }
         let mut id = id;
         loop {
             let packet = &mut fabric.pool[id];
-            let sent = endpoint.hot_send(now, segment_of(packet));
+            let sent = endpoint.hot_send(at, segment_of(packet));
             let (HotSend::Sent(size) | HotSend::SentLast(size)) = sent else {
                 fabric.pool.free(id);
                 if sent == HotSend::NotHot {
+                    let now = std::mem::replace(&mut self.fabric.now, at);
                     self.after_agent(index);
+                    self.fabric.now = now;
                     return true;
                 }
                 break;
             };
             packet.size = size;
             let hop = address(packet, conn, connection, Direction::Forward);
-            fabric.dispatch(conn.dscp, slot.element, (id, hop, now));
+            fabric.dispatch(conn.dscp, slot.element, (id, hop, at));
             if sent == HotSend::SentLast(size) {
                 break;
             }
             id = fabric.pool.reserve(blank);
         }
-        conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
+        conn.sender.update(at, endpoint.cwnd(), endpoint.srtt());
         if endpoint.hot_sender_deadline() < slot.armed {
             slot.arm_timer(index, fabric);
         }

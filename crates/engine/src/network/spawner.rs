@@ -80,7 +80,7 @@ impl<B: Body> Network<B> {
         } else {
             self.fabric.identities.push(identity);
             self.connections.push(connection);
-            self.fabric.approaching.push(Approaching::default());
+            self.fabric.approaching.extend([Approaching::default(); 2]);
             for element in elements {
                 self.agents.push(AgentSlot::vacant(element));
             }

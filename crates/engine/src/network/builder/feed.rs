@@ -79,15 +79,16 @@ pub(super) fn folded_links<B: Body>(
         .collect()
 }
 
-/// Returns, for each flow, whether its receiver may run ahead ([`super::super::hot`]): its data
-/// crosses only links, the last of which is plain, and the first link of its acknowledgments is
-/// plain and has no other user.
+/// Returns, for each flow, whether its receiver and its sender may run ahead
+/// ([`super::super::ahead`]). The packets that reach the end cross only links, the last of which is
+/// plain. The first link of its own packets is plain and has no other user, and none of their links
+/// has an MTU.
 pub(super) fn ahead_flows<B: Body>(
     links: &[LinkSpec],
     plain: &[Option<Limit>],
     flows: &[FlowSpec<B>],
     middleboxes: &[MiddleboxSpec<B>],
-) -> Vec<bool> {
+) -> Vec<[bool; 2]> {
     let mut users = vec![0_u32; links.len()];
     let routes = flows
         .iter()
@@ -101,20 +102,29 @@ pub(super) fn ahead_flows<B: Body>(
     let is_plain = |link: usize| {
         plain[link].is_some() && links[link].link.mtu.is_none() && takes_time(&links[link])
     };
-    let runs_ahead = |flow: &FlowSpec<B>| {
-        let only_links = flow.route.iter().all(|stop| stop.link().is_some());
-        let ends = (
-            flow.route.last().and_then(Stop::link),
-            flow.return_route.first().and_then(Stop::link),
-        );
-        let (Some(last), Some(first)) = ends else {
+    let ends = |arriving: &[Stop], leaving: &[Stop]| {
+        let (Some(last), Some(first)) = (
+            arriving.last().and_then(Stop::link),
+            leaving.first().and_then(Stop::link),
+        ) else {
             return false;
         };
-        only_links
-            && matches!(flow.traffic, Traffic::Tcp { .. })
+        arriving.iter().all(|stop| stop.link().is_some())
+            && leaving.iter().all(|stop| {
+                stop.link()
+                    .is_none_or(|link| links[link].link.mtu.is_none())
+            })
             && is_plain(last)
             && is_plain(first)
             && users[first] == 1
+    };
+    let runs_ahead = |flow: &FlowSpec<B>| {
+        if matches!(flow.traffic, Traffic::Tcp { .. }) {
+            let (forward, reverse) = (&flow.route, &flow.return_route);
+            [ends(forward, reverse), ends(reverse, forward)]
+        } else {
+            [false; 2]
+        }
     };
     flows.iter().map(runs_ahead).collect()
 }
@@ -128,8 +138,16 @@ enum RingKey {
     /// Endpoints or middleboxes feed them, and they have the same rate in bits per second and the
     /// same delay.
     FromEndpoints(Option<u64>, Duration),
-    /// The same for receivers that run ahead, whose packets enter the links later than now.
-    FromAhead(Option<u64>, Duration),
+    /// The same for receivers, or for senders, that run ahead: their packets enter the links later
+    /// than now.
+    FromAhead(Side, Option<u64>, Duration),
+}
+
+/// The ends that feed a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Receivers,
+    Senders,
 }
 
 /// Returns, for each link, the ring of its output (a shared one, or its own) and its own ring, and
@@ -139,7 +157,7 @@ pub(super) fn shared_rings<B: Body>(
     links: &[LinkSpec],
     flows: &[FlowSpec<B>],
     middleboxes: &[MiddleboxSpec<B>],
-    ahead: &[bool],
+    ahead: &[[bool; 2]],
 ) -> (Vec<(u32, u32)>, usize) {
     let number = |index: usize| u32::try_from(index).expect("links are counted in 32 bits");
     let mut feeds = vec![Vec::<Option<u32>>::new(); links.len()];
@@ -165,10 +183,15 @@ pub(super) fn shared_rings<B: Body>(
             }
         }
     }
-    let mut fed_ahead = vec![false; links.len()];
-    for (flow, _) in flows.iter().zip(ahead).filter(|(_, ahead)| **ahead) {
-        if let Some(first) = flow.return_route.first().and_then(Stop::link) {
-            fed_ahead[first] = true;
+    let mut fed_ahead = vec![None; links.len()];
+    for (flow, [receiver, sender]) in flows.iter().zip(ahead) {
+        for (runs, route, side) in [
+            (receiver, &flow.return_route, Side::Receivers),
+            (sender, &flow.route, Side::Senders),
+        ] {
+            if let Some(first) = route.first().and_then(Stop::link).filter(|_| *runs) {
+                fed_ahead[first] = Some(side);
+            }
         }
     }
     let key = |index: usize| match *feeds[index] {
@@ -177,10 +200,9 @@ pub(super) fn shared_rings<B: Body>(
         [None] => {
             let link = &links[index].link;
             let rate = link.rate.map(Rate::bits_per_s);
-            Some(if fed_ahead[index] {
-                RingKey::FromAhead(rate, link.delay)
-            } else {
-                RingKey::FromEndpoints(rate, link.delay)
+            Some(match fed_ahead[index] {
+                Some(side) => RingKey::FromAhead(side, rate, link.delay),
+                None => RingKey::FromEndpoints(rate, link.delay),
             })
         }
         _ => None,

@@ -69,12 +69,13 @@ impl<B: Body> Network<B> {
         &mut self,
         spec: FlowSpec<B>,
         elements: [ElementId; 2],
-        (placing, ahead): (&mut Placing, bool),
+        (placing, ahead): (&mut Placing, [bool; 2]),
     ) {
-        let end = if ahead { Target::EndAhead } else { Target::End };
+        let [receiver, sender] =
+            ahead.map(|runs| if runs { Target::EndAhead } else { Target::End });
         let route = [
-            self.add_route(&spec.route, end, placing),
-            self.add_route(&spec.return_route, Target::End, placing),
+            self.add_route(&spec.route, receiver, placing),
+            self.add_route(&spec.return_route, sender, placing),
         ];
         let run = placing.run;
         let id = FlowId(u32::try_from(self.flows.len()).expect("flows are counted in 32 bits"));
@@ -231,7 +232,7 @@ impl<B: Body> Network<B> {
         let identity = self.fabric.next_identity(flow);
         self.fabric.identities.push(identity);
         self.connections.push(connection);
-        self.fabric.approaching.push(Approaching::default());
+        self.fabric.approaching.extend([Approaching::default(); 2]);
         for (end, element) in ends.into_iter().zip(elements) {
             let mut slot = AgentSlot::vacant(element);
             slot.end = end;
@@ -257,7 +258,7 @@ impl<B: Body> Network<B> {
                 Stop::Processing(host) => (2, host.0),
             })
             .collect();
-        // A receiver that may run ahead has a route of its own.
+        // The route to an end that may run ahead has no other user.
         if end == Target::End
             && let Some(&start) = placing.routes.get(&key)
         {
