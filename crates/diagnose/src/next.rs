@@ -9,7 +9,7 @@ use crate::{
         silent_peer::{LEAST_TIMEOUTS, NEVER},
     },
     limit::{LOSSES, Limit},
-    report::{Connection, DirectionName, Finding, OneWay, Retransmission},
+    report::{Connection, DirectionName, Finding, OneWay, Retransmission, Trigger},
 };
 
 const LOSSES_BEFORE: &str =
@@ -150,7 +150,7 @@ fn silence(connection: &Connection) -> Option<String> {
     DirectionName::BOTH.into_iter().find_map(|direction| {
         let way = connection.directions.of(direction);
         let is_unanswered = |one: &&Retransmission| {
-            one.trigger == "rto" && NEVER.contains(&one.evidence) && one.bytes > 0
+            one.trigger == Trigger::Rto && NEVER.contains(&one.evidence) && one.bytes > 0
         };
         let mut timeouts: Vec<_> = way.retransmissions.iter().filter(is_unanswered).collect();
         timeouts.sort_by_key(|one| one.seq);
