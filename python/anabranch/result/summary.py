@@ -9,6 +9,18 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+TABLES = (
+    "flows",
+    "links",
+    "samples",
+    "ack_samples",
+    "link_samples",
+    "group_samples",
+    "packets",
+    "window_events",
+)
+"""All tables of a run; all but the first two exist only if they were recorded."""
+
 
 class ReorderingSummary(TypedDict):
     """Reordering at a receiver in more detail."""
