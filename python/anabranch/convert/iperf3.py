@@ -110,7 +110,7 @@ def _streams(end: Node, names: dict[int, str]) -> dict[str, Node]:
     return found
 
 
-def _flow(stream: Node, cwnd: list[tuple[float, float]], notes: Notes) -> dict[str, Any]:
+def _flow(stream: Node, cwnd: list[tuple[float, float]], notes: Notes) -> summary_json.Figures:
     sender = stream.get("sender") or stream.need("udp")
     receiver = stream.get("receiver")
     counted = receiver
