@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from anabranch.convert import capacity, quantity
+from anabranch.convert import capacity
 from anabranch.convert.content import (
     PAPER_PACKET,
     Description,
@@ -32,6 +32,7 @@ from anabranch.convert.shell_words import Cursor, Word, commands
 from anabranch.errors import UserError
 from anabranch.files.files import read_bytes
 from anabranch.keys.component import Component
+from anabranch.text import quantity
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
 _DIRECTIONS = ("uplink", "downlink")

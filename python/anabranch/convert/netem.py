@@ -22,12 +22,13 @@ from itertools import dropwhile
 from pathlib import Path
 from statistics import NormalDist
 
-from anabranch.convert import qdiscs, quantity, tc_cake, tc_units
+from anabranch.convert import qdiscs, tc_cake, tc_units
 from anabranch.convert.content import PAPER_PACKET, Description, Notes, Side, Source, Text, path_document, per_direction
 from anabranch.convert.qdiscs import Qdisc
 from anabranch.convert.shell_words import Cursor, Word, commands
 from anabranch.errors import nearest
 from anabranch.keys.component import Component
+from anabranch.text import quantity
 
 _STATES = ("p13", "p31", "p32", "p23", "p14")
 

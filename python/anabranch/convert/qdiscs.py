@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from anabranch.convert import quantity, tc_cake, tc_units
+from anabranch.convert import tc_cake, tc_units
 from anabranch.convert.content import Notes, Text
 from anabranch.convert.shell_words import Cursor, Word
 from anabranch.keys.component import Component
+from anabranch.text import quantity
 
 Reader = Callable[[Text, Word], Any]
 

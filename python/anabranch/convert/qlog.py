@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
-from anabranch.convert import quantity
 from anabranch.convert.content import Names, Notes, Run, Written
 from anabranch.errors import UserError
 from anabranch.files import stored
+from anabranch.text import quantity
 
 _RECORD = b"\x1e"
 METRICS = "recovery_metrics_updated"

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from anabranch.convert import quantity, tc_units
+from anabranch.convert import tc_units
 from anabranch.convert.content import Notes, Text
 from anabranch.convert.shell_words import Word
 from anabranch.errors import UserError
 from anabranch.keys.component import Component
+from anabranch.text import quantity
 
 UNLIMITED = "unlimited"
 _MEMORY = 4 << 20

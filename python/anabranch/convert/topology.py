@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.convert import quantity
 from anabranch.convert.content import Description, LinkTable, Notes
 from anabranch.errors import UserError, nearest
 from anabranch.keys.component import Component
+from anabranch.text import quantity
 from anabranch.text.spoken import argument
 
 ROUTINGS = ("hops", "weights", "ecmp")

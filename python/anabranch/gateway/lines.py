@@ -9,14 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypedDict
 
-from anabranch.convert import formats, quantity, tc_units
+from anabranch.convert import formats, tc_units
 from anabranch.convert.content import Description, Notes, Source, Text
 from anabranch.convert.shell_words import Word
 from anabranch.errors import UserError, nearest
 from anabranch.files.files import MAX_RESULT_BYTES, read_bytes, read_json
 from anabranch.gateway.config import Config
 from anabranch.keys.component import Component
-from anabranch.text import toml_text
+from anabranch.text import quantity, toml_text
 
 DIRECTIONS = ("up", "down")
 """Directions from and to the end with this configuration."""

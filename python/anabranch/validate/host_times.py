@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from anabranch.text import quantity
+
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario, Value
 
@@ -106,7 +108,7 @@ class HostTimes:
             acknowledged_by_idle_reader=[0],
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The form stored in a file."""
         return {
             "beginnings": self.beginnings,
@@ -208,8 +210,6 @@ def _longer(less: Sequence[int], more: Sequence[int]) -> Sequence[int]:
 SAME_BURST = "1 us"
 """A packet that follows sooner was sent in the same burst as the one before, and has the same delay."""
 
-_UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
-
 
 def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
     """``changed`` with the size of writes that the applications of ``scenario`` have live."""
@@ -228,12 +228,12 @@ def in_parts_of_tick(scenario: Scenario, parts: int) -> list[Scenario]:
     """The scenario ``parts`` times, with flows that begin later by equal parts of a tick of the kernel's clock."""
     from anabranch.text.toml_text import write_key
 
-    starts = {name: flow["start"].split() for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items()}
+    flows = scenario.resolve()["resolved_scenario"]["flow"]
     found = []
     for part in range(parts):
         changed = scenario
-        for name, (value, unit) in starts.items():
-            start = float(value) * _UNITS[unit] + part / parts * TICK_US * 1e-6
+        for name, flow in flows.items():
+            start = float(quantity.seconds(flow["start"])) + part / parts * TICK_US * 1e-6
             changed = changed.set(f"flow.{write_key(name)}.start", f"{start:.9f} s")
         found.append(changed)
     return found
@@ -322,8 +322,7 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, nu
     flows = list(resolved["flow"].items())
     drawn.shuffle(flows)
     for name, flow in flows:
-        value, unit = flow["start"].split()
-        start = float(value) * _UNITS[unit]
+        start = float(quantity.seconds(flow["start"]))
         if start in late_us:
             late_us[start] += drawn.choice(times.next)
         else:
