@@ -24,9 +24,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-TABLES = (
-{tables}
-)
+TABLES = ({tables})  # fmt: skip
 """All tables of a run; all but the first two exist only if they were recorded."""
 '''
 
@@ -38,7 +36,8 @@ STORED = "Any"
 def file() -> str:
     """The text of the module."""
     names = list(dict.fromkeys(name for root in ROOTS for name in _inner(root)))
-    head = HEAD.replace("{tables}", "\n".join(f'    "{table.title}",' for table in tables()))
+    listed = textwrap.fill(", ".join(f'"{table.title}"' for table in tables()), 96, subsequent_indent=" " * 10)
+    head = HEAD.replace("{tables}", listed)
     return "\n\n".join([head, *(one for name in names for one in classes(name, definitions()[name]))])
 
 

@@ -8,17 +8,11 @@ from typing import Literal, TypedDict
 from anabranch.diagnosis.simulated import AddedConnection, Advice
 
 Origin = Literal["host", "middlebox", "unknown"]
-
 Sign = Literal["hops", "ip-identification", "no-timestamps", "sequence", "too-soon", "goes-on"]
-
 Handshake = Literal["seen", "partial", "missed", "refused", "unanswered"]
-
 Seen = Literal["measured", "at-least", "at-most", "not-seen"]
-
 LossKind = Literal["none", "bernoulli", "gilbert-elliott"]
-
 LossSide = Literal["before", "after", "unknown"]
-
 Evidence = Literal[
     "acknowledged-before",
     "acknowledged-too-soon",
@@ -31,19 +25,12 @@ Evidence = Literal[
     "never-acknowledged",
     "no-round-trip-known",
 ]
-
 Trigger = Literal["fast-retransmit", "go-back-n", "keepalive", "rack", "rto", "sack", "tlp", "unknown", "window-probe"]
-
 DirectionName = Literal["a_to_b", "b_to_a"]
-
 EndName = Literal["a", "b"]
-
 Order = Literal["file", "nearby", "sorted", "clock-set-back"]
-
 CapturePoint = Literal["near-a", "near-b", "middle", "unknown"]
-
 Role = Literal["sender", "receiver"]
-
 Limit = Literal[
     "handshake",
     "capture-gap",
@@ -61,7 +48,6 @@ Limit = Literal[
     "reordering",
     "undecidable",
 ]
-
 Kind = Literal[
     "unanswered",
     "refused",
@@ -89,7 +75,6 @@ Kind = Literal[
     "one-sided-capture",
     "copied-packets",
 ]
-
 Cause = Limit | Kind
 
 
