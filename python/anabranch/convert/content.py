@@ -159,7 +159,7 @@ class Side(TypedDict, total=False):
     """The keys of a link's direction in a scenario."""
 
     rate: str
-    delay: str
+    delay: str | Component
     service: Component
     queue: Component
     held_limit: str
