@@ -299,9 +299,9 @@ def _read_netem(cursor: Cursor, kind: Word, notes: Notes) -> _Netem:
     reorder_at = kind.at
     while not cursor.is_done:
         word = cursor.take("a parameter of netem")
-        option = _OPTIONS.get(word.text)
+        option = OPTIONS.get(word.text)
         if option is None:
-            raise cursor.unknown(word, "a parameter of netem", _OPTIONS)
+            raise cursor.unknown(word, "a parameter of netem", OPTIONS)
         if word.text in ("reorder", "gap"):
             reorder_at = word.at
         option(cursor, word, netem, notes)
@@ -438,11 +438,12 @@ def _ecn(cursor: Cursor, word: Word, _netem: _Netem, notes: Notes) -> None:
     notes.lost("ecn of netem: a loss is a loss", cursor.text.where(word.at))
 
 
-_OPTIONS: dict[str, _Option] = {
+OPTIONS: dict[str, _Option] = {
     "limit": _limit, "delay": _delay, "latency": _delay, "distribution": _distribution, "loss": _loss, "drop": _loss,
     "duplicate": _duplicate, "corrupt": _corrupt, "reorder": _reorder, "gap": _gap, "rate": _rate, "slot": _slot,
     "seed": _seed, "ecn": _ecn,
 }  # fmt: skip
+"""The parameters of netem."""
 
 
 def _direction(text: Text, device: _Device, notes: Notes) -> Side:
@@ -595,8 +596,3 @@ def _quantiles(netem: _Netem) -> list[Decimal]:
 def _table(delays: list[Decimal], *, reorder: bool) -> Component:
     order = {"reorder": True} if reorder else {}
     return {"kind": "jitter", "distribution": "table", "table": [quantity.duration(d) for d in delays], **order}
-
-
-def known_words() -> list[str]:
-    """Every parameter of netem, for tests that generate command lines."""
-    return list(_OPTIONS)
