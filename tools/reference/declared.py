@@ -98,7 +98,7 @@ def summary() -> list[Part]:
 
 
 def tables() -> list[Part]:
-    """The tables of a run, without the one that the engine has for :meth:`RunResult.why` alone."""
+    """The tables of a run, without :data:`RETRANSMISSIONS`, which only :meth:`RunResult.why` reads."""
     found = []
     for table in json.loads(engine.results())["tables"]:
         if table["name"] == RETRANSMISSIONS:

@@ -50,7 +50,7 @@ class Document(NamedTuple):
         places: Rust files and folders. Of two structs with one name, the last is the document's.
         added: The module with the TypedDicts of Python.
         registered: Enums from registries, and their names there.
-        unions: Types whose values are those of several enums.
+        unions: Types with the values of several enums.
     """
 
     root: str
@@ -87,7 +87,7 @@ class Declared(NamedTuple):
     enums: dict[str, tuple[str, ...]]
     """Values of enums by name."""
     unions: Mapping[str, tuple[str, ...]]
-    """Types whose values are those of several enums."""
+    """Types with the values of several enums."""
     added: frozenset[str]
     """Structs that Python declares."""
     extended: dict[str, list[Field]]

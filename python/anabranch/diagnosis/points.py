@@ -22,7 +22,7 @@ MOST_RETRANSMISSIONS = 120
 
 
 class Thinned(TypedDict):
-    """Points, evenly chosen; ``of`` is the number of all. Their values are those of `crates/diagnose/src/trace.rs`."""
+    """Points, evenly chosen; ``of`` is the number of all. `crates/diagnose/src/trace.rs` describes their values."""
 
     points: list[tuple[Any, ...]]
     of: int
