@@ -583,7 +583,7 @@ def _shard_plan(scenario: Scenario, plan: _Plan, choice: Choice, *, digest: bool
     from anabranch.sweep import shards
     from anabranch.sweep.build import fingerprint
 
-    space = {"ranges": dict(choice.ranges), "design": choice.design, "points": choice.points}
+    space: shards.Ranges = {"ranges": dict(choice.ranges), "design": choice.design, "points": choice.points}
     return shards.Plan(
         build=fingerprint(),
         text=scenario.text,
