@@ -100,13 +100,45 @@ impl<B: Body> Receiver<B> {
         never_sent.then_some(Refusal::OutsideWindow)
     }
 
-    /// Counts a segment whose payload has all been received before, and reports it (RFC 2883).
+    /// Counts a segment whose payload and FIN have all been received before, and reports it (RFC
+    /// 2883).
     pub(crate) fn note_duplicate(&mut self, segment: &Segment<B>, seq: Seq) {
-        let len = u64::from(segment.body.len());
-        if len > 0 && seq + len <= self.nxt {
-            self.stats.duplicate_segments += 1;
-            self.report_duplicate(seq, seq + len);
+        let fin = u64::from(segment.flags.any(Flags::FIN));
+        let end = seq + u64::from(segment.body.len()) + fin;
+        if seq < end && end <= self.nxt {
+            self.stats.duplicate_segments += u64::from(!segment.body.is_empty());
+            self.report_duplicate(seq, end);
             self.ack.duplicate();
+        }
+    }
+
+    /// Processes a FIN beyond a gap after the payload of its segment, which begins at `seq`. Its
+    /// number is reported and repeated as that of an octet is.
+    #[cold]
+    pub(crate) fn on_early_fin(
+        &mut self,
+        now: Instant,
+        (seq, fin): (Seq, Seq),
+        rtt: &RttEstimator,
+    ) {
+        if fin != self.cold.peer_fin {
+            // It exceeds the window, or contradicts an earlier one.
+            self.ack.at_once();
+            return;
+        }
+        let end = fin + 1;
+        let receive = self.receive();
+        let block = ReportedBlock {
+            grows: receive.grows_latest(fin, end),
+            alone: receive.stands_alone(fin, end),
+        };
+        if !receive.insert_fin(fin) {
+            // The payload before it is in the report if it is a duplicate too.
+            let start = if self.duplicate { seq } else { fin };
+            self.report_duplicate(start, end);
+            self.ack.at_once();
+        } else if seq == fin {
+            self.report_out_of_order(now, block, rtt);
         }
     }
 
