@@ -153,6 +153,13 @@ impl AckPolicy {
             .is_some_and(|adaptive| adaptive.again)
     }
 
+    /// Whether no in-order segment has arrived, with `quick_again`.
+    fn is_before_first(&self) -> bool {
+        self.adaptive
+            .as_ref()
+            .is_some_and(|adaptive| adaptive.again && adaptive.last == Instant::NEVER)
+    }
+
     #[inline(never)]
     fn adapt(&mut self, now: Instant, rto: Duration) {
         let Some(adaptive) = &mut self.adaptive else {
@@ -207,8 +214,18 @@ impl AckPolicy {
     }
 
     /// Processes an out-of-order segment. In quickack mode it counts as one of the quick segments;
-    /// returns whether it did and is acknowledged at once.
-    pub fn quick_out_of_order(&mut self) -> bool {
+    /// returns whether it did and is acknowledged at once. `widened` is set if the receive window
+    /// has grown by it.
+    pub fn quick_out_of_order(&mut self, widened: bool) -> bool {
+        if self.is_before_first() {
+            // Measured of Linux: quickack mode begins with the first in-order segment. An earlier
+            // segment that is acknowledged at once because the window has grown prevents that.
+            if widened {
+                self.quick = 0;
+                self.now = true;
+            }
+            return widened;
+        }
         let quick = self.is_quick();
         if quick {
             self.quick -= 1;

@@ -53,6 +53,8 @@ struct ReportedBlock {
     grows: bool,
     /// It is new.
     alone: bool,
+    /// The receive window has grown by the segment.
+    widened: bool,
 }
 
 impl<B: Body> Receiver<B> {
@@ -131,6 +133,7 @@ impl<B: Body> Receiver<B> {
         let block = ReportedBlock {
             grows: receive.grows_latest(fin, end),
             alone: receive.stands_alone(fin, end),
+            widened: false,
         };
         if !receive.insert_fin(fin) {
             // The payload before it is in the report if it is a duplicate too.
@@ -197,13 +200,16 @@ impl<B: Body> Receiver<B> {
                 self.report_duplicate(start, end);
             }
             self.gaps = true;
-            if self.agreed.tuned {
-                // A segment beyond a gap occupies the buffer after the window has grown, an
-                // in-order one before (measured).
-                self.grow_receive_window(segment, before);
-            }
+            // A segment beyond a gap occupies the buffer after the window has grown, an in-order one
+            // before (measured).
+            let widened = self.agreed.tuned && self.grow_receive_window(segment, before);
             if new {
-                self.report_out_of_order(now, ReportedBlock { grows, alone }, rtt);
+                let block = ReportedBlock {
+                    grows,
+                    alone,
+                    widened,
+                };
+                self.report_out_of_order(now, block, rtt);
             } else {
                 // RFC 2883 §4: reported with the very next acknowledgment.
                 self.ack.at_once();
@@ -265,7 +271,7 @@ impl<B: Body> Receiver<B> {
             .settings
             .receiver
             .sack_compression()
-            .filter(|_| self.agreed.sack && !self.ack.quick_out_of_order())
+            .filter(|_| self.agreed.sack && !self.ack.quick_out_of_order(block.widened))
         else {
             self.ack.at_once();
             return;
