@@ -457,6 +457,33 @@ mod tests {
     }
 
     #[test]
+    fn a_fin_is_reported_but_not_delivered() {
+        let first = Seq::first(0);
+        let mut buffer = ReceiveBuffer::default();
+        assert!(buffer.insert_fin(first + 20));
+        assert!(!buffer.insert_fin(first + 20));
+        buffer.insert(first + 10, &stream(10, 20));
+        let (n, blocks) = buffer.sack_blocks(4, 0);
+        let whole = SackBlock {
+            left: 10,
+            right: 21,
+        };
+        assert_eq!((n, blocks[0]), (1, whole));
+        assert_eq!(buffer.beyond(), 10);
+        assert_eq!(buffer.take(first + 10), Some((stream(10, 20), first + 20)));
+        assert!(!buffer.has_gaps());
+    }
+
+    #[test]
+    fn data_beyond_a_fin_contradicts_it() {
+        let first = Seq::first(0);
+        let mut buffer = ReceiveBuffer::default();
+        buffer.insert(first + 10, &stream(10, 20));
+        assert!(!buffer.insert_fin(first + 15));
+        assert_eq!(buffer.take(first + 10), Some((stream(10, 20), first + 20)));
+    }
+
+    #[test]
     fn a_duplicate_is_reported_once_and_first() {
         let first = Seq::first(0);
         let mut buffer = ReceiveBuffer::default();
