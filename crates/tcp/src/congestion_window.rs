@@ -479,8 +479,8 @@ impl CongestionWindow {
             let (Some(record), Some(measures)) = (record, &mut self.measures) else {
                 continue;
             };
-            total += Bytes::new(u64::from(record.len));
-            let segment = (number, u64::from(record.len));
+            total += Bytes::new(u64::from(record.len()));
+            let segment = (number, u64::from(record.len()));
             if let Some(lost) = measures.rate.on_lost(now, segment, sack) {
                 self.control.on_lost(&lost);
             }

@@ -247,10 +247,14 @@ impl<B: Body> Endpoint<B> {
             || ecn == Ecn::Ce
             || ack <= una
             || ack >= self.snd.nxt
-            || !self.snd.recovery.board().ends_record(ack)
         {
             return false;
         }
+        // `on_plain_progress`
+        let prior_in_flight = self.snd.recovery.in_flight();
+        let Some(plain) = self.snd.recovery.on_plain_ack(ack) else {
+            return false;
+        };
         // `on_usual_segment`
         self.rcv.stats.received_packets += 1;
         self.take_timestamp(now, segment);
@@ -259,8 +263,6 @@ impl<B: Body> Endpoint<B> {
         let window = snd.peer.scaled(segment.window);
         snd.peer.take(window, self.rcv.nxt, ack);
         // `on_plain_progress`
-        let prior_in_flight = snd.recovery.in_flight();
-        let plain = snd.recovery.on_plain_ack(ack);
         snd.advance(now, ack);
         let rtt = now.saturating_since(plain.last_sent_at);
         snd.rtt.note_min(rtt);
