@@ -119,7 +119,11 @@ impl AckPolicy {
     /// Processes an in-order segment. `rto` is the retransmission timeout of this end, a bound of a
     /// pause. If `wait` is set and enough segments have arrived for an acknowledgment, it is sent
     /// after the application has read, unless another rule sends it sooner.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: it is a step of the hot path"
+    )]
+    #[inline(always)]
     pub fn in_order(&mut self, now: Instant, rto: Duration, wait: bool) {
         self.waiting = self.waiting.saturating_add(1);
         if self.adaptive.is_some() {

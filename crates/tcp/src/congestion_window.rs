@@ -192,7 +192,11 @@ impl CongestionWindow {
 
     /// Whether some of the `acked` octets before `una` were sent while cwnd was the limit, or
     /// growth does not depend on that.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: it is a step of the hot path"
+    )]
+    #[inline(always)]
     pub(crate) fn is_limiting(
         &mut self,
         now: Instant,
