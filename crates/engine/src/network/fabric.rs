@@ -374,6 +374,7 @@ impl<B: Body> Fabric<B> {
         self.cross_plain_inline(index, id, at)
     }
 
+    #[expect(clippy::inline_always, reason = "measured: a call per packet and leg")]
     #[inline(always)]
     pub(super) fn cross_plain_inline(
         &mut self,
@@ -395,6 +396,10 @@ impl<B: Body> Fabric<B> {
 
     /// The body of [`Self::cross_plain`], compiled separately for observed and unobserved runs: the
     /// values that only an observation needs would occupy the loop's registers.
+    #[expect(
+        clippy::inline_always,
+        reason = "compiled into the function for each kind of run"
+    )]
     #[inline(always)]
     fn pass_plain<const OBSERVED: bool>(
         &mut self,

@@ -93,7 +93,7 @@ pub(super) fn ahead_flows<B: Body>(
     let routes = flows
         .iter()
         .flat_map(|flow| [&flow.route, &flow.return_route]);
-    for link in routes.flatten().filter_map(Stop::link) {
+    for link in routes.flatten().filter_map(|stop| stop.link()) {
         users[link] += 1;
     }
     for port in middleboxes.iter().flat_map(|spec| &spec.ports) {
@@ -104,8 +104,8 @@ pub(super) fn ahead_flows<B: Body>(
     };
     let ends = |arriving: &[Stop], leaving: &[Stop]| {
         let (Some(last), Some(first)) = (
-            arriving.last().and_then(Stop::link),
-            leaving.first().and_then(Stop::link),
+            arriving.last().and_then(|stop| stop.link()),
+            leaving.first().and_then(|stop| stop.link()),
         ) else {
             return false;
         };
@@ -189,7 +189,7 @@ pub(super) fn shared_rings<B: Body>(
             (receiver, &flow.return_route, Side::Receivers),
             (sender, &flow.route, Side::Senders),
         ] {
-            if let Some(first) = route.first().and_then(Stop::link).filter(|_| *runs) {
+            if let Some(first) = route.first().and_then(|stop| stop.link()).filter(|_| *runs) {
                 fed_ahead[first] = Some(side);
             }
         }

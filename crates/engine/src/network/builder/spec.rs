@@ -139,9 +139,9 @@ pub enum Stop {
 
 impl Stop {
     /// The index of the link, if it is one.
-    pub(super) const fn link(&self) -> Option<usize> {
+    pub(super) const fn link(self) -> Option<usize> {
         match self {
-            Self::Link(LinkId(link)) => Some(*link as usize),
+            Self::Link(LinkId(link)) => Some(link as usize),
             Self::Middlebox(_) | Self::Processing(_) => None,
         }
     }
