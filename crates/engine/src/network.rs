@@ -201,8 +201,8 @@ impl<B: Body> Network<B> {
     pub fn permit_hot_path(&mut self, on: bool) {
         self.fabric.hot = on;
         // Their next event judges anew.
-        for slot in &mut self.agents {
-            slot.is_hot = false;
+        for end in &mut self.fabric.ends {
+            end.is_hot = false;
         }
     }
     /// The log of packets, if one is kept, for callers that add to it.

@@ -216,8 +216,6 @@ pub(super) struct AgentSlot<B: Body> {
     pub(super) start: Instant,
     /// The time at which the application stops.
     pub(super) stop: Instant,
-    /// The next packet may take the hot path ([`super::hot`]).
-    pub(super) is_hot: bool,
 }
 
 impl<B: Body> AgentSlot<B> {
@@ -229,7 +227,6 @@ impl<B: Body> AgentSlot<B> {
             armed: Instant::NEVER,
             start: Instant::NEVER,
             stop: Instant::NEVER,
-            is_hot: false,
         }
     }
     #[inline]
@@ -443,7 +440,8 @@ impl<B: Body> Network<B> {
             other => complete = other.send(&mut way, conn, &mut slot.start),
         }
         slot.arm_timer(index, fabric);
-        slot.is_hot = fabric.permits_hot() && slot.is_hot_now(direction == Direction::Forward);
+        let is_hot = fabric.permits_hot() && slot.is_hot_now(direction == Direction::Forward);
+        fabric.ends[index].is_hot = is_hot;
         if conn.has_fresh_resent()
             && let Some((receiver, _)) = agents[index ^ 1].end.tcp()
         {

@@ -24,19 +24,39 @@ use super::{
     fabric::{Fabric, LinkSlot, PASSED, Target},
 };
 
-/// Packets on the last link before an end.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Approaching {
-    packets: u32,
-    /// That link.
-    link: u32,
-    /// Arrivals until the end tries to take them together.
+/// The packets to come at an end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Approach {
+    /// When the last packet on the last link arrives; one that is taken ahead does not count.
+    pub(super) last: Instant,
+    /// The next packet may take the hot path ([`super::hot`]).
+    pub(super) is_hot: bool,
+    /// Arrivals until the end tries to take all packets together.
     wait: u32,
+}
+
+impl Default for Approach {
+    fn default() -> Self {
+        Self {
+            last: Instant::START,
+            is_hot: false,
+            wait: 0,
+        }
+    }
+}
+
+impl Approach {
+    /// Whether the next packet may be the next event of the end. A packet that arrives now counts
+    /// as still to arrive.
+    #[inline]
+    pub(super) fn may_run_ahead(&self, now: Instant) -> bool {
+        self.is_hot && self.last < now
+    }
 }
 
 /// The end that a packet goes to: that of the sender of connection n is 2n, the receiver's 2n + 1.
 #[inline]
-fn end_of<P>(packet: &Packet<P>) -> usize {
+pub(super) fn end_of<P>(packet: &Packet<P>) -> usize {
     packet.connection.0 as usize * 2 + usize::from(packet.direction == Direction::Forward)
 }
 
@@ -45,8 +65,8 @@ impl<B: Body> Network<B> {
     #[inline(never)]
     pub(super) fn run_ahead(&mut self, id: PacketId, at: Instant) {
         let end = end_of(&self.fabric.pool[id]);
-        if self.fabric.approaching[end].packets > 0 || !self.takes_ahead(end, id, at) {
-            self.fabric.approach(id, at);
+        if !self.takes_ahead(end, id, at) {
+            self.fabric.approach(end, id, at);
         }
     }
 
@@ -66,14 +86,12 @@ impl<B: Body> Network<B> {
             return false;
         }
         if end.is_multiple_of(2) {
-            return sender.is_hot
-                && at <= sender.hot_deadline(true)
+            return at <= sender.hot_deadline(true)
                 && conn.size == u64::MAX
                 && self.acknowledge(place, id, at);
         }
         let size = u64::from(self.fabric.pool[id].size);
-        receiver.is_hot
-            && at <= receiver.hot_deadline(false)
+        at <= receiver.hot_deadline(false)
             && conn.delivered.saturating_add(size) < conn.size
             && self.receive(place, id, at)
     }
@@ -88,20 +106,28 @@ impl<B: Body> Network<B> {
     #[inline(never)]
     pub(super) fn finish_approach(&mut self, id: PacketId) {
         let end = end_of(&self.fabric.pool[id]);
-        let approaching = &mut self.fabric.approaching[end];
-        approaching.packets -= 1;
-        approaching.wait = approaching.wait.saturating_sub(1);
-        let tries = approaching.wait == 0 && approaching.packets > 0;
+        let approach = &mut self.fabric.ends[end];
+        let more = approach.last > self.fabric.now;
+        let tries = approach.wait == 0;
+        approach.wait = approach.wait.saturating_sub(1);
+        let link = (more && tries).then(|| self.fabric.last_link(id));
         self.reach_end(id);
-        if tries && self.agents[end].is_hot {
-            self.catch_up(end);
+        if let Some(link) = link
+            && self.fabric.ends[end].is_hot
+        {
+            self.catch_up(end, link);
         }
     }
 
     /// Lets an end take all packets on the last link.
     #[cold]
-    fn catch_up(&mut self, end: usize) {
-        for (at, id) in self.fabric.approaching_packets(end) {
+    fn catch_up(&mut self, end: usize, link: u32) {
+        let packets = self.fabric.approaching_packets(end, link);
+        let mut left = packets.len();
+        for (at, id) in packets {
+            if !self.fabric.ends[end].is_hot {
+                break;
+            }
             // Its entry in the ring stays, and keeps the slot.
             let copy = self.fabric.pool[id].clone();
             let ahead = self.fabric.pool.insert(copy);
@@ -110,32 +136,37 @@ impl<B: Body> Network<B> {
                 self.fabric.pool.free(ahead);
                 break;
             }
-            self.fabric.pass(end, id);
+            self.fabric.pass(id);
+            left -= 1;
+        }
+        let approach = &mut self.fabric.ends[end];
+        if left == 0 {
+            approach.last = Instant::START;
         }
         // An attempt reads a whole ring.
-        let approaching = &mut self.fabric.approaching[end];
-        approaching.wait = approaching.packets / 2;
+        approach.wait = u32::try_from(left / 2).unwrap_or(u32::MAX);
     }
 }
 
 impl<B: Body> Fabric<B> {
     /// Schedules the arrival of a packet at an end that does not run ahead now.
-    pub(super) fn approach(&mut self, id: PacketId, at: Instant) {
-        let packet = &self.pool[id];
-        let (Target::Plain(link) | Target::Folded(link)) = self.routes[packet.hop as usize - 1]
-        else {
-            unreachable!("the link before an end that may run ahead is plain")
-        };
-        let approaching = &mut self.approaching[end_of(packet)];
-        approaching.packets += 1;
-        approaching.link = link;
+    pub(super) fn approach(&mut self, end: usize, id: PacketId, at: Instant) {
+        self.ends[end].last = at;
+        let link = self.last_link(id);
         let LinkSlot { ring, own_ring, .. } = self.links[link as usize];
         self.propagate(link as usize, ring, own_ring, id, at);
     }
 
-    /// The packets that approach an end, in order.
-    fn approaching_packets(&self, end: usize) -> Vec<(Instant, PacketId)> {
-        let link = self.approaching[end].link;
+    /// The link that a packet has crossed last.
+    fn last_link(&self, id: PacketId) -> u32 {
+        match self.routes[self.pool[id].hop as usize - 1] {
+            Target::Plain(link) | Target::Folded(link) => link,
+            _ => unreachable!("the link before an end that may run ahead is plain"),
+        }
+    }
+
+    /// The packets on `link` that approach an end, in order.
+    fn approaching_packets(&self, end: usize, link: u32) -> Vec<(Instant, PacketId)> {
         let LinkSlot { ring, own_ring, .. } = self.links[link as usize];
         let own = (own_ring != ring).then_some(own_ring);
         let mut packets: Vec<_> = [Some(ring), own]
@@ -153,8 +184,7 @@ impl<B: Body> Fabric<B> {
     }
 
     /// The end has taken the packet `id`: its event finds nothing.
-    fn pass(&mut self, end: usize, id: PacketId) {
-        self.approaching[end].packets -= 1;
+    fn pass(&mut self, id: PacketId) {
         let packet = &mut self.pool[id];
         packet.trail = Trail::default();
         packet.hop = PASSED;

@@ -351,7 +351,7 @@ fn fabric<B: Body>(
         past_the_end: 0,
         hot,
         ahead_until: Instant::START,
-        approaching: Vec::new(),
+        ends: Vec::new(),
     }
 }
 

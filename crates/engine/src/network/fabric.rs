@@ -20,7 +20,11 @@ use anabranch_path::{
 };
 use anabranch_wire::Transport;
 
-use super::{ahead::Approaching, groups::GroupSlot, processing::Processing};
+use super::{
+    ahead::{Approach, end_of},
+    groups::GroupSlot,
+    processing::Processing,
+};
 use crate::{
     event_queue::{Class, Entry, EventQueue, Source},
     record::Probe,
@@ -189,8 +193,8 @@ pub(super) struct Fabric<B: Body> {
     pub(super) hot: bool,
     /// Ends run ahead to this time, exclusive: nobody reads the state before.
     pub(super) ahead_until: Instant,
-    /// Packets on the last link before each end, by agent.
-    pub(super) approaching: Vec<Approaching>,
+    /// Each end's packets to come, by agent.
+    pub(super) ends: Vec<Approach>,
     /// The identity of each connection, by place, for queues.
     pub(super) identities: Vec<Identity>,
     /// Connections begun, including ones in the place of an ended connection.
@@ -362,12 +366,12 @@ impl<B: Body> Fabric<B> {
     pub(super) fn enter_plain(&mut self, index: usize, id: PacketId, at: Instant) {
         let arrives = self.cross_plain(index, id, at);
         if arrives != Instant::NEVER {
-            self.approach(id, arrives);
+            self.approach(end_of(&self.pool[id]), id, arrives);
         }
     }
 
     /// Passes a packet to a plain link at `at`, and returns when it arrives at its end if that may
-    /// run ahead. The caller then takes the packet there, or calls [`Self::approach`].
+    /// run ahead now. The caller then takes the packet there, or calls [`Self::approach`].
     /// [`Instant::NEVER`]: nothing is left to do.
     #[inline(never)]
     pub(super) fn cross_plain(&mut self, index: usize, id: PacketId, at: Instant) -> Instant {
@@ -438,7 +442,11 @@ impl<B: Body> Fabric<B> {
             }
             packet.hop = cursor;
             if next == Target::EndAhead {
-                return at;
+                let end = &mut self.ends[end_of(packet)];
+                if end.may_run_ahead(self.now) {
+                    return at;
+                }
+                end.last = at;
             }
             let (ring, own_ring) = (slot.ring, slot.own_ring);
             self.propagate(index, ring, own_ring, id, at);

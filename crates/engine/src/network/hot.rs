@@ -16,6 +16,7 @@ use anabranch_wire::Transport;
 use super::{
     Network,
     agent::{AgentSlot, App, End, Way, address, blank, segment_in},
+    ahead::end_of,
     fabric::{Fabric, Target},
 };
 
@@ -59,7 +60,7 @@ impl<B: Body> Network<B> {
         let forward = packet.direction == Direction::Forward;
         // The sender's end of connection n is 2n, the receiver's 2n + 1.
         let index = place * 2 + usize::from(forward);
-        self.agents[index].is_hot
+        self.fabric.ends[index].is_hot
             && if forward {
                 self.receive_now(place, id)
             } else {
@@ -214,7 +215,7 @@ impl<B: Body> Fabric<B> {
             Target::Plain(index) | Target::Folded(index) => {
                 let arrives = self.cross_plain_inline(index as usize, id, at);
                 if arrives != Instant::NEVER {
-                    self.approach(id, arrives);
+                    self.approach(end_of(&self.pool[id]), id, arrives);
                 }
             }
             // Only receivers behind a plain link run ahead.

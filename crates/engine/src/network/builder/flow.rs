@@ -10,7 +10,7 @@ use super::{
     super::{
         App, Change, End, Network,
         agent::{AgentSlot, exchange_ends, tcp_ends},
-        ahead::Approaching,
+        ahead::Approach,
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
         fabric::{LinkKind, Target},
@@ -232,7 +232,7 @@ impl<B: Body> Network<B> {
         let identity = self.fabric.next_identity(flow);
         self.fabric.identities.push(identity);
         self.connections.push(connection);
-        self.fabric.approaching.extend([Approaching::default(); 2]);
+        self.fabric.ends.extend([Approach::default(); 2]);
         for (end, element) in ends.into_iter().zip(elements) {
             let mut slot = AgentSlot::vacant(element);
             slot.end = end;
