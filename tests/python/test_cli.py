@@ -574,7 +574,10 @@ def test_what_a_process_takes(tmp_path: Path) -> None:
 @pytest.fixture
 def failing_bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, object]:
     """A benchmark program with one failed case; returns its document."""
-    printed = {"dumbbell": [{"case": "plain"}], "failed": [{"case": "contract/1/fec", "reason": "valgrind failed"}]}
+    printed: dict[str, object] = {
+        "dumbbell": [{"case": "plain"}],
+        "failed": [{"case": "contract/1/fec", "reason": "valgrind failed"}],
+    }
     (tmp_path / "cargo").write_text(
         f"#!/bin/sh\ncase $* in *--json) echo '{json.dumps(printed)}';; *) echo plain 4.5;; esac\nexit 1\n"
     )
