@@ -13,8 +13,8 @@ use crate::{
 
 /// Runs of a scenario file per timing, at most.
 const TIMED_RUNS: u64 = 50;
-/// Processor seconds after which no further run begins.
-const TIMED_CPU_S: f64 = 1.0;
+/// Part of the timed span: after as much processor time no further run begins.
+const TIMED_PART: f64 = 1.0 / 20.0;
 
 /// Task of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,10 +137,11 @@ fn run_network(case: &Case, task: Task) -> Findings {
 
 fn run_scenario(contract: &Contract, task: Task) -> Findings {
     let mut findings = Findings::default();
-    let most = match task {
-        Task::Time(_) => TIMED_RUNS,
-        Task::Count(end) => end.as_picos() / Duration::from_secs(1).as_picos(),
-        Task::Observe(_) => 1,
+    let seconds = |time: Duration| time.as_picos() as f64 / 1e12;
+    let (most, most_cpu_s) = match task {
+        Task::Time(span) => (TIMED_RUNS, seconds(span.end - span.settled) * TIMED_PART),
+        Task::Count(end) => (end.as_picos() / Duration::from_secs(1).as_picos(), 1.0),
+        Task::Observe(_) => (1, 1.0),
     };
     // valgrind 3.19 does not survive the clock, and counting needs none.
     let clock = || match task {
@@ -151,7 +152,7 @@ fn run_scenario(contract: &Contract, task: Task) -> Findings {
     cost::forget_heap_peak();
     let cpu_s = clock();
     let mut runs = 0;
-    while runs < most && clock() - cpu_s < TIMED_CPU_S {
+    while runs < most && clock() - cpu_s < most_cpu_s {
         let finished = contract.run(matches!(task, Task::Observe(_)));
         findings.packets += finished.network.delivered_packets();
         findings.events += finished.network.events();

@@ -7,6 +7,9 @@ use crate::{
     report::Row,
 };
 
+/// The brief benchmark counts no instructions of cases that take longer than this.
+const BRIEF_CPU_S: f64 = 0.5;
+
 /// Amount of work per case.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
@@ -57,8 +60,9 @@ pub fn measure(case: &Case, effort: Effort) -> Result<Row, Error> {
         Job::counting(case, counted.end),
         Job::counting(case, counted.settled),
     ];
-    // Ten times the packets would take minutes.
-    if !effort.instructions || case.kind == Kind::Many {
+    // Ten times the packets would take minutes, and so would a long scenario file.
+    let is_long = effort.brief && timed.cpu_s > BRIEF_CPU_S;
+    if !effort.instructions || case.kind == Kind::Many || is_long {
         jobs.truncate(1);
     }
     // Nothing is timed here, so the jobs may share the processors.
