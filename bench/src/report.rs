@@ -87,7 +87,7 @@ pub struct PeerRow {
 /// Columns of the table with their widths. The widths are constant, because each line is printed
 /// when its case is finished.
 const COLUMNS: [(&str, usize); 10] = [
-    ("case", 28),
+    ("case", 36),
     ("flows", 6),
     ("M packets/CPU s", 15),
     ("instructions", 12),
