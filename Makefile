@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader kernel demo study test check test-studies test-kernel test-live test-gateway test-cluster test-checked test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
+.PHONY: help setup dev loader kernel demo study test check test-studies test-kernel test-live test-gateway test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -100,10 +100,17 @@ validate: setup ## Run the scenarios of scenarios/live in both engines; write do
 	  test $$status -le 1 && $(RUN) python validation/live_validation.py out/validation && exit $$status
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
-	@$(RUN) anabranch bench
-	@$(RUN) anabranch bench --commands
+	@status=0; $(RUN) anabranch bench || status=1; $(RUN) anabranch bench --commands || status=1; exit $$status
 
-guard: setup ## Compare instructions per packet and digests with the record
+# The crates and features are those of `make test`, so that little is built again.
+bench-brief: setup ## Run every case of the benchmark for a fraction of a second
+	$(RUN) cargo build --profile release --locked --quiet --workspace --bin anabranch-bench
+	$(RUN) target/release/anabranch-bench --brief
+
+bench-table: setup ## Measure the plain case beside other simulators; write the table of docs/bench.md
+	$(RUN) cargo run --profile dist --locked --quiet -p anabranch-bench -- --table docs/bench.md
+
+guard: setup ## Compare instructions and events per packet and digests with the record
 	$(RUN) cargo run --profile dist --locked --quiet -p anabranch-bench -- --guard
 
 examples: dev ## Build and run the examples outside the workspace, and the one in CONTRIBUTING.md

@@ -230,15 +230,6 @@ impl Case {
         dumbbell::builder_of(self.flows, end, dumbbell::Path::Clean, setup)
     }
 
-    /// The timed part.
-    pub const fn timed(&self) -> Span {
-        match self.kind {
-            // Ten times the packets.
-            Kind::Many => Span::GUARDED,
-            _ => Span::TIMED,
-        }
-    }
-
     /// Name of the case at the command line: `plain/10`, `contract/1/reordering`.
     pub fn id(&self) -> String {
         self.to_string()
@@ -292,15 +283,24 @@ pub struct Span {
 impl Span {
     /// The timed span.
     pub const TIMED: Self = Self::seconds(5, 25);
-    /// The shorter span for counting instructions, which is some fifty times slower.
-    pub const COUNTED: Self = Self::seconds(4, 6);
-    /// The span of the guard, short for `make guard`.
-    pub const GUARDED: Self = Self::seconds(2, 4);
+    /// The span for counting instructions, which is some fifty times slower. Slow start and the
+    /// recovery from its losses are over by then.
+    pub const COUNTED: Self = Self::seconds(2, 4);
+    /// The recovery from the losses of slow start, with 10 flows.
+    pub const RECOVERY: Self = Self::milliseconds(1_000, 1_200);
+    /// A span that shows that a case works. Packets of the ring need 260 ms to their receivers.
+    pub const BRIEF: Self = Self::milliseconds(400, 500);
+    /// One run of a scenario file beside none.
+    pub const RUNS: Self = Self::seconds(0, 1);
 
     const fn seconds(settled: u64, end: u64) -> Self {
+        Self::milliseconds(settled * 1_000, end * 1_000)
+    }
+
+    const fn milliseconds(settled: u64, end: u64) -> Self {
         Self {
-            settled: Duration::from_secs(settled),
-            end: Duration::from_secs(end),
+            settled: Duration::from_millis(settled),
+            end: Duration::from_millis(end),
         }
     }
 }

@@ -7,19 +7,20 @@ use anabranch::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    case::{Case, Contract, Kind},
+    case::{Case, Contract, Kind, Span},
     cost,
 };
 
-/// Runs of a scenario file per timing.
+/// Runs of a scenario file per timing, at most.
 const TIMED_RUNS: u64 = 50;
-const WARMING_RUNS: u32 = 5;
+/// Part of the timed span: after as much processor time no further run begins.
+const TIMED_PART: f64 = 1.0 / 20.0;
 
 /// Task of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// Time the steady state.
-    Time,
+    /// Time this part of a run; with a scenario file, whole runs.
+    Time(Span),
     /// Run up to this time; with a scenario file, as many runs as this time has whole seconds. The
     /// parent counts instructions.
     Count(Duration),
@@ -31,7 +32,9 @@ impl Task {
     /// Inverse of [`FromStr`].
     pub fn argument(self) -> String {
         match self {
-            Self::Time => "time".to_owned(),
+            Self::Time(Span { settled, end }) => {
+                format!("time:{}:{}", settled.as_picos(), end.as_picos())
+            }
             Self::Count(end) => format!("count:{}", end.as_picos()),
             Self::Observe(end) => format!("observe:{}", end.as_picos()),
         }
@@ -41,11 +44,15 @@ impl Task {
 impl FromStr for Task {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let (task, end) = text.split_once(':').unwrap_or((text, "0"));
-        match (task, end.parse().map(Duration::from_picos)) {
-            ("time", Ok(_)) => Ok(Self::Time),
-            ("count", Ok(end)) => Ok(Self::Count(end)),
-            ("observe", Ok(end)) => Ok(Self::Observe(end)),
+        let (task, moments) = text.split_once(':').unwrap_or((text, ""));
+        let moments: Result<Vec<Duration>, _> = moments
+            .split(':')
+            .map(|moment| moment.parse().map(Duration::from_picos))
+            .collect();
+        match (task, moments.as_deref()) {
+            ("time", Ok(&[settled, end])) => Ok(Self::Time(Span { settled, end })),
+            ("count", Ok(&[end])) => Ok(Self::Count(end)),
+            ("observe", Ok(&[end])) => Ok(Self::Observe(end)),
             _ => Err(format!("`{text}` is no task of a child")),
         }
     }
@@ -68,8 +75,8 @@ pub struct Findings {
     pub peak_bytes: u64,
     /// Maximum number of packets observed in flight.
     pub in_flight: u64,
-    /// Events per delivered packet.
-    pub events_per_packet: f64,
+    /// Events in the measured span.
+    pub events: u64,
 }
 
 /// Executes the task.
@@ -84,11 +91,7 @@ pub fn run(case: &Case, task: Task) -> Result<Findings, String> {
 }
 
 fn run_network(case: &Case, task: Task) -> Findings {
-    let span = case.timed();
-    let end = match task {
-        Task::Time => span.end,
-        Task::Count(end) | Task::Observe(end) => end,
-    };
+    let (Task::Time(Span { end, .. }) | Task::Count(end) | Task::Observe(end)) = task;
     let heap_before = cost::heap_bytes();
     let observe = matches!(task, Task::Observe(_));
     let mut network = case.network(end, observe).expect("not a scenario file");
@@ -97,7 +100,7 @@ fn run_network(case: &Case, task: Task) -> Findings {
         ..Findings::default()
     };
     match task {
-        Task::Time => {
+        Task::Time(span) => {
             network.run_through(Instant::START + span.settled);
             let (packets, events, cpu_s) = (
                 network.delivered_packets(),
@@ -107,15 +110,13 @@ fn run_network(case: &Case, task: Task) -> Findings {
             network.run_through(Instant::START + end);
             findings.cpu_s = cost::thread_cpu_s() - cpu_s;
             findings.packets = network.delivered_packets() - packets;
-            findings.events_per_packet =
-                (network.events() - events) as f64 / findings.packets as f64;
+            findings.events = network.events() - events;
             findings.peak_rss_bytes = cost::peak_rss_bytes();
         }
         Task::Count(_) => {
             network.run_through(Instant::START + end);
             findings.packets = network.delivered_packets();
-            findings.digest = network.digest().map(|digest| digest.to_string());
-            findings.events_per_packet = network.events() as f64 / findings.packets as f64;
+            findings.events = network.events();
         }
         Task::Observe(_) => {
             cost::forget_heap_peak();
@@ -136,29 +137,30 @@ fn run_network(case: &Case, task: Task) -> Findings {
 
 fn run_scenario(contract: &Contract, task: Task) -> Findings {
     let mut findings = Findings::default();
-    let runs = match task {
-        Task::Time => {
-            for _ in 0..WARMING_RUNS {
-                contract.run(false);
-            }
-            TIMED_RUNS
-        }
-        // One run of the file for each second of a network's run.
-        Task::Count(end) => end.as_picos() / Duration::from_secs(1).as_picos(),
-        Task::Observe(_) => 1,
+    let seconds = |time: Duration| time.as_picos() as f64 / 1e12;
+    let (most, most_cpu_s) = match task {
+        Task::Time(span) => (TIMED_RUNS, seconds(span.end - span.settled) * TIMED_PART),
+        Task::Count(end) => (end.as_picos() / Duration::from_secs(1).as_picos(), 1.0),
+        Task::Observe(_) => (1, 1.0),
+    };
+    // valgrind 3.19 does not survive the clock, and counting needs none.
+    let clock = || match task {
+        Task::Time(_) => cost::thread_cpu_s(),
+        Task::Count(_) | Task::Observe(_) => 0.0,
     };
     let heap_before = cost::heap_bytes();
     cost::forget_heap_peak();
-    let cpu_s = cost::thread_cpu_s();
-    for _ in 0..runs {
+    let cpu_s = clock();
+    let mut runs = 0;
+    while runs < most && clock() - cpu_s < most_cpu_s {
         let finished = contract.run(matches!(task, Task::Observe(_)));
         findings.packets += finished.network.delivered_packets();
+        findings.events += finished.network.events();
         let digest = finished.network.digest();
         findings.digest = digest.map(|digest| digest.to_string());
-        let packets = finished.network.delivered_packets();
-        findings.events_per_packet = finished.network.events() as f64 / packets as f64;
+        runs += 1;
     }
-    findings.cpu_s = cost::thread_cpu_s() - cpu_s;
+    findings.cpu_s = clock() - cpu_s;
     findings.peak_bytes = cost::heap_peak_bytes().saturating_sub(heap_before);
     findings.peak_rss_bytes = cost::peak_rss_bytes();
     findings
@@ -172,10 +174,16 @@ mod tests {
     #[test]
     fn tasks_read_back() {
         let second = Duration::from_secs(1);
-        for task in [Task::Time, Task::Count(second), Task::Observe(second)] {
+        let span = Span {
+            settled: Duration::from_millis(1_200),
+            end: second + second,
+        };
+        for task in [Task::Time(span), Task::Count(second), Task::Observe(second)] {
             assert_eq!(task.argument().parse(), Ok(task));
         }
-        assert!("rest".parse::<Task>().is_err());
+        for text in ["rest", "time", "time:1", "count", "count:1:2", "observe:x"] {
+            assert!(text.parse::<Task>().is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -4,12 +4,14 @@
 #![forbid(unsafe_code)]
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum as _};
 
+mod benchmark;
 mod case;
 mod child;
 mod codes;
@@ -20,11 +22,13 @@ mod measure;
 mod peers;
 mod process;
 mod report;
+mod table;
 
+use benchmark::Choice;
 use case::{Case, Kind};
 use child::Task;
 use guard::{Baseline, Verdict};
-use report::Report;
+use measure::Effort;
 
 /// The compiler and target of this program, from its build script.
 const COMPILER: &str = env!("BENCH_COMPILER");
@@ -46,6 +50,12 @@ struct Options {
     /// Only these numbers of flows (default: each case's own).
     #[arg(long)]
     flows: Vec<u32>,
+    /// Run every case for a fraction of a second, to see that it works.
+    #[arg(long, conflicts_with_all = ["table", "guard", "record"])]
+    brief: bool,
+    /// Write the table of packets per processor second beside other simulators into this page.
+    #[arg(long, value_name = "PAGE")]
+    table: Option<PathBuf>,
     /// Timings per case, of which the best counts.
     #[arg(long, default_value_t = 3)]
     timings: u32,
@@ -61,7 +71,7 @@ struct Options {
     /// Measure the processor time of error-correcting codes per byte.
     #[arg(long)]
     codes: bool,
-    /// Compare instructions per packet and digests with the record instead of measuring.
+    /// Compare instructions and events per packet and digests with the record instead of measuring.
     #[arg(long)]
     guard: bool,
     /// Record the figures that the guard compares.
@@ -122,80 +132,55 @@ fn run_child(case: &Case, task: Task) -> Result<ExitCode, String> {
 }
 
 fn run_benchmark(options: &Options) -> Result<ExitCode, String> {
-    let mut notes = Vec::new();
-    let kinds = if options.cases.is_empty() {
-        &Kind::ALL[..]
+    let kinds = match &options.cases[..] {
+        [] if options.table.is_some() => &[Kind::Plain],
+        [] if options.brief => Kind::value_variants(),
+        [] => &Kind::ALL[..],
+        chosen => chosen,
+    };
+    let timings = if options.brief { 1 } else { options.timings };
+    let choice = Choice {
+        kinds,
+        flows: &options.flows,
+        effort: Effort {
+            timings,
+            instructions: !options.no_instructions,
+            brief: options.brief,
+        },
+        peers: !options.no_peers && !options.brief,
+    };
+    let report = if options.json {
+        benchmark::run(&choice, COMPILER, io::stderr())
     } else {
-        &options.cases
-    };
-    let cases = Case::all(kinds, &options.flows, |note| notes.push(note));
-    let kinds_run = |kind: &&Kind| cases.iter().any(|case| case.kind == **kind);
-    notes.extend(
-        kinds
-            .iter()
-            .filter(kinds_run)
-            .filter_map(|kind| kind.note())
-            .map(str::to_owned),
-    );
-    let counts = !options.no_instructions && valgrind_works();
-    if !options.no_instructions && !counts {
-        notes.push(
-            "valgrind is not installed, so no instructions were counted: apt-get install valgrind"
-                .to_owned(),
-        );
-    }
-    let effort = measure::Effort {
-        timings: options.timings,
-        instructions: counts,
-    };
-    let mut rows = Vec::new();
-    for case in &cases {
-        eprintln!("measuring {case}");
-        rows.push(measure::measure(case, effort).map_err(|error| error.to_string())?);
-    }
-    let mut peer_rows = Vec::new();
-    if !options.no_peers && kinds.contains(&Kind::Plain) {
-        for peer in peers::peers() {
-            peer_rows.extend(
-                peer.measure(&options.flows, counts, options.timings, |note| {
-                    notes.push(note);
-                }),
-            );
-        }
-    }
-    let report = Report {
-        dumbbell: rows,
-        peers: peer_rows,
-        compiler: COMPILER,
-        notes,
+        benchmark::run(&choice, COMPILER, io::stdout())
     };
     if options.json {
-        report.notes.iter().for_each(|note| eprintln!("{note}"));
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?
-        );
-    } else {
-        print!("{report}");
+        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        println!("{text}");
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn valgrind_works() -> bool {
-    let version = std::process::Command::new("valgrind")
-        .arg("--version")
-        .output();
-    version.is_ok_and(|output| output.status.success())
+    if let Some(page) = &options.table {
+        table::write(page, &report, timings).map_err(|error| error.to_string())?;
+    }
+    Ok(if report.failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn run_guard(options: &Options) -> Result<ExitCode, String> {
     let mut baseline = Baseline::read(&options.baseline).map_err(|error| error.to_string())?;
-    let measured = guard::measure().map_err(|error| error.to_string())?;
-    if measured.instructions_per_packet.is_empty() {
+    let counts = benchmark::valgrind_works();
+    if !counts {
         eprintln!(
-            "valgrind is not installed: only digests are compared (apt-get install valgrind)"
+            "valgrind is not installed: only digests and events are compared (apt-get install \
+             valgrind)"
         );
     }
+    let measured = guard::measure(&guard::cases(), |guarded| {
+        eprintln!("measuring {}", guarded.name);
+        guarded.figures(counts)
+    });
     let verdicts = guard::compare(&baseline, &measured, COMPILER);
     let (mut unknown, mut bad) = (false, false);
     for verdict in &verdicts {
@@ -221,6 +206,9 @@ fn run_guard(options: &Options) -> Result<ExitCode, String> {
         if unknown && !options.record {
             eprintln!("warning: something was not on record; commit bench/baseline.json");
         }
+    }
+    if !measured.failed.is_empty() {
+        return Err("a case has no result".to_owned());
     }
     if bad && !options.record {
         eprintln!(

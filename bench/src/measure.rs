@@ -1,13 +1,14 @@
 //! One case: timed, counted and observed in separate processes.
 
-use anabranch::units::Duration;
-
 use crate::{
     case::{Case, Kind, Span},
-    child::Task,
-    process::{self, Error},
+    child::{Findings, Task},
+    process::{Error, Job},
     report::Row,
 };
+
+/// The brief benchmark counts no instructions of cases that take longer than this.
+const BRIEF_CPU_S: f64 = 0.5;
 
 /// Amount of work per case.
 #[derive(Debug, Clone, Copy)]
@@ -16,26 +17,63 @@ pub struct Effort {
     pub timings: u32,
     /// Whether instructions are counted.
     pub instructions: bool,
+    /// Whether a fraction of a second is measured, which shows that a case works.
+    pub brief: bool,
+}
+
+impl Effort {
+    /// The timed part of a case.
+    const fn timed(self, case: &Case) -> Span {
+        match case.kind {
+            _ if self.brief => Span::BRIEF,
+            // Ten times the packets.
+            Kind::Many => Span::COUNTED,
+            _ => Span::TIMED,
+        }
+    }
+
+    /// The part of a case whose instructions are counted.
+    const fn counted(self, case: &Case) -> Span {
+        match case.kind {
+            Kind::Contract => Span::RUNS,
+            _ if self.brief => Span::BRIEF,
+            _ => Span::COUNTED,
+        }
+    }
 }
 
 /// Measures a case.
 pub fn measure(case: &Case, effort: Effort) -> Result<Row, Error> {
+    let span = effort.timed(case);
+    let time = Job::new(case, Task::Time(span));
     let mut best = 0.0_f64;
     let mut peak_rss_bytes: Option<u64> = None;
-    let mut events_per_packet = 0.0;
+    let mut timed = Findings::default();
     for _ in 0..effort.timings.max(1) {
-        let found = process::child(case, Task::Time)?;
-        best = best.max(found.packets as f64 / found.cpu_s);
-        peak_rss_bytes = peak_rss_bytes.max(found.peak_rss_bytes);
-        events_per_packet = found.events_per_packet;
+        timed = time.run()?.0;
+        best = best.max(timed.packets as f64 / timed.cpu_s);
+        peak_rss_bytes = peak_rss_bytes.max(timed.peak_rss_bytes);
     }
-    let observed = process::child(case, Task::Observe(case.timed().end))?;
-    // Ten times the packets would take minutes.
-    let instructions_per_packet = if effort.instructions && case.kind != Kind::Many {
-        Some(instructions_per_packet(case, Span::COUNTED)?)
-    } else {
-        None
-    };
+    let counted = effort.counted(case);
+    let mut jobs = vec![
+        Job::new(case, Task::Observe(span.end)),
+        Job::counting(case, counted.end),
+        Job::counting(case, counted.settled),
+    ];
+    // Ten times the packets would take minutes, and so would a long scenario file.
+    let is_long = effort.brief && timed.cpu_s > BRIEF_CPU_S;
+    if !effort.instructions || case.kind == Kind::Many || is_long {
+        jobs.truncate(1);
+    }
+    // Nothing is timed here, so the jobs may share the processors.
+    let mut done = Job::run_all(&jobs).into_iter();
+    let mut next = || done.next().transpose();
+    let (observed, _) = next()?.expect("one result per job");
+    let (long, short) = (next()?, next()?);
+    let instructions_per_packet = long.zip(short).map(|(long, short)| {
+        let packets = long.0.packets - short.0.packets;
+        (long.1 - short.1) as f64 / packets as f64
+    });
     let per_flow = |bytes: u64| bytes as f64 / f64::from(case.flows.max(1));
     Ok(Row {
         case: case.kind.name(),
@@ -43,23 +81,11 @@ pub fn measure(case: &Case, effort: Effort) -> Result<Row, Error> {
         flows: case.flows,
         packets_per_cpu_s: best,
         instructions_per_packet,
-        events_per_packet,
+        events_per_packet: timed.events as f64 / timed.packets as f64,
         bytes_per_flow: per_flow(observed.peak_bytes),
         built_bytes_per_flow: (case.kind != Kind::Contract).then(|| per_flow(observed.built_bytes)),
         packets_in_flight: (observed.in_flight > 0).then_some(observed.in_flight),
         peak_rss_bytes,
         digest: observed.digest,
     })
-}
-
-/// Difference of two run lengths, so that set-up, slow start and start-up cancel.
-pub fn instructions_per_packet(case: &Case, span: Span) -> Result<f64, Error> {
-    let (short, fewer) = process::counted_child(case, Task::Count(span.settled))?;
-    let (long, more) = process::counted_child(case, Task::Count(span.end))?;
-    Ok((more - fewer) as f64 / (long.packets - short.packets) as f64)
-}
-
-/// The digest of a run up to `end`.
-pub fn digest(case: &Case, end: Duration) -> Result<Option<String>, Error> {
-    Ok(process::child(case, Task::Observe(end))?.digest)
 }

@@ -1,7 +1,7 @@
 //! Other simulators: the plain case, in the same run on the same machine.
 //!
-//! Each simulator has a script under `peers/` that builds the same dumbbell and reads its processor
-//! time at two simulated moments. Building is excluded, as in our timings.
+//! Each simulator has a script or program under `peers/` that builds the same dumbbell and reads its
+//! processor time at two simulated moments. Building is excluded, as in our timings.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,6 +11,7 @@ use std::{
 use serde::Deserialize;
 
 use crate::{
+    measure::Effort,
     process::{self, CALLGRIND, Error},
     report::PeerRow,
 };
@@ -21,7 +22,8 @@ pub struct Peer {
     name: &'static str,
     /// Programs that may run the script; the first working one is used.
     programs: Vec<PathBuf>,
-    script: &'static str,
+    /// `None` if the program is the dumbbell.
+    script: Option<&'static str>,
     /// Measured span in simulated seconds.
     measured_s: [f64; 2],
     /// Measured span and numbers of flows for counting instructions, which is a hundred times
@@ -42,12 +44,21 @@ struct Printed {
 }
 
 /// Supported simulators.
-pub fn peers() -> [Peer; 2] {
+pub fn peers() -> [Peer; 3] {
     [
+        Peer {
+            name: "htsim",
+            programs: vec![folder().join("bin/htsim_dumbbell")],
+            script: None,
+            measured_s: [5.0, 25.0],
+            counted: Some(([2.0, 3.0], 10)),
+            flows: &[1, 10, 100, 1000],
+            install: "git clone https://github.com/Broadcom/csg-htsim bench/peers/csg-htsim && bench/peers/build_htsim",
+        },
         Peer {
             name: "ns-2",
             programs: vec!["ns".into()],
-            script: "ns2_dumbbell.tcl",
+            script: Some("ns2_dumbbell.tcl"),
             measured_s: [5.0, 15.0],
             counted: Some(([1.5, 1.7], 10)),
             flows: &[1, 10, 100, 1000],
@@ -56,7 +67,7 @@ pub fn peers() -> [Peer; 2] {
         Peer {
             name: "ns-3",
             programs: vec![folder().join(".venv/bin/python"), "python3".into()],
-            script: "ns3_dumbbell.py",
+            script: Some("ns3_dumbbell.py"),
             measured_s: [2.0, 3.0],
             // Python and its C++ compiler are loaded too.
             counted: None,
@@ -73,77 +84,69 @@ fn folder() -> PathBuf {
 }
 
 impl Peer {
-    /// Measures it for these numbers of flows (none: its default numbers). Reports missing programs
-    /// to `complain`.
-    pub fn measure(
-        &self,
-        flows: &[u32],
-        instructions: bool,
-        timings: u32,
-        mut complain: impl FnMut(String),
-    ) -> Vec<PeerRow> {
-        let mut rows = Vec::new();
-        let Some(program) = self.program() else {
-            complain(format!(
-                "{} is not installed; to have it beside: {}",
-                self.name, self.install
-            ));
-            return rows;
-        };
-        for &n in self
-            .flows
-            .iter()
-            .filter(|n| flows.is_empty() || flows.contains(n))
-        {
-            match self.row(program, n, instructions, timings) {
-                Ok(row) => rows.push(row),
-                Err(error) => complain(format!("{} with {n} flows: {error}", self.name)),
-            }
-        }
-        rows
+    /// Whether it is measured with this number of flows.
+    pub fn has(&self, flows: u32) -> bool {
+        self.flows.contains(&flows)
     }
 
-    fn program(&self) -> Option<&Path> {
+    /// Name of a case in it.
+    pub fn id(&self, flows: u32) -> String {
+        format!("{} plain/{flows}", self.name)
+    }
+
+    /// Note for readers if it is not installed.
+    pub fn skipped(&self) -> String {
+        format!(
+            "skipped: {}, which is not installed: {}",
+            self.name, self.install
+        )
+    }
+
+    /// The first program that works.
+    pub fn program(&self) -> Option<&Path> {
         let works = |program: &&PathBuf| {
-            let probe = process::run::<Printed>(
-                Command::new(program)
-                    .arg(folder().join(self.script))
-                    .args(["1", "0.01", "0.02"]),
-            );
-            probe.is_ok()
+            process::run::<Printed>(&mut self.command(&[], program, 1, [0.01, 0.02])).is_ok()
         };
         self.programs.iter().find(works).map(PathBuf::as_path)
     }
 
-    fn row(
+    fn command(
         &self,
+        before: &[&str],
         program: &Path,
         flows: u32,
-        instructions: bool,
-        timings: u32,
-    ) -> Result<PeerRow, Error> {
-        let command = |before: &[&str], [from, to]: [f64; 2]| {
-            let mut words: Vec<String> = before.iter().map(|&word| word.to_owned()).collect();
-            words.push(program.display().to_string());
-            let mut command = Command::new(&words[0]);
-            command
-                .args(&words[1..])
-                .arg(folder().join(self.script))
-                .args([flows.to_string(), from.to_string(), to.to_string()]);
-            command
-        };
-        let (mut printed, _) = process::run::<Printed>(&mut command(&[], self.measured_s))?;
+        [from, to]: [f64; 2],
+    ) -> Command {
+        let mut words: Vec<PathBuf> = before.iter().map(PathBuf::from).collect();
+        words.push(program.to_owned());
+        words.extend(self.script.map(|script| folder().join(script)));
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .args([flows.to_string(), from.to_string(), to.to_string()]);
+        command
+    }
+
+    /// Measures it.
+    pub fn row(&self, program: &Path, flows: u32, effort: Effort) -> Result<PeerRow, Error> {
+        let command = |before: &[&str], span: [f64; 2]| self.command(before, program, flows, span);
         let rate = |printed: &Printed| printed.packets as f64 / printed.cpu_s;
+        let (mut printed, _) = process::run::<Printed>(&mut command(&[], self.measured_s))?;
         let mut best = rate(&printed);
-        // A timing takes a peer seconds to minutes: one repetition at most.
-        if timings > 1 && printed.cpu_s < 10.0 {
+        // A timing may take minutes: slow simulators have one, or two.
+        let timings = if printed.cpu_s < 2.0 {
+            effort.timings
+        } else {
+            effort.timings.min(if printed.cpu_s < 10.0 { 2 } else { 1 })
+        };
+        for _ in 1..timings {
             (printed, _) = process::run::<Printed>(&mut command(&[], self.measured_s))?;
             best = best.max(rate(&printed));
         }
-        let instructions_per_packet = match self
+        let counted = self
             .counted
-            .filter(|&(_, counted)| instructions && counted == flows)
-        {
+            .filter(|&(_, counted)| effort.instructions && counted == flows);
+        let instructions_per_packet = match counted {
             Some(([from, to], _)) => {
                 // The packets are those after `from`; the short run ends before it.
                 let (_, fewer) =

@@ -3,9 +3,13 @@
 use std::{
     ffi::OsStr,
     io,
+    num::NonZero,
     process::{Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
 };
 
+use anabranch::units::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -49,15 +53,76 @@ impl Error {
     }
 }
 
-/// Runs this program with one task.
-pub fn child(case: &Case, task: Task) -> Result<Findings, Error> {
-    Ok(run(ourselves(&[])?.args(arguments(case, task)))?.0)
+/// One task of this program in a separate process.
+#[derive(Debug)]
+pub struct Job<'a> {
+    case: &'a Case,
+    task: Task,
+    /// Whether callgrind counts its instructions.
+    counted: bool,
 }
 
-/// Runs a task under callgrind. Returns its findings and the total number of instructions.
-pub fn counted_child(case: &Case, task: Task) -> Result<(Findings, u64), Error> {
-    let mut command = ourselves(&CALLGRIND)?;
-    counted(command.args(arguments(case, task)))
+impl<'a> Job<'a> {
+    /// A task without instrumentation.
+    pub const fn new(case: &'a Case, task: Task) -> Self {
+        Self {
+            case,
+            task,
+            counted: false,
+        }
+    }
+
+    /// A run up to `end` whose instructions are counted.
+    pub const fn counting(case: &'a Case, end: Duration) -> Self {
+        Self {
+            case,
+            task: Task::Count(end),
+            counted: true,
+        }
+    }
+
+    /// Returns its findings and the total number of instructions, 0 without callgrind.
+    pub fn run(&self) -> Result<(Findings, u64), Error> {
+        let words = ["child".to_owned(), self.case.id(), self.task.argument()];
+        if self.counted {
+            counted(ourselves(&CALLGRIND)?.args(words))
+        } else {
+            Ok((run(ourselves(&[])?.args(words))?.0, 0))
+        }
+    }
+
+    /// Runs jobs, as many at a time as there are processors, in this order. Returns their results
+    /// in the same order.
+    pub fn run_all(jobs: &[Self]) -> Vec<Result<(Findings, u64), Error>> {
+        in_parallel(jobs, Job::run)
+    }
+}
+
+/// Applies `work` to every item, on as many threads as there are processors.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else {
+                return done;
+            };
+            done.push((index, work(item)));
+        }
+    };
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let workers: Vec<_> = (0..processors.min(items.len()))
+            .map(|_| scope.spawn(worker))
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a worker does not panic"))
+            .collect()
+    });
+    done.sort_unstable_by_key(|&(index, _)| index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Runs a command of this program under callgrind, with the same result.
@@ -84,10 +149,6 @@ pub const CALLGRIND: [&str; 3] = [
     "--tool=callgrind",
     "--callgrind-out-file=/dev/null",
 ];
-
-fn arguments(case: &Case, task: Task) -> [String; 3] {
-    ["child".to_owned(), case.id(), task.argument()]
-}
 
 fn ourselves(before: &[&str]) -> Result<Command, Error> {
     let program = std::env::current_exe().map_err(|source| Error::Start {
@@ -148,6 +209,18 @@ mod tests {
         let text = "==7== Callgrind\n==7== Events    : Ir\n==7== Collected : 1234567\n==7==\n";
         assert_eq!(instructions(text), Some(1_234_567));
         assert_eq!(instructions("==7== nothing"), None);
+    }
+
+    #[test]
+    fn results_have_the_order_of_their_jobs() {
+        // The first item takes longest.
+        let items = [30, 20, 10, 0, 0];
+        let done = in_parallel(&items, |&delay| {
+            thread::sleep(std::time::Duration::from_millis(delay));
+            delay
+        });
+        assert_eq!(done, items);
+        assert!(in_parallel(&[], |&(): &()| 1).is_empty());
     }
 
     #[test]

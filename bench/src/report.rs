@@ -1,24 +1,41 @@
 //! The results, as JSON and as a table.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::Serialize;
 
 /// All results.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// Our own rows.
     pub dumbbell: Vec<Row>,
     /// Other simulators' rows for the same scenario.
     pub peers: Vec<PeerRow>,
+    /// Cases without a result, or with an implausible one.
+    pub failed: Vec<Failure>,
     /// Compiler of the engine, and target.
     pub compiler: &'static str,
     /// Notes for readers.
     pub notes: Vec<String>,
 }
 
+/// A case without a plausible result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The case: `plain/10`, `ns-2 plain/10`.
+    pub case: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FAILED  {}: {}", self.case, self.reason)
+    }
+}
+
 /// One case.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Name of the case.
     pub case: &'static str,
@@ -67,52 +84,36 @@ pub struct PeerRow {
     pub peak_rss_bytes: Option<u64>,
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}\n", self.compiler)?;
-        let mut lines = vec![
-            [
-                "case",
-                "flows",
-                "M packets/CPU s",
-                "instructions",
-                "events",
-                "B/flow",
-                "built",
-                "in flight",
-                "peak MB",
-                "digest",
-            ]
-            .map(str::to_owned),
-        ];
-        lines.extend(self.dumbbell.iter().map(Row::cells));
-        lines.extend(self.peers.iter().map(PeerRow::cells));
-        let widths: Vec<usize> = (0..lines[0].len())
-            .map(|column| {
-                lines
-                    .iter()
-                    .map(|line| line[column].chars().count())
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
-        for line in &lines {
-            let mut text = String::new();
-            for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-                // Names are left-aligned, numbers right-aligned.
-                if column == 0 || column + 1 == line.len() {
-                    write!(text, "{cell:<width$}  ")?;
-                } else {
-                    write!(text, "{cell:>width$}  ")?;
-                }
-            }
-            writeln!(f, "{}", text.trim_end())?;
-        }
-        if !self.notes.is_empty() {
-            writeln!(f)?;
-        }
-        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))
-    }
+/// Columns of the table with their widths. The widths are constant, because each line is printed
+/// when its case is finished.
+const COLUMNS: [(&str, usize); 10] = [
+    ("case", 36),
+    ("flows", 6),
+    ("M packets/CPU s", 15),
+    ("instructions", 12),
+    ("events", 8),
+    ("B/flow", 10),
+    ("built", 9),
+    ("in flight", 9),
+    ("peak MB", 8),
+    ("digest", 12),
+];
+
+/// The table's first line.
+pub fn header() -> String {
+    line(&COLUMNS.map(|(name, _)| name.to_owned()))
+}
+
+/// A line of the table. Names are left-aligned, numbers right-aligned.
+fn line(cells: &[String; 10]) -> String {
+    let last = COLUMNS.len() - 1;
+    let cells = cells.iter().zip(COLUMNS).enumerate();
+    let cells = cells.map(|(column, (cell, (_, width)))| match column {
+        _ if column == 0 || column == last => format!("{cell:<width$}"),
+        _ => format!("{cell:>width$}"),
+    });
+    let text = cells.collect::<Vec<_>>().join("  ");
+    text.trim_end().to_owned()
 }
 
 const NONE: &str = "-";
@@ -126,6 +127,43 @@ fn megabytes(bytes: Option<u64>) -> String {
 }
 
 impl Row {
+    /// The case's name at the command line.
+    pub fn id(&self) -> String {
+        let scenario = self.scenario.as_deref();
+        let scenario = scenario.map_or(String::new(), |name| format!("/{name}"));
+        format!("{}/{}{scenario}", self.case, self.flows)
+    }
+
+    /// Line of the table.
+    pub fn line(&self) -> String {
+        line(&self.cells())
+    }
+
+    /// Reason why the figures cannot be those of a working case.
+    pub fn implausible(&self) -> Option<String> {
+        let is_rate = |value: f64| value.is_finite() && value > 0.0;
+        let figures = [
+            ("packets per CPU second", Some(self.packets_per_cpu_s)),
+            ("instructions per packet", self.instructions_per_packet),
+            ("events per packet", Some(self.events_per_packet)),
+            ("bytes per flow", Some(self.bytes_per_flow)),
+        ];
+        for (name, value) in figures {
+            if let Some(value) = value
+                && !is_rate(value)
+            {
+                return Some(format!("{name}: {value}"));
+            }
+        }
+        let is_digest =
+            |text: &String| text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        match &self.digest {
+            None => Some("no digest".to_owned()),
+            Some(digest) if !is_digest(digest) => Some(format!("`{digest}` is no digest")),
+            Some(_) => None,
+        }
+    }
+
     fn cells(&self) -> [String; 10] {
         let scenario = self.scenario.as_ref();
         [
@@ -149,6 +187,11 @@ impl Row {
 }
 
 impl PeerRow {
+    /// Line of the table.
+    pub fn line(&self) -> String {
+        line(&self.cells())
+    }
+
     fn cells(&self) -> [String; 10] {
         let none = || NONE.to_owned();
         [
@@ -163,5 +206,71 @@ impl PeerRow {
             megabytes(self.peak_rss_bytes),
             none(),
         ]
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A plausible row.
+    pub fn row(case: &'static str, flows: u32, digest: &str) -> Row {
+        Row {
+            case,
+            scenario: None,
+            flows,
+            packets_per_cpu_s: 4.5e6,
+            instructions_per_packet: Some(3_365.0),
+            events_per_packet: 4.0,
+            bytes_per_flow: 11_800.0,
+            built_bytes_per_flow: None,
+            packets_in_flight: None,
+            peak_rss_bytes: Some(20_000_000),
+            digest: Some(digest.to_owned()),
+        }
+    }
+
+    const DIGEST: &str = "005241afd941e4be101f3ac6356d58e0";
+
+    #[test]
+    fn cells_are_below_their_columns() {
+        let (header, line) = (header(), row("plain", 10, DIGEST).line());
+        for (name, cell) in [
+            ("flows", "10"),
+            ("instructions", "3365"),
+            ("peak MB", "20.0"),
+        ] {
+            let end = |text: &str, part: &str| text.find(part).map(|start| start + part.len());
+            assert_eq!(end(&header, name), end(&line, cell), "{header}\n{line}");
+        }
+        assert!(line.ends_with("005241afd941"), "{line}");
+    }
+
+    #[test]
+    fn detects_figures_of_a_case_that_did_not_work() {
+        let good = row("plain", 10, DIGEST);
+        assert_eq!(good.implausible(), None);
+        let wrong = [
+            Row {
+                packets_per_cpu_s: f64::NAN,
+                ..good.clone()
+            },
+            Row {
+                instructions_per_packet: Some(0.0),
+                ..good.clone()
+            },
+            Row {
+                events_per_packet: f64::INFINITY,
+                ..good.clone()
+            },
+            Row {
+                digest: None,
+                ..good.clone()
+            },
+            row("plain", 10, "12"),
+        ];
+        for row in wrong {
+            assert!(row.implausible().is_some(), "{row:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import _engine
-from anabranch.cli import command_cost
+from anabranch.cli import bench, command_cost
 from anabranch.cli.app import app
 from anabranch.cli.command import Group
 from anabranch.cli.completion import commands
@@ -569,6 +569,40 @@ def test_what_a_process_takes(tmp_path: Path) -> None:
     )
     with pytest.raises(RunFailedError, match="status 2"):
         command_cost._process(["run", "missing.toml"], tmp_path)
+
+
+@pytest.fixture
+def failing_bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, object]:
+    """A benchmark program with one failed case; returns its document."""
+    printed: dict[str, object] = {
+        "dumbbell": [{"case": "plain"}],
+        "failed": [{"case": "contract/1/fec", "reason": "valgrind failed"}],
+    }
+    (tmp_path / "cargo").write_text(
+        f"#!/bin/sh\ncase $* in *--json) echo '{json.dumps(printed)}';; *) echo plain 4.5;; esac\nexit 1\n"
+    )
+    (tmp_path / "cargo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    costs = {"large": command_cost.Process(1, 1), "large-out-why": command_cost.Process(2, 2, 10)}
+    monkeypatch.setattr(command_cost, "processes", lambda: costs)
+    return printed
+
+
+def test_a_failed_case_of_bench_leaves_the_document(anabranch: Call, failing_bench: dict[str, object]) -> None:
+    done = anabranch("bench", "--json")
+    assert (done.status, done.err) == (1, "error: the benchmark failed with status 1\n")
+    document = json.loads(done.out)
+    assert document | failing_bench == document
+    assert document["output"]["large"]["cpu_s"] == 1
+
+
+@pytest.mark.usefixtures("failing_bench")
+def test_a_failed_case_of_bench_leaves_the_table(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RunFailedError, match="status 1"):
+        bench._engine(json=False)
+    table = capfd.readouterr().out
+    assert table.startswith("plain 4.5\n")
+    assert "large-out-why" in table
 
 
 def test_bench_needs_a_checkout(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:

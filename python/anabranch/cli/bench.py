@@ -56,8 +56,9 @@ def _engine(*, json: bool) -> None:
             "the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`"
         )
     command = [cargo, "run", "--profile", "dist", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
-    status, printed = _finish(command, checkout)
-    if status != 0:
+    # The table is printed line by line; a document is completed here.
+    status, printed = _finish(command, checkout, capture=json)
+    if status != 0 and json and not printed.strip():
         raise RunFailedError(f"the benchmark failed with status {status}")
     costs = command_cost.processes()
     if json:
@@ -65,7 +66,9 @@ def _engine(*, json: bool) -> None:
         document = {**json_module.loads(printed), "output": command_cost.document(costs)}
         sys.stdout.write(json_module.dumps(document, indent=2) + "\n")
     else:
-        sys.stdout.write(f"{printed.decode()}\n" + "".join(f"{line}\n" for line in command_cost.lines(costs)))
+        sys.stdout.write("\n" + "".join(f"{line}\n" for line in command_cost.lines(costs)))
+    if status != 0:
+        raise RunFailedError(f"the benchmark failed with status {status}")
 
 
 def _commands(*, json: bool) -> None:
@@ -81,14 +84,14 @@ def _commands(*, json: bool) -> None:
         sys.stdout.write(f"{row.case:28} {row.value:10.4g} {row.unit}  {row.note}\n")
 
 
-def _finish(command: list[str], directory: Path) -> tuple[int, bytes]:
-    """Exit status and output of a program; it and all its child processes end with this process."""
+def _finish(command: list[str], directory: Path, *, capture: bool) -> tuple[int, bytes]:
+    """Exit status and captured output of a program; it and all its child processes end with this process."""
     with subprocess.Popen(  # noqa: S603 - our own program
-        command, cwd=directory, stdout=subprocess.PIPE, start_new_session=True
+        command, cwd=directory, stdout=subprocess.PIPE if capture else None, start_new_session=True
     ) as program:
         try:
             printed, _ = program.communicate()
         except BaseException:
             os.killpg(program.pid, signal.SIGKILL)
             raise
-    return program.returncode, printed
+    return program.returncode, printed or b""
