@@ -114,6 +114,8 @@ fn run_network(case: &Case, task: Task) -> Findings {
         Task::Count(_) => {
             network.run_through(Instant::START + end);
             findings.packets = network.delivered_packets();
+            findings.digest = network.digest().map(|digest| digest.to_string());
+            findings.events_per_packet = network.events() as f64 / findings.packets as f64;
         }
         Task::Observe(_) => {
             cost::forget_heap_peak();

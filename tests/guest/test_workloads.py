@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from anabranch.live import first_send_buffer
 from anabranch.scenario import Scenario
 
 from .conftest import FLOW, kernel_run, simulation_of, summary_of
@@ -149,8 +150,17 @@ def test_a_warm_up_and_a_stop() -> None:
 
 
 def test_tcp_beside_udp() -> None:
-    """TCP uses the capacity that UDP leaves, in both engines. Either of two packets may get the queue's last slot."""
-    other = FLOW.replace("main", "call") + 'protocol = "udp"\nworkload = { kind = "paced", rate = "5 Mbit/s" }\n'
+    """TCP uses the capacity that UDP leaves, in both engines.
+
+    The call begins after the SYN. If both are sent at once, a kernel sends the datagram first and
+    the simulator the SYN, and all of TCP's packets are a slot of 0.6 ms later in one of them.
+    Measured: Linux 6.1, 6.12 and 7.0 deliver as much as the profile `linux-6.12`, and three
+    segments of 5,000 less than `linux`, which is of 6.18.
+    """
+    other = (
+        FLOW.replace("main", "call")
+        + 'start = "1 ms"\nprotocol = "udp"\nworkload = { kind = "paced", rate = "5 Mbit/s" }\n'
+    )
     live, simulated = both(PATH.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + other)
     for name in ("call", "main"):
         flow, expected = live["flows"][name], simulated["flows"][name]
@@ -183,24 +193,53 @@ def test_offering_more_than_the_path_carries_is_not_lateness() -> None:
 POISSON = 'workload = { kind = "poisson", rate = "8 Mbit/s", sizes = { kind = "exponential", mean = "50 kB" } }\n'
 
 
+def transfers_of(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The flow of Poisson transfers in both engines.
+
+    The simulator's application has the live one's send buffer: of one that is filled before the
+    peer offers a window, Linux makes shorter bursts.
+    """
+    text = path.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + POISSON
+    buffer = first_send_buffer(Scenario.from_text(text))
+    live = summary_of(text)
+    simulated = simulation_of(f'{text}transport = {{ send_autotuning_start = "{buffer} bytes" }}\n')
+    return live["flows"]["main"], simulated["flows"]["main"]
+
+
 def test_many_transfers() -> None:
-    """Number and sizes match the simulator, over the kernel's connections.
+    """Number, sizes and times match the simulator, over connections of Linux 6.12 to 7.0.
 
     Detects another stream of draws: its bytes differ by a tenth (80 transfers of exponential
     sizes).
     """
-    live, simulated = both(PATH.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + POISSON)
-    flow, expected = live["flows"]["main"], simulated["flows"]["main"]
+    flow, expected = transfers_of(PATH.replace("1 bdp", "8 bdp"))
     transfers, others = flow["transfers"], expected["transfers"]
     assert transfers["started"] == others["started"] > 50
     assert transfers["completed"] == others["completed"]
     assert flow["delivered_bytes"] == expected["delivered_bytes"]
-    # A transfer of 50 kB takes four round trips and its serialization. Engines differ in the few
-    # that lose packets.
-    assert transfers["p50_completion_time_s"] == pytest.approx(others["p50_completion_time_s"], rel=0.005)
-    assert transfers["mean_completion_time_s"] == pytest.approx(others["mean_completion_time_s"], rel=0.02)
+    assert flow["retransmitted_packets"] == expected["retransmitted_packets"] == 0
+    for figure in ("mean", "p50", "p95", "p99"):
+        name = f"{figure}_completion_time_s"
+        assert transfers[name] == pytest.approx(others[name], abs=TIME_S), name
     assert flow["sent_packets"] >= flow["delivered_bytes"] / 1448
     assert flow["mean_cwnd_packets"] is None
+
+
+def test_many_transfers_that_lose_packets() -> None:
+    """The mean is within a third of what losses add to it.
+
+    Both engines send the same 1,424 packets, through the recoveries of the first 1.7 s. Then an
+    acknowledgment covers new data and has the first SACK block. Linux computes RACK.rtt from the
+    former, which was sent earlier, and detects the loss at the next acknowledgment, 0.6 ms later;
+    the simulator uses the latest sent, as RFC 8985 §6.2 does. The mix of flows is chaotic, and later
+    losses fall on other transfers. Measured: 2 % (6.12) and 1.4 % (7.0) from the profile `linux`.
+    """
+    flow, expected = transfers_of(PATH)
+    transfers, others = flow["transfers"], expected["transfers"]
+    assert (transfers["started"], transfers["completed"]) == (others["started"], others["completed"])
+    assert flow["delivered_bytes"] == expected["delivered_bytes"]
+    assert transfers["mean_completion_time_s"] == pytest.approx(others["mean_completion_time_s"], rel=0.04)
+    assert flow["retransmitted_packets"] == pytest.approx(expected["retransmitted_packets"], rel=0.15)
 
 
 def test_a_thousand_transfers() -> None:

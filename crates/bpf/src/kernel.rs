@@ -56,7 +56,7 @@ impl Attached {
     /// Pins it to a file in a BPF file system.
     fn pin(&mut self, path: &Path) -> Result<(), String> {
         let path = Octets::of(path.as_os_str().as_bytes());
-        let pinned = told(|report| {
+        let pinned = call_loader(|report| {
             // SAFETY: `attach` created the link; path and report are valid until the call returns.
             unsafe { (self.loader.pin)(self.link, path, report) }
         });
@@ -68,14 +68,14 @@ impl Attached {
 }
 
 /// Result of a loader call.
-pub(crate) struct Told {
+pub(crate) struct LoaderOutput {
     pub status: Status,
     /// libbpf's messages.
     pub said: String,
     pub error: String,
 }
 
-impl Told {
+impl LoaderOutput {
     /// Whether the kernel denied it before it examined the program.
     pub fn is_denied(&self) -> bool {
         self.status == loader::DENIED && !self.said.contains(LOG)
@@ -88,7 +88,7 @@ impl Told {
 }
 
 /// Calls a loader function and collects its output.
-pub(crate) fn told(call: impl FnOnce(Report) -> Status) -> Told {
+pub(crate) fn call_loader(call: impl FnOnce(Report) -> Status) -> LoaderOutput {
     let (mut said, mut error) = (Vec::new(), Vec::new());
     let mut hear = |piece: &[u8]| said.extend_from_slice(piece);
     let mut fail = |piece: &[u8]| error.extend_from_slice(piece);
@@ -96,7 +96,7 @@ pub(crate) fn told(call: impl FnOnce(Report) -> Status) -> Told {
         said: Sink::to(&mut hear),
         error: Sink::to(&mut fail),
     });
-    Told {
+    LoaderOutput {
         status,
         said: String::from_utf8_lossy(&said).into_owned(),
         error: String::from_utf8_lossy(&error).into_owned(),
@@ -136,7 +136,7 @@ pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Resul
     }
     let loader = loader()?;
     let mut link = ptr::null_mut();
-    let made = told(|report| {
+    let made = call_loader(|report| {
         let (object, name) = (Octets::of(object), Octets::of(name.as_bytes()));
         // SAFETY: octets, report and `link` are valid until the call returns.
         unsafe { (loader.attach)(object, name, &raw mut link, report) }

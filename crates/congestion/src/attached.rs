@@ -43,6 +43,26 @@ impl Attached {
         self.timer
     }
 
+    /// Whether the control takes [`CongestionControl::on_sent`].
+    #[must_use]
+    pub const fn hears_sent(&self) -> bool {
+        self.hears_sent
+    }
+
+    /// [`CongestionControl::on_ack`] for a caller with most of the acknowledgments: the default
+    /// control is compiled into it, so that the parts of `ack` stay in registers.
+    #[expect(clippy::inline_always, reason = "the purpose")]
+    #[inline(always)]
+    pub fn on_hot_ack(&mut self, ack: &Ack) {
+        if let Control::Cubic(control) = &mut self.control {
+            control.on_ack(ack);
+            self.cwnd = control.cwnd();
+            self.timer = control.timer().unwrap_or(Instant::NEVER);
+        } else {
+            self.on_ack(ack);
+        }
+    }
+
     fn after<T>(&mut self, event: impl FnOnce(&mut Control) -> T) -> T {
         let result = event(&mut self.control);
         (self.cwnd, self.timer) = self.control.answers();

@@ -19,7 +19,7 @@
 //! - A spurious reduction is undone completely (§4.9). Linux restores window and ssthresh, but
 //!   keeps the W_max of the reduction, which also counts as the first loss (`undo_restores_w_max`).
 //! - The window is counted in bytes. Linux counts whole segments (`count = "segments"`, see
-//!   [`segments`]), and evaluates its function every 1/32 s (`cubic_interval`).
+//!   [`segments`] and [`kernel`]), and evaluates its function every 1/32 s (`cubic_interval`).
 //!
 //! Other differences:
 //! - At the plateau of the cubic function, a window counted in bytes does not grow; Linux adds 1 %
@@ -40,24 +40,33 @@
 //! # Not implemented
 //! - Nothing of §4.
 
-mod law;
+mod growth;
+mod kernel;
 mod params;
 mod segments;
+mod stage;
 
 use anabranch_core::{
     registry::{Meta, Source},
     units::Instant,
 };
 
-use self::law::Epoch;
-pub use self::params::Params;
-pub(super) use self::{law::Constants, params::cubic_params};
+use self::stage::{Epoch, Stage};
+pub use self::{
+    growth::{Growth, Octets},
+    kernel::KernelSegments,
+    params::Params,
+    segments::Segments,
+};
+pub(super) use self::{
+    params::{Form, cubic_params},
+    stage::Constants,
+};
 use super::{
-    Ack, Idle, Init, Signal,
+    Ack, Control, Idle, Init, Signal, StackHabits,
     classic::{Classic, Count as _, Law, Setup, Window},
-    params::WindowCount,
     slow_start::Every,
-    window::{SegmentCount, rounded_up},
+    ticks, window,
 };
 
 /// Description for registry, docs and command line.
@@ -82,19 +91,32 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// CUBIC.
-pub type Cubic = Classic<CubicLaw, Every>;
+/// CUBIC counted in octets.
+pub type Cubic = Classic<CubicLaw<Octets>, Every>;
+/// CUBIC counted in segments.
+pub type CubicInSegments = Classic<CubicLaw<Segments>, Every>;
+/// CUBIC counted in segments by a kernel clock.
+pub type CubicInKernelSegments = Classic<CubicLaw<KernelSegments>, Every>;
+
+/// Builds CUBIC in the form that the parameters and the stack select.
+pub(super) fn build(params: &Params, init: &Init) -> Control {
+    match params.form(init) {
+        Form::Octets => Control::Cubic(Classic::new(params, init)),
+        Form::Segments => Control::CubicInSegments(Classic::new(params, init)),
+        Form::KernelSegments => Control::CubicInKernelSegments(Classic::new(params, init)),
+    }
+}
 
 /// The window law of CUBIC. Windows are in segments, as in the RFC's equations.
 #[derive(Debug)]
-pub struct CubicLaw {
+pub struct CubicLaw<G> {
     constants: Constants,
-    state: State,
+    state: State<G>,
 }
 
 /// State that a reduction changes in addition to the window, and that §4.9 therefore restores.
 #[derive(Debug, Clone, Copy)]
-pub struct State {
+pub struct State<G> {
     /// Plateau of the cubic function. `None`: the window at the start of the next stage of
     /// congestion avoidance (§4.8, §4.10).
     w_max: Option<f64>,
@@ -102,25 +124,22 @@ pub struct State {
     cwnd_prior: f64,
     /// The current stage of congestion avoidance.
     epoch: Option<Epoch>,
-    /// No loss and no mark so far.
+    /// Neither a loss nor a mark has occurred.
     first_epoch: bool,
-    /// Segments acknowledged since the window last grew by one ([`WindowCount::Segments`] only).
-    acked_count: SegmentCount,
+    growth: G,
 }
 
-impl State {
+impl<G: Growth> State<G> {
     /// §4.6, and the part of it that also applies to a timeout.
-    fn on_reduction(&mut self, law: &Constants, cwnd: f64) {
+    fn on_reduction(&mut self, cwnd: f64) {
         self.cwnd_prior = cwnd;
-        if !law.count_outlives {
-            self.acked_count = SegmentCount::default();
-        }
+        self.growth.on_reduction();
     }
 }
 
-impl CubicLaw {
+impl<G: Growth> CubicLaw<G> {
     pub(super) fn with(constants: Constants, init: &Init) -> Self {
-        let initial_cwnd = constants.whole(f64::of(init.initial_cwnd, init.smss).max(1.0));
+        let initial_cwnd = G::whole(f64::of(init.initial_cwnd, init.smss).max(1.0));
         Self {
             constants,
             state: State {
@@ -128,7 +147,7 @@ impl CubicLaw {
                 cwnd_prior: initial_cwnd,
                 epoch: None,
                 first_epoch: true,
-                acked_count: SegmentCount::default(),
+                growth: G::new(&init.stack),
             },
         }
     }
@@ -137,56 +156,23 @@ impl CubicLaw {
     pub(super) const fn w_max(&mut self) -> &mut Option<f64> {
         &mut self.state.w_max
     }
-
-    /// Congestion avoidance counted in bytes (§4.2 to §4.5). `acked` is in segments.
-    #[inline]
-    fn avoid_congestion_in_bytes(&mut self, window: &mut Window<f64>, ack: &Ack, acked: f64) {
-        let law = &self.constants;
-        let state = &mut self.state;
-        let cwnd = window.cwnd;
-        let epoch = state
-            .epoch
-            .get_or_insert_with(|| Epoch::begin(&mut state.w_max, law, cwnd, ack.now));
-        epoch.resume(ack.now);
-
-        let t = epoch.elapsed(ack.now);
-        // §4.2: the window neither shrinks nor grows faster than in slow start.
-        let target = law
-            .w_cubic(epoch, t + ack.srtt.as_secs_f64())
-            .max(cwnd)
-            .min(1.5 * cwnd);
-        window.cwnd = (cwnd + acked * (target - cwnd) / cwnd).min(target);
-        if law.tcp_friendly {
-            epoch.w_est += law.alpha(epoch, state.cwnd_prior) * acked / cwnd;
-            if law.w_cubic(epoch, t) < epoch.w_est {
-                window.cwnd = cwnd.max(epoch.w_est);
-            }
-        }
-        if state.first_epoch {
-            window.cwnd = window.cwnd.max(cwnd + acked * law.first_epoch_growth);
-        }
-    }
 }
 
-impl Law for CubicLaw {
+impl<G: Growth> Law for CubicLaw<G> {
     type Params = Params;
     type Count = f64;
-    type Saved = State;
+    type Saved = State<G>;
 
     fn new(params: &Params, init: &Init) -> (Self, Setup) {
         (Self::with(params.constants(init), init), params.setup(init))
     }
 
     fn whole(&self, window: f64) -> f64 {
-        self.constants.whole(window)
+        G::whole(window)
     }
     #[inline]
     fn counted(&self, acked: f64) -> f64 {
-        match self.constants.count {
-            WindowCount::Bytes => acked,
-            // A segment that is not full counts as one.
-            WindowCount::Segments => rounded_up(acked),
-        }
+        G::counted(acked)
     }
 
     fn on_unused(&mut self, ack: &Ack) {
@@ -199,15 +185,23 @@ impl Law for CubicLaw {
         if self.state.first_epoch {
             self.state.cwnd_prior = window.cwnd;
         }
-        self.constants.counts_end_of_slow_start()
+        G::COUNTS_END_OF_SLOW_START
     }
 
     #[inline]
     fn avoid_congestion(&mut self, window: &mut Window<f64>, ack: &Ack, acked: f64) {
-        match self.constants.count {
-            WindowCount::Bytes => self.avoid_congestion_in_bytes(window, ack, acked),
-            WindowCount::Segments => self.avoid_congestion_in_segments(window, ack, acked),
-        }
+        let (law, state) = (&self.constants, &mut self.state);
+        let epoch = state
+            .epoch
+            .get_or_insert_with(|| Epoch::begin(&mut state.w_max, law, window.cwnd, ack.now));
+        epoch.resume(ack.now);
+        let current = Stage {
+            law,
+            epoch,
+            cwnd_prior: state.cwnd_prior,
+            first_epoch: state.first_epoch,
+        };
+        state.growth.grow(window, current, ack, acked);
     }
 
     fn reduce(&mut self, window: &Window<f64>, flight: f64, signal: Signal) -> Window<f64> {
@@ -215,19 +209,19 @@ impl Law for CubicLaw {
         // §4.7.
         state.w_max = Some(match state.w_max {
             Some(w_max) if law.fast_convergence && cwnd < w_max => {
-                law.whole(cwnd * (1.0 + law.beta) / 2.0)
+                G::whole(cwnd * (1.0 + law.beta) / 2.0)
             }
             _ => cwnd,
         });
         // §4.6.
-        state.on_reduction(law, cwnd);
+        state.on_reduction(cwnd);
         state.first_epoch = false;
         let beta = match law.beta_ecn {
             // RFC 8511 §3: only in congestion avoidance.
             Some(beta) if signal == Signal::EcnCe && !window.in_slow_start() => beta,
             _ => law.beta,
         };
-        let reduced = law.whole(flight * beta);
+        let reduced = G::whole(flight * beta);
         let least = match signal {
             Signal::Loss => 2.0,
             Signal::EcnCe => 1.0,
@@ -238,8 +232,8 @@ impl Law for CubicLaw {
         }
     }
     fn ssthresh_at_timeout(&mut self, window: &Window<f64>, flight: f64) -> f64 {
-        self.state.on_reduction(&self.constants, window.cwnd);
-        self.constants.whole(flight * self.constants.beta).max(2.0)
+        self.state.on_reduction(window.cwnd);
+        G::whole(flight * self.constants.beta).max(2.0)
     }
     fn on_timeout(&mut self) {
         // §4.8.
@@ -248,6 +242,7 @@ impl Law for CubicLaw {
     }
     fn end_stage(&mut self) {
         self.state.epoch = None;
+        self.state.growth.end_stage();
     }
     fn on_idle(&mut self, event: &Idle) {
         if event.idle <= event.rto
@@ -262,10 +257,10 @@ impl Law for CubicLaw {
             epoch.paused.get_or_insert(began);
         }
     }
-    fn saved(&self) -> State {
+    fn saved(&self) -> State<G> {
         self.state
     }
-    fn restore(&mut self, state: State, restored: bool) {
+    fn restore(&mut self, state: State<G>, restored: bool) {
         // §4.9.
         if restored && self.constants.undo_restores_w_max {
             self.state = state;

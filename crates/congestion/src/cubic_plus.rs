@@ -24,10 +24,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious, TimerLoss, TimerRule, Unvalidated, Wants,
-    cubic::{Cubic, CubicLaw, cubic_params},
+    Ack, Congestion, CongestionControl, Control, ControlParams, Family, HyStartUse, Idle, Init,
+    Recovered, Rto, Spurious, TimerLoss, TimerRule, Unvalidated, Wants,
+    classic::Classic,
+    cubic::{CubicLaw, Form, Growth, KernelSegments, Octets, Segments, cubic_params},
     params::{Packets, Share},
+    slow_start::Every,
 };
 
 /// Description for registry, docs and command line.
@@ -101,10 +103,24 @@ impl ControlParams for Params {
     }
 }
 
+/// Cubic+ counted in segments.
+pub type CubicPlusInSegments = CubicPlus<Segments>;
+/// Cubic+ counted in segments by a kernel clock.
+pub type CubicPlusInKernelSegments = CubicPlus<KernelSegments>;
+
+/// Builds Cubic+ in the form that the parameters and the stack select.
+pub(super) fn build(params: &Params, init: &Init) -> Control {
+    match params.form(init) {
+        Form::Octets => Control::CubicPlus(CubicPlus::new(params, init)),
+        Form::Segments => Control::CubicPlusInSegments(CubicPlus::new(params, init)),
+        Form::KernelSegments => Control::CubicPlusInKernelSegments(CubicPlus::new(params, init)),
+    }
+}
+
 /// State of Cubic+.
 #[derive(Debug)]
-pub struct CubicPlus {
-    cubic: Cubic,
+pub struct CubicPlus<G: Growth = Octets> {
+    cubic: Classic<CubicLaw<G>, Every>,
     restart_cwnd: f64,
     restart_ssthresh: RestartSsthresh,
     restart_keeps_w_max: bool,
@@ -114,12 +130,12 @@ pub struct CubicPlus {
     restarted: bool,
 }
 
-impl CubicPlus {
+impl<G: Growth> CubicPlus<G> {
     /// A control before its first acknowledgment.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
-            cubic: Cubic::with_law(
+            cubic: Classic::with_law(
                 CubicLaw::with(params.constants(init), init),
                 params.setup(init),
                 init,
@@ -132,7 +148,7 @@ impl CubicPlus {
     }
 }
 
-impl CongestionControl for CubicPlus {
+impl<G: Growth> CongestionControl for CubicPlus<G> {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.cubic.on_ack(&Ack {

@@ -41,7 +41,7 @@ use super::{
     Ack, ControlParams, Family, HyStartUse, Idle, Init, Signal,
     classic::{Classic, Law, Setup, Window},
     params::{Form, OrStack, ReductionBase, Share, SlowStartLimit, VirtualRtt},
-    ticks,
+    ticks::Clock,
     window::{rounded_up, whole_segments},
 };
 
@@ -133,8 +133,8 @@ pub struct HtcpLaw {
     delta_b: f64,
     /// `rtt_ref`, if growth is scaled.
     rtt_ref: Option<Duration>,
-    /// The clock of [`Form::Linux`]; zero for real numbers.
-    tick: Duration,
+    /// [`Form::Published`]: exact.
+    clock: Clock,
     min_rtt: Duration,
     /// Time of the latest acknowledgment.
     now: Instant,
@@ -182,9 +182,10 @@ struct Round {
 impl HtcpLaw {
     /// `α`, in segments per round trip.
     fn alpha(&self) -> f64 {
-        let delta = self.epoch.began.map_or(Duration::ZERO, |began| {
-            ticks::between(began, self.now, self.tick)
-        });
+        let delta = self
+            .epoch
+            .began
+            .map_or(Duration::ZERO, |began| self.clock.between(began, self.now));
         let high_speed = delta.saturating_sub(self.delta_l).as_secs_f64();
         let mut alpha = 1.0;
         if high_speed > 0.0 {
@@ -211,7 +212,7 @@ impl HtcpLaw {
 
     /// Rounds a round-trip time to the clock of the form.
     fn rounded(&self, rtt: Duration) -> Duration {
-        ticks::rounded_up(rtt, self.tick)
+        self.clock.rounded_up(rtt)
     }
 
     /// `RTT_min / RTT_max`, from 0.5 to 0.8; `None` without a sample.
@@ -304,10 +305,10 @@ impl Law for HtcpLaw {
             adaptive_backoff: params.adaptive_backoff,
             delta_b: params.delta_b.get(),
             rtt_ref: params.rtt_scaling.then(|| params.rtt_ref.get()),
-            tick: match form {
+            clock: Clock::new(match form {
                 Form::Published => Duration::ZERO,
                 Form::Linux => init.stack.clock_tick,
-            },
+            }),
             min_rtt: Duration::ZERO,
             now: Instant::from_picos(0),
             epoch: Epoch {

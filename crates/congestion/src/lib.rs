@@ -134,8 +134,8 @@ components! {
 
     #[serde(alias = "new-reno")]
     reno::Reno,
-    cubic::Cubic,
-    cubic_plus::CubicPlus,
+    cubic::Cubic | CubicInSegments | CubicInKernelSegments,
+    cubic_plus::CubicPlus | CubicPlusInSegments | CubicPlusInKernelSegments,
     bbr::Bbr,
     bbr3::Bbr3,
     dctcp::Dctcp,

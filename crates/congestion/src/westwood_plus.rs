@@ -52,7 +52,7 @@ use super::{
     classic::{Classic, Count as _, Law, Setup, Window},
     params::{OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{Avoidance, RenoLaw},
-    ticks,
+    ticks::Clock,
 };
 
 /// Description for registry, docs and command line.
@@ -136,8 +136,8 @@ pub struct WestwoodLaw {
     smss: Bytes,
     filter: f64,
     counting: Counting,
-    /// The clock of [`Form::Linux`]; zero for real numbers.
-    tick: Duration,
+    /// [`Form::Linux`] only.
+    clock: Clock,
     /// Both stages of the filter; `None` before the first sample.
     estimate: Option<Estimate>,
     /// Zero before the first sample.
@@ -213,14 +213,14 @@ impl WestwoodLaw {
     /// acknowledgment.
     fn measure_as_linux(&mut self, ack: &Ack, delivered: Bytes) {
         let rtt = ack.rtt.or(ack.rtt_by_timestamp);
-        let rtt = rtt.map(|rtt| ticks::rounded_up(rtt, self.tick));
+        let rtt = rtt.map(|rtt| self.clock.rounded_up(rtt));
         match self.began {
             None => {
                 let sent = ack.now.as_picos() - ack.rtt.map_or(0, Duration::as_picos);
                 self.began = Some(Instant::from_picos(sent));
             }
             Some(began) => {
-                let interval = ticks::between(began, ack.now, self.tick);
+                let interval = self.clock.between(began, ack.now);
                 if interval > self.rtt.max(SHORTEST_SAMPLE) {
                     self.end_sample(ack.now, interval);
                 }
@@ -259,7 +259,7 @@ impl Law for WestwoodLaw {
             smss: init.smss,
             filter: params.filter.get(),
             counting: params.counting,
-            tick: init.stack.clock_tick,
+            clock: Clock::new(init.stack.clock_tick),
             estimate: None,
             min_rtt: Duration::ZERO,
             rtt: Duration::ZERO,

@@ -34,7 +34,8 @@ impl<F> PartialEq for Custom<F> {
 /// built-in entries alike.
 ///
 /// The parentheses contain the inputs of an entry in addition to its parameters. The calling module
-/// has a `Custom` whose factory takes the same inputs.
+/// has a `Custom` whose factory takes the same inputs. `file::Type | Other` declares an entry whose
+/// instances are of several types.
 #[macro_export]
 macro_rules! components {
     (enum $Any:ident: $Trait:ident($($arg:ident: $Arg:ty)?); $($entries:tt)*) => {
@@ -46,7 +47,7 @@ macro_rules! components {
     // the entries.
     (
         @write $Any:ident $Trait:ident $arguments:tt ($($parameter:tt)*)
-        $($(#[$attr:meta])* $file:ident :: $Type:ident,)*
+        $($(#[$attr:meta])* $file:ident :: $Type:ident $(| $Form:ident)*,)*
     ) => {
         $(pub mod $file;)*
 
@@ -66,7 +67,7 @@ macro_rules! components {
         #[derive(Debug)]
         #[expect(missing_docs, reason = "each is documented at its type")]
         pub enum $Any {
-            $($Type($file::$Type),)*
+            $($Type($file::$Type), $($Form($file::$Form),)*)*
             Boxed(Box<dyn $Trait>),
         }
 
@@ -76,7 +77,7 @@ macro_rules! components {
             pub fn build(&self, $($parameter)*) -> $Any {
                 match self {
                     $(Self::$Type(params) => {
-                        $Any::$Type($crate::component_call!($file::$Type::new, params, $arguments))
+                        $crate::component_build!($Any $file $Type [$($Form)*] params $arguments)
                     },)*
                     Self::Custom(custom) => $Any::Boxed((custom.build) $arguments),
                 }
@@ -100,7 +101,7 @@ macro_rules! components {
         macro_rules! each {
             ($value:expr, $inner:ident => $body:expr) => {
                 match $value {
-                    $(Self::$Type($inner) => $body,)*
+                    $(Self::$Type($inner) => $body, $(Self::$Form($inner) => $body,)*)*
                     Self::Boxed($inner) => $body,
                 }
             };
@@ -114,10 +115,13 @@ macro_rules! components {
     };
 }
 
-/// A call whose last arguments are one token tree in parentheses.
+/// Builds an instance. Of several types, `build` in the file of the entry selects one.
 #[macro_export]
-macro_rules! component_call {
-    ($function:expr, $first:expr, ($($rest:tt)*)) => {
-        $function($first, $($rest)*)
+macro_rules! component_build {
+    ($Any:ident $file:ident $Type:ident [] $params:ident ($($input:ident)?)) => {
+        $Any::$Type($file::$Type::new($params, $($input)?))
+    };
+    ($Any:ident $file:ident $Type:ident [$($Form:ident)+] $params:ident ($($input:ident)?)) => {
+        $file::build($params, $($input)?)
     };
 }

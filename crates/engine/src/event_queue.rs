@@ -212,6 +212,10 @@ impl EventQueue {
         self.vacant = false;
         self.len -= 1;
         let last = std::mem::replace(&mut self.heap[self.len], Entry::NEVER);
+        if self.len % ARITY == 1 {
+            // The last group is empty: the pass down would compare it.
+            self.heap.truncate(self.len);
+        }
         if self.len > 0 {
             self.sift_down(last);
         }

@@ -31,6 +31,7 @@ use crate::{
 };
 
 mod agent;
+mod ahead;
 mod builder;
 mod census;
 mod change;
@@ -39,6 +40,7 @@ mod datagrams;
 mod ended;
 mod fabric;
 mod groups;
+mod hot;
 mod links;
 mod mtu;
 mod processing;
@@ -192,6 +194,16 @@ impl<B: Body> Network<B> {
     /// Begins to capture.
     pub fn tap(&mut self, taps: Taps) {
         self.fabric.probe.tap(taps);
+        self.permit_hot_path(false);
+    }
+    /// Permits the hot path from now on, or not. Results are the same.
+    #[doc(hidden)]
+    pub fn permit_hot_path(&mut self, on: bool) {
+        self.fabric.hot = on;
+        // Their next event judges anew.
+        for slot in &mut self.agents {
+            slot.is_hot = false;
+        }
     }
     /// The log of packets, if one is kept, for callers that add to it.
     pub fn log_mut(&mut self) -> Option<&mut PacketLog> {
@@ -214,21 +226,29 @@ impl<B: Body> Network<B> {
 
     /// Handles all events before `until`.
     pub fn run_before(&mut self, until: Instant) {
+        self.run_on(until, until);
+    }
+
+    /// Handles all events before `until`, for a caller that reads the state no sooner than at
+    /// `read`: until then packets may be computed ahead.
+    pub fn run_on(&mut self, until: Instant, read: Instant) {
         while let Some(at) = self.changes.front().map(|(at, _)| *at)
             && at < until
         {
-            self.run_events_before(at);
+            self.run_events_before(at, at);
             self.fabric.now = at;
             if let Some((_, change)) = self.changes.pop_front() {
                 self.apply(change);
             }
         }
-        self.run_events_before(until);
+        let change = self.changes.front().map_or(read, |(at, _)| *at);
+        self.run_events_before(until, read.min(change));
         // The last event may precede `until`; the clock advances to `until`.
         self.fabric.now = self.fabric.now.max(until.min(self.fabric.window.end()));
     }
 
-    fn run_events_before(&mut self, until: Instant) {
+    fn run_events_before(&mut self, until: Instant, ahead_until: Instant) {
+        self.fabric.ahead_until = ahead_until;
         let until = Entry::new(until, Source::new(Class::GroupTimer, 0));
         while !self.is_interrupted() && self.run_batch_before(until) {}
     }
@@ -280,11 +300,15 @@ impl<B: Body> Network<B> {
     fn arrive(&mut self, packet: PacketId, target: Target) {
         match target {
             Target::Plain(link) | Target::Folded(link) => {
-                self.fabric
-                    .enter_plain(link as usize, packet, self.fabric.now);
+                let now = self.fabric.now;
+                let arrives = self.fabric.cross_plain(link as usize, packet, now);
+                if arrives != Instant::NEVER {
+                    self.run_ahead(packet, arrives);
+                }
             }
             Target::Served(link) => self.fabric.enter_served(link as usize, packet),
             Target::End => self.reach_end(packet),
+            Target::EndAhead => self.finish_approach(packet),
             _ => self.reach(packet, target),
         }
     }
@@ -310,7 +334,8 @@ impl<B: Body> Network<B> {
     #[inline(never)]
     fn reach(&mut self, packet: PacketId, target: Target) {
         match target {
-            Target::End => self.reach_end(packet),
+            Target::End | Target::EndAhead => self.reach_end(packet),
+            Target::Passed => self.fabric.pool.free(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::Processing(host) => self.fabric.process(host as usize, packet),
             Target::Checked(link) => self.check_size(link, packet),

@@ -226,6 +226,7 @@ impl<'a, B: Body> Simulation<'a, B> {
         let end = network.end();
         let mut samples = Samples::default();
         let mut next_sample = every.map_or(Instant::NEVER, |_| Instant::START);
+        let after_end = end.saturating_add(Duration::from_picos(1));
         let pause = Duration::from_picos((end.as_picos() / REPORTS).max(1));
         let mut next_report = Instant::START + pause;
         while network.now() < end {
@@ -233,7 +234,8 @@ impl<'a, B: Body> Simulation<'a, B> {
             if until > end {
                 break;
             }
-            network.run_before(until);
+            // A report reads nothing.
+            network.run_on(until, next_sample.min(after_end));
             if network.is_interrupted() {
                 return Err(Error::Stopped);
             }

@@ -189,7 +189,7 @@ impl Gateway {
         loop {
             self.flush();
             self.follow_mtu();
-            self.tell_news();
+            self.log_path_changes();
             self.follow_routes();
             self.follow_names();
             let ready = self.wait(outside)?;
@@ -232,9 +232,9 @@ impl Gateway {
     }
 
     /// Logs deaths and returns of paths.
-    fn tell_news(&mut self) {
+    fn log_path_changes(&mut self) {
         for peer in &mut self.peers {
-            peer.tell_news(|name, path, delivers| {
+            peer.report_changes(|name, path, delivers| {
                 let what = if delivers { "delivers" } else { "is dead" };
                 let path = self.ways.name(path);
                 self.log.say(&format!("peer {name}: path {path} {what}"));

@@ -51,7 +51,7 @@ pub struct Peer {
     pub traffic: [Traffic; PATHS],
     /// Whether its routes are set: all its names have addresses, or it was up.
     pub is_routed: bool,
-    /// The paths that delivered at the last call of [`Self::tell_news`].
+    /// The paths that delivered at the last call of [`Self::report_changes`].
     delivered: [bool; PATHS],
     keys: Identity,
     paths: Vec<PathConfig>,
@@ -66,9 +66,9 @@ impl Peer {
         self.keys == identity(peer)
     }
 
-    /// Calls `tell` for each path that has begun to deliver since the last call or has died, with
+    /// Calls `report` for each path that has begun to deliver since the last call or has died, with
     /// the peer's name, the path and whether it delivers.
-    pub fn tell_news(&mut self, mut tell: impl FnMut(&str, PathId, bool)) {
+    pub fn report_changes(&mut self, mut report: impl FnMut(&str, PathId, bool)) {
         for (path, state) in self.tunnel.states() {
             let delivers = match state {
                 State::Active | State::Standby => true,
@@ -77,13 +77,13 @@ impl Peer {
             };
             let before = &mut self.delivered[path.index()];
             if std::mem::replace(before, delivers) != delivers {
-                tell(&self.name, path, delivers);
+                report(&self.name, path, delivers);
             }
         }
     }
 
-    /// Whether a path delivered at the last call of [`Self::tell_news`], according to the other
-    /// end's reports.
+    /// Whether a path delivered at the last call of [`Self::report_changes`], according to the
+    /// other end's reports.
     pub fn delivers(&self, path: PathId) -> bool {
         self.delivered[path.index()]
     }

@@ -28,6 +28,19 @@ pub enum RetransmitCause {
 }
 
 impl RetransmitCause {
+    /// All causes, in the order of their discriminants.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::DupThresh,
+        Self::PartialAck,
+        Self::Rack,
+        Self::Tlp,
+        Self::Rto,
+        Self::TimerRule,
+        Self::Speculative,
+        Self::Rescue,
+        Self::PathMtu,
+    ];
+
     /// Its name in tables and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -137,6 +137,11 @@ impl CongestionWindow {
         self.control.on_lost_syns();
     }
 
+    /// Whether the control takes [`CongestionControl::on_sent`].
+    pub(crate) const fn hears_sent(&self) -> bool {
+        self.control.hears_sent()
+    }
+
     #[inline]
     pub(crate) fn on_sent(&mut self, sent: &Sent) {
         self.control.on_sent(sent);
@@ -145,6 +150,12 @@ impl CongestionWindow {
     #[inline]
     pub(crate) fn on_ack(&mut self, ack: &Ack) {
         self.control.on_ack(ack);
+    }
+
+    /// As [`Self::on_ack`] on the hot path.
+    #[inline]
+    pub(crate) fn on_hot_ack(&mut self, ack: &Ack) {
+        self.control.on_hot_ack(ack);
     }
 
     /// Round trips that have ended.
@@ -181,7 +192,11 @@ impl CongestionWindow {
 
     /// Whether some of the `acked` octets before `una` were sent while cwnd was the limit, or
     /// growth does not depend on that.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: it is a step of the hot path"
+    )]
+    #[inline(always)]
     pub(crate) fn is_limiting(
         &mut self,
         now: Instant,
@@ -468,8 +483,8 @@ impl CongestionWindow {
             let (Some(record), Some(measures)) = (record, &mut self.measures) else {
                 continue;
             };
-            total += Bytes::new(u64::from(record.len));
-            let segment = (number, u64::from(record.len));
+            total += Bytes::new(u64::from(record.len()));
+            let segment = (number, u64::from(record.len()));
             if let Some(lost) = measures.rate.on_lost(now, segment, sack) {
                 self.control.on_lost(&lost);
             }

@@ -15,6 +15,7 @@ mod close;
 mod control_segments;
 mod give_up;
 mod handshake;
+mod hot;
 mod input;
 mod layered;
 mod output;
@@ -22,6 +23,7 @@ mod path_mtu;
 mod timers;
 mod view;
 
+pub use self::hot::{HotData, HotSend};
 use std::sync::Arc;
 
 use anabranch_core::{body::Body, units::Instant};
@@ -73,6 +75,8 @@ impl Wanted {
 pub struct Endpoint<B: Body> {
     state: State,
     wanted: Wanted,
+    /// The settings permit the hot path.
+    permits_hot: bool,
     settings: Arc<Settings>,
     snd: Sender<B>,
     rcv: Receiver<B>,
@@ -137,6 +141,7 @@ impl<B: Body> Endpoint<B> {
                 Role::Passive => State::Listen,
             },
             wanted: Wanted::default(),
+            permits_hot: hot::permits(settings),
             settings: Arc::clone(settings),
             snd: Sender::new(settings, control, Seq::first(iss)),
             rcv: Receiver::new(settings),

@@ -40,7 +40,7 @@ pub mod window_validation;
 pub use cause::RetransmitCause;
 pub use congestion_state::CongestionState;
 pub use departure::{Departure, Outgoing};
-pub use endpoint::{Ending, Endpoint, Role};
+pub use endpoint::{Ending, Endpoint, HotData, HotSend, Role};
 pub use policy::{
     DelayedAck, EcnMode, MtuDiscovery, Receiver, Recovery, RecoveryPace, Segmentation, Timers,
     WindowRules,

@@ -102,15 +102,21 @@ impl PeerWindow {
         let same = window == self.wnd;
         let taken = self.wl1 < seq || (self.wl1 == seq && self.wl2 <= ack);
         if taken {
-            self.wnd = window;
-            self.edge = ack + u64::from(window);
-            self.wl1 = seq;
-            self.wl2 = ack;
-            if !same {
-                self.max_wnd = self.max_wnd.max(window);
-            }
+            self.take(window, seq, ack);
         }
         Update { same, taken }
+    }
+
+    /// Takes a window of `window` octets from a segment that is newer than the last one.
+    #[inline]
+    pub(crate) fn take(&mut self, window: u32, seq: Seq, ack: Seq) {
+        if window != self.wnd {
+            self.wnd = window;
+            self.max_wnd = self.max_wnd.max(window);
+        }
+        self.edge = ack + u64::from(window);
+        self.wl1 = seq;
+        self.wl2 = ack;
     }
 
     /// Advances SND.UNA.

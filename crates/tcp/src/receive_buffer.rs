@@ -9,12 +9,20 @@ use std::{collections::VecDeque, ops::Range};
 use anabranch_core::body::Body;
 use anabranch_wire::{segment::SackBlock, seq::Seq};
 
-/// Octets that arrived beyond a gap.
+/// Octets that arrived beyond a gap. The last interval also has the number of a FIN if `end` is one
+/// past that of its last octet.
 #[derive(Debug)]
 struct Interval<B> {
     start: Seq,
     end: Seq,
     body: B,
+}
+
+impl<B: Body> Interval<B> {
+    /// One past the last octet.
+    fn data_end(&self) -> Seq {
+        self.start + u64::from(self.body.len())
+    }
 }
 
 /// The receive buffer; see the module.
@@ -69,7 +77,7 @@ impl<B: Body> ReceiveBuffer<B> {
         self.ready.front().map_or(0, |body| u64::from(body.len()))
     }
 
-    /// One past the last octet beyond a gap.
+    /// One past the last number beyond a gap.
     #[must_use]
     pub fn end(&self) -> Option<Seq> {
         self.intervals.back().map(|interval| interval.end)
@@ -182,8 +190,26 @@ impl<B: Body> ReceiveBuffer<B> {
         new
     }
 
+    /// Stores a FIN beyond the next expected number. Returns `false` if it is stored already, or if
+    /// data beyond it contradicts it.
+    pub fn insert_fin(&mut self, fin: Seq) -> bool {
+        let new = self.end().is_none_or(|end| end <= fin);
+        if new {
+            match self.intervals.back_mut() {
+                Some(last) if last.end == fin => last.end = fin + 1,
+                _ => self.intervals.push_back(Interval {
+                    start: fin,
+                    end: fin + 1,
+                    body: B::default(),
+                }),
+            }
+        }
+        self.report(fin);
+        new
+    }
+
     /// Removes the data that now follows `rcv_nxt` without a gap: the octets, and one past the last
-    /// number.
+    /// octet's number.
     pub fn take(&mut self, rcv_nxt: Seq) -> Option<(B, Seq)> {
         let mut taken = None;
         while let Some(front) = self.intervals.front()
@@ -192,12 +218,10 @@ impl<B: Body> ReceiveBuffer<B> {
             let Some(front) = self.intervals.pop_front() else {
                 break;
             };
-            self.beyond -= front.end.since(front.start);
-            if front.end > rcv_nxt {
-                taken = Some((
-                    part(&front.body, front.start, rcv_nxt, front.end),
-                    front.end,
-                ));
+            let end = front.data_end();
+            self.beyond -= end.since(front.start);
+            if end > rcv_nxt {
+                taken = Some((part(&front.body, front.start, rcv_nxt, end), end));
                 break;
             }
         }
@@ -430,6 +454,33 @@ mod tests {
         assert_eq!(buffer.unread(), 5);
         assert_eq!(buffer.read(u64::MAX), stream(15, 20));
         assert_eq!(buffer.read(1), stream(0, 0));
+    }
+
+    #[test]
+    fn a_fin_is_reported_but_not_delivered() {
+        let first = Seq::first(0);
+        let mut buffer = ReceiveBuffer::default();
+        assert!(buffer.insert_fin(first + 20));
+        assert!(!buffer.insert_fin(first + 20));
+        buffer.insert(first + 10, &stream(10, 20));
+        let (n, blocks) = buffer.sack_blocks(4, 0);
+        let whole = SackBlock {
+            left: 10,
+            right: 21,
+        };
+        assert_eq!((n, blocks[0]), (1, whole));
+        assert_eq!(buffer.beyond(), 10);
+        assert_eq!(buffer.take(first + 10), Some((stream(10, 20), first + 20)));
+        assert!(!buffer.has_gaps());
+    }
+
+    #[test]
+    fn data_beyond_a_fin_contradicts_it() {
+        let first = Seq::first(0);
+        let mut buffer = ReceiveBuffer::default();
+        buffer.insert(first + 10, &stream(10, 20));
+        assert!(!buffer.insert_fin(first + 15));
+        assert_eq!(buffer.take(first + 10), Some((stream(10, 20), first + 20)));
     }
 
     #[test]

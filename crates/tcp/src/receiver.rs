@@ -17,6 +17,7 @@ use self::{autotuning::Tuner, data::Reports, ecn::ReceiverEcn};
 use crate::{
     ack::AckPolicy, receive_buffer::ReceiveBuffer, settings::Settings, stats::ReceiverStats,
 };
+use anabranch_core::units::Instant;
 use anabranch_wire::seq::Seq;
 
 /// The receiving half; see the module.
@@ -103,6 +104,27 @@ impl<B> Cold<B> {
 }
 
 impl<B: Body> Receiver<B> {
+    /// Whether everything received is acknowledged, and the current window advertised.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.nxt == self.acked
+            && self.advertised
+            && !self.ack.is_waiting()
+            && self.ack.deadline() == Instant::NEVER
+    }
+
+    /// Whether only the next segment can change the state: nothing is missing, unread or reported,
+    /// and no acknowledgment is due.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.auto_read
+            && !self.gaps
+            && !self.filled
+            && !self.duplicate
+            && !self.agreed.ecn
+            && !self.agreed.exact_ecn
+            && !self.ack.waits_for_read()
+            && !self.ack.due()
+    }
+
     pub(crate) fn new(settings: &Arc<Settings>) -> Self {
         let window = settings.first_receive_window();
         Self {

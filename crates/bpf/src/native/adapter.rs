@@ -159,7 +159,7 @@ impl Adapter {
         self.sock.snd_cwnd = packets.max(1);
     }
 
-    fn look_at(&mut self, ack: &Ack) {
+    fn update_sock(&mut self, ack: &Ack) {
         // In eighths of a microsecond.
         let srtt = clamped(ack.srtt.as_nanos() / 125);
         self.acked += ack.acked.get();
@@ -231,7 +231,7 @@ impl CongestionControl for Adapter {
     fn on_ack(&mut self, ack: &Ack) {
         self.at(ack.now);
         let delivered = (self.delivered + ack.delivered.get()) / self.smss;
-        self.look_at(ack);
+        self.update_sock(ack);
         let over = !before(self.sock.snd_una, self.high);
         if self.ends || (over && !ack.in_recovery) {
             self.reopen();

@@ -13,7 +13,7 @@ use anabranch_core::interrupt::Interrupt;
 use super::{Detail, Place, Record};
 use crate::{
     Error, compile,
-    kernel::{BTF, told},
+    kernel::{BTF, call_loader},
     loader::{self, Loader, Octets, PLACE, Sink, Watch, loader},
     privilege::advice,
 };
@@ -77,7 +77,7 @@ impl Trace {
             segments: u32::from(detail == Detail::Segments),
         };
         let mut trace = ptr::null_mut();
-        let started = told(|report| {
+        let started = call_loader(|report| {
             // SAFETY: octets, report and `trace` are valid until the call returns.
             unsafe { (loader.trace)(Octets::of(&object), watch, &raw mut trace, report) }
         });

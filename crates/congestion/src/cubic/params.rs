@@ -3,6 +3,13 @@
 
 use crate::{ControlParams, Family, HyStartUse};
 
+/// The forms of CUBIC: see the types of the same name.
+pub(crate) enum Form {
+    Octets,
+    Segments,
+    KernelSegments,
+}
+
 macro_rules! cubic_params {
     (
         $(#[$meta:meta])*
@@ -117,7 +124,16 @@ macro_rules! cubic_params {
                     hystart: Exit::new(kind, settings, init.stack.paced),
                 }
             }
-            /// The window law that the parameters describe.
+            /// The form of CUBIC.
+            pub(in crate) fn form(&self, init: &$crate::Init) -> $crate::cubic::Form {
+                use $crate::{cubic::Form, params::WindowCount};
+                match self.count.or(init.stack.window_count) {
+                    WindowCount::Bytes => Form::Octets,
+                    WindowCount::Segments if init.stack.clock_tick.is_zero() => Form::Segments,
+                    WindowCount::Segments => Form::KernelSegments,
+                }
+            }
+            /// The constants of the window law.
             #[must_use]
             pub(in crate) fn constants(&self, init: &$crate::Init) -> $crate::cubic::Constants {
                 $crate::cubic::Constants {
@@ -126,12 +142,8 @@ macro_rules! cubic_params {
                     beta_ecn: self.beta_ecn.own().map(|beta| beta.get()),
                     fast_convergence: self.fast_convergence,
                     tcp_friendly: self.tcp_friendly,
-                    interval: init.stack.cubic_interval,
-                    tick: init.stack.clock_tick,
-                    count_outlives: init.stack.cubic_count_outlives,
                     undo_restores_w_max: init.stack.undo_restores_w_max,
                     reno_friendly: self.reno_friendly.or(init.stack.reno_friendly),
-                    count: self.count.or(init.stack.window_count),
                     first_epoch_growth: self
                         .first_epoch_growth
                         .or(init.stack.first_epoch_growth)

@@ -1,4 +1,4 @@
-//! CUBIC counted in whole segments, as its authors published it and as in Linux and ns-3.
+//! CUBIC counted in whole segments, as its authors published it and as in ns-3.
 //!
 //! The window is a whole number of segments. The distance to the cubic function determines `cnt`,
 //! the number of acknowledged segments after which the window grows by one, and acknowledged
@@ -14,90 +14,48 @@
 //! With the stack's `cubic_interval`, `cnt` is computed only once per interval while the window is
 //! unchanged. Windows on paths with a shorter round-trip time then grow later and by more than one.
 //!
-//! With its `clock_tick` this reproduces the window growth of a kernel's CUBIC, traced at every
-//! acknowledgment (`docs/design/008-stack-habits.md`):
-//!
-//! - Times are whole ticks, and the function is evaluated once per tick. A window that has grown
-//!   within the tick keeps growing with the same `cnt`, or with a smaller one if W_est requires it.
-//! - W_est is a whole number. It grows by one once more than `window ÷ α` segments have been
-//!   acknowledged, with 1/α rounded down to eighths (15/8 for β = 0.7). It is updated when `cnt` is
-//!   computed.
-//! - The acknowledgment with which HyStart ends slow start already counts in congestion avoidance.
-//! - The function is evaluated one smallest round-trip time ahead, as in the paper (`dMin`). RFC
-//!   9438 §4.2, and this law without `clock_tick`, use the smoothed round-trip time.
-//!
 //! The paper does not specify the rounding, or how an ACK's segments add to the previous count.
-//! Both follow ns-3 3.37, in its traces and in the mean of thirty runs at 1 % loss.
+//! Both follow ns-3 3.37, in its traces and in the mean of thirty runs at 1 % loss. The function is
+//! evaluated one smoothed round-trip time ahead, as in RFC 9438 §4.2; the paper has the smallest
+//! (`dMin`).
 //!
 //! # Differs from Linux
-//! - The smallest round-trip time is a real number, not whole ticks; without `clock_tick` all times
-//!   and W_est are real numbers, too.
+//! - All times and W_est are real numbers; see [`super::kernel`].
 //! - An ACK counts as at most one window: after a timeout it may acknowledge more.
 
-use anabranch_core::math::cube;
-
-use super::{
-    Ack, CubicLaw, Window, WindowCount,
-    law::{Constants, Epoch, LookedUp},
+use anabranch_core::{
+    math::cube,
+    units::{Duration, Instant},
 };
+
+use super::{Ack, Growth, StackHabits, Window, stage::Stage, window::SegmentCount};
 
 /// Growth at the plateau of the cubic function: one segment per 100 windows.
 const FLAT: f64 = 100.0;
-/// 1/α is rounded down to eighths.
-const PARTS: f64 = 8.0;
 
-impl Constants {
-    /// Whether the acknowledgment that ends slow start also counts in congestion avoidance.
-    pub(super) const fn counts_end_of_slow_start(&self) -> bool {
-        matches!(self.count, WindowCount::Segments) && !self.tick.is_zero()
-    }
-
+impl Stage<'_> {
     /// `cnt`: the number of acknowledged segments after which a window of `cwnd` grows by one, by
     /// the cubic function. `t` is one round trip ahead.
-    fn cnt(&self, cwnd: f64, epoch: &Epoch, t: f64, first_epoch: bool) -> f64 {
-        let from_plateau = t - epoch.k;
-        let distance = (self.c * cube(from_plateau)).abs().floor();
-        let target = epoch.w_max + distance.copysign(from_plateau);
+    pub(super) fn cnt(&self, cwnd: f64, t: f64) -> f64 {
+        let from_plateau = t - self.epoch.k;
+        let distance = (self.law.c * cube(from_plateau)).abs().floor();
+        let target = self.epoch.w_max + distance.copysign(from_plateau);
         let cnt = if target > cwnd {
             // RFC 9438 §4.2: at most half a window per round trip.
             (cwnd / (target - cwnd)).floor().max(2.0)
         } else {
             FLAT * cwnd
         };
-        if first_epoch && self.first_epoch_growth > 0.0 {
-            return cnt.min((1.0 / self.first_epoch_growth).floor());
+        if self.first_epoch && self.law.first_epoch_growth > 0.0 {
+            return cnt.min((1.0 / self.law.first_epoch_growth).floor());
         }
         cnt
     }
 
-    /// Updates W_est by the segments acknowledged (RFC 9438 §4.3).
-    fn move_w_est(&self, epoch: &mut Epoch, cwnd: f64, cwnd_prior: f64) {
-        let alpha = self.alpha(epoch, cwnd_prior);
-        if self.tick.is_zero() {
-            epoch.w_est += alpha * std::mem::take(&mut epoch.acked) / cwnd;
-            return;
-        }
-        let each = (cwnd * (PARTS / alpha).floor() / PARTS).floor().max(1.0);
-        while epoch.acked > each {
-            epoch.acked -= each;
-            epoch.w_est += 1.0;
-        }
-    }
-
-    /// Limits `cnt` so that the window reaches W_est within a round trip.
-    fn no_slower_than_reno(&self, cnt: f64, cwnd: f64, epoch: &mut Epoch, cwnd_prior: f64) -> f64 {
-        if !self.tcp_friendly {
-            return cnt;
-        }
-        // Without ticks W_est is updated with every ACK.
-        let least = if self.tick.is_zero() {
-            1.0
-        } else {
-            self.move_w_est(epoch, cwnd, cwnd_prior);
-            2.0
-        };
-        let ahead = epoch.w_est - cwnd;
-        if ahead >= 1.0 {
+    /// Limits `cnt` so that the window reaches W_est within a round trip, but not below `least`.
+    pub(super) fn no_slower_than_reno(&self, cnt: f64, cwnd: f64, least: f64) -> f64 {
+        let ahead = self.epoch.w_est - cwnd;
+        if self.law.tcp_friendly && ahead >= 1.0 {
             cnt.min((cwnd / ahead.floor()).floor().max(least))
         } else {
             cnt
@@ -105,50 +63,70 @@ impl Constants {
     }
 }
 
-impl CubicLaw {
-    /// Congestion avoidance. `acked` is a whole number of segments.
+/// State of growth by whole segments.
+#[derive(Debug, Clone, Copy)]
+pub struct Segments {
+    /// `cubic_interval`: `cnt` is valid for this time if the window is unchanged.
+    pub(super) interval: Duration,
+    /// `cubic_count_outlives`.
+    count_outlives: bool,
+    /// Segments acknowledged since the window last grew by one.
+    pub(super) count: SegmentCount,
+    pub(super) latest: Option<Evaluation>,
+}
+
+/// The latest value of `cnt`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Evaluation {
+    pub cnt: f64,
+    pub cwnd: f64,
+    pub valid_until: Instant,
+}
+
+impl Evaluation {
     #[expect(clippy::float_cmp, reason = "the same window, not one like it")]
-    pub(super) fn avoid_congestion_in_segments(
-        &mut self,
-        window: &mut Window<f64>,
-        ack: &Ack,
-        acked: f64,
-    ) {
-        let law = &self.constants;
-        let state = &mut self.state;
-        let (cwnd, cwnd_prior) = (window.cwnd, state.cwnd_prior);
+    pub(super) fn is_valid(&self, cwnd: f64, now: Instant) -> bool {
+        self.cwnd == cwnd && now < self.valid_until
+    }
+}
+
+impl Growth for Segments {
+    fn new(stack: &StackHabits) -> Self {
+        Self {
+            interval: stack.cubic_interval,
+            count_outlives: stack.cubic_count_outlives,
+            count: SegmentCount::default(),
+            latest: None,
+        }
+    }
+
+    fn grow(&mut self, window: &mut Window<f64>, stage: Stage<'_>, ack: &Ack, acked: f64) {
+        let cwnd = window.cwnd;
         let acked = acked.min(cwnd);
-        let epoch = state
-            .epoch
-            .get_or_insert_with(|| Epoch::begin(&mut state.w_max, law, cwnd, ack.now));
-        epoch.resume(ack.now);
-        epoch.acked += acked;
-        let ahead = if law.tick.is_zero() {
-            law.move_w_est(epoch, cwnd, cwnd_prior);
-            ack.srtt
-        } else {
-            ack.min_rtt
-        };
-        let cnt = match epoch.looked_up {
-            Some(last) if last.cwnd == cwnd && ack.now < last.stands_until => last.cnt,
-            Some(last) if ack.now < last.tick_until => {
-                let cnt = law.no_slower_than_reno(last.cnt, cwnd, epoch, cwnd_prior);
-                epoch.looked_up = Some(LookedUp { cnt, ..last });
-                cnt
-            }
+        stage.epoch.w_est += stage.alpha() * acked / cwnd;
+        let cnt = match self.latest {
+            Some(latest) if latest.is_valid(cwnd, ack.now) => latest.cnt,
             _ => {
-                let t = law.since(epoch.start, ack.now).as_secs_f64() + ahead.as_secs_f64();
-                let cnt = law.cnt(cwnd, epoch, t, state.first_epoch);
-                let cnt = law.no_slower_than_reno(cnt, cwnd, epoch, cwnd_prior);
-                epoch.looked_up = Some(LookedUp {
+                let t = stage.epoch.elapsed(ack.now) + ack.srtt.as_secs_f64();
+                let cnt = stage.no_slower_than_reno(stage.cnt(cwnd, t), cwnd, 1.0);
+                self.latest = Some(Evaluation {
                     cnt,
                     cwnd,
-                    stands_until: law.after(ack.now, law.interval),
-                    tick_until: law.after(ack.now, law.tick),
+                    valid_until: ack.now.saturating_add(self.interval),
                 });
                 cnt
             }
         };
-        state.acked_count.grow(window, acked, cnt);
+        self.count.grow(window, acked, cnt);
+    }
+
+    fn on_reduction(&mut self) {
+        if !self.count_outlives {
+            self.count = SegmentCount::default();
+        }
+    }
+
+    fn end_stage(&mut self) {
+        self.latest = None;
     }
 }

@@ -75,7 +75,7 @@ pub(crate) struct Incoming<'a> {
 
 /// Information derived from an acknowledgment.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct AckSummary {
     pub(crate) advances: bool,
     pub(crate) is_duplicate: bool,
     pub(crate) is_sack_new: bool,

@@ -2,7 +2,7 @@
 
 use super::{
     account::{Account, Learned},
-    acknowledged::{Incoming, News},
+    acknowledged::{AckSummary, Incoming},
     counts::Counts,
     delays::{Conditions, Delays, Peer},
     delivered::Delivered,
@@ -407,7 +407,7 @@ impl Direction {
         let round_trip = delays
             .round_trip()
             .or(self.rtt.to_receiver().map(|(srtt, _)| srtt));
-        let news = self.scoreboard.acknowledge(&Incoming {
+        let summary = self.scoreboard.acknowledge(&Incoming {
             segment,
             una,
             window,
@@ -416,30 +416,30 @@ impl Direction {
             hole: self.path.hole(),
             round_trip: round_trip.unwrap_or(0),
         });
-        self.take(&news);
-        if news.advances {
+        self.take(&summary);
+        if summary.advances {
             self.acks.see(time);
         }
-        if let Some(sample) = news.sample {
+        if let Some(sample) = summary.sample {
             self.sample(time, sample, delays);
         }
         let is_current = una >= self.scoreboard.una();
         let is_prompt = segment.payload == 0 && una - before >= 2 * self.sender.mss();
-        if let Some(sample) = news.sample.filter(|_| is_prompt) {
+        if let Some(sample) = summary.sample.filter(|_| is_prompt) {
             self.rtt.see_prompt(time, sample);
         }
         self.deliver(segment, una, is_current);
         if segment.has(SYN) {
-            if let Some(sample) = news.sample {
+            if let Some(sample) = summary.sample {
                 self.path.opened(sample);
             }
         } else if is_current {
             let top = self.scoreboard.top(una);
             let octets = una + self.scoreboard.sacked_octets();
-            let is_open = news.advances && !self.sender.is_recovering();
+            let is_open = summary.advances && !self.sender.is_recovering();
             let is_all = top >= self.scoreboard.next();
             self.path
-                .acknowledge(time, top, octets, news.sample, is_open, is_all);
+                .acknowledge(time, top, octets, summary.sample, is_open, is_all);
             self.path.window(window);
         }
         if is_current {
@@ -451,15 +451,15 @@ impl Direction {
                 sacked: self.scoreboard.sacked_octets(),
                 window: window.unwrap_or(FURTHEST),
                 stamp: segment.stamps.map(|stamps| stamps.0),
-                is_duplicate: news.is_duplicate,
+                is_duplicate: summary.is_duplicate,
                 data_end: (segment.payload > 0).then(|| segment.seq.wrapping_add(segment.payload)),
-                is_delayed: news
+                is_delayed: summary
                     .sample
                     .is_some_and(|rtt| rtt > least + 30 * MILLISECOND),
             });
         }
         self.settle(time, delays, budget);
-        news.sample
+        summary.sample
     }
 
     /// Records the segments that an acknowledgment covers, and the window as in the header.
@@ -480,17 +480,17 @@ impl Direction {
     }
 
     /// Distributes the information derived from an acknowledgment.
-    fn take(&mut self, news: &News) {
-        if news.is_sack_new {
+    fn take(&mut self, summary: &AckSummary) {
+        if summary.is_sack_new {
             self.sender.see_gap();
         }
-        for late in &news.late {
+        for late in &summary.late {
             self.path.late(late.octets, late.beyond, late.by);
         }
-        self.counts.late += news.late_packets;
-        if news.holes > 0 {
-            self.counts.capture_gaps += news.holes;
-            self.counts.unseen_octets += u64::try_from(news.unseen_octets).unwrap_or_default();
+        self.counts.late += summary.late_packets;
+        if summary.holes > 0 {
+            self.counts.capture_gaps += summary.holes;
+            self.counts.unseen_octets += u64::try_from(summary.unseen_octets).unwrap_or_default();
             self.account.miss();
         }
     }

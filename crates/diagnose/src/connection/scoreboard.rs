@@ -2,7 +2,7 @@
 //! capture point.
 
 use super::{
-    acknowledged::{Ack, Acknowledged, Incoming, Late, News},
+    acknowledged::{Ack, AckSummary, Acknowledged, Incoming, Late},
     delays::Delays,
     gaps::Gaps,
     identifications::Identifications,
@@ -502,9 +502,9 @@ impl Scoreboard {
     }
 
     /// Processes a segment of the receiver that acknowledges data.
-    pub(crate) fn acknowledge(&mut self, incoming: &Incoming<'_>) -> News {
+    pub(crate) fn acknowledge(&mut self, incoming: &Incoming<'_>) -> AckSummary {
         let Some(sequence) = self.sequence else {
-            return News::default();
+            return AckSummary::default();
         };
         let (segment, una) = (incoming.segment, incoming.una);
         self.acknowledged.begin(segment.time);
@@ -528,30 +528,30 @@ impl Scoreboard {
             .acknowledged
             .selective(&ack, &mut self.pieces, &mut self.settling);
         let is_pure = segment.payload == 0 && !segment.has(SYN | FIN);
-        let mut news = News {
+        let mut summary = AckSummary {
             advances: una > self.acknowledged.una,
             is_duplicate: una == self.acknowledged.una && is_pure && self.next > una,
             is_sack_new: selective.is_new,
             sample: selective.sample,
             late: selective.late,
-            ..News::default()
+            ..AckSummary::default()
         };
-        if news.advances {
-            self.advance(&ack, incoming.round_trip, &mut news);
-        } else if news.is_duplicate {
+        if summary.advances {
+            self.advance(&ack, incoming.round_trip, &mut summary);
+        } else if summary.is_duplicate {
             self.acknowledged.repeat(segment.time);
         }
-        news
+        summary
     }
 
     /// Advances the cumulative acknowledgment.
-    fn advance(&mut self, ack: &Ack<'_>, round_trip: Nanos, news: &mut News) {
+    fn advance(&mut self, ack: &Ack<'_>, round_trip: Nanos, summary: &mut AckSummary) {
         let advance = self.acknowledged.advance(ack, &mut self.pieces);
-        news.sample = advance.sample.or(news.sample);
-        news.late.extend(advance.late);
-        news.late_packets = advance.late_packets;
-        news.holes = advance.holes;
-        news.unseen_octets = advance.unseen_octets;
+        summary.sample = advance.sample.or(summary.sample);
+        summary.late.extend(advance.late);
+        summary.late_packets = advance.late_packets;
+        summary.holes = advance.holes;
+        summary.unseen_octets = advance.unseen_octets;
         for piece in advance.again {
             self.settling.push(piece, ack.segment.time, round_trip);
         }

@@ -216,6 +216,8 @@ pub(super) struct AgentSlot<B: Body> {
     pub(super) start: Instant,
     /// The time at which the application stops.
     pub(super) stop: Instant,
+    /// The next packet may take the hot path ([`super::hot`]).
+    pub(super) is_hot: bool,
 }
 
 impl<B: Body> AgentSlot<B> {
@@ -227,6 +229,7 @@ impl<B: Body> AgentSlot<B> {
             armed: Instant::NEVER,
             start: Instant::NEVER,
             stop: Instant::NEVER,
+            is_hot: false,
         }
     }
     #[inline]
@@ -273,9 +276,9 @@ impl<B: Body> AgentSlot<B> {
 }
 
 impl<B: Body> Network<B> {
-    /// Delivers a packet to the far end of its route.
+    /// Delivers a packet to the far end of its route, on the general path.
     #[inline(never)]
-    pub(super) fn reach_end(&mut self, id: PacketId) {
+    pub(super) fn reach_any_end(&mut self, id: PacketId) {
         let Self {
             fabric,
             agents,
@@ -285,14 +288,13 @@ impl<B: Body> Network<B> {
         let packet = &mut fabric.pool[id];
         let place = packet.connection.0 as usize;
         let forward = packet.direction == Direction::Forward;
-        // The sender's end of connection n is 2n, the receiver's 2n + 1.
         let index = place * 2 + usize::from(forward);
         let slot = &mut agents[index];
         let conn = &mut connections[place];
+        let number = conn.number(packet.direction, packet.index);
         fabric
             .probe
             .observe(fabric.now, slot.element, packet, Fate::Received);
-        let number = conn.number(packet.direction, packet.index);
         if conn.is_stale(packet.direction, number) {
             // A late packet of an ended transfer, whose place another transfer uses now.
             fabric.free(id);
@@ -441,6 +443,7 @@ impl<B: Body> Network<B> {
             other => complete = other.send(&mut way, conn, &mut slot.start),
         }
         slot.arm_timer(index, fabric);
+        slot.is_hot = fabric.permits_hot() && slot.is_hot_now(direction == Direction::Forward);
         if conn.has_fresh_resent()
             && let Some((receiver, _)) = agents[index ^ 1].end.tcp()
         {
@@ -457,11 +460,11 @@ impl<B: Body> Network<B> {
 }
 
 /// The sending context of an end.
-struct Way<'a, B: Body> {
-    fabric: &'a mut Fabric<B>,
-    connection: ConnectionId,
-    direction: Direction,
-    element: ElementId,
+pub(super) struct Way<'a, B: Body> {
+    pub(super) fabric: &'a mut Fabric<B>,
+    pub(super) connection: ConnectionId,
+    pub(super) direction: Direction,
+    pub(super) element: ElementId,
 }
 
 impl<B: Body> Way<'_, B> {
@@ -469,7 +472,11 @@ impl<B: Body> Way<'_, B> {
     /// packet pool.
     #[expect(clippy::inline_always, reason = "measured: it is called in one loop")]
     #[inline(always)]
-    fn send_segment(&mut self, conn: &mut Connection, endpoint: &mut Endpoint<B>) -> bool {
+    pub(super) fn send_segment(
+        &mut self,
+        conn: &mut Connection,
+        endpoint: &mut Endpoint<B>,
+    ) -> bool {
         let id = self.fabric.pool.reserve(blank);
         let packet = &mut self.fabric.pool[id];
         let place = match &mut packet.payload {
@@ -602,7 +609,7 @@ impl<B: Body> Way<'_, B> {
 /// Fills in the connection, number and direction of a packet, and returns the place where its route
 /// begins.
 #[inline]
-fn address<P>(
+pub(super) fn address<P>(
     packet: &mut Packet<P>,
     conn: &mut Connection,
     connection: ConnectionId,
@@ -667,7 +674,7 @@ const fn connection_id(place: usize) -> ConnectionId {
 }
 
 /// A packet to be filled in.
-fn blank<B: Body>() -> Packet<Transport<B>> {
+pub(super) fn blank<B: Body>() -> Packet<Transport<B>> {
     Packet {
         connection: ConnectionId(0),
         index: 0,
@@ -686,7 +693,7 @@ fn blank<B: Body>() -> Packet<Transport<B>> {
 
 /// Turns a place with other contents into one for a segment.
 #[inline(never)]
-fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
+pub(super) fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
     *place = Transport::Tcp(Segment::default());
     match place {
         Transport::Tcp(segment) => segment,

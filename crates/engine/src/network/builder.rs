@@ -22,7 +22,7 @@ mod spec;
 
 pub use self::spec::{FlowSpec, GroupSpec, LinkSpec, MembersSpec, Stop, Traffic};
 use self::{
-    feed::{folded_links, shared_rings},
+    feed::{ahead_flows, folded_links, shared_rings},
     flow::Placing,
     link::LinkPlacing,
     spec::MiddleboxSpec,
@@ -30,7 +30,7 @@ use self::{
 
 use super::{
     Change, GroupId, HostId, LinkId, MiddleboxId, MiddleboxSlot, Network,
-    fabric::{Fabric, LinkSlot, Propagating},
+    fabric::{Fabric, LinkSlot, Propagating, Target},
     groups::GroupParts,
     mtu::Mtus,
     processing::Processing,
@@ -235,7 +235,8 @@ impl<B: Body> Builder<B> {
         } else {
             vec![None; self.links.len()]
         };
-        let (ring_of, rings) = shared_rings(&self.links, &self.flows, &self.middleboxes);
+        let ahead = ahead_flows(&self.links, &plain, &self.flows, &self.middleboxes);
+        let (ring_of, rings) = shared_rings(&self.links, &self.flows, &self.middleboxes, &ahead);
         let processing = Processing::of_hosts(&self.processing, self.seed, rings);
         let mut elements = Elements::default();
         let rates = self
@@ -277,7 +278,7 @@ impl<B: Body> Builder<B> {
             probe.keep_tally();
         }
         let mut network = Network {
-            fabric: fabric(window, links, rings, processing, probe),
+            fabric: fabric(window, links, rings, processing, (probe, self.fast_path)),
             rates,
             middleboxes,
             agents: Vec::new(),
@@ -302,10 +303,10 @@ impl<B: Body> Builder<B> {
         network.connections.reserve_exact(self.flows.len());
         network.flows.reserve_exact(self.flows.len());
         let mut placing = Placing::new(self.seed, window, folded);
-        for spec in self.flows {
+        for (spec, ahead) in self.flows.into_iter().zip(ahead) {
             let ends =
                 ["sender", "receiver"].map(|end| elements.add(format!("flow.{}.{end}", spec.name)));
-            network.add_flow(spec, ends, &mut placing);
+            network.add_flow(spec, ends, (&mut placing, ahead));
         }
         for (slot, exit) in network.middleboxes.iter_mut().zip(onward) {
             slot.onward = exit.map(|exit| network.fabric.add_end(exit.0));
@@ -324,7 +325,7 @@ fn fabric<B: Body>(
     links: Vec<LinkSlot>,
     rings: usize,
     processing: Vec<Processing>,
-    probe: Probe,
+    (probe, hot): (Probe, bool),
 ) -> Fabric<B> {
     Fabric {
         now: Instant::START,
@@ -337,7 +338,7 @@ fn fabric<B: Body>(
             .take(rings + processing.len())
             .collect(),
         processing,
-        routes: Vec::new(),
+        routes: vec![Target::Passed],
         probe,
         events: 0,
         identities: Vec::new(),
@@ -348,6 +349,9 @@ fn fabric<B: Body>(
         impairing: Vec::new(),
         made: 0,
         past_the_end: 0,
+        hot,
+        ahead_until: Instant::START,
+        approaching: Vec::new(),
     }
 }
 

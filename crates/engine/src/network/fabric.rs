@@ -20,7 +20,7 @@ use anabranch_path::{
 };
 use anabranch_wire::Transport;
 
-use super::{groups::GroupSlot, processing::Processing};
+use super::{ahead::Approaching, groups::GroupSlot, processing::Processing};
 use crate::{
     event_queue::{Class, Entry, EventQueue, Source},
     record::Probe,
@@ -42,6 +42,10 @@ pub(super) enum Target {
     Processing(u32),
     /// The far end of the connection.
     End,
+    /// The same, for an end that may run ahead ([`super::ahead`]).
+    EndAhead,
+    /// Nothing: the end has run ahead to the packet's arrival.
+    Passed,
 }
 
 #[derive(Debug)]
@@ -88,7 +92,7 @@ pub(super) struct Overtaking {
 /// value that is assembled in memory and read as a whole causes a stall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InFlight {
-    at: Instant,
+    pub(super) at: Instant,
     /// The link in the upper half, the packet in the lower.
     what: u64,
 }
@@ -102,24 +106,29 @@ impl InFlight {
         }
     }
     #[inline]
-    fn link(self) -> u32 {
+    pub(super) fn link(self) -> u32 {
         (self.what >> 32) as u32
     }
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    fn packet(self) -> PacketId {
+    pub(super) fn packet(self) -> PacketId {
         PacketId(self.what as u32)
     }
     /// Ordered by arrival, then by link.
     #[inline]
     fn is_not_after(self, other: Self) -> bool {
-        (self.at, self.link()) <= (other.at, other.link())
+        // One comparison: the packet of the other is the highest possible.
+        let key = |entry: Self| (u128::from(entry.at.as_picos()) << 64) | u128::from(entry.what);
+        key(self) <= key(other) | u128::from(u32::MAX)
     }
 }
 
 /// Propagating packets, in order of (arrival, link), with one entry in the event queue for all of
 /// them.
 pub(super) type Propagating = Ring<InFlight>;
+
+/// The place of [`Target::Passed`] in the table of routes.
+pub(super) const PASSED: u32 = 0;
 
 /// The place of an entry in the event queue that belongs to no ring.
 pub(super) const NO_RING: u32 = u32::MAX;
@@ -176,6 +185,12 @@ pub(super) struct Fabric<B: Body> {
     pub(super) routes: Vec<Target>,
     pub(super) probe: Probe,
     pub(super) events: u64,
+    /// Ends may take packets on the hot path, unless they are logged.
+    pub(super) hot: bool,
+    /// Ends run ahead to this time, exclusive: nobody reads the state before.
+    pub(super) ahead_until: Instant,
+    /// Packets on the last link before each end, by agent.
+    pub(super) approaching: Vec<Approaching>,
     /// The identity of each connection, by place, for queues.
     pub(super) identities: Vec<Identity>,
     /// Connections begun, including ones in the place of an ended connection.
@@ -229,6 +244,12 @@ impl<B: Body> Fabric<B> {
             }
         }
         self.connections_begun = order;
+    }
+
+    /// Whether ends may take packets on the hot path.
+    #[inline]
+    pub(super) fn permits_hot(&self) -> bool {
+        self.hot && !self.probe.records()
     }
 
     /// Pushes a timer.
@@ -317,7 +338,12 @@ impl<B: Body> Fabric<B> {
                 self.enter_plain(index as usize, packet, self.now);
             }
             Target::Served(index) => self.enter_served(index as usize, packet),
-            Target::Middlebox(_) | Target::Checked(_) | Target::Processing(_) | Target::End => {
+            Target::Middlebox(_)
+            | Target::Checked(_)
+            | Target::Processing(_)
+            | Target::End
+            | Target::EndAhead
+            | Target::Passed => {
                 self.reached.push_back(packet);
             }
         }
@@ -334,22 +360,53 @@ impl<B: Body> Fabric<B> {
     /// Passes a packet to a plain link at `at`: now, or later if the link is computed ahead.
     #[inline]
     pub(super) fn enter_plain(&mut self, index: usize, id: PacketId, at: Instant) {
-        if self.probe.is_on() {
-            self.pass_plain::<true>(index, id, at);
-        } else {
-            self.pass_plain::<false>(index, id, at);
+        let arrives = self.cross_plain(index, id, at);
+        if arrives != Instant::NEVER {
+            self.approach(id, arrives);
         }
     }
 
-    /// The body of [`Self::enter_plain`], compiled separately for observed and unobserved runs: the
-    /// values that only an observation needs would occupy the loop's registers.
+    /// Passes a packet to a plain link at `at`, and returns when it arrives at its end if that may
+    /// run ahead. The caller then takes the packet there, or calls [`Self::approach`].
+    /// [`Instant::NEVER`]: nothing is left to do.
     #[inline(never)]
+    pub(super) fn cross_plain(&mut self, index: usize, id: PacketId, at: Instant) -> Instant {
+        self.cross_plain_inline(index, id, at)
+    }
+
+    #[expect(clippy::inline_always, reason = "measured: a call per packet and leg")]
+    #[inline(always)]
+    pub(super) fn cross_plain_inline(
+        &mut self,
+        index: usize,
+        id: PacketId,
+        at: Instant,
+    ) -> Instant {
+        if self.probe.is_on() {
+            self.pass_plain_observed(index, id, at)
+        } else {
+            self.pass_plain::<false>(index, id, at)
+        }
+    }
+
+    #[inline(never)]
+    fn pass_plain_observed(&mut self, index: usize, id: PacketId, at: Instant) -> Instant {
+        self.pass_plain::<true>(index, id, at)
+    }
+
+    /// The body of [`Self::cross_plain`], compiled separately for observed and unobserved runs: the
+    /// values that only an observation needs would occupy the loop's registers.
+    #[expect(
+        clippy::inline_always,
+        reason = "compiled into the function for each kind of run"
+    )]
+    #[inline(always)]
     fn pass_plain<const OBSERVED: bool>(
         &mut self,
         mut index: usize,
         id: PacketId,
         mut at: Instant,
-    ) {
+    ) -> Instant {
         let packet = &mut self.pool[id];
         let mut cursor = packet.hop;
         loop {
@@ -371,17 +428,21 @@ impl<B: Body> Fabric<B> {
                 }
                 plain::Fate::Dropped => {
                     self.drop_at_plain(index, id, at);
-                    return;
+                    return Instant::NEVER;
                 }
             }
-            if let Target::Folded(next) = self.routes[cursor as usize] {
+            let next = self.routes[cursor as usize];
+            if let Target::Folded(next) = next {
                 index = next as usize;
                 continue;
             }
             packet.hop = cursor;
+            if next == Target::EndAhead {
+                return at;
+            }
             let (ring, own_ring) = (slot.ring, slot.own_ring);
             self.propagate(index, ring, own_ring, id, at);
-            return;
+            return Instant::NEVER;
         }
     }
 
@@ -404,7 +465,14 @@ impl<B: Body> Fabric<B> {
         reason = "measured: a call costs half as much again"
     )]
     #[inline(always)]
-    fn propagate(&mut self, link: usize, ring: u32, own: u32, packet: PacketId, at: Instant) {
+    pub(super) fn propagate(
+        &mut self,
+        link: usize,
+        ring: u32,
+        own: u32,
+        packet: PacketId,
+        at: Instant,
+    ) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "links are counted in 32 bits"

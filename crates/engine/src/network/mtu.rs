@@ -173,7 +173,11 @@ impl<B: Body> Network<B> {
                     // Both ends of a tunnel have ports; each pair counts once.
                     longest.filter(|_| in_gateway).unwrap_or(Duration::ZERO)
                 }
-                Target::Checked(_) | Target::Processing(_) | Target::End => Duration::ZERO,
+                Target::Checked(_)
+                | Target::Processing(_)
+                | Target::End
+                | Target::EndAhead
+                | Target::Passed => Duration::ZERO,
             };
         }
         total

@@ -6,6 +6,7 @@ use anabranch_core::{body::Body, packet::FlowId, units::Instant};
 use super::{
     App, End, Network,
     agent::{AgentSlot, tcp_ends},
+    ahead::Approaching,
     connection::Connection,
     script::Tardiness,
 };
@@ -79,6 +80,7 @@ impl<B: Body> Network<B> {
         } else {
             self.fabric.identities.push(identity);
             self.connections.push(connection);
+            self.fabric.approaching.extend([Approaching::default(); 2]);
             for element in elements {
                 self.agents.push(AgentSlot::vacant(element));
             }
@@ -116,6 +118,7 @@ impl<B: Body> Network<B> {
         for side in 0..2 {
             let slot = &mut self.agents[place * 2 + side];
             slot.end = End::Vacant;
+            slot.is_hot = false;
         }
         self.spawners[spawner as usize]
             .vacant

@@ -51,7 +51,11 @@ impl SenderMeter {
         self.window = Window::new(self.window.start(), now.min(self.window.end()));
     }
     /// Records the state after an event at `now`.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: it is a step of the hot path"
+    )]
+    #[inline(always)]
     pub fn update(&mut self, now: Instant, cwnd: Bytes, srtt: Duration) {
         if cwnd.get() != self.cwnd {
             self.settle(now);

@@ -79,6 +79,12 @@ impl Probe {
     pub fn is_on(&self) -> bool {
         self.closed_at > Instant::START
     }
+    /// Whether every observation is recorded, by a log, a capture or a tally.
+    #[must_use]
+    #[inline]
+    pub const fn records(&self) -> bool {
+        self.records
+    }
     /// Captures packets with `taps`. Packets must enter the tapped links individually
     /// (`LinkSpec::may_change`).
     pub fn tap(&mut self, taps: Taps) {

@@ -2,8 +2,17 @@
 //! threads.
 
 use crate::support::{Shape, outputs::first_difference, resolve, text};
-use anabranch_core::body::{Length, Octets};
-use anabranch_engine::{Finished, Simulation};
+use anabranch_core::{
+    body::{Length, Octets},
+    packet::FlowId,
+    units::Duration,
+};
+use anabranch_engine::{
+    Finished, Simulation,
+    network::{LinkReport, Network},
+    topology::Compiled,
+};
+use anabranch_scenario::Resolved;
 
 const SHAPE: Shape = Shape {
     files_only: false,
@@ -173,4 +182,69 @@ fn places_of_ended_transfers_do_not_depend_on_folding() {
         assert!(fast.summary.flows["web"]["transfers"]["completed"].as_u64() > Some(500));
         assert_same(&fast, &general, seed, &text);
     }
+}
+
+/// Digest and reports of all flows and links at the end of a run that is driven by `drive`.
+fn figures(resolved: &Resolved, fast: bool, drive: impl Fn(&mut Network<Length>)) -> (u64, String) {
+    let compiled = Simulation::<Length>::new(resolved)
+        .fast_path(fast)
+        .compile();
+    let Compiled {
+        mut network, links, ..
+    } = compiled.expect("no hosts");
+    drive(&mut network);
+    network.run_through(network.end());
+    let flows: Vec<_> = (0..network.flow_count())
+        .map(|flow| network.flow_report(FlowId(u32::try_from(flow).expect("few"))))
+        .collect();
+    let links: Vec<_> = links
+        .iter()
+        .flat_map(|(_, directions)| directions)
+        // A folded link also holds packets that will arrive there later.
+        .map(|link| LinkReport {
+            queue_packets: 0,
+            ..network.link_statistics(*link)
+        })
+        .collect();
+    let digest = network.digest();
+    let delivered = network.delivered_packets();
+    (
+        network.events(),
+        format!("{digest:?} {delivered}\n{flows:#?}\n{links:#?}"),
+    )
+}
+
+/// Detects an endpoint that counts as hot although an event other than the next segment can apply,
+/// a hot function that leaves out a step of the general path, and a receiver that runs ahead of a
+/// timer, of a change or of a reader.
+#[test]
+fn the_hot_path_changes_nothing() {
+    let mut ahead = 0;
+    let count = 1_000;
+    for number in 0..count {
+        let text = text(number, SHAPE);
+        let resolved = resolve(&text);
+        let (hot_events, hot) = figures(&resolved, true, |_| {});
+        let (events, cold) = figures(&resolved, true, |network| network.permit_hot_path(false));
+        let (_, general) = figures(&resolved, false, |_| {});
+        // Hotness changes at random, and reads in between limit how far a receiver runs ahead.
+        let (_, switched) = figures(&resolved, true, |network| {
+            let mut state = number;
+            while network.now() < network.end() {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                network.permit_hot_path(state >> 63 == 0);
+                let step = Duration::from_micros((state >> 40) % 100_000 + 1);
+                network.run_through(network.now() + step);
+            }
+        });
+        for (mode, other) in [("cold", cold), ("general", general), ("switched", switched)] {
+            if let Some((a, b)) = hot.lines().zip(other.lines()).find(|(a, b)| a != b) {
+                panic!("scenario {number}, {mode}: {a}\n{b}\n{text}");
+            }
+        }
+        ahead += u64::from(hot_events < events);
+    }
+    assert!(ahead > count / 10, "{ahead}");
 }

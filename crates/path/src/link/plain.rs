@@ -22,10 +22,11 @@ const HORIZON: Instant = Instant::START.saturating_add(MAX_DURATION);
 /// One direction of a plain link. The fields that every packet touches fit a cache line.
 #[derive(Debug)]
 pub struct PlainLink {
+    sent_packets: u64,
     serialization: SerializationDelay,
     delay: Duration,
     busy_until: Instant,
-    sent_packets: u64,
+    // Not beside the packets: adding to both at once takes longer.
     sent_bytes: u64,
     unqueued_packets: u64,
     limit: Limit,

@@ -293,7 +293,7 @@ impl ServedLink {
         };
         let before = self.outcomes.len();
         if idle && self.queue.is_empty() {
-            self.tell_ran_out();
+            self.notify_ran_out();
             let passes = self.with_queue(now, |queue, cx| queue.pass(&mut item, cx));
             self.count_drops(now, before);
             if !passes {
@@ -405,7 +405,7 @@ impl ServedLink {
 
     /// Notifies the discipline that the link ran out of packets, at the latest before the next one.
     #[inline]
-    fn tell_ran_out(&mut self) {
+    fn notify_ran_out(&mut self) {
         if self.ran_out {
             self.ran_out = false;
             let at = self.busy_until;

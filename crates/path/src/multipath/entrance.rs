@@ -257,7 +257,7 @@ impl<B: Body> Entrance<B> {
     }
 
     /// Executes the splitter's timer and the actions it requests.
-    fn look_after_routes(&mut self, now: Instant, out: &mut Output<B>) {
+    fn run_split_timer(&mut self, now: Instant, out: &mut Output<B>) {
         let mut due = std::mem::take(&mut self.due);
         self.split.on_timer(now, self.overhead, &mut due);
         for route in due.probes.drain(..) {
@@ -364,7 +364,7 @@ impl<B: Body> Middlebox<B> for Entrance<B> {
     fn on_timer(&mut self, now: Instant, out: &mut Output<B>) {
         if self.split.timer().is_some_and(|due| due <= now) {
             self.hear(now, out);
-            self.look_after_routes(now, out);
+            self.run_split_timer(now, out);
         }
         if self.pulse.is_some_and(|pulse| pulse <= now) {
             self.hear(now, out);

@@ -324,8 +324,9 @@ impl<B: Body> Endpoint<B> {
         if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
             // RFC 9293 §3.10.7.4, eighth: the peer's FIN again restarts the wait.
             self.start_time_wait(now);
+        } else {
+            self.rcv.note_duplicate(segment, seq);
         }
-        self.rcv.note_duplicate(segment, seq);
         if flags.any(Flags::SYN) {
             // RFC 5961 §4.2: a SYN with any number.
             self.challenge(now);
@@ -411,7 +412,7 @@ impl<B: Body> Endpoint<B> {
         if self.rcv.cold.peer_fin == self.rcv.nxt {
             self.on_fin(now);
         } else if segment.flags.any(Flags::FIN) {
-            self.rcv.ack.at_once();
+            self.rcv.on_early_fin(now, (seq, end), &self.snd.rtt);
         }
     }
 }

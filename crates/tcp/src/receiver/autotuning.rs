@@ -280,19 +280,22 @@ impl<B: Body> Receiver<B> {
     }
 
     /// Grows the window for a segment with data, while `occupied` octets of the buffer are in use.
+    /// Returns whether it has grown.
     #[inline]
-    pub(crate) fn grow_receive_window(&mut self, segment: &Segment<B>, occupied: u64) {
+    pub(crate) fn grow_receive_window(&mut self, segment: &Segment<B>, occupied: u64) -> bool {
         let len = u64::from(segment.body.len());
         let tuner = &mut self.cold.extras().tuner;
         // The longer of this segment and the one before it.
         let known = std::mem::replace(&mut tuner.segment, len).max(len);
         let (target, first) = (tuner.target.saturating_sub(occupied), tuner.first);
-        if self.window < target {
+        let grows = self.window < target;
+        if grows {
             self.window = target.min(self.window.max(first) + 2 * known);
             self.advertised = false;
             // While the window grows, each segment is acknowledged, so that the sender is informed.
             self.ack.once_at_once();
         }
+        grows
     }
 
     /// Whether an acknowledgment now would offer less than the last one did, until the application

@@ -53,6 +53,8 @@ struct ReportedBlock {
     grows: bool,
     /// It is new.
     alone: bool,
+    /// The receive window has grown by the segment.
+    widened: bool,
 }
 
 impl<B: Body> Receiver<B> {
@@ -100,13 +102,46 @@ impl<B: Body> Receiver<B> {
         never_sent.then_some(Refusal::OutsideWindow)
     }
 
-    /// Counts a segment whose payload has all been received before, and reports it (RFC 2883).
+    /// Counts a segment whose payload and FIN have all been received before, and reports it (RFC
+    /// 2883).
     pub(crate) fn note_duplicate(&mut self, segment: &Segment<B>, seq: Seq) {
-        let len = u64::from(segment.body.len());
-        if len > 0 && seq + len <= self.nxt {
-            self.stats.duplicate_segments += 1;
-            self.report_duplicate(seq, seq + len);
+        let fin = u64::from(segment.flags.any(Flags::FIN));
+        let end = seq + u64::from(segment.body.len()) + fin;
+        if seq < end && end <= self.nxt {
+            self.stats.duplicate_segments += u64::from(!segment.body.is_empty());
+            self.report_duplicate(seq, end);
             self.ack.duplicate();
+        }
+    }
+
+    /// Processes a FIN beyond a gap after the payload of its segment, which begins at `seq`. Its
+    /// number is reported and repeated as that of an octet is.
+    #[cold]
+    pub(crate) fn on_early_fin(
+        &mut self,
+        now: Instant,
+        (seq, fin): (Seq, Seq),
+        rtt: &RttEstimator,
+    ) {
+        if fin != self.cold.peer_fin {
+            // It exceeds the window, or contradicts an earlier one.
+            self.ack.at_once();
+            return;
+        }
+        let end = fin + 1;
+        let receive = self.receive();
+        let block = ReportedBlock {
+            grows: receive.grows_latest(fin, end),
+            alone: receive.stands_alone(fin, end),
+            widened: false,
+        };
+        if !receive.insert_fin(fin) {
+            // The payload before it is in the report if it is a duplicate too.
+            let start = if self.duplicate { seq } else { fin };
+            self.report_duplicate(start, end);
+            self.ack.at_once();
+        } else if seq == fin {
+            self.report_out_of_order(now, block, rtt);
         }
     }
 
@@ -165,13 +200,16 @@ impl<B: Body> Receiver<B> {
                 self.report_duplicate(start, end);
             }
             self.gaps = true;
-            if self.agreed.tuned {
-                // A segment beyond a gap occupies the buffer after the window has grown, an
-                // in-order one before (measured).
-                self.grow_receive_window(segment, before);
-            }
+            // A segment beyond a gap occupies the buffer after the window has grown, an in-order one
+            // before (measured).
+            let widened = self.agreed.tuned && self.grow_receive_window(segment, before);
             if new {
-                self.report_out_of_order(now, ReportedBlock { grows, alone }, rtt);
+                let block = ReportedBlock {
+                    grows,
+                    alone,
+                    widened,
+                };
+                self.report_out_of_order(now, block, rtt);
             } else {
                 // RFC 2883 §4: reported with the very next acknowledgment.
                 self.ack.at_once();
@@ -233,7 +271,7 @@ impl<B: Body> Receiver<B> {
             .settings
             .receiver
             .sack_compression()
-            .filter(|_| self.agreed.sack && !self.ack.quick_out_of_order())
+            .filter(|_| self.agreed.sack && !self.ack.quick_out_of_order(block.widened))
         else {
             self.ack.at_once();
             return;

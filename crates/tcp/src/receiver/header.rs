@@ -136,10 +136,38 @@ impl<B: Body> Receiver<B> {
         }
     }
 
+    /// As [`Self::outgoing`] on the hot path: nothing waits to be acknowledged, and `window` has been
+    /// advertised. Returns the size of the IP packet.
+    #[inline]
+    pub(crate) fn hot_outgoing(
+        &mut self,
+        now: Instant,
+        seq: Seq,
+        window: u16,
+        body: B,
+        place: &mut Segment<B>,
+    ) -> u32 {
+        *place = Segment {
+            seq: seq.wire(),
+            ack: self.nxt.wire(),
+            window,
+            flags: Flags::ACK,
+            timestamps: self.agreed.timestamps.then(|| Timestamps {
+                value: timestamp(now),
+                echo: self.ts_recent,
+            }),
+            options: Options::None,
+            body,
+        };
+        let size = place.ip_size();
+        self.stats.sent_bytes += u64::from(size);
+        size
+    }
+
     /// Returns the window field, and moves the right edge of the window (RFC 9293 §3.8.6.2.2).
     #[expect(clippy::inline_always, reason = "measured: see `outgoing`")]
     #[inline(always)]
-    fn advertise(&mut self) -> u16 {
+    pub(crate) fn advertise(&mut self) -> u16 {
         if self.nxt == self.acked && self.auto_read && self.advertised {
             // Nothing has arrived since the last segment was sent.
             return self.field;

@@ -114,7 +114,13 @@ impl Recovery {
     }
 
     /// Handles the retransmission of a segment; `record` is its state before.
-    pub(super) fn remedy_on_retransmission(&mut self, record: &Record, cause: RetransmitCause) {
+    pub(super) fn remedy_on_retransmission(
+        &mut self,
+        una: Seq,
+        record: &Record,
+        cause: RetransmitCause,
+    ) {
+        let end = record.end(una);
         let Some(remedied) = self.remedied_mut() else {
             return;
         };
@@ -123,9 +129,9 @@ impl Recovery {
             RetransmitCause::DupThresh | RetransmitCause::PartialAck
         );
         if by_duplicates && !record.is_retransmitted() {
-            remedied.arrivals.expect(record.end());
+            remedied.arrivals.expect(end);
         } else {
-            remedied.arrivals.forget(record.end());
+            remedied.arrivals.forget(end);
         }
     }
 

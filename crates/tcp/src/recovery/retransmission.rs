@@ -105,7 +105,7 @@ impl Recovery {
     }
 
     fn lost(&self, index: usize) -> Retransmission {
-        let cause = self.board.get(index).map(|record| record.lost_by);
+        let cause = self.board.get(index).map(Record::lost_by);
         let cause = cause.expect("the scoreboard named it");
         Retransmission { index, cause }
     }
@@ -164,7 +164,7 @@ impl Recovery {
             let index = self.board.next_lost()?;
             // In ns-2 the window after a timeout begins at the first segment, regardless of SACK
             // information beyond it (validation/data/ns2-sack-delay.toml).
-            if counted && self.board.get(index)?.start.since(scope.una) >= window {
+            if counted && self.board.get(index)?.start(scope.una).since(scope.una) >= window {
                 return None;
             }
             return Some(self.lost(index));
@@ -243,6 +243,12 @@ impl Recovery {
         }
     }
 
+    /// As [`Self::on_sent`] on the hot path, where the retransmission timer already runs.
+    #[inline]
+    pub(crate) fn on_hot_sent(&mut self, now: Instant, start: Seq, len: u32) {
+        self.board.sent(start, len, Marks::NONE, now);
+    }
+
     #[cold]
     fn on_sent_in_recovery(&mut self, len: u32) {
         if let Some(pace) = self.pace_mut() {
@@ -267,10 +273,10 @@ impl Recovery {
                 extensions.undo.on_retransmission(timestamp(now));
             }
             if let Some(pace) = &mut extensions.pace {
-                pace.on_sent(record.len);
+                pace.on_sent(record.len());
             }
         }
-        self.remedy_on_retransmission(&record, cause);
+        self.remedy_on_retransmission(scope.una, &record, cause);
         // RFC 6675 §6 leaves the restart of the timer open. With RACK the timers exclude each other
         // (RFC 8985 §8), and RFC 6298 (5.1) starts the retransmission timer if none is running.
         // Linux restarts it at the first segment's retransmission, whatever the cause (measured);
@@ -293,10 +299,11 @@ impl Recovery {
         self.restart_timer(scope.now, scope.rtt, scope.settings);
     }
 
-    /// Processes an acknowledgment on the fast path, as far as records are whole and sent once.
+    /// Processes an acknowledgment of whole segments that were sent once, on the fast path.
+    /// Otherwise nothing changes.
     #[inline]
-    pub(crate) fn on_plain_ack(&mut self, ack: Seq) -> Plain {
-        self.state.limited = 0;
-        self.board.acknowledge_plain(ack)
+    pub(crate) fn on_plain_ack(&mut self, ack: Seq) -> Option<Plain> {
+        debug_assert!(self.state.limited == 0, "no duplicate has come");
+        self.board.acknowledge_whole(ack)
     }
 }

@@ -21,15 +21,15 @@ impl Scoreboard {
     /// lost.
     pub fn mark_lost_below(&mut self, edge: Seq) -> u64 {
         let before = self.lost;
-        let mut number = self.repair.get_or_insert_default().judged.max(self.gone);
+        let mut number = self.repair.get_or_insert_default().judged.max(self.gone());
         while let Some(record) = self.records.get_mut(self.index(number))
-            && record.start < edge
+            && record.start(edge) < edge
         {
             if record.is_retransmitted() {
                 // The first copy is marked lost; the other is still in flight.
-                if record.marks.any(Marks::TWICE) {
-                    self.in_flight -= u64::from(record.len);
-                    record.marks = record.marks.without(Marks::TWICE);
+                if record.any(Marks::TWICE) {
+                    self.in_flight -= record.numbers();
+                    record.unmark(Marks::TWICE);
                     let index = self.index(number);
                     self.log_loss(index);
                 }
@@ -48,14 +48,14 @@ impl Scoreboard {
         let Some(record) = self.records.get_mut(index) else {
             return;
         };
-        if record.marks.any(SETTLED) {
+        if record.any(SETTLED) {
             return;
         }
         self.in_flight -= record.in_flight();
-        self.lost += u64::from(record.len);
-        record.marks = record.marks.without(Marks::TWICE).with(Marks::LOST);
-        record.lost_by = cause;
-        let start = record.start;
+        self.lost += record.numbers();
+        record.unmark(Marks::TWICE);
+        record.lose(cause);
+        let start = record.start(self.una);
         self.repair
             .get_or_insert_default()
             .to_retransmit
@@ -67,32 +67,32 @@ impl Scoreboard {
     /// blocks cover the octet at SND.UNA), its blocks are discarded (RFC 6675 §5.1).
     pub fn mark_all_lost(&mut self) {
         let reneged = self.front().is_some_and(Record::is_sacked);
+        let gone = self.gone();
         let repair = self.repair.get_or_insert_default();
         if reneged {
             repair.sacked.clear();
             self.sacked = 0;
             self.sacked_segments = 0;
         }
-        repair.judged = self.gone + self.records.len() as u64;
+        repair.judged = gone + self.records.len() as u64;
         repair.resent.clear();
         let mut starts = std::mem::take(&mut repair.to_retransmit).into_vec();
         starts.clear();
         self.lost = 0;
-        for (number, record) in (self.gone..).zip(&mut self.records) {
-            record.marks = record.marks.without(Marks::TWICE);
+        for (number, record) in (gone..).zip(self.records.iter_mut_from(0)) {
+            record.unmark(Marks::TWICE);
             if reneged {
-                record.marks = record.marks.without(Marks::SACKED);
+                record.unmark(Marks::SACKED);
             }
             if !record.is_sacked() {
-                if !record.marks.any(Marks::LOST)
+                if !record.any(Marks::LOST)
                     && let Some(loss_log) = &mut repair.loss_log
                 {
                     loss_log.push(number);
                 }
-                record.marks = record.marks.with(Marks::LOST);
-                record.lost_by = RetransmitCause::Rto;
-                self.lost += u64::from(record.len);
-                starts.push(Reverse(record.start));
+                record.lose(RetransmitCause::Rto);
+                self.lost += record.numbers();
+                starts.push(Reverse(record.start(self.una)));
             }
         }
         self.in_flight = 0;
@@ -101,9 +101,9 @@ impl Scoreboard {
 
     /// Returns data marked lost and not retransmitted to the data in flight.
     pub fn forgive(&mut self) {
-        for record in &mut self.records {
-            if record.marks.any(Marks::LOST) {
-                record.marks = record.marks.without(Marks::LOST);
+        for record in self.records.iter_mut_from(0) {
+            if record.any(Marks::LOST) {
+                record.unmark(Marks::LOST);
                 self.in_flight += record.in_flight();
             }
         }
@@ -124,10 +124,13 @@ impl Scoreboard {
         }
         let repair = self.repair.as_mut()?;
         while let Some(Reverse(start)) = repair.to_retransmit.peek() {
-            let index = self.records.partition_point(|record| record.start < *start);
+            let una = self.una;
+            let index = self
+                .records
+                .partition_point(|record| record.start(una) < *start);
             if let Some(record) = self.records.get(index)
-                && record.start == *start
-                && record.marks.any(Marks::LOST)
+                && record.start(una) == *start
+                && record.any(Marks::LOST)
             {
                 return Some(index);
             }
@@ -141,13 +144,14 @@ impl Scoreboard {
     pub fn speculative(&mut self) -> Option<usize> {
         let highest = self.highest_sacked()?;
         let repair = self.repair.as_mut()?;
-        let mut number = repair.speculated.max(self.gone);
+        let gone = self.records.removed();
+        let mut number = repair.speculated.max(gone);
         let mut found = None;
-        while let Ok(index) = usize::try_from(number - self.gone)
+        while let Ok(index) = usize::try_from(number - gone)
             && let Some(record) = self.records.get(index)
-            && record.end() <= highest
+            && record.end(highest) <= highest
         {
-            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
+            if !record.any(SETTLED.with(Marks::RETRANSMITTED)) {
                 found = Some(index);
                 break;
             }
@@ -161,10 +165,8 @@ impl Scoreboard {
     /// NextSeg, RFC 6675 §4); `None` if another rule has just retransmitted it.
     #[must_use]
     pub fn last_unreported(&self) -> Option<usize> {
-        let last = self
-            .records
-            .iter()
-            .rposition(|record| !record.is_sacked())?;
-        (!self.records[last].is_retransmitted()).then_some(last)
+        let backwards = (0..self.len()).rev().zip(self.records.iter().rev());
+        let (last, record) = { backwards }.find(|(_, record)| !record.is_sacked())?;
+        (!record.is_retransmitted()).then_some(last)
     }
 }

@@ -2,6 +2,7 @@ use anabranch_core::units::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::{record::SETTLED, *};
+use crate::cause::RetransmitCause;
 
 const SMSS: u32 = 100;
 
@@ -34,9 +35,9 @@ fn is_lost(board: &Scoreboard, seq: Seq, dupthresh: usize) -> bool {
     let mut runs = 0;
     let mut octets = 0;
     let mut open = false;
-    for record in &board.records {
-        if record.is_sacked() && record.start >= seq {
-            octets += record.len;
+    for record in board.records.iter() {
+        if record.is_sacked() && record.start(seq) >= seq {
+            octets += record.len();
             runs += usize::from(!open);
         }
         open = record.is_sacked();
@@ -95,7 +96,7 @@ proptest! {
                 Step::Acknowledge(n) => {
                     una = nxt.min(una + n);
                     let mut delivered = Delivered::NOTHING;
-                    if !board.is_plain() || !board.acknowledge_plain(una).complete {
+                    if !board.is_plain() || board.acknowledge_whole(una).is_none() {
                         board.acknowledge(una, &mut delivered);
                     }
                 }
@@ -113,7 +114,7 @@ proptest! {
                 }
                 Step::Resend(twice) => {
                     let index = board.next_lost();
-                    let lowest = board.records.iter().position(|r| r.marks.any(Marks::LOST));
+                    let lowest = board.records.iter().position(|r| r.any(Marks::LOST));
                     prop_assert_eq!(index, lowest);
                     // The first segment after a timeout may be SACKed by a reneging peer.
                     if let Some(index) = index.or((!board.is_empty()).then_some(0)) {
@@ -123,7 +124,7 @@ proptest! {
                 Step::Speculate => {
                     if let Some(index) = board.speculative() {
                         let record = *board.get(index).unwrap();
-                        prop_assert!(!record.is_sacked() && record.end() <= board.highest_sacked().unwrap());
+                        prop_assert!(!record.is_sacked() && record.end(una) <= board.highest_sacked().unwrap());
                         board.resent(index, now, true, true);
                     }
                 }
@@ -135,7 +136,7 @@ proptest! {
                     let once = Instant::from_millis(once.min(n as u64 + 1));
                     let again = Instant::from_millis(again.min(n as u64 + 1)).min(once);
                     board.expire(once, again);
-                    for record in board.records.iter().filter(|r| !r.marks.any(SETTLED)) {
+                    for record in board.records.iter().filter(|r| !r.any(SETTLED)) {
                         let limit = if record.is_retransmitted() { again } else { once };
                         prop_assert!(record.sent_at >= limit);
                     }
@@ -143,14 +144,14 @@ proptest! {
                 Step::Detect(index, age) => {
                     if let Some(record) = board.get(index) {
                         let limit = Limit {
-                            latest: (record.sent_at, record.end()),
+                            latest: (record.sent_at, record.end(una)),
                             age: Duration::from_millis(age),
                         };
                         let found = board.detect(now, &limit);
                         // RFC 8985 §6.2 step 5, record by record.
                         let mut waits = false;
-                        for record in board.records.iter().filter(|r| !r.marks.any(SETTLED)) {
-                            if (record.sent_at, record.end()) < limit.latest {
+                        for record in board.records.iter().filter(|r| !r.any(SETTLED)) {
+                            if (record.sent_at, record.end(una)) < limit.latest {
                                 prop_assert!(record.sent_at.saturating_add(limit.age) > now);
                                 waits = true;
                             }
@@ -160,7 +161,7 @@ proptest! {
                 }
                 Step::TimeOut(age) => {
                     board.time_out(now, Duration::from_millis(age));
-                    prop_assert!(board.front().is_none_or(|front| front.marks.any(SETTLED)));
+                    prop_assert!(board.front().is_none_or(|front| front.any(SETTLED)));
                 }
                 Step::Refuse(most) => {
                     let large = |r: &Record| !r.is_sacked() && r.payload() > most;
@@ -171,7 +172,7 @@ proptest! {
                     for (number, pieces) in cut {
                         let first = usize::try_from(number - board.gone()).unwrap();
                         for index in first..first + pieces {
-                            prop_assert!(board.records[index].marks.any(Marks::LOST));
+                            prop_assert!(board.get(index).unwrap().any(Marks::LOST));
                         }
                     }
                 }
@@ -185,8 +186,8 @@ proptest! {
                 board.records.iter().filter(|record| record.is_sacked()).count()
             );
             prop_assert_eq!((board.in_flight(), board.lost(), board.sacked()), board.recount());
-            prop_assert!(board.front().is_none_or(|front| front.start == una));
-            prop_assert_eq!(board.records.iter().map(|r| u64::from(r.len)).sum::<u64>(), nxt.since(una));
+            prop_assert!(board.front().is_none_or(|front| front.start(una) == una));
+            prop_assert_eq!(board.records.iter().map(Record::numbers).sum::<u64>(), nxt.since(una));
         }
     }
 
@@ -204,11 +205,60 @@ proptest! {
         }
         for record in board.records.iter().filter(|record| !record.is_sacked()) {
             prop_assert_eq!(
-                record.marks.any(Marks::LOST),
-                is_lost(&board, record.start, dupthresh as usize),
+                record.any(Marks::LOST),
+                is_lost(&board, record.start(at(0)), dupthresh as usize),
                 "{:?}", record
             );
         }
+    }
+
+    /// As `acknowledge`, for whole segments sent once; for others nothing changes.
+    #[test]
+    fn whole_segments_are_acknowledged_as_any_others(
+        segments in proptest::collection::vec((1_u32..=SMSS, 0_u8..12), 1..12), resent in 0_usize..40,
+        ends in 0_usize..12, beyond in 0_u64..3,
+    ) {
+        let build = || {
+            let (mut board, mut nxt, mut numbers) = (Scoreboard::default(), at(0), vec![]);
+            for (n, &(len, control)) in (1..).zip(&segments) {
+                let marks = match control {
+                    0 => Marks::SYN,
+                    1 => Marks::FIN,
+                    _ => Marks::NONE,
+                };
+                board.sent(nxt, len, marks, Instant::from_millis(n));
+                nxt += u64::from(len);
+                numbers.push(nxt);
+            }
+            board.resent(resent, Instant::from_millis(100), true, false);
+            (board, numbers)
+        };
+        let ((mut board, numbers), (mut other, _)) = (build(), build());
+        let last = ends.min(numbers.len() - 1);
+        let una = numbers[last] + beyond;
+        let usual = |(n, segment): (usize, &(u32, u8))| segment.1 > 1 && n != resent;
+        let whole = numbers.contains(&una) && {
+            let count = numbers.iter().filter(|end| **end <= una).count();
+            segments.iter().enumerate().take(count).all(usual)
+        };
+        let plain = board.acknowledge_whole(una);
+        prop_assert_eq!(plain.is_some(), whole);
+        let Some(plain) = plain else {
+            let counts = |board: &Scoreboard| (board.len(), board.gone(), board.in_flight());
+            prop_assert_eq!(counts(&board), counts(&other));
+            return Ok(());
+        };
+        let mut delivered = Delivered::NOTHING;
+        other.acknowledge(una, &mut delivered);
+        let as_delivered = plain.delivered(at(0), una);
+        prop_assert_eq!(as_delivered.once, delivered.once);
+        prop_assert_eq!(
+            (as_delivered.fresh, as_delivered.latest, as_delivered.highest),
+            (delivered.fresh, delivered.latest, delivered.highest)
+        );
+        prop_assert_eq!((board.len(), board.gone()), (other.len(), other.gone()));
+        prop_assert_eq!((board.in_flight(), board.lost(), board.sacked()), board.recount());
+        prop_assert!(board.front().is_none_or(|front| front.start(una) == una));
     }
 }
 
@@ -296,7 +346,7 @@ fn pieces_keep_syn_and_fin() {
     let pieces: Vec<_> = board
         .records
         .iter()
-        .map(|r| (r.start, r.len, r.is_syn(), r.is_fin()))
+        .map(|r| (r.start(at(0)), r.len(), r.is_syn(), r.is_fin()))
         .collect();
     let expected = [
         (at(0), 101, true, false),
@@ -308,9 +358,25 @@ fn pieces_keep_syn_and_fin() {
     assert_eq!(board.refuse_above(100), []);
 }
 
+/// The largest segments of IP, and each cause of a loss mark.
+#[test]
+fn a_record_keeps_its_length_and_cause() {
+    for cause in RetransmitCause::ALL {
+        let mut board = Scoreboard::default();
+        let all = Marks::SYN.with(Marks::FIN);
+        board.sent(at(0), 65_537, all, Instant::from_millis(1));
+        board.mark_lost(0, RetransmitCause::PathMtu);
+        board.resent(0, Instant::from_millis(2), true, false);
+        board.mark_lost(0, cause);
+        let record = board.front().unwrap();
+        assert_eq!((record.lost_by(), record.payload()), (cause, 65_535));
+        assert_eq!(record.end(at(0)), at(65_537));
+    }
+}
+
 #[test]
 fn records_are_small() {
-    assert!(size_of::<Record>() <= 32, "{}", size_of::<Record>());
+    assert!(size_of::<Record>() == 16, "{}", size_of::<Record>());
 }
 
 /// Large windows with many holes take linear time: a scan would show in every work counter.

@@ -55,15 +55,15 @@ impl Scoreboard {
             .repair
             .as_ref()
             .map_or(0, |repair| repair.expired)
-            .max(self.gone);
+            .max(self.gone());
         // Segments sent once are in the order of their times.
         while let Some(record) = self.records.get(self.index(number)) {
-            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
+            if !record.any(SETTLED.with(Marks::RETRANSMITTED)) {
                 if record.sent_at >= once {
                     next = Some(record.sent_at);
                     break;
                 }
-                (segments, latest) = (segments + 1, Some(record.start));
+                (segments, latest) = (segments + 1, Some(record.start(self.una)));
                 self.mark_lost(self.index(number), RetransmitCause::TimerRule);
             }
             number += 1;
@@ -77,12 +77,11 @@ impl Scoreboard {
             .as_ref()
             .and_then(|repair| repair.resent.front())
         {
-            // Its front may have been acknowledged since.
-            let index = self.records.partition_point(|record| record.end() <= start);
+            let index = self.index_after(start);
             let current = self
                 .records
                 .get(index)
-                .is_some_and(|record| record.sent_at == sent_at && !record.marks.any(SETTLED));
+                .is_some_and(|record| record.sent_at == sent_at && !record.any(SETTLED));
             if current {
                 if sent_at >= again {
                     next = Some(next.map_or(sent_at, |next| next.min(sent_at)));
@@ -112,19 +111,18 @@ impl Scoreboard {
             .repair
             .as_ref()
             .map_or(0, |repair| repair.expired)
-            .max(self.gone);
+            .max(self.gone());
         let (latest_at, latest_end) = limit.latest;
-        let index = |number: u64, gone: u64| usize::try_from(number - gone).unwrap_or(usize::MAX);
-        while let Some(record) = self.records.get(index(number, self.gone)) {
-            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
-                if (record.sent_at, record.end()) >= (latest_at, latest_end) {
+        while let Some(record) = self.records.get(self.index(number)) {
+            if !record.any(SETTLED.with(Marks::RETRANSMITTED)) {
+                if (record.sent_at, record.end(self.una)) >= (latest_at, latest_end) {
                     break;
                 }
                 if record.sent_at.saturating_add(limit.age) > now {
                     waits = true;
                     break;
                 }
-                self.mark_lost(index(number, self.gone), RetransmitCause::Rack);
+                self.mark_lost(self.index(number), RetransmitCause::Rack);
             }
             number += 1;
         }
@@ -137,8 +135,7 @@ impl Scoreboard {
             .as_ref()
             .and_then(|repair| repair.resent.front())
         {
-            if let Some(index) = self.resent_index(sent_at, start) {
-                let end = self.records[index].end();
+            if let Some((index, end)) = self.resent_record(sent_at, start) {
                 if (sent_at, end) >= (latest_at, latest_end) {
                     break;
                 }
@@ -162,23 +159,32 @@ impl Scoreboard {
     /// `age` ago.
     pub fn time_out(&mut self, now: Instant, age: Duration) {
         for index in 0..self.records.len() {
-            if index == 0 || self.records[index].sent_at.saturating_add(age) <= now {
+            let sent_before = |record: &Record| record.sent_at.saturating_add(age) <= now;
+            if index == 0 || self.records.get(index).is_some_and(sent_before) {
                 self.mark_lost(index, RetransmitCause::Rto);
             }
         }
     }
 
-    /// Index of the segment retransmitted at `sent_at`, if that copy is its latest and in flight.
-    fn resent_index(&self, sent_at: Instant, start: Seq) -> Option<usize> {
-        // Its front may have been acknowledged since.
-        let index = self.records.partition_point(|record| record.end() <= start);
+    /// Index of the segment that began at `start` when it was sent; its front may have been
+    /// acknowledged since.
+    fn index_after(&self, start: Seq) -> usize {
+        let una = self.una;
+        self.records
+            .partition_point(|record| record.end(una) <= start)
+    }
+
+    /// Index and end of the segment retransmitted at `sent_at`, if that copy is its latest and in
+    /// flight.
+    fn resent_record(&self, sent_at: Instant, start: Seq) -> Option<(usize, Seq)> {
+        let index = self.index_after(start);
         let record = self.records.get(index)?;
-        (record.sent_at == sent_at && record.is_retransmitted() && !record.marks.any(SETTLED))
-            .then_some(index)
+        (record.sent_at == sent_at && record.is_retransmitted() && !record.any(SETTLED))
+            .then_some((index, record.end(self.una)))
     }
 
     fn resent_in_flight(&self) -> impl Iterator<Item = &Record> {
-        let in_flight = |record: &&Record| record.is_retransmitted() && !record.marks.any(SETTLED);
+        let in_flight = |record: &&Record| record.is_retransmitted() && !record.any(SETTLED);
         self.records.iter().filter(in_flight)
     }
 
@@ -196,16 +202,14 @@ impl Scoreboard {
 
     /// Rebuilds the queue of retransmissions in flight, in the order of their times.
     pub(super) fn note_resent(&mut self) {
-        let Some(repair) = &mut self.repair else {
+        if self.repair.is_none() {
             return;
-        };
+        }
         let mut resent: Vec<(Instant, Seq)> = self
-            .records
-            .iter()
-            .filter(|record| record.is_retransmitted() && !record.marks.any(SETTLED))
-            .map(|record| (record.sent_at, record.start))
+            .resent_in_flight()
+            .map(|record| (record.sent_at, record.start(self.una)))
             .collect();
         resent.sort_unstable();
-        repair.resent = resent.into();
+        self.repair.get_or_insert_default().resent = resent.into();
     }
 }

@@ -76,7 +76,7 @@ impl<B: Body> Sender<B> {
 
     /// SND.UNA moves to `ack`: the application may write into the room.
     #[inline]
-    fn advance(&mut self, now: Instant, ack: Seq) {
+    pub(crate) fn advance(&mut self, now: Instant, ack: Seq) {
         self.peer.acknowledge(ack);
         if self.queue.is_refill_due(ack) {
             self.refill(now);
@@ -96,16 +96,18 @@ impl<B: Body> Sender<B> {
         let prior_in_flight = self.recovery.in_flight();
         let plain = self.recovery.on_plain_ack(ack);
         self.advance(now, ack);
-        let ce_marked = self.ecn.has_marks(segment);
-        if !plain.complete || ce_marked {
-            let prior = Prior {
-                phase: Phase::Open,
-                dup_acks: 0,
-                una,
-                in_flight: prior_in_flight,
-            };
-            return self.on_odd_progress(now, segment, &plain, prior);
-        }
+        let plain = match plain {
+            Some(plain) if !self.ecn.has_marks(segment) => plain,
+            _ => {
+                let prior = Prior {
+                    phase: Phase::Open,
+                    dup_acks: 0,
+                    una,
+                    in_flight: prior_in_flight,
+                };
+                return self.on_odd_progress(now, segment, plain, prior);
+            }
+        };
         let rtt = now.saturating_since(plain.last_sent_at);
         self.rtt.note_min(rtt);
         self.rtt.sample(
@@ -149,12 +151,12 @@ impl<B: Body> Sender<B> {
         &mut self,
         now: Instant,
         segment: &Segment<B>,
-        plain: &Plain,
+        plain: Option<Plain>,
         prior: Prior,
     ) -> Outcome {
         let una = self.peer.una();
         let mut summary = AckSummary {
-            delivered: plain.delivered(prior.una, una),
+            delivered: plain.map_or(Delivered::NOTHING, |plain| plain.delivered(prior.una, una)),
             ..AckSummary::new(una.since(prior.una), prior)
         };
         let first = self.queue.first_octet();

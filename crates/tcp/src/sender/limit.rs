@@ -14,7 +14,7 @@ use anabranch_wire::seq::Seq;
 impl<B: Body> Sender<B> {
     /// The number up to which the peer's window and the send buffer permit transmission.
     #[inline]
-    pub(super) fn edge(&self) -> Seq {
+    pub(crate) fn edge(&self) -> Seq {
         self.peer.edge().min(self.queue.write_edge())
     }
 
@@ -64,7 +64,7 @@ impl<B: Body> Sender<B> {
     }
 
     #[inline]
-    pub(super) fn note_cwnd_limit(&mut self, now: Instant) {
+    pub(crate) fn note_cwnd_limit(&mut self, now: Instant) {
         self.window.on_limit(self.nxt);
         self.limits.set(now, SendLimit::Cwnd);
     }

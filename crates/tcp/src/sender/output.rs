@@ -461,15 +461,15 @@ impl<B: Body> Sender<B> {
         let record = self.recovery.record(index);
         if self.window.is_rated() {
             self.window
-                .stamp(now, self.recovery.board(), index, record.len);
+                .stamp(now, self.recovery.board(), index, record.len());
         }
         self.window.on_retransmission(&record);
         self.with_recovery(now, |recovery, scope| {
             recovery.on_retransmitted(scope, retransmission);
         });
-        let len = record.payload();
+        let (start, len) = (record.start(self.peer.una()), record.payload());
         let body = if len > 0 {
-            self.queue.body(record.start, len)
+            self.queue.body(start, len)
         } else {
             B::default()
         };
@@ -488,7 +488,7 @@ impl<B: Body> Sender<B> {
             pacer.pace_alone(now, len, &basis);
         }
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP or L4S it becomes so.
-        let mut departure = rcv.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
+        let mut departure = rcv.outgoing(now, start, flags, body, Ecn::NotEct, place);
         departure.retransmission = Some(cause);
         departure
     }

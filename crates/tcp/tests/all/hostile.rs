@@ -297,7 +297,8 @@ fn data_after_a_fin_is_not_sacked() {
         .flat_map(|answer| answer.options.sack_blocks())
         .map(|block| (block.left, block.right))
         .collect();
-    assert_eq!(blocks, [(4001, 5001)]);
+    // The block has the number of the FIN.
+    assert_eq!(blocks, [(4001, 5002)]);
 }
 
 /// Once the data before an early FIN has arrived, there is no gap: acknowledgments are sent with

@@ -8,7 +8,7 @@ use anabranch_core::{
     units::{Duration, Rate, text::Limit},
 };
 
-use super::{super::LinkId, FlowSpec, LinkSpec, Stop, spec::MiddleboxSpec};
+use super::{super::LinkId, FlowSpec, LinkSpec, Stop, Traffic, spec::MiddleboxSpec};
 
 /// The feeder of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,11 @@ enum Feed {
     Other,
 }
 
+/// Whether the output of a link is later than its input.
+const fn takes_time(spec: &LinkSpec) -> bool {
+    spec.link.rate.is_some() || !spec.link.delay.is_zero()
+}
+
 /// Returns the feeder of each link that can be computed ahead: a plain link fed by a single plain
 /// link. Both must take time: the output of a folded link must be later than the input from which
 /// it is computed, or the order of events at one instant could depend on the folding.
@@ -30,10 +35,7 @@ pub(super) fn folded_links<B: Body>(
     flows: &[FlowSpec<B>],
     middleboxes: &[MiddleboxSpec<B>],
 ) -> Vec<Option<u32>> {
-    let takes_time = |index: u32| {
-        let spec = &links[index as usize];
-        spec.link.rate.is_some() || !spec.link.delay.is_zero()
-    };
+    let takes_time = |index: u32| takes_time(&links[index as usize]);
     let mut feeds = vec![Feed::None; links.len()];
     for port in middleboxes.iter().flat_map(|spec| &spec.ports) {
         feeds[port.0 as usize] = Feed::Other;
@@ -77,6 +79,56 @@ pub(super) fn folded_links<B: Body>(
         .collect()
 }
 
+/// Returns, for each flow, whether its receiver and its sender may run ahead
+/// ([`super::super::ahead`]). The packets that reach the end cross only links, the last of which is
+/// plain. The first link of its own packets is plain and has no other user, and none of their links
+/// has an MTU.
+pub(super) fn ahead_flows<B: Body>(
+    links: &[LinkSpec],
+    plain: &[Option<Limit>],
+    flows: &[FlowSpec<B>],
+    middleboxes: &[MiddleboxSpec<B>],
+) -> Vec<[bool; 2]> {
+    let mut users = vec![0_u32; links.len()];
+    let routes = flows
+        .iter()
+        .flat_map(|flow| [&flow.route, &flow.return_route]);
+    for link in routes.flatten().filter_map(|stop| stop.link()) {
+        users[link] += 1;
+    }
+    for port in middleboxes.iter().flat_map(|spec| &spec.ports) {
+        users[port.0 as usize] += 1;
+    }
+    let is_plain = |link: usize| {
+        plain[link].is_some() && links[link].link.mtu.is_none() && takes_time(&links[link])
+    };
+    let ends = |arriving: &[Stop], leaving: &[Stop]| {
+        let (Some(last), Some(first)) = (
+            arriving.last().and_then(|stop| stop.link()),
+            leaving.first().and_then(|stop| stop.link()),
+        ) else {
+            return false;
+        };
+        arriving.iter().all(|stop| stop.link().is_some())
+            && leaving.iter().all(|stop| {
+                stop.link()
+                    .is_none_or(|link| links[link].link.mtu.is_none())
+            })
+            && is_plain(last)
+            && is_plain(first)
+            && users[first] == 1
+    };
+    let runs_ahead = |flow: &FlowSpec<B>| {
+        if matches!(flow.traffic, Traffic::Tcp { .. }) {
+            let (forward, reverse) = (&flow.route, &flow.return_route);
+            [ends(forward, reverse), ends(reverse, forward)]
+        } else {
+            [false; 2]
+        }
+    };
+    flows.iter().map(runs_ahead).collect()
+}
+
 /// The common property of links that share a ring, because of which their packets mostly arrive in
 /// the order of departure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,6 +138,16 @@ enum RingKey {
     /// Endpoints or middleboxes feed them, and they have the same rate in bits per second and the
     /// same delay.
     FromEndpoints(Option<u64>, Duration),
+    /// The same for receivers, or for senders, that run ahead: their packets enter the links later
+    /// than now.
+    FromAhead(Side, Option<u64>, Duration),
+}
+
+/// The ends that feed a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Receivers,
+    Senders,
 }
 
 /// Returns, for each link, the ring of its output (a shared one, or its own) and its own ring, and
@@ -95,6 +157,7 @@ pub(super) fn shared_rings<B: Body>(
     links: &[LinkSpec],
     flows: &[FlowSpec<B>],
     middleboxes: &[MiddleboxSpec<B>],
+    ahead: &[[bool; 2]],
 ) -> (Vec<(u32, u32)>, usize) {
     let number = |index: usize| u32::try_from(index).expect("links are counted in 32 bits");
     let mut feeds = vec![Vec::<Option<u32>>::new(); links.len()];
@@ -120,15 +183,27 @@ pub(super) fn shared_rings<B: Body>(
             }
         }
     }
+    let mut fed_ahead = vec![None; links.len()];
+    for (flow, [receiver, sender]) in flows.iter().zip(ahead) {
+        for (runs, route, side) in [
+            (receiver, &flow.return_route, Side::Receivers),
+            (sender, &flow.route, Side::Senders),
+        ] {
+            if let Some(first) = route.first().and_then(|stop| stop.link()).filter(|_| *runs) {
+                fed_ahead[first] = Some(side);
+            }
+        }
+    }
     let key = |index: usize| match *feeds[index] {
         _ if apart[index] => None,
         [Some(feeder)] => Some(RingKey::FedBy(feeder)),
         [None] => {
             let link = &links[index].link;
-            Some(RingKey::FromEndpoints(
-                link.rate.map(Rate::bits_per_s),
-                link.delay,
-            ))
+            let rate = link.rate.map(Rate::bits_per_s);
+            Some(match fed_ahead[index] {
+                Some(side) => RingKey::FromAhead(side, rate, link.delay),
+                None => RingKey::FromEndpoints(rate, link.delay),
+            })
         }
         _ => None,
     };

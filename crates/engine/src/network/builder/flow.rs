@@ -10,6 +10,7 @@ use super::{
     super::{
         App, Change, End, Network,
         agent::{AgentSlot, exchange_ends, tcp_ends},
+        ahead::Approaching,
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
         fabric::{LinkKind, Target},
@@ -68,11 +69,13 @@ impl<B: Body> Network<B> {
         &mut self,
         spec: FlowSpec<B>,
         elements: [ElementId; 2],
-        placing: &mut Placing,
+        (placing, ahead): (&mut Placing, [bool; 2]),
     ) {
+        let [receiver, sender] =
+            ahead.map(|runs| if runs { Target::EndAhead } else { Target::End });
         let route = [
-            self.add_route(&spec.route, placing),
-            self.add_route(&spec.return_route, placing),
+            self.add_route(&spec.route, receiver, placing),
+            self.add_route(&spec.return_route, sender, placing),
         ];
         let run = placing.run;
         let id = FlowId(u32::try_from(self.flows.len()).expect("flows are counted in 32 bits"));
@@ -229,6 +232,7 @@ impl<B: Body> Network<B> {
         let identity = self.fabric.next_identity(flow);
         self.fabric.identities.push(identity);
         self.connections.push(connection);
+        self.fabric.approaching.extend([Approaching::default(); 2]);
         for (end, element) in ends.into_iter().zip(elements) {
             let mut slot = AgentSlot::vacant(element);
             slot.end = end;
@@ -245,8 +249,8 @@ impl<B: Body> Network<B> {
         u32::try_from(index).expect("connections are counted in 32 bits")
     }
 
-    fn add_route(&mut self, stops: &[Stop], placing: &mut Placing) -> u32 {
-        let key = stops
+    fn add_route(&mut self, stops: &[Stop], end: Target, placing: &mut Placing) -> u32 {
+        let key: Vec<_> = stops
             .iter()
             .map(|stop| match stop {
                 Stop::Link(link) => (0, link.0),
@@ -254,7 +258,10 @@ impl<B: Body> Network<B> {
                 Stop::Processing(host) => (2, host.0),
             })
             .collect();
-        if let Some(&start) = placing.routes.get(&key) {
+        // The route to an end that may run ahead has no other user.
+        if end == Target::End
+            && let Some(&start) = placing.routes.get(&key)
+        {
             return start;
         }
         let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
@@ -276,8 +283,10 @@ impl<B: Body> Network<B> {
                 Stop::Processing(host) => Target::Processing(host.0),
             });
         }
-        self.fabric.routes.push(Target::End);
-        placing.routes.insert(key, start);
+        self.fabric.routes.push(end);
+        if end == Target::End {
+            placing.routes.insert(key, start);
+        }
         start
     }
 }

@@ -137,6 +137,16 @@ pub enum Stop {
     Processing(HostId),
 }
 
+impl Stop {
+    /// The index of the link, if it is one.
+    pub(super) const fn link(self) -> Option<usize> {
+        match self {
+            Self::Link(LinkId(link)) => Some(link as usize),
+            Self::Middlebox(_) | Self::Processing(_) => None,
+        }
+    }
+}
+
 /// The traffic of a flow.
 #[derive(Debug)]
 pub enum Traffic<B: Body> {

@@ -1,11 +1,6 @@
 //! The end of a transmission: impairments and propagation delay.
 
-use anabranch_core::{
-    packet::{Ecn, PacketId},
-    rng::Stream,
-    trace::ElementId,
-    units::Instant,
-};
+use anabranch_core::{packet::PacketId, rng::Stream, trace::ElementId, units::Instant};
 
 use super::ServedLink;
 use crate::{
@@ -88,7 +83,8 @@ pub(super) enum Travel {
 }
 
 impl ServedLink {
-    /// Applies the propagation delay and the impairments to a packet that leaves now.
+    /// Applies the propagation delay and the impairments to a packet that leaves now. Each
+    /// impairment numbers it separately.
     #[expect(
         clippy::inline_always,
         reason = "every packet that leaves a served link comes this way"
@@ -97,7 +93,7 @@ impl ServedLink {
     pub(super) fn travel(
         &mut self,
         now: Instant,
-        (size, ecn, has_data): (u32, Ecn, bool),
+        packet: View,
         impairing: &mut Vec<Impairing>,
     ) -> Travel {
         let mut at = now + self.propagation.at(now);
@@ -105,10 +101,8 @@ impl ServedLink {
         let mut in_order = true;
         for impaired in &mut self.impairments {
             let view = View {
-                size,
-                ecn,
                 index: impaired.seen,
-                has_data,
+                ..packet
             };
             let mut draw = impaired.stream.at(impaired.seen);
             impaired.seen += 1;
@@ -143,7 +137,13 @@ impl ServedLink {
         item: &Item,
         impairing: &mut Vec<Impairing>,
     ) -> Completed {
-        match self.travel(now, (item.size, item.ecn, item.has_data), impairing) {
+        let view = View {
+            size: item.size,
+            ecn: item.ecn,
+            index: 0,
+            has_data: item.has_data,
+        };
+        match self.travel(now, view, impairing) {
             Travel::Lost { at } => {
                 if self.window.contains(at) {
                     self.statistics.lost_packets += 1;

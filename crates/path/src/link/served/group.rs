@@ -12,6 +12,7 @@ use crate::{
         Members, Spread,
         members::{Frame, Load, Notice},
     },
+    impair::View,
     link::service::Service,
     queue::{Item, QueueContext, reorder::Queue},
 };
@@ -158,8 +159,13 @@ impl ServedLink {
 
     /// Sends an LACPDU into propagation, with the impairments that packets meet.
     fn send_off(&mut self, now: Instant, port: usize, frame: Frame) {
-        let size = Load::Frame(frame).size();
-        let notice = match self.travel(now, (size, Ecn::NotEct, false), &mut Vec::new()) {
+        let view = View {
+            size: Load::Frame(frame).size(),
+            ecn: Ecn::NotEct,
+            index: 0,
+            has_data: false,
+        };
+        let notice = match self.travel(now, view, &mut Vec::new()) {
             Travel::Through { at, duplicate } => Notice::Left {
                 port,
                 at,

@@ -161,7 +161,13 @@ impl Split for EarliestArrival {
         routes: &mut Vec<u16>,
     ) -> Content {
         let chosen = self.earliest(now, size);
-        self.routes.own(now, size, (chosen, for_traffic), routes)
+        let content = if for_traffic {
+            self.routes.content(now, chosen)
+        } else {
+            Content::Report
+        };
+        self.routes.own(now, size, chosen, content, routes);
+        content
     }
     fn on_timer(&mut self, now: Instant, size: u32, due: &mut Due) {
         self.routes.on_timer(now, size, due);

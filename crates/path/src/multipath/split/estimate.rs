@@ -255,20 +255,29 @@ impl Routes {
     /// A packet takes a route.
     pub(super) fn send(&mut self, now: Instant, route: usize, size: u32) {
         self.all[route].send(now, size, true);
-        self.look_after(now);
+        self.schedule_checks(now);
     }
 
-    /// Routes a packet of the tunnel: over the chosen route, or over all routes if none is alive. A
-    /// report of traffic doubles as a probe from time to time, so that an end that sends only
-    /// reports learns whether they arrive.
+    /// Content of a packet that reports traffic: from time to time it is a probe as well, so that
+    /// an end that sends only reports learns whether they arrive.
+    pub(super) fn content(&self, now: Instant, chosen: usize) -> Content {
+        if self.all[chosen].is_idle(now, self.timing.urgent()) {
+            Content::Probe
+        } else {
+            Content::Report
+        }
+    }
+
+    /// Routes a packet of the tunnel: over the chosen route, or over all routes if none is alive.
     pub(super) fn own(
         &mut self,
         now: Instant,
         size: u32,
-        (chosen, for_traffic): (usize, bool),
+        chosen: usize,
+        content: Content,
         routes: &mut Vec<u16>,
-    ) -> Content {
-        let is_probe = for_traffic && self.all[chosen].is_idle(now, self.timing.urgent());
+    ) {
+        let is_probe = content == Content::Probe;
         let is_alone = self.all[chosen].rank() != Rank::Silent;
         for route in 0..self.all.len() {
             if is_alone && route != chosen {
@@ -278,17 +287,12 @@ impl Routes {
             routes.push(number(route));
         }
         if is_probe {
-            self.look_after(now);
-        }
-        if is_probe {
-            Content::Probe
-        } else {
-            Content::Report
+            self.schedule_checks(now);
         }
     }
 
     /// Schedules checks of the routes for a limited time.
-    fn look_after(&mut self, now: Instant) {
+    fn schedule_checks(&mut self, now: Instant) {
         self.active = now + self.timing.attention();
         if self.tick.is_none() {
             self.tick = Some(now + self.timing.step());

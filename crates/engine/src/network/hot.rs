@@ -1,0 +1,231 @@
+//! The hot path of a packet that reaches an end of our TCP: see
+//! [`anabranch_tcp::endpoint`]'s hot path.
+//!
+//! Each agent keeps whether its endpoint is hot, judged after every other event. A hot packet's slot
+//! is turned in place: data becomes its acknowledgment, and an acknowledgment becomes the next data.
+
+use anabranch_core::{
+    body::Body,
+    packet::{Direction, Ecn, Packet, PacketId},
+    trace::{ElementId, Fate},
+    units::Instant,
+};
+use anabranch_tcp::{HotData, HotSend};
+use anabranch_wire::Transport;
+
+use super::{
+    Network,
+    agent::{AgentSlot, App, End, Way, address, blank, segment_in},
+    fabric::{Fabric, Target},
+};
+
+impl<B: Body> AgentSlot<B> {
+    /// Whether the next packet may take the hot path. `sends`: the end is the sender of its flow's
+    /// data.
+    #[inline]
+    pub(super) fn is_hot_now(&self, sends: bool) -> bool {
+        match &self.end {
+            End::Tcp(endpoint, App::Finished) if sends => endpoint.is_hot_sender(),
+            End::Tcp(endpoint, App::Finished | App::Sink) if !sends => endpoint.is_hot_receiver(),
+            _ => false,
+        }
+    }
+
+    /// When a timer of a hot end is due. `sends`: it is the sender.
+    #[inline]
+    pub(super) fn hot_deadline(&self, sends: bool) -> Instant {
+        match &self.end {
+            End::Tcp(endpoint, _) if sends => endpoint.hot_sender_deadline(),
+            End::Tcp(endpoint, _) => endpoint.hot_receiver_deadline(),
+            _ => Instant::NEVER,
+        }
+    }
+}
+
+impl<B: Body> Network<B> {
+    /// Delivers a packet to the far end of its route.
+    #[inline]
+    pub(super) fn reach_end(&mut self, id: PacketId) {
+        if !self.fabric.hot || !self.reach_hot_end(id) {
+            self.reach_any_end(id);
+        }
+    }
+
+    /// Passes a packet to its end if that is hot. Returns `false` if it is left to the general path.
+    #[inline]
+    fn reach_hot_end(&mut self, id: PacketId) -> bool {
+        let packet = &self.fabric.pool[id];
+        let place = packet.connection.0 as usize;
+        let forward = packet.direction == Direction::Forward;
+        // The sender's end of connection n is 2n, the receiver's 2n + 1.
+        let index = place * 2 + usize::from(forward);
+        self.agents[index].is_hot
+            && if forward {
+                self.receive_now(place, id)
+            } else {
+                self.acknowledge(place, id, self.fabric.now)
+            }
+    }
+
+    /// Passes an acknowledgment that arrives at `at` to the hot sender of the connection at `place`,
+    /// which sends data in its place: `reach_any_end` and `after_agent`. Returns `false` if it is
+    /// left to them.
+    #[inline(never)]
+    pub(super) fn acknowledge(&mut self, place: usize, id: PacketId, at: Instant) -> bool {
+        let index = place * 2;
+        let Self {
+            fabric,
+            agents,
+            connections,
+            ..
+        } = self;
+        let (slot, conn) = (&mut agents[index], &mut connections[place]);
+        let packet = &mut fabric.pool[id];
+        let number = conn.number(Direction::Reverse, packet.index);
+        let (End::Tcp(endpoint, _), Transport::Tcp(segment)) = (&mut slot.end, &packet.payload)
+        else {
+            return false;
+        };
+        if conn.is_stale(Direction::Reverse, number) || !endpoint.hot_ack(at, segment, packet.ecn) {
+            return false;
+        }
+        let connection = packet.connection;
+        fabric
+            .probe
+            .observe(at, slot.element, packet, Fate::Received);
+        fabric.probe.close(packet);
+        if !endpoint.is_hot_sending() {
+            fabric.pool.free(id);
+            let now = std::mem::replace(&mut fabric.now, at);
+            let mut way = Way {
+                fabric,
+                connection,
+                direction: Direction::Forward,
+                element: slot.element,
+            };
+            while endpoint.may_transmit() && way.send_segment(conn, endpoint) {}
+            conn.sender.update(at, endpoint.cwnd(), endpoint.srtt());
+            slot.arm_timer(index, fabric);
+            fabric.now = now;
+            return true;
+        }
+        let mut id = id;
+        loop {
+            let packet = &mut fabric.pool[id];
+            let sent = endpoint.hot_send(at, segment_of(packet));
+            let (HotSend::Sent(size) | HotSend::SentLast(size)) = sent else {
+                fabric.pool.free(id);
+                if sent == HotSend::NotHot {
+                    let now = std::mem::replace(&mut self.fabric.now, at);
+                    self.after_agent(index);
+                    self.fabric.now = now;
+                    return true;
+                }
+                break;
+            };
+            packet.size = size;
+            let hop = address(packet, conn, connection, Direction::Forward);
+            fabric.dispatch(conn.dscp, slot.element, (id, hop, at));
+            if sent == HotSend::SentLast(size) {
+                break;
+            }
+            id = fabric.pool.reserve(blank);
+        }
+        conn.sender.update(at, endpoint.cwnd(), endpoint.srtt());
+        if endpoint.hot_sender_deadline() < slot.armed {
+            slot.arm_timer(index, fabric);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn receive_now(&mut self, place: usize, id: PacketId) -> bool {
+        self.receive(place, id, self.fabric.now)
+    }
+
+    /// Passes data that arrives at `at` to the hot receiver of the connection at `place`, which may
+    /// answer in its place: `reach_any_end` and `after_agent`. Returns `false` if it is left to
+    /// them.
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: a call per packet costs 30 instructions"
+    )]
+    #[inline(always)]
+    pub(super) fn receive(&mut self, place: usize, id: PacketId, at: Instant) -> bool {
+        let index = place * 2 + 1;
+        let Self {
+            fabric,
+            agents,
+            connections,
+            ..
+        } = self;
+        let (slot, conn) = (&mut agents[index], &mut connections[place]);
+        let packet = &mut fabric.pool[id];
+        let number = conn.number(Direction::Forward, packet.index);
+        let (End::Tcp(endpoint, _), Transport::Tcp(segment)) = (&mut slot.end, &mut packet.payload)
+        else {
+            return false;
+        };
+        if conn.is_stale(Direction::Forward, number) || conn.has_resent_after(number) {
+            return false;
+        }
+        let done = endpoint.hot_data(at, segment, packet.ecn);
+        if done == HotData::NotHot {
+            return false;
+        }
+        let delivered = endpoint.stats().delivered_bytes;
+        fabric
+            .probe
+            .observe(at, slot.element, packet, Fate::Received);
+        self.delivered_packets += 1;
+        // A reordered packet is recorded only in a log.
+        conn.receiver.on_packet(at, number, packet.size);
+        let complete = conn.note_delivery(at, delivered);
+        if let HotData::Answered(size) = done {
+            fabric.probe.close(packet);
+            packet.size = size;
+            let connection = packet.connection;
+            let hop = address(packet, conn, connection, Direction::Reverse);
+            fabric.dispatch(conn.dscp, slot.element, (id, hop, at));
+        } else {
+            let due = endpoint.hot_receiver_deadline();
+            fabric.free(id);
+            if due < slot.armed {
+                slot.arm_timer(index, fabric);
+            }
+        }
+        if complete {
+            self.transfer_is_complete(place);
+        }
+        true
+    }
+}
+
+impl<B: Body> Fabric<B> {
+    /// Sends a packet at `at` from the place `hop` of its route: `Way::send_segment`.
+    #[inline(never)]
+    fn dispatch(&mut self, dscp: u8, element: ElementId, (id, hop, at): (PacketId, u32, Instant)) {
+        let packet = &mut self.pool[id];
+        packet.ecn = Ecn::NotEct;
+        packet.dscp = dscp;
+        packet.retransmission = false;
+        self.probe.observe(at, element, packet, Fate::Sent);
+        match self.routes[hop as usize] {
+            Target::Plain(index) | Target::Folded(index) => {
+                let arrives = self.cross_plain_inline(index as usize, id, at);
+                if arrives != Instant::NEVER {
+                    self.approach(id, arrives);
+                }
+            }
+            // Only receivers behind a plain link run ahead.
+            _ => self.enter_route(id, hop),
+        }
+    }
+}
+
+fn segment_of<B: Body>(packet: &mut Packet<Transport<B>>) -> &mut anabranch_wire::Segment<B> {
+    match &mut packet.payload {
+        Transport::Tcp(segment) => segment,
+        other => segment_in(other),
+    }
+}
