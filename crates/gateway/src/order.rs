@@ -149,6 +149,8 @@ struct Patience {
     quantile: f64,
     margin: f64,
     wait_s: f64,
+    /// The lower bound of the wait.
+    least_s: f64,
     /// The smoothed share of gaps that are filled.
     filled: f64,
     gaps: u64,
@@ -160,6 +162,7 @@ impl Patience {
             quantile,
             margin,
             wait_s: WAIT_FIRST,
+            least_s: 0.0,
             filled: 1.0,
             gaps: 0,
         }
@@ -169,7 +172,7 @@ impl Patience {
         if self.filled < FILLED_LEAST && !self.gaps.is_multiple_of(TRIAL) {
             return Duration::ZERO;
         }
-        Duration::from_secs_f64(self.wait_s)
+        Duration::from_secs_f64(self.wait_s.max(self.least_s))
     }
 
     fn on_given_up(&mut self) {
@@ -246,6 +249,12 @@ impl Order {
     #[must_use]
     pub const fn stats(&self) -> OrderStats {
         self.stats
+    }
+
+    /// Sets the time that a retransmission takes. TCP flows wait at least this long: a sender would
+    /// treat a loss that is being repaired as congestion.
+    pub fn set_repair_time(&mut self, time: Duration) {
+        self.tcp.least_s = time.as_secs_f64();
     }
 
     /// Packets that wait for others.

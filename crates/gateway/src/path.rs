@@ -18,6 +18,7 @@ pub use rate::RateControl;
 pub use received::Received;
 pub use round_trip::RoundTrip;
 
+use anabranch_core::units::Instant;
 use core::net::SocketAddr;
 
 use crate::policy::Role;
@@ -57,6 +58,8 @@ pub struct Path {
     pub peer_report: Option<u16>,
     /// Whether a control message is due on this path.
     pub control_due: bool,
+    /// The time from which the path's share for control messages allows the next one.
+    pub control_after: Instant,
     /// The other end's cookie for this path's address.
     pub cookie: Option<[u8; 16]>,
     /// Number of changes of the other end's address.
@@ -79,9 +82,17 @@ impl Path {
             loss: Loss::default(),
             peer_report: None,
             control_due: false,
+            control_after: Instant::START,
             cookie: None,
             roamed: 0,
         }
+    }
+
+    /// Whether control messages are sent on this path. If no path is live, they are sent on all.
+    #[must_use]
+    pub fn carries_control(&self, is_any_live: bool) -> bool {
+        let is_live = self.liveness.usable().is_some() && !self.liveness.is_spare();
+        self.route.is_some() && (is_live || !is_any_live)
     }
 
     /// Applies the other end's role if it has changed.

@@ -228,7 +228,9 @@ impl Tunnel {
             return always.min();
         }
         let paths = self.paths.values().filter_map(Self::path_timeout);
-        let up = paths.chain(self.acknowledge).chain(self.pace_timeout());
+        let up = paths
+            .chain(self.control_timeout())
+            .chain(self.pace_timeout());
         let up = up.chain(self.lanes.closes());
         always.chain(up).min()
     }
@@ -282,12 +284,8 @@ impl Tunnel {
         path.route?;
         let (late, dead) = (path.round_trip.late(), path.round_trip.dead());
         let mtu = path.mtu.probe_at().filter(|_| may_probe_mtu(path));
-        let times = [path.liveness.timeout(late, dead), path.received.due(), mtu];
-        times
-            .into_iter()
-            .flatten()
-            .chain([path.liveness.probe_at()])
-            .min()
+        let times = path.liveness.timeout(late, dead).into_iter().chain(mtu);
+        times.chain([path.liveness.probe_at()]).min()
     }
 
     fn has_route(&self) -> bool {

@@ -168,6 +168,8 @@ pub struct RateControl {
     /// The newest delay, and the mean difference between consecutive delays: a queue changes more
     /// slowly.
     newest_s: Option<f64>,
+    /// The largest datagram of the last round and of this one, in octets.
+    largest: [usize; 2],
     jitter_s: f64,
     /// The least delay of the last round and the octets in flight then, and the mean difference
     /// between the least delays of consecutive rounds that the octets in flight do not explain.
@@ -215,6 +217,7 @@ impl Default for RateControl {
             delay_s: None,
             flight_then: 0.0,
             newest_s: None,
+            largest: [0; 2],
             jitter_s: 0.0,
             least: None,
             sway_s: 0.0,
@@ -267,6 +270,12 @@ impl RateControl {
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
+    }
+
+    /// The time from which the pace allows the next packet.
+    #[must_use]
+    pub const fn paced_until(&self) -> Instant {
+        self.next
     }
 
     /// Whether the path may carry far more than was sent before.
@@ -356,7 +365,17 @@ impl RateControl {
     }
 
     fn target_s(&self) -> f64 {
-        TARGET_S + JITTER * self.jitter_s.max(self.sway_s)
+        TARGET_S + self.packet_s() + JITTER * self.jitter_s.max(self.sway_s)
+    }
+
+    /// The time in which the path carries the largest datagram: delays of datagrams of different
+    /// sizes, or of one after another, differ by this much without a queue or jitter.
+    fn packet_s(&self) -> f64 {
+        if self.delivery > 0.0 {
+            self.largest[0].max(self.largest[1]) as f64 / self.delivery.max(LEAST)
+        } else {
+            0.0
+        }
     }
 
     /// Measures how much the least delay differs from round to round.
@@ -388,6 +407,7 @@ impl RateControl {
     pub fn on_sent(&mut self, octets: usize, was_held_back: bool, now: Instant) {
         self.in_flight += octets;
         self.round.sent += octets;
+        self.largest[1] = self.largest[1].max(octets);
         let is_late = was_held_back && !std::mem::take(&mut self.is_left_out);
         let pause = if is_late { CATCH_UP_BACKLOG } else { CATCH_UP };
         let burst = if self.is_starting {
@@ -435,7 +455,8 @@ impl RateControl {
         }
         self.base_s[1] = self.base_s[1].min(sample);
         let before = self.newest_s.replace(sample).unwrap_or(sample);
-        self.jitter_s += ((sample - before).abs() - self.jitter_s) / 16.0;
+        let change = ((sample - before).abs() - self.packet_s()).max(0.0);
+        self.jitter_s += (change - self.jitter_s) / 16.0;
         let delay = self.delay_s.get_or_insert(sample);
         *delay += (sample - *delay) / 8.0;
         self.flight_then += (in_flight as f64 - self.flight_then) / 8.0;
@@ -539,6 +560,7 @@ impl RateControl {
         }
         let next = Round::new(now, self.round.from.map(|_| self.round.to));
         let round = std::mem::replace(&mut self.round, next);
+        self.largest = [self.largest[1], 0];
         let past_s = past.as_secs_f64();
         let sent = round.sent as f64 / past_s;
         if round.arrived + round.lost > 0 {

@@ -15,20 +15,43 @@ const LATE_MAX: Duration = Duration::from_secs(1);
 /// The estimate.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundTrip {
-    smoothed: Option<(Duration, Duration)>,
+    smoothed: Smoothed,
+    /// The times from the sending of the oldest packet without a report until the next report.
+    silence: Smoothed,
     feedback: Option<Duration>,
+}
+
+/// A mean and a mean deviation (RFC 6298 §2).
+#[derive(Debug, Clone, Copy, Default)]
+struct Smoothed(Option<(Duration, Duration)>);
+
+impl Smoothed {
+    fn sample(&mut self, time: Duration) {
+        self.0 = Some(match self.0 {
+            None => (time, time / 2),
+            Some((mean, deviation)) => {
+                let distance = mean.saturating_sub(time).max(time.saturating_sub(mean));
+                ((mean * 7 + time) / 8, (deviation * 3 + distance) / 4)
+            }
+        });
+    }
+
+    /// The time that is hardly ever exceeded (`RTO` without bounds).
+    fn most(&self) -> Option<Duration> {
+        self.0.map(|(mean, deviation)| mean + deviation * 4)
+    }
 }
 
 impl RoundTrip {
     /// Takes a sample.
     pub fn sample(&mut self, rtt: Duration) {
-        self.smoothed = Some(match self.smoothed {
-            None => (rtt, rtt / 2),
-            Some((srtt, rttvar)) => {
-                let deviation = srtt.saturating_sub(rtt).max(rtt.saturating_sub(srtt));
-                ((srtt * 7 + rtt) / 8, (rttvar * 3 + deviation) / 4)
-            }
-        });
+        self.smoothed.sample(rtt);
+    }
+
+    /// Records the time from the sending of the oldest packet without a report until a report that
+    /// shows later arrivals: it contains the interval of the other end's reports and their losses.
+    pub fn on_silence(&mut self, time: Duration) {
+        self.silence.sample(time.min(LATE_MAX));
     }
 
     /// Records the time from the sending of a datagram until its report was processed.
@@ -47,7 +70,7 @@ impl RoundTrip {
     /// The smoothed round-trip time.
     #[must_use]
     pub fn srtt(&self) -> Option<Duration> {
-        self.smoothed.map(|(srtt, _)| srtt)
+        self.smoothed.0.map(|(srtt, _)| srtt)
     }
 
     /// The reordering window (RFC 8985 §6.2.1, step 4): a packet is lost if one sent this much
@@ -61,9 +84,13 @@ impl RoundTrip {
     /// The time after sending at which a report is late.
     #[must_use]
     pub fn late(&self) -> Duration {
-        self.smoothed.map_or(LATE_UNKNOWN, |(srtt, rttvar)| {
-            (srtt + rttvar * 4 + SLACK).min(LATE_MAX)
-        })
+        let at_once = self
+            .smoothed
+            .most()
+            .map_or(LATE_UNKNOWN, |most| most + SLACK);
+        at_once
+            .max(self.silence.most().unwrap_or(Duration::ZERO))
+            .min(LATE_MAX)
     }
 
     /// The time after sending at which the path is dead.

@@ -178,6 +178,9 @@ impl Tunnel {
         for entry in &control.entries {
             self.on_entry(entry, arrived);
         }
+        let paths = self.paths.values().filter(|path| path.liveness.is_well());
+        let late = paths.map(|path| path.round_trip.late()).max();
+        self.order.set_repair_time(late.unwrap_or(Duration::ZERO));
     }
 
     fn on_entry(&mut self, entry: &Entry, arrived: Instant) {
@@ -211,6 +214,8 @@ impl Tunnel {
             path.round_trip
                 .sample(arrived.saturating_since(sent).saturating_sub(held));
             path.round_trip.on_feedback(now.saturating_since(sent));
+            let since = path.liveness.waiting().unwrap_or(sent);
+            path.round_trip.on_silence(now.saturating_since(since));
             path.liveness.on_report(now, sent, path.ledger.waiting());
         }
         path.loss.on_arrived(outcome.arrived.len());

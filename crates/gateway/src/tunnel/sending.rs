@@ -26,6 +26,12 @@ const SMALL: f64 = 0.1;
 /// With this many packets outstanding, a probe follows the last one to detect losses at the end.
 const BURST: usize = 4;
 
+/// The share of a path's rate for control messages: half of RTCP's (RFC 3550 §6.2). On a fast path
+/// it is never reached.
+const CONTROL: f64 = 0.025;
+/// Octets of the IPv4 and UDP headers below a datagram.
+const BELOW: usize = 28;
+
 /// The content of a datagram.
 enum Content<'a> {
     Octets(&'a [u8]),
@@ -83,6 +89,9 @@ const LEAST_ASIDE: f64 = 3_000.0;
 /// CoDel's target for packets that wait for the only path or for paths of equal delay (RFC 8289
 /// §4.4).
 const TARGET: Duration = Duration::from_millis(5);
+/// CoDel's target must cover one packet (RFC 8290 §5.2.2). With fewer than three after a lost one,
+/// a TCP sender does not notice the loss before its timer expires (RFC 5681 §3.2).
+const FEW: f64 = 3.0;
 /// The greatest additional delay of a path: the receiver waits little longer for late packets.
 const LATER_MOST_S: f64 = 0.340;
 
@@ -157,7 +166,9 @@ impl Tunnel {
             let is_burst = kind != Kind::Probe && path.ledger.len() >= BURST;
             // The estimate may grow until the report.
             let window = path.round_trip.reordering();
-            let tail = is_burst.then(|| window + window / 4);
+            // The next packet leaves no earlier than the pace allows.
+            let pace = path.rate.paced_until().saturating_since(now);
+            let tail = is_burst.then(|| pace + window + window / 4);
             path.liveness.on_sent(now, tail);
         }
         self.counters.datagrams += 1;
@@ -171,23 +182,43 @@ impl Tunnel {
     /// Schedules control messages on every live path if a report or acknowledgments are due.
     pub(super) fn schedule_control(&mut self) {
         let now = self.now;
-        let is_report_due = self
-            .paths
-            .values()
-            .any(|path| is_due(path.received.due(), now));
-        if !is_report_due && !is_due(self.acknowledge, now) {
+        if !is_due(self.control_timeout(), now) {
             return;
         }
         self.acknowledge = None;
-        let is_any_live = self
-            .paths
-            .values()
-            .any(|path| path.liveness.usable().is_some());
+        let is_any_live = self.is_any_live();
+        let is_overdue = self.is_report_overdue();
         for path in self.paths.values_mut() {
             path.received.on_control(now);
-            let is_live = path.liveness.usable().is_some() && !path.liveness.is_spare();
-            path.control_due = path.route.is_some() && (!is_any_live || is_live);
+            let is_open = is_overdue || path.control_after <= now;
+            path.control_due = is_open && path.carries_control(is_any_live);
         }
+    }
+
+    /// The time at which control messages are due: if a report or acknowledgments are, and the
+    /// share of a path allows it.
+    pub(super) fn control_timeout(&self) -> Option<Instant> {
+        let reports = self.paths.values().filter_map(|path| path.received.due());
+        let due = reports.chain(self.acknowledge).min()?;
+        if self.is_report_overdue() {
+            return Some(due);
+        }
+        let is_any_live = self.is_any_live();
+        let paths = self
+            .paths
+            .values()
+            .filter(|path| path.carries_control(is_any_live));
+        let open = paths.map(|path| path.control_after).min();
+        Some(open.map_or(due, |open| open.max(due)))
+    }
+
+    fn is_report_overdue(&self) -> bool {
+        self.paths.values().any(|path| path.received.is_overdue())
+    }
+
+    fn is_any_live(&self) -> bool {
+        let mut paths = self.paths.values();
+        paths.any(|path| path.liveness.usable().is_some())
     }
 
     /// Writes reports before the shell polls for datagrams, because it may have many more arrivals
@@ -226,6 +257,11 @@ impl Tunnel {
         scratch.content.clear();
         scratch.control.encode(&mut scratch.content);
         let transmit = self.send(id, Kind::Control, Content::Octets(&scratch.content), buffer);
+        if let Some(path) = self.paths.get_mut(id) {
+            let octets = (buffer.len() + BELOW) as f64;
+            let wait_s = octets / (CONTROL * path.rate.rate());
+            path.control_after = self.now + Duration::from_secs_f64(wait_s);
+        }
         self.scratch = scratch;
         transmit
     }
@@ -440,7 +476,7 @@ impl Tunnel {
     fn stage(&mut self, number: u8) -> Option<usize> {
         if self.lanes.get(number)?.staged.is_none() {
             let tier = self.tier(0)?;
-            let target = TARGET + self.reach(number, tier);
+            let target = TARGET + self.reach(number, tier) + self.few_packets(tier);
             let lane = self.lanes.get_mut(number)?;
             let repair = lane.repairs.pop_front();
             let is_repair = repair.is_some();
@@ -544,6 +580,15 @@ impl Tunnel {
         };
         let later_s = expected_delay(path) - expected_delay(fastest);
         later_s <= bound_s || self.is_worth(path, octets, tier)
+    }
+
+    /// The time in which the path with the highest rate sends the packets that CoDel's target must
+    /// at least cover.
+    fn few_packets(&self, tier: Usable) -> Duration {
+        let times = self.of_tier(0, tier);
+        let times = times.map(|(_, path)| FEW * path.mtu.size() as f64 / path.rate.rate());
+        let least_s = times.fold(f64::INFINITY, f64::min);
+        Duration::from_secs_f64(if least_s.is_finite() { least_s } else { 0.0 })
     }
 
     /// The greatest additional delay of a slower path that is worth it. A queue of bulk packets may
