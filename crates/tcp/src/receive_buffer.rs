@@ -282,6 +282,12 @@ impl<B: Body> ReceiveBuffer<B> {
         self.intervals.get(first).is_none_or(|i| i.start > end)
     }
 
+    /// Whether all of `from..to` has arrived.
+    #[must_use]
+    pub fn holds(&self, from: Seq, to: Seq) -> bool {
+        self.around(from).is_some_and(|interval| interval.end >= to)
+    }
+
     /// The parts of `from..to` that have not arrived.
     #[must_use]
     pub fn missing(&self, from: Seq, to: Seq) -> Vec<Range<Seq>> {
@@ -374,6 +380,22 @@ mod tests {
 
     fn stream(from: u64, to: u64) -> Octets {
         Octets((from..to).map(|i| (i % 251) as u8).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn octets_are_held_or_missing(
+            writes in proptest::collection::vec((1_u64..200, 1_u64..40), 0..12),
+            from in 1_u64..220, len in 1_u64..60,
+        ) {
+            let first = Seq::first(u32::MAX - 90);
+            let mut buffer = ReceiveBuffer::default();
+            for (start, len) in writes {
+                buffer.insert(first + start, &stream(start, start + len));
+            }
+            let (from, to) = (first + from, first + from + len);
+            prop_assert_eq!(buffer.holds(from, to), buffer.missing(from, to).is_empty());
+        }
     }
 
     #[test]

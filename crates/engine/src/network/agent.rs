@@ -133,7 +133,7 @@ impl<B: Body> End<B> {
         match (&packet.payload, self) {
             (Transport::Tcp(segment), _) if forward => {
                 let octets = octets_of(segment, endpoint.rcv_nxt());
-                if !endpoint.missing(octets.clone()).is_empty() {
+                if !endpoint.has_received(&octets) {
                     conn.note_refused(octets.clone(), endpoint.rcv_nxt());
                 }
                 conn.note_arrival(&octets, number);

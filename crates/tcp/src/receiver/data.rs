@@ -192,8 +192,15 @@ impl<B: Body> Receiver<B> {
             } else {
                 end.since(start)
             };
-            let grows = self.receive().grows_latest(start, end);
-            let alone = self.receive().stands_alone(start, end);
+            let (grows, alone) = if self.compresses_reports() {
+                let receive = self.receive();
+                (
+                    receive.grows_latest(start, end),
+                    receive.stands_alone(start, end),
+                )
+            } else {
+                (true, false)
+            };
             let new = self.receive().insert(start, &body);
             if !new {
                 self.stats.duplicate_segments += 1;
@@ -246,11 +253,17 @@ impl<B: Body> Receiver<B> {
         }
     }
 
+    /// Whether reports of out-of-order segments may be delayed
+    /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
+    fn compresses_reports(&self) -> bool {
+        self.settings.receiver.sack_compression().is_some() && self.agreed.sack
+    }
+
     /// Counts the acknowledgment of a partly filled gap, which reports the rest, as the first
     /// report sent at once
     /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
     fn count_report_of_fill(&mut self) {
-        if self.settings.receiver.sack_compression().is_some() && self.agreed.sack {
+        if self.compresses_reports() {
             let gap_at = self.nxt;
             self.cold.extras().reports = Reports {
                 gap_at,
