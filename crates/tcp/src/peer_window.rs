@@ -109,7 +109,7 @@ impl PeerWindow {
 
     /// Takes a window of `window` octets from a segment that is newer than the last one.
     #[inline]
-    pub(crate) fn take(&mut self, window: u32, seq: Seq, ack: Seq) {
+    fn take(&mut self, window: u32, seq: Seq, ack: Seq) {
         if window != self.wnd {
             self.wnd = window;
             self.max_wnd = self.max_wnd.max(window);

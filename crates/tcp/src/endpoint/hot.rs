@@ -138,7 +138,9 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     #[inline]
     pub fn is_hot_sending(&self) -> bool {
-        !self.snd.pacer.sends_bursts() && self.rcv.ack.counts_alone()
+        !self.snd.pacer.sends_bursts()
+            && !self.snd.recovery.probes_tail()
+            && self.rcv.ack.counts_alone()
     }
 
     /// Whether [`Self::hot_data`] may be called.
@@ -260,8 +262,7 @@ impl<B: Body> Endpoint<B> {
         self.take_timestamp(now, segment);
         // `Sender::on_acknowledgment`
         let snd = &mut self.snd;
-        let window = snd.peer.scaled(segment.window);
-        snd.peer.take(window, self.rcv.nxt, ack);
+        snd.peer.update(segment.window, self.rcv.nxt, ack);
         // `on_plain_progress`
         snd.advance(now, ack);
         let rtt = now.saturating_since(plain.last_sent_at);

@@ -15,7 +15,7 @@ use anabranch_core::{
     rng::Stream,
     units::{Duration, Instant},
 };
-use anabranch_tcp::{Endpoint, Outgoing, Role, Settings, State};
+use anabranch_tcp::{Endpoint, HotData, HotSend, Outgoing, Role, Settings, State};
 use anabranch_wire::{Flags, Options, SackBlock, Segment};
 
 /// Behavior of the link, equal in both directions.
@@ -64,6 +64,11 @@ pub struct Net<B: Body> {
     /// Octets of payload that arrived marked, per end.
     pub marked: [u64; 2],
     pub events: u64,
+    /// Hot ends take segments on the hot path.
+    pub hot: bool,
+    /// Segments taken on it.
+    pub taken_hot: u64,
+    delivered: [Option<Segment<B>>; 2],
 }
 
 pub fn endpoint<B: Body>(settings: &Settings, role: Role, iss: u32) -> Endpoint<B> {
@@ -92,6 +97,9 @@ impl<B: Body> Net<B> {
             strip: false,
             marked: [0; 2],
             events: 0,
+            hot: false,
+            taken_hot: 0,
+            delivered: [None, None],
         }
     }
 
@@ -184,7 +192,7 @@ impl<B: Body> Net<B> {
             if ecn == Ecn::Ce {
                 self.marked[to] += u64::from(segment.body.len());
             }
-            self.ends[to].on_segment(self.now, &segment, ecn);
+            self.deliver(to, &segment, ecn);
         } else {
             for end in &mut self.ends {
                 if end.deadline() <= self.now {
@@ -194,6 +202,54 @@ impl<B: Body> Net<B> {
         }
         self.flush();
         true
+    }
+
+    /// The segment that an end received last.
+    pub fn last_delivered(&self, to: usize) -> Option<Segment<B>> {
+        self.delivered[to].clone()
+    }
+
+    fn deliver(&mut self, to: usize, segment: &Segment<B>, ecn: Ecn) {
+        self.delivered[to] = Some(segment.clone());
+        if self.hot && self.takes_hot(to, segment, ecn) {
+            self.taken_hot += 1;
+        } else {
+            self.ends[to].on_segment(self.now, segment, ecn);
+        }
+    }
+
+    /// Passes a segment to a hot end as the engine does.
+    fn takes_hot(&mut self, to: usize, segment: &Segment<B>, ecn: Ecn) -> bool {
+        let now = self.now;
+        let mut place = segment.clone();
+        let end = &mut self.ends[to];
+        if end.is_hot_receiver() {
+            let result = end.hot_data(now, &mut place, ecn);
+            if let HotData::Answered(size) = result {
+                self.send_hot(to, &place, size);
+            }
+            return result != HotData::NotHot;
+        }
+        if !end.is_hot_sender() || !end.hot_ack(now, segment, ecn) {
+            return false;
+        }
+        while self.ends[to].is_hot_sending()
+            && let HotSend::Sent(size) | HotSend::SentLast(size) =
+                self.ends[to].hot_send(now, &mut place)
+        {
+            self.send_hot(to, &place, size);
+        }
+        true
+    }
+
+    fn send_hot(&mut self, from: usize, segment: &Segment<B>, size: u32) {
+        let out = Outgoing {
+            segment: segment.clone(),
+            size,
+            ecn: Ecn::NotEct,
+            retransmission: None,
+        };
+        self.send(from, &out);
     }
 
     pub fn run_until(&mut self, at: Instant) {
@@ -218,7 +274,7 @@ impl<B: Body> Net<B> {
     }
 
     pub fn inject(&mut self, to: usize, segment: &Segment<B>) {
-        self.ends[to].on_segment(self.now, segment, Ecn::NotEct);
+        self.deliver(to, segment, Ecn::NotEct);
         self.flush();
     }
 
