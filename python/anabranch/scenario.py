@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.builders.tables import Tables
 from anabranch.errors import UserError
@@ -234,20 +234,16 @@ class Scenario(Tables):
 
         check_seed(seed)
         try:
-            resolved: Resolved = json.loads(
-                _engine.resolve(
-                    self.text,
-                    self._file,
-                    self.sets,
-                    seed,
-                    live,
-                    untrusted=self.untrusted,
-                    controls=list(self.controls.items()),
-                )
-            )
+            return self._resolved(seed, live=live)
         except _engine.ScenarioError as error:
             raise schema.in_words_of_python(error, self) from None
-        return resolved
+
+    def _resolved(self, seed: int | None, *, live: bool) -> Resolved:
+        from anabranch import _engine
+
+        own, controls = (self.text, self._file, self.sets), list(self.controls.items())
+        text = _engine.resolve(*own, seed, live, untrusted=self.untrusted, controls=controls)
+        return cast("Resolved", json.loads(text))
 
     @named
     def run(
@@ -318,7 +314,6 @@ class Scenario(Tables):
         Raises:
             UserError: ``snap_length`` is out of range, or there is no such link.
         """
-        from anabranch import _engine
         from anabranch.files.capture import check_snap_length, place
 
         check_snap_length(snap_length)
@@ -326,16 +321,7 @@ class Scenario(Tables):
             raise UserError(f"captures={captures!r}: a list of links was expected", hint=f"captures=[{captures!r}]")
         if not captures:
             return None
-        resolved = _engine.resolve(
-            self.text,
-            self._file,
-            self.sets,
-            seed,
-            live,
-            untrusted=self.untrusted,
-            controls=list(self.controls.items()),
-        )
-        links = json.loads(resolved)["links"]
+        links = self._resolved(seed, live=live)["links"]
         places = [place(name, links) for name in captures]
         return [(p.link, p.direction) for p in places], snap_length
 

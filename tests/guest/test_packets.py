@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from anabranch import Scenario
-from anabranch.convert import quantity
+from anabranch.text import quantity
 
 from .conftest import FLOW, PATH, kernel_run
 

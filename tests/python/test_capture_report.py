@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +14,7 @@ from anabranch import Scenario, UserError, diagnose
 from anabranch.charts.capture import CaptureColumns
 from anabranch.diagnosis.comments import comments
 from anabranch.diagnosis.diagnosis import COLUMNS, TABLES, Diagnosis, directions
-from anabranch.diagnosis.points import MOST_POINTS, moments, points
+from anabranch.diagnosis.points import MOST_POINTS, Trace, moments, points
 from anabranch.report.capture_ladder import moment_data
 from anabranch.report.capture_output import html_report
 from anabranch.result.result import RunResult
@@ -58,7 +57,7 @@ def found(run: RunResult, tmp_path_factory: pytest.TempPathFactory) -> Diagnosis
 
 
 @pytest.fixture(scope="module")
-def traced(found: Diagnosis) -> dict[int, dict[str, Any]]:
+def traced(found: Diagnosis) -> dict[int, Trace]:
     return points(found, found["connections"])
 
 
@@ -94,7 +93,7 @@ def test_limits_over_time_sum_up_to_the_limits(text: str, tmp_path: Path) -> Non
             assert sums == pytest.approx({limit: time for limit, time in way["limits_s"].items() if time}, abs=2e-3)
 
 
-def test_every_segment_and_acknowledgment_is_drawn(run: RunResult, found: Diagnosis, traced: dict[int, Any]) -> None:
+def test_every_segment_and_acknowledgment_is_drawn(run: RunResult, found: Diagnosis, traced: dict[int, Trace]) -> None:
     sent = traced[1]["a_to_b"]["sent"]
     log = run.frame("packets").filter((pl.col("flow") == "first") & (pl.col("payload_bytes") > 0))
     assert sent["of"] == len(sent["points"]) == log.height
@@ -114,7 +113,7 @@ def test_a_long_connection_is_thinned_with_a_note(tmp_path: Path) -> None:
     assert re.search(r"of [\d,]+ segments are drawn, evenly chosen", html_report(found))
 
 
-def test_a_ladder_has_the_frames_it_names(found: Diagnosis, traced: dict[int, Any]) -> None:
+def test_a_ladder_has_the_frames_it_names(found: Diagnosis, traced: dict[int, Trace]) -> None:
     connection = found["connections"][0]
     chosen = moments(connection)
     data = moment_data(connection, traced[1], chosen, connection["start_s"])
@@ -125,7 +124,7 @@ def test_a_ladder_has_the_frames_it_names(found: Diagnosis, traced: dict[int, An
         assert [row[0] for row in rows] == sorted(row[0] for row in rows)
 
 
-def test_verdicts_have_separate_series(found: Diagnosis, traced: dict[int, Any]) -> None:
+def test_verdicts_have_separate_series(found: Diagnosis, traced: dict[int, Trace]) -> None:
     connection = found["connections"][0]
     chart = CaptureColumns(connection, traced[1], "a_to_b", 0.0).sequence()
     sizes = {series.label: len(series.x) for series in chart.series}

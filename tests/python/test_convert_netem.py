@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from anabranch import Scenario
 from anabranch.convert import Options, convert_bytes
-from anabranch.convert.netem import known_words
+from anabranch.convert.netem import OPTIONS
 from anabranch.convert.qdiscs import PARAMETERS
 from anabranch.errors import UserError
 
@@ -440,7 +440,7 @@ def test_any_text_gives_a_scenario_or_a_location(text: str) -> None:
 
 vocabulary = st.sampled_from(
     [
-        *known_words(), *PARAMETERS, *(word for parameters in PARAMETERS.values() for word in parameters),
+        *OPTIONS, *PARAMETERS, *(word for parameters in PARAMETERS.values() for word in parameters),
         "10ms", "1us", "0", "1", "25%", "100%", "3000", "1mbit", "5kb", "100p", "normal", "pareto", "random",
         "gemodel", "state", "99999999999", "root", "parent", "1:1", "\n", ";", "dev", "eth0",
     ]

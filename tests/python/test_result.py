@@ -19,7 +19,7 @@ from matplotlib import pyplot
 
 import anabranch
 from anabranch import NotRecordedError, RunResult, Scenario, SweepResult, UserError
-from anabranch.result.result import TABLES
+from anabranch.result.summary import TABLES
 
 from .test_names import TITLES, read
 

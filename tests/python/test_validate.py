@@ -356,7 +356,7 @@ def test_first_data_and_its_answer_are_late() -> None:
     assert writers("reverse-load.toml") == {"A-host": times, "B-host": times}
     # Requests of an application have their own timing.
     assert set(writers("requests-beside-bulk.toml")) == {"A-host"}
-    assert answers("two-routes.toml") == {"B-host": ([1], sorted(map(_told, measured.made_by_data())))}
+    assert answers("two-routes.toml") == {"B-host": ([1], sorted(map(_told, measured.added_by_first_data())))}
     # No packet overtakes there; and with several connections a packet's number does not identify
     # the first packets.
     assert answers("lossy.toml") == answers("two-controls.toml") == {}
@@ -570,13 +570,13 @@ def slower(here: HostTimes, us: int) -> HostTimes:
         more(here.beginnings),
         more(here.next),
         more(here.first_data),
-        {role: list(map(more, tables)) for role, tables in here.answers.items()},
         # The time of data that makes the connection is relative to the time of other data.
-        more(more(here.data_makes_connection)),
-        {which: more(table) for which, table in here.acknowledged_at_once.items()},
+        more(more(here.made_by_data)),
+        {which: more(table) for which, table in here.at_once.items()},
         # The times of readers are relative to those.
-        {which: more(more(table)) for which, table in here.acknowledged_by_reader.items()},
-        more(more(here.acknowledged_by_idle_reader)),
+        {which: more(more(table)) for which, table in here.by_reader.items()},
+        more(more(here.by_idle_reader)),
+        {role: list(map(more, tables)) for role, tables in here.answers.items()},
     )
 
 
@@ -685,18 +685,17 @@ def test_host_times_are_written_and_read_back(tmp_path: Path) -> None:
     whole = here.document()
     answers = dict(here.answers)
     for wrong, told in [
-        ("[1, 2", "Expecting"),
-        ("[]", "expected a table at its top"),
-        (whole | {"answers": {"sender": answers["sender"]}}, "answers.receiver is missing"),
-        ({name: table for name, table in whole.items() if name != "next"}, "next is missing"),
-        (whole | {"next": []}, "expected whole numbers of microseconds, 0 to 999999, at next"),
-        (whole | {"next": [1.5] * len(here.next)}, "at next"),
-        (whole | {"next": [True] * len(here.next)}, "at next"),
-        (whole | {"next": [-1] * len(here.next)}, "at next"),
+        ("[]", "expected a table"),
+        (whole | {"answers": {"sender": answers["sender"]}}, 'lacks "receiver"'),
+        ({name: table for name, table in whole.items() if name != "next"}, 'lacks "next"'),
+        (whole | {"next": []}, "empty"),
+        (whole | {"next": [1.5] * len(here.next)}, "a whole number"),
+        (whole | {"next": [True] * len(here.next)}, "a whole number"),
+        (whole | {"next": [-1] * len(here.next)}, "0 to 999999"),
         (whole | {"next": [1]}, "not equally long"),
-        (whole | {"next": list(reversed(here.next))}, "expected ascending numbers at next"),
-        (whole | {"answers": answers | {"sender": answers["sender"][:3]}}, "expected 4 lists at answers.sender"),
-        (whole | {"at_once": []}, "expected a table at at_once"),
+        (whole | {"next": list(reversed(here.next))}, "not ascending"),
+        (whole | {"answers": answers | {"sender": answers["sender"][:3]}}, "do not have 4 lists"),
+        (whole | {"at_once": []}, "expected a table"),
     ]:
         file.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
         with pytest.raises(UserError) as raised:
@@ -705,6 +704,9 @@ def test_host_times_are_written_and_read_back(tmp_path: Path) -> None:
         assert "validate --out DIR" in str(raised.value)
     with pytest.raises(UserError, match="no such file"):
         HostTimes.read(tmp_path / "none.json")
+    file.write_text("[1, 2")
+    with pytest.raises(UserError, match=r"times\.json:1:6: not JSON"):
+        HostTimes.read(file)
 
 
 def test_a_metric_without_scenarios_keeps_labels_inside_the_figure(tmp_path: Path) -> None:

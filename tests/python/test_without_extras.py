@@ -108,7 +108,7 @@ def test_a_sweep_is_read_with_and_without_polars(bare: Bare) -> None:
     told = bare("compare", "swept", "longer", "--json").stdout
     both = compare(read_inputs([out, directory(bare) / "longer"]), everything=True).to_json()
     for one in both["inputs"]:
-        one["path"] = Path(one["path"]).name
+        one["path"] = Path(str(one["path"])).name
     assert json.loads(told) == both
 
 

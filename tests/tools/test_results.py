@@ -13,7 +13,7 @@ import pytest
 from anabranch import Scenario, _engine
 from anabranch.gateway.document import PlanFigure
 from anabranch.result import summary
-from anabranch.result.result import TABLES
+from anabranch.result.summary import TABLES
 
 from reference import declared, summary_types
 from reference import results as page

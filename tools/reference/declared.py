@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import anabranch._engine as engine
 from anabranch.gateway import document
-from anabranch.result.result import TABLES
+from anabranch.result import measure_names
+from anabranch.result.result import RETRANSMISSIONS
 from anabranch.text import toml_text
 
 Schema = Mapping[str, Any]
@@ -25,16 +26,7 @@ FILE = "python/anabranch/result/names.json"
 PLAN = Path(__file__).with_name("plan.toml")
 BOTH, SIMULATOR = "both", "simulator"
 
-UNITS = {
-    "_mbit_s": "Mbit/s",
-    "_ms": "ms",
-    "_s": "s",
-    "_bytes": "bytes",
-    "_packets": "packets",
-    "_share": "ratio (0‥1)",
-    "_ratio": "ratio (0‥1)",
-    "_rate": "ratio (0‥1)",
-}
+UNITS = measure_names.UNITS | dict.fromkeys(("_share", "_ratio", "_rate"), "ratio (0‥1)")
 """The unit that the end of a name indicates."""
 
 PLAN_PARTS: tuple[tuple[str, type], ...] = (
@@ -106,16 +98,17 @@ def summary() -> list[Part]:
 
 
 def tables() -> list[Part]:
-    """The tables of a run."""
-    declared = {table["name"]: table for table in json.loads(engine.results())["tables"]}
+    """The tables of a run, without :data:`RETRANSMISSIONS`, which only :meth:`RunResult.why` reads."""
     found = []
-    for name in TABLES:
-        table, keys = declared[name], {}
+    for table in json.loads(engine.results())["tables"]:
+        if table["name"] == RETRANSMISSIONS:
+            continue
+        keys = {}
         for column in table["columns"]:
             form = _KINDS.get(column["kind"], column["kind"])
             maker = column["engine"] or table["engine"]
             keys[column["name"]] = key_of(column["name"], form, column["meaning"], column["unit"], maker)
-        found.append(Part(name, " ".join(table["about"].split()), keys))
+        found.append(Part(table["name"], " ".join(table["about"].split()), keys))
     return found
 
 

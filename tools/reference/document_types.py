@@ -69,10 +69,11 @@ def lines(root: Path, module: Module) -> Iterator[str]:
     if from_python:
         place = module.document.added.removeprefix("python/").removesuffix(".py").replace("/", ".")
         yield from ("", f"from {place} import {', '.join(from_python)}")
+    yield from [""] if literals else []
     for name, values in literals.items():
-        yield from ("", *_alias(name, values))
+        yield from _alias(name, values)
     for name, parts in unions.items():
-        yield from ("", f"{name} = {' | '.join(parts)}")
+        yield f"{name} = {' | '.join(parts)}"
     for name in names:
         yield from _class(name, module, found)
 

@@ -47,10 +47,10 @@ class Document(NamedTuple):
 
     Attributes:
         root: The struct of the whole document.
-        places: Rust files and folders.
+        places: Rust files and folders. Of two structs with one name, the last is the document's.
         added: The module with the TypedDicts of Python.
         registered: Enums from registries, and their names there.
-        unions: Types whose values are those of several enums.
+        unions: Types with the values of several enums.
     """
 
     root: str
@@ -66,9 +66,12 @@ ADDED = "Added"
 DIAGNOSIS = Document(
     "Report",
     (
-        "crates/diagnose/src/report.rs",
+        "crates/diagnose/src/connection/announced.rs",
+        "crates/diagnose/src/connection/handshake.rs",
         "crates/diagnose/src/path",
+        "crates/diagnose/src/retransmission",
         "crates/diagnose/src/segment.rs",
+        "crates/diagnose/src/report.rs",
     ),
     "python/anabranch/diagnosis/simulated.py",
     {"Limit": "limits", "Kind": "findings"},
@@ -84,7 +87,7 @@ class Declared(NamedTuple):
     enums: dict[str, tuple[str, ...]]
     """Values of enums by name."""
     unions: Mapping[str, tuple[str, ...]]
-    """Types whose values are those of several enums."""
+    """Types with the values of several enums."""
     added: frozenset[str]
     """Structs that Python declares."""
     extended: dict[str, list[Field]]

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reference.declared import Schema, definitions, entry_of, struct_of, types_of
+from reference.declared import Schema, definitions, entry_of, struct_of, tables, types_of
 
 FILE = "python/anabranch/result/summary.py"
 ROOTS = ("Summary", "Resolved")
@@ -23,6 +23,9 @@ to the flow's end. The reference of results describes each key.
 from __future__ import annotations
 
 from typing import Any, TypedDict
+
+TABLES = ({tables})  # fmt: skip
+"""All tables of a run; all but the first two exist only if they were recorded."""
 '''
 
 _PYTHON = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
@@ -33,7 +36,9 @@ STORED = "Any"
 def file() -> str:
     """The text of the module."""
     names = list(dict.fromkeys(name for root in ROOTS for name in _inner(root)))
-    return "\n\n".join([HEAD, *(one for name in names for one in classes(name, definitions()[name]))])
+    listed = textwrap.fill(", ".join(f'"{table.title}"' for table in tables()), 96, subsequent_indent=" " * 10)
+    head = HEAD.replace("{tables}", listed)
+    return "\n\n".join([head, *(one for name in names for one in classes(name, definitions()[name]))])
 
 
 def classes(name: str, schema: Schema) -> Iterator[str]:

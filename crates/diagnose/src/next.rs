@@ -9,7 +9,7 @@ use crate::{
         silent_peer::{LEAST_TIMEOUTS, NEVER},
     },
     limit::{LOSSES, Limit},
-    report::{Connection, DirectionName, Finding, OneWay, Retransmission},
+    report::{Connection, DirectionName, Finding, OneWay, Retransmission, Trigger},
 };
 
 const LOSSES_BEFORE: &str =
@@ -20,6 +20,8 @@ const SILENCE: &str = "{receiver} left {copies} copies of a segment unanswered (
 
 /// Minimum share of the handshake at which a retransmitted SYN decides.
 const LEAST_SHARE: f64 = 0.05;
+/// Minimum share of the octets at which a gap in the capture decides: the rest supports no other step.
+const LEAST_GAP: f64 = 0.5;
 /// A connection fared badly if it lost this time and this share of its time.
 const LEAST_LOST_S: f64 = 0.25;
 const LEAST_LOST_SHARE: f64 = 0.2;
@@ -62,7 +64,10 @@ fn lost_s(connection: &Connection) -> f64 {
 #[must_use]
 pub fn step(connection: &Connection) -> Option<String> {
     let findings = || connection.findings.iter();
-    let is_small = |one: &Finding| one.cause == Kind::SynLoss && one.share < LEAST_SHARE;
+    let is_small = |one: &Finding| {
+        (one.cause == Kind::SynLoss && one.share < LEAST_SHARE)
+            || (one.cause == Kind::CaptureGap && one.share < LEAST_GAP)
+    };
     let ranked = findings().filter(|one| one.cause.meta().rank.is_some() && !is_small(one));
     if let Some(one) = ranked.min_by_key(|one| one.cause.meta().rank) {
         return Some(filled(one.cause.meta().next, connection, one.direction));
@@ -136,7 +141,7 @@ fn text(cause: Cause, connection: &Connection, direction: DirectionName) -> &'st
     } else if is_found(Kind::RandomLoss) || is_found(Kind::BurstLoss) {
         LOSSES
     } else if is_found(Kind::Reordering) {
-        Kind::Reordering.meta().next
+        Limit::Reordering.meta().next
     } else {
         cause.meta().next
     }
@@ -150,7 +155,7 @@ fn silence(connection: &Connection) -> Option<String> {
     DirectionName::BOTH.into_iter().find_map(|direction| {
         let way = connection.directions.of(direction);
         let is_unanswered = |one: &&Retransmission| {
-            one.trigger == "rto" && NEVER.contains(&one.evidence) && one.bytes > 0
+            one.trigger == Trigger::Rto && NEVER.contains(&one.evidence) && one.bytes > 0
         };
         let mut timeouts: Vec<_> = way.retransmissions.iter().filter(is_unanswered).collect();
         timeouts.sort_by_key(|one| one.seq);

@@ -4,13 +4,21 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use crate::segment::DirectionName;
+pub use crate::{
+    connection::{
+        announced::{Origin, Sign},
+        handshake::Handshake,
+    },
+    path::LossKind,
+    retransmission::{Evidence, LossSide, Trigger},
+    segment::{DirectionName, EndName},
+};
 
 use crate::{
     connection::{self, direction::Direction, route::Route, rtt::Rtt},
     limit::Limit,
     path::{Model, Seen},
-    retransmission::{self, Trigger},
+    retransmission,
     segment::End,
     stall,
     term::Cause,
@@ -108,21 +116,21 @@ pub struct Connection {
     /// exclude it.
     pub quiet_s: f64,
     /// The end that sent the last data: `a` or `b`.
-    pub spoke_last: Option<&'static str>,
+    pub spoke_last: Option<EndName>,
     /// The part of the handshake that was captured.
-    pub handshake: &'static str,
+    pub handshake: Handshake,
     /// The end whose packets were not captured although it sent some: `a` or `b`. No limit is then
     /// decided for either end.
-    pub not_captured: Option<&'static str>,
+    pub not_captured: Option<EndName>,
     /// The end whose SYN or SYN-ACK lacks window scaling, so that no window exceeds 65,535 octets:
     /// `a` or `b`.
-    pub unscaled_by: Option<&'static str>,
+    pub unscaled_by: Option<EndName>,
     /// SYNs beyond the first.
     pub syn_retransmissions: u32,
     /// The first RST.
     pub reset: Option<Reset>,
     /// The place of the capture: `near-a`, `near-b`, `middle` or `unknown`.
-    pub capture_point: &'static str,
+    pub capture_point: CapturePoint,
     /// Both directions of data.
     pub directions: Directions,
     /// Findings about the connection.
@@ -160,14 +168,38 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reset {
     /// `a` or `b`.
-    pub by: &'static str,
+    pub by: EndName,
     /// Its frame.
     pub packet: u64,
     /// Its origin: `host`, `middlebox` or `unknown`.
-    pub origin: &'static str,
+    pub origin: Origin,
     /// Signs of a device on the path: `hops`, `ip-identification`, `no-timestamps`, `sequence`,
     /// `too-soon` or `goes-on`.
-    pub signs: Vec<&'static str>,
+    pub signs: Vec<Sign>,
+}
+
+/// The position of the capture point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapturePoint {
+    /// At `a`, or near it.
+    NearA,
+    /// At `b`, or near it.
+    NearB,
+    /// Between the two.
+    Middle,
+    /// Too few responses.
+    Unknown,
+}
+
+/// The role of an end in one direction of data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It sends the data.
+    Sender,
+    /// It receives the data.
+    Receiver,
 }
 
 /// The model of the path; empty if there is too little data.
@@ -229,7 +261,7 @@ pub struct OneWay {
     /// Their number, listed or not.
     pub retransmission_counts: Counts,
     /// Their number, by trigger.
-    pub triggers: BTreeMap<&'static str, u64>,
+    pub triggers: BTreeMap<Trigger, u64>,
     /// Packets that passed the capture point after later ones.
     pub reordered_packets: u64,
     /// Packets that arrived at the receiver after later ones, reordered downstream of the capture
@@ -340,13 +372,13 @@ pub struct Retransmission {
     /// `None` if undecided.
     pub needed: Option<bool>,
     /// The evidence for `needed`.
-    pub evidence: &'static str,
+    pub evidence: Evidence,
     /// Its trigger.
-    pub trigger: &'static str,
+    pub trigger: Trigger,
     /// The queue of the path was about full when it was sent, or when its original was.
     pub queue_full: bool,
     /// The side of the capture point on which the data was lost.
-    pub lost: &'static str,
+    pub lost: LossSide,
     /// The frame of the previous copy.
     pub earlier: Option<u64>,
 }
@@ -357,7 +389,7 @@ pub struct RouteChange {
     /// Time as in the file.
     pub time_s: f64,
     /// The end towards which the route changed: `sender` or `receiver`.
-    pub towards: &'static str,
+    pub towards: Role,
     /// The minimum round-trip time between the capture point and that end before the change.
     pub before_ms: f64,
     /// The same after the change.
@@ -374,7 +406,7 @@ pub struct Stall {
     /// Its cause.
     pub cause: Limit,
     /// The end whose application it waited for, if any: `sender` or `receiver`.
-    pub side: Option<&'static str>,
+    pub side: Option<Role>,
     /// The frames before and after it.
     pub packets: Vec<u64>,
 }
@@ -387,19 +419,19 @@ fn end((address, port): End) -> String {
 /// Maximum share of the round trip at which a host is near the capture point.
 const NEAR: f64 = 0.1;
 
-fn capture_point(from: &connection::Connection) -> &'static str {
+fn capture_point(from: &connection::Connection) -> CapturePoint {
     match from.least_answers() {
         [Some(to_a), Some(to_b)] => {
             let all = (to_a + to_b).max(1) as f64;
             if to_a as f64 / all < NEAR {
-                "near-a"
+                CapturePoint::NearA
             } else if to_b as f64 / all < NEAR {
-                "near-b"
+                CapturePoint::NearB
             } else {
-                "middle"
+                CapturePoint::Middle
             }
         }
-        _ => "unknown",
+        _ => CapturePoint::Unknown,
     }
 }
 
@@ -430,11 +462,11 @@ impl Connection {
             resets[end].map(|packet| Reset {
                 by,
                 packet,
-                origin: from.reset_origin(end).name(),
+                origin: from.reset_origin(end),
                 signs: from.reset_signs(end),
             })
         };
-        let first = match (reset("a", 0), reset("b", 1)) {
+        let first = match (reset(EndName::A, 0), reset(EndName::B, 1)) {
             (Some(a), Some(b)) => Some(if a.packet < b.packet { a } else { b }),
             (one, other) => one.or(other),
         };
@@ -446,10 +478,10 @@ impl Connection {
             duration_s: seconds(duration),
             packets: from.packets,
             quiet_s: seconds(from.quiet()),
-            spoke_last: from.spoke_last().map(|end| ["a", "b"][end]),
-            handshake: from.handshake().name(),
-            not_captured: from.not_captured().map(|end| ["a", "b"][end]),
-            unscaled_by: from.unscaled().map(|end| ["a", "b"][end]),
+            spoke_last: from.spoke_last().map(|end| EndName::BOTH[end]),
+            handshake: from.handshake(),
+            not_captured: from.not_captured().map(|end| EndName::BOTH[end]),
+            unscaled_by: from.unscaled().map(|end| EndName::BOTH[end]),
             syn_retransmissions: from.syns().into_iter().map(|n| n.saturating_sub(1)).sum(),
             reset: first,
             capture_point: capture_point(from),
@@ -504,10 +536,7 @@ impl OneWay {
             .filter(|time| *time > 0);
         let ledger = &from.ledger;
         let back_ms = crate::time::millis(to_sender.unwrap_or(0));
-        let triggers = Trigger::ALL.into_iter().filter_map(|trigger| {
-            let count = ledger.by_trigger.get(&trigger)?;
-            Some((trigger.name(), count.all()))
-        });
+        let triggers = ledger.by_trigger.iter();
         let limits = Limit::ALL.into_iter();
         let limits = limits.map(|limit| (limit, seconds(from.account.clock.shares.of(limit))));
         Self {
@@ -526,7 +555,9 @@ impl OneWay {
                 undecided: ledger.count.undecided,
                 not_listed: ledger.not_kept,
             },
-            triggers: triggers.collect(),
+            triggers: triggers
+                .map(|(trigger, count)| (*trigger, count.all()))
+                .collect(),
             reordered_packets: counts.reordered,
             reordered_after_packets: counts.late,
             duplicated_packets: counts.duplicated,
@@ -586,10 +617,10 @@ impl Retransmission {
             seq: from.seq,
             bytes: from.bytes,
             needed: from.needed,
-            evidence: from.evidence.name(),
-            trigger: from.trigger.name(),
+            evidence: from.evidence,
+            trigger: from.trigger,
             queue_full: from.is_queued,
-            lost: from.place.name(),
+            lost: from.place,
             earlier: from.earlier,
         }
     }
@@ -598,7 +629,7 @@ impl Retransmission {
 impl RouteChange {
     fn all(routes: &[Route; 2]) -> Vec<Self> {
         let mut found = Vec::new();
-        for (route, towards) in routes.iter().zip(["receiver", "sender"]) {
+        for (route, towards) in routes.iter().zip([Role::Receiver, Role::Sender]) {
             found.extend(route.changes.iter().map(|change| Self {
                 time_s: seconds(change.time),
                 towards,
@@ -618,9 +649,9 @@ impl Stall {
             duration_s: seconds(from.duration),
             cause: from.cause,
             side: (from.cause == Limit::Application).then_some(if from.is_peers {
-                "receiver"
+                Role::Receiver
             } else {
-                "sender"
+                Role::Sender
             }),
             packets: from.packets.into_iter().flatten().collect(),
         }

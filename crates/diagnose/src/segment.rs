@@ -47,6 +47,20 @@ impl DirectionName {
     pub(crate) const BOTH: [Self; 2] = [Self::AToB, Self::BToA];
 }
 
+/// An end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndName {
+    /// The end that sent the SYN, or else the first packet.
+    A,
+    /// The other end.
+    B,
+}
+
+impl EndName {
+    pub(crate) const BOTH: [Self; 2] = [Self::A, Self::B];
+}
+
 /// An address and a port.
 pub(crate) type End = (IpAddr, u16);
 

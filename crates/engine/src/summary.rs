@@ -378,7 +378,6 @@ pub struct GroupSummary {
     #[schemars(extend("unit" = "s"))]
     pub member_seconds_off: f64,
     /// Energy of the ports of both ends.
-    #[schemars(extend("unit" = "J"))]
     pub energy_joules: f64,
     /// Energy per gigabit of packets sent in both directions.
     #[schemars(extend("unit" = "J/Gbit"))]

@@ -24,7 +24,7 @@ use pyo3::{
 };
 use serde_json::json;
 
-use crate::interruptible::interruptible;
+use crate::interruptible::{interruptible, report};
 
 create_exception!(
     anabranch._engine,
@@ -74,9 +74,7 @@ fn reading<T: Send + 'static>(
     };
     let mut pulse = |py: Python<'_>| {
         let share = at.load(Ordering::Relaxed) as f64 / size as f64;
-        progress.map_or(Ok(()), |progress| {
-            progress.call1(py, (share.min(1.0),)).map(drop)
-        })
+        report(py, progress, share.min(1.0))
     };
     interruptible(py, &mut pulse, move |interrupt| {
         work(counted, interrupt.clone())

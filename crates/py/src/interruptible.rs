@@ -28,6 +28,15 @@ const STACK: usize = 8 << 20;
 /// Called in the main thread during the work; an error ends the work.
 pub type Pulse<'a> = &'a mut (dyn FnMut(Python<'_>) -> PyResult<()> + Send);
 
+/// Calls the function of Python that receives the progress, if there is one.
+pub fn report<'py>(
+    py: Python<'py>,
+    progress: Option<&Py<PyAny>>,
+    done: impl IntoPyObject<'py>,
+) -> PyResult<()> {
+    progress.map_or(Ok(()), |progress| progress.call1(py, (done,)).map(drop))
+}
+
 /// Does the work. Raises the exception of a signal's handler or of `pulse`.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,

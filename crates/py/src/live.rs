@@ -6,7 +6,9 @@ use pyo3::{create_exception, exceptions::PyRuntimeError, prelude::*};
 
 use crate::{
     Text,
+    python_control::PythonControls,
     run::{Captures, Run, interval},
+    scenario::Job,
 };
 
 create_exception!(
@@ -74,14 +76,7 @@ pub fn run_live(
     virtual_time: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
-    let job = crate::scenario::Job {
-        text,
-        file,
-        sets,
-        seed,
-        untrusted,
-        controls: crate::python_control::PythonControls::default(),
-    };
+    let job = Job::new(text, file, sets, seed, untrusted, PythonControls::default());
     let recording = Recording {
         packets,
         samples: interval(samples_ms)?,
@@ -107,14 +102,7 @@ pub fn check_live(
     machine: bool,
     guest: bool,
 ) -> PyResult<f64> {
-    let job = crate::scenario::Job {
-        text,
-        file,
-        sets,
-        seed,
-        untrusted: false,
-        controls: crate::python_control::PythonControls::default(),
-    };
+    let job = Job::new(text, file, sets, seed, false, PythonControls::default());
     engine::check(py, job, machine, guest)
 }
 
@@ -130,14 +118,7 @@ pub fn live_hosts(
     file: String,
     sets: Vec<String>,
 ) -> PyResult<Vec<HostAddress>> {
-    let job = crate::scenario::Job {
-        text,
-        file,
-        sets,
-        seed: None,
-        untrusted: false,
-        controls: crate::python_control::PythonControls::default(),
-    };
+    let job = Job::new(text, file, sets, None, false, PythonControls::default());
     engine::hosts(py, job)
 }
 
@@ -160,21 +141,15 @@ pub fn live_send_buffer(
     sets: Vec<String>,
     seed: Option<u64>,
 ) -> PyResult<u64> {
-    let job = crate::scenario::Job {
-        text,
-        file,
-        sets,
-        seed,
-        untrusted: false,
-        controls: crate::python_control::PythonControls::default(),
-    };
+    let job = Job::new(text, file, sets, seed, false, PythonControls::default());
     engine::send_buffer(py, job)
 }
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 mod engine {
-    use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, Python, Recording, Run, Shell};
-    use crate::scenario::Job;
+    use super::{
+        Job, LiveUnavailableError, Py, PyAny, PyErr, PyResult, Python, Recording, Run, Shell,
+    };
 
     fn without() -> PyErr {
         LiveUnavailableError::new_err((
@@ -235,7 +210,7 @@ mod engine {
     use crate::{
         depends::Depends,
         error::raise,
-        interruptible::{awaited, quietly},
+        interruptible::{awaited, quietly, report},
         run::tapping,
         scenario::Job,
         stopwatch::{Stopwatch, peak_rss_bytes},
@@ -442,7 +417,7 @@ mod engine {
         let (reached, playing) = (Arc::clone(&share), Arc::clone(&plays));
         let mut pulse = |py: Python<'_>| {
             let share = f64::from_bits(share.load(Ordering::Relaxed));
-            progress.map_or(Ok(()), |progress| progress.call1(py, (share,)).map(drop))
+            report(py, progress, share)
         };
         let is_needed = || plays.load(Ordering::Relaxed);
         let made = awaited(py, &mut pulse, &is_needed, move |interrupt| {

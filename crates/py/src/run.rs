@@ -26,7 +26,7 @@ use crate::{
     Text,
     depends::Depends,
     error::raise,
-    interruptible::{interruptible, quietly},
+    interruptible::{interruptible, quietly, report},
     memory,
     python_control::PythonControls,
     scenario::Job,
@@ -368,14 +368,7 @@ pub fn run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let controls = PythonControls::new(controls);
-    let job = Job {
-        text,
-        file,
-        sets,
-        seed,
-        untrusted,
-        controls: controls.clone(),
-    };
+    let job = Job::new(text, file, sets, seed, untrusted, controls.clone());
     let recording = Recording {
         digest,
         samples: interval(samples_ms)?,
@@ -391,9 +384,7 @@ pub fn run(
         told.iter()
             .try_for_each(|remark: &String| warn(py, remark))?;
         let share = f64::from_bits(share.load(Ordering::Relaxed));
-        progress
-            .as_ref()
-            .map_or(Ok(()), |progress| progress.call1(py, (share,)).map(drop))
+        report(py, progress.as_ref(), share)
     };
     let made = interruptible(py, &mut pulse, move |interrupt| {
         let order = Order {
@@ -431,13 +422,8 @@ pub fn run_many(
     let controls = PythonControls::new(controls);
     let jobs: Vec<Job> = jobs
         .into_iter()
-        .map(|(text, file, sets, seed)| Job {
-            text,
-            file,
-            sets,
-            seed,
-            untrusted,
-            controls: controls.clone(),
+        .map(|(text, file, sets, seed)| {
+            Job::new(text, file, sets, seed, untrusted, controls.clone())
         })
         .collect();
     let recording = Recording {
@@ -454,9 +440,7 @@ pub fn run_many(
     let counted = Arc::clone(&finished);
     let mut pulse = |py: Python<'_>| {
         let done = finished.load(Ordering::Relaxed);
-        progress
-            .as_ref()
-            .map_or(Ok(()), |progress| progress.call1(py, (done,)).map(drop))
+        report(py, progress.as_ref(), done)
     };
     let results = interruptible(py, &mut pulse, move |interrupt| {
         let order = Order {

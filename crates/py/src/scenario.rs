@@ -53,6 +53,23 @@ const NO_PROGRAM: &str = "an eBPF control is compiled and runs as a part of this
                           name a built-in control, or read the file and leave --untrusted out";
 
 impl Job {
+    pub fn new(
+        text: Text,
+        file: String,
+        sets: Vec<String>,
+        seed: Option<u64>,
+        untrusted: bool,
+        controls: PythonControls,
+    ) -> Self {
+        Self {
+            text,
+            file,
+            sets,
+            seed,
+            untrusted,
+            controls,
+        }
+    }
     pub fn parse(&self, depends: &Depends, interrupt: &Interrupt) -> Result<Scenario, Error> {
         self.parse_for(false, depends, interrupt)
     }
@@ -148,14 +165,8 @@ pub fn resolve(
     untrusted: bool,
     controls: Vec<(String, Py<PyType>)>,
 ) -> PyResult<String> {
-    let job = Job {
-        text,
-        file,
-        sets,
-        seed,
-        untrusted,
-        controls: PythonControls::new(controls),
-    };
+    let controls = PythonControls::new(controls);
+    let job = Job::new(text, file, sets, seed, untrusted, controls);
     quietly(py, move |interrupt| described(&job, live, interrupt))?
         .map_err(|error| raise(py, &error))
 }

@@ -94,35 +94,22 @@ fn plain<'py>(py: Python<'py>, name: &str, column: &Column) -> PyResult<PlainCol
         .validity()
         .map(|valid| flags(py, &valid))
         .transpose()?;
-    let (kind, octets, names) = match column.plain() {
-        Plain::Floats(values) => (
-            "f8",
-            numbers(py, values, |value| value.to_ne_bytes())?,
-            None,
-        ),
-        Plain::Counts(values) => (
-            "u8",
-            numbers(py, values, |value| value.to_ne_bytes())?,
-            None,
-        ),
-        Plain::Integers(values) => (
-            "i8",
-            numbers(py, values, |value| value.to_ne_bytes())?,
-            None,
-        ),
-        Plain::ShortCounts(values) => (
-            "u4",
-            numbers(py, values, |value| value.to_ne_bytes())?,
-            None,
-        ),
-        Plain::Flags(values) => ("?", flags(py, &values)?, None),
-        Plain::Strings { codes, names } => (
-            "text",
-            numbers(py, &codes, |code| code.to_ne_bytes())?,
-            Some(names),
-        ),
+    let mut names = None;
+    let (kind, octets) = match column.plain() {
+        Plain::Floats(values) => ("f8", numbers(py, values, |value| value.to_ne_bytes())),
+        Plain::Counts(values) => ("u8", numbers(py, values, |value| value.to_ne_bytes())),
+        Plain::Integers(values) => ("i8", numbers(py, values, |value| value.to_ne_bytes())),
+        Plain::ShortCounts(values) => ("u4", numbers(py, values, |value| value.to_ne_bytes())),
+        Plain::Flags(values) => ("?", flags(py, &values)),
+        Plain::Strings {
+            codes,
+            names: texts,
+        } => {
+            names = Some(texts);
+            ("text", numbers(py, &codes, |code| code.to_ne_bytes()))
+        }
     };
-    Ok((name.to_owned(), kind.to_owned(), octets, valid, names))
+    Ok((name.to_owned(), kind.to_owned(), octets?, valid, names))
 }
 
 fn flags<'py>(py: Python<'py>, values: &[bool]) -> PyResult<Bound<'py, PyBytes>> {

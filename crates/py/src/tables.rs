@@ -364,80 +364,56 @@ table! {
 
 const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
 
-/// All tables, as the reference describes them.
-pub fn declared() -> Vec<Declared> {
-    let with = |mut table: Declared, kind: &str| {
-        table.columns.extend(scalars(kind));
-        table
+/// Declares which tables there are, with the rows of each, and the struct of the summary that has
+/// further columns.
+macro_rules! tables {
+    ($run:ident, $log:ident; $($table:ident = $rows:expr $(, $kind:literal in $figures:tt)?;)+) => {
+        /// All tables, as the reference describes them.
+        pub fn declared() -> Vec<Declared> {
+            vec![$(Declared {
+                columns: [$table::COLUMNS.to_vec(), $(scalars($kind).collect())?].concat(),
+                ..$table::declared()
+            }),+]
+        }
+
+        /// The table called `name`.
+        pub fn build<B: Body>($run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
+            let view = View::of($run);
+            let $log = $run.network.probe().log();
+            $(if name == stringify!($table) {
+                let rows = $rows;
+                let own = columns_of($table::COLUMNS, |column| $table(&view, &rows, column));
+                let columns = [own, $(figures($kind, rows.iter().map(|row| row.$figures)))?];
+                return ArrowTable::new(columns.into_iter().flatten().collect());
+            })+
+            let names = [$(stringify!($table)),+].join(", ");
+            Err(PyKeyError::new_err(format!("no table {name:?}; there are {names}")))
+        }
     };
-    vec![
-        with(flows::declared(), "FlowSummary"),
-        with(links::declared(), "LinkSummary"),
-        samples::declared(),
-        ack_samples::declared(),
-        link_samples::declared(),
-        group_samples::declared(),
-        packets::declared(),
-        window_events::declared(),
-        retransmissions::declared(),
-    ]
 }
 
-/// The table called `name`.
-pub fn build<B: Body>(run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
-    let view = View::of(run);
-    let (samples_of, log) = (&run.samples, run.network.probe().log());
-    macro_rules! columns {
-        ($table:ident, $rows:expr) => {
-            columns_of($table::COLUMNS, |column| $table(&view, $rows, column))
-        };
-    }
-    let columns = match name {
-        "flows" => {
-            let rows: Vec<FlowFigures<'_>> = run
-                .summary
-                .flows
-                .iter()
-                .map(|(name, one)| (&**name, one))
-                .collect();
-            let mut columns = columns!(flows, &rows);
-            columns.extend(figures("FlowSummary", rows.iter().map(|row| row.1)));
-            columns
-        }
-        "links" => {
-            let rows: Vec<LinkFigures<'_>> = run
-                .summary
-                .links
-                .iter()
-                .flat_map(|(name, both)| DIRECTIONS.map(|way| (&**name, way, &both[way])))
-                .collect();
-            let mut columns = columns!(links, &rows);
-            columns.extend(figures("LinkSummary", rows.iter().map(|row| row.2)));
-            columns
-        }
-        "samples" => columns!(samples, &samples_of.flows),
-        "ack_samples" => columns!(ack_samples, &samples_of.acks),
-        "link_samples" => columns!(link_samples, &samples_of.links),
-        "group_samples" => columns!(group_samples, &samples_of.groups),
-        "packets" => {
-            let rows = Position::default().next(run, usize::MAX);
-            columns!(packets, &rows)
-        }
-        "window_events" => columns!(window_events, log.map_or(&[], PacketLog::windows)),
-        "retransmissions" => {
-            let rows: Vec<Retransmitted<'_>> =
-                log.into_iter().flat_map(PacketLog::retransmitted).collect();
-            columns!(retransmissions, &rows)
-        }
-        _ => {
-            let names: Vec<&str> = declared().iter().map(|table| table.name).collect();
-            return Err(PyKeyError::new_err(format!(
-                "no table {name:?}; there are {}",
-                names.join(", ")
-            )));
-        }
-    };
-    ArrowTable::new(columns)
+tables! {
+    run, log;
+    flows = flow_figures(run), "FlowSummary" in 1;
+    links = link_figures(run), "LinkSummary" in 2;
+    samples = &run.samples.flows;
+    ack_samples = &run.samples.acks;
+    link_samples = &run.samples.links;
+    group_samples = &run.samples.groups;
+    packets = Position::default().next(run, usize::MAX);
+    window_events = log.map_or(&[][..], PacketLog::windows);
+    retransmissions = log.into_iter().flat_map(PacketLog::retransmitted).collect::<Vec<_>>();
+}
+
+fn flow_figures<B: Body>(run: &Finished<B>) -> Vec<FlowFigures<'_>> {
+    let flows = run.summary.flows.iter();
+    flows.map(|(name, one)| (&**name, one)).collect()
+}
+
+fn link_figures<B: Body>(run: &Finished<B>) -> Vec<LinkFigures<'_>> {
+    let links = run.summary.links.iter();
+    let both = links.flat_map(|(name, both)| DIRECTIONS.map(|way| (&**name, way, &both[way])));
+    both.collect()
 }
 
 fn columns_of(declared: &[DeclaredColumn], of: impl Fn(&str) -> Column) -> Columns {

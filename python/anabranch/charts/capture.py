@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from anabranch.charts.model import Chart, SeriesColumns
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from anabranch.diagnosis.document import Connection, DirectionName
+    from anabranch.diagnosis.points import Thinned, Trace
 
 CHARTS = ("limits", "sequence", "rtt")
 """The names of a connection's charts."""
@@ -33,10 +36,10 @@ class CaptureColumns:
     """
 
     def __init__(
-        self, connection: Mapping[str, Any], traced: Mapping[str, Any], direction: str, origin: float, suffix: str = ""
+        self, connection: Connection, traced: Trace, direction: DirectionName, origin: float, suffix: str = ""
     ) -> None:
-        self._way: Mapping[str, Any] = connection["directions"][direction]
-        self._traced: Mapping[str, Any] = traced[direction]
+        self._way = connection["directions"][direction]
+        self._traced = traced[direction]
         self._origin = origin
         self._suffix = suffix
 
@@ -119,7 +122,7 @@ def _column(values: Sequence[float]) -> NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64)
 
 
-def _drawn(found: Mapping[str, Any], noun: str) -> str:
+def _drawn(found: Thinned, noun: str) -> str:
     """A remark on the number of points, if not all are drawn."""
     drawn, of = len(found["points"]), found["of"]
     return "" if drawn == of else f"{drawn:,} of {of:,} {noun} are drawn, evenly chosen; retransmissions all."

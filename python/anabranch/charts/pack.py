@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anabranch.charts.model import TIME, Chart, SeriesColumns
 
@@ -40,7 +40,7 @@ def pack_values(values: NDArray[np.float64]) -> str:
     return _deflate(values.astype("<f4").tobytes())
 
 
-def packed(chart: Chart) -> dict[str, Any]:
+def packed(chart: Chart) -> dict[str, object]:
     """A chart as the component reads it."""
     return {
         "name": chart.name,
@@ -116,8 +116,8 @@ def _thin_cloud(series: SeriesColumns, most: int) -> SeriesColumns:
     return replace(series, x=x[keep], y=y[keep])
 
 
-def _series(series: SeriesColumns, *, is_time: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _series(series: SeriesColumns, *, is_time: bool) -> dict[str, object]:
+    made: dict[str, object] = {
         "label": series.label,
         "kind": series.kind,
         "faint": series.faint,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anabranch.charts.model import Chart, SeriesColumns
-from anabranch.result.remarks import size
+from anabranch.result.remarks import settings_of, size
 from anabranch.result.table_file import file_name
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ def sequence_chart(result: RunResult) -> Chart | None:
     is_again = own.flags("retransmission")
     again, first, gone = own.where(is_again), own.where(~is_again), own.where(own.is_in("fate", *LOST))
     series = [_cloud("sent", first), _cloud("retransmitted", again, "marks"), _cloud("lost or dropped", gone, "marks")]
-    settings = _settings(result, flow)
+    settings = settings_of(result, flow)
     held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)
     if held is not None:
-        series += _edges(result, flow, own, held, settings.get("transport", {}))
+        series += _edges(result, flow, own, held)
     count = len(counts)
     about = [] if count == 1 else [f"Flow {flow}, which retransmitted most; {file_name('packets')} has all {count}."]
     if held is not None:
@@ -129,9 +129,10 @@ def sequence_chart(result: RunResult) -> Chart | None:
     return Chart("sequence", "Sequence", "sequence (MB)", tuple(series), " ".join(about), is_tall=True)
 
 
-def _edges(result: RunResult, flow: str, own: Table, held: Receiver, transport: dict[str, Any]) -> list[SeriesColumns]:
+def _edges(result: RunResult, flow: str, own: Table, held: Receiver) -> list[SeriesColumns]:
     import numpy as np
 
+    transport = settings_of(result, flow).get("transport", {})
     starts, octets = own.numbers("sequence_bytes"), own.numbers("payload_bytes")
     label = "held out of order (SACK)" if transport.get("sack") else "held out of order"
     late = np.flatnonzero(held.held)
@@ -163,9 +164,3 @@ def _edges(result: RunResult, flow: str, own: Table, held: Receiver, transport: 
 
 def _cloud(label: str, part: Table, kind: str = "points") -> SeriesColumns:
     return SeriesColumns(label, part.numbers("sent_s"), part.numbers("sequence_bytes") / 1e6, kind)
-
-
-def _settings(result: RunResult, flow: str) -> dict[str, Any]:
-    flows = result.summary.get("resolved_scenario", {}).get("flow", {})
-    found = flows.get(flow, flows.get(flow.partition("/")[0], {}))
-    return found if isinstance(found, dict) else {}

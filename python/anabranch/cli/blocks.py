@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.common import styled
@@ -19,6 +19,7 @@ from anabranch.result.remarks import (
     missing,
     of,
     replays,
+    settings_of,
     surprises,
     times_of_copies,
     trace,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from anabranch.result.result import RunResult
-    from anabranch.result.summary import FlowSummary, GatewaySummary, GroupSummary, LinkSummary
+    from anabranch.result.summary import FlowSummary, GatewaySummary, LinkSummary
 
 _LABEL, _VALUE = 17, 22
 _MANY_COPIES = 4
@@ -48,6 +49,23 @@ _FIGURES = (
     ("reordered", "reordered_ratio", "%"), ("completion time", "flow_completion_time_s", "s"),
 )  # fmt: skip
 """Figures of a flow's block: label, name of the figure, unit."""
+_GROUP = (
+    ("mean active", "mean_active_members", "members"), ("off", "member_seconds_off", "member-seconds"),
+    ("energy", "energy_joules", "J"), ("energy per Gbit", "joules_per_gigabit", "J"), ("changes", "changes", ""),
+)  # fmt: skip
+_RELEASED = ("released", "released_packets", "packets")
+_GAPS = (
+    ("gaps given up", "gaps_given_up", ""), ("duplicates", "duplicates_dropped", "dropped"),
+    ("held at most", "max_held_packets", "packets"), ("silent", "silent_ms", "ms"),
+)  # fmt: skip
+_RESTORER = (
+    _RELEASED, ("held", "held_packets", "packets"), *_GAPS,
+    ("mean wait", "mean_wait_ms", "ms"), ("p95 wait", "p95_wait_ms", "ms"),
+)  # fmt: skip
+_TUNNEL = (
+    _RELEASED, ("repaired", "repaired_packets", "packets"), *_GAPS,
+    ("queue", "queue_dropped_packets", "dropped"), ("sessions", "sessions", ""),
+)  # fmt: skip
 
 
 def print_blocks(result: RunResult, out: Console, *, all_flows: bool, all_links: bool = False) -> None:
@@ -74,7 +92,7 @@ def print_blocks(result: RunResult, out: Console, *, all_flows: bool, all_links:
         write(out, ["", *wrapped(left_out)])
     _links(out, result, all_links=all_links)
     for name, group in result.groups.items():
-        block(out, name, "link group", _group_pairs(group))
+        block(out, name, "link group", _pairs(group, _GROUP))
     for name, both in result.gateways.items():
         for direction, gateway in both.items():
             block(out, name, f"gateway, {direction}", _gateway_pairs(gateway))
@@ -121,7 +139,7 @@ def laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
 
 def _about(result: RunResult, name: str, ended: str) -> str:
     """Description of a flow: hosts, control, stack, workload and end."""
-    given: dict[str, Any] = result.summary.get("resolved_scenario", {}).get("flow", {}).get(name.partition("/")[0], {})
+    given = settings_of(result, name)
     parts = [f"{given['from']} to {given['to']}"] if "from" in given and "to" in given else []
     if given.get("protocol") == "udp":
         parts.append("UDP")
@@ -173,38 +191,16 @@ def _copies_lines(result: RunResult, names: Sequence[str]) -> Iterator[str]:
             yield f"  {label:<{_LABEL}}{_with_unit(middle, unit)}{span}"
 
 
-def _group_pairs(group: GroupSummary) -> Iterator[_Pair]:
-    yield "mean active", _with_unit(group.get("mean_active_members"), "members")
-    yield "off", _with_unit(group.get("member_seconds_off"), "member-seconds")
-    yield "energy", _with_unit(group.get("energy_joules"), "J")
-    yield "energy per Gbit", _with_unit(group.get("joules_per_gigabit"), "J")
-    yield "changes", figure(group.get("changes"))
+def _pairs(figures: Mapping[str, Any], shown: Iterable[tuple[str, str, str]]) -> Iterator[_Pair]:
+    return ((label, _with_unit(figures.get(key), unit)) for label, key, unit in shown)
 
 
 def _gateway_pairs(gateway: GatewaySummary) -> Iterator[_Pair]:
-    if "sessions" in gateway:
-        yield from _tunnel_pairs(gateway)
+    if "sessions" not in gateway:
+        yield from _pairs(gateway, _RESTORER)
         return
-    yield "released", _with_unit(gateway.get("released_packets"), "packets")
-    yield "held", _with_unit(gateway.get("held_packets"), "packets")
-    yield "gaps given up", figure(gateway.get("gaps_given_up"))
-    yield "duplicates", f"{figure(gateway.get('duplicates_dropped'))} dropped"
-    yield "held at most", _with_unit(gateway.get("max_held_packets"), "packets")
-    yield "silent", _with_unit(gateway.get("silent_ms"), "ms")
-    yield "mean wait", _with_unit(gateway.get("mean_wait_ms"), "ms")
-    yield "p95 wait", _with_unit(gateway.get("p95_wait_ms"), "ms")
-
-
-def _tunnel_pairs(tunnel: GatewaySummary) -> Iterator[_Pair]:
-    yield "released", _with_unit(tunnel.get("released_packets"), "packets")
-    yield "repaired", _with_unit(tunnel.get("repaired_packets"), "packets")
-    yield "gaps given up", figure(tunnel.get("gaps_given_up"))
-    yield "duplicates", f"{figure(tunnel.get('duplicates_dropped'))} dropped"
-    yield "held at most", _with_unit(tunnel.get("max_held_packets"), "packets")
-    yield "silent", _with_unit(tunnel.get("silent_ms"), "ms")
-    yield "queue", f"{figure(tunnel.get('queue_dropped_packets'))} dropped"
-    yield "sessions", figure(tunnel.get("sessions"))
-    for name, path in tunnel.get("routes", {}).items():
+    yield from _pairs(gateway, _TUNNEL)
+    for name, path in gateway.get("routes", {}).items():
         deaths = path.get("deaths", 0)
         state = path.get("state", "")
         times = "once" if deaths == 1 else f"{figure(deaths)} times"

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 MEASUREMENTS = 3
 RUNS = 2000
@@ -102,7 +101,7 @@ def per_recorded_packet(costs: dict[str, Process]) -> dict[str, float]:
     }
 
 
-def document(costs: dict[str, Process]) -> dict[str, Any]:
+def document(costs: dict[str, Process]) -> dict[str, dict[str, float]]:
     """The cases in the form of JSON."""
     return {**{case: asdict(cost) for case, cost in costs.items()}, "per_recorded_packet": per_recorded_packet(costs)}
 

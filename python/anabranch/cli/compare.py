@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from anabranch import interrupt
 from anabranch.cli.blocks import write
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from anabranch.cli.columns import Column
-    from anabranch.compare import Block, Comparison, Row
+    from anabranch.compare import Block, Comparison, ComparisonDocument, Row
     from anabranch.compare.difference import Difference
 
 MOST_ROWS = 24
@@ -103,7 +103,7 @@ def run_compare(options: CompareOptions) -> None:
         _print(comparison, console())
 
 
-def _document(comparison: Comparison, options: CompareOptions) -> dict[str, Any]:
+def _document(comparison: Comparison, options: CompareOptions) -> ComparisonDocument:
     """All measures, unless some were selected."""
     from anabranch.compare import compare
 

@@ -257,7 +257,7 @@ def _stacks_with(found: list[keys.Key], items: list[Item]) -> list[Item]:
     return [item for item in items if item["kind"] == "stack" and switch and found[0].name in item["details"]]
 
 
-def _key_json(name: str, found: list[keys.Key], items: list[Item]) -> dict[str, Any]:
+def _key_json(name: str, found: list[keys.Key], items: list[Item]) -> dict[str, object]:
     places = [{"place": k.place, "type": k.value_type, "default": k.default, "description": k.meaning} for k in found]
     profiles = {item["name"]: item["details"][found[0].name] for item in _stacks_with(found, items)}
     return {"kind": "key", "name": name, "places": places, "profiles": profiles}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from anabranch.cli import result_names
 from anabranch.cli.blocks import write
@@ -78,7 +77,7 @@ def _text(markdown: str) -> str:
     return re.sub(r"`([^`]*)`", r"\1", " ".join(markdown.split()))
 
 
-def to_json(name: str) -> dict[str, Any]:
+def to_json(name: str) -> dict[str, object]:
     """A name as ``explain --json`` has it."""
     places = [
         {"place": one.where, "unit": one.unit, "meaning": one.meaning, "engine": one.engine}

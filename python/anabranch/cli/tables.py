@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.cli.common import styled
 from anabranch.cli.cut import flows_shown, links_shown
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from anabranch.result.result import RunResult
+
+D = TypeVar("D")
 
 _MANY_COPIES = 20
 """Copies of a flow that have a line each; more are summarised."""
@@ -77,33 +80,14 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool, all_links:
         out.print(left_out, soft_wrap=True)
     for remark in (*few(limits(result, copies)), *few(times(result, copies)), *few(replays(result))):
         out.print(remark, soft_wrap=True)
-    _print_links(result, out, all_links=all_links)
+    links, left_out = links_shown(result, all_links=all_links)
+    _print(out, ("link", "direction"), _LINK_FIGURES, _directions({name: result.links[name] for name in links}))
+    if left_out:
+        out.print(left_out, soft_wrap=True)
     if result.groups:
-        groups = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("group", "mean active\nmembers", "member-\nseconds off", "energy\nJ", "energy\nJ/Gbit",
-                        "changes"):  # fmt: skip
-            groups.add_column(heading, justify="left" if heading == "group" else "right")
-        for name, group in result.groups.items():
-            groups.add_row(
-                name, figure(group.get("mean_active_members")), figure(group.get("member_seconds_off")),
-                figure(group.get("energy_joules")), figure(group.get("joules_per_gigabit")),
-                figure(group.get("changes")),
-            )  # fmt: skip
-        out.print(groups)
+        _print(out, ("group",), _GROUP_FIGURES, (((name,), group) for name, group in result.groups.items()))
     if result.gateways:
-        gateways = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("gateway", "direction", "released\npackets", "held", "gaps\ngiven up", "duplicates\ndropped",
-                        "max held\npackets", "mean wait\nms", "p95 wait\nms", "silent\nms"):  # fmt: skip
-            gateways.add_column(heading, justify="left" if heading in ("gateway", "direction") else "right")
-        for name, both in result.gateways.items():
-            for direction, gateway in both.items():
-                gateways.add_row(
-                    name, direction, figure(gateway.get("released_packets")), figure(gateway.get("held_packets")),
-                    figure(gateway.get("gaps_given_up")), figure(gateway.get("duplicates_dropped")),
-                    figure(gateway.get("max_held_packets")), figure(gateway.get("mean_wait_ms")),
-                    figure(gateway.get("p95_wait_ms")), figure(gateway.get("silent_ms")),
-                )  # fmt: skip
-        out.print(gateways)
+        _print(out, ("gateway", "direction"), _GATEWAY_FIGURES, _directions(result.gateways))
     for remark in surprises(result):
         out.print(remark, soft_wrap=True)
     if len(result.flows) > 1:
@@ -118,26 +102,27 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool, all_links:
         out.print(remark, soft_wrap=True)
 
 
-def _print_links(result: RunResult, out: Console, *, all_links: bool) -> None:
+_Figures = tuple[tuple[str, str, bool], ...]
+"""Columns of a table: heading, figure, whether it is a ratio."""
+
+
+def _print(
+    out: Console, names: Sequence[str], figures: _Figures, rows: Iterable[tuple[tuple[str, ...], Mapping[str, Any]]]
+) -> None:
+    """Print a table: columns of names and of figures."""
     from rich import box
     from rich.table import Table
 
-    links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
-                    "mean queue\npackets", "max queue\npackets", "p95 queue\ndelay ms"):  # fmt: skip
-        links.add_column(heading, justify="left" if heading in ("link", "direction") else "right")
-    names, left_out = links_shown(result, all_links=all_links)
-    for name in names:
-        for direction, link in result.links[name].items():
-            links.add_row(
-                name, direction, figure(link.get("sent_packets")), figure(link.get("dropped_packets")),
-                figure(link.get("lost_packets")), figure(link.get("reordered_packets")),
-                figure(link.get("utilization"), ratio=True), figure(link.get("mean_queue_packets")),
-                figure(link.get("max_queue_packets")), figure(link.get("p95_queue_delay_ms")),
-            )  # fmt: skip
-    out.print(links)
-    if left_out:
-        out.print(left_out, soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in (*names, *(heading for heading, *_ in figures)):
+        table.add_column(heading, justify="left" if heading in names else "right")
+    for own, found in rows:
+        table.add_row(*own, *(figure(found.get(key), ratio=ratio) for _, key, ratio in figures))
+    out.print(table)
+
+
+def _directions(tables: Mapping[str, Mapping[str, D]]) -> Iterator[tuple[tuple[str, str], D]]:
+    return (((name, direction), one) for name, both in tables.items() for direction, one in both.items())
 
 
 _FLOW_FIGURES = (
@@ -147,11 +132,27 @@ _FLOW_FIGURES = (
     ("fast re-\ncoveries", "fast_recoveries", False), ("timeouts", "timeouts", False),
     ("reordered", "reordered_ratio", True),
 )  # fmt: skip
-"""Columns of the table of flows: heading, figure, whether it is a ratio."""
 _COMPLETION = ("completion\ntime s", "flow_completion_time_s", False)
+_LINK_FIGURES = (
+    ("sent\npackets", "sent_packets", False), ("dropped", "dropped_packets", False), ("lost", "lost_packets", False),
+    ("reordered", "reordered_packets", False), ("utilization", "utilization", True),
+    ("mean queue\npackets", "mean_queue_packets", False), ("max queue\npackets", "max_queue_packets", False),
+    ("p95 queue\ndelay ms", "p95_queue_delay_ms", False),
+)  # fmt: skip
+_GROUP_FIGURES = (
+    ("mean active\nmembers", "mean_active_members", False), ("member-\nseconds off", "member_seconds_off", False),
+    ("energy\nJ", "energy_joules", False), ("energy\nJ/Gbit", "joules_per_gigabit", False),
+    ("changes", "changes", False),
+)  # fmt: skip
+_GATEWAY_FIGURES = (
+    ("released\npackets", "released_packets", False), ("held", "held_packets", False),
+    ("gaps\ngiven up", "gaps_given_up", False), ("duplicates\ndropped", "duplicates_dropped", False),
+    ("max held\npackets", "max_held_packets", False), ("mean wait\nms", "mean_wait_ms", False),
+    ("p95 wait\nms", "p95_wait_ms", False), ("silent\nms", "silent_ms", False),
+)  # fmt: skip
 
 
-def _flow_figures(result: RunResult) -> tuple[tuple[str, str, bool], ...]:
+def _flow_figures(result: RunResult) -> _Figures:
     """The columns of the table of flows; completion times if a flow transfers a file."""
     completes = any(flow.get("flow_completion_time_s") is not None for flow in result.flows.values())
     return (*_FLOW_FIGURES, _COMPLETION) if completes else _FLOW_FIGURES

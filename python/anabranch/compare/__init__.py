@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from anabranch.compare.difference import Difference, Sample, difference
 from anabranch.compare.inputs import Input, InputRun
@@ -75,6 +75,20 @@ class Block:
     def of(self, element: str) -> list[Row]:
         """The rows of one flow or link."""
         return [row for row in self.rows if row.element == element]
+
+
+class ComparisonDocument(TypedDict):
+    """The document of ``anabranch compare --json``."""
+
+    format: int
+    kind: str
+    of: str
+    inputs: list[dict[str, object]]
+    axes: list[str]
+    settings: list[dict[str, object]]
+    measures: list[dict[str, object]]
+    remarks: list[str]
+    anabranch_version: str
 
 
 @dataclass(frozen=True)
@@ -148,7 +162,7 @@ class Comparison:
 
         return plot_comparison(self, y, x=x, color=color, col=col, ax=ax)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ComparisonDocument:
         """The document of ``anabranch compare --json``."""
         from anabranch import _engine
 
@@ -295,10 +309,10 @@ def _remarks(inputs: tuple[Input, ...]) -> list[str]:
     return remarks
 
 
-def _row_json(row: Row, axes: tuple[str, ...]) -> dict[str, Any]:
-    document: dict[str, Any] = {"of": row.element or None}
-    if axes:
-        document["point"] = dict(zip(axes, row.point, strict=True))
-    document["values"] = [cell.to_json() if cell else None for cell in row.cells]
-    document["differences"] = [one.to_json() if one else None for one in row.differences]
-    return document
+def _row_json(row: Row, axes: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "of": row.element or None,
+        **({"point": dict(zip(axes, row.point, strict=True))} if axes else {}),
+        "values": [cell.to_json() if cell else None for cell in row.cells],
+        "differences": [one.to_json() if one else None for one in row.differences],
+    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from anabranch.statistics.statistics import TTest, paired_test, welch_test
 from anabranch.sweep.sweep import Estimate, estimate
@@ -47,7 +46,7 @@ class Difference:
     percent: float | None
     test: TTest | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Part of the document of ``compare --json``."""
         test = self.test
         return {

@@ -120,7 +120,7 @@ class Input:
             found.setdefault(row[:-3], []).append(row[-3:])
         return {point: Sample(tuple(runs)) for point, runs in found.items()}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Part of the document of ``compare --json``."""
         return {
             "name": self.name,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.errors import UserError
+from anabranch.keys.component import Component
 
 if TYPE_CHECKING:
+    from anabranch.convert.summary_json import OtherSummary
     from anabranch.result import table as columns
+    from anabranch.result.summary import AnySummary
 
 MAX_SHOWN = 160
 """Characters of a source line in a message."""
@@ -105,14 +108,14 @@ class Table:
     """Measurements of another program: columns like the ``samples`` table, and a summary with our result names."""
 
     columns: Mapping[str, Sequence[Any]]
-    summary: Mapping[str, Any]
+    summary: OtherSummary
 
 
 @dataclass(frozen=True)
 class Run:
     """A run of this package: its summary, and its tables by name."""
 
-    summary: Mapping[str, Any]
+    summary: AnySummary
     table: Callable[[str], columns.Table]
 
 
@@ -152,7 +155,26 @@ LOCAL_DELAY = "10 us"
 """The approximate delay of a cable and two interfaces."""
 
 
-def path_document(title: str, link: Mapping[str, Any]) -> dict[str, Any]:
+class Side(TypedDict, total=False):
+    """The keys of a link's direction in a scenario."""
+
+    rate: str
+    delay: str | Component
+    service: Component
+    queue: Component
+    held_limit: str
+    impair: list[Component]
+
+
+class LinkTable(Side, total=False):
+    """The keys of a link in a scenario."""
+
+    between: list[str]
+    forward: Side
+    reverse: Side
+
+
+def path_document(title: str, link: Side) -> Mapping[str, object]:
     """A scenario of one link that a bulk flow crosses."""
     return {
         "title": title,
@@ -162,16 +184,17 @@ def path_document(title: str, link: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def per_direction(forward: Mapping[str, Any], reverse: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
+def per_direction(forward: Side, reverse: Side, notes: Notes) -> Side:
     """The keys of a link whose directions have these values; common values are written once."""
     if not any(key in side for side in (forward, reverse) for key in ("rate", "delay", "service")):
         # A round trip without delay cannot be simulated.
         notes.remarks.append(f"the link has neither rate nor delay; {LOCAL_DELAY} are added on the way back")
         reverse = {**reverse, "delay": LOCAL_DELAY}
     if forward == reverse:
-        return dict(forward)
-    link: dict[str, Any] = {}
-    for name, values in (("forward", forward), ("reverse", reverse)):
-        if values:
-            link[name] = dict(values)
+        return forward
+    link: LinkTable = {}
+    if forward:
+        link["forward"] = forward
+    if reverse:
+        link["reverse"] = reverse
     return link

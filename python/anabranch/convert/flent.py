@@ -106,11 +106,11 @@ def _series(name: str) -> tuple[str, str | None]:
 
 def _summary(
     source: Source, root: Node, times: list[float], cells: Mapping[str, Mapping[str, list[float | None]]]
-) -> dict[str, Any]:
+) -> summary_json.OtherSummary:
     metadata = root.get("metadata")
     title = metadata.get("TITLE") if metadata is not None else None
     name = title.value if title is not None and title.value else Path(source.name).name
-    flows = {}
+    flows: dict[str, summary_json.Figures] = {}
     for flow, known in cells.items():
         goodput, cwnd, srtt, rtt = (_known(known.get(column, [])) for column in COLUMNS[2:])
         if not goodput:
@@ -171,7 +171,7 @@ def _flow_series(name: str, known: Mapping[str, list[Any]], times: list[float]) 
     return series
 
 
-def _metadata(run: Run, names: Names, flows: list[str]) -> dict[str, Any]:
+def _metadata(run: Run, names: Names, flows: list[str]) -> dict[str, object]:
     return {
         "NAME": "tcp_nup",
         "TITLE": Path(str(run.summary["scenario"])).stem,

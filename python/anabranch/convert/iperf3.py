@@ -110,15 +110,13 @@ def _streams(end: Node, names: dict[int, str]) -> dict[str, Node]:
     return found
 
 
-def _flow(stream: Node, cwnd: list[tuple[float, float]], notes: Notes) -> dict[str, Any]:
+def _flow(stream: Node, cwnd: list[tuple[float, float]], notes: Notes) -> summary_json.Figures:
     sender = stream.get("sender") or stream.need("udp")
-    receiver = stream.get("receiver")
-    counted = receiver
-    if receiver is None or not receiver.maybe("bytes"):
+    counted = stream.get("receiver")
+    if counted is None or not counted.maybe("bytes"):
         if stream.get("sender") is not None:
             notes.lost("the receiver's counts: iperf3 has only those of the sender")
         counted = sender
-    assert counted is not None  # noqa: S101 - it is one of the two
     again, rtt, least = (sender.maybe(name) for name in ("retransmits", "mean_rtt", "min_rtt"))
     length = sum(seconds for _, seconds in cwnd)
     return {

@@ -14,13 +14,14 @@ from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from anabranch.convert import capacity, quantity
+from anabranch.convert import capacity
 from anabranch.convert.content import (
     PAPER_PACKET,
     Description,
     Link,
     Names,
     Notes,
+    Side,
     Source,
     Text,
     Written,
@@ -30,6 +31,8 @@ from anabranch.convert.content import (
 from anabranch.convert.shell_words import Cursor, Word, commands
 from anabranch.errors import UserError
 from anabranch.files.files import read_bytes
+from anabranch.keys.component import Component
+from anabranch.text import quantity
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
 _DIRECTIONS = ("uplink", "downlink")
@@ -50,7 +53,7 @@ class _Path:
     delay_ms: int = 0
     loss: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in _DIRECTIONS})
     traces: dict[str, Word] = field(default_factory=dict)
-    queues: dict[str, dict[str, Any]] = field(default_factory=dict)
+    queues: dict[str, Component] = field(default_factory=dict)
 
 
 def recognise(_name: str, head: bytes) -> bool:
@@ -92,8 +95,8 @@ def _trace_names(given: dict[str, str], traces: dict[str, bytes]) -> dict[str, s
     return names
 
 
-def _side(path: _Path, side: str, traces: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"delay": f"{path.delay_ms} ms"} if path.delay_ms else {}
+def _side(path: _Path, side: str, traces: Mapping[str, str]) -> Side:
+    found: Side = {"delay": f"{path.delay_ms} ms"} if path.delay_ms else {}
     if side in traces:
         found["service"] = {"kind": "trace", "file": traces[side]}
     if side in path.queues:
@@ -184,7 +187,7 @@ def _option(cursor: Cursor, word: Word, options: dict[str, Word], notes: Notes) 
         options[name] = found
 
 
-def _queue(cursor: Cursor, kind: Word | None, arguments: Word | None, notes: Notes) -> dict[str, Any] | None:
+def _queue(cursor: Cursor, kind: Word | None, arguments: Word | None, notes: Notes) -> Component | None:
     given = _arguments(cursor, arguments)
     if kind is None or kind.text == "infinite":
         if arguments is not None:
@@ -202,7 +205,7 @@ def _queue(cursor: Cursor, kind: Word | None, arguments: Word | None, notes: Not
         if not limits:
             raise cursor.text.error(kind.at, f"{kind.text} needs arguments: packets=N or bytes=N")
         return {"kind": "drop-tail", "limit": limits[0]}
-    found: dict[str, Any] = {"kind": kind.text, **({"limit": limits[0]} if limits else {"limit": "unlimited"})}
+    found: Component = {"kind": kind.text, "limit": limits[0] if limits else "unlimited"}
     names = {"target": "target", "interval": "interval"} if kind.text == "codel" else {
         "qdelay_ref": "target", "max_burst": "max_burst"}  # fmt: skip
     for name, ours in names.items():

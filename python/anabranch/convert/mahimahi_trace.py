@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from anabranch.convert import capacity
-from anabranch.convert.content import Description, Notes, Source, path_document
+from anabranch.convert.content import Description, Notes, Side, Source, path_document
 
 
 def recognise(_name: str, head: bytes) -> bool:
@@ -24,7 +24,7 @@ def read(source: Source, _notes: Notes) -> Description:
     """
     capacity.parse(source.text())
     name = trace_name(source)
-    link = {"delay": "20 ms", "service": {"kind": "trace", "file": name}}
+    link: Side = {"delay": "20 ms", "service": {"kind": "trace", "file": name}}
     document = path_document(f"A capacity trace: {Path(source.name).name}", link)
     return Description(document, {name: source.content.removeprefix(b"\xef\xbb\xbf")})
 

@@ -21,13 +21,14 @@ from fractions import Fraction
 from itertools import dropwhile
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
-from anabranch.convert import qdiscs, quantity, tc_cake, tc_units
-from anabranch.convert.content import PAPER_PACKET, Description, Notes, Source, Text, path_document, per_direction
+from anabranch.convert import qdiscs, tc_cake, tc_units
+from anabranch.convert.content import PAPER_PACKET, Description, Notes, Side, Source, Text, path_document, per_direction
 from anabranch.convert.qdiscs import Qdisc
 from anabranch.convert.shell_words import Cursor, Word, commands
 from anabranch.errors import nearest
+from anabranch.keys.component import Component
+from anabranch.text import quantity
 
 _STATES = ("p13", "p31", "p32", "p23", "p14")
 
@@ -60,7 +61,7 @@ class _Netem:
     delay: Decimal = Decimal(0)
     jitter: Decimal = Decimal(0)
     distribution: str = "uniform"
-    loss: dict[str, Any] | None = None
+    loss: Component | None = None
     duplicate: float = 0.0
     corrupt: float = 0.0
     reorder: float | None = None
@@ -79,7 +80,7 @@ class _Device:
     netem: _Netem | None = None
     rates: list[tuple[int, int]] = field(default_factory=list)
     """Bits per second, and the offset of each rate."""
-    queue: dict[str, Any] | None = None
+    queue: Component | None = None
     queue_at: int = 0
     shaper: int | None = None
     """Rate of a queue that is also a shaper, in bits per second."""
@@ -110,7 +111,7 @@ def read(source: Source, notes: Notes) -> Description:
     return Description(path_document(f"A link from {Path(source.name).name}", _link(shown, devices, notes)))
 
 
-def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> dict[str, Any]:
+def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> Side:
     shaped = {
         name: device for name, device in devices.items() if device.netem or device.rates or device.shaper
     } or devices
@@ -298,9 +299,9 @@ def _read_netem(cursor: Cursor, kind: Word, notes: Notes) -> _Netem:
     reorder_at = kind.at
     while not cursor.is_done:
         word = cursor.take("a parameter of netem")
-        option = _OPTIONS.get(word.text)
+        option = OPTIONS.get(word.text)
         if option is None:
-            raise cursor.unknown(word, "a parameter of netem", _OPTIONS)
+            raise cursor.unknown(word, "a parameter of netem", OPTIONS)
         if word.text in ("reorder", "gap"):
             reorder_at = word.at
         option(cursor, word, netem, notes)
@@ -363,9 +364,9 @@ def _percentages(cursor: Cursor, names: list[str]) -> list[float | None]:
     return found + [None] * (len(names) - len(found))
 
 
-def _gemodel(given: list[float | None]) -> dict[str, Any]:
+def _gemodel(given: list[float | None]) -> Component:
     p, r, bad, good = given[0] or 0.0, *given[1:]
-    found = {"kind": "gilbert-elliott", "p": p, "r": _complement(p) if r is None else r}
+    found: Component = {"kind": "gilbert-elliott", "p": p, "r": _complement(p) if r is None else r}
     if bad is not None and bad != 1:
         found["h"] = _complement(bad)
     if good:
@@ -373,7 +374,7 @@ def _gemodel(given: list[float | None]) -> dict[str, Any]:
     return found
 
 
-def _states(given: list[float | None]) -> dict[str, Any]:
+def _states(given: list[float | None]) -> Component:
     return {"kind": "four-state-loss", **{n: v for n, v in zip(_STATES, given, strict=True) if v is not None}}
 
 
@@ -437,14 +438,15 @@ def _ecn(cursor: Cursor, word: Word, _netem: _Netem, notes: Notes) -> None:
     notes.lost("ecn of netem: a loss is a loss", cursor.text.where(word.at))
 
 
-_OPTIONS: dict[str, _Option] = {
+OPTIONS: dict[str, _Option] = {
     "limit": _limit, "delay": _delay, "latency": _delay, "distribution": _distribution, "loss": _loss, "drop": _loss,
     "duplicate": _duplicate, "corrupt": _corrupt, "reorder": _reorder, "gap": _gap, "rate": _rate, "slot": _slot,
     "seed": _seed, "ecn": _ecn,
 }  # fmt: skip
+"""The parameters of netem."""
 
 
-def _direction(text: Text, device: _Device, notes: Notes) -> dict[str, Any]:
+def _direction(text: Text, device: _Device, notes: Notes) -> Side:
     """The keys of one direction of a link."""
     netem = device.netem
     if netem is not None and netem.rate is not None:
@@ -453,26 +455,25 @@ def _direction(text: Text, device: _Device, notes: Notes) -> dict[str, Any]:
     for other, at in device.rates:
         if other not in (rate, IN_ORDER):
             notes.lost(f"the rate {quantity.rate(other)} beside a lower one", text.where(at))
-    side: dict[str, Any] = {}
+    side: Side = {}
     if rate is not None:
         side["rate"] = quantity.rate(rate)
-    jitter: dict[str, Any] | None = None
+    jitter: Component | None = None
     if netem is not None:
         delay, jitter = _delays(netem, notes, text)
         if delay:
             side["delay"] = quantity.duration(delay)
     if netem is not None and _holds(netem, rate):
-        side |= _limits(text, (device, netem), rate, notes)
-    else:
-        queue = _queue(text, device)
-        side |= {"queue": queue} if queue is not None else {}
+        side.update(_limits(text, (device, netem), rate, notes))
+    elif (queue := _queue(text, device)) is not None:
+        side["queue"] = queue
     impair = _impairments(netem, jitter) if netem is not None else []
     if impair:
         side["impair"] = impair
     return side
 
 
-def _impairments(netem: _Netem, jitter: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _impairments(netem: _Netem, jitter: Component | None) -> list[Component]:
     found = [netem.loss] if netem.loss else []
     if netem.duplicate:
         found.append({"kind": "duplicate", "rate": netem.duplicate})
@@ -486,15 +487,17 @@ def _holds(netem: _Netem, rate: int | None) -> bool:
     return bool(netem.delay or netem.jitter) or rate is not None
 
 
-def _limits(text: Text, parts: tuple[_Device, _Netem], rate: int | None, notes: Notes) -> dict[str, Any]:
+def _limits(text: Text, parts: tuple[_Device, _Netem], rate: int | None, notes: Notes) -> Side:
     """The limits of a direction with a netem: of its queue, and of all packets that it holds."""
     device, netem = parts
     limit = f"{netem.limit} packets" if netem.limit < qdiscs.UNLIMITED else "unlimited"
     shapes = device.shaper is not None and (rate is None or device.shaper <= rate)
     if netem.rate is None or netem.rate != rate or shapes:
         queue = _queue(text, device)
-        found: dict[str, Any] = {"queue": queue} if queue is not None else {}
-        return found | ({"held_limit": limit} if limit != "unlimited" else {})
+        found: Side = {"queue": queue} if queue is not None else {}
+        if limit != "unlimited":
+            found["held_limit"] = limit
+        return found
     # Packets wait in netem for its rate, so a qdisc below it never has a queue.
     if device.queue is not None:
         notes.lost("a qdisc below netem's rate, which never has a queue", text.where(device.queue_at))
@@ -506,7 +509,7 @@ def _limits(text: Text, parts: tuple[_Device, _Netem], rate: int | None, notes: 
     return {"queue": qdiscs.drop_tail(netem.limit - 1, "packets")}
 
 
-def _queue(text: Text, device: _Device) -> dict[str, Any] | None:
+def _queue(text: Text, device: _Device) -> Component | None:
     """The queue before the link's rate."""
     of_tbf = _tbf_queue(device.tbf, text) if device.tbf is not None else None
     if device.queue is not None:
@@ -518,7 +521,7 @@ def _queue(text: Text, device: _Device) -> dict[str, Any] | None:
     return qdiscs.drop_tail(HTB_LIMIT, "packets") if device.has_htb else None
 
 
-def _tbf_queue(tbf: Qdisc, text: Text) -> dict[str, Any]:
+def _tbf_queue(tbf: Qdisc, text: Text) -> Component:
     given = tbf.given
     if "limit" in given:
         return qdiscs.drop_tail(given["limit"], "bytes")
@@ -528,7 +531,7 @@ def _tbf_queue(tbf: Qdisc, text: Text) -> dict[str, Any]:
     return qdiscs.drop_tail(max(int(given[name] * given["rate"] / 8), PAPER_PACKET), "bytes")
 
 
-def _delays(netem: _Netem, notes: Notes, text: Text) -> tuple[Decimal, dict[str, Any] | None]:
+def _delays(netem: _Netem, notes: Notes, text: Text) -> tuple[Decimal, Component | None]:
     """The link's delay, and its jitter."""
     ahead = _share_ahead(netem)
     if netem.reorder == 0 and not netem.gap:
@@ -557,7 +560,7 @@ def _share_ahead(netem: _Netem) -> Fraction:
     return 1 / (gap - 1 + 1 / chance) if chance else Fraction(0)
 
 
-def _jitter(netem: _Netem) -> tuple[Decimal, dict[str, Any]]:
+def _jitter(netem: _Netem) -> tuple[Decimal, Component]:
     mean, spread = netem.delay, netem.jitter
     # netem with a rate keeps the order.
     order = {"reorder": True} if netem.rate is None else {}
@@ -590,11 +593,6 @@ def _quantiles(netem: _Netem) -> list[Decimal]:
     return found
 
 
-def _table(delays: list[Decimal], *, reorder: bool) -> dict[str, Any]:
+def _table(delays: list[Decimal], *, reorder: bool) -> Component:
     order = {"reorder": True} if reorder else {}
     return {"kind": "jitter", "distribution": "table", "table": [quantity.duration(d) for d in delays], **order}
-
-
-def known_words() -> list[str]:
-    """Every parameter of netem, for tests that generate command lines."""
-    return list(_OPTIONS)

@@ -9,9 +9,10 @@ from decimal import Decimal
 from statistics import fmean, pstdev
 from typing import Any
 
-from anabranch.convert import quantity, tc_cake, tc_units
+from anabranch.convert import tc_cake, tc_units
 from anabranch.convert.content import PAPER_PACKET, Link, Names, Notes, Written
 from anabranch.convert.netem import DRAWS, IN_ORDER
+from anabranch.text import quantity
 
 _MOST = 2**32 - 1
 """Value for no limit: the largest that ``tc`` accepts."""

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from anabranch.convert import quantity, tc_cake, tc_units
+from anabranch.convert import tc_cake, tc_units
 from anabranch.convert.content import Notes, Text
 from anabranch.convert.shell_words import Cursor, Word
+from anabranch.keys.component import Component
+from anabranch.text import quantity
 
 Reader = Callable[[Text, Word], Any]
 
@@ -103,7 +105,7 @@ def read(cursor: Cursor, kind: Word) -> Qdisc:
     return found
 
 
-def queue(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any] | None:
+def queue(qdisc: Qdisc, text: Text, notes: Notes) -> Component | None:
     """The queue of a scenario for a discipline; ``None`` if the discipline has none itself.
 
     Raises:
@@ -113,26 +115,26 @@ def queue(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any] | None:
     return make(qdisc, text, notes) if make else None
 
 
-def drop_tail(limit: int, unit: str) -> dict[str, Any]:
+def drop_tail(limit: int, unit: str) -> Component:
     """A drop-tail queue of ``limit`` packets or bytes."""
     return {"kind": "drop-tail", "limit": "unlimited" if limit >= UNLIMITED else f"{limit} {unit}"}
 
 
-def _pfifo(qdisc: Qdisc, _text: Text, _notes: Notes) -> dict[str, Any]:
+def _pfifo(qdisc: Qdisc, _text: Text, _notes: Notes) -> Component:
     return drop_tail(qdisc.given.get("limit", 1000), "packets")
 
 
-def _bfifo(qdisc: Qdisc, _text: Text, _notes: Notes) -> dict[str, Any]:
+def _bfifo(qdisc: Qdisc, _text: Text, _notes: Notes) -> Component:
     return drop_tail(qdisc.given.get("limit", 1000 * 1514), "bytes")
 
 
-def _pfifo_fast(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+def _pfifo_fast(qdisc: Qdisc, text: Text, notes: Notes) -> Component:
     notes.lost("the three bands of pfifo_fast; read as drop-tail of 1000 packets", text.where(qdisc.at))
     return drop_tail(1000, "packets")
 
 
-def _codel(qdisc: Qdisc, text: Text, _notes: Notes) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": qdisc.kind.replace("_", "-")}
+def _codel(qdisc: Qdisc, text: Text, _notes: Notes) -> Component:
+    found: Component = {"kind": qdisc.kind.replace("_", "-")}
     if "limit" in qdisc.given:
         found["limit"] = _limit(qdisc.given["limit"])
     found |= _times(qdisc, text, {"target": "target", "interval": "interval", "ce_threshold": "ce_threshold"})
@@ -147,7 +149,7 @@ def _codel(qdisc: Qdisc, text: Text, _notes: Notes) -> dict[str, Any]:
     return found | _ecn(qdisc)
 
 
-def _fq_codel(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+def _fq_codel(qdisc: Qdisc, text: Text, notes: Notes) -> Component:
     found = _codel(qdisc, text, notes)
     if "flows" in qdisc.given:
         found["queues"] = _within(qdisc, text, "flows", 1, 65536)
@@ -162,9 +164,9 @@ def _fq_codel(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
     return found
 
 
-def _pie(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+def _pie(qdisc: Qdisc, text: Text, notes: Notes) -> Component:
     # Linux always spaces drops.
-    found: dict[str, Any] = {"kind": "pie", "derandomize": True}
+    found: Component = {"kind": "pie", "derandomize": True}
     if "limit" in qdisc.given:
         found["limit"] = _limit(qdisc.given["limit"])
     found |= _times(qdisc, text, {"target": "target", "tupdate": "update_interval"})
@@ -177,7 +179,7 @@ def _pie(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
     return found | _ecn(qdisc)
 
 
-def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+def _red(qdisc: Qdisc, text: Text, notes: Notes) -> Component:
     given = qdisc.given
     if "limit" not in given:
         raise text.error(qdisc.at, "red has no limit; `limit BYTES` was expected")
@@ -190,7 +192,7 @@ def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
         )
     if "nodrop" in given:
         notes.lost("nodrop of red: a queue above its maximum drops", text.where(qdisc.places["nodrop"]))
-    found = {
+    found: Component = {
         "kind": "red",
         "limit": "unlimited" if given["limit"] >= UNLIMITED else f"{given['limit']} bytes",
         "min_threshold": f"{least} bytes",
@@ -222,11 +224,11 @@ def _weight(qdisc: Qdisc, text: Text, least: int, most: int, packet: int) -> flo
     raise text.error(place, f"no average lets a burst of {burst} packets pass; less, or a larger min, was expected")
 
 
-def _cake(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+def _cake(qdisc: Qdisc, text: Text, notes: Notes) -> Component:
     return tc_cake.read(qdisc.given, qdisc.places, text, notes)
 
 
-_QUEUES: dict[str, Callable[[Qdisc, Text, Notes], dict[str, Any]]] = {
+_QUEUES: dict[str, Callable[[Qdisc, Text, Notes], Component]] = {
     "pfifo": _pfifo, "bfifo": _bfifo, "pfifo_fast": _pfifo_fast, "codel": _codel, "fq_codel": _fq_codel,
     "pie": _pie, "red": _red, "cake": _cake,
 }  # fmt: skip
@@ -236,7 +238,7 @@ def _limit(count: int) -> str:
     return "unlimited" if count >= UNLIMITED else f"{count} packets"
 
 
-def _ecn(qdisc: Qdisc) -> dict[str, Any]:
+def _ecn(qdisc: Qdisc) -> Component:
     if "ecn" in qdisc.given:
         return {"ecn": True}
     return {"ecn": False} if "noecn" in qdisc.given else {}

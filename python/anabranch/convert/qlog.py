@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
-from anabranch.convert import quantity
 from anabranch.convert.content import Names, Notes, Run, Written
 from anabranch.errors import UserError
 from anabranch.files import stored
+from anabranch.text import quantity
 
 _RECORD = b"\x1e"
 METRICS = "recovery_metrics_updated"
@@ -42,11 +42,21 @@ _METRICS = (
 """Columns of ``samples``, the draft's names, and whether they become bytes; ``rto`` exists only in TCP."""
 
 
+_Data = dict[str, object]
+
+
+class _Event(TypedDict):
+    time: float
+    name: str
+    group_id: str
+    data: _Data
+
+
 def write(run: Run, _names: Names, notes: Notes) -> Written:
     """The header and every event in the order of time."""
     events = [event for flow in run.summary["flows"] for event in _flow_events(run, flow)]
     # Python's sort keeps the order of events of one time.
-    events.sort(key=lambda event: float(event["time"]))
+    events.sort(key=lambda event: event["time"])
     if not events:
         notes.lost("the flows of this run: none of them is TCP's with samples or packets")
     notes.remarks.append("qlog has the events of a connection's ends: packet drops on the path are not in the file")
@@ -58,7 +68,7 @@ def write(run: Run, _names: Names, notes: Notes) -> Written:
     return Written(content)
 
 
-def _header(run: Run) -> dict[str, Any]:
+def _header(run: Run) -> dict[str, object]:
     return {
         "file_schema": "urn:ietf:params:qlog:file:sequential",
         "serialization_format": "application/qlog+json-seq",
@@ -76,9 +86,9 @@ def _header(run: Run) -> dict[str, Any]:
     }
 
 
-def _changes(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _changes(events: list[_Event]) -> Iterator[_Event]:
     """The same events; metrics only if they have changed since the flow's last ones."""
-    known: dict[str, dict[str, Any]] = {}
+    known: dict[str, _Data] = {}
     for event in events:
         if event["name"] != f"tcp:{METRICS}":
             yield event
@@ -90,7 +100,7 @@ def _changes(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield {**event, "data": changed}
 
 
-def _flow_events(run: Run, flow: str) -> Iterator[dict[str, Any]]:
+def _flow_events(run: Run, flow: str) -> Iterator[_Event]:
     mss = _mss(run.summary["resolved_scenario"], flow)
     for time, name, data in _events(run, flow, mss):
         yield {"time": round(time * 1000, 6), "name": f"tcp:{name}", "group_id": flow, "data": data}
@@ -123,7 +133,7 @@ def _mss(resolved: Any, flow: str) -> int:
         raise UserError(f"resolved_scenario of the summary is not as it was written: {error}") from None
 
 
-def _events(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[str, Any]]]:
+def _events(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, _Data]]:
     yield from _packets(run, flow)
     yield from _metrics(run, flow, mss)
     yield from _states(run, flow, mss)
@@ -134,11 +144,11 @@ def _rows(run: Run, table: str, flow: str) -> list[dict[str, Any]]:
     return found.where(found.is_in("flow", flow)).to_dicts()
 
 
-def _packets(run: Run, flow: str) -> Iterator[tuple[float, str, dict[str, Any]]]:
+def _packets(run: Run, flow: str) -> Iterator[tuple[float, str, _Data]]:
     for row in _rows(run, "packets", flow):
         header = {"packet_number": row["packet_index"], "sequence_number": row["sequence_bytes"]}
         raw = {"length": row["size_bytes"], "payload_length": row["payload_bytes"]}
-        sent: dict[str, Any] = {"header": header, "raw": raw}
+        sent: _Data = {"header": header, "raw": raw}
         if row["retransmission"]:
             cause = row["cause"]
             sent["is_retransmission"] = True
@@ -154,7 +164,7 @@ def _packets(run: Run, flow: str) -> Iterator[tuple[float, str, dict[str, Any]]]
             yield row["received_s"], "packet_received", {"header": header, "raw": raw}
 
 
-def _metrics(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[str, Any]]]:
+def _metrics(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, _Data]]:
     for row in _rows(run, "samples", flow):
         found = {}
         for column, name, is_packets in _METRICS:
@@ -164,11 +174,11 @@ def _metrics(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[s
         yield row["time_s"], METRICS, found
 
 
-def _states(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[str, Any]]]:
+def _states(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, _Data]]:
     state = "slow_start"
     for row in _rows(run, "window_events", flow):
         new, trigger = _STATES.get(row["event"], (row["event"], None))
-        data: dict[str, Any] = {"old": state, "new": new}
+        data: _Data = {"old": state, "new": new}
         if trigger is not None:
             data["trigger"] = trigger
         yield row["time_s"], "congestion_state_updated", data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.convert import json_text
 from anabranch.convert.content import Notes, Run, Source, Text
@@ -12,7 +12,7 @@ from anabranch.convert.json_text import Node
 from anabranch.errors import UserError, nearest
 from anabranch.files.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.files.stored import StoredKind
-from anabranch.result.summary import LiveRunSummary
+from anabranch.result.summary import AnySummary, LiveRunSummary
 from anabranch.result.table_file import read_table
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def read(source: Source, _notes: Notes) -> Run:
     return Run(summary, table)
 
 
-def _summary(name: str, content: bytes) -> dict[str, Any]:
+def _summary(name: str, content: bytes) -> LiveRunSummary:
     text = Text.decode(name, content)
     root = Node(text, json_text.parse(text))
     for key in ("resolved_scenario", "flows"):
@@ -65,8 +65,7 @@ def _summary(name: str, content: bytes) -> dict[str, Any]:
     for key in ("scenario", "anabranch_version"):
         root.need(key).text()
     root.need("duration_s").number()
-    found: Any = _SUMMARY_FILE.parse(name, content)
-    return dict(found)
+    return _SUMMARY_FILE.parse(name, content)
 
 
 def _no_table(name: str) -> Callable[[str], Table]:
@@ -99,15 +98,15 @@ def make(source: Source, found: Format, notes: Notes) -> Run:
 
     if found.name == "scenario":
         result = open_scenario(source).run(samples_ms=SAMPLES_MS, packets=True)
-        return Run(result.summary, result.plain)
-    description = found.read(source, notes)
-    with tempfile.TemporaryDirectory() as directory:
-        for name, content in description.files.items():
-            (Path(directory) / name).write_bytes(content)
-        text = toml_text.write_document(description.document)
-        scenario = Scenario.from_text(text, file=str(Path(directory) / "scenario.toml"))
-        result = scenario.run(samples_ms=SAMPLES_MS, packets=True)
-    return Run(result.summary, result.plain)
+    else:
+        description = found.read(source, notes)
+        with tempfile.TemporaryDirectory() as directory:
+            for name, content in description.files.items():
+                (Path(directory) / name).write_bytes(content)
+            text = toml_text.write_document(description.document)
+            scenario = Scenario.from_text(text, file=str(Path(directory) / "scenario.toml"))
+            result = scenario.run(samples_ms=SAMPLES_MS, packets=True)
+    return Run(cast("AnySummary", result.summary), result.plain)
 
 
 def of_flow(run: Run, flow: str | None) -> Run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from anabranch.convert.content import Names, Notes, Run, Table, Written
 
@@ -14,14 +14,32 @@ FLOW_KEYS = (
 """Keys of every flow's summary; ``null`` if the other program does not report one."""
 
 
+Figures = dict[str, float | None]
+
+
+class OtherSummary(TypedDict):
+    """The summary of another program's run: keys of a run's summary."""
+
+    format: int
+    scenario: str
+    seed: None
+    engine: str
+    duration_s: float | None
+    digest: None
+    flows: dict[str, Figures]
+    links: dict[str, object]
+    groups: dict[str, object]
+    fairness: Figures
+
+
 def write(content: Run | Table, _names: Names, _notes: Notes) -> Written:
     """The summary as one JSON document."""
     from anabranch.files.output import to_json
 
-    return Written(to_json(dict(content.summary)))
+    return Written(to_json(content.summary))
 
 
-def summary(title: str, engine: str, duration_s: float | None, flows: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def summary(title: str, engine: str, duration_s: float | None, flows: dict[str, Figures]) -> OtherSummary:
     """A summary of flows that another program measured."""
     return {
         "format": 1,

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from anabranch.convert import quantity, tc_units
+from anabranch.convert import tc_units
 from anabranch.convert.content import Notes, Text
 from anabranch.convert.shell_words import Word
 from anabranch.errors import UserError
+from anabranch.keys.component import Component
+from anabranch.text import quantity
 
 UNLIMITED = "unlimited"
 _MEMORY = 4 << 20
@@ -87,13 +89,13 @@ def bandwidth(given: Mapping[str, Any]) -> int | None:
     return rate
 
 
-def read(given: Mapping[str, Any], places: Mapping[str, int], text: Text, notes: Notes) -> dict[str, Any]:
+def read(given: Mapping[str, Any], places: Mapping[str, int], text: Text, notes: Notes) -> Component:
     """The queue of a scenario, from parameters in their order.
 
     Raises:
         UserError: The overhead of the link is out of range.
     """
-    found: dict[str, Any] = {"kind": "cake"}
+    found: Component = {"kind": "cake"}
     rate = bandwidth(given)
     if rate is not None:
         found["rate"] = quantity.rate(rate)
@@ -130,7 +132,7 @@ def read(given: Mapping[str, Any], places: Mapping[str, int], text: Text, notes:
     if not -64 <= overhead <= 256:
         raise _out_of_range(text, places, overhead)
     usual = {"overhead": 0, "mpu": 0, "framing": "noatm"}
-    given_length = {"overhead": overhead, "mpu": mpu, "framing": framing}
+    given_length: Component = {"overhead": overhead, "mpu": mpu, "framing": framing}
     return found | {key: value for key, value in given_length.items() if value != usual[key]}
 
 

@@ -6,8 +6,8 @@ import re
 from decimal import Decimal
 
 from anabranch.convert.content import Text
-from anabranch.convert.quantity import plain
 from anabranch.convert.shell_words import Word
+from anabranch.text.quantity import plain
 
 _NUMBER = re.compile(
     r"(0[xX][0-9a-fA-F]{1,12}|(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})(?:[eE][+-]?[0-9]{1,2})?)([A-Za-z%/]*)"

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from anabranch.convert import capacity
-from anabranch.convert.content import PAPER_PACKET, Description, Notes, Source, Text, path_document
+from anabranch.convert.content import PAPER_PACKET, Description, LinkTable, Notes, Side, Source, Text, path_document
 from anabranch.convert.mahimahi_trace import trace_name
 
 _MOST = Fraction(10) ** 9
@@ -64,7 +64,8 @@ def read(source: Source, notes: Notes) -> Description:
     if any(length < Fraction(1, 1000) for length in lengths):
         notes.lost("lines less than 1 ms apart: a trace has whole milliseconds")
     name = trace_name(source)
-    link = {"forward": {"delay": "20 ms", "service": {"kind": "trace", "file": name}}, "reverse": {"delay": "20 ms"}}
+    there: Side = {"delay": "20 ms", "service": {"kind": "trace", "file": name}}
+    link: LinkTable = {"forward": there, "reverse": {"delay": "20 ms"}}
     return Description(
         path_document(f"A capacity trace: {Path(source.name).name}", link), {name: capacity.write(times)}
     )

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.convert import quantity
-from anabranch.convert.content import Description, Notes
+from anabranch.convert.content import Description, LinkTable, Notes
 from anabranch.errors import UserError, nearest
+from anabranch.keys.component import Component
+from anabranch.text import quantity
 from anabranch.text.spoken import argument
 
 ROUTINGS = ("hops", "weights", "ecmp")
@@ -123,11 +124,10 @@ def describe(graph: Graph, routing: str | None, notes: Notes) -> Description:
     if routing == "weights" and not weighted:
         notes.lost("routing by weights: no edge has a weight, so each counts as 1")
     names = _unique({key: node.label or key for key, node in graph.nodes.items()})
-    document: dict[str, Any] = {"title": graph.title, "duration": DURATION}
-    document["link"] = {link.name: _link_table(link, names) for link in links}
-    document["flow"] = _flows(graph, links, names, routing, notes)
+    tables = {link.name: _link_table(link, names) for link in links}
+    flows = _flows(graph, links, names, routing, notes)
     _note_rest(graph, links, notes)
-    return Description(document)
+    return Description({"title": graph.title, "duration": DURATION, "link": tables, "flow": flows})
 
 
 def check_routing(routing: str) -> None:
@@ -283,8 +283,8 @@ def _as_number(given: Any) -> float:
     return float(given)
 
 
-def _link_table(link: _Link, names: Mapping[str, str]) -> dict[str, Any]:
-    table: dict[str, Any] = {"between": [names[end] for end in link.ends]}
+def _link_table(link: _Link, names: Mapping[str, str]) -> LinkTable:
+    table: LinkTable = {"between": [names[end] for end in link.ends]}
     rates = [link.rates.get(side) or link.rates.get(not side) for side in (True, False)]
     told = [_rate_text(rate) for rate in rates]
     if told[0] == told[1]:
@@ -309,9 +309,11 @@ def _rate_text(rate: float | None) -> str:
 # --- Flows ---------------------------------------------------------------------------------
 
 
-def _flows(graph: Graph, links: list[_Link], names: Mapping[str, str], routing: str, notes: Notes) -> dict[str, Any]:
+def _flows(
+    graph: Graph, links: list[_Link], names: Mapping[str, str], routing: str, notes: Notes
+) -> dict[str, Component]:
     costs = _costs(links, by_weight=routing != "hops")
-    flows: dict[str, Any] = {}
+    flows: dict[str, Component] = {}
     left_out = 0
     for (source, target), mbit_s in graph.demands.items():
         paths = [] if source == target else _paths(costs, source, target, MAX_PATHS if routing == "ecmp" else 1)

@@ -7,12 +7,30 @@ from typing import Literal, TypedDict
 
 from anabranch.diagnosis.simulated import AddedConnection, Advice
 
-Order = Literal["file", "nearby", "sorted", "clock-set-back"]
-
+Origin = Literal["host", "middlebox", "unknown"]
+Sign = Literal["hops", "ip-identification", "no-timestamps", "sequence", "too-soon", "goes-on"]
+Handshake = Literal["seen", "partial", "missed", "refused", "unanswered"]
 Seen = Literal["measured", "at-least", "at-most", "not-seen"]
-
+LossKind = Literal["none", "bernoulli", "gilbert-elliott"]
+LossSide = Literal["before", "after", "unknown"]
+Evidence = Literal[
+    "acknowledged-before",
+    "acknowledged-too-soon",
+    "timestamp-echo",
+    "duplicate-sack",
+    "acknowledgment-reaches-beyond",
+    "gap",
+    "round-trip",
+    "left-out",
+    "never-acknowledged",
+    "no-round-trip-known",
+]
+Trigger = Literal["fast-retransmit", "go-back-n", "keepalive", "rack", "rto", "sack", "tlp", "unknown", "window-probe"]
 DirectionName = Literal["a_to_b", "b_to_a"]
-
+EndName = Literal["a", "b"]
+Order = Literal["file", "nearby", "sorted", "clock-set-back"]
+CapturePoint = Literal["near-a", "near-b", "middle", "unknown"]
+Role = Literal["sender", "receiver"]
 Limit = Literal[
     "handshake",
     "capture-gap",
@@ -30,7 +48,6 @@ Limit = Literal[
     "reordering",
     "undecidable",
 ]
-
 Kind = Literal[
     "unanswered",
     "refused",
@@ -58,7 +75,6 @@ Kind = Literal[
     "one-sided-capture",
     "copied-packets",
 ]
-
 Cause = Limit | Kind
 
 
@@ -93,13 +109,13 @@ class Connection(AddedConnection):
     duration_s: float
     packets: int
     quiet_s: float
-    spoke_last: str | None
-    handshake: str
-    not_captured: str | None
-    unscaled_by: str | None
+    spoke_last: EndName | None
+    handshake: Handshake
+    not_captured: EndName | None
+    unscaled_by: EndName | None
     syn_retransmissions: int
     reset: Reset | None
-    capture_point: str
+    capture_point: CapturePoint
     directions: Directions
     findings: list[Finding]
     failure: Cause | None
@@ -112,10 +128,10 @@ class Connection(AddedConnection):
 class Reset(TypedDict):
     """A RST."""
 
-    by: str
+    by: EndName
     packet: int
-    origin: str
-    signs: list[str]
+    origin: Origin
+    signs: list[Sign]
 
 
 class Directions(TypedDict):
@@ -137,7 +153,7 @@ class OneWay(TypedDict):
     rtt_ms: RoundTrips
     retransmissions: list[Retransmission]
     retransmission_counts: Counts
-    triggers: dict[str, int]
+    triggers: dict[Trigger, int]
     reordered_packets: int
     reordered_after_packets: int
     duplicated_packets: int
@@ -180,10 +196,10 @@ class Retransmission(TypedDict):
     seq: int
     bytes: int
     needed: bool | None
-    evidence: str
-    trigger: str
+    evidence: Evidence
+    trigger: Trigger
     queue_full: bool
-    lost: str
+    lost: LossSide
     earlier: int | None
 
 
@@ -210,7 +226,7 @@ class RouteChange(TypedDict):
     """A change of the route: the minimum round-trip time of one part of the path steps."""
 
     time_s: float
-    towards: str
+    towards: Role
     before_ms: float
     after_ms: float
 
@@ -221,7 +237,7 @@ class Stall(TypedDict):
     start_s: float
     duration_s: float
     cause: Limit
-    side: str | None
+    side: Role | None
     packets: list[int]
 
 
@@ -267,7 +283,7 @@ class Estimate(TypedDict):
 class Loss(TypedDict):
     """Losses that the full buffer does not explain."""
 
-    kind: str
+    kind: LossKind
     rate: Estimate
     mean_burst: Estimate
     at_full_buffer: int

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from anabranch import _engine
 from anabranch.diagnosis.diagnosis import Diagnosis, directions
-from anabranch.diagnosis.document import Connection, DirectionName, Retransmission, Stall
+from anabranch.diagnosis.document import Connection, DirectionName, EndName, Limit, Retransmission, Stall
 from anabranch.errors import UserError
 from anabranch.progress import Progress
 
@@ -19,6 +19,42 @@ MOST_STALLS = 30
 """The longest pauses of a direction that have a packet ladder."""
 MOST_RETRANSMISSIONS = 120
 """Retransmissions of a direction that have a packet ladder: the first ones."""
+
+
+class Thinned(TypedDict):
+    """Points, evenly chosen; ``of`` is the number of all. `crates/diagnose/src/trace.rs` describes their values."""
+
+    points: list[tuple[Any, ...]]
+    of: int
+
+
+class TracedWay(TypedDict):
+    """The points of one direction of data, and its limits over time."""
+
+    sent: Thinned
+    acknowledged: Thinned
+    sacked: Thinned
+    round_trips: Thinned
+    limits: list[tuple[float, float, Limit]]
+
+
+Near = TypedDict(
+    "Near",
+    {
+        "packet": int, "index": int, "time_s": float, "from": EndName, "seq": int | None, "bytes": int,
+        "ack": int | None, "window": int | None, "flags": list[str], "sacks": list[tuple[int, int]],
+    },
+)  # fmt: skip
+"""A packet near a frame that has a ladder."""
+
+
+class Trace(TypedDict):
+    """The points of a connection, and its packets near frames that have a ladder."""
+
+    id: int
+    a_to_b: TracedWay
+    b_to_a: TracedWay
+    packets: list[Near]
 
 
 @dataclass(frozen=True)
@@ -61,7 +97,7 @@ def moments(connection: Connection) -> list[Pause | Again]:
     return sorted(made, key=lambda moment: moment.time_s)
 
 
-def points(document: Diagnosis, connections: Iterable[Connection]) -> dict[int, dict[str, Any]]:
+def points(document: Diagnosis, connections: Iterable[Connection]) -> dict[int, Trace]:
     """The packets of some connections, by their numbers; the capture is read once more.
 
     Raises:

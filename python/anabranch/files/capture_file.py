@@ -125,7 +125,7 @@ def _inside(path: Path, out: Path | None, wrong: str) -> Path | None:
     Raises:
         UserError: The results have a file of that name, or ``out`` would be in the file.
     """
-    from anabranch.result.result import TABLES
+    from anabranch.result.summary import TABLES
 
     if out is None:
         return None

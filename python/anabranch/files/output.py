@@ -264,7 +264,7 @@ def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = Non
     """Write the manifest of ``directory`` with its kind and ``files``; by default all its files."""
     if files is None:
         files = (str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file() and p.name != MANIFEST)
-    content: dict[str, Any] = {"format": 1, "kind": kind, "files": sorted(files)}
+    content: dict[str, object] = {"format": 1, "kind": kind, "files": sorted(files)}
     if not is_complete:
         content["complete"] = False
     write_whole(directory / MANIFEST, to_json(content))

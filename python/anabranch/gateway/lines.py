@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-from anabranch.convert import formats, quantity, tc_units
-from anabranch.convert.content import Description, Notes, Source, Text
+from anabranch.convert import formats, tc_units
+from anabranch.convert.content import Description, Notes, Side, Source, Text
 from anabranch.convert.shell_words import Word
 from anabranch.errors import UserError, nearest
 from anabranch.files.files import MAX_RESULT_BYTES, read_bytes, read_json
 from anabranch.gateway.config import Config
 from anabranch.keys.component import Component
-from anabranch.text import toml_text
+from anabranch.text import quantity, toml_text
 
 DIRECTIONS = ("up", "down")
 """Directions from and to the end with this configuration."""
@@ -26,33 +26,6 @@ QUEUE_S = Decimal("0.1")
 Access links commonly buffer 100 ms or more.
 """
 _FORM = "expected RATE,DELAY[,LOSS[,JITTER]], as in 100mbit,8ms or 100mbit/40mbit,8ms,0.5%,2ms (down/up), or a file"
-
-
-class Impairment(TypedDict, total=False):
-    """An impairment of a scenario, as far as a plan reads it."""
-
-    kind: str
-    rate: float | str
-    loss_rate: float
-    mean: str
-    table: list[str]
-
-
-class Service(TypedDict, total=False):
-    """A service of a scenario, as far as a plan reads it."""
-
-    kind: str
-    file: str
-
-
-class Side(TypedDict, total=False):
-    """A direction of a link in a scenario, as far as a plan reads it."""
-
-    rate: str
-    delay: str | Component
-    service: Service
-    impair: list[Impairment]
-    queue: Component
 
 
 @dataclass(frozen=True)
@@ -82,7 +55,7 @@ class Line:
         return ", ".join(words)
 
 
-def _impairment(one: Impairment) -> str:
+def _impairment(one: Component) -> str:
     rate = one.get("rate", one.get("loss_rate"))
     named = "loss" if one["kind"] == "bernoulli-loss" else one["kind"]
     return f"{100 * rate:.3g} % {named}" if isinstance(rate, int | float) else str(named)
@@ -300,6 +273,6 @@ def delay_ms(side: Side) -> float | None:
     return float((quantity.seconds(delay) + jitter) * 1000)
 
 
-def _mean(jitter: Impairment) -> Decimal:
-    values = jitter.get("table") or [jitter.get("mean", "0 s")]
+def _mean(jitter: Mapping[str, Any]) -> Decimal:
+    values: list[str] = jitter.get("table") or [jitter.get("mean", "0 s")]
     return sum((quantity.seconds(value) for value in values), Decimal(0)) / len(values)

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from anabranch.convert.content import Side
 from anabranch.errors import UserError, nearest
 from anabranch.files import owner
 from anabranch.gateway.classes import Packets, PlannedClass
@@ -29,7 +30,7 @@ from anabranch.gateway.document import (
     PlanPath,
     PlanSide,
 )
-from anabranch.gateway.lines import DIRECTIONS, Line, Side, delay_ms, mbit_s
+from anabranch.gateway.lines import DIRECTIONS, Line, delay_ms, mbit_s
 from anabranch.keys.component import Component
 from anabranch.result.result import RunResult
 from anabranch.text import toml_text

@@ -14,7 +14,8 @@ from anabranch.errors import RunFailedError
 from anabranch.files.capture import DIRECTIONS
 from anabranch.kernel import inside
 from anabranch.kernel.machine import Ended, Job
-from anabranch.result.result import RETRANSMISSIONS, TABLES, KeptRun
+from anabranch.result.result import RETRANSMISSIONS, KeptRun
+from anabranch.result.summary import TABLES
 from anabranch.result.table import PlainColumn, Table
 
 _COMMAND = (sys.executable, "-I", "-S", inside.__file__, str(Job.INSIDE))

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from anabranch._engine import ScenarioError
 from anabranch.errors import UserError, is_of_change
 from anabranch.keys.full_keys import add_hint
-from anabranch.text import shown, toml_text
+from anabranch.text import quantity, shown, toml_text
 from anabranch.text.spoken import argument
 
 if TYPE_CHECKING:
@@ -33,23 +32,6 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda v: isinstance(v, Mapping),
     "null": lambda v: v is None,
 }
-
-_DIMENSIONS: Mapping[str, Mapping[str, str]] = {
-    "time": {"ps": "1e-12", "ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "h": "3600"},
-    "power": {"uW": "1e-6", "µW": "1e-6", "mW": "1e-3", "W": "1", "kW": "1e3", "MW": "1e6"},
-    "packets": {"packet": "1", "packets": "1"},
-    "bdp": {"bdp": "1"},
-    "size": {
-        "byte": "1", "bytes": "1", "B": "1", "kB": "1e3", "MB": "1e6", "GB": "1e9", "TB": "1e12",
-        "KiB": str(2**10), "MiB": str(2**20), "GiB": str(2**30), "TiB": str(2**40),
-    },
-    "rate": {
-        "bit/s": "1", "kbit/s": "1e3", "Mbit/s": "1e6", "Gbit/s": "1e9", "Tbit/s": "1e12",
-        "Kibit/s": str(2**10), "Mibit/s": str(2**20), "Gibit/s": str(2**30), "Tibit/s": str(2**40),
-    },
-}  # fmt: skip
-_UNITS = {unit: (name, Fraction(size)) for name, units in _DIMENSIONS.items() for unit, size in units.items()}
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([eE][+-]?[0-9]{1,3})? ?(\S+)")
 
 
 class BadValueError(UserError, ScenarioError):
@@ -278,24 +260,10 @@ def _is_quantity(value: Any, schema: Schema) -> bool:
 
 def _compared(one: str, other: str | None) -> int | None:
     """-1, 0 or 1 if ``one`` is less than, equal to or more than ``other``; ``None`` if they are not comparable."""
-    left, right = _size(one), _size(other or "")
-    if left is None or right is None or left[0] != right[0]:
+    left, right = quantity.read(one), quantity.read(other or "")
+    if left is None or right is None or left.dimension != right.dimension:
         return None
-    return (left[1] > right[1]) - (left[1] < right[1])
-
-
-def _size(text: str) -> tuple[str, Fraction] | None:
-    found = quantity(text)
-    return None if found is None else found[:2]
-
-
-def quantity(text: str) -> tuple[str, Fraction, str] | None:
-    """Dimension, size in its base unit, and unit of a quantity; ``None`` if ``text`` is none."""
-    found = _QUANTITY.fullmatch(text)
-    if found is None or found[3] not in _UNITS:
-        return None
-    name, size = _UNITS[found[3]]
-    return name, Fraction(found[1] + (found[2] or "")) * size, found[3]
+    return (left.size > right.size) - (left.size < right.size)
 
 
 def _has_fitting_parts(value: Any, schema: Schema) -> bool:

@@ -136,7 +136,7 @@ def _drawn_into(axes: Axes | None) -> Iterator[Axes]:
 
 def _table_of(result: RunResult, columns: Sequence[str]) -> str:
     """A table that has all of ``columns``, preferably a recorded one."""
-    from anabranch.result.result import TABLES
+    from anabranch.result.summary import TABLES
 
     made = {name: result.plain(name).columns for name in TABLES if result.has_table(name)}
     having = [name for name, there in made.items() if all(len(meant(column, there)) == 1 for column in columns)]

@@ -91,7 +91,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     """Write ``stem``.pdf, .svg and .png, without dates, so that equal figures are equal files."""
     spell(figure)
     stem.parent.mkdir(parents=True, exist_ok=True)
-    metadata: dict[str, dict[str, Any]] = {
+    metadata: dict[str, dict[str, object]] = {
         "pdf": {"CreationDate": None, "Producer": None, "Creator": "anabranch"},
         "svg": {"Date": None, "Creator": "anabranch"},
         "png": {"Software": None},

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 from anabranch.charts.capture import VERDICTS
 from anabranch.diagnosis.diagnosis import directions
 from anabranch.diagnosis.document import Connection
-from anabranch.diagnosis.points import Again, Pause
+from anabranch.diagnosis.points import Again, Near, Pause, Trace
 from anabranch.diagnosis.text import cause_text
 
 AROUND = 6
 """Packets before and after a frame in a ladder."""
 
 
-def moment_data(
-    connection: Connection, traced: Mapping[str, Any], chosen: Sequence[Pause | Again], origin: float
-) -> dict[str, Any]:
-    """The data for a click in the sequence chart: sentence and ladder.
+class Moments(TypedDict):
+    """The moments of a connection with a ladder.
 
-    Returns:
-        ``moments``: time (s), sequence (MB), a sentence, the marked frames, the rows of the ladder, in which a negative
-        number is a number of omitted packets. ``rows``: frame, time (s), whether ``a`` sent it, its content, whether
-        it is a retransmission.
+    Attributes:
+        moments: Time (s), sequence (MB), a sentence, the marked frames, the rows of the ladder, in which a negative
+            number is a number of omitted packets.
+        rows: Frame, time (s), whether ``a`` sent it, its content, whether it is a retransmission.
     """
+
+    a: str
+    b: str
+    moments: list[tuple[float, float, str, list[int], list[int]]]
+    rows: list[tuple[int, float, bool, str, bool]]
+
+
+def moment_data(connection: Connection, traced: Trace, chosen: Sequence[Pause | Again], origin: float) -> Moments:
+    """The data for a click in the sequence chart: sentence and ladder."""
     rows = traced["packets"]
     place = {row["packet"]: i for i, row in enumerate(rows)}
     again = {one["packet"] for _, way in directions(connection) for one in way["retransmissions"]}
@@ -34,23 +41,16 @@ def moment_data(
         last = rows[at[-1]] if at else None
         own = moment.row["seq"] if isinstance(moment, Again) else 0
         height = last["seq"] if last and last["seq"] is not None else own
-        made.append(
-            [
-                moment.time_s - origin,
-                max(height, 0) / 1e6,
-                _sentence(connection, moment, origin),
-                list(moment.frames),
-                _places(rows, at),
-            ]
-        )
+        sentence = _sentence(connection, moment, origin)
+        made.append((moment.time_s - origin, max(height, 0) / 1e6, sentence, list(moment.frames), _places(rows, at)))
     told = [
-        [row["packet"], round(row["time_s"] - origin, 7), row["from"] == "a", _carried(row), row["packet"] in again]
+        (row["packet"], round(row["time_s"] - origin, 7), row["from"] == "a", _carried(row), row["packet"] in again)
         for row in rows
     ]
     return {"a": connection["a"], "b": connection["b"], "moments": made, "rows": told}
 
 
-def _places(rows: Sequence[Mapping[str, Any]], marks: Sequence[int]) -> list[int]:
+def _places(rows: Sequence[Near], marks: Sequence[int]) -> list[int]:
     """The rows around the given places; a negative number is a number of omitted packets."""
     made: list[int] = []
     for place in range(len(rows)):
@@ -63,12 +63,11 @@ def _places(rows: Sequence[Mapping[str, Any]], marks: Sequence[int]) -> list[int
     return made
 
 
-def _near(rows: Sequence[Mapping[str, Any]], place: int, mark: int) -> bool:
-    distance: int = abs(rows[place]["index"] - rows[mark]["index"])
-    return distance <= AROUND
+def _near(rows: Sequence[Near], place: int, mark: int) -> bool:
+    return abs(rows[place]["index"] - rows[mark]["index"]) <= AROUND
 
 
-def _carried(row: Mapping[str, Any]) -> str:
+def _carried(row: Near) -> str:
     """The content of a packet, in a few words."""
     parts = [flag for flag in row["flags"] if flag != "PSH"]
     if row["bytes"] and row["seq"] is not None:

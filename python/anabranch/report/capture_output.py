@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anabranch.charts import place_all
 from anabranch.charts.capture import VERDICTS, CaptureColumns
 from anabranch.charts.pack import thinned
 from anabranch.diagnosis.diagnosis import TABLES, Diagnosis, directions, ends_of, main_direction, shares
 from anabranch.diagnosis.document import Connection, OneWay
-from anabranch.diagnosis.points import Again, Pause, moments, points
+from anabranch.diagnosis.points import Again, Pause, Trace, moments, points
 from anabranch.diagnosis.text import (
     amount,
     cause_text,
@@ -135,7 +135,7 @@ def html_report(
     return page(title, "\n".join(body), charts=charts, scripts=["ladder.js", "diagnose.js"] if charts else [])
 
 
-def _columns(connection: Connection, traced: Mapping[str, Any], origin: float) -> CaptureColumns:
+def _columns(connection: Connection, traced: Trace, origin: float) -> CaptureColumns:
     return CaptureColumns(connection, traced, main_direction(connection)[0], origin, f"-{connection['id']}")
 
 
@@ -164,9 +164,7 @@ def _connections(document: Diagnosis, count: int) -> str:
     return f"<h2>Connections</h2>{table(head, rows, left=3, words=(9,))}{more}" if rows else "<p>No TCP connection.</p>"
 
 
-def _connection(
-    connection: Connection, charts: Sequence[Chart], traced: Mapping[str, Any], origin: float
-) -> Iterator[str]:
+def _connection(connection: Connection, charts: Sequence[Chart], traced: Trace, origin: float) -> Iterator[str]:
     name, way = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     yield (
@@ -204,7 +202,7 @@ def _limits(way: OneWay) -> str:
     return f"<details><summary>Time by limit</summary>{table(('limit', 'time (s)', 'share'), rows)}</details>"
 
 
-def _moments(connection: Connection, traced: Mapping[str, Any], origin: float, chart: str) -> str:
+def _moments(connection: Connection, traced: Trace, origin: float, chart: str) -> str:
     chosen = moments(connection)
     if not chosen:
         return "<p>Nothing was retransmitted, and there was no pause.</p>"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anabranch.charts import stack
 from anabranch.charts.pack import thinned
@@ -16,7 +16,7 @@ from anabranch.report.page import image, page, table, text
 
 if TYPE_CHECKING:
     from anabranch.charts.model import Chart
-    from anabranch.compare import Comparison
+    from anabranch.compare import Comparison, ComparisonDocument
     from anabranch.compare.difference import Difference
 
 MOST_SETTINGS = 10
@@ -25,7 +25,7 @@ MOST_ROWS = 500
 """Largest number of rows of the page's table; comparison.json has all."""
 
 
-def write_comparison(comparison: Comparison, directory: Path, document: Mapping[str, Any]) -> None:
+def write_comparison(comparison: Comparison, directory: Path, document: ComparisonDocument) -> None:
     """Write everything; the directory appears whole or not at all.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.charts.sequence import packets_of, receiver
 
@@ -30,19 +30,23 @@ LADDER = (
 """The container of the ladder."""
 
 
-def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]]) -> dict[str, Any]:
+class Ladders(TypedDict):
     """The packets of all ladders, once each, and the packets of each ladder.
 
-    Args:
-        result: The run.
-        flow: The flow of the retransmissions.
-        chosen: Time and first octet of each retransmission.
-
-    Returns:
-        ``rows``: sent (s), arrived (s or null), first octet, octets, whether it is a retransmission, where it was lost
-        (null if it was not), the next octet expected after it arrived (null if unknown), whether it was held.
-        ``ladders``: the rows of each; a negative number is a number of omitted packets.
+    Attributes:
+        rows: Sent (s), arrived (s or null), first octet, octets, whether it is a retransmission, where it was lost
+            (null if it was not), the next octet expected after it arrived (null if unknown), whether it was held.
+        ladders: The rows of each; a negative number is a number of omitted packets.
+        ladders_of: The number of retransmissions.
     """
+
+    rows: list[list[Any]]
+    ladders: list[list[int]]
+    ladders_of: int
+
+
+def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]]) -> Ladders:
+    """The packet ladders of a flow's retransmissions, each given by its time and first octet."""
     own = packets_of(result, flow)
     sent, sequence = own["sent_s"], own["sequence_bytes"]
     places = {(round(time, 9), start): i for i, (time, start) in enumerate(zip(sent, sequence, strict=True))}

@@ -55,7 +55,8 @@ def write_run(
         UserError: The directory holds something else.
         RunFailedError: It cannot be written.
     """
-    from anabranch.result.result import PART_ROWS, TABLES
+    from anabranch.result.result import PART_ROWS
+    from anabranch.result.summary import TABLES
 
     columns = RunColumns(result)
     with whole_directory(directory, "run") as aside:

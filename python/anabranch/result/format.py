@@ -42,7 +42,7 @@ def made_by(summary: Mapping[str, Any]) -> str:
 
 def run_text(result: RunResult) -> str:
     """A run on a few lines: its scenario, the recorded tables, and each flow's goodput."""
-    from anabranch.result.result import TABLES
+    from anabranch.result.summary import TABLES
     from anabranch.text.shown import plain
 
     summary = result.summary

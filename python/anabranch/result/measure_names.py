@@ -18,14 +18,7 @@ from typing import Any
 from anabranch.errors import UserError, nearest
 from anabranch.result.names import names
 
-UNITS = (
-    ("_mbit_s", "Mbit/s"),
-    ("_ms", "ms"),
-    ("_s", "s"),
-    ("_packets", "packets"),
-    ("_bytes", "bytes"),
-    ("_joules", "J"),
-)
+UNITS = {"_mbit_s": "Mbit/s", "_ms": "ms", "_s": "s", "_packets": "packets", "_bytes": "bytes", "_joules": "J"}
 """The unit for each ending of a name."""
 
 SHOWN = (
@@ -78,7 +71,12 @@ def plain(name: str) -> str:
 def without_unit(name: str) -> str:
     """The last part of a measure's name, without its unit: ``goodput`` of ``goodput_mbit_s``."""
     last = name.rpartition(".")[2]
-    return next((last.removesuffix(end) for end, _ in UNITS if last.endswith(end)), last)
+    return next((last.removesuffix(end) for end in UNITS if last.endswith(end)), last)
+
+
+def unit_of(name: str) -> str:
+    """The unit that the end of a name indicates; empty without one."""
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
 
 
 def quantity(name: str) -> str:
@@ -88,7 +86,7 @@ def quantity(name: str) -> str:
 
 def heading(name: str) -> str:
     """A name in words, with its unit: ``cwnd (packets)`` of ``cwnd_packets``."""
-    unit = next((unit for end, unit in UNITS if name.endswith(end)), "")
+    unit = unit_of(name)
     words = without_unit(name).replace("_", " ")
     return f"{words} ({unit})" if unit else words
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from anabranch.result.flat import flow_of_copy
-from anabranch.result.measure_names import SHOWN, UNITS, figures_named
+from anabranch.result.measure_names import SHOWN, UNITS, figures_named, unit_of
 
 SECTIONS = ("flow", "fairness", "link", "group", "gateway")
 
@@ -45,9 +45,7 @@ class Measure:
     @property
     def unit(self) -> str:
         """The unit in which it is shown; empty for a count or an index."""
-        if _RATIO.search(self.name):
-            return "%"
-        return next((unit for suffix, unit in UNITS if self.name.endswith(suffix)), "")
+        return "%" if _RATIO.search(self.name) else unit_of(self.name)
 
     @property
     def scale(self) -> float:
@@ -58,7 +56,7 @@ class Measure:
     def title(self) -> str:
         """In words, without the unit."""
         name = _NAMES.get(self.name, self.name)
-        for suffix, unit in UNITS:
+        for suffix, unit in UNITS.items():
             if unit == self.unit:
                 name = name.removesuffix(suffix)
         return re.sub(r"[._]", " ", name)

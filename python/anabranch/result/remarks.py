@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.result.format import ENDINGS, figure
+from anabranch.text import quantity
 
 if TYPE_CHECKING:
     from anabranch.result.result import RunResult
@@ -134,7 +134,7 @@ def missing(result: RunResult) -> Iterator[tuple[str, list[str]]]:
     """Each stack of the run whose model is incomplete, and the missing features."""
     from anabranch.keys.registry import aliases, engine_registry
 
-    used = dict.fromkeys(flow["stack"] for flow in _flows(result).values() if "stack" in flow)
+    used = dict.fromkeys(flow["stack"] for flow in _scenario(result).get("flow", {}).values() if "stack" in flow)
     for item in engine_registry():
         lacks = item.get("details", {}).get("not_modelled", []) if item["kind"] == "stack" else []
         if lacks and not used.keys().isdisjoint({item["name"], *aliases(item)}):
@@ -226,13 +226,14 @@ def _crossing(result: RunResult, link: str) -> Iterator[str]:
     return (flow for flow in result.flows if link in _route(result, flow))
 
 
-def _scenario(result: RunResult) -> dict[str, Any]:
+def _scenario(result: RunResult) -> Mapping[str, Any]:
     return result.summary.get("resolved_scenario", {})
 
 
-def _flows(result: RunResult) -> dict[str, dict[str, Any]]:
-    flows: dict[str, dict[str, Any]] = _scenario(result).get("flow", {})
-    return flows
+def settings_of(result: RunResult, flow: str) -> Mapping[str, Any]:
+    """The keys of a flow in the resolved scenario; empty if it has none."""
+    found: Mapping[str, Any] = _scenario(result).get("flow", {}).get(flow.partition("/")[0], {})
+    return found
 
 
 def _unlimited_queues(result: RunResult) -> Iterator[str]:
@@ -274,7 +275,7 @@ def _irrelevant_windows(result: RunResult) -> Iterator[str]:
     told = set()
     for name, flow in result.flows.items():
         table = name.partition("/")[0]
-        transport = _flows(result).get(table, {}).get("transport", {})
+        transport = settings_of(result, name).get("transport", {})
         cwnd, mss = flow.get("mean_cwnd_packets"), size(str(transport.get("mss")))
         if cwnd is None or mss is None or table in told:
             continue
@@ -338,7 +339,7 @@ def _spans(result: RunResult) -> dict[str, tuple[float, float]]:
     """The begin and end of each flow, in seconds from the start of the run."""
     spans = {}
     for name, flow in result.flows.items():
-        given = _flows(result).get(name.partition("/")[0], {})
+        given = settings_of(result, name)
         start, stop = seconds(str(given.get("start"))), seconds(str(given.get("stop")))
         if start is not None and stop is not None:
             ended = flow.get("ended_at_s")
@@ -347,34 +348,23 @@ def _spans(result: RunResult) -> dict[str, tuple[float, float]]:
 
 
 def _route(result: RunResult, flow: str) -> list[str]:
-    given = _flows(result).get(flow.partition("/")[0], {})
+    given = settings_of(result, flow)
     return [*given.get("route", []), *given.get("return_route", [])]
-
-
-_DURATION = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_RATE = {"bit/s": 1e-6, "kbit/s": 1e-3, "Mbit/s": 1.0, "Gbit/s": 1e3, "Tbit/s": 1e6}
-_SIZE = {"byte": 1, "bytes": 1, "B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9,
-         "GiB": 2**30, "TB": 10**12, "TiB": 2**40}  # fmt: skip
 
 
 def seconds(text: str) -> float | None:
     """A duration in the engine's form, "200 ms"; ``None`` for anything else."""
-    return _quantity(text, _DURATION)
+    found = quantity.size_of(text, "time")
+    return None if found is None else float(found)
 
 
 def megabits(text: str) -> float | None:
     """A rate in the engine's form, "10 Mbit/s", in Mbit/s; ``None`` for anything else."""
-    return _quantity(text, _RATE)
+    found = quantity.size_of(text, "rate")
+    return None if found is None else float(found / 10**6)
 
 
 def size(text: str) -> int | None:
     """A size in the engine's form, "128 KiB", in bytes; ``None`` for anything else."""
-    value = _quantity(text, _SIZE)
-    return None if value is None else int(value)
-
-
-def _quantity(text: str, units: Mapping[str, float]) -> float | None:
-    found = re.fullmatch(r"([0-9.]+) (\S+)", text)
-    if found is None or found[2] not in units:
-        return None
-    return float(found[1]) * units[found[2]]
+    found = quantity.size_of(text, "size")
+    return None if found is None else int(found)

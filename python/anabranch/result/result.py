@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from anabranch.result import entries
+from anabranch.result.summary import TABLES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     )
     from anabranch.result.table import Table
     from anabranch.why import Why
-
-TABLES = ("flows", "links", "samples", "ack_samples", "link_samples", "group_samples", "packets",
-          "window_events")  # fmt: skip
-"""All tables of a run; all but the first two exist only if they were recorded."""
-
 
 SAMPLES = ("samples", "link_samples", "group_samples")
 """Tables that ``samples_ms`` records."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anabranch.errors import UserError
-from anabranch.statistics.statistics import Interval
+from anabranch.statistics.statistics import Interval, mean_interval
 from anabranch.text.spoken import argument
 
 SPREAD = 0.1
@@ -89,16 +89,11 @@ def sequence_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     Raises:
         ValueError: ``values`` is empty.
     """
-    n = len(values)
-    if n == 0:
-        raise ValueError("no values")
-    mean = math.fsum(values) / n
-    if n == 1:
-        return Interval(mean, None, None, 1, level)
-    variance = math.fsum((v - mean) ** 2 for v in values) / (n - 1)
-    half = half_width(n, level)
+    mean, n = mean_interval(values, level).mean, len(values)
+    half = half_width(n, level) if n > 1 else None
     if half is None:
         return Interval(mean, None, None, n, level)
+    variance = math.fsum((v - mean) ** 2 for v in values) / (n - 1)
     half *= math.sqrt(variance / n)
     return Interval(mean, mean - half, mean + half, n, level)
 

@@ -153,7 +153,7 @@ def inputs_digest(definition: Definition, quick: Results) -> str:
     """A hash of everything that decides the verdicts; wording has no influence."""
     from anabranch import _engine
 
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "study": _deciding(definition.values),
         "scenarios": {str(path): text for path, text in sorted(definition.texts.items())},
         "engine": _engine.version(),

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from anabranch.result.measure_names import UNITS
 from anabranch.statistics import statistics
 from anabranch.study.definition import Claim
 from anabranch.study.functions import Value
@@ -22,7 +23,7 @@ INCONCLUSIVE = "inconclusive"
 INCONSISTENT = "paper inconsistent"
 SETTLED = (REPRODUCED, INCONSISTENT)
 """Verdicts that settle a claim."""
-_UNITS = {"_mbit_s": "Mbit/s", "_packets": "packets", "_bytes": "bytes", "_percent": "%", "_ms": "ms", "_s": "s"}
+_UNITS = UNITS | {"_percent": "%"}
 FRAGILE_BELOW = 0.5
 """A verdict is fragile if it holds at less than this share of points, or of start-jitter seeds."""
 

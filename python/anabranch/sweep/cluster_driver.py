@@ -236,7 +236,7 @@ def main(number: int) -> None:
 
 
 def _connect(ray: Any, start: Start) -> None:
-    place: dict[str, Any] = {"address": start.address}
+    place: dict[str, object] = {"address": start.address}
     if start.address == LOCAL:
         place |= {"num_cpus": start.jobs, "include_dashboard": False, "_node_ip_address": LOOPBACK}
     ray.init(**place, log_to_driver=False, logging_level="ERROR")

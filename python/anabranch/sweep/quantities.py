@@ -13,6 +13,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from anabranch.text import quantity
+from anabranch.text.quantity import Quantity
+
 _ENDS = {
     "time": ("_ms", "ms", Fraction(1, 1000)),
     "seconds": ("_s", "s", Fraction(1)),
@@ -42,23 +45,21 @@ class Numbers(NamedTuple):
 
 def numbers_of(axis: str, values: Sequence[Any]) -> Numbers | None:
     """The values of an axis as numbers; ``None`` if they are no quantities of one dimension."""
-    from anabranch.keys import schema
-
-    read: dict[str, tuple[str, Fraction, str] | None] = {}
+    read: dict[str, Quantity | None] = {}
     for value in values:
         if not isinstance(value, str):
             return None
         if value not in read:
-            read[value] = schema.quantity(value)
+            read[value] = quantity.read(value)
     known = [one for one in read.values() if one is not None]
-    dimensions = {dimension for dimension, _, _ in known}
+    dimensions = {one.dimension for one in known}
     if len(dimensions) != 1:
         return None
     (dimension,) = dimensions
-    if dimension == "time" and all(unit in _SECONDS for _, _, unit in known):
+    if dimension == "time" and all(one.unit in _SECONDS for one in known):
         dimension = "seconds"
     end, unit, size = _ENDS[dimension]
-    shown = {text: None if one is None else float(one[1] / size) for text, one in read.items()}
+    shown = {text: None if one is None else float(one.size / size) for text, one in read.items()}
     return Numbers(f"{axis}{end}", unit, [shown[value] for value in values])
 
 

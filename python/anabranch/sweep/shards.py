@@ -7,9 +7,8 @@ Point number k of the sweep belongs to shard k mod N + 1, which spreads slow cor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
 from anabranch.errors import UserError
 from anabranch.files.files import NoSuchFileError
@@ -35,21 +34,17 @@ MOST_SHARDS = 1_000_000
 _AGAIN = "make the shard again"
 
 
-class SpaceFile(TypedDict):
-    """Ranges of a sweep, as in :class:`Plan`."""
+class Ranges(TypedDict):
+    """Ranges of a sweep, design and number of points, as requested."""
 
     ranges: dict[str, str]
     design: str | None
     points: int | None
 
 
-class ShardFile(TypedDict):
-    """``shard.json``."""
+class Plan(TypedDict):
+    """A whole sweep. Shards with the same plan belong together."""
 
-    format: Literal[1]
-    kind: Literal["shard"]
-    part: Annotated[int, Range(1, MOST_SHARDS)]
-    of: Annotated[int, Range(1, MOST_SHARDS)]
     build: str
     text: str
     file: str
@@ -61,34 +56,25 @@ class ShardFile(TypedDict):
     untrusted: bool
     title: str
     resolved: dict[str, Any]
-    space: SpaceFile | None
+    space: Ranges | None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A whole sweep. Shards with the same plan belong together."""
+class ShardFile(Plan):
+    """``shard.json``."""
 
-    build: str
-    text: str
-    file: str
-    sets: list[str]
-    axes: dict[str, list[Any]]
-    first_seed: int
-    repeat: int
-    digest: bool
-    untrusted: bool
-    title: str
-    resolved: dict[str, Any]
-    space: dict[str, Any] | None = None
-    """Ranges, design and number of points, as requested."""
+    format: Literal[1]
+    kind: Literal["shard"]
+    part: Annotated[int, Range(1, MOST_SHARDS)]
+    of: Annotated[int, Range(1, MOST_SHARDS)]
 
-    def points(self) -> Design:
-        """Every point, in the order of the tables."""
-        factors = grid(self.axes)
-        if self.space is not None:
-            space = read_space(self.space["ranges"], self.space["design"], self.space["points"])
-            factors += [space.factor()] if space is not None else []
-        return Design(factors, self.first_seed, self.repeat)
+
+def _points(plan: Plan) -> Design:
+    """Every point, in the order of the tables."""
+    factors = grid(plan["axes"])
+    if (given := plan["space"]) is not None:
+        space = read_space(given["ranges"], given["design"], given["points"])
+        factors += [space.factor()] if space is not None else []
+    return Design(factors, plan["first_seed"], plan["repeat"])
 
 
 def _other(content: Any) -> str:
@@ -136,11 +122,11 @@ def write_shard(directory: Path, shard: tuple[int, int], plan: Plan) -> None:
         UserError: It holds another part or sweep.
     """
     path = directory / SHARD_FILE
-    content = {"format": FORMAT, "kind": "shard", "part": shard[0], "of": shard[1], **vars(plan)}
+    content = {"format": FORMAT, "kind": "shard", "part": shard[0], "of": shard[1], **plan}
     if path.exists():
         there, there_plan = _read(directory)
         # Another build is allowed: it makes the points again.
-        if there != shard or {**vars(there_plan), "build": ""} != {**vars(plan), "build": ""}:
+        if there != shard or {**there_plan, "build": ""} != {**plan, "build": ""}:
             raise UserError(
                 f"{directory} holds shard {there[0]}/{there[1]} of "
                 f"{'this' if there != shard else 'another'} sweep; it is left as it is",
@@ -160,7 +146,7 @@ def _read(directory: Path) -> tuple[tuple[int, int], Plan]:
         ) from None
     if content["part"] > content["of"]:
         raise UserError(f"{path}: there is no part {content['part']} of {content['of']}", hint=_AGAIN)
-    plan = Plan(**{name: content[name] for name in Plan.__dataclass_fields__})  # type: ignore[literal-required]
+    plan = cast("Plan", {key: value for key, value in content.items() if key in Plan.__annotations__})
     _check_points(path, plan)
     return (content["part"], content["of"]), plan
 
@@ -172,13 +158,13 @@ def _check_points(path: Path, plan: Plan) -> None:
         UserError: Its ranges are wrong, or it has no run or too many.
     """
     try:
-        axes_of(plan.axes)
-        runs = len(plan.points())
+        axes_of(plan["axes"])
+        runs = len(_points(plan))
     except (UserError, OverflowError) as error:
         raise UserError(f"{path}: {error}", hint=_AGAIN) from None
     if not 1 <= runs <= MAX_POINTS:
         raise UserError(f"{path} has {runs:,} runs; 1 to {MAX_POINTS:,} were expected", hint=_AGAIN)
-    if plan.first_seed + plan.repeat - 1 > MAX_SEED:
+    if plan["first_seed"] + plan["repeat"] - 1 > MAX_SEED:
         raise UserError(f"{path}: seeds up to {MAX_SEED} were expected", hint=_AGAIN)
 
 
@@ -193,14 +179,14 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
     shards = [(Path(directory), *_read(Path(directory))) for directory in directories]
     first, (_, parts), plan = shards[0]
     for directory, (_, of), other in shards[1:]:
-        if other.build != plan.build:
+        if other["build"] != plan["build"]:
             raise UserError(f"{directory} was made by another build of the engine than {first}")
         if of != parts or other != plan:
             raise UserError(f"{directory} and {first} are shards of different sweeps")
     homes: dict[int, list[Points]] = {}
     unusable: list[str] = []
     for directory, (part, _), _ in shards:
-        home = Points(directory, Path(), unusable.append, build=plan.build, checks_files=False)
+        home = Points(directory, Path(), unusable.append, build=plan["build"], checks_files=False)
         home.remedy = "it is not used"
         homes.setdefault(part, []).append(home)
     missing = [str(part) for part in range(1, parts + 1) if part not in homes]
@@ -211,9 +197,9 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
         check_target(Path(out), "sweep")
         if Path(out).exists() and any(Path(out).iterdir()):
             raise UserError(f"{argument('out', out)} is not empty", hint="give a new directory")
-    points = plan.points()
-    jobs = Jobs(plan.text, plan.file, plan.sets, points.axes, points)
-    keys = Keys(plan.text, digest=plan.digest, untrusted=plan.untrusted, build=plan.build)
+    points = _points(plan)
+    jobs = Jobs(plan["text"], plan["file"], plan["sets"], points.axes, points)
+    keys = Keys(plan["text"], digest=plan["digest"], untrusted=plan["untrusted"], build=plan["build"])
     figures = Figures(len(points))
     lacking: dict[int, int] = {}
     for run in range(len(points)):
@@ -232,7 +218,7 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
             + (f", and {len(lacking) - 1} more shards lack some" if len(lacking) > 1 else ""),
             hint="\n  ".join([*unusable, "call its command again: it goes on where it stopped"]),
         )
-    swept = SweptScenario(plan.title, plan.sets, plan.resolved)
+    swept = SweptScenario(plan["title"], plan["sets"], plan["resolved"])
     result = SweepResult(points.axes, figures.table(points.axes, points), swept)
     if out is not None:
         with whole_directory(Path(out), "sweep") as aside:

@@ -67,7 +67,7 @@ class Estimate:
     interval: Interval
     deterministic: bool
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The form in the JSON of ``sweep`` and ``compare``."""
         interval = self.interval
         return {
@@ -146,7 +146,7 @@ class SweepResult:
 
         return merge(directories, out)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The description of the tables: ``sweep.json``."""
         from anabranch import _engine
 
@@ -583,7 +583,7 @@ def _shard_plan(scenario: Scenario, plan: _Plan, choice: Choice, *, digest: bool
     from anabranch.sweep import shards
     from anabranch.sweep.build import fingerprint
 
-    space = {"ranges": dict(choice.ranges), "design": choice.design, "points": choice.points}
+    space: shards.Ranges = {"ranges": dict(choice.ranges), "design": choice.design, "points": choice.points}
     return shards.Plan(
         build=fingerprint(),
         text=scenario.text,

@@ -10,9 +10,13 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, cast
+
+from anabranch.files import stored
+from anabranch.files.stored import Range, StoredKind
+from anabranch.text import quantity
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario, Value
@@ -43,53 +47,44 @@ class HostTimes:
         first_data: From the acknowledgment that establishes a connection until its first data leaves, because the
             application must be notified. Measured with two flows that begin at one time.
         answers: Until a host answers, by its role; one list for each of :data:`PAUSES_MS`.
-        data_makes_connection: Until a receiver answers first data that has overtaken that acknowledgment.
-        acknowledged_at_once: Until the kernel acknowledges data, by the host's other tasks (:data:`READERS`).
-        acknowledged_by_reader: The same for acknowledgments that are left to the reading thread.
-        acknowledged_by_idle_reader: The same for one at a host without other tasks, after no data had come for the
+        made_by_data: Until a receiver answers first data that has overtaken that acknowledgment.
+        at_once: Until the kernel acknowledges data, by the host's other tasks (:data:`READERS`).
+        by_reader: The same for acknowledgments that are left to the reading thread.
+        by_idle_reader: The same for one at a host without other tasks, after no data had come for the
             longest of :data:`PAUSES_MS`.
     """
 
     beginnings: Sequence[int]
     next: Sequence[int]
     first_data: Sequence[int]
+    made_by_data: Sequence[int]
+    at_once: Mapping[str, Sequence[int]]
+    by_reader: Mapping[str, Sequence[int]]
+    by_idle_reader: Sequence[int]
     answers: Mapping[str, Sequence[Sequence[int]]]
-    data_makes_connection: Sequence[int]
-    acknowledged_at_once: Mapping[str, Sequence[int]]
-    acknowledged_by_reader: Mapping[str, Sequence[int]]
-    acknowledged_by_idle_reader: Sequence[int]
 
     @classmethod
     def of(cls, document: object) -> HostTimes:
         """Read the result of :meth:`document`.
 
         Raises:
-            ValueError: It has another form; the message names the position and the expected value.
+            ValueError: It has another form.
         """
-        tables = _entries(document, "", ("beginnings", "next", "first_data", "made_by_data", "by_idle_reader", *_PARTS))
-        parts = {part: _entries(tables[part], f"{part}.", names) for part, names in _PARTS.items()}
-        answers = {role: _lists(found, f"answers.{role}") for role, found in parts["answers"].items()}
-        times = cls(
-            beginnings=_times(tables["beginnings"], "beginnings"),
-            next=_times(tables["next"], "next"),
-            first_data=_times(tables["first_data"], "first_data"),
-            answers=answers,
-            data_makes_connection=_times(tables["made_by_data"], "made_by_data"),
-            acknowledged_at_once={name: _times(found, f"at_once.{name}") for name, found in parts["at_once"].items()},
-            acknowledged_by_reader={
-                name: _times(found, f"by_reader.{name}") for name, found in parts["by_reader"].items()
-            },
-            acknowledged_by_idle_reader=_times(tables["by_idle_reader"], "by_idle_reader"),
-        )
+        stored.check(document, _File)
+        found = cast("_File", document)
+        times = cls(**{key: found[key] for key in _File.__annotations__})  # type: ignore[literal-required]
+        if any(len(tables) != len(PAUSES_MS) for tables in times.answers.values()):
+            raise ValueError(f"answers do not have {len(PAUSES_MS)} lists each, one for each pause")
         lists = [
-            *(times.beginnings, times.next, times.first_data, times.data_makes_connection),
-            times.acknowledged_by_idle_reader,
-            *times.acknowledged_at_once.values(),
-            *times.acknowledged_by_reader.values(),
+            *(times.beginnings, times.next, times.first_data, times.made_by_data, times.by_idle_reader),
+            *times.at_once.values(),
+            *times.by_reader.values(),
             *itertools.chain(*times.answers.values()),
         ]
-        if len({len(one) for one in lists}) > 1:
-            raise ValueError("its lists are not equally long")
+        if not times.next or len({len(one) for one in lists}) > 1:
+            raise ValueError("its lists are empty, or not equally long")
+        if any(list(one) != sorted(one) for one in lists):
+            raise ValueError("its lists are not ascending")
         return times
 
     @classmethod
@@ -100,24 +95,15 @@ class HostTimes:
             next=[0],
             first_data=[0],
             answers={role: [[0] for _ in PAUSES_MS] for role in ROLES},
-            data_makes_connection=[0],
-            acknowledged_at_once={name: [0] for name in READERS},
-            acknowledged_by_reader={name: [0] for name in READERS},
-            acknowledged_by_idle_reader=[0],
+            made_by_data=[0],
+            at_once={name: [0] for name in READERS},
+            by_reader={name: [0] for name in READERS},
+            by_idle_reader=[0],
         )
 
     def document(self) -> dict[str, Any]:
         """The form stored in a file."""
-        return {
-            "beginnings": self.beginnings,
-            "next": self.next,
-            "first_data": self.first_data,
-            "made_by_data": self.data_makes_connection,
-            "at_once": self.acknowledged_at_once,
-            "by_reader": self.acknowledged_by_reader,
-            "by_idle_reader": self.acknowledged_by_idle_reader,
-            "answers": self.answers,
-        }
+        return asdict(self)
 
     @classmethod
     def read(cls, file: Path) -> HostTimes:
@@ -127,17 +113,12 @@ class HostTimes:
             UserError: It cannot be read, or has another form.
         """
         from anabranch.errors import UserError
-        from anabranch.files.files import MAX_TEXT_BYTES, NoSuchFileError, read_json
 
-        hint = "`anabranch validate --out DIR` writes one, DIR/host_times.json"
+        found = _KIND.read(file)
         try:
-            return cls.of(read_json(file, most=MAX_TEXT_BYTES))
-        except NoSuchFileError:
-            raise
-        except UserError as error:
-            raise UserError(error.message, file=error.file, line=error.line, column=error.column, hint=hint) from None
+            return cls.of(found)
         except ValueError as error:
-            raise UserError(f"not a file of host times: {error}", file=str(file), hint=hint) from None
+            raise UserError(f"not a file of host times: {error}", file=str(file), hint=_KIND.hint) from None
 
     def added(self, role: str) -> Sequence[Sequence[int]]:
         """Delays until a host answers, and the additional delay after each longer pause."""
@@ -147,57 +128,50 @@ class HostTimes:
         )
         return (tables[0], *(_longer(*pair) for pair in itertools.pairwise(least)))
 
-    def made_by_data(self) -> Sequence[int]:
+    def added_by_first_data(self) -> Sequence[int]:
         """Additional delay of a receiver for first data that establishes the connection."""
-        return _longer(self._after_longest_pause("receiver"), self.data_makes_connection)
+        return _longer(self._after_longest_pause("receiver"), self.made_by_data)
 
     def until_read(self, which: str) -> Sequence[int]:
         """Delay from the arrival of data to its reading.
 
         It is the delay of acknowledgments by the reading thread minus that of the others, which :meth:`added` contains.
         """
-        return _longer(self.acknowledged_at_once[which], self.acknowledged_by_reader[which])
+        return _longer(self.at_once[which], self.by_reader[which])
 
     def until_idle_read(self) -> Sequence[int]:
         """The same after no data had come for a long time, minus the host's own delay then; no less than usual.
 
         The host's own delay covers all its answers after such a pause, some by readers, so this is rather short.
         """
-        longer = _longer(self._after_longest_pause("receiver"), self.acknowledged_by_idle_reader)
+        longer = _longer(self._after_longest_pause("receiver"), self.by_idle_reader)
         return [max(both) for both in zip(longer, self.until_read(READERS[0]), strict=True)]
 
     def _after_longest_pause(self, role: str) -> list[int]:
         return list(map(sum, zip(*self.added(role), strict=True)))
 
 
-_PARTS: Final[Mapping[str, Sequence[str]]] = {"at_once": READERS, "by_reader": READERS, "answers": ROLES}
+_Delays = list[Annotated[int, Range(0, LONGEST_US - 1)]]
+_Readers = TypedDict("_Readers", {"alone": _Delays, "beside a sender": _Delays})
 
 
-def _entries(found: object, where: str, names: Iterable[str]) -> dict[str, object]:
-    if not isinstance(found, dict):
-        raise ValueError(f"expected a table at {where.rstrip('.') or 'its top'}")
-    for name in names:
-        if name not in found:
-            raise ValueError(f"{where}{name} is missing")
-    return {name: found[name] for name in names}
+class _Answers(TypedDict):
+    sender: list[_Delays]
+    receiver: list[_Delays]
 
 
-def _lists(found: object, where: str) -> list[Sequence[int]]:
-    if not isinstance(found, list) or len(found) != len(PAUSES_MS):
-        raise ValueError(f"expected {len(PAUSES_MS)} lists at {where}, one for each pause")
-    return [_times(one, where) for one in found]
+class _File(TypedDict):
+    beginnings: _Delays
+    next: _Delays
+    first_data: _Delays
+    answers: _Answers
+    made_by_data: _Delays
+    at_once: _Readers
+    by_reader: _Readers
+    by_idle_reader: _Delays
 
 
-def _times(found: object, where: str) -> Sequence[int]:
-    if (
-        not isinstance(found, list)
-        or not found
-        or any(type(one) is not int or not 0 <= one < LONGEST_US for one in found)
-    ):
-        raise ValueError(f"expected whole numbers of microseconds, 0 to {LONGEST_US - 1}, at {where}")
-    if found != sorted(found):
-        raise ValueError(f"expected ascending numbers at {where}")
-    return found
+_KIND = StoredKind(_File, "a file of host times", "`anabranch validate --out DIR` writes one, DIR/host_times.json")
 
 
 def _longer(less: Sequence[int], more: Sequence[int]) -> Sequence[int]:
@@ -207,8 +181,6 @@ def _longer(less: Sequence[int], more: Sequence[int]) -> Sequence[int]:
 
 SAME_BURST = "1 us"
 """A packet that follows sooner was sent in the same burst as the one before, and has the same delay."""
-
-_UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
 
 
 def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
@@ -228,12 +200,12 @@ def in_parts_of_tick(scenario: Scenario, parts: int) -> list[Scenario]:
     """The scenario ``parts`` times, with flows that begin later by equal parts of a tick of the kernel's clock."""
     from anabranch.text.toml_text import write_key
 
-    starts = {name: flow["start"].split() for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items()}
+    flows = scenario.resolve()["resolved_scenario"]["flow"]
     found = []
     for part in range(parts):
         changed = scenario
-        for name, (value, unit) in starts.items():
-            start = float(value) * _UNITS[unit] + part / parts * TICK_US * 1e-6
+        for name, flow in flows.items():
+            start = float(quantity.seconds(flow["start"])) + part / parts * TICK_US * 1e-6
             changed = changed.set(f"flow.{write_key(name)}.start", f"{start:.9f} s")
         found.append(changed)
     return found
@@ -322,8 +294,7 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, nu
     flows = list(resolved["flow"].items())
     drawn.shuffle(flows)
     for name, flow in flows:
-        value, unit = flow["start"].split()
-        start = float(value) * _UNITS[unit]
+        start = float(quantity.seconds(flow["start"]))
         if start in late_us:
             late_us[start] += drawn.choice(times.next)
         else:
@@ -339,7 +310,7 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, nu
             for pause, table in zip(PAUSES_MS, times.added(role), strict=True)
         ]
         if node in firsts:
-            impair.append(_jitter(drawn, times.made_by_data(), packets=[firsts[node]]))
+            impair.append(_jitter(drawn, times.added_by_first_data(), packets=[firsts[node]]))
         late = "reverse" if role == "sender" and node in told else "forward"
         changed = changed.set(f"link.{write_key(_behind(node))}.{late}.impair", impair)
     for node in dict.fromkeys(flow["from"] for _, flow in flows if _is_one_way(flow) and not _has_many(flow)):

@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from anabranch.files.files import content_hash
 from anabranch.files.stored import StoredKind
@@ -61,7 +61,7 @@ def build() -> list[str]:
     return [__version__, *map(content_hash, parts)]
 
 
-def about(described: Resolved, limits: Limits | None, kernel: str | None = None) -> dict[str, Any]:
+def about(described: Resolved, limits: Limits | None, kernel: str | None = None) -> dict[str, object]:
     """All dependencies of a live run except the machine's load.
 
     Args:

@@ -126,10 +126,10 @@ class _Seen:
             beginnings=_table(self.began),
             next=_table(self.apart),
             first_data=_table(self.first_data),
-            data_makes_connection=_table(self.first_answer),
-            acknowledged_at_once={which: _table(self.acknowledged[which, False]) for which in READERS},
-            acknowledged_by_reader={which: _table(self.acknowledged[which, True]) for which in READERS},
-            acknowledged_by_idle_reader=_table(self.by_idle_reader),
+            made_by_data=_table(self.first_answer),
+            at_once={which: _table(self.acknowledged[which, False]) for which in READERS},
+            by_reader={which: _table(self.acknowledged[which, True]) for which in READERS},
+            by_idle_reader=_table(self.by_idle_reader),
             answers={
                 "sender": [_table(self.sender[pause]) for pause in PAUSES_MS],
                 # Acknowledgments by a reader are measured separately.

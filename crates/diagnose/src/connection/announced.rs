@@ -1,13 +1,16 @@
 //! Announcements and packet patterns of one end of a connection, and the origin of a RST in its
 //! name.
 
+use serde::Serialize;
+
 use crate::{
     segment::{FIN, RST, SYN, Segment},
     time::{MILLISECOND, Nanos, SECOND},
 };
 
 /// The origin of a RST.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The host in whose name it was sent.
     Host,
@@ -18,25 +21,14 @@ pub enum Origin {
     Unknown,
 }
 
-impl Origin {
-    /// Its name in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Middlebox => "middlebox",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// A sign that a RST was not sent by the host in whose name it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Sign {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
     /// It travelled another number of hops.
     Hops,
     /// Its IP identification does not continue the host's.
-    Identification,
+    IpIdentification,
     /// It lacks the timestamps of the host's packets (RFC 7323 §3.2 requires them in a RST, too).
     NoTimestamps,
     /// Its sequence number is beyond the host's data and was not acknowledged by the peer (RFC 9293
@@ -49,24 +41,12 @@ pub(crate) enum Sign {
 }
 
 impl Sign {
-    /// Its name in results.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Hops => "hops",
-            Self::Identification => "ip-identification",
-            Self::NoTimestamps => "no-timestamps",
-            Self::Sequence => "sequence",
-            Self::TooSoon => "too-soon",
-            Self::GoesOn => "goes-on",
-        }
-    }
-
     /// Signs of one kind may have one harmless cause: a stack that answers for a closed socket
     /// numbers packets differently and sends no options.
     const fn kind(self) -> u8 {
         match self {
             Self::Hops => 0,
-            Self::Identification | Self::NoTimestamps => 1,
+            Self::IpIdentification | Self::NoTimestamps => 1,
             Self::Sequence => 2,
             Self::TooSoon => 3,
             Self::GoesOn => 4,
@@ -202,7 +182,7 @@ impl Announced {
             });
         let all = [
             (
-                Sign::Identification,
+                Sign::IpIdentification,
                 self.last.is_some_and(|last| segment.time - last <= LATELY)
                     && segment.id.is_some_and(|id| self.numbering.excludes(id)),
             ),

@@ -1,7 +1,10 @@
 //! The captured part of a handshake.
 
+use serde::Serialize;
+
 /// The captured part of the handshake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Handshake {
     /// SYN, SYN-ACK and the packet that completes it.
     Seen,
@@ -13,18 +16,4 @@ pub enum Handshake {
     Refused,
     /// No answer to the SYN: not even an acknowledgment by its sender shows one.
     Unanswered,
-}
-
-impl Handshake {
-    /// Its name in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Seen => "seen",
-            Self::Partial => "partial",
-            Self::Missed => "missed",
-            Self::Refused => "refused",
-            Self::Unanswered => "unanswered",
-        }
-    }
 }

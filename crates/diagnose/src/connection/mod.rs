@@ -43,7 +43,7 @@ use crate::{
     time::{Nanos, from_millis},
     trace::{Trace, Tracer},
 };
-use announced::{Announced, Origin};
+use announced::{Announced, Origin, Sign};
 use answers::Answers;
 use copies::Copies;
 use delays::Delays;
@@ -157,9 +157,8 @@ impl Connection {
     }
 
     /// The signs that a device on the path sent the first RST in the name of an end.
-    pub(crate) fn reset_signs(&self, from: usize) -> Vec<&'static str> {
-        let signs = self.announced[from].reset_signs().into_iter();
-        signs.map(announced::Sign::name).collect()
+    pub(crate) fn reset_signs(&self, from: usize) -> Vec<Sign> {
+        self.announced[from].reset_signs()
     }
 
     /// The receiver of an end's data scales its window (RFC 7323 §2.2).

@@ -10,6 +10,7 @@ pub(super) const META: Meta = Meta {
     evidence: "Acknowledgments cover data that the capture does not have.",
     confusion: "Packets that took another way.",
     next: Limit::CaptureGap.meta().next,
+    rank: Some(10),
     ..Meta::PLAIN
 };
 

@@ -1,7 +1,7 @@
 //! Full segments that never arrive while small ones do: the path's MTU is smaller than the sender
 //! assumes.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Evidence, Finding, Handshake, Meta};
 use crate::{limit::Limit, report::Retransmission};
 
 pub(super) const META: Meta = Meta {
@@ -29,16 +29,18 @@ const HEADERS: [u64; 2] = [40, 60];
 /// The retransmissions of the segment that never arrived.
 fn stuck<'a>(case: &'a Case<'_>) -> Option<Vec<&'a Retransmission>> {
     // A segment of the same size may have arrived before the capture began.
-    if case.connection.handshake != "seen" {
+    if case.connection.handshake != Handshake::Seen {
         return None;
     }
     let last = case.data.retransmissions.last()?;
     let same = case.data.retransmissions.iter();
     let same: Vec<_> = same.filter(|one| one.seq == last.seq).collect();
     let is_stuck = same.len() >= LEAST
-        && same.iter().all(|one| one.evidence != "acknowledged-before")
+        && same
+            .iter()
+            .all(|one| one.evidence != Evidence::AcknowledgedBefore)
         && last.needed != Some(false)
-        && last.evidence.ends_with("acknowledged");
+        && last.evidence == Evidence::NeverAcknowledged;
     let version = usize::from(case.sender.starts_with('['));
     let exceeds = |one: &&Retransmission| {
         let bytes = u64::from(one.bytes);

@@ -1,9 +1,9 @@
 //! The side of the capture point on which segments were lost.
 
-use super::{Case, Finding, Meta, counted, percent, were};
+use super::{Case, Finding, LossSide, Meta, counted, percent, were};
 
 /// Losses between the capture point and the host on one side.
-fn find(case: &Case<'_>, side: &str, host: &str) -> Option<Finding> {
+fn find(case: &Case<'_>, side: LossSide, host: &str) -> Option<Finding> {
     let mut losses = case.losses();
     losses.retain(|one| one.lost == side);
     let share = case.of_segments(losses.len());
@@ -23,7 +23,7 @@ fn find(case: &Case<'_>, side: &str, host: &str) -> Option<Finding> {
 
 /// Losses on the side of the sender.
 pub(super) mod before {
-    use super::{Case, Finding, Meta};
+    use super::{Case, Finding, LossSide, Meta};
 
     pub(in super::super) const META: Meta = Meta {
         name: "loss-before-capture",
@@ -35,13 +35,13 @@ pub(super) mod before {
     };
 
     pub(in super::super) fn find(case: &Case<'_>) -> Option<Finding> {
-        super::find(case, "before", case.sender)
+        super::find(case, LossSide::Before, case.sender)
     }
 }
 
 /// Losses on the side of the receiver.
 pub(super) mod after {
-    use super::{Case, Finding, Meta};
+    use super::{Case, Finding, LossSide, Meta};
 
     pub(in super::super) const META: Meta = Meta {
         name: "loss-after-capture",
@@ -53,6 +53,6 @@ pub(super) mod after {
     };
 
     pub(in super::super) fn find(case: &Case<'_>) -> Option<Finding> {
-        super::find(case, "after", case.receiver)
+        super::find(case, LossSide::After, case.receiver)
     }
 }

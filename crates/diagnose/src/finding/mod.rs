@@ -33,7 +33,10 @@ pub use crate::term::{Cause, Meta};
 
 use crate::{
     limit::Limit,
-    report::{self, Connection, DirectionName, OneWay, Retransmission},
+    report::{
+        self, Connection, DirectionName, EndName, Evidence, Handshake, LossSide, OneWay, Origin,
+        Retransmission, Role, Sign, Trigger,
+    },
     term::terms,
 };
 
@@ -122,7 +125,7 @@ impl<'a> Case<'a> {
     /// Whether the sender answers requests: the end that did not open the connection; without a
     /// handshake, the end with more data.
     fn is_answering(&self) -> bool {
-        if self.connection.handshake == "missed" {
+        if self.connection.handshake == Handshake::Missed {
             self.is_main
         } else {
             self.sender == self.connection.b
@@ -130,11 +133,10 @@ impl<'a> Case<'a> {
     }
 
     /// The address of `a` or `b`.
-    fn end(&self, name: &str) -> &'a str {
-        if name == "a" {
-            &self.connection.a
-        } else {
-            &self.connection.b
+    fn end(&self, name: EndName) -> &'a str {
+        match name {
+            EndName::A => &self.connection.a,
+            EndName::B => &self.connection.b,
         }
     }
 
@@ -179,7 +181,9 @@ impl<'a> Case<'a> {
     fn losses(&self) -> Vec<&'a Retransmission> {
         let all = self.data.retransmissions.iter();
         let mut lost: Vec<_> = all
-            .filter(|one| one.needed == Some(true) && one.seq >= 0 && one.trigger != "window-probe")
+            .filter(|one| {
+                one.needed == Some(true) && one.seq >= 0 && one.trigger != Trigger::WindowProbe
+            })
             .collect();
         lost.sort_by_key(|one| (one.seq, one.packet));
         lost.dedup_by_key(|one| one.seq);
@@ -198,7 +202,7 @@ impl<'a> Case<'a> {
         }
         let is_tail = |run: &Vec<&Retransmission>| {
             let mut run = run.iter();
-            run.any(|one| matches!(one.trigger, "rto" | "tlp"))
+            run.any(|one| matches!(one.trigger, Trigger::Rto | Trigger::Tlp))
         };
         runs.into_iter().partition(is_tail)
     }
@@ -207,7 +211,7 @@ impl<'a> Case<'a> {
     fn unexplained_losses(&self) -> Option<Vec<Vec<&'a Retransmission>>> {
         let (_, runs) = self.runs();
         let is_hidden = |run: &&Vec<&Retransmission>| {
-            self.data.hides_queue && run.iter().any(|one| one.lost == "before")
+            self.data.hides_queue && run.iter().any(|one| one.lost == LossSide::Before)
         };
         let runs = runs.into_iter().filter(|run| !is_hidden(&run));
         let (full, runs): (Vec<_>, Vec<_>) =
@@ -241,7 +245,7 @@ impl<'a> Case<'a> {
     }
 
     /// The frames around the pauses caused by a limit.
-    fn pauses(&self, limit: Limit, side: Option<&str>) -> Vec<u64> {
+    fn pauses(&self, limit: Limit, side: Option<Role>) -> Vec<u64> {
         let stalls = self.data.stalls.iter();
         stalls
             .filter(|stall| stall.cause == limit && (side.is_none() || stall.side == side))

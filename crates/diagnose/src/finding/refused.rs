@@ -1,6 +1,6 @@
 //! A SYN answered by a RST.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Handshake, Meta};
 
 pub(super) const META: Meta = Meta {
     name: "refused",
@@ -17,7 +17,7 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let connection = case.once()?;
     let packets = connection.reset.iter().map(|reset| reset.packet).collect();
-    (connection.handshake == "refused").then(|| Finding {
+    (connection.handshake == Handshake::Refused).then(|| Finding {
         share: 1.0,
         text: format!("{} refused the connection.", connection.b),
         packets,

@@ -1,7 +1,6 @@
 //! Segments that arrive after later ones.
 
 use super::{Case, Finding, Meta, counted, percent};
-use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
     name: "reordering",
@@ -9,7 +8,6 @@ pub(super) const META: Meta = Meta {
     meaning: "The path delivers segments after later ones.",
     evidence: "Segments came after later ones and were no retransmissions, or SACKs named a gap that its own segment filled.",
     confusion: "Several members of a link group, or a retransmission below IP.",
-    next: Limit::Reordering.meta().next,
     ..Meta::PLAIN
 };
 

@@ -1,6 +1,6 @@
 //! A host that ended a connection with a RST.
 
-use super::{Case, Finding, Meta, reset_by_middlebox::named};
+use super::{Case, Finding, Handshake, Meta, Origin, Sign, reset_by_middlebox::named};
 
 pub(super) const META: Meta = Meta {
     name: "reset",
@@ -15,7 +15,7 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let connection = case.once()?;
     let reset = connection.reset.as_ref()?;
-    let is_its = reset.origin != "middlebox" && connection.handshake != "refused";
+    let is_its = reset.origin != Origin::Middlebox && connection.handshake != Handshake::Refused;
     is_its.then(|| Finding {
         share: 0.0,
         text: format!(
@@ -28,7 +28,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Names the signs of a device on the path, which are too few to prove one.
-fn doubt(signs: &[&str]) -> String {
+fn doubt(signs: &[Sign]) -> String {
     if signs.is_empty() {
         return String::new();
     }

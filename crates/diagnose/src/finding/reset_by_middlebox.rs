@@ -1,6 +1,6 @@
 //! A device on the path that ended a connection in the name of a host.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Meta, Origin, Sign};
 
 pub(super) const META: Meta = Meta {
     name: "reset-by-middlebox",
@@ -18,7 +18,7 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let connection = case.once()?;
     let reset = connection.reset.as_ref()?;
-    (reset.origin == "middlebox").then(|| Finding {
+    (reset.origin == Origin::Middlebox).then(|| Finding {
         share: 0.0,
         text: format!(
             "A device on the path sent a RST in the name of {}: it {}.",
@@ -30,8 +30,8 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// The signs of a RST in words.
-pub(super) fn named(signs: &[&str]) -> String {
-    let words: Vec<_> = signs.iter().map(|sign| in_words(sign)).collect();
+pub(super) fn named(signs: &[Sign]) -> String {
+    let words: Vec<_> = signs.iter().map(|sign| in_words(*sign)).collect();
     match words.as_slice() {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -39,13 +39,13 @@ pub(super) fn named(signs: &[&str]) -> String {
     }
 }
 
-fn in_words(sign: &str) -> &'static str {
+const fn in_words(sign: Sign) -> &'static str {
     match sign {
-        "hops" => "came over another number of hops than the host's other packets",
-        "ip-identification" => "does not continue the host's IP identifications",
-        "no-timestamps" => "lacks the timestamps of the host's other packets",
-        "sequence" => "has a sequence number beyond what the host had sent",
-        "too-soon" => "answers a packet sooner than the host can",
-        _ => "did not end what the host sends",
+        Sign::Hops => "came over another number of hops than the host's other packets",
+        Sign::IpIdentification => "does not continue the host's IP identifications",
+        Sign::NoTimestamps => "lacks the timestamps of the host's other packets",
+        Sign::Sequence => "has a sequence number beyond what the host had sent",
+        Sign::TooSoon => "answers a packet sooner than the host can",
+        Sign::GoesOn => "did not end what the host sends",
     }
 }

@@ -1,6 +1,6 @@
 //! A route that becomes longer or shorter.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Meta, Role};
 
 pub(super) const META: Meta = Meta {
     name: "route-change",
@@ -14,7 +14,7 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let changes = &case.data.route_changes;
     let first = changes.first()?;
-    let end = if first.towards == "sender" {
+    let end = if first.towards == Role::Sender {
         case.sender
     } else {
         case.receiver

@@ -1,6 +1,8 @@
 //! A peer that does not answer over several timeouts.
 
-use super::{Case, Finding, MOST_PACKETS, Meta, counted, large_segments_lost};
+use super::{
+    Case, Evidence, Finding, Handshake, MOST_PACKETS, Meta, Trigger, counted, large_segments_lost,
+};
 use crate::{limit::Limit, report::Retransmission};
 
 pub(super) const META: Meta = Meta {
@@ -16,7 +18,7 @@ pub(super) const META: Meta = Meta {
 /// §4.2.3.5, R1).
 pub(crate) const LEAST_TIMEOUTS: usize = 3;
 /// Evidence that no copy was acknowledged.
-pub(crate) const NEVER: [&str; 2] = ["left-out", "never-acknowledged"];
+pub(crate) const NEVER: [Evidence; 2] = [Evidence::LeftOut, Evidence::NeverAcknowledged];
 /// Minimum idle time: NATs and firewalls keep the state of an idle connection for at least seconds.
 const LEAST_IDLE_S: f64 = 1.0;
 
@@ -24,7 +26,7 @@ const LEAST_IDLE_S: f64 = 1.0;
 fn timeouts<'a>(case: &Case<'a>) -> Vec<&'a Retransmission> {
     let all = case.data.retransmissions.iter();
     let mut sent: Vec<_> = all
-        .filter(|one| one.trigger == "rto" && one.needed != Some(false) && one.bytes > 0)
+        .filter(|one| one.trigger == Trigger::Rto && one.needed != Some(false) && one.bytes > 0)
         .collect();
     sent.sort_by_key(|one| (one.seq, one.packet));
     let runs = sent.chunk_by(|one, other| one.seq == other.seq);
@@ -48,7 +50,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         return None;
     };
     // A host is not silent if its packets were not captured.
-    let has_spoken = case.connection.handshake == "seen";
+    let has_spoken = case.connection.handshake == Handshake::Seen;
     // If the segment is acknowledged in the end, the path had an outage.
     let is_answered = !NEVER.contains(&last.evidence);
     if timeouts.len() < LEAST_TIMEOUTS

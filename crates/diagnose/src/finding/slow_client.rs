@@ -1,6 +1,6 @@
 //! An application that waits for requests from the other end.
 
-use super::{Case, Finding, Meta, percent};
+use super::{Case, Finding, Meta, Role, percent};
 use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
@@ -26,6 +26,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             percent(share),
             case.receiver
         ),
-        packets: case.pauses(Limit::Application, Some("receiver")),
+        packets: case.pauses(Limit::Application, Some(Role::Receiver)),
     })
 }

@@ -1,6 +1,6 @@
 //! A handshake that needed more than one SYN or SYN-ACK.
 
-use super::{Case, Finding, Meta, counted};
+use super::{Case, Finding, Handshake, Meta, counted};
 use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
@@ -18,7 +18,10 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let connection = case.once()?;
     let again = connection.syn_retransmissions;
-    let is_open = !matches!(connection.handshake, "unanswered" | "refused");
+    let is_open = !matches!(
+        connection.handshake,
+        Handshake::Unanswered | Handshake::Refused
+    );
     (again > 0 && is_open).then(|| Finding {
         share: case.of_time(Limit::Handshake),
         text: format!(

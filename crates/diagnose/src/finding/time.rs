@@ -1,6 +1,6 @@
 //! Limits that took a notable share of the time.
 
-use super::{Case, Finding, MUCH, counted, milliseconds, percent};
+use super::{Case, EndName, Finding, MUCH, counted, milliseconds, percent};
 use crate::limit::Limit;
 
 /// Time of a limit that no other finding reports.
@@ -97,7 +97,7 @@ fn unscaled(case: &Case<'_>, limit: Limit) -> String {
         .unscaled_by
         .filter(|_| limit == Limit::ReceiveWindow);
     end.map_or_else(String::new, |end| {
-        let syn = if end == "a" { "SYN" } else { "SYN-ACK" };
+        let syn = if end == EndName::A { "SYN" } else { "SYN-ACK" };
         format!(
             " The window cannot exceed 65,535 octets, because the {syn} of {} offers no window scaling; a middlebox may have stripped the option.",
             case.end(end)

@@ -1,6 +1,6 @@
 //! A SYN without an answer.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Handshake, Meta};
 
 pub(super) const META: Meta = Meta {
     name: "unanswered",
@@ -16,7 +16,7 @@ pub(super) const META: Meta = Meta {
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let connection = case.once()?;
-    (connection.handshake == "unanswered").then(|| Finding {
+    (connection.handshake == Handshake::Unanswered).then(|| Finding {
         share: 1.0,
         text: format!("{} did not answer the SYN.", connection.b),
         packets: Vec::new(),

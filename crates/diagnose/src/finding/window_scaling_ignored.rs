@@ -1,6 +1,6 @@
 //! A device on the path that ignores the scale of the receiver's window and drops data beyond it.
 
-use super::{Case, Finding, Meta, counted};
+use super::{Case, Finding, Handshake, Meta, counted};
 use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
@@ -21,7 +21,7 @@ const LEAST: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let window = case.data.unscaled_window?;
-    let is_seen = case.connection.handshake == "seen";
+    let is_seen = case.connection.handshake == Handshake::Seen;
     let is_limit = window.lost_beyond >= LEAST
         && window.arrived_beyond == 0
         && window.arrived_within > 0

@@ -26,7 +26,7 @@ mod waits;
 
 pub use estimate::{Estimate, Seen};
 pub(crate) use fit::Facts;
-pub use model::Model;
+pub use model::{LossKind, Model};
 pub(crate) use observer::{Observer, Sent};
 pub use policer::Policer;
 pub use series::Series;

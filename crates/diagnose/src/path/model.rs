@@ -46,13 +46,25 @@ pub struct Model {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Loss {
     /// `none`, `bernoulli` or `gilbert-elliott`.
-    pub kind: &'static str,
+    pub kind: LossKind,
     /// The share of packets lost.
     pub rate: Estimate,
     /// The mean number of packets lost in a row.
     pub mean_burst: Estimate,
     /// Segments that were lost because the buffer was full.
     pub at_full_buffer: u64,
+}
+
+/// The kind of a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossKind {
+    /// No loss.
+    None,
+    /// Independent losses.
+    Bernoulli,
+    /// Bursts.
+    GilbertElliott,
 }
 
 /// Late packets (RFC 4737).

@@ -5,7 +5,7 @@ use super::{
     Estimate, Observer, Seen,
     estimate::{Z, mean, poisson, square},
     lost::{Place, Run},
-    model::Loss,
+    model::{Loss, LossKind},
     side::Side,
 };
 use crate::time::Nanos;
@@ -204,9 +204,9 @@ impl Queue {
         });
         Loss {
             kind: match (self.random, is_bursty) {
-                (0, _) => "none",
-                (_, true) => "gilbert-elliott",
-                (_, false) => "bernoulli",
+                (0, _) => LossKind::None,
+                (_, true) => LossKind::GilbertElliott,
+                (_, false) => LossKind::Bernoulli,
             },
             rate,
             mean_burst,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{
-    Evidence, Place, Retransmission, Trigger,
+    Evidence, LossSide, Retransmission, Trigger,
     need::{self, Path, Verdict},
     piece::Piece,
 };
@@ -55,7 +55,7 @@ struct Open {
     is_needed: bool,
     is_unknown: bool,
     /// The side on which data was lost, if any.
-    place: Place,
+    place: LossSide,
 }
 
 /// The retransmissions of a direction.
@@ -105,7 +105,11 @@ impl Ledger {
             pieces: parts.pieces,
             is_needed: false,
             is_unknown: parts.is_beyond,
-            place: if unseen { Place::Before } else { Place::After },
+            place: if unseen {
+                LossSide::Before
+            } else {
+                LossSide::After
+            },
         });
         if self.open.len() > MOST_OPEN
             && let Some(oldest) = self.open.front_mut()
@@ -127,7 +131,7 @@ impl Ledger {
                     && let Some(open) = self.open_at(number)
                 {
                     // No data was lost.
-                    open.place = Place::Unknown;
+                    open.place = LossSide::Unknown;
                 }
                 self.decide(number, verdict, budget);
             }
@@ -183,7 +187,7 @@ impl Ledger {
             };
             let place = match needed {
                 Some(true) => open.place,
-                _ => Place::Unknown,
+                _ => LossSide::Unknown,
             };
             self.count.add(needed);
             self.decided.push(Decided {

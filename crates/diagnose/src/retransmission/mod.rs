@@ -11,11 +11,14 @@ pub(crate) mod trigger;
 
 pub use trigger::Trigger;
 
+use serde::Serialize;
+
 use crate::{segment::Segment, time::Nanos};
 
-/// Where the data was lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+/// The side of the capture point on which data was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossSide {
     /// Before the capture point: no earlier copy was captured.
     Before,
     /// After the capture point.
@@ -24,31 +27,20 @@ pub enum Place {
     Unknown,
 }
 
-impl Place {
-    /// Its name in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::After => "after",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// The evidence for a verdict on need.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Evidence {
     /// An acknowledgment of the data had passed before.
     AcknowledgedBefore,
     /// The acknowledgment came sooner than the retransmission's can.
-    TooSoon,
+    AcknowledgedTooSoon,
     /// The acknowledgment echoes the timestamp of one copy (RFC 3522).
-    Echo,
+    TimestampEcho,
     /// A duplicate SACK (RFC 2883).
     DuplicateSack,
     /// The acknowledgment covers later data that had not arrived above a gap (RFC 5682).
-    ReachesBeyond,
+    AcknowledgmentReachesBeyond,
     /// Later data was acknowledged around a gap, and the acknowledgment came a round trip after the
     /// retransmission.
     Gap,
@@ -59,26 +51,7 @@ pub enum Evidence {
     /// No acknowledgment in the capture covers the data.
     NeverAcknowledged,
     /// The time between data and acknowledgment is unknown.
-    NoRoundTrip,
-}
-
-impl Evidence {
-    /// Its name in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AcknowledgedBefore => "acknowledged-before",
-            Self::TooSoon => "acknowledged-too-soon",
-            Self::Echo => "timestamp-echo",
-            Self::DuplicateSack => "duplicate-sack",
-            Self::ReachesBeyond => "acknowledgment-reaches-beyond",
-            Self::Gap => "gap",
-            Self::RoundTrip => "round-trip",
-            Self::LeftOut => "left-out",
-            Self::NeverAcknowledged => "never-acknowledged",
-            Self::NoRoundTrip => "no-round-trip-known",
-        }
-    }
+    NoRoundTripKnown,
 }
 
 /// A retransmission with its verdicts.
@@ -99,7 +72,7 @@ pub struct Retransmission {
     /// Its trigger.
     pub trigger: Trigger,
     /// Where the data was lost.
-    pub place: Place,
+    pub place: LossSide,
     /// The queue of the path was about full when it or its original was sent.
     pub is_queued: bool,
     /// The frame of the previous copy, if it was captured.
@@ -117,7 +90,7 @@ impl Retransmission {
             needed: None,
             evidence: Evidence::NeverAcknowledged,
             trigger,
-            place: Place::Unknown,
+            place: LossSide::Unknown,
             is_queued: false,
             earlier: None,
         }

@@ -45,7 +45,7 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
             evidence: if cover.time < copy.time {
                 Evidence::AcknowledgedBefore
             } else {
-                Evidence::NoRoundTrip
+                Evidence::NoRoundTripKnown
             },
         };
         return piece.again.iter().map(judge).collect();
@@ -58,7 +58,7 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
         let evidence = if cover.time < copy.time {
             Evidence::AcknowledgedBefore
         } else if !needed && cover.time - copy.time < floor {
-            Evidence::TooSoon
+            Evidence::AcknowledgedTooSoon
         } else {
             evidence
         };
@@ -108,13 +108,13 @@ fn first_arrival(piece: &Piece, floor: Nanos) -> (usize, Evidence) {
     // Copies are in order of time.
     let possible = piece.again.partition_point(in_time);
     if possible == 0 {
-        return (0, Evidence::TooSoon);
+        return (0, Evidence::AcknowledgedTooSoon);
     }
     if let Some(echoed) = echoed(piece, possible, cover.echo) {
-        return (echoed, Evidence::Echo);
+        return (echoed, Evidence::TimestampEcho);
     }
     if cover.is_at_once || (cover.reaches_beyond && !piece.overtaken) {
-        return (0, Evidence::ReachesBeyond);
+        return (0, Evidence::AcknowledgmentReachesBeyond);
     }
     // Each duplicate is a copy after the first that arrived.
     let behind = piece.again.len() - possible;

@@ -1,59 +1,31 @@
 //! The trigger of a retransmission, from the sender's state when it was sent.
 
+use serde::Serialize;
+
 use crate::time::{MILLISECOND, Nanos};
 
-/// The trigger of a retransmission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The trigger of a retransmission, in the order of results: by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Trigger {
-    /// The retransmission timer (RFC 6298).
-    Rto,
     /// Three duplicate acknowledgments, or a later partial acknowledgment (RFC 5681, RFC 6582).
     FastRetransmit,
-    /// Elapsed time, by RACK or early retransmit (RFC 8985, RFC 5827).
-    Rack,
-    /// SACKed data above it during a recovery (RFC 6675).
-    Sack,
-    /// A tail loss probe (RFC 8985 §7).
-    Tlp,
     /// Retransmission of later data after a timeout.
     GoBackN,
     /// A keepalive with an old octet (RFC 1122 §4.2.3.6).
     Keepalive,
-    /// A probe of a closed window (RFC 1122 §4.2.2.17).
-    WindowProbe,
+    /// Elapsed time, by RACK or early retransmit (RFC 8985, RFC 5827).
+    Rack,
+    /// The retransmission timer (RFC 6298).
+    Rto,
+    /// SACKed data above it during a recovery (RFC 6675).
+    Sack,
+    /// A tail loss probe (RFC 8985 §7).
+    Tlp,
     /// Unknown.
     Unknown,
-}
-
-impl Trigger {
-    /// All triggers, in the order of reports.
-    pub const ALL: [Self; 9] = [
-        Self::Rto,
-        Self::FastRetransmit,
-        Self::Rack,
-        Self::Sack,
-        Self::Tlp,
-        Self::GoBackN,
-        Self::Keepalive,
-        Self::WindowProbe,
-        Self::Unknown,
-    ];
-
-    /// Its name in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rto => "rto",
-            Self::FastRetransmit => "fast-retransmit",
-            Self::Rack => "rack",
-            Self::Sack => "sack",
-            Self::Tlp => "tlp",
-            Self::GoBackN => "go-back-n",
-            Self::Keepalive => "keepalive",
-            Self::WindowProbe => "window-probe",
-            Self::Unknown => "unknown",
-        }
-    }
+    /// A probe of a closed window (RFC 1122 §4.2.2.17).
+    WindowProbe,
 }
 
 /// The sender's recovery state.

@@ -1,6 +1,6 @@
 //! Copies of packets made by a mirror port.
 
-use anabranch_diagnose::report::Connection;
+use anabranch_diagnose::report::{Connection, Trigger};
 
 use crate::make::{ACK, MSS, Made, Script};
 
@@ -44,7 +44,7 @@ fn mirrored(script: &Script, delay: u64, is_copied: impl Fn(usize, &Made) -> boo
     all
 }
 
-fn triggers(connection: &Connection) -> Vec<&'static str> {
+fn triggers(connection: &Connection) -> Vec<Trigger> {
     let found = connection.directions.a_to_b.retransmissions.iter();
     found.map(|one| one.trigger).collect()
 }
@@ -133,7 +133,7 @@ fn equal_acknowledgments_of_a_receiver_without_sack_are_duplicates() {
         packet.id = 0;
     }
     let connection = script.connection();
-    assert_eq!(triggers(&connection), ["fast-retransmit"]);
+    assert_eq!(triggers(&connection), [Trigger::FastRetransmit]);
     assert_eq!(connection.directions.b_to_a.duplicated_packets, 0);
     assert_eq!(script.last().flags, ACK);
 }

@@ -1,7 +1,10 @@
 //! The limit of each interval, and the causes of pauses.
 
 use crate::make::{ACK, FIN, MSS, RST, Script};
-use anabranch_diagnose::limit::Limit;
+use anabranch_diagnose::{
+    limit::Limit,
+    report::{CapturePoint, EndName, Handshake},
+};
 
 fn limit(script: &Script, limit: Limit) -> f64 {
     script.sent().limits_s[&limit]
@@ -78,7 +81,7 @@ fn the_wait_for_the_timer_is_the_timers() {
 fn the_handshake_has_its_time() {
     let script = Script::opened();
     let connection = script.connection();
-    assert_eq!(connection.handshake, "seen");
+    assert_eq!(connection.handshake, Handshake::Seen);
     for direction in [connection.directions.a_to_b, connection.directions.b_to_a] {
         assert!((direction.limits_s[&Limit::Handshake] - 0.02).abs() < 1e-9);
     }
@@ -110,16 +113,16 @@ fn a_refused_connection_is_named() {
     script.packets.truncate(2);
     script.last().flags = RST | ACK;
     let connection = script.connection();
-    assert_eq!(connection.handshake, "refused");
+    assert_eq!(connection.handshake, Handshake::Refused);
     let reset = connection.reset.expect("a RST");
-    assert_eq!((reset.by, reset.packet), ("b", 2));
+    assert_eq!((reset.by, reset.packet), (EndName::B, 2));
 }
 
 #[test]
 fn an_unanswered_connection_is_named() {
     let mut script = Script::opened();
     script.packets.truncate(1);
-    assert_eq!(script.connection().handshake, "unanswered");
+    assert_eq!(script.connection().handshake, Handshake::Unanswered);
 }
 
 #[test]
@@ -146,10 +149,10 @@ fn another_syn_begins_another_connection() {
 #[test]
 fn fast_responses_show_the_capture_point() {
     let mut script = Script::opened();
-    assert_eq!(script.connection().capture_point, "middle");
+    assert_eq!(script.connection().capture_point, CapturePoint::Middle);
     script.packets[1].micros -= 9_900;
     script.packets[2].micros -= 1_000;
-    assert_eq!(script.connection().capture_point, "near-b");
+    assert_eq!(script.connection().capture_point, CapturePoint::NearB);
 }
 
 /// Bursts of 20 segments. Each begins `late` ms after an acknowledgment that leaves five in flight.

@@ -79,6 +79,21 @@ fn nagle_in_the_other_direction_explains_a_slow_client() {
 }
 
 #[test]
+fn shares_of_segments_and_octets_are_not_shares_of_the_time() {
+    let bottleneck = (Limit::Bottleneck.into(), DirectionName::AToB, 0.2);
+    for (kind, share, expected) in [
+        (Kind::Reordering, 0.3, "the path is full"),
+        (Kind::Reordering, 0.6, "the path is full"),
+        (Kind::CaptureGap, 0.3, "the path is full"),
+        (Kind::CaptureGap, 0.6, "capture again"),
+    ] {
+        let connection = with(&[bottleneck, (kind.into(), DirectionName::AToB, share)]);
+        let step = next::step(&connection).expect("a step");
+        assert!(step.starts_with(expected), "{kind:?}: {step}");
+    }
+}
+
+#[test]
 fn the_place_of_the_loss_precedes_its_kind_and_reordering() {
     let window = Limit::CongestionWindow.into();
     let mut findings = vec![(window, DirectionName::AToB, 0.9)];

@@ -1,5 +1,7 @@
 //! Numbers that do not belong to the data: SACK blocks, SYN-ACKs, identifications.
 
+use anabranch_diagnose::report::{Handshake, LossSide, Trigger};
+
 use crate::make::{ACK, MSS, RST, SYN, Script};
 
 /// Ten segments, the first of them lost. SACK blocks, shifted by `shift`, report the other nine. A
@@ -47,7 +49,7 @@ fn sack_blocks_of_other_numbers_are_ignored() {
             .iter()
             .map(|one| (one.trigger, one.needed))
             .collect();
-        assert_eq!(found, [("rto", Some(true))], "{shift}");
+        assert_eq!(found, [(Trigger::Rto, Some(true))], "{shift}");
         assert_eq!(
             (sent.reordered_packets, sent.reordered_after_packets),
             (0, 0)
@@ -180,7 +182,7 @@ fn the_acknowledged_syn_ack_of_two_counts() {
             assert_eq!(answers.retransmissions, []);
             assert_eq!(
                 (connection.syn_retransmissions, connection.handshake),
-                (0, "seen")
+                (0, Handshake::Seen)
             );
         }
     }
@@ -220,7 +222,7 @@ fn an_older_connections_answer_does_not_answer_the_syn() {
     assert_eq!((sent.bytes, answers.bytes), (1000, 0));
     assert_eq!(
         (connection.handshake, connection.reset.is_none()),
-        ("seen", true)
+        (Handshake::Seen, true)
     );
 }
 
@@ -315,7 +317,7 @@ fn a_gap_in_a_connections_counter_shows_a_lost_tail() {
         .data(15_500, 61 * MSS, MSS)
         .ack(15_510, 62 * MSS, &[]);
     let found = script.retransmission();
-    assert_eq!((found.seq, found.lost), (61_000, "before"));
+    assert_eq!((found.seq, found.lost), (61_000, LossSide::Before));
 }
 
 #[test]

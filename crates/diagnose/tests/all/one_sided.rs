@@ -1,6 +1,9 @@
 //! Captures without the packets of one end.
 
-use anabranch_diagnose::{limit::Limit, report::Connection};
+use anabranch_diagnose::{
+    limit::Limit,
+    report::{Connection, EndName, Handshake},
+};
 
 use crate::make::{ACK, FIN, MSS, Made, SYN, Script, report};
 
@@ -66,16 +69,16 @@ fn says_nothing(connection: &Connection) {
 #[test]
 fn acknowledgments_alone_prove_an_answer_and_no_limit() {
     let connection = one_sided(&transfer(), 1);
-    assert_eq!(connection.not_captured, Some("a"));
-    assert_eq!(connection.handshake, "partial");
+    assert_eq!(connection.not_captured, Some(EndName::A));
+    assert_eq!(connection.handshake, Handshake::Partial);
     says_nothing(&connection);
 }
 
 #[test]
 fn data_alone_shows_no_limit() {
     let connection = one_sided(&transfer(), 0);
-    assert_eq!(connection.not_captured, Some("b"));
-    assert_eq!(connection.handshake, "partial");
+    assert_eq!(connection.not_captured, Some(EndName::B));
+    assert_eq!(connection.handshake, Handshake::Partial);
     says_nothing(&connection);
 }
 
@@ -92,10 +95,10 @@ fn one_direction_from_mid_flow_shows_no_limit() {
 fn a_syn_alone_is_unanswered_and_an_acknowledgment_is_not() {
     let mut script = Script::opened();
     script.packets.retain(|packet| packet.from == 0);
-    assert_eq!(script.connection().handshake, "partial");
+    assert_eq!(script.connection().handshake, Handshake::Partial);
     script.packets.truncate(1);
     let connection = script.connection();
-    assert_eq!(connection.handshake, "unanswered");
+    assert_eq!(connection.handshake, Handshake::Unanswered);
     assert_eq!(connection.not_captured, None);
 }
 
@@ -104,8 +107,8 @@ fn a_syn_ack_alone_shows_that_the_other_end_is_not_captured() {
     let mut script = Script::opened();
     script.packets.retain(|packet| packet.flags == SYN | ACK);
     let connection = script.connection();
-    assert_eq!(connection.not_captured, Some("a"));
-    assert_ne!(connection.handshake, "unanswered");
+    assert_eq!(connection.not_captured, Some(EndName::A));
+    assert_ne!(connection.handshake, Handshake::Unanswered);
 }
 
 #[test]
@@ -119,7 +122,7 @@ fn data_beyond_the_window_shows_that_acknowledgments_are_not_captured() {
         .packets
         .retain(|packet| packet.from == 0 || packet.flags & SYN != 0);
     let connection = script.connection();
-    assert_eq!(connection.not_captured, Some("b"));
+    assert_eq!(connection.not_captured, Some(EndName::B));
     says_nothing(&connection);
 }
 

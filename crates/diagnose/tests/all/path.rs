@@ -1,6 +1,6 @@
 //! The model of a path with known rate and delay.
 
-use anabranch_diagnose::path::{Model, Seen};
+use anabranch_diagnose::path::{LossKind, Model, Seen};
 
 use crate::make::{MSS, Script};
 
@@ -89,7 +89,7 @@ fn a_buffer_without_loss_has_a_lower_bound() {
     );
     assert_eq!(
         (model.loss.kind, model.loss.rate.seen),
-        ("none", Seen::AtMost)
+        (LossKind::None, Seen::AtMost)
     );
 }
 
@@ -129,7 +129,7 @@ fn late_originals_are_reordered_not_lost() {
         script.packets[first].options = options;
     }
     let found = model(&script);
-    assert_eq!(found.loss.kind, "none");
+    assert_eq!(found.loss.kind, LossKind::None);
     assert!(
         found
             .reordering

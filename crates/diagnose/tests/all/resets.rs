@@ -1,6 +1,6 @@
 //! The origin of a RST: two independent signs indicate a device on the path.
 
-use anabranch_diagnose::report::Reset;
+use anabranch_diagnose::report::{Origin, Reset, Sign};
 
 use crate::make::{ACK, MSS, Made, RST, Script};
 
@@ -30,27 +30,30 @@ fn reset(edit: impl Fn(&mut Made)) -> (Reset, Vec<&'static str>) {
 #[test]
 fn a_reset_without_a_sign_is_the_hosts() {
     let (reset, causes) = reset(|_| ());
-    assert_eq!((reset.origin, reset.signs.as_slice()), ("host", &[][..]));
+    assert_eq!(
+        (reset.origin, reset.signs.as_slice()),
+        (Origin::Host, &[][..])
+    );
     assert!(causes.contains(&"reset"));
 }
 
 #[test]
 fn one_sign_indicates_no_device() {
-    let edits: [(Edit, &str); 5] = [
-        (|rst| rst.hops = 50, "hops"),
-        (|rst| rst.id = 50_000, "ip-identification"),
-        (|rst| rst.options.clear(), "no-timestamps"),
-        (|rst| rst.seq = rst.seq.wrapping_add(20_000), "sequence"),
-        (|rst| rst.micros = 1_000_000_000 + 402_000, "too-soon"),
+    let edits: [(Edit, Sign); 5] = [
+        (|rst| rst.hops = 50, Sign::Hops),
+        (|rst| rst.id = 50_000, Sign::IpIdentification),
+        (|rst| rst.options.clear(), Sign::NoTimestamps),
+        (|rst| rst.seq = rst.seq.wrapping_add(20_000), Sign::Sequence),
+        (|rst| rst.micros = 1_000_000_000 + 402_000, Sign::TooSoon),
     ];
     for (edit, sign) in edits {
         let (reset, causes) = reset(edit);
         assert_eq!(
             (reset.origin, reset.signs.as_slice()),
-            ("unknown", &[sign][..])
+            (Origin::Unknown, &[sign][..])
         );
-        assert!(causes.contains(&"reset"), "{sign}");
-        assert!(!causes.contains(&"reset-by-middlebox"), "{sign}");
+        assert!(causes.contains(&"reset"), "{sign:?}");
+        assert!(!causes.contains(&"reset-by-middlebox"), "{sign:?}");
     }
 }
 
@@ -62,7 +65,7 @@ fn two_independent_signs_indicate_a_device() {
     });
     assert_eq!(
         (reset.origin, reset.signs),
-        ("middlebox", vec!["hops", "ip-identification"])
+        (Origin::Middlebox, vec![Sign::Hops, Sign::IpIdentification])
     );
     assert!(causes.contains(&"reset-by-middlebox"));
     assert!(!causes.contains(&"reset"));
@@ -75,16 +78,20 @@ fn a_stack_answering_for_a_closed_socket_is_the_hosts() {
         rst.id = 50_000;
         rst.options.clear();
     });
-    assert_eq!(one.origin, "unknown");
+    assert_eq!(one.origin, Origin::Unknown);
     let (linux, _) = reset(|rst| rst.id = 0);
-    assert_eq!((linux.origin, linux.signs.len()), ("host", 0));
+    assert_eq!((linux.origin, linux.signs.len()), (Origin::Host, 0));
 }
 
 #[test]
 fn another_initial_hop_limit_is_no_sign() {
     for hops in [32, 128, 255] {
         let (reset, _) = reset(|rst| rst.hops = hops);
-        assert_eq!((reset.origin, reset.signs.len()), ("host", 0), "{hops}");
+        assert_eq!(
+            (reset.origin, reset.signs.len()),
+            (Origin::Host, 0),
+            "{hops}"
+        );
     }
 }
 
@@ -103,6 +110,6 @@ fn a_host_that_continues_did_not_send_the_reset() {
     let reset = script.connection().reset.expect("a RST");
     assert_eq!(
         (reset.origin, reset.signs),
-        ("middlebox", vec!["hops", "goes-on"])
+        (Origin::Middlebox, vec![Sign::Hops, Sign::GoesOn])
     );
 }

@@ -1,6 +1,8 @@
 //! The recognition of retransmissions, their need, their trigger, and the side on which data was
 //! lost.
 
+use anabranch_diagnose::report::{Evidence, Handshake, LossSide, Trigger};
+
 use crate::make::{ACK, FIN, MSS, SYN, Script};
 
 /// A sends ten segments at 30 ms.
@@ -28,7 +30,10 @@ fn a_segment_sacked_around_was_needed() {
     script.data(50, 3 * MSS, MSS).ack(60, 10 * MSS, &[]);
     let found = script.retransmission();
     assert_eq!(found.needed, Some(true));
-    assert_eq!((found.trigger, found.lost), ("fast-retransmit", "after"));
+    assert_eq!(
+        (found.trigger, found.lost),
+        (Trigger::FastRetransmit, LossSide::After)
+    );
     assert_eq!((found.seq, found.bytes), (3000, 1000));
     assert_eq!(found.earlier, Some(7));
 }
@@ -45,7 +50,7 @@ fn a_segment_lost_before_the_capture_point_is_found() {
     acks_around(&mut script, 3);
     script.data(50, 3 * MSS, MSS).ack(60, 10 * MSS, &[]);
     let found = script.retransmission();
-    assert_eq!((found.needed, found.lost), (Some(true), "before"));
+    assert_eq!((found.needed, found.lost), (Some(true), LossSide::Before));
     assert_eq!(found.earlier, None);
 }
 
@@ -83,7 +88,7 @@ fn a_duplicate_sack_shows_a_spurious_retransmission() {
     let found = script.retransmission();
     assert_eq!(
         (found.needed, found.evidence, found.lost),
-        (Some(false), "duplicate-sack", "unknown")
+        (Some(false), Evidence::DuplicateSack, LossSide::Unknown)
     );
 }
 
@@ -96,7 +101,7 @@ fn an_early_acknowledgment_belongs_to_the_original() {
     let found = script.retransmission();
     assert_eq!(
         (found.needed, found.evidence),
-        (Some(false), "acknowledged-too-soon")
+        (Some(false), Evidence::AcknowledgedTooSoon)
     );
 }
 
@@ -111,9 +116,9 @@ fn the_echoed_timestamp_identifies_the_copy_that_arrived() {
         let found = script.retransmission();
         assert_eq!(
             (found.needed, found.evidence),
-            (Some(needed), "timestamp-echo")
+            (Some(needed), Evidence::TimestampEcho)
         );
-        assert_eq!(found.trigger, "rto");
+        assert_eq!(found.trigger, Trigger::Rto);
     }
 }
 
@@ -124,7 +129,7 @@ fn a_retransmission_of_acknowledged_data_is_spurious() {
     let found = script.retransmission();
     assert_eq!(
         (found.needed, found.evidence),
-        (Some(false), "acknowledged-before")
+        (Some(false), Evidence::AcknowledgedBefore)
     );
 }
 
@@ -140,7 +145,7 @@ fn of_two_retransmissions_one_arrives_first() {
     let needed: Vec<_> = found.iter().map(|one| one.needed).collect();
     assert_eq!(needed, [Some(true), Some(true)]);
     let triggers: Vec<_> = found.iter().map(|one| one.trigger).collect();
-    assert_eq!(triggers, ["fast-retransmit", "rto"]);
+    assert_eq!(triggers, [Trigger::FastRetransmit, Trigger::Rto]);
 }
 
 #[test]
@@ -148,7 +153,7 @@ fn an_unacknowledged_retransmission_is_undecided() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).data(300, 0, MSS);
     let found = script.retransmission();
-    assert_eq!((found.needed, found.lost), (None, "unknown"));
+    assert_eq!((found.needed, found.lost), (None, LossSide::Unknown));
 }
 
 #[test]
@@ -167,7 +172,7 @@ fn a_timeout_starts_going_back() {
         .iter()
         .map(|one| one.trigger)
         .collect();
-    assert_eq!(triggers, ["rto", "go-back-n", "go-back-n"]);
+    assert_eq!(triggers, [Trigger::Rto, Trigger::GoBackN, Trigger::GoBackN]);
 }
 
 #[test]
@@ -181,7 +186,7 @@ fn a_tail_retransmitted_soon_is_a_probe() {
     }
     script.data(640, 20 * MSS, MSS).data(640, 21 * MSS, MSS);
     script.data(682, 21 * MSS, MSS).ack(692, 22 * MSS, &[]);
-    assert_eq!(script.retransmission().trigger, "tlp");
+    assert_eq!(script.retransmission().trigger, Trigger::Tlp);
 }
 
 #[test]
@@ -189,7 +194,7 @@ fn an_old_octet_on_an_idle_connection_is_a_keepalive() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).ack(40, MSS, &[]);
     script.data(7_240_000, MSS - 1, 1).ack(7_240_010, MSS, &[]);
-    assert_eq!(script.retransmission().trigger, "keepalive");
+    assert_eq!(script.retransmission().trigger, Trigger::Keepalive);
 }
 
 #[test]
@@ -201,7 +206,7 @@ fn an_octet_against_a_closed_window_is_a_probe() {
         script.data(ms, MSS, 1).ack(ms + 10, MSS, &[]);
         script.last().window = 0;
     }
-    assert_eq!(script.retransmission().trigger, "window-probe");
+    assert_eq!(script.retransmission().trigger, Trigger::WindowProbe);
 }
 
 #[test]
@@ -222,7 +227,7 @@ fn syn_and_fin_are_retransmitted_by_the_timer() {
         .iter()
         .map(|one| (one.seq, one.bytes, one.trigger))
         .collect();
-    assert_eq!(seqs, [(-1, 0, "rto"), (1000, 0, "rto")]);
+    assert_eq!(seqs, [(-1, 0, Trigger::Rto), (1000, 0, Trigger::Rto)]);
     assert_eq!(script.sent().bytes, 1000);
     assert_eq!(script.packets[0].flags, SYN);
 }
@@ -244,7 +249,7 @@ fn a_part_of_a_super_segment_is_retransmitted() {
     script.ack(40, 5 * MSS, &[(6 * MSS, 20 * MSS)]);
     script.data(50, 5 * MSS, MSS).ack(60, 20 * MSS, &[]);
     let found = script.retransmission();
-    assert_eq!((found.needed, found.lost), (Some(true), "after"));
+    assert_eq!((found.needed, found.lost), (Some(true), LossSide::After));
 }
 
 #[test]
@@ -267,7 +272,7 @@ fn a_capture_from_mid_flow_starts_at_its_first_packet() {
     script.data(50, 3 * MSS, MSS).ack(60, 10 * MSS, &[]);
     script.packets.drain(..3);
     let connection = script.connection();
-    assert_eq!(connection.handshake, "missed");
+    assert_eq!(connection.handshake, Handshake::Missed);
     let sent = connection.directions.a_to_b;
     assert_eq!((sent.bytes, sent.capture_gaps), (10_000, 0));
     assert_eq!(sent.retransmissions[0].needed, Some(true));
@@ -316,7 +321,7 @@ fn an_original_after_its_retransmission_is_not_a_retransmission() {
             assert_eq!(sent.reordered_packets, 1);
             // The retransmission arrived first, and no segment was lost.
             assert_eq!(sent.retransmissions[0].needed, Some(true));
-            assert_eq!(sent.retransmissions[0].lost, "unknown");
+            assert_eq!(sent.retransmissions[0].lost, LossSide::Unknown);
             script = before;
         }
     }
@@ -378,7 +383,7 @@ fn an_acknowledgments_number_shows_data_lost_before_the_capture() {
     script.data(101, 2 * MSS, 0);
     script.data(400, MSS, MSS).ack(410, 2 * MSS, &[]);
     let found = script.retransmission();
-    assert_eq!((found.seq, found.lost), (1000, "before"));
+    assert_eq!((found.seq, found.lost), (1000, LossSide::Before));
 }
 
 #[test]

@@ -129,8 +129,8 @@ pub(super) fn linux_2_6_35() -> Profile {
             ("time_wait", "TCP_TIMEWAIT_LEN"),
         ],
         not_modelled: &[
-            "forward acknowledgments (tcp_fack): all data more than three segments below the highest SACK is marked \
-             lost",
+            "forward acknowledgments (tcp_fack): a segment is marked lost if the third one after it, or a later one, is \
+             SACKed",
             "HyStart's thresholds before 2.6.39: a 16th of the smallest round-trip time, and 2 ms at least",
             "the initial offered window: four segments, grown with each segment that arrives",
             "timers that tick every 1 to 10 ms (HZ)",
