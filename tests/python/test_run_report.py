@@ -190,7 +190,8 @@ def test_an_idle_path_has_no_bottleneck() -> None:
 
 def test_a_run_without_an_event_opens_completely() -> None:
     text = MANY.replace("count = 50", 'workload = { kind = "file", size = "10 kB" }')
-    assert part(Scenario.from_text(text).run(samples_ms=10, packets=True)) is None
+    run = Scenario.from_text(text).run(samples_ms=10, packets=True)
+    assert part(run, RunColumns(run).scan) is None
 
 
 def test_charts_end_with_the_last_flow() -> None:

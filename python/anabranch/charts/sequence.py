@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anabranch.charts.model import Chart, SeriesColumns
+from anabranch.charts.scan import LOST
 from anabranch.result.remarks import settings_of, size
 from anabranch.result.table_file import file_name
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from anabranch.charts.scan import Scan
     from anabranch.result.result import RunResult
     from anabranch.result.table import Table
 
@@ -23,8 +24,6 @@ MOST_DRAWN = 5_000_000
 """Packets of the flow that are read; a longer log would not fit into memory."""
 _COLUMNS = ("flow", "direction", "sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate",
             "where")  # fmt: skip
-LOST = ("dropped", "too-big", "lost")
-"""Fates of a packet that did not arrive."""
 _COMPARABLE = 2.0
 """Ratio to the largest congestion window above which a receive window limits nothing and is left out."""
 
@@ -44,21 +43,6 @@ class Receiver:
     rcv_nxt: NDArray[np.float64]
     held: NDArray[np.bool_]
     rows: NDArray[np.int64]
-
-
-def sequence_flow(result: RunResult) -> str:
-    """The flow whose packets are drawn: the one with most retransmissions, or the first of several equal ones."""
-    return max((counted := _retransmissions(result)), key=counted.__getitem__)
-
-
-def _retransmissions(result: RunResult) -> dict[str, int]:
-    """Number of retransmissions of each flow, in the order of the table; the table is read in parts."""
-    counts: dict[str, int] = {}
-    for part in result.plain_parts(("flow", "retransmission")):
-        again = part.flags("retransmission")
-        for (flow,), rows in part.groups("flow").items():
-            counts[str(flow)] = counts.get(str(flow), 0) + int(again[rows].sum())
-    return counts
 
 
 def packets_of(result: RunResult, flow: str) -> Table:
@@ -85,30 +69,37 @@ def receiver(own: Table) -> Receiver | None:
         return None
     rows = np.flatnonzero(own.has("received_s"))
     rows = rows[np.argsort(own.numbers("received_s")[rows], kind="stable")]
-    arrived = own.take(rows)
-    starts = arrived["sequence_bytes"]
-    ends = [start + octets for start, octets in zip(starts, arrived["payload_bytes"], strict=True)]
+    starts = own.column("sequence_bytes").values[rows].astype(np.int64)
     expected = int(first[0])
-    waiting: list[tuple[int, int]] = []
-    edges, held = [], []
-    for start, end in zip(starts, ends, strict=True):
-        held.append(start > expected)
-        if start > expected:
-            heapq.heappush(waiting, (start, end))
-        else:
-            expected = max(expected, end)
-            while waiting and waiting[0][0] <= expected:
-                expected = max(expected, heapq.heappop(waiting)[1])
-        edges.append(float(expected))
-    return Receiver(arrived.numbers("received_s"), np.array(edges), np.array(held, dtype=bool), rows)
+    edges = _next_expected(starts, starts + own.column("payload_bytes").values[rows].astype(np.int64), expected)
+    held = starts > np.concatenate([[expected], edges[:-1]]) if len(rows) else np.zeros(0, dtype=bool)
+    return Receiver(own.numbers("received_s")[rows], edges.astype(np.float64), held, rows)
 
 
-def sequence_chart(result: RunResult) -> Chart | None:
+def _next_expected(starts: NDArray[np.int64], ends: NDArray[np.int64], first: int) -> NDArray[np.int64]:
+    """The first missing octet from ``first`` on, after each arrival of the octets from a start to an end."""
+    import numpy as np
+
+    count = len(starts)
+    bounds = np.sort(np.concatenate([starts, ends, [first]]))
+    bounds = bounds[np.diff(bounds, prepend=-1) > 0]
+    # The first arrival that covers the octets between each bound and the next; `count` if none does.
+    low, high = np.searchsorted(bounds, starts), np.searchsorted(bounds, ends)
+    offsets = np.arange((high - low).sum()) - np.repeat(np.cumsum(high - low) - (high - low), high - low)
+    covered = np.full(len(bounds), count)
+    # Of assignments to one place, the last counts.
+    covered[(np.repeat(low, high - low) + offsets)[::-1]] = np.repeat(np.arange(count), high - low)[::-1]
+    begin = int(np.searchsorted(bounds, first))
+    complete = np.maximum.accumulate(covered[begin:])
+    edges: NDArray[np.int64] = bounds[begin + np.searchsorted(complete, np.arange(count), side="right")]
+    return edges
+
+
+def sequence_chart(result: RunResult, scan: Scan) -> Chart | None:
     """The chart, of one flow."""
-    counts = _retransmissions(result)
-    if not counts:
+    flow = scan.most_retransmitting()
+    if flow is None:
         return None
-    flow = max(counts, key=counts.__getitem__)
     own = packets_of(result, flow)
     is_again = own.flags("retransmission")
     again, first, gone = own.where(is_again), own.where(~is_again), own.where(own.is_in("fate", *LOST))
@@ -117,7 +108,7 @@ def sequence_chart(result: RunResult) -> Chart | None:
     held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)
     if held is not None:
         series += _edges(result, flow, own, held)
-    count = len(counts)
+    count = len(scan.retransmissions)
     about = [] if count == 1 else [f"Flow {flow}, which retransmitted most; {file_name('packets')} has all {count}."]
     if held is not None:
         about.append(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from anabranch.charts import place_all, stack
 from anabranch.charts.columns import RunColumns
 from anabranch.charts.pack import thinned
-from anabranch.charts.sequence import sequence_flow
 from anabranch.files.output import whole_directory
 from anabranch.report.focus import part
 from anabranch.report.many import distributions, percentiles, small_multiples
@@ -113,8 +112,8 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
         columns: Its charts, if they exist already.
         command: The command that made the run, as typed.
     """
-    summary = result.summary
-    charts = [thinned(chart) for chart in until_the_end(result, (columns or RunColumns(result)).charts())]
+    summary, columns = result.summary, columns or RunColumns(result)
+    charts = [thinned(chart) for chart in until_the_end(result, columns.charts())]
     title = summary.get("scenario") or "Scenario"
     facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s "
              + made_by(summary),
@@ -129,9 +128,9 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
     why = result.why() if _says_why(result) else None
     spread = list(distributions(result))
     if charts:
-        body += ["<h2>Over time</h2>", stack(charts, part(result)), OVERLAY]
+        body += ["<h2>Over time</h2>", stack(charts, part(result, columns.scan)), OVERLAY]
     if why is not None and any(chart.name == "sequence" for chart in charts):
-        body.append(told_on_click(result, why, sequence_flow(result)))
+        body.append(told_on_click(result, why, columns.scan.most_retransmitting() or ""))
     if why is not None:
         body.append(episodes(why))
     body.append(limits_bars(result, LIMITS))
