@@ -11,7 +11,7 @@ from anabranch.charts.cloud import Cloud
 from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.charts.rates import bottleneck, by_flow, rates
 from anabranch.charts.scan import MAX_SHOWN, Scan
-from anabranch.charts.sequence import sequence_chart
+from anabranch.charts.sequence import packets_of, sequence_chart
 from anabranch.result.table_file import file_name
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from anabranch.result.result import RunResult
+    from anabranch.result.table import Table
 
 
 class RunColumns:
@@ -34,12 +35,17 @@ class RunColumns:
         sampled = self.result.plain("samples").unique("flow")
         return Scan(self.result, losses_of=sampled[0] if len(sampled) == 1 else None)
 
+    @cached_property
+    def most_retransmitting(self) -> Table:
+        """The packets of the flow that retransmitted most, as in :func:`packets_of`."""
+        return packets_of(self.result, self.scan.most_retransmitting() or "")
+
     def charts(self) -> Iterator[Chart]:
         """Every chart that has data: goodput, sequence, cwnd, round-trip time, queue, reordering."""
         if self._charts is None:
             made = (
                 self._goodput(),
-                sequence_chart(self.result, self.scan),
+                sequence_chart(self.result, self.scan, self.most_retransmitting),
                 *self._flow_charts(),
                 self._queue(),
                 self._reordering(),

@@ -47,6 +47,8 @@ class Receiver:
 
 def packets_of(result: RunResult, flow: str) -> Table:
     """Packets with payload of ``flow`` in its main direction, by time of sending; the first ``MOST_DRAWN``."""
+    import numpy as np
+
     from anabranch.result.table import joined
 
     parts: list[Table] = []
@@ -55,9 +57,12 @@ def packets_of(result: RunResult, flow: str) -> Table:
         if sum(one.height for one in parts) >= MOST_DRAWN:
             break
     own = joined(parts)
-    # The first of two equal directions.
-    ways = max(own.parts("direction"), key=lambda way: way[1].numbers("payload_bytes").sum(), default=((), own))
-    return ways[1].sort("sent_s")
+    ways = own.column("direction")
+    if len(ways.names) > 1:
+        # The first of two equal directions.
+        octets = np.bincount(ways.values, weights=own.numbers("payload_bytes"), minlength=len(ways.names))
+        own = own.where(ways.values == octets.argmax())
+    return own.sort("sent_s")
 
 
 def receiver(own: Table) -> Receiver | None:
@@ -95,12 +100,11 @@ def _next_expected(starts: NDArray[np.int64], ends: NDArray[np.int64], first: in
     return edges
 
 
-def sequence_chart(result: RunResult, scan: Scan) -> Chart | None:
-    """The chart, of one flow."""
+def sequence_chart(result: RunResult, scan: Scan, own: Table) -> Chart | None:
+    """The chart of the flow that retransmitted most, of its packets ``own``."""
     flow = scan.most_retransmitting()
     if flow is None:
         return None
-    own = packets_of(result, flow)
     is_again = own.flags("retransmission")
     again, first, gone = own.where(is_again), own.where(~is_again), own.where(own.is_in("fate", *LOST))
     series = [_cloud("sent", first), _cloud("retransmitted", again, "marks"), _cloud("lost or dropped", gone, "marks")]

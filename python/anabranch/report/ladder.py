@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from anabranch.charts.sequence import packets_of, receiver
+from anabranch.charts.sequence import receiver
 
 if TYPE_CHECKING:
-    from anabranch.result.result import RunResult
     from anabranch.result.table import Table
 
 _PRECISION = 1e-9
@@ -47,11 +46,10 @@ class Ladders(TypedDict):
     ladders_of: int
 
 
-def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]]) -> Ladders:
-    """The packet ladders of a flow's retransmissions, each given by its time and first octet."""
+def ladder_data(own: Table, chosen: Sequence[tuple[float, int]]) -> Ladders:
+    """The packet ladders of retransmissions, each given by its time and first octet, of a flow with these packets."""
     import numpy as np
 
-    own = packets_of(result, flow)
     sent, sequence = own.numbers("sent_s"), own.column("sequence_bytes").values
     # A retransmission replaces the last transmission of its octets: consecutive streams use the same numbers.
     order = np.argsort(sequence, kind="stable")

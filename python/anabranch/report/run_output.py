@@ -130,7 +130,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
     if charts:
         body += ["<h2>Over time</h2>", stack(charts, part(result, columns.scan)), OVERLAY]
     if why is not None and any(chart.name == "sequence" for chart in charts):
-        body.append(told_on_click(result, why, columns.scan.most_retransmitting() or ""))
+        body.append(told_on_click(why, columns.scan.most_retransmitting() or "", columns.most_retransmitting))
     if why is not None:
         body.append(episodes(why))
     body.append(limits_bars(result, LIMITS))
