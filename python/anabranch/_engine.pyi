@@ -87,6 +87,22 @@ def run(
     controls: list[tuple[str, type]] = ...,
     progress: Callable[[float], None] | None = None,
 ) -> Run: ...
+def check_many(
+    jobs: list[tuple[str, str, list[str], int | None]],
+    *,
+    threads: int | None = None,
+    untrusted: bool = False,
+    controls: list[tuple[str, type]] = ...,
+) -> tuple[int, ScenarioError] | None: ...
+def summarize_many(
+    jobs: list[tuple[str, str, list[str], int | None]],
+    *,
+    threads: int | None = None,
+    digest: bool = True,
+    untrusted: bool = False,
+    controls: list[tuple[str, type]] = ...,
+    progress: Callable[[int], None] | None = None,
+) -> list[tuple[str, list[tuple[str, str]]]]: ...
 def run_many(
     jobs: list[tuple[str, str, list[str], int | None]],
     *,

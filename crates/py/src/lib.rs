@@ -11,6 +11,7 @@ mod error;
 mod exchange;
 mod interruptible;
 mod live;
+mod many;
 mod memory;
 mod python_control;
 mod results;
@@ -44,7 +45,9 @@ mod _engine {
         live_send_buffer, prepare_live, run_live,
     };
     #[pymodule_export]
-    use super::run::{PacketBatches, Run, run, run_many};
+    use super::many::{check_many, run_many, summarize_many};
+    #[pymodule_export]
+    use super::run::{PacketBatches, Run, run};
     #[pymodule_export]
     use super::scenario::resolve;
     #[pymodule_export]

@@ -400,7 +400,7 @@ tables! {
     ack_samples = &run.samples.acks;
     link_samples = &run.samples.links;
     group_samples = &run.samples.groups;
-    packets = Position::default().next(run, usize::MAX);
+    packets = Position::default().next(run, usize::MAX, true);
     window_events = log.map_or(&[][..], PacketLog::windows);
     retransmissions = log.into_iter().flat_map(PacketLog::retransmitted).collect::<Vec<_>>();
 }
@@ -461,8 +461,14 @@ pub struct Position {
 }
 
 impl Position {
-    /// The next packets that count, at most `most`; fewer only at the end.
-    pub fn next<'a, B: Body>(&mut self, run: &'a Finished<B>, most: usize) -> Vec<Judged<'a>> {
+    /// The next packets that count, at most `most`; fewer only at the end. With `is_judged`, each
+    /// with whether it was needed.
+    pub fn next<'a, B: Body>(
+        &mut self,
+        run: &'a Finished<B>,
+        most: usize,
+        is_judged: bool,
+    ) -> Vec<Judged<'a>> {
         let mut found = Vec::new();
         let Some(log) = run.network.probe().log() else {
             return found;
@@ -473,7 +479,7 @@ impl Position {
                     return found;
                 }
                 self.row += 1;
-                let needed = self.judge.next(row);
+                let needed = is_judged.then(|| self.judge.next(row)).flatten();
                 if row.counts() {
                     found.push((row, needed));
                 }
