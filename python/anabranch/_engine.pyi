@@ -1,6 +1,6 @@
 """The compiled engine (Rust, PyO3). Nothing outside this package needs it directly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 class ScenarioError(ValueError):
     """Bad input. ``str(error)`` is the complete rendered message, with the source line and a caret.
@@ -88,14 +88,14 @@ def run(
     progress: Callable[[float], None] | None = None,
 ) -> Run: ...
 def check_many(
-    jobs: list[tuple[str, str, list[str], int | None]],
+    jobs: Sequence[tuple[str, str, list[str], int | None]],
     *,
     threads: int | None = None,
     untrusted: bool = False,
     controls: list[tuple[str, type]] = ...,
 ) -> tuple[int, ScenarioError] | None: ...
 def summarize_many(
-    jobs: list[tuple[str, str, list[str], int | None]],
+    jobs: Sequence[tuple[str, str, list[str], int | None]],
     *,
     threads: int | None = None,
     digest: bool = True,
@@ -104,7 +104,7 @@ def summarize_many(
     progress: Callable[[int], None] | None = None,
 ) -> list[tuple[str, list[tuple[str, str]]]]: ...
 def run_many(
-    jobs: list[tuple[str, str, list[str], int | None]],
+    jobs: Sequence[tuple[str, str, list[str], int | None]],
     *,
     threads: int | None = None,
     digest: bool = True,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from anabranch import Scenario, _engine
+from anabranch.sweep.points import Job
 
 TEXT = """
 duration = "1 s"
@@ -58,7 +59,7 @@ def test_each_run_equals_the_run_alone(file: str) -> None:
 
 def test_texts_of_several_files_are_kept_apart(file: str) -> None:
     other = TEXT.replace("10 Mbit/s", "20 Mbit/s")
-    jobs = [(TEXT, file, [], 1), (other, file, [], 1), (TEXT, f"{file}.toml", [], 1), (TEXT, file, [], 1)]
+    jobs: list[Job] = [(TEXT, file, [], 1), (other, file, [], 1), (TEXT, f"{file}.toml", [], 1), (TEXT, file, [], 1)]
     found = [json.loads(summary) for summary, _ in _engine.summarize_many(jobs)]
     assert [one["scenario"] for one in found] == [file, file, f"{file}.toml", file]
     assert found[0]["digest"] == found[3]["digest"] != found[1]["digest"]
