@@ -13,6 +13,7 @@ mod interruptible;
 mod live;
 mod many;
 mod memory;
+mod packed;
 mod python_control;
 mod results;
 mod run;

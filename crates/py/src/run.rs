@@ -10,10 +10,8 @@ use std::{
 };
 
 use anabranch::{
-    Body, Finished, Interrupt, Length, Progress, Resolved, Simulation,
-    packet::Direction,
-    record::{PacketLog, Tapping},
-    units::Duration,
+    Body, Finished, Interrupt, Length, Progress, Resolved, Simulation, packet::Direction,
+    record::Tapping, units::Duration,
 };
 use pyo3::{
     exceptions::{PyKeyError, PyRuntimeError, PyValueError},
@@ -27,11 +25,12 @@ use crate::{
     error::raise,
     interruptible::{interruptible, quietly, report},
     memory,
+    packed::{Cursor, Packets},
     python_control::PythonControls,
     scenario::{Job, Source},
     stopwatch::{Stopwatch, peak_rss_bytes},
     table::ArrowTable,
-    tables::{self, Position},
+    tables,
 };
 
 /// The result of one run.
@@ -48,7 +47,7 @@ trait Left: Send {
     /// The next rows of the table `packets`, at most `most`.
     fn packets(
         &self,
-        position: &mut Position,
+        cursor: &mut Cursor,
         most: usize,
         columns: &[&'static str],
     ) -> PyResult<ArrowTable>;
@@ -58,35 +57,43 @@ trait Left: Send {
     fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>>;
 }
 
-impl<B: Body> Left for Finished<B> {
+/// A finished run, whose packets are packed.
+struct Packed<B: Body> {
+    run: Finished<B>,
+    packets: Packets,
+}
+
+impl<B: Body> Left for Packed<B> {
     fn table(&self, name: &str) -> PyResult<ArrowTable> {
-        tables::build(self, name)
+        tables::build(&self.run, &self.packets, name)
     }
     fn packets(
         &self,
-        position: &mut Position,
+        cursor: &mut Cursor,
         most: usize,
         columns: &[&'static str],
     ) -> PyResult<ArrowTable> {
-        let rows = position.next(self, most, columns.contains(&"needed"));
-        tables::packet_table(self, &rows, columns)
+        let rows = cursor.take(&self.packets, most);
+        tables::packet_table(&self.run, &rows, columns)
     }
     fn left_out(&self) -> u64 {
-        let log = self.network.probe().log();
-        log.map_or(0, PacketLog::left_out)
+        self.packets.left_out
     }
     fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>> {
-        let place = self.links.iter().position(|(name, _)| name == link)?;
-        let taps = self.network.probe().taps()?;
-        taps.pcapng(place, which, self.network.element_names())
+        let place = self.run.links.iter().position(|(name, _)| name == link)?;
+        let taps = self.run.network.probe().taps()?;
+        taps.pcapng(place, which, self.run.network.element_names())
     }
 }
 
 impl Run {
-    pub fn new<B: Body>(finished: Finished<B>) -> serde_json::Result<Self> {
+    pub fn new<B: Body>(mut run: Finished<B>) -> serde_json::Result<Self> {
+        // The log is large, and no longer changes.
+        let log = run.network.log_mut().map(mem::take);
+        let packets = log.as_ref().map(Packets::of).unwrap_or_default();
         Ok(Self {
-            summary_json: serde_json::to_string(&finished.summary)?,
-            finished: Arc::new(Mutex::new(Box::new(finished))),
+            summary_json: serde_json::to_string(&run.summary)?,
+            finished: Arc::new(Mutex::new(Box::new(Packed { run, packets }))),
             depends: Vec::new(),
         })
     }
@@ -168,7 +175,7 @@ pub struct PacketBatches {
     rows: usize,
     columns: Arc<[&'static str]>,
     /// `None` before the first part.
-    position: Arc<Mutex<Option<Position>>>,
+    position: Arc<Mutex<Option<Cursor>>>,
 }
 
 #[pymethods]

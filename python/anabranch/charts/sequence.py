@@ -22,8 +22,7 @@ MOST_ARRIVALS = 500_000
 """Arrivals that are followed for the receiver's state; charts of longer logs show only sent data."""
 MOST_DRAWN = 5_000_000
 """Packets of the flow that are read; a longer log would not fit into memory."""
-_COLUMNS = ("flow", "direction", "sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate",
-            "where")  # fmt: skip
+_COLUMNS = ("sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate", "where")
 _COMPARABLE = 2.0
 """Ratio to the largest congestion window above which a receive window limits nothing and is left out."""
 
@@ -52,8 +51,9 @@ def packets_of(result: RunResult, flow: str) -> Table:
     from anabranch.result.table import joined
 
     parts: list[Table] = []
-    for part in result.plain_parts(_COLUMNS):
-        parts.append(part.where(part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)))
+    for part in result.plain_parts(("flow", "direction", *_COLUMNS)):
+        chosen = part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)
+        parts.append(part.select("direction", *_COLUMNS).where(chosen))
         if sum(one.height for one in parts) >= MOST_DRAWN:
             break
     own = joined(parts)
@@ -62,7 +62,7 @@ def packets_of(result: RunResult, flow: str) -> Table:
         # The first of two equal directions.
         octets = np.bincount(ways.values, weights=own.numbers("payload_bytes"), minlength=len(ways.names))
         own = own.where(ways.values == octets.argmax())
-    return own.sort("sent_s")
+    return own.select(*_COLUMNS).sort("sent_s")
 
 
 def receiver(own: Table) -> Receiver | None:
@@ -106,8 +106,12 @@ def sequence_chart(result: RunResult, scan: Scan, own: Table) -> Chart | None:
     if flow is None:
         return None
     is_again = own.flags("retransmission")
-    again, first, gone = own.where(is_again), own.where(~is_again), own.where(own.is_in("fate", *LOST))
-    series = [_cloud("sent", first), _cloud("retransmitted", again, "marks"), _cloud("lost or dropped", gone, "marks")]
+    gone = own.is_in("fate", *LOST)
+    series = [
+        _cloud("sent", own, ~is_again),
+        _cloud("retransmitted", own, is_again, "marks"),
+        _cloud("lost or dropped", own, gone, "marks"),
+    ]
     settings = settings_of(result, flow)
     held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)
     if held is not None:
@@ -157,5 +161,5 @@ def _edges(result: RunResult, flow: str, own: Table, held: Receiver) -> list[Ser
     return made
 
 
-def _cloud(label: str, part: Table, kind: str = "points") -> SeriesColumns:
-    return SeriesColumns(label, part.numbers("sent_s"), part.numbers("sequence_bytes") / 1e6, kind)
+def _cloud(label: str, own: Table, rows: NDArray[np.bool_], kind: str = "points") -> SeriesColumns:
+    return SeriesColumns(label, own.numbers("sent_s")[rows], own.numbers("sequence_bytes")[rows] / 1e6, kind)
