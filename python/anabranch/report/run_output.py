@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -57,9 +58,11 @@ def write_run(
     from anabranch.result.result import PART_ROWS
     from anabranch.result.summary import TABLES
 
-    columns = RunColumns(result)
     with whole_directory(directory, "run") as aside:
         (aside / "summary.json").write_text(result.summary_json.rstrip() + "\n", encoding="utf-8")
+        # First, because the writer of the tables keeps its memory.
+        _draw_all(result, aside, command, figures=figures)
+        _trim()
         if result.recorded("packets") and _has_packets(result):
             write_parts(aside, "packets", result.packet_parts(), PART_ROWS)
         for name in TABLES:
@@ -71,12 +74,24 @@ def write_run(
             recorded = name in ("flows", "links") or (name == "window_events" and _says_why(result))
             if height > 0 or recorded:
                 write_table(aside, name, result.frame(name))
-        if figures:
-            _draw(columns, aside / "figures")
-        (aside / "report.html").write_text(html_report(result, columns, command), encoding="utf-8")
         for capture, path in captures:
             (aside / path).parent.mkdir(parents=True, exist_ok=True)
             (aside / path).write_bytes(result.pcapng(capture))
+
+
+def _trim() -> None:
+    """Return freed memory to the system, where the C library has a function for it."""
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _draw_all(result: RunResult, directory: Path, command: str, *, figures: bool) -> None:
+    columns = RunColumns(result)
+    (directory / "report.html").write_text(html_report(result, columns, command), encoding="utf-8")
+    if figures:
+        _draw(columns, directory / "figures")
 
 
 def _draw(columns: RunColumns, directory: Path) -> None:
