@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,19 @@ def test_a_sweep_resolves_alone_only_its_base(file: str, monkeypatch: pytest.Mon
         counted(name)
     Scenario.from_text(TEXT, file=file).sweep({"link.a.delay": [f"{n} ms" for n in range(1, 9)]}, repeat=2, jobs=1)
     assert calls == [("resolve", 1), ("check_many", 8), ("summarize_many", 16)]
+
+
+def test_jobs_of_one_text_parse_it_once(file: str) -> None:
+    """A ratio within one run: separate texts are parsed separately, which takes longer than to resolve them."""
+    long = TEXT + "# comment\n" * 20_000
+    sets = [[f"link.a.delay={n} ms"] for n in range(1, 33)]
+
+    def cost(texts: list[str]) -> float:
+        before = time.process_time()
+        jobs: list[Job] = [(text, file, own, 1) for text, own in zip(texts, sets, strict=True)]
+        assert _engine.check_many(jobs, threads=1) is None
+        return time.process_time() - before
+
+    # A new object each.
+    separate = cost([f"{long}#{n}" for n in range(32)])
+    assert cost([long] * 32) < separate / 3

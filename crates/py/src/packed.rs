@@ -5,7 +5,7 @@
 
 use anabranch::{
     packet::{ConnectionId, Direction, FlowId},
-    record::{Judge, PacketLog, PacketRow, WindowRow},
+    record::{PacketLog, PacketRow, WindowRow},
     tcp::RetransmitCause,
     trace::{ElementId, Fate},
     units::{Duration, Instant},
@@ -62,14 +62,23 @@ impl Packets {
             original: one.original.cloned(),
         });
         packed.retransmissions = again.collect();
+        // In the order of the rows. Other packets are not judged.
+        let judged: Vec<_> = packed
+            .retransmissions
+            .iter()
+            .map(|one| one.needed)
+            .collect();
+        let mut judged = judged.into_iter();
         for rows in log.connections() {
-            let (mut judge, mut last) = (Judge::default(), None);
-            for row in rows {
-                let needed = judge.next(row);
-                if row.counts() {
-                    packed.push(row, needed, last);
-                    last = Some(row);
-                }
+            let mut last = None;
+            for row in rows.iter().filter(|row| row.counts()) {
+                let needed = if row.retransmission {
+                    judged.next().flatten()
+                } else {
+                    None
+                };
+                packed.push(row, needed, last);
+                last = Some(row);
             }
         }
         packed.octets.shrink_to_fit();
