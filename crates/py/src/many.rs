@@ -43,6 +43,9 @@ fn jobs(
     Ok(made)
 }
 
+/// The summary of a run, as JSON, and the files that it has read, with a hash of their content.
+type Summarized = (String, Vec<(String, String)>);
+
 fn workers(threads: Option<usize>) -> PyResult<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads.unwrap_or(0))
@@ -100,11 +103,10 @@ pub fn run_many(
         fast_path: true,
     };
     let batch = Batch::new(jobs, threads, recording, (untrusted, controls))?;
-    batch.make(py, progress.as_ref(), |run| run)
+    batch.make(py, progress, |run| run)
 }
 
-/// Executes many runs as `run_many` does. Returns of each its summary, as JSON, and the files that
-/// it has read, with a hash of their content: a run's network is freed when the run ends.
+/// Executes many runs as `run_many` does, and frees each run's network when the run ends.
 #[pyfunction]
 #[pyo3(signature = (jobs, *, threads = None, digest = true, untrusted = false, controls = Vec::new(), progress = None))]
 pub fn summarize_many(
@@ -115,7 +117,7 @@ pub fn summarize_many(
     untrusted: bool,
     controls: Vec<(String, Py<PyType>)>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Vec<(String, Vec<(String, String)>)>> {
+) -> PyResult<Vec<Summarized>> {
     let recording = Recording {
         digest,
         samples: None,
@@ -123,7 +125,7 @@ pub fn summarize_many(
         fast_path: true,
     };
     let batch = Batch::new(jobs, threads, recording, (untrusted, controls))?;
-    batch.make(py, progress.as_ref(), Run::into_summary)
+    batch.make(py, progress, Run::into_summary)
 }
 
 /// Jobs, and how they are run.
@@ -154,7 +156,7 @@ impl Batch {
     fn make<T: Send + 'static>(
         self,
         py: Python<'_>,
-        progress: Option<&Py<PyAny>>,
+        progress: Option<Py<PyAny>>,
         kept: impl Fn(Run) -> T + Send + Sync + 'static,
     ) -> PyResult<Vec<T>> {
         let Self {
@@ -165,9 +167,9 @@ impl Batch {
         } = self;
         let finished = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&finished);
-        let mut pulse = |py: Python<'_>| {
+        let mut pulse = move |py: Python<'_>| {
             let done = finished.load(Ordering::Relaxed);
-            report(py, progress, done)
+            report(py, progress.as_ref(), done)
         };
         let results = interruptible(py, &mut pulse, move |interrupt: &Interrupt| {
             let order = Order {

@@ -144,10 +144,10 @@ impl Packets {
 
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
-            self.octets.push(number as u8 | 0x80);
+            self.octets.push(low(number) | 0x80);
             number >>= 7;
         }
-        self.octets.push(number as u8);
+        self.octets.push(low(number));
     }
 
     /// Writes a difference of either sign.
@@ -155,6 +155,11 @@ impl Packets {
         let difference = number.wrapping_sub(from).cast_signed();
         self.number((difference << 1 ^ difference >> 63).cast_unsigned());
     }
+}
+
+/// The lowest octet.
+const fn low(number: u64) -> u8 {
+    number.to_le_bytes()[0]
 }
 
 /// The position of a value in the list of distinct values.
