@@ -1,6 +1,6 @@
 """The compiled engine (Rust, PyO3). Nothing outside this package needs it directly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 class ScenarioError(ValueError):
     """Bad input. ``str(error)`` is the complete rendered message, with the source line and a caret.
@@ -87,8 +87,24 @@ def run(
     controls: list[tuple[str, type]] = ...,
     progress: Callable[[float], None] | None = None,
 ) -> Run: ...
+def check_many(
+    jobs: Sequence[tuple[str, str, list[str], int | None]],
+    *,
+    threads: int | None = None,
+    untrusted: bool = False,
+    controls: list[tuple[str, type]] = ...,
+) -> tuple[int, ScenarioError] | None: ...
+def summarize_many(
+    jobs: Sequence[tuple[str, str, list[str], int | None]],
+    *,
+    threads: int | None = None,
+    digest: bool = True,
+    untrusted: bool = False,
+    controls: list[tuple[str, type]] = ...,
+    progress: Callable[[int], None] | None = None,
+) -> list[tuple[str, list[tuple[str, str]]]]: ...
 def run_many(
-    jobs: list[tuple[str, str, list[str], int | None]],
+    jobs: Sequence[tuple[str, str, list[str], int | None]],
     *,
     threads: int | None = None,
     digest: bool = True,

@@ -333,7 +333,7 @@ def test_an_unwritable_output_costs_no_run(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work was begun")
 
-    for name in ("run", "run_many"):
+    for name in ("run", "run_many", "summarize_many"):
         monkeypatch.setattr(_engine, name, never)
     (tmp_path / "file").write_text("x")
     for command, what in (("run", scenario_file), ("sweep", scenario_file), ("study", sample_study),

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from anabranch import Scenario
-from anabranch.charts.columns import MAX_POINTS, Cloud, RunColumns
+from anabranch.charts.cloud import MAX_POINTS, Cloud
+from anabranch.charts.columns import RunColumns
 from anabranch.cli.cut import MOST_FLOWS, MOST_LINKS
 from anabranch.errors import MemoryWarning
 from anabranch.result.remarks import MOST_REMARKS, few, surprises

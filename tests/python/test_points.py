@@ -41,13 +41,15 @@ class Made:
         self.out = directory / "out"
         self.runs = 0
         self.remarks: list[str] = []
-        original = _engine.run_many
+        for name in ("summarize_many", "run_many"):
+            monkeypatch.setattr(_engine, name, self._counting(getattr(_engine, name)))
 
+    def _counting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def counting(jobs: list[Any], **options: Any) -> Any:
             self.runs += len(jobs)
             return original(jobs, **options)
 
-        monkeypatch.setattr(_engine, "run_many", counting)
+        return counting
 
     def again(self) -> int:
         self.runs, self.remarks = 0, []

@@ -103,7 +103,7 @@ def test_the_windows_edge_is_above_the_sent_data(result: RunResult) -> None:
 def test_a_ladder_has_the_original_and_the_retransmission(result: RunResult) -> None:
     own = packets_of(result, "main")
     again = own.where(own.flags("retransmission")).to_dicts()[0]
-    data = ladder_data(result, "main", [(again["sent_s"], again["sequence_bytes"])])
+    data = ladder_data(own, [(again["sent_s"], again["sequence_bytes"])])
     rows = [data["rows"][place] for place in data["ladders"][0] if place >= 0]
     same = [row for row in rows if row[2] == again["sequence_bytes"]]
     assert [row[4] for row in same] == [False, True]
@@ -190,7 +190,8 @@ def test_an_idle_path_has_no_bottleneck() -> None:
 
 def test_a_run_without_an_event_opens_completely() -> None:
     text = MANY.replace("count = 50", 'workload = { kind = "file", size = "10 kB" }')
-    assert part(Scenario.from_text(text).run(samples_ms=10, packets=True)) is None
+    run = Scenario.from_text(text).run(samples_ms=10, packets=True)
+    assert part(run, RunColumns(run).scan) is None
 
 
 def test_charts_end_with_the_last_flow() -> None:

@@ -64,13 +64,13 @@ def test_repeats_that_differ_have_an_interval() -> None:
 
 def test_resumed(scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    original = _engine.run_many
+    original = _engine.summarize_many
 
     def counting(jobs: list[Any], **options: Any) -> Any:
         made.append(len(jobs))
         return original(jobs, **options)
 
-    monkeypatch.setattr(_engine, "run_many", counting)
+    monkeypatch.setattr(_engine, "summarize_many", counting)
     out = tmp_path / "out"
     first = scenario(scenario_file).sweep(GRID, out=out)
     assert sum(made) == 4
@@ -87,7 +87,7 @@ def test_resumed(scenario_file: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_interrupt_preserves_finished_points(
     scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = _engine.run_many
+    original = _engine.summarize_many
     calls: list[int] = []
 
     def interrupted(jobs: list[Any], **options: Any) -> Any:
@@ -98,7 +98,7 @@ def test_an_interrupt_preserves_finished_points(
 
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(_engine, "run_many", interrupted)
+        patch.setattr(_engine, "summarize_many", interrupted)
         with pytest.raises(KeyboardInterrupt):
             scenario(scenario_file).sweep({"flow.main.cc": ["cubic"]}, repeat=3, jobs=1, out=out)
     assert len(kept_points(out)) == calls[0] == 16
@@ -184,7 +184,7 @@ def test_a_mistake_is_reported_for_the_grid_and_its_point(scenario_file: Path, m
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work was begun")
 
-    monkeypatch.setattr(_engine, "run_many", never)
+    monkeypatch.setattr(_engine, "summarize_many", never)
     with pytest.raises(_engine.ScenarioError) as caught:
         scenario(scenario_file).sweep({**GRID, "flow.main.cc": ["cubic", "cubik"]})
     assert caught.value.file == "grid 'flow.main.cc=\"cubik\"'"
@@ -196,7 +196,7 @@ def test_a_mistake_is_reported_for_the_grid_and_its_point(scenario_file: Path, m
 @pytest.mark.engine
 def test_all_points_are_checked_before_the_first_run(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each value is valid alone, and so is every point of a diagonal through the grid."""
-    monkeypatch.setattr(_engine, "run_many", lambda *_, **__: pytest.fail("the work was begun"))
+    monkeypatch.setattr(_engine, "summarize_many", lambda *_, **__: pytest.fail("the work was begun"))
     with pytest.raises(_engine.ScenarioError, match=r'duration="2 s", warmup="3 s"$'):
         scenario(scenario_file).sweep({"duration": ["2 s", "4 s"], "warmup": ["1 s", "3 s"]})
 
@@ -204,7 +204,7 @@ def test_all_points_are_checked_before_the_first_run(scenario_file: Path, monkey
 def test_a_failing_point_preserves_the_others(
     scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = _engine.run_many
+    original = _engine.summarize_many
     error = _engine.ScenarioError.__new__(_engine.ScenarioError)
     error.file, error.args = "f.toml", ("f.toml: it does not work out",)
 
@@ -213,7 +213,7 @@ def test_a_failing_point_preserves_the_others(
             raise error
         return original(jobs, **options)
 
-    monkeypatch.setattr(_engine, "run_many", failing)
+    monkeypatch.setattr(_engine, "summarize_many", failing)
     with pytest.raises(_engine.ScenarioError, match=r'point flow\.main\.cc="cubic", .*interval=4$'):
         scenario(scenario_file).sweep(GRID, out=tmp_path / "out")
     assert len(kept_points(tmp_path / "out")) == 3
@@ -276,14 +276,14 @@ def test_a_changed_sweep_is_not_read(varied: Path, tmp_path: Path, name: str, co
 
 
 def test_jobs_are_limited_to_the_number_of_runs(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = _engine.run_many
+    original = _engine.summarize_many
     asked: list[int] = []
 
     def watching(jobs: list[Any], **options: Any) -> Any:
         asked.append(options["threads"])
         return original(jobs, **options)
 
-    monkeypatch.setattr(_engine, "run_many", watching)
+    monkeypatch.setattr(_engine, "summarize_many", watching)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     scenario(scenario_file).sweep(GRID, jobs=1000)
     scenario(scenario_file).sweep(GRID, repeat=3, jobs=1000)
@@ -513,6 +513,6 @@ def test_a_missing_seed_is_an_error_before_any_run(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("a run")
 
-    monkeypatch.setattr(_engine, "run_many", never)
+    monkeypatch.setattr(_engine, "summarize_many", never)
     with pytest.raises(UserError, match=rf"repeat={repeat}.*at least 1 was expected"):
         Scenario.from_text(COPIES).sweep(repeat=repeat, **more)

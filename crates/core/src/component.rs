@@ -90,6 +90,14 @@ macro_rules! components {
                     Self::Custom(custom) => &custom.name,
                 }
             }
+            /// The built-in entry of this name with its default parameters.
+            #[must_use]
+            pub fn named(name: &str) -> Option<Self> {
+                $(if name == $file::META.name {
+                    return Some(Self::$Type($file::Params::default()));
+                })*
+                None
+            }
         }
 
         /// The self-description and defaults of every built-in entry, in registry order.

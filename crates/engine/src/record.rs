@@ -10,7 +10,6 @@ pub mod tap;
 pub mod window_events;
 
 pub use meter::{ReceiverMeter, SenderMeter};
-pub use needed::Judge;
 pub use packet_log::{PacketLog, PacketRow};
 pub use probe::Probe;
 pub use resent::Resent;

@@ -66,9 +66,7 @@ impl Config {
         name: &str,
         parameters: A,
     ) -> Option<Result<Self, A::Error>> {
-        let (_, mut config, _) = registry()
-            .into_iter()
-            .find(|(meta, ..)| meta.name == name)?;
+        let mut config = Self::named(name)?;
         let read = each!(&mut config, params => parameters.newtype_variant().map(|read| *params = read), custom => Ok(()));
         Some(read.map(|()| config))
     }

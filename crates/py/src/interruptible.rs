@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_millis(60);
 /// Time for interrupted work that must be waited for: to end the programs of a live run.
 const LONG_GRACE: Duration = Duration::from_secs(2);
 /// The stack size of a main thread, because scenarios may be nested.
-const STACK: usize = 8 << 20;
+pub const STACK: usize = 8 << 20;
 
 /// Called in the main thread during the work; an error ends the work.
 pub type Pulse<'a> = &'a mut (dyn FnMut(Python<'_>) -> PyResult<()> + Send);

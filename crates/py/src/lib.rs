@@ -11,7 +11,9 @@ mod error;
 mod exchange;
 mod interruptible;
 mod live;
+mod many;
 mod memory;
+mod packed;
 mod python_control;
 mod results;
 mod run;
@@ -44,7 +46,9 @@ mod _engine {
         live_send_buffer, prepare_live, run_live,
     };
     #[pymodule_export]
-    use super::run::{PacketBatches, Run, run, run_many};
+    use super::many::{check_many, run_many, summarize_many};
+    #[pymodule_export]
+    use super::run::{PacketBatches, Run, run};
     #[pymodule_export]
     use super::scenario::resolve;
     #[pymodule_export]

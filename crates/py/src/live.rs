@@ -8,7 +8,7 @@ use crate::{
     Text,
     python_control::PythonControls,
     run::{Captures, Run, interval},
-    scenario::Job,
+    scenario::{Job, Source},
 };
 
 create_exception!(
@@ -76,7 +76,13 @@ pub fn run_live(
     virtual_time: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
-    let job = Job::new(text, file, sets, seed, untrusted, PythonControls::default());
+    let job = Job::new(
+        Source::new(text, file),
+        sets,
+        seed,
+        untrusted,
+        PythonControls::default(),
+    );
     let recording = Recording {
         packets,
         samples: interval(samples_ms)?,
@@ -102,7 +108,13 @@ pub fn check_live(
     machine: bool,
     guest: bool,
 ) -> PyResult<f64> {
-    let job = Job::new(text, file, sets, seed, false, PythonControls::default());
+    let job = Job::new(
+        Source::new(text, file),
+        sets,
+        seed,
+        false,
+        PythonControls::default(),
+    );
     engine::check(py, job, machine, guest)
 }
 
@@ -118,7 +130,13 @@ pub fn live_hosts(
     file: String,
     sets: Vec<String>,
 ) -> PyResult<Vec<HostAddress>> {
-    let job = Job::new(text, file, sets, None, false, PythonControls::default());
+    let job = Job::new(
+        Source::new(text, file),
+        sets,
+        None,
+        false,
+        PythonControls::default(),
+    );
     engine::hosts(py, job)
 }
 
@@ -141,7 +159,13 @@ pub fn live_send_buffer(
     sets: Vec<String>,
     seed: Option<u64>,
 ) -> PyResult<u64> {
-    let job = Job::new(text, file, sets, seed, false, PythonControls::default());
+    let job = Job::new(
+        Source::new(text, file),
+        sets,
+        seed,
+        false,
+        PythonControls::default(),
+    );
     engine::send_buffer(py, job)
 }
 

@@ -1,26 +1,23 @@
-//! Runs from Python: one with a progress report, or many on all cores.
+//! One run from Python, with a progress report.
 
 use std::{
     ffi::CString,
     mem,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
 use anabranch::{
-    Body, Finished, Interrupt, Length, Progress, Resolved, Simulation,
-    packet::Direction,
-    record::{PacketLog, Tapping},
-    units::Duration,
+    Body, Finished, Interrupt, Length, Progress, Resolved, Simulation, packet::Direction,
+    record::Tapping, units::Duration,
 };
 use pyo3::{
     exceptions::{PyKeyError, PyRuntimeError, PyValueError},
     prelude::*,
     types::PyType,
 };
-use rayon::prelude::*;
 
 use crate::{
     Text,
@@ -28,11 +25,12 @@ use crate::{
     error::raise,
     interruptible::{interruptible, quietly, report},
     memory,
+    packed::{Cursor, Packets},
     python_control::PythonControls,
-    scenario::Job,
+    scenario::{Job, Source},
     stopwatch::{Stopwatch, peak_rss_bytes},
     table::ArrowTable,
-    tables::{self, Position},
+    tables,
 };
 
 /// The result of one run.
@@ -49,7 +47,7 @@ trait Left: Send {
     /// The next rows of the table `packets`, at most `most`.
     fn packets(
         &self,
-        position: &mut Position,
+        cursor: &mut Cursor,
         most: usize,
         columns: &[&'static str],
     ) -> PyResult<ArrowTable>;
@@ -59,36 +57,49 @@ trait Left: Send {
     fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>>;
 }
 
-impl<B: Body> Left for Finished<B> {
+/// A finished run, whose packets are packed.
+struct Packed<B: Body> {
+    run: Finished<B>,
+    packets: Packets,
+}
+
+impl<B: Body> Left for Packed<B> {
     fn table(&self, name: &str) -> PyResult<ArrowTable> {
-        tables::build(self, name)
+        tables::build(&self.run, &self.packets, name)
     }
     fn packets(
         &self,
-        position: &mut Position,
+        cursor: &mut Cursor,
         most: usize,
         columns: &[&'static str],
     ) -> PyResult<ArrowTable> {
-        tables::packet_table(self, &position.next(self, most), columns)
+        let rows = cursor.take(&self.packets, most);
+        tables::packet_table(&self.run, &rows, columns)
     }
     fn left_out(&self) -> u64 {
-        let log = self.network.probe().log();
-        log.map_or(0, PacketLog::left_out)
+        self.packets.left_out
     }
     fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>> {
-        let place = self.links.iter().position(|(name, _)| name == link)?;
-        let taps = self.network.probe().taps()?;
-        taps.pcapng(place, which, self.network.element_names())
+        let place = self.run.links.iter().position(|(name, _)| name == link)?;
+        let taps = self.run.network.probe().taps()?;
+        taps.pcapng(place, which, self.run.network.element_names())
     }
 }
 
 impl Run {
-    pub fn new<B: Body>(finished: Finished<B>) -> serde_json::Result<Self> {
+    pub fn new<B: Body>(mut run: Finished<B>) -> serde_json::Result<Self> {
+        // The log is large, and no longer changes.
+        let log = run.network.log_mut().map(mem::take);
+        let packets = log.as_ref().map(Packets::of).unwrap_or_default();
         Ok(Self {
-            summary_json: serde_json::to_string(&finished.summary)?,
-            finished: Arc::new(Mutex::new(Box::new(finished))),
+            summary_json: serde_json::to_string(&run.summary)?,
+            finished: Arc::new(Mutex::new(Box::new(Packed { run, packets }))),
             depends: Vec::new(),
         })
+    }
+    /// The summary, as JSON, and the files that the run has read.
+    pub fn into_summary(self) -> (String, Vec<(String, String)>) {
+        (self.summary_json, self.depends)
     }
     fn depending(mut self, depends: &Depends) -> Self {
         self.depends = depends.list();
@@ -164,7 +175,7 @@ pub struct PacketBatches {
     rows: usize,
     columns: Arc<[&'static str]>,
     /// `None` before the first part.
-    position: Arc<Mutex<Option<Position>>>,
+    position: Arc<Mutex<Option<Cursor>>>,
 }
 
 #[pymethods]
@@ -225,15 +236,15 @@ pub fn tapping(resolved: &Resolved, (places, snap_length): &Captures) -> Result<
 
 /// The records of a run.
 #[derive(Clone, Copy)]
-struct Recording {
-    digest: bool,
-    samples: Option<Duration>,
-    packets: bool,
-    fast_path: bool,
+pub struct Recording {
+    pub digest: bool,
+    pub samples: Option<Duration>,
+    pub packets: bool,
+    pub fast_path: bool,
 }
 
 /// The reason why a job has no result.
-enum Failure {
+pub enum Failure {
     Scenario(anabranch::scenario::Error),
     Stopped,
     /// More data is requested than fits into memory.
@@ -242,7 +253,7 @@ enum Failure {
 }
 
 impl Failure {
-    fn raise(self, py: Python<'_>) -> PyErr {
+    pub fn raise(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Scenario(error) => raise(py, &error),
             Self::Stopped => PyRuntimeError::new_err("the run was stopped"),
@@ -285,15 +296,15 @@ fn check_samples(resolved: &Resolved, every: Option<Duration>) -> Result<(), Fai
 }
 
 /// Options of one run in addition to its job.
-struct Order<'a> {
-    recording: Recording,
-    captures: Option<&'a Captures>,
-    interrupt: &'a Interrupt,
+pub struct Order<'a> {
+    pub recording: Recording,
+    pub captures: Option<&'a Captures>,
+    pub interrupt: &'a Interrupt,
     /// Warnings before the run; `None` if there are many runs.
-    remarks: Option<&'a Mutex<Vec<String>>>,
+    pub remarks: Option<&'a Mutex<Vec<String>>>,
 }
 
-fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run, Failure> {
+pub fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run, Failure> {
     let stopwatch = Stopwatch::start();
     let (depends, recording) = (Depends::default(), order.recording);
     let resolved = job
@@ -368,7 +379,13 @@ pub fn run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let controls = PythonControls::new(controls);
-    let job = Job::new(text, file, sets, seed, untrusted, controls.clone());
+    let job = Job::new(
+        Source::new(text, file),
+        sets,
+        seed,
+        untrusted,
+        controls.clone(),
+    );
     let recording = Recording {
         digest,
         samples: interval(samples_ms)?,
@@ -400,71 +417,4 @@ pub fn run(
     let run = made.map_err(|failure| controls.raised().unwrap_or_else(|| failure.raise(py)))?;
     pulse(py)?;
     Ok(run)
-}
-
-/// Executes many runs on `threads` threads (default: all cores); result `i` belongs to job `i`.
-/// `progress` is called with the number of finished jobs. The first job with an error, by number,
-/// raises it; signals end all. `untrusted` is as in `resolve`.
-#[pyfunction]
-#[pyo3(signature = (jobs, *, threads = None, digest = true, samples_ms = None, untrusted = false, controls = Vec::new(), progress = None))]
-#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
-#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
-pub fn run_many(
-    py: Python<'_>,
-    jobs: Vec<(Text, String, Vec<String>, Option<u64>)>,
-    threads: Option<usize>,
-    digest: bool,
-    samples_ms: Option<f64>,
-    untrusted: bool,
-    controls: Vec<(String, Py<PyType>)>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Vec<Run>> {
-    let controls = PythonControls::new(controls);
-    let jobs: Vec<Job> = jobs
-        .into_iter()
-        .map(|(text, file, sets, seed)| {
-            Job::new(text, file, sets, seed, untrusted, controls.clone())
-        })
-        .collect();
-    let recording = Recording {
-        digest,
-        samples: interval(samples_ms)?,
-        packets: false,
-        fast_path: true,
-    };
-    let workers = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.unwrap_or(0))
-        .build()
-        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    let finished = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&finished);
-    let mut pulse = |py: Python<'_>| {
-        let done = finished.load(Ordering::Relaxed);
-        report(py, progress.as_ref(), done)
-    };
-    let results = interruptible(py, &mut pulse, move |interrupt| {
-        let order = Order {
-            recording,
-            captures: None,
-            interrupt,
-            remarks: None,
-        };
-        let work = |job: &Job| {
-            if interrupt.is_raised() {
-                return Err(Failure::Stopped);
-            }
-            let result = make(job, &order, &mut |_| {});
-            counted.fetch_add(1, Ordering::Relaxed);
-            result
-        };
-        workers.install(|| jobs.par_iter().map(work).collect::<Vec<_>>())
-    })?;
-    pulse(py)?;
-    if let Some(error) = controls.raised() {
-        return Err(error);
-    }
-    results
-        .into_iter()
-        .map(|result| result.map_err(|failure| failure.raise(py)))
-        .collect()
 }

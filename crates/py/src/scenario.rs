@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
 use anabranch::{
@@ -22,11 +23,38 @@ use crate::{
     signals,
 };
 
-/// A scenario as passed from Python: the text of a file, its name, overrides, a seed in place of
-/// the file's, and whether its author is untrusted.
+/// The text of a scenario's file, which is parsed once for all jobs.
+pub struct Source {
+    text: Text,
+    file: String,
+    parsed: OnceLock<Result<Scenario, Error>>,
+}
+
+impl Source {
+    pub fn new(text: Text, file: String) -> Arc<Self> {
+        Arc::new(Self {
+            text,
+            file,
+            parsed: OnceLock::new(),
+        })
+    }
+    /// The scenario without overrides and extensions.
+    fn parsed(&self) -> Result<&Scenario, Error> {
+        let parse = || match &self.text {
+            Text::Str(text) => Scenario::parse(text, &self.file, &Extensions::default()),
+            Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &Extensions::default()),
+        };
+        self.parsed
+            .get_or_init(parse)
+            .as_ref()
+            .map_err(Error::clone)
+    }
+}
+
+/// A scenario as passed from Python: a file, overrides, a seed in place of the file's, and whether
+/// its author is untrusted.
 pub struct Job {
-    pub text: Text,
-    pub file: String,
+    pub source: Arc<Source>,
     pub sets: Vec<String>,
     pub seed: Option<u64>,
     pub untrusted: bool,
@@ -54,16 +82,14 @@ const NO_PROGRAM: &str = "an eBPF control is compiled and runs as a part of this
 
 impl Job {
     pub fn new(
-        text: Text,
-        file: String,
+        source: Arc<Source>,
         sets: Vec<String>,
         seed: Option<u64>,
         untrusted: bool,
         controls: PythonControls,
     ) -> Self {
         Self {
-            text,
-            file,
+            source,
             sets,
             seed,
             untrusted,
@@ -112,10 +138,7 @@ impl Job {
             extensions.congestion_control("bpf", controls)
         };
         let extensions = self.controls.extend(extensions, interrupt);
-        let mut scenario = match &self.text {
-            Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
-            Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,
-        };
+        let mut scenario = self.source.parsed()?.with_extensions(extensions);
         for set in &self.sets {
             scenario.set(set)?;
         }
@@ -123,7 +146,9 @@ impl Job {
     }
     /// The folder of the scenario's file, to which its paths are relative.
     pub fn folder(&self) -> &Path {
-        Path::new(&self.file).parent().unwrap_or(Path::new(""))
+        Path::new(&self.source.file)
+            .parent()
+            .unwrap_or(Path::new(""))
     }
     /// Resolves the scenario for the engine, and records the files that it depends on.
     pub fn resolve(&self, depends: &Depends, interrupt: &Interrupt) -> Result<Resolved, Error> {
@@ -166,7 +191,7 @@ pub fn resolve(
     controls: Vec<(String, Py<PyType>)>,
 ) -> PyResult<String> {
     let controls = PythonControls::new(controls);
-    let job = Job::new(text, file, sets, seed, untrusted, controls);
+    let job = Job::new(Source::new(text, file), sets, seed, untrusted, controls);
     quietly(py, move |interrupt| described(&job, live, interrupt))?
         .map_err(|error| raise(py, &error))
 }

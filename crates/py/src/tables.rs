@@ -6,7 +6,7 @@
 use anabranch::{
     AckSample, Body, Finished, FlowSample, GroupSample, LinkSample,
     packet::FlowId,
-    record::{Judge, PacketLog, PacketRow, Retransmitted, WindowRow},
+    record::{PacketRow, WindowRow},
     trace::Fate,
     units::{Bytes, Duration, Instant},
 };
@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    packed::{Cursor, Judged, Packets, Retransmission},
     results::{DeclaredColumn, scalars},
     table::ArrowTable,
 };
@@ -268,7 +269,7 @@ table! {
 table! {
     /// One row per packet with data, and per datagram, in order of sending. Recorded with
     /// `packets=True`.
-    packets(view, Judged<'_>) {
+    packets(view, Judged) {
         /// The flow's name
         flow: text = |(row, _)| Some(view.flow(row.flow));
         /// `forward`: from the flow's `from` to its `to`; `reverse`
@@ -334,7 +335,7 @@ table! {
 
 table! {
     /// Each retransmission, and the outcome of the original transmission of its octets.
-    retransmissions(view, Retransmitted<'_>) {
+    retransmissions(view, Retransmission) {
         /// The flow's name
         flow: text = |one| Some(view.flow(one.row.flow));
         /// Direction of the packet
@@ -346,19 +347,19 @@ table! {
         /// Octets of payload
         payload_bytes: count = |one| Some(one.row.payload.into());
         /// Trigger of the retransmission
-        cause: text = |one| cause(one.row);
+        cause: text = |one| cause(&one.row);
         /// Whether the retransmission was necessary; null if this cannot be decided
         needed: flag = |one| one.needed;
         /// Time at which the original was sent
-        original_s: number = |one| Some(one.original?.sent.as_secs_f64());
+        original_s: number = |one| Some(one.original.as_ref()?.sent.as_secs_f64());
         /// Outcome of the original, as in `packets`
-        original_fate: text = |one| one.original.map(fate);
+        original_fate: text = |one| one.original.as_ref().map(fate);
         /// The element that dropped or lost the original; null otherwise
-        original_where: text = |one| view.place(one.original?);
+        original_where: text = |one| view.place(one.original.as_ref()?);
         /// Time of arrival of the original; null if it did not arrive
-        original_received_s: number = |one| one.original?.received.map(Instant::as_secs_f64);
+        original_received_s: number = |one| one.original.as_ref()?.received.map(Instant::as_secs_f64);
         /// Outcome of the retransmission, as in `packets`
-        fate: text = |one| Some(fate(one.row));
+        fate: text = |one| Some(fate(&one.row));
     }
 }
 
@@ -377,9 +378,12 @@ macro_rules! tables {
         }
 
         /// The table called `name`.
-        pub fn build<B: Body>($run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
+        pub fn build<B: Body>(
+            $run: &Finished<B>,
+            $log: &Packets,
+            name: &str,
+        ) -> PyResult<ArrowTable> {
             let view = View::of($run);
-            let $log = $run.network.probe().log();
             $(if name == stringify!($table) {
                 let rows = $rows;
                 let own = columns_of($table::COLUMNS, |column| $table(&view, &rows, column));
@@ -400,9 +404,9 @@ tables! {
     ack_samples = &run.samples.acks;
     link_samples = &run.samples.links;
     group_samples = &run.samples.groups;
-    packets = Position::default().next(run, usize::MAX);
-    window_events = log.map_or(&[][..], PacketLog::windows);
-    retransmissions = log.into_iter().flat_map(PacketLog::retransmitted).collect::<Vec<_>>();
+    packets = Cursor::default().take(log, usize::MAX);
+    window_events = &log.windows;
+    retransmissions = &log.retransmissions;
 }
 
 fn flow_figures<B: Body>(run: &Finished<B>) -> Vec<FlowFigures<'_>> {
@@ -441,50 +445,12 @@ pub fn packet_columns() -> impl Iterator<Item = &'static str> {
 /// The given packets as a table, with the given columns of [`packet_columns`].
 pub fn packet_table<B: Body>(
     run: &Finished<B>,
-    rows: &[Judged<'_>],
+    rows: &[Judged],
     columns: &[&'static str],
 ) -> PyResult<ArrowTable> {
     let view = View::of(run);
     let column = |name: &&'static str| (*name, packets(&view, rows, name));
     ArrowTable::new(columns.iter().map(column).collect())
-}
-
-/// A packet and whether its transmission was needed.
-type Judged<'a> = (&'a PacketRow, Option<bool>);
-
-/// Read position in the table `packets`.
-#[derive(Debug, Default)]
-pub struct Position {
-    connection: usize,
-    row: usize,
-    judge: Judge,
-}
-
-impl Position {
-    /// The next packets that count, at most `most`; fewer only at the end.
-    pub fn next<'a, B: Body>(&mut self, run: &'a Finished<B>, most: usize) -> Vec<Judged<'a>> {
-        let mut found = Vec::new();
-        let Some(log) = run.network.probe().log() else {
-            return found;
-        };
-        while let Some(rows) = log.connections().get(self.connection) {
-            for row in rows.get(self.row..).unwrap_or_default() {
-                if found.len() == most {
-                    return found;
-                }
-                self.row += 1;
-                let needed = self.judge.next(row);
-                if row.counts() {
-                    found.push((row, needed));
-                }
-            }
-            *self = Self {
-                connection: self.connection + 1,
-                ..Self::default()
-            };
-        }
-        found
-    }
 }
 
 /// `None` for a duration that was never measured.

@@ -124,6 +124,16 @@ impl Scenario {
         }
     }
 
+    /// The same scenario with other extensions.
+    #[must_use]
+    pub fn with_extensions(&self, extensions: Extensions) -> Self {
+        Self {
+            root: self.root.clone(),
+            sources: self.sources.clone(),
+            extensions,
+        }
+    }
+
     /// Sets a value: `PATH=VALUE`. The path is a TOML dotted key, with list elements by number from
     /// 0; the value is TOML or else a string. Missing tables are created. A path into a value that
     /// a direction inherits from its link copies the value first.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anabranch.charts.bands import bands, is_many
+from anabranch.charts.cloud import Cloud
 from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.charts.rates import bottleneck, by_flow, rates
-from anabranch.charts.sequence import LOST, sequence_chart
+from anabranch.charts.scan import MAX_SHOWN, Scan
+from anabranch.charts.sequence import packets_of, sequence_chart
 from anabranch.result.table_file import file_name
 
 if TYPE_CHECKING:
@@ -16,12 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from anabranch.result.result import RunResult
-
-MAX_SHOWN = 12
-"""Link directions, or flows with reordered packets, in one chart; more lines cannot be distinguished."""
-
-MAX_POINTS = 300_000
-"""Points of one series that are kept; above this, points that coincide with others are dropped."""
+    from anabranch.result.table import Table
 
 
 class RunColumns:
@@ -31,12 +29,23 @@ class RunColumns:
         self.result = result
         self._charts: tuple[Chart, ...] | None = None
 
+    @cached_property
+    def scan(self) -> Scan:
+        """The packets of the run in short."""
+        sampled = self.result.plain("samples").unique("flow")
+        return Scan(self.result, losses_of=sampled[0] if len(sampled) == 1 else None)
+
+    @cached_property
+    def most_retransmitting(self) -> Table:
+        """The packets of the flow that retransmitted most, as in :func:`packets_of`."""
+        return packets_of(self.result, self.scan.most_retransmitting() or "")
+
     def charts(self) -> Iterator[Chart]:
         """Every chart that has data: goodput, sequence, cwnd, round-trip time, queue, reordering."""
         if self._charts is None:
             made = (
                 self._goodput(),
-                sequence_chart(self.result),
+                sequence_chart(self.result, self.scan, self.most_retransmitting),
                 *self._flow_charts(),
                 self._queue(),
                 self._reordering(),
@@ -77,20 +86,14 @@ class RunColumns:
                 series += tuple(
                     SeriesColumns("ssthresh", x, y, faint=True) for _, x, y in by_flow(samples, "ssthresh_packets")
                 )
-                series += self._losses(*flows[0])
+                series += self._losses(*flows[0][1:])
             yield Chart(name, title, label, series, about)
 
-    def _losses(self, flow: str, times: NDArray[np.float64], cwnd: NDArray[np.float64]) -> tuple[SeriesColumns, ...]:
-        """The lost packets of a flow, each at the congestion window when it was sent."""
+    def _losses(self, times: NDArray[np.float64], cwnd: NDArray[np.float64]) -> tuple[SeriesColumns, ...]:
+        """The lost packets of the only flow, each at the congestion window when it was sent."""
         import numpy as np
 
-        sent = [
-            part.numbers("sent_s")[
-                part.is_in("fate", *LOST) & part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)
-            ]
-            for part in self.result.plain_parts(("flow", "sent_s", "fate", "payload_bytes"))
-        ]
-        found = np.sort(np.concatenate(sent)) if sent else np.empty(0)
+        found = self.scan.lost_s
         if not len(found) or not len(times):
             return ()
         at = np.clip(np.searchsorted(times, found, side="right") - 1, 0, len(times) - 1)
@@ -114,71 +117,11 @@ class RunColumns:
         return Chart("queue", "Queue", "queue (packets)", tuple(series[:MAX_SHOWN]))
 
     def _reordering(self) -> Chart | None:
-        """Reordered packets, read in parts: the whole table may not fit into memory."""
-        clouds: dict[str, Cloud] = {}
-        for part in self.result.plain_parts(("flow", "received_s", "reordered", "reordering_extent_packets")):
-            late = part.where(part.flags("reordered") & part.has("received_s"))
-            for (flow,), own in late.parts("flow"):
-                if flow in clouds or len(clouds) < MAX_SHOWN:
-                    cloud = clouds.setdefault(flow, Cloud())
-                    cloud.add(own.numbers("received_s"), own.numbers("reordering_extent_packets"))
+        clouds = self.scan.late
         if not clouds:
             return None
         about = "Every reordered packet at its arrival, and how far back it is (RFC 4737 §4.2)."
         return Chart("reordering", "Reordering", "extent (packets)", *_drawn(clouds.items(), about))
-
-
-class Cloud:
-    """Points, of which coinciding ones are dropped above a limit."""
-
-    def __init__(self) -> None:
-        self.taken = 0
-        self._parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-
-    def add(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
-        """Take points."""
-        if not len(x):
-            return
-        self._parts.append((x, y))
-        self.taken += len(x)
-        if sum(len(part[0]) for part in self._parts) > MAX_POINTS:
-            self._parts = [_thinned(*self._joined())]
-
-    def series(self, label: str) -> SeriesColumns:
-        """Its points by time."""
-        import numpy as np
-
-        x, y = self._joined()
-        order = np.argsort(x, kind="stable")
-        return SeriesColumns(label, x[order], y[order], "points")
-
-    def _joined(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        import numpy as np
-
-        if not self._parts:
-            return np.empty(0), np.empty(0)
-        return np.concatenate([x for x, _ in self._parts]), np.concatenate([y for _, y in self._parts])
-
-
-def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The first point in each cell of the finest raster that leaves at most the permitted number."""
-    import numpy as np
-
-    def cells(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-        low, high = float(values.min()), float(values.max())
-        return ((values - low) / ((high - low) or 1.0) * count).astype(np.int64)
-
-    raster = 4096
-    while True:
-        raster //= 2
-        cell = cells(x, 2 * raster) * (raster + 1) + cells(y, raster)
-        # Packets of a cell are mostly consecutive; only the others need sorting.
-        first = np.flatnonzero(np.diff(cell, prepend=cell[0] - 1))
-        if len(first) > MAX_POINTS // 2:
-            _, first = np.unique(cell, return_index=True)
-            first.sort()
-        if len(first) <= MAX_POINTS // 2:
-            return x[first], y[first]
 
 
 def _drawn(clouds: Iterable[tuple[str, Cloud]], about: str) -> tuple[tuple[SeriesColumns, ...], str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anabranch.charts.model import Chart, SeriesColumns
+from anabranch.charts.scan import LOST
 from anabranch.result.remarks import settings_of, size
 from anabranch.result.table_file import file_name
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from anabranch.charts.scan import Scan
     from anabranch.result.result import RunResult
     from anabranch.result.table import Table
 
@@ -21,10 +22,7 @@ MOST_ARRIVALS = 500_000
 """Arrivals that are followed for the receiver's state; charts of longer logs show only sent data."""
 MOST_DRAWN = 5_000_000
 """Packets of the flow that are read; a longer log would not fit into memory."""
-_COLUMNS = ("flow", "direction", "sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate",
-            "where")  # fmt: skip
-LOST = ("dropped", "too-big", "lost")
-"""Fates of a packet that did not arrive."""
+_COLUMNS = ("sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate", "where")
 _COMPARABLE = 2.0
 """Ratio to the largest congestion window above which a receive window limits nothing and is left out."""
 
@@ -46,34 +44,25 @@ class Receiver:
     rows: NDArray[np.int64]
 
 
-def sequence_flow(result: RunResult) -> str:
-    """The flow whose packets are drawn: the one with most retransmissions, or the first of several equal ones."""
-    return max((counted := _retransmissions(result)), key=counted.__getitem__)
-
-
-def _retransmissions(result: RunResult) -> dict[str, int]:
-    """Number of retransmissions of each flow, in the order of the table; the table is read in parts."""
-    counts: dict[str, int] = {}
-    for part in result.plain_parts(("flow", "retransmission")):
-        again = part.flags("retransmission")
-        for (flow,), rows in part.groups("flow").items():
-            counts[str(flow)] = counts.get(str(flow), 0) + int(again[rows].sum())
-    return counts
-
-
 def packets_of(result: RunResult, flow: str) -> Table:
     """Packets with payload of ``flow`` in its main direction, by time of sending; the first ``MOST_DRAWN``."""
+    import numpy as np
+
     from anabranch.result.table import joined
 
     parts: list[Table] = []
-    for part in result.plain_parts(_COLUMNS):
-        parts.append(part.where(part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)))
+    for part in result.plain_parts(("flow", "direction", *_COLUMNS)):
+        chosen = part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)
+        parts.append(part.select("direction", *_COLUMNS).where(chosen))
         if sum(one.height for one in parts) >= MOST_DRAWN:
             break
     own = joined(parts)
-    # The first of two equal directions.
-    ways = max(own.parts("direction"), key=lambda way: way[1].numbers("payload_bytes").sum(), default=((), own))
-    return ways[1].sort("sent_s")
+    ways = own.column("direction")
+    if len(ways.names) > 1:
+        # The first of two equal directions.
+        octets = np.bincount(ways.values, weights=own.numbers("payload_bytes"), minlength=len(ways.names))
+        own = own.where(ways.values == octets.argmax())
+    return own.select(*_COLUMNS).sort("sent_s")
 
 
 def receiver(own: Table) -> Receiver | None:
@@ -85,39 +74,49 @@ def receiver(own: Table) -> Receiver | None:
         return None
     rows = np.flatnonzero(own.has("received_s"))
     rows = rows[np.argsort(own.numbers("received_s")[rows], kind="stable")]
-    arrived = own.take(rows)
-    starts = arrived["sequence_bytes"]
-    ends = [start + octets for start, octets in zip(starts, arrived["payload_bytes"], strict=True)]
+    starts = own.column("sequence_bytes").values[rows].astype(np.int64)
     expected = int(first[0])
-    waiting: list[tuple[int, int]] = []
-    edges, held = [], []
-    for start, end in zip(starts, ends, strict=True):
-        held.append(start > expected)
-        if start > expected:
-            heapq.heappush(waiting, (start, end))
-        else:
-            expected = max(expected, end)
-            while waiting and waiting[0][0] <= expected:
-                expected = max(expected, heapq.heappop(waiting)[1])
-        edges.append(float(expected))
-    return Receiver(arrived.numbers("received_s"), np.array(edges), np.array(held, dtype=bool), rows)
+    edges = _next_expected(starts, starts + own.column("payload_bytes").values[rows].astype(np.int64), expected)
+    held = starts > np.concatenate([[expected], edges[:-1]]) if len(rows) else np.zeros(0, dtype=bool)
+    return Receiver(own.numbers("received_s")[rows], edges.astype(np.float64), held, rows)
 
 
-def sequence_chart(result: RunResult) -> Chart | None:
-    """The chart, of one flow."""
-    counts = _retransmissions(result)
-    if not counts:
+def _next_expected(starts: NDArray[np.int64], ends: NDArray[np.int64], first: int) -> NDArray[np.int64]:
+    """The first missing octet from ``first`` on, after each arrival of the octets from a start to an end."""
+    import numpy as np
+
+    count = len(starts)
+    bounds = np.sort(np.concatenate([starts, ends, [first]]))
+    bounds = bounds[np.diff(bounds, prepend=-1) > 0]
+    # The first arrival that covers the octets between each bound and the next; `count` if none does.
+    low, high = np.searchsorted(bounds, starts), np.searchsorted(bounds, ends)
+    offsets = np.arange((high - low).sum()) - np.repeat(np.cumsum(high - low) - (high - low), high - low)
+    covered = np.full(len(bounds), count)
+    # Of assignments to one place, the last counts.
+    covered[(np.repeat(low, high - low) + offsets)[::-1]] = np.repeat(np.arange(count), high - low)[::-1]
+    begin = int(np.searchsorted(bounds, first))
+    complete = np.maximum.accumulate(covered[begin:])
+    edges: NDArray[np.int64] = bounds[begin + np.searchsorted(complete, np.arange(count), side="right")]
+    return edges
+
+
+def sequence_chart(result: RunResult, scan: Scan, own: Table) -> Chart | None:
+    """The chart of the flow that retransmitted most, of its packets ``own``."""
+    flow = scan.most_retransmitting()
+    if flow is None:
         return None
-    flow = max(counts, key=counts.__getitem__)
-    own = packets_of(result, flow)
     is_again = own.flags("retransmission")
-    again, first, gone = own.where(is_again), own.where(~is_again), own.where(own.is_in("fate", *LOST))
-    series = [_cloud("sent", first), _cloud("retransmitted", again, "marks"), _cloud("lost or dropped", gone, "marks")]
+    gone = own.is_in("fate", *LOST)
+    series = [
+        _cloud("sent", own, ~is_again),
+        _cloud("retransmitted", own, is_again, "marks"),
+        _cloud("lost or dropped", own, gone, "marks"),
+    ]
     settings = settings_of(result, flow)
     held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)
     if held is not None:
         series += _edges(result, flow, own, held)
-    count = len(counts)
+    count = len(scan.retransmissions)
     about = [] if count == 1 else [f"Flow {flow}, which retransmitted most; {file_name('packets')} has all {count}."]
     if held is not None:
         about.append(
@@ -162,5 +161,5 @@ def _edges(result: RunResult, flow: str, own: Table, held: Receiver) -> list[Ser
     return made
 
 
-def _cloud(label: str, part: Table, kind: str = "points") -> SeriesColumns:
-    return SeriesColumns(label, part.numbers("sent_s"), part.numbers("sequence_bytes") / 1e6, kind)
+def _cloud(label: str, own: Table, rows: NDArray[np.bool_], kind: str = "points") -> SeriesColumns:
+    return SeriesColumns(label, own.numbers("sent_s")[rows], own.numbers("sequence_bytes")[rows] / 1e6, kind)

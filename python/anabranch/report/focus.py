@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.charts.sequence import LOST
 from anabranch.result.remarks import seconds
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from anabranch.charts.scan import Scan
     from anabranch.result.result import RunResult
 
 _ROUND_TRIPS = 20
@@ -23,9 +20,9 @@ _BEFORE = 0.3
 """Share of the part that precedes the event."""
 
 
-def part(result: RunResult) -> tuple[float, float] | None:
+def part(result: RunResult, scan: Scan) -> tuple[float, float] | None:
     """From and to (s) of the part around the first event; ``None`` if the whole run is shown."""
-    time = _first_loss(result)
+    time = scan.first_retransmission_s if scan.first_loss_s is None else scan.first_loss_s
     if time is None:
         time = _first_change(result)
     end = float(result.summary.get("duration_s") or 0.0)
@@ -37,24 +34,6 @@ def part(result: RunResult) -> tuple[float, float] | None:
         return None
     first = min(max(time - _BEFORE * length, 0.0), end - length)
     return first, first + length
-
-
-def _first_loss(result: RunResult) -> float | None:
-    """Time of the first lost packet's transmission; without a loss, of the first retransmission."""
-    lost: float | None = None
-    again: float | None = None
-    for packets in result.plain_parts(("sent_s", "fate", "retransmission")):
-        sent = packets.numbers("sent_s")
-        lost = _least(lost, sent[packets.is_in("fate", *LOST)])
-        again = _least(again, sent[packets.flags("retransmission")])
-    return again if lost is None else lost
-
-
-def _least(known: float | None, values: NDArray[np.float64]) -> float | None:
-    if not len(values):
-        return known
-    least = float(values.min())
-    return least if known is None else min(known, least)
 
 
 def _first_change(result: RunResult) -> float | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from anabranch.charts.sequence import packets_of, receiver
+from anabranch.charts.sequence import receiver
 
 if TYPE_CHECKING:
-    from anabranch.result.result import RunResult
     from anabranch.result.table import Table
 
+_PRECISION = 1e-9
+"""Precision of the time of a retransmission (s)."""
 MOST_LADDERS = 400
 """Retransmissions that have a ladder."""
 _BEFORE_ORIGINAL = 1
@@ -45,22 +46,23 @@ class Ladders(TypedDict):
     ladders_of: int
 
 
-def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]]) -> Ladders:
-    """The packet ladders of a flow's retransmissions, each given by its time and first octet."""
-    own = packets_of(result, flow)
-    sent, sequence = own["sent_s"], own["sequence_bytes"]
-    places = {(round(time, 9), start): i for i, (time, start) in enumerate(zip(sent, sequence, strict=True))}
+def ladder_data(own: Table, chosen: Sequence[tuple[float, int]]) -> Ladders:
+    """The packet ladders of retransmissions, each given by its time and first octet, of a flow with these packets."""
+    import numpy as np
+
+    sent, sequence = own.numbers("sent_s"), own.column("sequence_bytes").values
     # A retransmission replaces the last transmission of its octets: consecutive streams use the same numbers.
-    before: dict[int, int] = {}
-    latest: dict[int, int] = {}
-    for i, start in enumerate(sequence):
-        before[i] = latest.get(start, i)
-        latest[start] = i
+    order = np.argsort(sequence, kind="stable")
+    again = sequence[order[1:]] == sequence[order[:-1]]
+    before = np.arange(own.height)
+    before[order[1:][again]] = order[:-1][again]
     shown: dict[int, int] = {}
     ladders: list[list[int]] = []
     for time, start in chosen[:MOST_LADDERS]:
-        at = places.get((round(time, 9), start))
-        ladders.append([] if at is None else _ladder(before[at], at, own.height, shown))
+        near = range(*np.searchsorted(sent, [time - 2 * _PRECISION, time + 2 * _PRECISION]))
+        same = (i for i in reversed(near) if sequence[i] == start and round(float(sent[i]), 9) == round(time, 9))
+        at = next(same, None)
+        ladders.append([] if at is None else _ladder(int(before[at]), at, own.height, shown))
     return {"rows": _rows(own, list(shown)), "ladders": ladders, "ladders_of": len(chosen)}
 
 
@@ -75,12 +77,13 @@ def _ladder(original: int, again: int, count: int, shown: dict[int, int]) -> lis
 
 
 def _rows(own: Table, indices: list[int]) -> list[list[Any]]:
+    import numpy as np
+
     held = receiver(own)
     after: dict[int, tuple[int, bool]] = {}
     if held is not None:
-        after = {
-            int(row): (int(edge), bool(was)) for row, edge, was in zip(held.rows, held.rcv_nxt, held.held, strict=True)
-        }
+        shown = np.flatnonzero(np.isin(held.rows, indices))
+        after = {int(held.rows[i]): (int(held.rcv_nxt[i]), bool(held.held[i])) for i in shown}
     columns = ("sent_s", "received_s", "sequence_bytes", "payload_bytes", "retransmission", "where")
     part = own.select(*columns).take(indices)
     rows = []

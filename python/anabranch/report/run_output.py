@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING
 from anabranch.charts import place_all, stack
 from anabranch.charts.columns import RunColumns
 from anabranch.charts.pack import thinned
-from anabranch.charts.sequence import sequence_flow
 from anabranch.files.output import whole_directory
 from anabranch.report.focus import part
 from anabranch.report.many import distributions, percentiles, small_multiples
@@ -58,9 +58,11 @@ def write_run(
     from anabranch.result.result import PART_ROWS
     from anabranch.result.summary import TABLES
 
-    columns = RunColumns(result)
     with whole_directory(directory, "run") as aside:
         (aside / "summary.json").write_text(result.summary_json.rstrip() + "\n", encoding="utf-8")
+        # First, because the writer of the tables keeps its memory.
+        _draw_all(result, aside, command, figures=figures)
+        _trim()
         if result.recorded("packets") and _has_packets(result):
             write_parts(aside, "packets", result.packet_parts(), PART_ROWS)
         for name in TABLES:
@@ -72,12 +74,24 @@ def write_run(
             recorded = name in ("flows", "links") or (name == "window_events" and _says_why(result))
             if height > 0 or recorded:
                 write_table(aside, name, result.frame(name))
-        if figures:
-            _draw(columns, aside / "figures")
-        (aside / "report.html").write_text(html_report(result, columns, command), encoding="utf-8")
         for capture, path in captures:
             (aside / path).parent.mkdir(parents=True, exist_ok=True)
             (aside / path).write_bytes(result.pcapng(capture))
+
+
+def _trim() -> None:
+    """Return freed memory to the system, where the C library has a function for it."""
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _draw_all(result: RunResult, directory: Path, command: str, *, figures: bool) -> None:
+    columns = RunColumns(result)
+    (directory / "report.html").write_text(html_report(result, columns, command), encoding="utf-8")
+    if figures:
+        _draw(columns, directory / "figures")
 
 
 def _draw(columns: RunColumns, directory: Path) -> None:
@@ -113,8 +127,8 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
         columns: Its charts, if they exist already.
         command: The command that made the run, as typed.
     """
-    summary = result.summary
-    charts = [thinned(chart) for chart in until_the_end(result, (columns or RunColumns(result)).charts())]
+    summary, columns = result.summary, columns or RunColumns(result)
+    charts = [thinned(chart) for chart in until_the_end(result, columns.charts())]
     title = summary.get("scenario") or "Scenario"
     facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s "
              + made_by(summary),
@@ -129,9 +143,9 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
     why = result.why() if _says_why(result) else None
     spread = list(distributions(result))
     if charts:
-        body += ["<h2>Over time</h2>", stack(charts, part(result)), OVERLAY]
+        body += ["<h2>Over time</h2>", stack(charts, part(result, columns.scan)), OVERLAY]
     if why is not None and any(chart.name == "sequence" for chart in charts):
-        body.append(told_on_click(result, why, sequence_flow(result)))
+        body.append(told_on_click(why, columns.scan.most_retransmitting() or "", columns.most_retransmitting))
     if why is not None:
         body.append(episodes(why))
     body.append(limits_bars(result, LIMITS))

@@ -11,7 +11,7 @@ from anabranch.text import shown
 from anabranch.why import text
 
 if TYPE_CHECKING:
-    from anabranch.result.result import RunResult
+    from anabranch.result.table import Table
     from anabranch.why import Episode, Why
 
 MAX_EPISODES = 200
@@ -29,8 +29,8 @@ MAX_TOLD = 5_000
 HINT = "Click a retransmission to see why it was sent; in the chart, n and p go to the next and the previous one."
 
 
-def told_on_click(result: RunResult, why: Why, flow: str) -> str:
-    """The text area for clicks on retransmissions of ``flow``, with its data."""
+def told_on_click(why: Why, flow: str, own: Table) -> str:
+    """The text area for clicks on retransmissions of ``flow``, with the data of its packets ``own``."""
     episodes: list[str] = []
     packets: list[tuple[float, float, str, int]] = []
     for number, episode in enumerate((e for f in why.flows if f.flow == flow for e in f.episodes), 1):
@@ -41,7 +41,7 @@ def told_on_click(result: RunResult, why: Why, flow: str) -> str:
     if not packets:
         return ""
     hint = HINT if len(packets) <= MAX_TOLD else f"{HINT} Only the first {MAX_TOLD:,} of {len(packets):,} can be asked."
-    ladders = ladder_data(result, flow, [(time, round(at * 1e6)) for time, at, _, _ in packets[:MAX_TOLD]])
+    ladders = ladder_data(own, [(time, round(at * 1e6)) for time, at, _, _ in packets[:MAX_TOLD]])
     data = shown.script({"packets": packets[:MAX_TOLD], "episodes": episodes, **ladders})
     return (
         f"<pre id='why-told' data-hint='{as_text(hint)}'>{as_text(hint)}</pre>"

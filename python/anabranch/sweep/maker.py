@@ -13,7 +13,7 @@ from anabranch.limits import thread_count
 from anabranch.result.flat import read_summary
 from anabranch.result.summary import AnySummary
 from anabranch.sweep.figures import Figures
-from anabranch.sweep.points import Depends, Job, Keys, Points
+from anabranch.sweep.points import Job, Keys, Points
 
 if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
@@ -29,7 +29,7 @@ LEAST_PER_THREAD = 8
 MOST_GROWTH = 4
 """Largest growth from one chunk to the next: the previous runs may be the fast corner of the grid."""
 
-Made = tuple[str, Depends]
+Made = tuple[str, list[tuple[str, str]]]
 """A run's summary as JSON, and the files that it read."""
 
 
@@ -124,7 +124,8 @@ class Here:
         least = max(LEAST_PER_THREAD * threads, LEAST_OF_A_CHUNK)
         size, start = least, 0
         while start < len(runs):
-            chunk = runs[start : start + size]
+            # The last chunks are small, because no core works while their runs are stored.
+            chunk = runs[start : start + min(size, max(least, (len(runs) - start) // 2))]
             began = time.monotonic()
             try:
                 made = make_here([jobs[run] for run in chunk], threads, order, _after(start, report))
@@ -150,7 +151,7 @@ def make_here(work: list[Job], threads: int, order: Order, report: Callable[[int
     """
     from anabranch import _engine
 
-    runs = _engine.run_many(
+    return _engine.summarize_many(
         work,
         threads=threads,
         digest=order.digest,
@@ -158,7 +159,6 @@ def make_here(work: list[Job], threads: int, order: Order, report: Callable[[int
         controls=order.controls,
         progress=report,
     )
-    return [(run.summary_json, run.depends) for run in runs]
 
 
 def _good(

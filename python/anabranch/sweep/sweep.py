@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from anabranch.errors import UserError, nearest
 from anabranch.files.output import check_target, follow
-from anabranch.limits import MAX_SEED, check_jobs, check_repeat
+from anabranch.limits import MAX_SEED, check_jobs, check_repeat, thread_count
 from anabranch.result.flat import PARTS, flatten
 from anabranch.result.measure_names import ambiguous, one_figure
 from anabranch.statistics.sequential import read_until, sequence_interval
@@ -684,7 +684,6 @@ def _plan(
     scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None, choice: Choice, place: Place
 ) -> _Plan:
     """The axes and every point, all of them checked, so that an error shows before hours of work."""
-    from anabranch import _engine
     from anabranch.keys.grid import MAX_POINTS, origins, sets_of
 
     space = read_space(choice.ranges, choice.design, choice.points)
@@ -721,24 +720,33 @@ def _plan(
 
         return in_words_of_python(blame(add_hint(error, sets, scenario.text), sets, places, given, varied), scenario)
 
-    for values in design.to_check(factors):
-        sets = sets_of(names, values)
-        try:
-            _engine.resolve(
-                scenario.text,
-                scenario.file,
-                [*scenario.sets, *sets],
-                first,
-                place.is_kernel,
-                untrusted=scenario.untrusted,
-                controls=list(scenario.controls.items()),
-            )
-            if place.is_kernel:
-                from anabranch.kernel.engine import check, image_of
-
-                point = scenario.with_sets(*sets)
-                check(point, first)
-                image_of(point, place.kernel)
-        except _engine.ScenarioError as error:
-            raise told(error, sets) from None
+    combinations = [sets_of(names, values) for values in design.to_check(factors)]
+    wrong = _first_wrong(scenario, combinations, first, place)
+    if wrong is not None:
+        number, error = wrong
+        raise told(error, combinations[number])
     return _Plan(axes, Design(factors, first, repeats), told, resolved, space)
+
+
+def _first_wrong(
+    scenario: Scenario, combinations: Sequence[list[str]], seed: int, place: Place
+) -> tuple[int, ScenarioError] | None:
+    """The first combination that its engine refuses, and the error."""
+    from anabranch import _engine
+
+    controls = list(scenario.controls.items())
+    work = [(scenario.text, scenario.file, [*scenario.sets, *sets], seed) for sets in combinations]
+    if not place.is_kernel:
+        threads = thread_count(place.jobs, len(work))
+        return _engine.check_many(work, threads=threads, untrusted=scenario.untrusted, controls=controls)
+    from anabranch.kernel.engine import check, image_of
+
+    for number, (job, sets) in enumerate(zip(work, combinations, strict=True)):
+        try:
+            _engine.resolve(*job, live=True, untrusted=scenario.untrusted, controls=controls)
+            point = scenario.with_sets(*sets)
+            check(point, seed)
+            image_of(point, place.kernel)
+        except _engine.ScenarioError as error:
+            return number, error
+    return None

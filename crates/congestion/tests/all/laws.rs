@@ -104,6 +104,7 @@ fn every_control_describes_itself() {
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
         );
         assert_eq!(config.name(), meta.name);
+        assert_eq!(Config::named(meta.name).as_ref(), Some(&config));
         assert!(config.family().is_some());
         assert!(
             !meta.title.is_empty() && meta.summary.ends_with('.'),

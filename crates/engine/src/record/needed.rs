@@ -90,12 +90,12 @@ impl Octets {
 /// Decides for the packets of one end of a connection, in order of sending, whether each was
 /// needed.
 #[derive(Debug, Default)]
-pub struct Judge(Octets);
+pub(super) struct Judge(Octets);
 
 impl Judge {
     /// Returns whether the next packet was needed. `None` if it was no retransmission of data or of
     /// a SYN, or if the run ended too early to decide.
-    pub fn next(&mut self, row: &PacketRow) -> Option<bool> {
+    pub(super) fn next(&mut self, row: &PacketRow) -> Option<bool> {
         match self.before(row)? {
             Sent::Lost => Some(true),
             Sent::OnItsWay => None,

@@ -250,10 +250,7 @@ fn under(
 /// Returns the default congestion control of the stack. The stack's name has been checked before.
 fn default_control(stack: &str) -> cc::Config {
     let name = tcp::Profile::named(stack).map_or("", |profile| profile.cc);
-    cc::registry()
-        .into_iter()
-        .find_map(|(meta, config, _)| (meta.name == name).then_some(config))
-        .expect("every profile names a control that is registered")
+    cc::Config::named(name).expect("every profile names a control that is registered")
 }
 
 fn check_workload(
