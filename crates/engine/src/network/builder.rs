@@ -278,7 +278,7 @@ impl<B: Body> Builder<B> {
             probe.keep_tally();
         }
         let mut network = Network {
-            fabric: fabric(window, links, rings, processing, (probe, self.fast_path)),
+            fabric: fabric(window, links, rings, processing, probe),
             rates,
             middleboxes,
             agents: Vec::new(),
@@ -293,6 +293,7 @@ impl<B: Body> Builder<B> {
             element_names: Vec::new(),
             interrupt: Interrupt::default(),
         };
+        network.fabric.hot = self.fast_path;
         for (at, change) in self.changes {
             network.schedule(at, change);
         }
@@ -306,7 +307,7 @@ impl<B: Body> Builder<B> {
         for (spec, ahead) in self.flows.into_iter().zip(ahead) {
             let ends =
                 ["sender", "receiver"].map(|end| elements.add(format!("flow.{}.{end}", spec.name)));
-            network.add_flow(spec, ends, (&mut placing, ahead));
+            network.add_flow(spec, ends, &mut placing, ahead);
         }
         for (slot, exit) in network.middleboxes.iter_mut().zip(onward) {
             slot.onward = exit.map(|exit| network.fabric.add_end(exit.0));
@@ -325,7 +326,7 @@ fn fabric<B: Body>(
     links: Vec<LinkSlot>,
     rings: usize,
     processing: Vec<Processing>,
-    (probe, hot): (Probe, bool),
+    probe: Probe,
 ) -> Fabric<B> {
     Fabric {
         now: Instant::START,
@@ -349,7 +350,7 @@ fn fabric<B: Body>(
         impairing: Vec::new(),
         made: 0,
         past_the_end: 0,
-        hot,
+        hot: false,
         ahead_until: Instant::START,
         ends: Vec::new(),
     }

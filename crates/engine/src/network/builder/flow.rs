@@ -69,7 +69,8 @@ impl<B: Body> Network<B> {
         &mut self,
         spec: FlowSpec<B>,
         elements: [ElementId; 2],
-        (placing, ahead): (&mut Placing, [bool; 2]),
+        placing: &mut Placing,
+        ahead: [bool; 2],
     ) {
         let [receiver, sender] =
             ahead.map(|runs| if runs { Target::EndAhead } else { Target::End });
