@@ -32,6 +32,7 @@ use crate::{
 
 mod agent;
 mod ahead;
+mod application;
 mod builder;
 mod census;
 mod change;
@@ -49,7 +50,8 @@ mod script;
 mod spawner;
 mod windows;
 
-pub use agent::{App, End};
+pub use agent::End;
+pub use application::App;
 pub use builder::{Builder, FlowSpec, GroupSpec, LinkSpec, Stop, Traffic};
 pub use census::Census;
 pub use change::Change;

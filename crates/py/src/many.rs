@@ -102,7 +102,7 @@ pub fn run_many(
         packets: false,
         fast_path: true,
     };
-    let batch = Batch::new(jobs, threads, recording, (untrusted, controls))?;
+    let batch = Batch::new(jobs, threads, recording, untrusted, controls)?;
     batch.make(py, progress, |run| run)
 }
 
@@ -124,7 +124,7 @@ pub fn summarize_many(
         packets: false,
         fast_path: true,
     };
-    let batch = Batch::new(jobs, threads, recording, (untrusted, controls))?;
+    let batch = Batch::new(jobs, threads, recording, untrusted, controls)?;
     batch.make(py, progress, Run::into_summary)
 }
 
@@ -141,7 +141,8 @@ impl Batch {
         jobs: Vec<PythonJob<'_>>,
         threads: Option<usize>,
         recording: Recording,
-        (untrusted, controls): (bool, Vec<(String, Py<PyType>)>),
+        untrusted: bool,
+        controls: Vec<(String, Py<PyType>)>,
     ) -> PyResult<Self> {
         let controls = PythonControls::new(controls);
         Ok(Self {

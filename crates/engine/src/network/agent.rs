@@ -1,8 +1,7 @@
 //! Endpoints: our TCP with an application, UDP, or a host supplied by the caller.
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
-use anabranch_congestion::{self as cc};
 use anabranch_core::{
     body::Body,
     packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId, WaitAccount},
@@ -14,15 +13,15 @@ use anabranch_core::{
 };
 use anabranch_fec::{self as fec};
 use anabranch_path::host::{Arrived, Departing, Host};
-use anabranch_tcp::{Endpoint, RetransmitCause, Role, Settings, State};
+use anabranch_tcp::{Endpoint, RetransmitCause, State};
 use anabranch_wire::{Flags, Segment, Seq, Transport, seq::near};
 
 use super::{
     Network,
+    application::{App, drive, drive_rarely, stop},
     connection::Connection,
     datagrams::UdpEnd,
     fabric::Fabric,
-    script::{self, Late, Script, Tardiness},
 };
 use crate::{
     event_queue::{Class, Entry, Source},
@@ -186,23 +185,6 @@ impl<B: Body> End<B> {
         };
         way.direction == Direction::Reverse && conn.note_delivery(now, delivered)
     }
-}
-
-/// The application at an end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum App {
-    /// Sends until it is stopped.
-    Bulk,
-    /// Sends this many bytes, then closes.
-    File(u64),
-    /// Receives, and closes after the other end has closed.
-    Sink,
-    /// Driven by the clock, or by received data.
-    Scripted(Box<Script>),
-    /// Begins some time after the connection is established.
-    Late(Box<Late>),
-    /// Has finished sending.
-    Finished,
 }
 
 #[derive(Debug)]
@@ -696,132 +678,5 @@ pub(super) fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
     match place {
         Transport::Tcp(segment) => segment,
         _ => unreachable!("it was just made one"),
-    }
-}
-
-/// Both ends of a TCP connection: the sender opens it, and the receiver listens and reads.
-pub(super) fn tcp_ends<B: Body>(
-    settings: &Arc<Settings>,
-    control: &cc::Config,
-    fec: &fec::Config,
-    app: App,
-    (tardiness, number): (&Tardiness, u64),
-) -> [End<B>; 2] {
-    let reader = tardiness.reader(number);
-    let app = tardiness.writer(number, app);
-    let reads_at_once = reader.is_none();
-    let sink = reader.map_or(App::Sink, |reader| {
-        App::Scripted(Box::new(Script::Reader(reader)))
-    });
-    let mut ends = ends(
-        (settings, control, fec),
-        [(Role::Active, app), (Role::Passive, sink)],
-    );
-    if let Some((endpoint, _)) = ends[1].tcp_mut() {
-        endpoint.set_auto_read(reads_at_once);
-    }
-    ends
-}
-
-/// Both ends of a connection that the far end opens, as clients do.
-pub(super) fn exchange_ends<B: Body>(
-    settings: &Arc<Settings>,
-    control: &cc::Config,
-    fec: &fec::Config,
-    scripts: [Script; 2],
-) -> [End<B>; 2] {
-    let [server, client] = scripts.map(|script| App::Scripted(Box::new(script)));
-    ends(
-        (settings, control, fec),
-        [(Role::Passive, server), (Role::Active, client)],
-    )
-}
-
-fn ends<B: Body>(
-    (settings, control, fec): (&Arc<Settings>, &cc::Config, &fec::Config),
-    ends: [(Role, App); 2],
-) -> [End<B>; 2] {
-    let init = settings.init();
-    ends.map(|(role, app)| {
-        let endpoint = Endpoint::new(settings, control.build(&init), role, 0)
-            .with_timer_rule(control.timer_rule());
-        match fec {
-            fec::Config::Off => End::Tcp(endpoint, app),
-            fec => End::Protected(Box::new(fec::Protected::new(endpoint, fec)), app),
-        }
-    })
-}
-
-/// The period of a bulk application's stream, in octets.
-pub(super) const PATTERN: u32 = 251 * 256;
-
-/// [`drive`], out of line: it is inlined only for bare TCP, which has nothing to do in most cases.
-#[inline(never)]
-fn drive_rarely<B: Body>(
-    endpoint: &mut Endpoint<B>,
-    app: &mut App,
-    now: Instant,
-    wake: &mut Instant,
-) {
-    drive(endpoint, app, now, wake);
-}
-
-/// Stops the application.
-fn stop<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake: &mut Instant) {
-    match app {
-        App::Scripted(script) => script.stop(),
-        App::Late(late) => {
-            *wake = Instant::NEVER;
-            *app = late.stop();
-        }
-        App::Bulk | App::File(_) | App::Sink | App::Finished => *app = App::Finished,
-    }
-    // The remainder of a late application is a file, which is written next before the connection is
-    // closed.
-    if !matches!(app, App::File(_)) {
-        endpoint.abandon(now);
-    }
-}
-
-/// Runs the application. A scripted one sets the time at which it continues.
-#[expect(
-    clippy::inline_always,
-    reason = "measured: most often nothing is to be done"
-)]
-#[inline(always)]
-fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake: &mut Instant) {
-    // A close before the handshake is complete would abort the connection (RFC 9293 §3.10.4).
-    if matches!(
-        endpoint.state(),
-        State::Closed | State::Listen | State::SynSent | State::SynReceived
-    ) {
-        return;
-    }
-    match app {
-        App::Bulk => {
-            endpoint.write_repeating(B::filler(PATTERN));
-            *app = App::Finished;
-        }
-        App::File(remaining) => {
-            script::write(endpoint, *remaining);
-            endpoint.close();
-            *app = App::Finished;
-        }
-        App::Sink => {
-            if matches!(endpoint.state(), State::CloseWait) {
-                endpoint.close();
-                *app = App::Finished;
-            }
-        }
-        App::Scripted(script) => *wake = script.drive(endpoint, now),
-        App::Late(late) => {
-            *wake = late.due(now);
-            if *wake <= now {
-                *wake = Instant::NEVER;
-                *app = late.take();
-                drive_rarely(endpoint, app, now, wake);
-            }
-        }
-        App::Finished => {}
     }
 }

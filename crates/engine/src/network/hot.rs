@@ -15,8 +15,9 @@ use anabranch_wire::Transport;
 
 use super::{
     Network,
-    agent::{AgentSlot, App, End, Way, address, blank, segment_in},
+    agent::{AgentSlot, End, Way, address, blank, segment_in},
     ahead::end_of,
+    application::App,
     fabric::{Fabric, Target},
 };
 

@@ -10,7 +10,7 @@ use anabranch_core::{
 use anabranch_path::link::Window;
 use anabranch_tcp::{Endpoint, State};
 
-use super::{App, Completions, agent::PATTERN};
+use super::{App, Completions, application::PATTERN};
 use anabranch_scenario::workload::{Pace, RequestResponse};
 
 /// Delays, each drawn with equal probability.

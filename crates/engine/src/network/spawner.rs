@@ -4,11 +4,8 @@ use anabranch_congestion as cc;
 use anabranch_core::{body::Body, packet::FlowId, units::Instant};
 
 use super::{
-    App, End, Network,
-    agent::{AgentSlot, tcp_ends},
-    ahead::Approach,
-    connection::Connection,
-    script::Tardiness,
+    App, End, Network, agent::AgentSlot, ahead::Approach, application::tcp_ends,
+    connection::Connection, script::Tardiness,
 };
 use crate::event_queue::{Class, Entry, Source};
 use anabranch_scenario::workload::Arrivals;

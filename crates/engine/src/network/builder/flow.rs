@@ -9,8 +9,9 @@ use anabranch_path::link::Window;
 use super::{
     super::{
         App, Change, End, Network,
-        agent::{AgentSlot, exchange_ends, tcp_ends},
+        agent::AgentSlot,
         ahead::Approach,
+        application::{exchange_ends, tcp_ends},
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
         fabric::{LinkKind, Target},
