@@ -201,7 +201,7 @@ impl<B: Body> Network<B> {
     /// Permits the hot path from now on, or not. Results are the same.
     #[doc(hidden)]
     pub fn permit_hot_path(&mut self, on: bool) {
-        self.fabric.hot = on;
+        self.fabric.hot_permitted = on;
         // Their next event judges anew.
         for end in &mut self.fabric.ends {
             end.is_hot = false;
@@ -231,9 +231,12 @@ impl<B: Body> Network<B> {
         self.run_on(until, until);
     }
 
-    /// Handles all events before `until`, for a caller that reads the state no sooner than at
-    /// `read`: until then packets may be computed ahead.
+    /// Handles all events before `until`, for a caller that neither reads nor changes the state
+    /// before `read`: until then packets may be computed ahead. A later call may not name an earlier
+    /// time.
     pub fn run_on(&mut self, until: Instant, read: Instant) {
+        let after_end = self.end().saturating_add(Duration::from_picos(1));
+        let read = read.min(after_end.max(until));
         while let Some(at) = self.changes.front().map(|(at, _)| *at)
             && at < until
         {

@@ -5,7 +5,8 @@
 //! - the packets of its connection reach it over that link in order, and none is still to arrive;
 //! - no timer of it is due before;
 //! - nobody reads its state before: neither the caller (the run continues beyond the arrival) nor
-//!   the end of the transfer;
+//!   the end of the transfer. A retransmission is compared with a receiver that may be ahead: it
+//!   counts as spurious now and not when the original arrives, and the sum is read later;
 //! - no router reports to it, and the first link of its own packets has no other user, so that it
 //!   can be computed ahead too.
 //!
@@ -27,7 +28,8 @@ use super::{
 /// The packets to come at an end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Approach {
-    /// When the last packet on the last link arrives; one that is taken ahead does not count.
+    /// When the last packet on the last link arrives; one that is taken ahead does not count. Set
+    /// where the arrival is scheduled.
     pub(super) last: Instant,
     /// The next packet may take the hot path ([`super::hot`]).
     pub(super) is_hot: bool,
@@ -46,8 +48,8 @@ impl Default for Approach {
 }
 
 impl Approach {
-    /// Whether the next packet may be the next event of the end. A packet that arrives now counts
-    /// as still to arrive.
+    /// Whether a packet that crosses the last link now may be taken ahead: the end is hot, and no
+    /// earlier packet is still to arrive. One that arrives now counts as still to arrive.
     #[inline]
     pub(super) fn may_run_ahead(&self, now: Instant) -> bool {
         self.is_hot && self.last < now
@@ -96,9 +98,10 @@ impl<B: Body> Network<B> {
             && self.receive(place, id, at)
     }
 
+    /// [`Self::takes_ahead`], out of line.
     #[cold]
     #[inline(never)]
-    fn takes_later(&mut self, end: usize, id: PacketId, at: Instant) -> bool {
+    fn takes_ahead_rarely(&mut self, end: usize, id: PacketId, at: Instant) -> bool {
         self.takes_ahead(end, id, at)
     }
 
@@ -131,7 +134,7 @@ impl<B: Body> Network<B> {
             // Its entry in the ring stays, and keeps the slot.
             let copy = self.fabric.pool[id].clone();
             let ahead = self.fabric.pool.insert(copy);
-            if !self.takes_later(end, ahead, at) {
+            if !self.takes_ahead_rarely(end, ahead, at) {
                 self.fabric.pool[ahead].trail = Trail::default();
                 self.fabric.pool.free(ahead);
                 break;

@@ -293,7 +293,7 @@ impl<B: Body> Builder<B> {
             element_names: Vec::new(),
             interrupt: Interrupt::default(),
         };
-        network.fabric.hot = self.fast_path;
+        network.fabric.hot_permitted = self.fast_path;
         for (at, change) in self.changes {
             network.schedule(at, change);
         }
@@ -350,7 +350,7 @@ fn fabric<B: Body>(
         impairing: Vec::new(),
         made: 0,
         past_the_end: 0,
-        hot: false,
+        hot_permitted: false,
         ahead_until: Instant::START,
         ends: Vec::new(),
     }

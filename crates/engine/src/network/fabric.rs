@@ -189,8 +189,8 @@ pub(super) struct Fabric<B: Body> {
     pub(super) routes: Vec<Target>,
     pub(super) probe: Probe,
     pub(super) events: u64,
-    /// Ends may take packets on the hot path, unless they are logged.
-    pub(super) hot: bool,
+    /// Ends may take packets on the hot path, unless a log, a capture or a tally records each.
+    pub(super) hot_permitted: bool,
     /// Ends run ahead to this time, exclusive: nobody reads the state before.
     pub(super) ahead_until: Instant,
     /// Each end's packets to come, by agent.
@@ -253,7 +253,7 @@ impl<B: Body> Fabric<B> {
     /// Whether ends may take packets on the hot path.
     #[inline]
     pub(super) fn permits_hot(&self) -> bool {
-        self.hot && !self.probe.records()
+        self.hot_permitted && !self.probe.records()
     }
 
     /// Pushes a timer.

@@ -36,11 +36,16 @@ impl<B: Body> AgentSlot<B> {
     /// When a timer of a hot end is due. `sends`: it is the sender.
     #[inline]
     pub(super) fn hot_deadline(&self, sends: bool) -> Instant {
-        match &self.end {
-            End::Tcp(endpoint, _) if sends => endpoint.hot_sender_deadline(),
-            End::Tcp(endpoint, _) => endpoint.hot_receiver_deadline(),
-            _ => Instant::NEVER,
-        }
+        let End::Tcp(endpoint, _) = &self.end else {
+            return Instant::NEVER;
+        };
+        let due = if sends {
+            endpoint.hot_sender_deadline()
+        } else {
+            endpoint.hot_receiver_deadline()
+        };
+        debug_assert_eq!(due, endpoint.deadline(), "no other timer runs");
+        due
     }
 }
 
@@ -48,7 +53,7 @@ impl<B: Body> Network<B> {
     /// Delivers a packet to the far end of its route.
     #[inline]
     pub(super) fn reach_end(&mut self, id: PacketId) {
-        if !self.fabric.hot || !self.reach_hot_end(id) {
+        if !self.fabric.hot_permitted || !self.reach_hot_end(id) {
             self.reach_any_end(id);
         }
     }
@@ -105,7 +110,9 @@ impl<B: Body> Network<B> {
                 direction: Direction::Forward,
                 element: slot.element,
             };
+            // The end stays hot: new data of an open stream changes nothing that was judged.
             while endpoint.may_transmit() && way.send_segment(conn, endpoint) {}
+            debug_assert!(endpoint.is_hot_sender(), "still hot");
             conn.sender.update(at, endpoint.cwnd(), endpoint.srtt());
             slot.arm_timer(index, fabric);
             fabric.now = now;
@@ -140,6 +147,7 @@ impl<B: Body> Network<B> {
         true
     }
 
+    /// [`Self::receive`] at the event of the packet, out of line.
     #[inline(never)]
     fn receive_now(&mut self, place: usize, id: PacketId) -> bool {
         self.receive(place, id, self.fabric.now)
@@ -219,8 +227,13 @@ impl<B: Body> Fabric<B> {
                     self.approach(end_of(&self.pool[id]), id, arrives);
                 }
             }
-            // Only receivers behind a plain link run ahead.
-            _ => self.enter_route(id, hop),
+            _ => {
+                debug_assert_eq!(
+                    at, self.now,
+                    "the first link of an end that runs ahead is plain"
+                );
+                self.enter_route(id, hop);
+            }
         }
     }
 }

@@ -215,7 +215,7 @@ fn figures(resolved: &Resolved, fast: bool, drive: impl Fn(&mut Network<Length>)
 }
 
 /// Detects an endpoint that counts as hot although an event other than the next segment can apply,
-/// a hot function that leaves out a step of the general path, and a receiver that runs ahead of a
+/// a hot function that leaves out a step of the general path, and an end that runs ahead of a
 /// timer, of a change or of a reader.
 #[test]
 fn the_hot_path_changes_nothing() {
@@ -234,7 +234,7 @@ fn the_hot_path_changes_nothing() {
         let (hot_events, hot) = figures(&resolved, true, |_| {});
         let (events, cold) = figures(&resolved, true, |network| network.permit_hot_path(false));
         let (_, general) = figures(&resolved, false, |_| {});
-        // Hotness changes at random, and reads in between limit how far a receiver runs ahead.
+        // Hotness changes at random, and reads in between limit how far an end runs ahead.
         let (_, switched) = figures(&resolved, true, |network| {
             let mut state = number;
             while network.now() < network.end() {

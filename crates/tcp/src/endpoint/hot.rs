@@ -104,7 +104,7 @@ pub(super) fn permits(settings: &Settings) -> bool {
 
 /// The conditions.
 impl<B: Body> Endpoint<B> {
-    /// Whether neither half has anything to do but for the next segment.
+    /// Whether neither half has anything to do but for the next segment and one timer.
     fn is_at_rest(&self) -> bool {
         self.permits_hot
             && self.state == State::Established
@@ -134,7 +134,8 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Whether [`Self::hot_send`] may be called after [`Self::hot_ack`]; otherwise
-    /// [`Self::poll_transmit`] is.
+    /// [`Self::poll_transmit`] is: bursts have a state of their own, each segment restarts the probe
+    /// timer, and data may be the reply that delays acknowledgments.
     #[must_use]
     #[inline]
     pub fn is_hot_sending(&self) -> bool {
@@ -259,6 +260,7 @@ impl<B: Body> Endpoint<B> {
         };
         // `on_usual_segment`
         self.rcv.stats.received_packets += 1;
+        // All data is acknowledged: `has_answered`.
         self.take_timestamp(now, segment);
         // `Sender::on_acknowledgment`
         let snd = &mut self.snd;
@@ -315,7 +317,8 @@ impl<B: Body> Endpoint<B> {
         let window = snd.window.available();
         let in_flight = snd.recovery.in_flight();
         if left < 2 * whole || in_flight == 0 {
-            // A push, or the limit other than cwnd: `note_used_window`.
+            // Little data or window is left after this segment (PSH, a part of a segment, a limit
+            // other than cwnd: `note_used_window`), or nothing is in flight (`note_idle`).
             snd.wake = true;
             return HotSend::NotHot;
         }

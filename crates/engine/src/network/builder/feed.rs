@@ -80,9 +80,9 @@ pub(super) fn folded_links<B: Body>(
 }
 
 /// Returns, for each flow, whether its receiver and its sender may run ahead
-/// ([`super::super::ahead`]). The packets that reach the end cross only links, the last of which is
-/// plain. The first link of its own packets is plain and has no other user, and none of their links
-/// has an MTU.
+/// ([`super::super::ahead`]). Its packets in both directions cross only links, and none of those of
+/// the end's own packets has an MTU. The last link before the end is plain. The first link of its
+/// own packets is plain and has no other user.
 pub(super) fn ahead_flows<B: Body>(
     links: &[LinkSpec],
     plain: &[Option<Limit>],
@@ -109,10 +109,11 @@ pub(super) fn ahead_flows<B: Body>(
         ) else {
             return false;
         };
+        // A router or a gateway that refuses a packet for its size reports to its sender.
         arriving.iter().all(|stop| stop.link().is_some())
             && leaving.iter().all(|stop| {
                 stop.link()
-                    .is_none_or(|link| links[link].link.mtu.is_none())
+                    .is_some_and(|link| links[link].link.mtu.is_none())
             })
             && is_plain(last)
             && is_plain(first)

@@ -260,7 +260,7 @@ impl<B: Body> Network<B> {
                 Stop::Processing(host) => (2, host.0),
             })
             .collect();
-        // The route to an end that may run ahead has no other user.
+        // A route to an end that may run ahead is not shared in the table.
         if end == Target::End
             && let Some(&start) = placing.routes.get(&key)
         {

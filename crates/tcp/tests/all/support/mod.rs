@@ -46,6 +46,7 @@ impl Default for Link {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of a test")]
 pub struct Net<B: Body> {
     pub now: Instant,
     pub ends: [Endpoint<B>; 2],
