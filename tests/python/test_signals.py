@@ -95,7 +95,7 @@ def test_a_signal_preserves_finished_points_of_a_sweep(tmp_path: Path) -> None:
     seconds, _ = ended(process, signal.SIGTERM)
     assert seconds < LIMIT_S
     kept = kept_points(tmp_path / "out")
-    # The points of one chunk or of several, and never the one that takes years.
+    # The finished chunks, without the point that takes years.
     assert 16 <= len(kept) <= 32
     assert all(json.loads(point)["summary"]["flows"] for point in kept.values())
 

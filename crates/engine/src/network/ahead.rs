@@ -4,11 +4,11 @@
 //! end before, it takes the packet at once, which saves an event:
 //! - the packets of its connection reach it over that link in order, and none is still to arrive;
 //! - no timer of it is due before;
-//! - nobody reads its state before: neither the caller (the run continues beyond the arrival) nor
-//!   the end of the transfer. A retransmission is compared with a receiver that may be ahead: it
+//! - its state is not read before: the run continues beyond the arrival, and the transfer does not
+//!   end. A retransmission is compared with a receiver that may be ahead: it
 //!   counts as spurious now and not when the original arrives, and the sum is read later;
-//! - no router reports to it, and the first link of its own packets has no other user, so that it
-//!   can be computed ahead too.
+//! - no router reports to it, and the first link of the packets that it sends has no other user:
+//!   that link can be computed ahead too.
 //!
 //! Only hot ends ([`super::hot`]) run ahead. Packets that were on their way when an end became hot
 //! are taken together, and their events find nothing left to do.

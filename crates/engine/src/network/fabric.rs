@@ -191,7 +191,7 @@ pub(super) struct Fabric<B: Body> {
     pub(super) events: u64,
     /// Ends may take packets on the hot path, unless a log, a capture or a tally records each.
     pub(super) hot_permitted: bool,
-    /// Ends run ahead to this time, exclusive: nobody reads the state before.
+    /// Ends run ahead to this time, exclusive; the state is not read before.
     pub(super) ahead_until: Instant,
     /// Each end's packets to come, by agent.
     pub(super) ends: Vec<Approach>,

@@ -134,8 +134,8 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Whether [`Self::hot_send`] may be called after [`Self::hot_ack`]; otherwise
-    /// [`Self::poll_transmit`] is: bursts have a state of their own, each segment restarts the probe
-    /// timer, and data may be the reply that delays acknowledgments.
+    /// [`Self::poll_transmit`] is: bursts have a state, each segment restarts the probe timer, and
+    /// data may be the reply that delays acknowledgments.
     #[must_use]
     #[inline]
     pub fn is_hot_sending(&self) -> bool {
@@ -162,17 +162,7 @@ impl<B: Body> Endpoint<B> {
     fn is_next(&self, segment: &Segment<B>) -> bool {
         segment.seq == self.rcv.nxt.wire()
             && segment.options == Options::None
-            && match segment.timestamps {
-                Some(timestamps) => {
-                    self.snd.timestamps
-                        && timestamps
-                            .value
-                            .wrapping_sub(self.rcv.ts_recent)
-                            .cast_signed()
-                            >= 0
-                }
-                None => !self.snd.timestamps,
-            }
+            && self.has_usual_timestamp(segment)
     }
 
     /// The timestamp of the next segment: `on_usual_segment`.

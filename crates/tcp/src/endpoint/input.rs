@@ -71,18 +71,20 @@ impl<B: Body> Endpoint<B> {
             && segment.seq == self.rcv.nxt.wire()
             && !self.rcv.gaps
             && !self.rcv.agreed.exact_ecn
-            && match segment.timestamps {
-                Some(timestamps) => {
-                    self.snd.timestamps
-                        && timestamps
-                            .value
-                            .wrapping_sub(self.rcv.ts_recent)
-                            .cast_signed()
-                            >= 0
-                }
-                None => !self.snd.timestamps,
-            }
+            && self.has_usual_timestamp(segment)
             && u64::from(segment.body.len()) <= self.rcv.edge.since(self.rcv.nxt)
+    }
+
+    /// Whether the segment has a timestamp no older than the last one, or none as agreed.
+    #[inline]
+    pub(super) fn has_usual_timestamp(&self, segment: &Segment<B>) -> bool {
+        match segment.timestamps {
+            Some(timestamps) => {
+                let newer = timestamps.value.wrapping_sub(self.rcv.ts_recent);
+                self.snd.timestamps && newer.cast_signed() >= 0
+            }
+            None => !self.snd.timestamps,
+        }
     }
 
     #[expect(clippy::inline_always, reason = "measured: see `on_segment`")]

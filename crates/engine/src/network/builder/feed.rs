@@ -80,9 +80,9 @@ pub(super) fn folded_links<B: Body>(
 }
 
 /// Returns, for each flow, whether its receiver and its sender may run ahead
-/// ([`super::super::ahead`]). Its packets in both directions cross only links, and none of those of
-/// the end's own packets has an MTU. The last link before the end is plain. The first link of its
-/// own packets is plain and has no other user.
+/// ([`super::super::ahead`]). Its packets in both directions cross only links. The last link before
+/// the end is plain. The links of the packets that the end sends have no MTU, and the first of them
+/// is plain and has no other user.
 pub(super) fn ahead_flows<B: Body>(
     links: &[LinkSpec],
     plain: &[Option<Limit>],
