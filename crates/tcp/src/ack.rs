@@ -333,11 +333,6 @@ impl AckPolicy {
         self.now = false;
         self.left = false;
     }
-    /// Whether the number of segments alone decides, within the timeout.
-    #[inline]
-    pub(crate) const fn counts_alone(&self) -> bool {
-        self.adaptive.is_none()
-    }
     /// Whether an acknowledgment is due once the application has read.
     pub(crate) const fn waits_for_read(&self) -> bool {
         self.left

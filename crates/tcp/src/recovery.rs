@@ -299,12 +299,6 @@ impl Recovery {
         self.is_undisturbed() && self.pending == Pending::Nothing && !self.needs_all
     }
 
-    /// Whether tail loss probes are in use.
-    #[inline]
-    pub(crate) const fn probes_tail(&self) -> bool {
-        self.tlp
-    }
-
     /// The state before an acknowledgment.
     pub(crate) const fn prior(&self, una: Seq) -> Prior {
         Prior {

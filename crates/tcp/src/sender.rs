@@ -226,7 +226,7 @@ impl<B: Body> Sender<B> {
 
     /// Segments of a TSO burst at the current rate.
     #[inline]
-    fn longest_burst(&mut self) -> u8 {
+    pub(crate) fn longest_burst(&mut self) -> u8 {
         let (pacer, basis) = self.pacing();
         pacer.longest_burst(&basis)
     }

@@ -15,7 +15,7 @@ use anabranch_wire::Transport;
 
 use super::{
     Network,
-    agent::{AgentSlot, End, Way, address, blank, segment_in},
+    agent::{AgentSlot, End, address, blank, segment_in},
     ahead::end_of,
     application::App,
     fabric::{Fabric, Target},
@@ -101,23 +101,6 @@ impl<B: Body> Network<B> {
             .probe
             .observe(at, slot.element, packet, Fate::Received);
         fabric.probe.close(packet);
-        if !endpoint.is_hot_sending() {
-            fabric.pool.free(id);
-            let now = std::mem::replace(&mut fabric.now, at);
-            let mut way = Way {
-                fabric,
-                connection,
-                direction: Direction::Forward,
-                element: slot.element,
-            };
-            // The end stays hot: new data of an open stream changes nothing that was judged.
-            while endpoint.may_transmit() && way.send_segment(conn, endpoint) {}
-            debug_assert!(endpoint.is_hot_sender(), "still hot");
-            conn.sender.update(at, endpoint.cwnd(), endpoint.srtt());
-            slot.arm_timer(index, fabric);
-            fabric.now = now;
-            return true;
-        }
         let mut id = id;
         loop {
             let packet = &mut fabric.pool[id];

@@ -133,17 +133,6 @@ impl<B: Body> Endpoint<B> {
             && self.rcv.has_answered()
     }
 
-    /// Whether [`Self::hot_send`] may be called after [`Self::hot_ack`]; otherwise
-    /// [`Self::poll_transmit`] is: bursts have a state, each segment restarts the probe timer, and
-    /// data may be the reply that delays acknowledgments.
-    #[must_use]
-    #[inline]
-    pub fn is_hot_sending(&self) -> bool {
-        !self.snd.pacer.sends_bursts()
-            && !self.snd.recovery.probes_tail()
-            && self.rcv.ack.counts_alone()
-    }
-
     /// Whether [`Self::hot_data`] may be called.
     #[must_use]
     pub fn is_hot_receiver(&self) -> bool {
@@ -288,12 +277,11 @@ impl<B: Body> Endpoint<B> {
             app_limited: snd.limits.limit() == SendLimit::Application,
             in_recovery: false,
         });
-        self.snd.wake = !self.is_hot_sending();
         true
     }
 
     /// Writes the next segment of new data to `place`. Called after [`Self::hot_ack`] until there
-    /// is none, if [`Self::is_hot_sending`].
+    /// is none.
     #[expect(
         clippy::inline_always,
         reason = "measured: each has one caller that counts"
@@ -317,19 +305,39 @@ impl<B: Body> Endpoint<B> {
             snd.note_cwnd_limit(now);
             return HotSend::Full;
         }
+        let full = in_flight + 2 * whole > window;
+        let mut flags = Flags::ACK;
+        if snd.pacer.sends_bursts() {
+            // `new_data`
+            if snd.queue.chunk_left(start, whole) <= whole {
+                // The last segment of a chunk has rules of its own: `ends_chunk`.
+                snd.wake = true;
+                return HotSend::NotHot;
+            }
+            if snd.pacer.begins_burst(now) && snd.is_deferred(now, window, in_flight) {
+                snd.note_deferral(now, window, in_flight);
+                return HotSend::Full;
+            }
+            snd.longest_burst();
+            if snd.pacer.ends_burst(now, !full) {
+                flags |= Flags::PSH;
+            }
+        }
         // `transmit_new`
         let body = snd.queue.body(start, len);
         snd.nxt += whole;
-        snd.recovery.on_hot_sent(now, start, len);
+        snd.recovery
+            .on_hot_sent(now, start, len, &snd.rtt, &snd.settings);
         snd.stats.sent_packets += 1;
         snd.pacer.on_sent(now);
-        let full = in_flight + 2 * whole > window;
         if full {
             // `note_used_window`
             snd.note_cwnd_limit(now);
         }
         let rcv = &mut self.rcv;
         let size = rcv.hot_outgoing(now, start, rcv.field, body, place);
+        place.flags = flags;
+        rcv.ack.answered(now);
         if full {
             HotSend::SentLast(size)
         } else {

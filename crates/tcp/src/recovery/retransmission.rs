@@ -243,10 +243,18 @@ impl Recovery {
         }
     }
 
-    /// As [`Self::on_sent`] on the hot path, where the retransmission timer already runs.
+    /// As [`Self::on_sent`] on the hot path: no duplicate has come, and there is no recovery.
     #[inline]
-    pub(crate) fn on_hot_sent(&mut self, now: Instant, start: Seq, len: u32) {
+    pub(crate) fn on_hot_sent(
+        &mut self,
+        now: Instant,
+        start: Seq,
+        len: u32,
+        rtt: &RttEstimator,
+        settings: &Settings,
+    ) {
         self.board.sent(start, len, Marks::NONE, now);
+        self.on_new_segment(now, rtt, settings);
     }
 
     #[cold]

@@ -52,7 +52,7 @@ impl<B: Body> Sender<B> {
     /// Notes that a burst is deferred until it is longer. The flight is limited by cwnd only if
     /// cwnd leaves the least room.
     #[inline(never)]
-    pub(super) fn note_deferral(&mut self, now: Instant, window: u64, in_flight: u64) {
+    pub(crate) fn note_deferral(&mut self, now: Instant, window: u64, in_flight: u64) {
         let constraint = self.tightest(window, in_flight);
         let limit = SendLimit::Deferred(constraint);
         if constraint == Constraint::Cwnd {

@@ -231,7 +231,7 @@ impl<B: Body> Sender<B> {
     /// Whether a burst is deferred until it is longer
     /// ([`Segmentation`](crate::policy::Segmentation)).
     #[inline(never)]
-    fn is_deferred(&mut self, now: Instant, window: u64, in_flight: u64) -> bool {
+    pub(crate) fn is_deferred(&mut self, now: Instant, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
         let unsent = self.queue.unsent(self.nxt);
         let room = (window - in_flight).min(self.edge().since(self.nxt));

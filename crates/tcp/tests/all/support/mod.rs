@@ -234,9 +234,8 @@ impl<B: Body> Net<B> {
         if !end.is_hot_sender() || !end.hot_ack(now, segment, ecn) {
             return false;
         }
-        while self.ends[to].is_hot_sending()
-            && let HotSend::Sent(size) | HotSend::SentLast(size) =
-                self.ends[to].hot_send(now, &mut place)
+        while let HotSend::Sent(size) | HotSend::SentLast(size) =
+            self.ends[to].hot_send(now, &mut place)
         {
             self.send_hot(to, &place, size);
         }
