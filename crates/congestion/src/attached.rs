@@ -50,17 +50,15 @@ impl Attached {
     }
 
     /// [`CongestionControl::on_ack`] for a caller with most of the acknowledgments: the default
-    /// control is compiled into it, so that the parts of `ack` stay in registers.
+    /// controls are compiled into it, so that the parts of `ack` stay in registers.
     #[expect(clippy::inline_always, reason = "the purpose")]
     #[inline(always)]
     pub fn on_hot_ack(&mut self, ack: &Ack) {
-        if let Control::Cubic(control) = &mut self.control {
-            control.on_ack(ack);
-            self.cwnd = control.cwnd();
-            self.timer = control.timer().unwrap_or(Instant::NEVER);
-        } else {
-            self.on_ack(ack);
-        }
+        (self.cwnd, self.timer) = match &mut self.control {
+            Control::Cubic(control) => answers_of(control, ack),
+            Control::CubicInKernelSegments(control) => answers_of(control, ack),
+            control => control.answers_after(ack),
+        };
     }
 
     fn after<T>(&mut self, event: impl FnOnce(&mut Control) -> T) -> T {
@@ -68,6 +66,13 @@ impl Attached {
         (self.cwnd, self.timer) = self.control.answers();
         result
     }
+}
+
+#[expect(clippy::inline_always, reason = "as for its caller")]
+#[inline(always)]
+fn answers_of(control: &mut impl CongestionControl, ack: &Ack) -> (Bytes, Instant) {
+    control.on_ack(ack);
+    (control.cwnd(), control.timer().unwrap_or(Instant::NEVER))
 }
 
 impl CongestionControl for Attached {

@@ -166,7 +166,7 @@ impl EventQueue {
     pub fn push(&mut self, entry: Entry) {
         if self.vacant {
             self.vacant = false;
-            self.sift_down(entry);
+            self.settle(entry);
         } else {
             self.sift_up(entry);
         }
@@ -179,7 +179,7 @@ impl EventQueue {
     /// Replaces the earliest entry, which the preceding [`Self::peek`] returned.
     #[inline]
     pub fn replace_top(&mut self, entry: Entry) {
-        self.sift_down(entry);
+        self.settle(entry);
     }
     /// The number of entries.
     #[must_use]
@@ -216,20 +216,42 @@ impl EventQueue {
     fn close_vacancy(&mut self) {
         self.vacant = false;
         self.len -= 1;
-        if self.len < ORDERED {
-            self.heap.copy_within(1..=self.len, 0);
-        }
         let last = std::mem::replace(&mut self.heap[self.len], Entry::NEVER);
         if self.len % ARITY == 1 {
             // The last group is empty: the pass down would compare it.
             self.heap.truncate(self.len);
         }
-        if self.len > 0 {
+        if self.len > ORDERED {
             self.sift_down(last);
+        } else if self.len > 0 {
+            self.heap.copy_within(1..self.len, 0);
+            self.heap[self.len - 1] = last;
+            if self.len == ORDERED {
+                self.heap.sort_unstable();
+            }
         }
     }
 
+    /// Puts an entry in the place of the earliest, and moves it to its own.
     #[inline]
+    fn settle(&mut self, entry: Entry) {
+        if self.len > ORDERED {
+            self.sift_down(entry);
+            return;
+        }
+        let heap = self.heap.as_mut_slice();
+        let mut hole = 0;
+        while let Some([first, second]) = heap.get_mut(hole..hole + 2)
+            && *second < entry
+        {
+            *first = *second;
+            hole += 1;
+        }
+        if let Some(place) = heap.get_mut(hole) {
+            *place = entry;
+        }
+    }
+
     fn sift_down(&mut self, entry: Entry) {
         let heap = self.heap.as_mut_slice();
         let mut hole = 0;
