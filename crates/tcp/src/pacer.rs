@@ -165,7 +165,10 @@ impl Pacer {
 
     #[inline(never)]
     fn measure_burst(&mut self, basis: &RateBasis<'_>) {
-        let by_rate = if let Some(rate) = basis.window.control().pacing_rate() {
+        // A control without pacing has no rate, and pacing is off.
+        let control = basis.window.control();
+        let own = self.active.then(|| control.pacing_rate()).flatten();
+        let by_rate = if let Some(rate) = own {
             rate.bits_per_s() / 8 / BURSTS_PER_S
         } else {
             let (window, ratio) = basis.window();
