@@ -328,33 +328,36 @@ mod tests {
         assert_eq!(times.len(), 20);
     }
 
+    /// Few entries are fully in order, more are a heap, and the number crosses the limit both ways.
     #[test]
-    fn a_push_after_a_pop_fills_the_vacancy() {
+    fn the_queue_agrees_with_a_sorted_set() {
         let entry = |t| Entry::new(Instant::from_nanos(t), Source::new(Class::Arrival, 0));
-        let mut queue = EventQueue::default();
-        let mut model = std::collections::BTreeSet::new();
         let mut state = 7_u64;
-        for step in 0..5_000_u64 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            if state >> 62 == 0 && !queue.is_empty() {
-                assert_eq!(
-                    queue.peek(),
-                    *model.first().expect("the model holds the same")
-                );
-                queue.pop();
-                model.pop_first();
-            } else {
+        for most in [3, ORDERED + 2, 5_000] {
+            let mut queue = EventQueue::default();
+            let mut model = std::collections::BTreeSet::new();
+            for step in 0..10_000_u64 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 let new = entry((state >> 40) % 1_000 * 10_000 + step);
-                queue.push(new);
-                model.insert(new);
+                let action = state >> 62;
+                if model.is_empty() || action > 1 && model.len() < most {
+                    queue.push(new);
+                    model.insert(new);
+                } else {
+                    assert_eq!(Some(queue.peek()), model.pop_first());
+                    if action == 1 {
+                        queue.replace_top(new);
+                        model.insert(new);
+                    } else {
+                        queue.pop();
+                    }
+                }
+                assert_eq!(queue.len(), model.len());
+                let earliest = model.first().copied().unwrap_or(Entry::NEVER);
+                assert_eq!(queue.earliest(), earliest);
             }
-            assert_eq!(queue.len(), model.len());
-            assert_eq!(
-                queue.earliest(),
-                model.first().copied().unwrap_or(Entry::NEVER)
-            );
         }
     }
 
