@@ -8,7 +8,7 @@ from typing import Any
 from anabranch import Study
 from anabranch.plot.study import figures
 from anabranch.result.format import share
-from anabranch.study import ClaimResult, StudyResult
+from anabranch.study import ClaimResult, StudyResult, witness
 from anabranch.study.correction import HEADINGS
 from matplotlib.figure import Figure
 from reference import markdown
@@ -46,6 +46,13 @@ def corrections(done: StudyResult) -> str:
     return "\n\n".join(parts)
 
 
+def witnesses(done: StudyResult) -> str:
+    """Return the claims that are judged on runs of another implementation."""
+    explained = [witness.explained(one) for one in done.definition.witnesses.values()]
+    rows = [list(one.row(claim.claim.id)) for claim in done.claims for one in claim.on_witnesses]
+    return "\n\n".join([*explained, markdown.table(witness.HEADINGS, rows)])
+
+
 def of_study(done: StudyResult, spec: Mapping[str, Any]) -> dict[str, str]:
     """Return the claims, or those of each section by its name; the corrections; every table by its name."""
     sections = done.by_section if "sections" in spec else [("", done.claims)]
@@ -53,6 +60,8 @@ def of_study(done: StudyResult, spec: Mapping[str, Any]) -> dict[str, str]:
     parts = {part: claims(judged) for part, (_, judged) in named}
     if done.corrections:
         parts["corrections"] = corrections(done)
+    if done.definition.witnesses:
+        parts["witnesses"] = witnesses(done)
     for each in done.tables:
         first, *others = each.head()
         parts[each.table.id] = markdown.table([spec.get("heads", {}).get(each.table.id, first), *others], each.rows())

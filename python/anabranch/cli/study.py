@@ -34,6 +34,7 @@ COLOURS = {
     "reproduced (fragile)": "yellow",
     "not reproduced": "red",
     "paper inconsistent": "blue",
+    "artefact": "blue",
 }
 """The colour of each verdict; others are magenta."""
 
@@ -383,6 +384,7 @@ def _print_claim(out: Console, item: ClaimResult) -> None:
         ("robustness", share(item.robustness, stale=item.stale)),
         ("start jitter", share(item.jitter)),
         ("control", item.control.word if item.control else "none"),
+        *(("witness", f"{one.witness.title}: {one.plain.word}: {one.plain.measured}") for one in item.on_witnesses),
     ]
     _print_facts(out, facts)
 

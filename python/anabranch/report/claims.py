@@ -17,9 +17,10 @@ CLASSES = {
     "reproduced (fragile)": "fragile",
     "not reproduced": "not",
     "paper inconsistent": "inconsistent",
+    "artefact": "artefact",
 }
 """The style class of each verdict."""
-_MARKS = {"reproduced": "✓", "fragile": "✓", "not": "✗", "inconsistent": "≠", "inconclusive": "?"}
+_MARKS = {"reproduced": "✓", "fragile": "✓", "not": "✗", "inconsistent": "≠", "artefact": "≈", "inconclusive": "?"}
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -89,6 +90,12 @@ def _card(claim: ClaimResult, elsewhere: Sequence[str]) -> str:
         rows.append(("robustness", share(claim.robustness, stale=claim.stale)))
     if claim.jitter is not None:
         rows.append(("start jitter", share(claim.jitter)))
+    for one in claim.on_witnesses:
+        control = f"; on its wrong system {text(one.control.word)}" if one.control else ""
+        held = f"; it holds at {one.share:.0%} of the settings" if one.share is not None else ""
+        rows.append((f"on {text(one.witness.title)}",
+                     f"{text(one.plain.word)}: {text(one.plain.measured)}{control}{held} "
+                     f"(<code>{text(one.witness.command)}</code>, {one.witness.date})"))  # fmt: skip
     if elsewhere:
         links = ", ".join(f"<a href='#figure-{text(name)}'>{text(name)}</a>" for name in elsewhere)
         rows.append(("figure", links))

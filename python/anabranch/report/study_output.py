@@ -16,7 +16,7 @@ from anabranch.result.format import share
 from anabranch.result.table import Table
 from anabranch.result.table_file import csv_lines, write_table
 from anabranch.statistics.bounds import CUT
-from anabranch.study import correction
+from anabranch.study import correction, witness
 from anabranch.study.keep import carry_over
 from anabranch.text import shown
 
@@ -136,6 +136,12 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
         )  # fmt: skip
     for remark in (*legend(result), *result.notes):
         lines += ["", *_prose(remark)]
+    on_witnesses = [one.row(c.claim.id) for c in result.claims for one in c.on_witnesses]
+    if on_witnesses:
+        lines += ["", "## Witnesses", ""]
+        for each in definition.witnesses.values():
+            lines += [*_prose(witness.explained(each)), ""]
+        lines += _markdown_table(witness.HEADINGS, on_witnesses)
     for one in result.corrections:
         lines += ["", f"## Corrected on {one.correction.date}: {shown.markdown(one.correction.title)}", ""]
         for line in _quoted(one):

@@ -28,6 +28,7 @@ from anabranch.study.robustness import Robustness
 from anabranch.study.series import Cell
 from anabranch.study.tables import Record, StudyTable
 from anabranch.study.verdict import ClaimResult, Judgement, conclude, judge
+from anabranch.study.witness import WitnessResultJson, judge_on_witnesses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,6 +59,7 @@ class ClaimJson(TypedDict, total=False):
     why: str
     measures: dict[str, Cell]
     inconsistency: InconsistencyJson
+    witnesses: list[WitnessResultJson]
 
 
 class InconsistencyJson(TypedDict):
@@ -399,6 +401,7 @@ class Study:
                     robustness=share,
                     stale=bool(known and known.stale),
                     proof=_proof(claim, results, known, holds_plainly),
+                    on_witnesses=judge_on_witnesses(definition, claim),
                 )
             )
         notes = self._notes(results["plain"])
@@ -448,9 +451,16 @@ class Study:
         return pool.results(jobs)
 
     def _notes(self, plain: Results) -> list[str]:
+        stored = [
+            f"{', '.join(w.claims)}: also judged on stored runs of {w.title} ({w.command}, {w.date})."
+            for w in self.definition.witnesses.values()
+        ]
         if not plain.runs or self.definition.jitter or len(plain.seeds()) > 1:
-            return []
-        return ["One seed and no [jitter]: where nothing in a scenario is random, every figure is a single sample."]
+            return stored
+        return [
+            *stored,
+            "One seed and no [jitter]: where nothing in a scenario is random, every figure is a single sample.",
+        ]
 
 
 def find(name: str | Path) -> Path:
@@ -550,4 +560,6 @@ def _claim_json(result: ClaimResult, definition: Definition) -> ClaimJson:
             "holds": result.proof.holds,
             "control": result.proof.control.word if result.proof.control else None,
         }
+    if result.on_witnesses:
+        claim["witnesses"] = [one.to_json() for one in result.on_witnesses]
     return claim

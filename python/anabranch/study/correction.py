@@ -6,7 +6,6 @@ claim's check was different, it is judged on the same runs.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict
@@ -36,7 +35,7 @@ def read(name: str, node: Node, system: Callable[[str, Node], Wrong]) -> Correct
         before = Node(before.document, before.path, {"title": node.text("title"), **before.value})
     return Correction(
         name=name,
-        date=_date(node),
+        date=node.day("date", "the day of the correction"),
         title=node.text("title"),
         sentence=node.text("sentence"),
         translation=node.text("translation", ""),
@@ -44,13 +43,6 @@ def read(name: str, node: Node, system: Callable[[str, Node], Wrong]) -> Correct
         before=None if before is None else system(name, before),
         claims=tuple(node.texts("claims") or ()),
     )
-
-
-def _date(node: Node) -> str:
-    value = node.value.get("date")
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        return value.isoformat()
-    raise node.error("date must be the day of the correction, as 2026-11-26", *(("date",) if "date" in node else ()))
 
 
 def check(node: Node, corrections: Mapping[str, Correction], claims: Iterable[Claim]) -> None:

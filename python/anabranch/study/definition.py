@@ -181,6 +181,49 @@ class Inconsistency:
 
 
 @dataclass(frozen=True)
+class WitnessRun:
+    """One run of a witness.
+
+    Attributes:
+        wrong: The wrong system on which it was made; ``None``: as the study's own runs.
+        numbers: Axis, open parameter, ``seed`` or quantity → value; ``None``: the run has none.
+    """
+
+    experiment: str
+    variant: str
+    wrong: str | None
+    numbers: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Stored runs of another implementation.
+
+    Attributes:
+        about: What runs where the study's own runs have a scenario.
+        command: The command that makes the runs.
+        date: The day on which it did, ISO 8601.
+        claims: The claims that are judged on it.
+    """
+
+    name: str
+    title: str
+    about: str
+    command: str
+    date: str
+    claims: tuple[str, ...]
+    runs: tuple[WitnessRun, ...]
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """Why a claim holds only in one implementation, with the witness that shows it."""
+
+    witness: str
+    argument: str
+
+
+@dataclass(frozen=True)
 class Correction:
     """A reading of the source that was corrected after the first results.
 
@@ -225,6 +268,7 @@ class Claim:
         invariant: Why there is no wrong system: the claim is about something that does not change.
         full_only: The quick grid cannot judge it.
         inconsistent: Why the source contradicts itself, with the proof.
+        artefact: Why the claim holds only in the source's implementation, with the witness.
         before: The check before a correction, if it was different.
     """
 
@@ -245,6 +289,7 @@ class Claim:
     figures: tuple[str, ...]
     section: str | None = None
     inconsistent: Inconsistency | None = None
+    artefact: Artefact | None = None
     before: Earlier | None = None
 
     @property
@@ -352,6 +397,7 @@ class Definition:
     variants: Mapping[str, Variant]
     quantities: Mapping[str, Quantity]
     corrections: Mapping[str, Correction]
+    witnesses: Mapping[str, Witness]
     opens: tuple[Open, ...]
     wrongs: Mapping[str, Wrong]
     jitter: Jitter | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -71,6 +72,13 @@ class Node:
         if not FILE_NAME.fullmatch(value):
             raise self.error(f'"{value}" cannot be the name of a file', key, hint=FILE_NAME_HINT)
         return value
+
+    def day(self, key: str, what: str) -> str:
+        """A day, as ISO 8601 writes it; required."""
+        value = self.value.get(key)
+        if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+            return value.isoformat()
+        raise self.error(f"{key} must be {what}, as 2026-11-26", *((key,) if key in self.value else ()))
 
     def flag(self, key: str, default: bool) -> bool:
         """True or false."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from typing import Any
 from anabranch.errors import UserError, nearest
 from anabranch.result.measure_names import whole_path
 from anabranch.scenario import read_text
-from anabranch.study import correction, inconsistency
+from anabranch.study import correction, inconsistency, witness
 from anabranch.study.definition import (
+    Artefact,
     Axis,
     Claim,
     Correction,
@@ -26,6 +27,7 @@ from anabranch.study.definition import (
     Quantity,
     Section,
     Variant,
+    Witness,
     Wrong,
 )
 from anabranch.study.document import Document, Node
@@ -95,7 +97,7 @@ class _Parser:
         root.reject_unknown(
             ["title", "source", "about", "setting", "setting_why", "open", "axis", "variant", "experiment",
              "quantity", "wrong", "jitter", "robustness", "section", "claim", "table", "figure", "live",
-             "correction", "takes"]
+             "correction", "witness", "takes"]
         )  # fmt: skip
         if (takes := root.child("takes")) is not None:
             takes.reject_unknown(["quick", "full"])
@@ -124,6 +126,8 @@ class _Parser:
             name: correction.read(name, node, lambda n, inner: self.earlier_setting(n, inner, variants, axes))
             for name, node in root.children("correction")
         }
+        opens = tuple(self.open(node) for node in root.entries("open"))
+        witnesses = self.witnesses(wrongs, opens)
         figures = tuple(self.figure(node, axes) for node in root.entries("figure"))
         self.sections = {name: read_section(name, node) for name, node in root.children("section")}
         tables = tuple(read_table(self, node) for node in root.entries("table"))
@@ -135,6 +139,8 @@ class _Parser:
         draws_own = Path(self.document.file).with_name("plot.py").exists()
         for node in root.entries("claim"):
             claim = self.claim(node, wrongs, None if draws_own else [f.id for f in figures])
+            if (declared := node.child("artefact")) is not None:
+                claim = replace(claim, artefact=self.artefact(declared, claim, witnesses))
             if claim.id in {c.id for c in claims}:
                 raise node.error(f'a second claim "{claim.id}"', "id")
             claims.append(claim)
@@ -162,7 +168,8 @@ class _Parser:
             variants=variants,
             quantities=quantities,
             corrections=self.corrections,
-            opens=tuple(self.open(node) for node in root.entries("open")),
+            witnesses=witnesses,
+            opens=opens,
             wrongs=wrongs,
             jitter=self.jitter(),
             robustness_points=points,
@@ -503,7 +510,7 @@ class _Parser:
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str] | None) -> Claim:
         node.reject_unknown(
             ["id", "claim", "published", "accept_if", "experiment", "measure", "accept", "undecided", "control",
-             "invariant", "inconsistent", "before", "full_only", "note", "why", "figures", "section"]
+             "invariant", "inconsistent", "artefact", "before", "full_only", "note", "why", "figures", "section"]
         )  # fmt: skip
         measures, accept = self.check(node)
         known = Names(self.names.quantities, self.names.axes, self.names.variants, self.names.experiments,
@@ -544,6 +551,26 @@ class _Parser:
         if declared is None:
             return claim
         return replace(claim, inconsistent=inconsistency.read(declared, lambda n: self.proof(n, claim, wrongs)))
+
+    def witnesses(self, wrongs: Mapping[str, Wrong], opens: Sequence[Open]) -> dict[str, Witness]:
+        names = witness.Names(
+            experiments=self.experiments,
+            axes=[name for name, _ in self.root.children("axis")],
+            quantities=self.names.quantities,
+            wrongs=wrongs,
+            opens=[parameter.name for parameter in opens],
+            claims=[node.text("id") for node in self.root.entries("claim")],
+        )
+        return {name: witness.read(name, node, self.directory, names) for name, node in self.root.children("witness")}
+
+    def artefact(self, node: Node, claim: Claim, witnesses: Mapping[str, Witness]) -> Artefact:
+        artefact = witness.read_artefact(node, witnesses)
+        if claim.id not in witnesses[artefact.witness].claims:
+            raise node.error(f"the witness {artefact.witness} does not judge {claim.id}", "witness",
+                             hint=f'add "{claim.id}" to claims of [witness.{artefact.witness}]')  # fmt: skip
+        if claim.inconsistent is not None:
+            raise node.error("a claim is either an artefact or inconsistent")
+        return artefact
 
     def earlier(self, node: Node, claim: Claim) -> Earlier:
         """The check of a claim before a correction."""

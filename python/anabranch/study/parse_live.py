@@ -61,12 +61,14 @@ def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
         wrongs=wrongs,
         # Reasons, notes and inconsistencies belong to the simulator's runs.
         claims=tuple(
-            replace(claims[name], why="", note="", full_only=False, inconsistent=None, before=None) for name in chosen
+            replace(claims[name], why="", note="", full_only=False, inconsistent=None, artefact=None, before=None)
+            for name in chosen
         ),
         figures=(),
         texts=dict(parser.texts),
         tables=tuple(tables[name] for name in shown),
         corrections={},
+        witnesses={},
         is_live=True,
     )
     asked = [(("claims", i), needs.of_claims(live, [claim])) for i, claim in enumerate(live.claims)]

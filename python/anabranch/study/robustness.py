@@ -27,7 +27,7 @@ from anabranch.text.spoken import argument
 
 FILE = "robustness.json"
 _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",
-                "figure", "figures", "invariant", "inconsistent", "section", "table", "live",
+                "figure", "figures", "invariant", "inconsistent", "artefact", "witness", "section", "table", "live",
                 "correction", "before", "takes"}  # fmt: skip
 
 
@@ -177,6 +177,18 @@ def _is_prose(key: str, value: Any) -> bool:
         (isinstance(value, str) and key != "table")
         # Live runs decide no verdict of the simulator; proofs of inconsistency and earlier readings are judged on
         # separate runs.
-        or key in {"figure", "figures", "inconsistent", "section", "live", "correction", "before", "takes"}
+        or key
+        in {
+            "figure",
+            "figures",
+            "inconsistent",
+            "artefact",
+            "witness",
+            "section",
+            "live",
+            "correction",
+            "before",
+            "takes",
+        }
         or (key == "table" and isinstance(value, list))
     )

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from anabranch.result.measure_names import UNITS
 from anabranch.statistics import statistics
 from anabranch.study.definition import Claim
+from anabranch.study.expression import Source
 from anabranch.study.functions import Value
-from anabranch.study.results import Results
 from anabranch.study.series import Cell, NoValueError, Series, number
 
 if TYPE_CHECKING:
     from anabranch.study.inconsistency import Proof
+    from anabranch.study.witness import WitnessResult
 
 REPRODUCED = "reproduced"
 FRAGILE = "reproduced (fragile)"
 NOT_REPRODUCED = "not reproduced"
 INCONCLUSIVE = "inconclusive"
 INCONSISTENT = "paper inconsistent"
-SETTLED = (REPRODUCED, INCONSISTENT)
+ARTEFACT = "artefact"
+SETTLED = (REPRODUCED, INCONSISTENT, ARTEFACT)
 """Verdicts that settle a claim."""
 _UNITS = UNITS | {"_percent": "%"}
 FRAGILE_BELOW = 0.5
@@ -65,6 +68,7 @@ class ClaimResult:
         jitter: Share of start-jitter seeds where it holds, if starts are spread.
         control: The result of the check on the wrong system; ``None`` if the claim declares that there is none.
         proof: The proof of the source's inconsistency, if the study declares one and it was judged.
+        on_witnesses: The results of the check on witnesses.
     """
 
     claim: Claim
@@ -76,15 +80,17 @@ class ClaimResult:
     jitter: float | None = None
     control: Judgement | None = None
     proof: Proof | None = None
+    on_witnesses: Sequence[WitnessResult] = ()
 
     @property
     def check_failed(self) -> bool:
-        """Whether the check, or the proof of an inconsistency, accepts its wrong system as well."""
+        """Whether the check, also on a witness, or the proof of an inconsistency accepts its wrong system as well."""
         accepted = self.control is not None and self.control.holds is True
-        return accepted or (self.proof is not None and self.proof.accepts_wrong_system)
+        proven = self.proof is not None and self.proof.accepts_wrong_system
+        return accepted or proven or any(one.accepts_wrong_system for one in self.on_witnesses)
 
 
-def judge(claim: Claim, results: Results) -> Judgement:
+def judge(claim: Claim, results: Source) -> Judgement:
     """Measure a claim's figures and test its conditions."""
     values: dict[str, Value] = {}
     shown: dict[str, Cell] = {}
@@ -120,17 +126,24 @@ def conclude(
     robustness: float | None = None,
     stale: bool = False,
     proof: Proof | None = None,
+    on_witnesses: Sequence[WitnessResult] = (),
 ) -> ClaimResult:
     """The verdict, from all results."""
     verdict, why = plain.word, plain.reason
     if plain.holds is False and claim.inconsistent is not None and proof is not None and proof.holds:
         verdict = INCONSISTENT
         why = f"{claim.inconsistent.argument} Shown by: {proof.plain.measured}"
+    elif plain.holds is False and (shown := _artefact(claim, on_witnesses)):
+        verdict, why = ARTEFACT, shown
     elif plain.holds is False:
         if claim.why:
             why = f"{why}. {claim.why}"
         if proof is not None:
             why = f"{why}. The proof that the source contradicts itself fails: {proof.reason}"
+        failing = [one for one in on_witnesses if claim.artefact and one.witness.name == claim.artefact.witness]
+        why = "".join(
+            [why, *(f". Not shown to be an artefact of {one.witness.title}: {one.reason}" for one in failing)]
+        )
     if control is not None and plain.holds is True:
         if control.holds is True:
             verdict = INCONCLUSIVE
@@ -148,8 +161,27 @@ def conclude(
         if reasons:
             verdict, why = FRAGILE, "; ".join(reasons)
     return ClaimResult(
-        claim, plain, verdict, why, robustness=robustness, stale=stale, jitter=jitter, control=control, proof=proof
+        claim,
+        plain,
+        verdict,
+        why,
+        robustness=robustness,
+        stale=stale,
+        jitter=jitter,
+        control=control,
+        proof=proof,
+        on_witnesses=on_witnesses,
     )
+
+
+def _artefact(claim: Claim, on_witnesses: Sequence[WitnessResult]) -> str:
+    """Why a claim that fails here is an artefact; empty if its witness does not show it."""
+    if claim.artefact is None:
+        return ""
+    for one in on_witnesses:
+        if one.witness.name == claim.artefact.witness and one.holds:
+            return f"{claim.artefact.argument} {one.witness.title}: {one.plain.measured}"
+    return ""
 
 
 def show(value: Cell) -> str:
@@ -192,7 +224,7 @@ def _shown(name: str, value: Value) -> dict[str, Cell]:
     return {name: next(iter(flat.cells.values()))} if len(flat.cells) == 1 else {}
 
 
-def _undecided(claim: Claim, results: Results, values: dict[str, Value]) -> str:
+def _undecided(claim: Claim, results: Source, values: dict[str, Value]) -> str:
     """Why more runs could reverse a failed check, and how many; empty if they could not or this is unknown."""
     if claim.undecided is None:
         return ""
