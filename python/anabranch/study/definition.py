@@ -411,6 +411,8 @@ class Definition:
     values: Mapping[str, Any]
     live: Definition | None = None
     """The part that can run live, as a separate study: the same claims with the same conditions."""
+    kernel: Definition | None = None
+    """Of such a part: what differs in kernels in virtual time."""
     is_live: bool = False
     """Whether it is such a part."""
 

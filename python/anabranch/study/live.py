@@ -416,13 +416,15 @@ def plan(
     definition = study.definition.live
     if definition is None:
         raise without_live(study)
-    part = Study(definition)
     if engine == "kernel":
         from anabranch.study.kernel import KernelPool
 
+        definition = definition.kernel or definition
+        part = Study(definition)
         kernels = KernelPool(definition, jobs, kernel)
         missing = kernels.missing(part._everything(kernels, quick=quick))
         return Plan(part, kernels, quick, jobs, len(missing), kernels.check(missing), engine)
+    part = Study(definition)
     pool = LivePool(definition, attempts)
     everything = part._everything(pool, quick=quick)
     missing = pool.missing(everything)

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import nearest
 from anabranch.study import needs
-from anabranch.study.definition import Axis, Definition, Variant, Wrong
+from anabranch.study.definition import Axis, Definition, Experiment, Variant, Wrong
 from anabranch.study.document import Node
 
 if TYPE_CHECKING:
     from anabranch.study.parse import _Parser
 
 
+_KEYS = ["about", "axis", "variant", "experiment", "wrong", "claims", "tables"]
+
+
 def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
     """The part that can run live: the study's claims, conditions and quantities over a separate grid.
 
     The study's setting, open parameters and start jitter describe the simulator's stacks and are left out. An entry of
-    ``[live]`` is written like one of the study and replaces the entry of the same name.
+    ``[live]`` is written like one of the study and replaces the entry of the same name. An entry of ``[live.kernel]``
+    replaces one of ``[live]`` for kernels in virtual time.
 
     Raises:
         UserError: An entry does not fit the study; the message has file, line and column.
     """
-    node.reject_unknown(["about", "axis", "variant", "experiment", "wrong", "claims", "tables"])
+    node.reject_unknown([*_KEYS, "kernel"])
+    live = _part(parser, node, study, {})
+    inner = node.child("kernel")
+    if inner is None:
+        return live
+    inner.reject_unknown(_KEYS)
+    about = inner.text("about")
+    kernel = _part(parser, Node(inner.document, inner.path, {**_shared(node), **inner.value}), live, live.experiments)
+    return replace(live, kernel=replace(kernel, about=about))
+
+
+def _shared(node: Node) -> dict[str, Any]:
+    """The lists that ``[live.kernel]`` takes from ``[live]`` if it has none of its own."""
+    return {key: node.value[key] for key in ("claims", "tables") if key in node.value}
+
+
+def _part(parser: _Parser, node: Node, study: Definition, common: Mapping[str, Experiment]) -> Definition:
+    """A part of ``study`` with separate entries; ``common`` are experiments that it has without naming them."""
     axes = {**study.axes, **{name: _axis(parser, name, inner, study) for name, inner in node.children("axis")}}
     variants = dict(study.variants)
     for name, inner in node.children("variant"):
         inner.reject_unknown(["label", "set"])
         label = study.variants[name].label if name in study.variants else name
         variants[name] = Variant(name, inner.text("label", label), inner.table("set"))
-    experiments = {}
+    experiments = dict(common)
     for name, inner in node.children("experiment"):
         if name not in study.experiments:
             raise node.error(f'"{name}" is no experiment', "experiment", name, hint=nearest(name, study.experiments))

@@ -345,3 +345,46 @@ def test_socket_samples_are_aligned_with_link_samples() -> None:
     exact = Table.of({"time_s": [k * 20 / 1000 for k in range(100)], "flow": ["a"] * 100})
     assert on_grid(exact, 20.0)["time_s"] == [round(k * 0.02, 9) for k in range(100)]
     assert on_grid(table, 10.0)["time_s"] == [0.01, 0.02, 0.02, 0.03, 0.05, 0.06, 0.14]
+
+
+KERNEL_PART = """
+[live.kernel]
+about = "Without CUBIC, over three rates."
+claims = ["H1"]
+
+[live.kernel.axis.rate]
+quick = [5, 10, 20]
+
+[live.kernel.experiment.runs]
+scenario = "path.toml"
+axes = ["rate"]
+variants = ["reno"]
+"""
+
+
+def test_kernels_in_virtual_time_may_have_their_own_grid_and_claims(write: Write) -> None:
+    live = Study.load(write("[live.experiment.runs]", f"{KERNEL_PART}\n[live.experiment.runs]")).definition.live
+    assert live is not None
+    assert live.kernel is not None
+    assert (live.axes["rate"].quick, live.kernel.axes["rate"].quick) == ((10, 20), (5, 10, 20))
+    assert [claim.id for claim in live.claims] == ["H1", "H2"]
+    assert [claim.id for claim in live.kernel.claims] == ["H1"]
+    assert live.kernel.experiments["runs"].variants == ("reno",)
+    assert live.kernel.about == "Without CUBIC, over three rates."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('about = "Without CUBIC, over three rates."\n', "", '"about" is missing'),
+        ('claims = ["H1"]', 'claims = ["H2"]', "it asks for the variant cubic of runs, which is not run live"),
+        ("quick = [5, 10, 20]", "quik = [5]", 'unknown key "quik"'),
+        ("[live.kernel.axis.rate]", "[live.kernel.axes.rate]", 'unknown key "axes"'),
+    ],
+)
+def test_mistakes_in_the_part_for_kernels_have_a_location(write: Write, old: str, new: str, told: str) -> None:
+    assert old in KERNEL_PART
+    part = KERNEL_PART.replace(old, new)
+    with pytest.raises(UserError, match=r"study\.toml:\d+:\d+") as caught:
+        Study.load(write("[live.experiment.runs]", f"{part}\n[live.experiment.runs]"))
+    assert told in str(caught.value)
