@@ -299,6 +299,14 @@ impl Recovery {
         self.is_undisturbed() && self.pending == Pending::Nothing && !self.needs_all
     }
 
+    /// Whether only acknowledgments and one timer can change the state.
+    pub(crate) fn permits_hot(&self) -> bool {
+        self.timer_rule.is_none()
+            && self.probing == Probing::Free
+            && self.pending == Pending::Nothing
+            && !self.needs_all
+    }
+
     /// Whether tail loss probes are in use.
     #[inline]
     pub(crate) const fn probes_tail(&self) -> bool {

@@ -231,8 +231,11 @@ impl<B: Body> Net<B> {
             }
             return result != HotData::NotHot;
         }
-        if !end.is_hot_sender() || !end.hot_ack(now, segment, ecn) {
+        if !end.is_hot_sender() {
             return false;
+        }
+        if !end.hot_ack(now, segment, ecn) {
+            return end.hot_ack_in_recovery(now, segment, ecn);
         }
         while self.ends[to].is_hot_sending()
             && let HotSend::Sent(size) | HotSend::SentLast(size) =
