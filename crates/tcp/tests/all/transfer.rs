@@ -197,32 +197,6 @@ fn most_segments_of_a_bulk_transfer_are_hot() {
     }
 }
 
-/// So are the segments that repair losses, and those around them.
-#[test]
-fn most_segments_of_a_recovery_are_hot() {
-    for stack in ["rfc", "linux"] {
-        let settings = Profile::named(stack).expect("it exists").settings;
-        let link = Link {
-            gap: Duration::from_micros(100),
-            lose: (200..400).step_by(3).collect(),
-            ..Link::default()
-        };
-        let mut net: Net<Octets> = Net::new(&settings, &settings, link, [1, 2]);
-        net.hot = true;
-        net.open();
-        net.ends[0].write_repeating(octets(1, 251));
-        while net.events < 2_000 {
-            net.step();
-        }
-        let stats = net.ends[0].stats();
-        assert!(
-            stats.retransmitted_packets >= 50 && stats.timeouts == 0,
-            "{stack}"
-        );
-        assert!(net.taken_hot > 1_600, "{stack}: {}", net.taken_hot);
-    }
-}
-
 /// Drives both ends as applications that write all their data and read in pieces.
 fn transfer(
     client: &Settings,

@@ -278,7 +278,12 @@ impl<B: Body> Net<B> {
     }
 
     pub fn inject(&mut self, to: usize, segment: &Segment<B>) {
-        self.deliver(to, segment, Ecn::NotEct);
+        self.inject_marked(to, segment, Ecn::NotEct);
+    }
+
+    /// The same in a packet with `ecn`.
+    pub fn inject_marked(&mut self, to: usize, segment: &Segment<B>, ecn: Ecn) {
+        self.deliver(to, segment, ecn);
         self.flush();
     }
 
