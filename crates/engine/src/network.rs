@@ -42,6 +42,7 @@ mod ended;
 mod fabric;
 mod groups;
 mod hot;
+mod hot_recovery;
 mod links;
 mod mtu;
 mod processing;

@@ -5,7 +5,7 @@
 //! - the packets of its connection reach it over that link in order, and none is still to arrive;
 //! - no timer of it is due before;
 //! - its state is not read before: the run continues beyond the arrival, and the transfer does not
-//!   end. A retransmission is compared with a receiver that may be ahead: it
+//!   end, which data that fills a gap might do. A retransmission is compared with a receiver that may be ahead: it
 //!   counts as spurious now and not when the original arrives, and the sum is read later;
 //! - no router reports to it, and the first link of the packets that it sends has no other user:
 //!   that link can be computed ahead too.
@@ -95,6 +95,7 @@ impl<B: Body> Network<B> {
         let size = u64::from(self.fabric.pool[id].size);
         at <= receiver.hot_deadline(false)
             && conn.delivered.saturating_add(size) < conn.size
+            && (conn.size == u64::MAX || !receiver.has_gaps())
             && self.receive(place, id, at)
     }
 

@@ -14,8 +14,6 @@ use anabranch_wire::Seq;
 const MOST_ACKNOWLEDGED: usize = 4_096;
 /// Refused segments that are stored.
 const MOST_REFUSED: usize = 256;
-/// The length of the longest segment.
-const LONGEST: u64 = 65_535;
 
 /// Retransmissions that have not proved spurious.
 #[derive(Debug, Default)]
@@ -29,6 +27,10 @@ pub struct Resent {
     refused: VecDeque<Range<Seq>>,
     /// The number of the last retransmission.
     latest: u64,
+    /// One past the last octet of all retransmissions.
+    end: Option<Seq>,
+    /// The length of the longest of them.
+    longest: u64,
 }
 
 /// A retransmission.
@@ -55,6 +57,8 @@ impl Resent {
             self.open.pop_front();
         }
         self.latest = number;
+        self.end = self.end.max(Some(octets.end));
+        self.longest = self.longest.max(octets.end.since(octets.start));
         self.fresh.push(Sending {
             start: octets.start,
             end: octets.end,
@@ -113,14 +117,17 @@ impl Resent {
     /// retransmissions that this shows to be spurious.
     pub fn arrived(&mut self, octets: &Range<Seq>, number: u64) -> u64 {
         let mut spurious = 0;
+        if self.end <= Some(octets.start) {
+            return 0;
+        }
         let end = self
             .open
             .partition_point(|sending| sending.start < octets.end);
-        let near = self
-            .open
-            .partition_point(|sending| octets.start.since(sending.start) > LONGEST);
-        for at in (near..end).rev() {
+        for at in (0..end).rev() {
             let sending = &mut self.open[at];
+            if octets.start.since(sending.start) >= self.longest {
+                break;
+            }
             if sending.number > number && sending.end > octets.start {
                 sending.missing = sending
                     .missing

@@ -1,4 +1,4 @@
-//! The hot path: segments of the steady state.
+//! The hot path: segments of the steady state and, in [`recovery`], of the repair of losses.
 //!
 //! In a bulk transfer most segments are data in order, or acknowledge whole segments of it.
 //! [`Endpoint::is_hot_sender`] and [`Endpoint::is_hot_receiver`] check every condition that such
@@ -7,6 +7,8 @@
 //! replace [`Endpoint::on_segment`] and [`Endpoint::poll_transmit`]. They check what a segment can
 //! change before they change anything, and otherwise leave the segment to the general path. The
 //! state afterwards is the general path's, of which each step names the function.
+
+mod recovery;
 
 use anabranch_core::{
     body::Body,
@@ -75,7 +77,7 @@ pub(super) fn permits(settings: &Settings) -> bool {
         hystart: _,
         slow_start_limit: _,
         arithmetic: _,
-        // Without effect on whole segments in order outside a recovery.
+        // Without effect outside a recovery, in which the functions of the general path are called.
         reordering: _,
         sack: _,
         dsack: _,
@@ -90,6 +92,7 @@ pub(super) fn permits(settings: &Settings) -> bool {
         recover_inclusive: _,
         partial_ack_restarts_timer: _,
         receiver: _,
+        // Without effect on segments that the hot path takes.
         challenge_ack_interval: _,
         clock_tick: _,
         retries: _,
@@ -116,14 +119,14 @@ impl<B: Body> Endpoint<B> {
             && self.snd.window.deadline() == Instant::NEVER
     }
 
-    /// Whether [`Self::hot_ack`] may be called.
+    /// Whether [`Self::hot_ack`] may be called, and [`Self::hot_ack_in_recovery`] after it.
     #[must_use]
     pub fn is_hot_sender(&self) -> bool {
         let snd = &self.snd;
         self.is_at_rest()
-            && snd.recovery.permits_ack_fast_path()
-            && snd.recovery.permits_send_fast_path()
-            && matches!(snd.recovery.timer(), Timer::Retransmit | Timer::Probe)
+            && !self.rcv.gaps
+            && snd.recovery.permits_hot()
+            && snd.recovery.timer().waits_for_ack()
             && !snd.window.is_rated()
             && !snd.window.is_validated()
             && !snd.window.hears_sent()
@@ -176,7 +179,8 @@ impl<B: Body> Endpoint<B> {
         debug_assert!(self.is_hot_receiver(), "judged after the last event");
         let len = place.body.len();
         let (snd, rcv) = (&self.snd, &self.rcv);
-        if place.flags.without(Flags::PSH) != Flags::ACK
+        if self.rcv.gaps
+            || place.flags.without(Flags::PSH) != Flags::ACK
             || !self.is_next(place)
             || len == 0
             || u64::from(len) > rcv.edge.since(rcv.nxt)
@@ -184,7 +188,7 @@ impl<B: Body> Endpoint<B> {
             || place.ack != snd.peer.una().wire()
             || snd.peer.scaled(place.window) != snd.peer.wnd()
         {
-            return HotData::NotHot;
+            return self.hot_data_at_gap(now, place, ecn);
         }
         // `on_usual_segment`
         self.rcv.stats.received_packets += 1;
@@ -229,6 +233,7 @@ impl<B: Body> Endpoint<B> {
             || ecn == Ecn::Ce
             || ack <= una
             || ack >= self.snd.nxt
+            || !self.snd.recovery.is_undisturbed()
         {
             return false;
         }

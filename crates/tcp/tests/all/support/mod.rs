@@ -231,8 +231,11 @@ impl<B: Body> Net<B> {
             }
             return result != HotData::NotHot;
         }
-        if !end.is_hot_sender() || !end.hot_ack(now, segment, ecn) {
+        if !end.is_hot_sender() {
             return false;
+        }
+        if !end.hot_ack(now, segment, ecn) {
+            return end.hot_ack_in_recovery(now, segment, ecn);
         }
         while let HotSend::Sent(size) | HotSend::SentLast(size) =
             self.ends[to].hot_send(now, &mut place)
@@ -274,7 +277,12 @@ impl<B: Body> Net<B> {
     }
 
     pub fn inject(&mut self, to: usize, segment: &Segment<B>) {
-        self.deliver(to, segment, Ecn::NotEct);
+        self.inject_marked(to, segment, Ecn::NotEct);
+    }
+
+    /// The same in a packet with `ecn`.
+    pub fn inject_marked(&mut self, to: usize, segment: &Segment<B>, ecn: Ecn) {
+        self.deliver(to, segment, ecn);
         self.flush();
     }
 

@@ -1,0 +1,83 @@
+//! The hot path during the repair of losses: data at a receiver with a gap, and duplicate and
+//! partial acknowledgments.
+//!
+//! The functions check the header in place of the general path's checks, and call its functions for
+//! all that follows.
+
+use anabranch_core::{body::Body, packet::Ecn, units::Instant};
+
+use super::{Endpoint, HotData};
+use anabranch_wire::{
+    segment::{Flags, Options, Segment},
+    seq::Seq,
+};
+
+impl<B: Body> Endpoint<B> {
+    /// [`Endpoint::hot_data`] of data that opens, leaves or fills a gap: `on_any_segment`,
+    /// `next_outgoing`.
+    #[inline(never)]
+    pub(super) fn hot_data_at_gap(
+        &mut self,
+        now: Instant,
+        place: &mut Segment<B>,
+        ecn: Ecn,
+    ) -> HotData {
+        let len = u64::from(place.body.len());
+        let (snd, rcv) = (&mut self.snd, &mut self.rcv);
+        let seq = rcv.nxt.near(place.seq);
+        let una = snd.peer.una();
+        let at_gap = seq > rcv.nxt || (rcv.gaps && seq == rcv.nxt);
+        if !at_gap
+            || len == 0
+            || seq + len > rcv.edge
+            || place.flags.without(Flags::PSH) != Flags::ACK
+            || place.ack != una.wire()
+            || place.options != Options::None
+            || ecn == Ecn::Ce
+            || rcv.cold.peer_fin != Seq::END
+            || snd.recovery.takes_ack_when_idle(&[])
+            || !self.has_usual_timestamp(place)
+        {
+            return HotData::NotHot;
+        }
+        self.rcv.stats.received_packets += 1;
+        if seq <= self.rcv.acked {
+            self.take_timestamp(now, place);
+        }
+        let (snd, rcv) = (&mut self.snd, &mut self.rcv);
+        // `Sender::on_acknowledgment`
+        snd.peer.update(place.window, seq, una);
+        rcv.on_data(now, place, (seq, seq + len), &snd.rtt);
+        if !rcv.ack.due() {
+            return HotData::Waits;
+        }
+        HotData::Answered(rcv.acknowledgment(now, snd.nxt, place).size)
+    }
+
+    /// Processes an acknowledgment that [`Endpoint::hot_ack`] has left: `on_segment`. Returns
+    /// `false` if it is left to the general path. The end may be hot no longer, and
+    /// [`Endpoint::poll_transmit`] returns what it sends.
+    #[inline(never)]
+    pub fn hot_ack_in_recovery(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) -> bool {
+        debug_assert!(self.is_hot_sender(), "judged after the last event");
+        let una = self.snd.peer.una();
+        let ack = una.near(segment.ack);
+        if segment.flags != Flags::ACK
+            || segment.seq != self.rcv.nxt.wire()
+            || !segment.body.is_empty()
+            || !matches!(segment.options, Options::None | Options::Sack(..))
+            || ecn == Ecn::Ce
+            || ack < una
+            || ack >= self.snd.nxt
+            || !self.has_usual_timestamp(segment)
+        {
+            return false;
+        }
+        self.rcv.stats.received_packets += 1;
+        self.snd.wake = true;
+        // `on_usual_segment`
+        self.on_acknowledgment(now, segment);
+        self.take_timestamp(now, segment);
+        true
+    }
+}
