@@ -170,11 +170,8 @@ impl<B: Body> Fabric<B> {
 
     /// The packets on `link` that approach an end, in order.
     fn approaching_packets(&self, end: usize, link: u32) -> Vec<(Instant, PacketId)> {
-        let LinkSlot { ring, own_ring, .. } = self.links[link as usize];
-        let own = (own_ring != ring).then_some(own_ring);
-        let mut packets: Vec<_> = [Some(ring), own]
-            .into_iter()
-            .flatten()
+        let mut packets: Vec<_> = self.links[link as usize]
+            .rings()
             .flat_map(|ring| self.rings[ring as usize].iter())
             .filter(|entry| entry.link() == link)
             .map(|entry| (entry.at, entry.packet()))
