@@ -66,6 +66,10 @@ impl Resent {
             self.open.pop_front();
         }
         self.latest = number;
+        if self.fresh.capacity() == 0 {
+            // Mostly there is one.
+            self.fresh.reserve_exact(1);
+        }
         self.fresh.push(Octets::new(&octets, number));
     }
 
