@@ -9,7 +9,7 @@
 //! that receives packets only from one other plain link is *folded*: no other input can affect it,
 //! so it is computed together with its input, and needs no event.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, num::NonZeroU64};
 
 use anabranch_core::{
     body::Body,
@@ -103,7 +103,7 @@ struct MiddleboxSlot<B: Body> {
 #[derive(Debug)]
 pub struct Network<B: Body> {
     fabric: Fabric<B>,
-    rates: Vec<Option<u64>>,
+    rates: Vec<Option<NonZeroU64>>,
     middleboxes: Vec<MiddleboxSlot<B>>,
     agents: Vec<AgentSlot<B>>,
     connections: Vec<Connection>,
@@ -114,7 +114,7 @@ pub struct Network<B: Body> {
     rounds: Vec<Round>,
     delivered_packets: u64,
     output: Output<B>,
-    element_names: Vec<String>,
+    element_names: Vec<Box<str>>,
     interrupt: Interrupt,
 }
 
@@ -180,7 +180,7 @@ impl<B: Body> Network<B> {
     }
     /// The names of all elements, by number.
     #[must_use]
-    pub fn element_names(&self) -> &[String] {
+    pub fn element_names(&self) -> &[Box<str>] {
         &self.element_names
     }
     /// The counters of an end of a gateway; `None` for any other middlebox.
