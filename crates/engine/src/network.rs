@@ -173,12 +173,15 @@ impl<B: Body> Network<B> {
         self.fabric.pool.len()
     }
     /// The name of an element: `link.NAME.DIRECTION`, `link.NAME.DIRECTION.impair.KIND.k`,
-    /// `gateway.NAME.DIRECTION.split`, `flow.NAME.sender`.
+    /// `gateway.NAME.DIRECTION.split`.
+    ///
+    /// # Panics
+    /// If it is the end of a flow.
     #[must_use]
     pub fn element_name(&self, element: ElementId) -> &str {
         &self.element_names[element.0 as usize]
     }
-    /// The names of all elements, by number.
+    /// The names of all elements but the ends of flows, by number.
     #[must_use]
     pub fn element_names(&self) -> &[Box<str>] {
         &self.element_names

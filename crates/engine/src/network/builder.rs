@@ -238,8 +238,9 @@ impl<B: Body> Builder<B> {
         let ahead = ahead_flows(&self.links, &plain, &self.flows, &self.middleboxes);
         let (ring_of, rings) = shared_rings(&self.links, &self.flows, &self.middleboxes, &ahead);
         let processing = Processing::of_hosts(&self.processing, self.seed, rings);
-        let named = self.links.len() + self.middleboxes.len() + 2 * self.flows.len();
-        let mut elements = Elements(Vec::with_capacity(named));
+        let mut elements = Elements(Vec::with_capacity(
+            self.links.len() + self.middleboxes.len(),
+        ));
         let rates = self
             .links
             .iter()
@@ -308,8 +309,7 @@ impl<B: Body> Builder<B> {
         network.fabric.identities.reserve_exact(self.flows.len());
         let mut placing = Placing::new(self.seed, window, folded);
         for (spec, ahead) in self.flows.into_iter().zip(ahead) {
-            let ends =
-                ["sender", "receiver"].map(|end| elements.add(format!("flow.{}.{end}", spec.name)));
+            let ends = [0, 1].map(|end| elements.end(2 * network.flows.len() + end));
             network.add_flow(spec, ends, &mut placing, ahead);
         }
         network.fabric.routes.shrink_to_fit();
@@ -370,11 +370,17 @@ fn opposites(links: usize, pairs: &[[LinkId; 2]]) -> Vec<Option<u32>> {
     opposite
 }
 
-/// The names of the elements, which are numbered in the order of addition.
+/// The names of the elements, which are numbered in the order of addition, without ends of flows.
 #[derive(Debug)]
 struct Elements(Vec<Box<str>>);
 
 impl Elements {
+    /// An end of a flow; all other elements have been added.
+    fn end(&self, index: usize) -> ElementId {
+        let number = u32::try_from(self.0.len() + index);
+        ElementId(number.expect("elements are counted in 32 bits"))
+    }
+
     fn add(&mut self, name: String) -> ElementId {
         self.0.push(name.into_boxed_str());
         ElementId(u32::try_from(self.0.len() - 1).expect("elements are counted in 32 bits"))

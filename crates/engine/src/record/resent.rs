@@ -18,7 +18,7 @@ const MOST_REFUSED: usize = 256;
 const LONGEST: u64 = 65_535;
 
 /// Retransmissions that have not proved spurious.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Resent {
     /// Octets that no earlier transmission has delivered, by first octet. Insertions are near the
     /// back, removals near the front.
@@ -29,6 +29,20 @@ pub struct Resent {
     refused: VecDeque<Range<Seq>>,
     /// The number of the last retransmission.
     latest: u64,
+    /// One past the highest octet of a retransmission.
+    highest: Seq,
+}
+
+impl Default for Resent {
+    fn default() -> Self {
+        Self {
+            open: VecDeque::new(),
+            fresh: Vec::new(),
+            refused: VecDeque::new(),
+            latest: 0,
+            highest: Seq::START,
+        }
+    }
 }
 
 /// Octets of a retransmission: all, or a part without a gap.
@@ -66,6 +80,7 @@ impl Resent {
             self.open.pop_front();
         }
         self.latest = number;
+        self.highest = self.highest.max(octets.end);
         if self.fresh.capacity() == 0 {
             // Mostly there is one.
             self.fresh.reserve_exact(1);
@@ -126,6 +141,10 @@ impl Resent {
     /// Records that the packet `number` brings `octets` to the receiver. Returns the number of
     /// retransmissions that this shows to be spurious.
     pub fn arrived(&mut self, octets: &Range<Seq>, number: u64) -> u64 {
+        if octets.start >= self.highest {
+            // New data beyond a gap.
+            return 0;
+        }
         let mut spurious = 0;
         let end = self.open.partition_point(|open| open.start < octets.end);
         for at in (self.near(octets.start)..end).rev() {
