@@ -135,8 +135,8 @@ impl Scoreboard {
     /// Releases memory that slow start needed and a smaller window does not.
     pub fn give_back(&mut self) {
         let needed = self.records.len();
-        if self.records.capacity() > 64.max(4 * needed) {
-            self.records.shrink_to(2 * needed);
+        if self.records.capacity() > 8.max(4 * needed) {
+            self.records.shrink_to(4.max(2 * needed));
         }
     }
 

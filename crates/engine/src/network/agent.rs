@@ -639,7 +639,7 @@ fn note_retransmission<B: Body>(
 
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
-const fn low_half(number: u64) -> u32 {
+pub(super) const fn low_half(number: u64) -> u32 {
     number as u32
 }
 

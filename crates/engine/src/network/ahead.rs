@@ -22,6 +22,7 @@ use anabranch_core::{
 
 use super::{
     Network,
+    agent::low_half,
     fabric::{Fabric, LinkSlot, PASSED, Target},
 };
 
@@ -114,10 +115,20 @@ impl<B: Body> Network<B> {
         let more = approach.last > self.fabric.now;
         let tries = approach.wait == 0;
         approach.wait = approach.wait.saturating_sub(1);
-        let link = (more && tries).then(|| self.fabric.last_link(id));
+        let rest = (more && tries).then(|| {
+            let packet = &self.fabric.pool[id];
+            let sent = self.connections[end / 2].next_index[packet.direction as usize];
+            (
+                self.fabric.last_link(id),
+                low_half(sent).wrapping_sub(packet.index),
+            )
+        });
         self.reach_end(id);
-        if let Some(link) = link
+        // Links of other flows may fill the rings. If there are few packets after this one, the end
+        // soon has none to come.
+        if let Some((link, later)) = rest
             && self.fabric.ends[end].is_hot
+            && self.fabric.approaching(link) <= 16 * later as usize
         {
             self.catch_up(end, link);
         }
@@ -169,13 +180,16 @@ impl<B: Body> Fabric<B> {
         }
     }
 
+    /// Number of packets in the rings of `link`.
+    fn approaching(&self, link: u32) -> usize {
+        let rings = self.links[link as usize].rings();
+        rings.map(|ring| self.rings[ring as usize].len()).sum()
+    }
+
     /// The packets on `link` that approach an end, in order.
     fn approaching_packets(&self, end: usize, link: u32) -> Vec<(Instant, PacketId)> {
-        let LinkSlot { ring, own_ring, .. } = self.links[link as usize];
-        let own = (own_ring != ring).then_some(own_ring);
-        let mut packets: Vec<_> = [Some(ring), own]
-            .into_iter()
-            .flatten()
+        let mut packets: Vec<_> = self.links[link as usize]
+            .rings()
             .flat_map(|ring| self.rings[ring as usize].iter())
             .filter(|entry| entry.link() == link)
             .map(|entry| (entry.at, entry.packet()))

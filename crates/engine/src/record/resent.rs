@@ -16,34 +16,58 @@ const MOST_ACKNOWLEDGED: usize = 4_096;
 const MOST_REFUSED: usize = 256;
 
 /// Retransmissions that have not proved spurious.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Resent {
-    /// By first octet, then in order of sending. Insertions are near the back, removals near the
-    /// front.
-    open: VecDeque<Sending>,
+    /// Octets that no earlier transmission has delivered, by first octet. Insertions are near the
+    /// back, removals near the front.
+    open: VecDeque<Octets>,
     /// Retransmissions that [`Self::compare`] has not processed.
-    fresh: Vec<Sending>,
+    fresh: Vec<Octets>,
     /// Octets that have arrived but were refused by the receiver, for example for an old timestamp.
     refused: VecDeque<Range<Seq>>,
     /// The number of the last retransmission.
     latest: u64,
-    /// One past the last octet of all retransmissions.
-    end: Option<Seq>,
-    /// The length of the longest of them.
-    longest: u64,
+    /// One past the highest octet of a retransmission.
+    highest: Seq,
+    /// The length of the longest retransmission.
+    longest: u32,
 }
 
-/// A retransmission.
-#[derive(Debug, Clone)]
-struct Sending {
-    /// Its first octet.
+impl Default for Resent {
+    fn default() -> Self {
+        Self {
+            open: VecDeque::new(),
+            fresh: Vec::new(),
+            refused: VecDeque::new(),
+            latest: 0,
+            highest: Seq::START,
+            longest: 0,
+        }
+    }
+}
+
+/// Octets of a retransmission: all, or a part without a gap.
+#[derive(Debug, Clone, Copy)]
+struct Octets {
     start: Seq,
-    /// One past its last octet.
-    end: Seq,
-    /// Its packet's number.
+    /// The number of the packet that carried them.
     number: u64,
-    /// Octets that no earlier transmission has delivered.
-    missing: Vec<Range<Seq>>,
+    len: u32,
+}
+
+impl Octets {
+    fn new(octets: &Range<Seq>, number: u64) -> Self {
+        let len = octets.end.since(octets.start);
+        Self {
+            start: octets.start,
+            number,
+            len: u32::try_from(len).expect("octets of one segment"),
+        }
+    }
+
+    fn range(self) -> Range<Seq> {
+        self.start..self.start + u64::from(self.len)
+    }
 }
 
 impl Resent {
@@ -52,19 +76,19 @@ impl Resent {
     pub fn sent(&mut self, octets: Range<Seq>, number: u64, acknowledged: Seq) {
         while self.open.len() >= MOST_ACKNOWLEDGED
             && let Some(oldest) = self.open.front()
-            && oldest.end <= acknowledged
+            && oldest.range().end <= acknowledged
         {
             self.open.pop_front();
         }
         self.latest = number;
-        self.end = self.end.max(Some(octets.end));
-        self.longest = self.longest.max(octets.end.since(octets.start));
-        self.fresh.push(Sending {
-            start: octets.start,
-            end: octets.end,
-            number,
-            missing: Vec::new(),
-        });
+        self.highest = self.highest.max(octets.end);
+        if self.fresh.capacity() == 0 {
+            // Mostly there is one.
+            self.fresh.reserve_exact(1);
+        }
+        let octets = Octets::new(&octets, number);
+        self.longest = self.longest.max(octets.len);
+        self.fresh.push(octets);
     }
 
     /// Whether [`Self::compare`] has retransmissions to process.
@@ -78,22 +102,26 @@ impl Resent {
     /// receiver is `missing`. Returns the number of spurious ones.
     pub fn compare(&mut self, missing: impl Fn(Range<Seq>) -> Vec<Range<Seq>>) -> u64 {
         let mut spurious = 0;
-        for mut sending in self.fresh.drain(..) {
-            let mut gaps = missing(sending.start..sending.end);
+        let mut fresh = std::mem::take(&mut self.fresh);
+        for sending in fresh.drain(..) {
+            let mut gaps = missing(sending.range());
             for octets in &self.refused {
                 gaps = gaps.iter().flat_map(|gap| without(gap, octets)).collect();
             }
-            sending.missing = gaps;
-            if sending.missing.is_empty() {
-                spurious += 1;
-            } else {
-                let at = self
-                    .open
-                    .partition_point(|other| other.start <= sending.start);
-                self.open.insert(at, sending);
+            spurious += u64::from(gaps.is_empty());
+            for gap in gaps {
+                self.insert(Octets::new(&gap, sending.number));
             }
         }
+        self.fresh = fresh;
         spurious
+    }
+
+    fn insert(&mut self, octets: Octets) {
+        let at = self
+            .open
+            .partition_point(|other| other.start <= octets.start);
+        self.open.insert(at, octets);
     }
 
     /// Records that `octets` arrived and were refused by the receiver, which has all data before
@@ -116,31 +144,38 @@ impl Resent {
     /// Records that the packet `number` brings `octets` to the receiver. Returns the number of
     /// retransmissions that this shows to be spurious.
     pub fn arrived(&mut self, octets: &Range<Seq>, number: u64) -> u64 {
-        let mut spurious = 0;
-        if self.end <= Some(octets.start) {
+        if octets.start >= self.highest {
+            // New data beyond a gap.
             return 0;
         }
-        let end = self
-            .open
-            .partition_point(|sending| sending.start < octets.end);
-        for at in (0..end).rev() {
-            let sending = &mut self.open[at];
-            if octets.start.since(sending.start) >= self.longest {
-                break;
+        let mut spurious = 0;
+        let end = self.open.partition_point(|open| open.start < octets.end);
+        for at in (self.near(octets.start)..end).rev() {
+            let open = self.open[at];
+            if open.number <= number || open.range().end <= octets.start {
+                continue;
             }
-            if sending.number > number && sending.end > octets.start {
-                sending.missing = sending
-                    .missing
-                    .iter()
-                    .flat_map(|gap| without(gap, octets))
-                    .collect();
-                if sending.missing.is_empty() {
-                    self.open.remove(at);
-                    spurious += 1;
-                }
+            self.open.remove(at);
+            // After the places that remain to be visited, or in this place.
+            for left in without(&open.range(), octets) {
+                self.insert(Octets::new(&left, open.number));
             }
+            spurious += u64::from(!self.has_part_of(open));
         }
         spurious
+    }
+
+    /// The first place whose octets may reach `start`.
+    fn near(&self, start: Seq) -> usize {
+        self.open
+            .partition_point(|open| start.since(open.start) > u64::from(self.longest))
+    }
+
+    /// Whether octets of the same retransmission are missing.
+    fn has_part_of(&self, octets: Octets) -> bool {
+        let near = self.open.range(self.near(octets.start)..);
+        near.take_while(|open| open.start.since(octets.start) <= u64::from(self.longest))
+            .any(|open| open.number == octets.number)
     }
 }
 

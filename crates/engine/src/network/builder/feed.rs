@@ -8,7 +8,14 @@ use anabranch_core::{
     units::{Duration, Rate, text::Limit},
 };
 
-use super::{super::LinkId, FlowSpec, LinkSpec, Stop, Traffic, spec::MiddleboxSpec};
+use super::{
+    super::{
+        LinkId,
+        fabric::{LANES, NO_RING},
+    },
+    FlowSpec, LinkSpec, Stop, Traffic,
+    spec::MiddleboxSpec,
+};
 
 /// The feeder of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,9 +158,9 @@ enum Side {
     Senders,
 }
 
-/// Returns, for each link, the ring of its output (a shared one, or its own) and its own ring, and
-/// the number of rings. Shared rings have the lower numbers, so that their packets come first at
-/// one instant.
+/// Returns, for each link, the ring of its output (the first of the [`LANES`] shared ones, or its
+/// own) and its own ring, and the number of rings. Shared rings have the lower numbers, so that
+/// their packets come first at one instant; a link that has them has no ring of its own yet.
 pub(super) fn shared_rings<B: Body>(
     links: &[LinkSpec],
     flows: &[FlowSpec<B>],
@@ -218,14 +225,19 @@ pub(super) fn shared_rings<B: Body>(
         .into_values()
         .filter(|members| members.len() > 1)
         .collect();
-    let own = |index: usize| number(shared.len() + index);
-    let mut rings: Vec<_> = (0..links.len())
-        .map(|index| (own(index), own(index)))
-        .collect();
-    for (ring, members) in shared.iter().enumerate() {
+    let lanes = shared.len() * LANES as usize;
+    let mut rings = vec![None; links.len()];
+    for (ring, members) in (0..).step_by(LANES as usize).zip(&shared) {
         for &index in members {
-            rings[index].0 = number(ring);
+            rings[index] = Some((ring, NO_RING));
         }
     }
-    (rings, shared.len() + links.len())
+    let mut own = lanes..;
+    let rings = rings.into_iter().map(|ring| {
+        ring.unwrap_or_else(|| {
+            let own = number(own.next().expect("numbers do not end"));
+            (own, own)
+        })
+    });
+    (rings.collect(), own.start)
 }
