@@ -23,7 +23,7 @@ use anabranch_core::{
 use super::{
     Network,
     agent::low_half,
-    fabric::{Fabric, LinkSlot, PASSED, Target},
+    fabric::{Fabric, PASSED, Target},
 };
 
 /// The packets to come at an end.
@@ -168,8 +168,8 @@ impl<B: Body> Fabric<B> {
     pub(super) fn approach(&mut self, end: usize, id: PacketId, at: Instant) {
         self.ends[end].last = at;
         let link = self.last_link(id);
-        let LinkSlot { ring, own_ring, .. } = self.links[link as usize];
-        self.propagate(link as usize, ring, own_ring, id, at);
+        let ring = self.links[link as usize].ring;
+        self.propagate(link as usize, ring, id, at);
     }
 
     /// The link that a packet has crossed last.

@@ -460,8 +460,8 @@ impl<B: Body> Fabric<B> {
                 }
                 end.last = at;
             }
-            let (ring, own_ring) = (slot.ring, slot.own_ring);
-            self.propagate(index, ring, own_ring, id, at);
+            let ring = slot.ring;
+            self.propagate(index, ring, id, at);
             return Instant::NEVER;
         }
     }
@@ -485,14 +485,7 @@ impl<B: Body> Fabric<B> {
         reason = "measured: a call costs half as much again"
     )]
     #[inline(always)]
-    pub(super) fn propagate(
-        &mut self,
-        link: usize,
-        ring: u32,
-        own: u32,
-        packet: PacketId,
-        at: Instant,
-    ) {
+    pub(super) fn propagate(&mut self, link: usize, ring: u32, packet: PacketId, at: Instant) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "links are counted in 32 bits"
@@ -501,7 +494,7 @@ impl<B: Body> Fabric<B> {
         let waiting = &mut self.rings[ring as usize];
         let last = waiting.back().copied();
         if last.is_some_and(|last| !last.is_not_after(new)) {
-            self.propagate_apart(ring, own, new);
+            self.propagate_apart(ring, new);
             return;
         }
         waiting.push_back(new);
@@ -517,15 +510,18 @@ impl<B: Body> Fabric<B> {
         let slot = &mut self.processing[host];
         let (ring, at) = (slot.ring, slot.departure(self.now));
         // In the order of events, hosts come after all links.
-        self.propagate(self.links.len() + host, ring, ring, packet, at);
+        self.propagate(self.links.len() + host, ring, packet, at);
     }
 
     /// Like [`Self::propagate`] for a packet out of the order of the first shared ring, `ring`. The
     /// packet at the back of a ring stays until this one has arrived, so later packets of its link
     /// are in order in every ring.
     #[inline(never)]
-    fn propagate_apart(&mut self, ring: u32, own: u32, new: InFlight) {
-        debug_assert!(ring != own, "a link keeps order");
+    fn propagate_apart(&mut self, ring: u32, new: InFlight) {
+        debug_assert!(
+            self.links[new.link() as usize].own_ring != ring,
+            "a link keeps order"
+        );
         let mut lanes = ring + 1..ring + LANES;
         let lane = lanes.find(|lane| {
             let last = self.rings[*lane as usize].back();
@@ -727,10 +723,10 @@ impl<B: Body> Fabric<B> {
     #[inline(always)]
     fn leave(&mut self, index: usize, packet: PacketId, order: u32, at: Instant) {
         let link = &mut self.links[index];
-        let (ring, own) = (link.ring, link.own_ring);
+        let ring = link.ring;
         let slot = link.served();
         let Some(unordered) = &mut slot.unordered else {
-            self.propagate(index, ring, own, packet, at);
+            self.propagate(index, ring, packet, at);
             return;
         };
         unordered.push(Reverse(Overtaking { at, order, packet }));
