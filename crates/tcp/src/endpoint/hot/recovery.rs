@@ -60,24 +60,12 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     pub fn hot_ack_in_recovery(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) -> bool {
         debug_assert!(self.is_hot_sender(), "judged after the last event");
-        let una = self.snd.peer.una();
-        let ack = una.near(segment.ack);
-        if segment.flags != Flags::ACK
-            || segment.seq != self.rcv.nxt.wire()
-            || !segment.body.is_empty()
-            || !matches!(segment.options, Options::None | Options::Sack(..))
-            || ecn == Ecn::Ce
-            || ack < una
-            || ack >= self.snd.nxt
-            || !self.has_usual_timestamp(segment)
-        {
+        if !segment.body.is_empty() || ecn == Ecn::Ce || !self.is_usual(segment) {
             return false;
         }
         self.rcv.stats.received_packets += 1;
         self.snd.wake = true;
-        // `on_usual_segment`
-        self.on_acknowledgment(now, segment);
-        self.take_timestamp(now, segment);
+        self.on_usual_segment(now, segment);
         true
     }
 }
