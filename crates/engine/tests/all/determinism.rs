@@ -255,3 +255,135 @@ fn the_hot_path_changes_nothing() {
     }
     assert!(ahead > count / 10, "{ahead}");
 }
+
+/// Compares a run on the hot path with one without it and with one on the general path; returns
+/// the events per packet on the hot path.
+fn compare_hot(text: &str) -> f64 {
+    let resolved = resolve(text);
+    let (events, hot) = figures(&resolved, true, |_| {});
+    let (_, cold) = figures(&resolved, true, |network| network.permit_hot_path(false));
+    let (_, general) = figures(&resolved, false, |_| {});
+    for (mode, other) in [("cold", cold), ("general", general)] {
+        if let Some((a, b)) = hot.lines().zip(other.lines()).find(|(a, b)| a != b) {
+            panic!("{mode}: {a}\n{b}\n{text}");
+        }
+    }
+    let packets = hot
+        .lines()
+        .next()
+        .and_then(|line| line.split(' ').next_back());
+    let packets: f64 = packets.and_then(|text| text.parse().ok()).expect("a count");
+    events as f64 / packets
+}
+
+/// A bulk flow over an access link of 40 ms and a core link; `core`, `flow` and `rest` are further
+/// keys.
+fn long_access(core: &str, flow: &str, rest: &str) -> String {
+    format!(
+        r#"
+        duration = "6 s"
+        [link.access]
+        between = ["A", "R"]
+        rate = "50 Mbit/s"
+        delay = "40 ms"
+        [link.core]
+        between = ["R", "B"]
+        rate = "5 Mbit/s"
+        {core}
+        [flow.f]
+        from = "A"
+        to = "B"
+        {flow}
+        {rest}
+        "#
+    )
+}
+
+/// Detects an end that runs ahead of the stop of its application.
+#[test]
+fn no_end_runs_ahead_of_its_stop() {
+    for stop in ["2 s", "2.0123 s", "3.1 s"] {
+        let flow = format!("stack = \"rfc\"\nstop = \"{stop}\"");
+        assert!(compare_hot(&long_access("delay = \"5 ms\"", &flow, "")) < 3.3);
+    }
+}
+
+/// Detects an end that runs ahead of its retransmission timer, and a hot path that does not set an
+/// earlier timer.
+#[test]
+fn no_end_runs_ahead_of_its_timers() {
+    for stack in ["rfc", "linux"] {
+        for (before, after, up) in [
+            (5, 300, true),
+            (5, 350, true),
+            (5, 400, true),
+            (5, 500, true),
+            (300, 5, false),
+            (500, 20, false),
+        ] {
+            let flow = format!("stack = \"{stack}\"\ntransport.min_rto = \"200 ms\"");
+            let core = format!("delay = \"{before} ms\"");
+            let rest = format!(
+                "[[at]]\ntime = \"3 s\"\nset = {{ \"link.core.delay\" = \"{after} ms\" }}\n\
+                 [[at]]\ntime = \"5.1 s\"\nset = {{ \"link.core.up\" = {up} }}"
+            );
+            compare_hot(&long_access(&core, &flow, &rest));
+        }
+    }
+}
+
+/// Detects a hot path that leaves out the code point of a flow.
+#[test]
+fn packets_of_the_hot_path_have_the_code_point_of_their_flow() {
+    let core = "queue = { kind = \"drop-tail\", limit = \"20 packets\" }";
+    compare_hot(&long_access(core, "stack = \"rfc\"\ndscp = \"ef\"", ""));
+}
+
+/// A route of a gateway fails, and the other carries no full segments. Detects an end that runs
+/// ahead of the report.
+#[test]
+fn no_end_runs_ahead_of_the_report_of_a_gateway() {
+    for direction in ["forward", "reverse"] {
+        let (mtu, overhead) = if direction == "forward" {
+            (1_000, 20)
+        } else {
+            (120, 80)
+        };
+        let text = format!(
+            r#"
+            duration = "4 s"
+            [link.access]
+            between = ["A", "G"]
+            rate = "50 Mbit/s"
+            delay = "20 ms"
+            [link.wide]
+            between = ["G", "H"]
+            rate = "10 Mbit/s"
+            delay = "10 ms"
+            [link.narrow]
+            between = ["G", "H"]
+            rate = "5 Mbit/s"
+            delay = "30 ms"
+            {direction}.mtu = "{mtu} bytes"
+            [link.far]
+            between = ["H", "B"]
+            rate = "50 Mbit/s"
+            delay = "20 ms"
+            [gateway.pair]
+            between = ["G", "H"]
+            routes = ["wide", "narrow"]
+            split = "earliest-arrival"
+            restore = "none"
+            overhead = "{overhead} bytes"
+            [flow.f]
+            from = "A"
+            to = "B"
+            stack = "rfc"
+            [[at]]
+            time = "2 s"
+            set = {{ "link.wide.up" = false }}
+            "#
+        );
+        compare_hot(&text);
+    }
+}
