@@ -176,7 +176,6 @@ impl<B: Body> Fabric<B> {
             .into_iter()
             .flatten()
             .flat_map(|ring| self.rings[ring as usize].iter())
-            .filter(|entry| entry.link() == link)
             .map(|entry| (entry.at, entry.packet()))
             .filter(|(_, id)| {
                 end_of(&self.pool[*id]) == end && self.target(*id) == Target::EndAhead

@@ -345,7 +345,7 @@ fn packets_of_the_hot_path_have_the_code_point_of_their_flow() {
 fn no_end_runs_ahead_of_the_report_of_a_gateway() {
     for direction in ["forward", "reverse"] {
         let (mtu, overhead) = if direction == "forward" {
-            (1_000, 20)
+            (1_000, 30)
         } else {
             (120, 80)
         };
