@@ -83,6 +83,7 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 };
                 s.retries = 100;
                 s.syn_retries = 100;
+                s.syn_ack_retries = 100;
                 s.max_rto = Duration::from_secs(3);
                 s.initial_rto = Duration::from_secs(1);
                 s.receive_window = window.map_or(Limit::Unlimited, |n| {
