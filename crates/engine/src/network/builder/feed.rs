@@ -235,12 +235,16 @@ mod tests {
     use std::sync::Arc;
 
     use anabranch_congestion::{self as cc};
-    use anabranch_core::{body::Length, units::Instant};
+    use anabranch_core::{
+        body::Length,
+        units::{Bytes, Instant},
+    };
     use anabranch_fec as fec;
     use anabranch_path::{
         link::Mtu,
         middlebox::{Held, Middlebox, Output},
     };
+    use anabranch_scenario::workload::Sizes;
     use anabranch_tcp::Profile;
 
     use super::{super::super::MiddleboxId, *};
@@ -359,6 +363,23 @@ mod tests {
         assert_eq!(ahead(|_| {}, &[there], &[]), [false, false]);
         let back = flow(&LINK[..2], &[LINK[2], GATEWAY, LINK[3]]);
         assert_eq!(ahead(|_| {}, &[back], &[]), [false, false]);
+    }
+
+    /// Transfers reuse the places of connections.
+    #[test]
+    fn no_end_of_a_workload_runs_ahead() {
+        let mut flows = usual();
+        let settings = Arc::new(Profile::named("rfc").expect("it exists").settings);
+        flows[0].traffic = Traffic::Poisson {
+            settings,
+            control: cc::Config::named("reno").expect("it exists"),
+            rate: 1.0,
+            sizes: Sizes::Fixed {
+                size: Bytes::new(1),
+            },
+            profile: None,
+        };
+        assert_eq!(ahead(|_| {}, &flows, &[]), [false, false]);
     }
 
     #[test]
