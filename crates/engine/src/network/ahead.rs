@@ -85,13 +85,13 @@ impl<B: Body> Network<B> {
             return false;
         };
         let conn = &self.connections[place];
-        if at >= self.fabric.ahead_until || at > sender.stop {
+        if at >= self.fabric.ahead_until {
             return false;
         }
+        debug_assert!(at <= sender.stop, "the measured time of its flow ends then");
         if end.is_multiple_of(2) {
-            return at <= sender.hot_deadline(true)
-                && conn.size == u64::MAX
-                && self.acknowledge(place, id, at);
+            debug_assert_eq!(conn.size, u64::MAX, "the stream of a hot sender is open");
+            return at <= sender.hot_deadline(true) && self.acknowledge(place, id, at);
         }
         let size = u64::from(self.fabric.pool[id].size);
         at <= receiver.hot_deadline(false)
@@ -191,7 +191,6 @@ impl<B: Body> Fabric<B> {
         let mut packets: Vec<_> = self.links[link as usize]
             .rings()
             .flat_map(|ring| self.rings[ring as usize].iter())
-            .filter(|entry| entry.link() == link)
             .map(|entry| (entry.at, entry.packet()))
             .filter(|(_, id)| {
                 end_of(&self.pool[*id]) == end && self.target(*id) == Target::EndAhead

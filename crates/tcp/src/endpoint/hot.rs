@@ -18,8 +18,7 @@ use anabranch_core::{
 
 use super::Endpoint;
 use crate::{
-    clock::age_tick, recovery::Timer, send_limit::SendLimit, send_queue::Stream,
-    settings::Settings, state::State,
+    clock::age_tick, send_limit::SendLimit, send_queue::Stream, settings::Settings, state::State,
 };
 use anabranch_congestion::Ack;
 use anabranch_wire::segment::{Flags, Options, Segment};
@@ -113,7 +112,6 @@ impl<B: Body> Endpoint<B> {
             && self.state == State::Established
             && self.rcv.is_at_rest()
             && !self.snd.wake
-            && !self.wanted.urgent
             && self.snd.queue.stream() == Stream::Open
             && self.snd.pacer.deadline() == Instant::NEVER
             && self.snd.window.deadline() == Instant::NEVER
@@ -132,7 +130,6 @@ impl<B: Body> Endpoint<B> {
             && !snd.window.hears_sent()
             && !snd.pacer.is_active()
             && !snd.mtu.suspects()
-            && !snd.ecn.is_capable()
             && self.rcv.has_answered()
     }
 
@@ -142,10 +139,7 @@ impl<B: Body> Endpoint<B> {
         let snd = &self.snd;
         self.is_at_rest()
             && snd.recovery.is_idle()
-            && snd.recovery.timer() == Timer::Off
             && snd.nxt >= snd.queue.end()
-            && snd.limits.limit() == SendLimit::Application
-            && !snd.window.is_rated()
     }
 
     /// Whether the segment is the next one of the peer and has nothing unusual in its header:

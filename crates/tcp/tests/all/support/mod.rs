@@ -210,6 +210,14 @@ impl<B: Body> Net<B> {
         self.delivered[to].clone()
     }
 
+    /// Changes the next segment on its way to an end.
+    pub fn change_next(&mut self, to: usize, change: impl FnOnce(&mut Segment<B>, &mut Ecn)) {
+        let mut flying = self.flying.values_mut();
+        if let Some((_, segment, ecn)) = flying.find(|(end, _, _)| *end == to) {
+            change(segment, ecn);
+        }
+    }
+
     fn deliver(&mut self, to: usize, segment: &Segment<B>, ecn: Ecn) {
         self.delivered[to] = Some(segment.clone());
         if self.hot && self.takes_hot(to, segment, ecn) {
@@ -225,6 +233,7 @@ impl<B: Body> Net<B> {
         let mut place = segment.clone();
         let end = &mut self.ends[to];
         if end.is_hot_receiver() {
+            assert_eq!(end.hot_receiver_deadline(), end.deadline());
             let result = end.hot_data(now, &mut place, ecn);
             if let HotData::Answered(size) = result {
                 self.send_hot(to, &place, size);
@@ -234,6 +243,7 @@ impl<B: Body> Net<B> {
         if !end.is_hot_sender() {
             return false;
         }
+        assert_eq!(end.hot_sender_deadline(), end.deadline());
         if !end.hot_ack(now, segment, ecn) {
             return end.hot_ack_in_recovery(now, segment, ecn);
         }
