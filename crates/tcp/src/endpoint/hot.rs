@@ -137,9 +137,7 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     pub fn is_hot_receiver(&self) -> bool {
         let snd = &self.snd;
-        self.is_at_rest()
-            && snd.recovery.is_idle()
-            && snd.nxt >= snd.queue.end()
+        self.is_at_rest() && snd.recovery.is_idle() && snd.nxt >= snd.queue.end()
     }
 
     /// Whether the segment is the next one of the peer and has nothing unusual in its header:
