@@ -5,8 +5,9 @@
 //! - the packets of its connection reach it over that link in order, and none is still to arrive;
 //! - no timer of it is due before;
 //! - its state is not read before: the run continues beyond the arrival, and the transfer does not
-//!   end, which data that fills a gap might do. A retransmission is compared with a receiver that may be ahead: it
-//!   counts as spurious now and not when the original arrives, and the sum is read later;
+//!   end. Data that fills a gap may deliver more than its own octets, so a finite transfer with a gap
+//!   waits. A retransmission is compared with a receiver that may be ahead: it counts as spurious now
+//!   and not when the original arrives, and the sum is read later;
 //! - no router reports to it, and the first link of the packets that it sends has no other user:
 //!   that link can be computed ahead too.
 //!
@@ -25,6 +26,9 @@ use super::{
     agent::low_half,
     fabric::{Fabric, PASSED, Target},
 };
+
+/// An end looks for its packets in rings of at most this many entries for each packet sent later.
+const MOST_READ: usize = 16;
 
 /// The packets to come at an end.
 #[derive(Debug, Clone, Copy)]
@@ -85,10 +89,10 @@ impl<B: Body> Network<B> {
             return false;
         };
         let conn = &self.connections[place];
-        if at >= self.fabric.ahead_until {
+        // The stop matters at its own instant, after which the state is read only later.
+        if at >= self.fabric.ahead_until || at > sender.stop {
             return false;
         }
-        debug_assert!(at <= sender.stop, "the measured time of its flow ends then");
         if end.is_multiple_of(2) {
             debug_assert_eq!(conn.size, u64::MAX, "the stream of a hot sender is open");
             return at <= sender.hot_deadline(true) && self.acknowledge(place, id, at);
@@ -124,11 +128,10 @@ impl<B: Body> Network<B> {
             )
         });
         self.reach_end(id);
-        // Links of other flows may fill the rings. If there are few packets after this one, the end
-        // soon has none to come.
+        // A search reads all entries of the rings, also those of other flows.
         if let Some((link, later)) = rest
             && self.fabric.ends[end].is_hot
-            && self.fabric.approaching(link) <= 16 * later as usize
+            && self.fabric.approaching(link) <= MOST_READ * later as usize
         {
             self.catch_up(end, link);
         }

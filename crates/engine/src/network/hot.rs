@@ -97,7 +97,7 @@ impl<B: Body> Network<B> {
             return false;
         }
         if !endpoint.hot_ack(at, segment, packet.ecn) {
-            return self.acknowledge_in_recovery(place, id, at);
+            return self.acknowledge_otherwise(place, id, at);
         }
         let connection = packet.connection;
         fabric

@@ -21,7 +21,7 @@ impl<B: Body> Network<B> {
     /// hot sender of the connection at `place`: `reach_any_end`. Returns `false` if it is left to
     /// that.
     #[inline(never)]
-    pub(super) fn acknowledge_in_recovery(
+    pub(super) fn acknowledge_otherwise(
         &mut self,
         place: usize,
         id: PacketId,
@@ -35,7 +35,7 @@ impl<B: Body> Network<B> {
         else {
             return false;
         };
-        if !endpoint.hot_ack_in_recovery(at, segment, packet.ecn) {
+        if !endpoint.hot_other_ack(at, segment, packet.ecn) {
             return false;
         }
         fabric

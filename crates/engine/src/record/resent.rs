@@ -74,11 +74,14 @@ impl Resent {
     /// Records a retransmission of `octets`, of one segment, in the packet `number`; octets before
     /// `acknowledged` have been acknowledged.
     pub fn sent(&mut self, octets: Range<Seq>, number: u64, acknowledged: Seq) {
+        // The bound counts octets that a receiver ahead of others has taken, too: beyond it the
+        // number of spurious retransmissions may depend on the path.
         while self.open.len() >= MOST_ACKNOWLEDGED
-            && let Some(oldest) = self.open.front()
+            && let Some(&oldest) = self.open.front()
             && oldest.range().end <= acknowledged
         {
             self.open.pop_front();
+            while self.remove_part_of(oldest) {}
         }
         self.latest = number;
         self.highest = self.highest.max(octets.end);
@@ -160,7 +163,7 @@ impl Resent {
             for left in without(&open.range(), octets) {
                 self.insert(Octets::new(&left, open.number));
             }
-            spurious += u64::from(!self.has_part_of(open));
+            spurious += u64::from(self.part_of(open).is_none());
         }
         spurious
     }
@@ -171,11 +174,19 @@ impl Resent {
             .partition_point(|open| start.since(open.start) > u64::from(self.longest))
     }
 
-    /// Whether octets of the same retransmission are missing.
-    fn has_part_of(&self, octets: Octets) -> bool {
-        let near = self.open.range(self.near(octets.start)..);
+    /// The place of missing octets of the same retransmission.
+    fn part_of(&self, octets: Octets) -> Option<usize> {
+        let first = self.near(octets.start);
+        let near = self.open.range(first..);
         near.take_while(|open| open.start.since(octets.start) <= u64::from(self.longest))
-            .any(|open| open.number == octets.number)
+            .position(|open| open.number == octets.number)
+            .map(|at| first + at)
+    }
+
+    /// Removes a part of the same retransmission. Returns whether there was one.
+    fn remove_part_of(&mut self, octets: Octets) -> bool {
+        let at = self.part_of(octets);
+        at.and_then(|at| self.open.remove(at)).is_some()
     }
 }
 

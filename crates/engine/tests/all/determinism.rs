@@ -312,6 +312,52 @@ fn no_end_runs_ahead_of_its_stop() {
     }
 }
 
+/// A packet reaches the last link every 104 microseconds, and the application stops at one of these
+/// times. Detects an end that runs ahead from the instant of its stop.
+#[test]
+fn no_end_runs_ahead_from_the_instant_of_its_stop() {
+    for stop in 800_000..800_110 {
+        compare_hot(&format!(
+            r#"
+            duration = "0.9 s"
+            [link.access]
+            between = ["A", "R"]
+            delay = "10 ms"
+            [link.core]
+            between = ["R", "S"]
+            rate = "8 Mbit/s"
+            delay = "1 ms"
+            [link.exit]
+            between = ["S", "B"]
+            delay = "10 ms"
+            [flow.f]
+            from = "A"
+            to = "B"
+            stack = "rfc"
+            stop = "{stop} us"
+            transport = {{ mss = "64 bytes" }}
+            [[at]]
+            time = "50 ms"
+            set = {{ "link.core.delay" = "2 ms" }}
+            "#
+        ));
+    }
+}
+
+/// Detects an end that runs ahead over a gap: what fills it delivers more than its own octets.
+#[test]
+fn ends_that_run_ahead_repair_losses_as_others_do() {
+    for (stack, workload) in ["rfc", "linux"].into_iter().flat_map(|stack| {
+        ["bulk", "file\", size = \"400 kB"].map(move |workload| (stack, workload))
+    }) {
+        for seed in 1..6 {
+            let flow = format!("stack = \"{stack}\"\nworkload = {{ kind = \"{workload}\" }}");
+            let core = "delay = \"5 ms\"\nimpair = [{ kind = \"bernoulli-loss\", rate = 0.01 }]";
+            compare_hot(&format!("seed = {seed}\n{}", long_access(core, &flow, "")));
+        }
+    }
+}
+
 /// Detects a sender that runs ahead of the end of its transfer.
 #[test]
 fn no_sender_runs_ahead_of_the_end_of_its_file() {

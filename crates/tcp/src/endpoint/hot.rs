@@ -76,7 +76,7 @@ pub(super) fn permits(settings: &Settings) -> bool {
         hystart: _,
         slow_start_limit: _,
         arithmetic: _,
-        // Without effect outside a recovery, in which the functions of the general path are called.
+        // Without effect outside a recovery, whose segments take functions of the general path.
         reordering: _,
         sack: _,
         dsack: _,
@@ -91,7 +91,7 @@ pub(super) fn permits(settings: &Settings) -> bool {
         recover_inclusive: _,
         partial_ack_restarts_timer: _,
         receiver: _,
-        // Without effect on segments that the hot path takes.
+        // Read only by functions of the general path.
         challenge_ack_interval: _,
         clock_tick: _,
         retries: _,
@@ -117,7 +117,7 @@ impl<B: Body> Endpoint<B> {
             && self.snd.window.deadline() == Instant::NEVER
     }
 
-    /// Whether [`Self::hot_ack`] may be called, and [`Self::hot_ack_in_recovery`] after it.
+    /// Whether [`Self::hot_ack`] may be called, and [`Self::hot_other_ack`] after it.
     #[must_use]
     pub fn is_hot_sender(&self) -> bool {
         let snd = &self.snd;
@@ -205,7 +205,13 @@ impl<B: Body> Endpoint<B> {
         let window = rcv.advertise();
         rcv.acked = rcv.nxt;
         rcv.ack.sent();
-        HotData::Answered(rcv.hot_outgoing(now, self.snd.nxt, window, B::default(), place))
+        HotData::Answered(rcv.hot_outgoing(
+            now,
+            self.snd.nxt,
+            window,
+            (Flags::ACK, B::default()),
+            place,
+        ))
     }
 
     /// Processes an acknowledgment of whole segments, but not of all that are outstanding. Returns
@@ -315,6 +321,7 @@ impl<B: Body> Endpoint<B> {
                 snd.note_deferral(now, window, in_flight);
                 return HotSend::Full;
             }
+            // Measured before the segment is counted.
             snd.longest_burst();
             if snd.pacer.ends_burst(now, !full) {
                 flags |= Flags::PSH;
@@ -332,8 +339,7 @@ impl<B: Body> Endpoint<B> {
             snd.note_cwnd_limit(now);
         }
         let rcv = &mut self.rcv;
-        let size = rcv.hot_outgoing(now, start, rcv.field, body, place);
-        place.flags = flags;
+        let size = rcv.hot_outgoing(now, start, rcv.field, (flags, body), place);
         rcv.ack.answered(now);
         if full {
             HotSend::SentLast(size)

@@ -137,7 +137,7 @@ proptest! {
     #[test]
     fn the_hot_path_leaves_the_state_of_the_general_path(
         settings in stack(),
-        control in select(vec!["reno", "cubic", "cubic", "bbr", "bbr3", "vegas", "dctcp", "prague"]),
+        control in select(vec!["reno", "cubic", "cubic", "cubic-plus", "bbr", "bbr3", "vegas", "dctcp", "prague"]),
         link in link(), clean in any::<bool>(),
         events in proptest::collection::vec((0_u64..300, 0_usize..2, event()), 0..16),
     ) {
@@ -149,8 +149,9 @@ proptest! {
         };
         let settings = Arc::new(settings);
         let end = |role, iss| {
-            let control = Config::named(control).expect("it exists").build(&settings.init());
-            Endpoint::new(&settings, control, role, iss)
+            let config = Config::named(control).expect("it exists");
+            let control = config.build(&settings.init());
+            Endpoint::new(&settings, control, role, iss).with_timer_rule(config.timer_rule())
         };
         let mut nets = [false, true].map(|hot| {
             let mut net: Net<Octets> = Net::new(&settings, &settings, link.clone(), [0, 0]);

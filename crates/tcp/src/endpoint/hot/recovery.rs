@@ -1,5 +1,6 @@
-//! The hot path during the repair of losses: data at a receiver with a gap, and duplicate and
-//! partial acknowledgments.
+//! The hot path of segments that need functions of the general path: data at a receiver with a gap,
+//! and acknowledgments other than those of whole segments in order. Most are part of the repair of
+//! losses.
 //!
 //! The functions check the header in place of the general path's checks, and call its functions for
 //! all that follows.
@@ -7,6 +8,7 @@
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::{Endpoint, HotData};
+use crate::recovery::Timer;
 use anabranch_wire::{
     segment::{Flags, Options, Segment},
     seq::Seq,
@@ -45,7 +47,8 @@ impl<B: Body> Endpoint<B> {
             self.take_timestamp(now, place);
         }
         let (snd, rcv) = (&mut self.snd, &mut self.rcv);
-        // `Sender::on_acknowledgment`
+        // `Sender::on_acknowledgment`. Nothing is left to send, so no persist timer runs.
+        debug_assert_eq!(snd.recovery.timer(), Timer::Off);
         snd.peer.update(place.window, seq, una);
         rcv.on_data(now, place, (seq, seq + len), &snd.rtt);
         if !rcv.ack.due() {
@@ -58,7 +61,7 @@ impl<B: Body> Endpoint<B> {
     /// `false` if it is left to the general path. The end may be hot no longer, and
     /// [`Endpoint::poll_transmit`] returns what it sends.
     #[inline(never)]
-    pub fn hot_ack_in_recovery(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) -> bool {
+    pub fn hot_other_ack(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) -> bool {
         debug_assert!(self.is_hot_sender(), "judged after the last event");
         if !segment.body.is_empty() || ecn == Ecn::Ce || !self.is_usual(segment) {
             return false;

@@ -245,7 +245,7 @@ impl<B: Body> Net<B> {
         }
         assert_eq!(end.hot_sender_deadline(), end.deadline());
         if !end.hot_ack(now, segment, ecn) {
-            return end.hot_ack_in_recovery(now, segment, ecn);
+            return end.hot_other_ack(now, segment, ecn);
         }
         while let HotSend::Sent(size) | HotSend::SentLast(size) =
             self.ends[to].hot_send(now, &mut place)
