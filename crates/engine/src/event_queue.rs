@@ -248,7 +248,10 @@ impl EventQueue {
             *first = *second;
             hole += 1;
         }
-        heap[hole] = entry;
+        debug_assert!(hole < heap.len(), "an entry is replaced, or there is a vacancy");
+        if let Some(place) = heap.get_mut(hole) {
+            *place = entry;
+        }
     }
 
     fn sift_down(&mut self, entry: Entry) {
