@@ -194,4 +194,14 @@ mod tests {
         assert!(found.peak_bytes > found.built_bytes, "{found:?}");
         assert_eq!(found.digest.map(|digest| digest.len()), Some(32));
     }
+
+    /// Detects state that every flow allocates before it needs it.
+    #[test]
+    fn many_flows_are_small() {
+        let case = Case::new(Kind::Many, 20_000);
+        let found = run(&case, Task::Observe(Duration::from_millis(200))).expect("a case");
+        let per_flow = |bytes: u64| bytes / u64::from(case.flows);
+        assert!(per_flow(found.built_bytes) < 4_200, "{found:?}");
+        assert!(per_flow(found.peak_bytes) < 6_200, "{found:?}");
+    }
 }

@@ -6,7 +6,8 @@
 //! true sample: 1.6 % with the default of 5 bits, and none below 64.
 //!
 //! Memory: one pointer while empty, then the octaves from the smallest to the largest value
-//! recorded, each of `4 × 2^BITS` bytes (128 by default), plus a fixed part below 100 bytes.
+//! recorded, each of `2^BITS` bytes (32 by default), 16 bytes per bucket with more than 255 values,
+//! plus a fixed part below 100 bytes.
 //!
 //! Source: the bucket layout of G. Tene's HdrHistogram; the nearest-rank percentile (RFC 2330
 //! §11.3: the smallest value whose empirical distribution function reaches p).
@@ -28,9 +29,9 @@ struct Inner {
     max: u64,
     /// The number of the first bucket in `counts`; always at the start of an octave.
     offset: usize,
-    counts: Vec<u32>,
-    /// Counter overflows, as multiples of 2^32: (bucket, multiple).
-    carried: Vec<(usize, u32)>,
+    counts: Vec<u8>,
+    /// Counter overflows, as multiples of 2^8: (bucket, multiple), by bucket.
+    carried: Vec<(usize, u64)>,
 }
 
 impl<const BITS: u32> Histogram<BITS> {
@@ -51,7 +52,7 @@ impl<const BITS: u32> Histogram<BITS> {
         if let Some(inner) = &mut self.inner {
             let slot = Self::bucket(value).wrapping_sub(inner.offset);
             if let Some(counter) = inner.counts.get_mut(slot)
-                && *counter != u32::MAX
+                && *counter != u8::MAX
             {
                 *counter += 1;
                 inner.count += 1;
@@ -92,7 +93,7 @@ impl<const BITS: u32> Histogram<BITS> {
             }
         }
         for &(bucket, multiple) in &other.carried {
-            inner.add(bucket, u64::from(multiple) << 32);
+            inner.add(bucket, multiple << 8);
         }
     }
 
@@ -139,7 +140,7 @@ impl<const BITS: u32> Histogram<BITS> {
         let mut seen = 0;
         for (slot, &counter) in inner.counts.iter().enumerate() {
             let bucket = inner.offset + slot;
-            seen += u64::from(counter) + (inner.carried(bucket) << 32);
+            seen += u64::from(counter) + (inner.carried(bucket) << 8);
             if seen >= rank {
                 return Some(Self::middle(bucket).clamp(inner.min, inner.max));
             }
@@ -152,8 +153,8 @@ impl<const BITS: u32> Histogram<BITS> {
     pub fn heap_bytes(&self) -> usize {
         self.inner.as_ref().map_or(0, |inner| {
             size_of::<Inner>()
-                + inner.counts.capacity() * size_of::<u32>()
-                + inner.carried.capacity() * size_of::<(usize, u32)>()
+                + inner.counts.capacity()
+                + inner.carried.capacity() * size_of::<(usize, u64)>()
         })
     }
 
@@ -208,30 +209,32 @@ impl Inner {
     /// Adds to one bucket that is covered.
     fn add(&mut self, bucket: usize, times: u64) {
         let counter = &mut self.counts[bucket - self.offset];
-        let total = u64::from(*counter) + (times & u64::from(u32::MAX));
+        let total = u64::from(*counter) + (times & u64::from(u8::MAX));
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "the lower half; the upper is carried"
+            reason = "the lowest bits; the others are carried"
         )]
         {
-            *counter = total as u32;
+            *counter = total as u8;
         }
-        let multiple = (total >> 32) + (times >> 32);
+        let multiple = (total >> 8) + (times >> 8);
         if multiple == 0 {
             return;
         }
-        let multiple = u32::try_from(multiple).unwrap_or(u32::MAX);
-        match self.carried.iter_mut().find(|(which, _)| *which == bucket) {
-            Some((_, sum)) => *sum = sum.saturating_add(multiple),
-            None => self.carried.push((bucket, multiple)),
+        match self.find_carried(bucket) {
+            Ok(place) => self.carried[place].1 += multiple,
+            Err(place) => self.carried.insert(place, (bucket, multiple)),
         }
     }
 
     fn carried(&self, bucket: usize) -> u64 {
+        self.find_carried(bucket)
+            .map_or(0, |place| self.carried[place].1)
+    }
+
+    fn find_carried(&self, bucket: usize) -> Result<usize, usize> {
         self.carried
-            .iter()
-            .find(|(which, _)| *which == bucket)
-            .map_or(0, |&(_, multiple)| u64::from(multiple))
+            .binary_search_by_key(&bucket, |&(which, _)| which)
     }
 }
 
@@ -322,14 +325,28 @@ mod tests {
         for value in 1024..2048 {
             histogram.record(value);
         }
-        assert_eq!(histogram.heap_bytes(), size_of::<Inner>() + 128);
+        assert_eq!(histogram.heap_bytes(), size_of::<Inner>() + 32);
         histogram.record(600);
-        assert_eq!(histogram.heap_bytes(), size_of::<Inner>() + 256);
+        assert_eq!(histogram.heap_bytes(), size_of::<Inner>() + 64);
         assert!(size_of::<Inner>() < 100);
     }
 
     #[test]
-    fn counters_carry_past_32_bits() {
+    fn a_count_of_any_size_is_exact() {
+        let mut histogram = Histogram::<5>::new();
+        // Three buckets; the first that exceeds a byte is not the lowest.
+        for value in [20_u64, 10, 30] {
+            (0..1_000 * value).for_each(|_| histogram.record(value));
+        }
+        assert_eq!(histogram.count(), 60_000);
+        // The ranks 10,000 and 30,000 are the last of their values.
+        for (percent, value) in [(16.6, 10), (16.7, 20), (49.9, 20), (50.1, 30)] {
+            assert_eq!(histogram.percentile(percent), Some(value), "{percent}");
+        }
+    }
+
+    #[test]
+    fn counts_exceed_32_bits() {
         let mut histogram = Histogram::<5>::new();
         histogram.record_many(7, (1 << 33) - 1);
         histogram.record(7);

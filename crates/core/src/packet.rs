@@ -168,9 +168,18 @@ impl<P> Pool<P> {
             let id = PacketId(
                 u32::try_from(self.slots.len()).expect("fewer than 2^32 packets in flight"),
             );
+            if self.slots.len() == self.slots.capacity() {
+                self.grow();
+            }
             self.slots.push(packet);
             id
         }
+    }
+    /// By a quarter: with half of the slots unused, packets would be the largest part of a network.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.slots.reserve_exact(16.max(self.slots.len() / 4));
     }
     /// Reserves a slot for a packet that the caller writes. It contains the previous packet, or the
     /// result of `make`.

@@ -124,10 +124,10 @@ const ARITY: usize = 4;
 /// rings, and a step down the order costs a fifth of a comparison of four children.
 const ORDERED: usize = ARITY + 1;
 
-/// A 4-ary heap of entries, earliest first.
+/// Entries, earliest first: sorted if there are at most [`ORDERED`], else a 4-ary heap.
 ///
 /// Removing the earliest entry leaves a vacancy at the top, which the next push fills with one pass
-/// down the heap. Most events cause exactly one other event, so this saves the pass up.
+/// down. Most events cause exactly one other event, so this saves the pass up.
 #[derive(Debug, Default)]
 pub struct EventQueue {
     /// The entries, followed by [`Entry::NEVER`] up to whole groups of children, so that the pass
@@ -200,6 +200,7 @@ impl EventQueue {
             let group = if hole == 0 { 1 } else { ARITY };
             self.heap.resize(hole + group, Entry::NEVER);
         }
+        // With one child each, the heap is sorted.
         let arity = if self.len <= ORDERED { 1 } else { ARITY };
         while hole > 0 {
             let parent = (hole - 1) / arity;
@@ -247,6 +248,7 @@ impl EventQueue {
             *first = *second;
             hole += 1;
         }
+        debug_assert!(hole < heap.len(), "an entry is replaced, or there is a vacancy");
         if let Some(place) = heap.get_mut(hole) {
             *place = entry;
         }

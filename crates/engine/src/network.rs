@@ -9,7 +9,7 @@
 //! that receives packets only from one other plain link is *folded*: no other input can affect it,
 //! so it is computed together with its input, and needs no event.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, num::NonZeroU64};
 
 use anabranch_core::{
     body::Body,
@@ -42,6 +42,7 @@ mod ended;
 mod fabric;
 mod groups;
 mod hot;
+mod hot_recovery;
 mod links;
 mod mtu;
 mod processing;
@@ -103,7 +104,7 @@ struct MiddleboxSlot<B: Body> {
 #[derive(Debug)]
 pub struct Network<B: Body> {
     fabric: Fabric<B>,
-    rates: Vec<Option<u64>>,
+    rates: Vec<Option<NonZeroU64>>,
     middleboxes: Vec<MiddleboxSlot<B>>,
     agents: Vec<AgentSlot<B>>,
     connections: Vec<Connection>,
@@ -114,7 +115,7 @@ pub struct Network<B: Body> {
     rounds: Vec<Round>,
     delivered_packets: u64,
     output: Output<B>,
-    element_names: Vec<String>,
+    element_names: Vec<Box<str>>,
     interrupt: Interrupt,
 }
 
@@ -173,14 +174,17 @@ impl<B: Body> Network<B> {
         self.fabric.pool.len()
     }
     /// The name of an element: `link.NAME.DIRECTION`, `link.NAME.DIRECTION.impair.KIND.k`,
-    /// `gateway.NAME.DIRECTION.split`, `flow.NAME.sender`.
+    /// `gateway.NAME.DIRECTION.split`.
+    ///
+    /// # Panics
+    /// If it is the end of a flow.
     #[must_use]
     pub fn element_name(&self, element: ElementId) -> &str {
         &self.element_names[element.0 as usize]
     }
-    /// The names of all elements, by number.
+    /// The names of all elements but the ends of flows, by number.
     #[must_use]
-    pub fn element_names(&self) -> &[String] {
+    pub fn element_names(&self) -> &[Box<str>] {
         &self.element_names
     }
     /// The counters of an end of a gateway; `None` for any other middlebox.

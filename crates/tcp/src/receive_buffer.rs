@@ -25,13 +25,19 @@ impl<B: Body> Interval<B> {
     }
 }
 
+/// The ends of an interval.
+type Block = (Seq, Seq);
+
+/// Below every interval.
+const NONE: Block = (Seq::START, Seq::START);
+
 /// The receive buffer; see the module.
 #[derive(Debug)]
 pub struct ReceiveBuffer<B> {
     intervals: VecDeque<Interval<B>>,
-    /// A number inside each of the intervals reported last, latest first (RFC 2018 §4);
-    /// [`Seq::START`] for none.
-    recent: [Seq; 4],
+    /// The intervals reported last, latest first (RFC 2018 §4); [`NONE`] for none. Those below the
+    /// first of `intervals` have been taken.
+    recent: [Block; 4],
     /// A duplicate to report once (RFC 2883 §4).
     duplicate: Option<(Seq, Seq)>,
     ready: VecDeque<B>,
@@ -44,7 +50,7 @@ impl<B> Default for ReceiveBuffer<B> {
     fn default() -> Self {
         Self {
             intervals: VecDeque::new(),
-            recent: [Seq::START; 4],
+            recent: [NONE; 4],
             duplicate: None,
             ready: VecDeque::new(),
             unread: 0,
@@ -119,6 +125,29 @@ impl<B: Body> ReceiveBuffer<B> {
     /// received never changes.
     pub fn insert(&mut self, start: Seq, body: &B) -> bool {
         let end = start + u64::from(body.len());
+        // Most data follows all that has arrived.
+        match self.intervals.back_mut() {
+            Some(last) if last.end == start => {
+                last.end = end;
+                last.body.append(body);
+                let block = (last.start, end);
+                self.beyond += end.since(start);
+                self.report(block);
+                start < end
+            }
+            Some(last) if last.end > start => self.insert_between(start, end, body),
+            _ => {
+                let body = body.clone();
+                self.intervals.push_back(Interval { start, end, body });
+                self.beyond += end.since(start);
+                self.report((start, end));
+                start < end
+            }
+        }
+    }
+
+    /// [`Self::insert`] below the end of the last interval.
+    fn insert_between(&mut self, start: Seq, end: Seq, body: &B) -> bool {
         // First interval that ends at or after `start`; all up to `last` touch the new data.
         let first = self.intervals.partition_point(|i| i.end < start);
         let mut last = first;
@@ -129,7 +158,8 @@ impl<B: Body> ReceiveBuffer<B> {
             && interval.start <= end
         {
             if interval.start <= start && interval.end >= end {
-                self.report(start);
+                let block = (interval.start, interval.end);
+                self.report(block);
                 return false;
             }
             let gap = part(body, start, at, interval.start.max(at));
@@ -168,25 +198,30 @@ impl<B: Body> ReceiveBuffer<B> {
         let tail = part(body, start, at, end.max(at));
         new |= !tail.is_empty();
         self.beyond += u64::from(tail.len());
+        let block;
         match merged {
-            None => self.intervals.insert(
-                first,
-                Interval {
-                    start,
-                    end,
-                    body: tail,
-                },
-            ),
+            None => {
+                block = (start, end);
+                self.intervals.insert(
+                    first,
+                    Interval {
+                        start,
+                        end,
+                        body: tail,
+                    },
+                );
+            }
             Some(mut whole) => {
                 whole.end += u64::from(tail.len());
                 whole.body.append(&tail);
+                block = (whole.start, whole.end);
                 self.intervals[first] = whole;
                 if last > first + 1 {
                     self.intervals.drain(first + 1..last);
                 }
             }
         }
-        self.report(start);
+        self.report(block);
         new
     }
 
@@ -204,7 +239,9 @@ impl<B: Body> ReceiveBuffer<B> {
                 }),
             }
         }
-        self.report(fin);
+        if let Some(block) = self.around(fin) {
+            self.report(block);
+        }
         new
     }
 
@@ -226,20 +263,24 @@ impl<B: Body> ReceiveBuffer<B> {
             }
         }
         if self.intervals.is_empty() {
-            self.recent = [Seq::START; 4];
+            self.recent = [NONE; 4];
         }
         taken
     }
 
-    /// Records the interval around `seq` as the latest.
-    fn report(&mut self, seq: Seq) {
-        let Some(this) = self.around(seq).map(|i| (i.start, i.end)) else {
-            return;
-        };
-        let mut kept = [seq, Seq::START, Seq::START, Seq::START];
+    /// Records the interval `this` as the latest. It replaces the blocks that it has grown from.
+    fn report(&mut self, this: Block) {
+        if self.recent[0].0 == this.0 {
+            let rest = self.recent[0].1..this.1;
+            self.recent[0].1 = this.1;
+            if !self.recent[1..].iter().any(|other| rest.contains(&other.0)) {
+                return;
+            }
+        }
+        let mut kept = [this, NONE, NONE, NONE];
         let mut n = 1;
         for other in self.recent {
-            if n < 4 && other != Seq::START && !(this.0 <= other && other < this.1) {
+            if n < 4 && other != NONE && !(this.0 <= other.0 && other.0 < this.1) {
                 kept[n] = other;
                 n += 1;
             }
@@ -247,32 +288,31 @@ impl<B: Body> ReceiveBuffer<B> {
         self.recent = kept;
     }
 
-    fn around(&self, seq: Seq) -> Option<&Interval<B>> {
+    /// The blocks that can be reported, latest first.
+    fn latest(&self) -> impl Iterator<Item = Block> {
+        let first = self.intervals.front().map_or(Seq::END, |first| first.start);
+        let recent = self.recent.into_iter();
+        recent.filter(move |block| block.0 >= first)
+    }
+
+    /// The interval around `seq`.
+    fn around(&self, seq: Seq) -> Option<Block> {
         let i = self.intervals.partition_point(|i| i.end <= seq);
-        self.intervals.get(i).filter(|i| i.start <= seq)
+        let interval = self.intervals.get(i).filter(|i| i.start <= seq)?;
+        Some((interval.start, interval.end))
     }
 
     /// Whether `start..end` extends one of the two blocks that changed last, or there are fewer
     /// than two.
     #[must_use]
     pub fn grows_latest(&self, start: Seq, end: Seq) -> bool {
-        let mut first = None;
-        for seq in self.recent {
-            let Some(interval) = self.around(seq) else {
-                continue;
-            };
-            if first == Some(interval.start) {
-                continue;
-            }
-            if interval.start <= end && start <= interval.end {
-                return true;
-            }
-            if first.is_some() {
-                return false;
-            }
-            first = Some(interval.start);
-        }
-        true
+        let mut latest = self.latest();
+        let mut touches = || {
+            latest
+                .next()
+                .is_none_or(|block| block.0 <= end && start <= block.1)
+        };
+        touches() || touches()
     }
 
     /// Whether `start..end` touches no stored interval: it is a separate block.
@@ -285,7 +325,9 @@ impl<B: Body> ReceiveBuffer<B> {
     /// Whether all of `from..to` has arrived.
     #[must_use]
     pub fn holds(&self, from: Seq, to: Seq) -> bool {
-        self.around(from).is_some_and(|interval| interval.end >= to)
+        let [latest, ..] = self.recent;
+        let is_latest = latest.0 <= from && to <= latest.1;
+        (is_latest && from < to) || self.around(from).is_some_and(|block| block.1 >= to)
     }
 
     /// The parts of `from..to` that have not arrived.
@@ -334,21 +376,18 @@ impl<B: Body> ReceiveBuffer<B> {
             };
             n = 1;
         }
-        let mut seen = [None; 4];
-        for seq in self.recent.into_iter().skip(skip) {
-            let Some(interval) = self.around(seq) else {
-                continue;
-            };
-            // Two intervals that were separate when reported may have merged.
-            if usize::from(n) >= room || seen.contains(&Some(interval.start)) {
-                continue;
+        let first = self.intervals.front().map_or(Seq::END, |first| first.start);
+        for (left, right) in self.recent.into_iter().skip(skip) {
+            if usize::from(n) >= room {
+                break;
             }
-            seen[usize::from(n)] = Some(interval.start);
-            blocks[usize::from(n)] = SackBlock {
-                left: interval.start.wire(),
-                right: interval.end.wire(),
-            };
-            n += 1;
+            if left >= first {
+                blocks[usize::from(n)] = SackBlock {
+                    left: left.wire(),
+                    right: right.wire(),
+                };
+                n += 1;
+            }
         }
         (n, blocks)
     }

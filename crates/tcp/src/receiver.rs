@@ -112,11 +112,10 @@ impl<B: Body> Receiver<B> {
             && self.ack.deadline() == Instant::NEVER
     }
 
-    /// Whether only the next segment can change the state: nothing is missing, unread or reported,
-    /// and no acknowledgment is due.
+    /// Whether only the next segment can change the state: nothing is unread or to be reported, and
+    /// no acknowledgment is due.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.auto_read
-            && !self.gaps
             && !self.filled
             && !self.duplicate
             && !self.agreed.ecn

@@ -299,6 +299,14 @@ impl Recovery {
         self.is_undisturbed() && self.pending == Pending::Nothing && !self.needs_all
     }
 
+    /// Whether only acknowledgments and one timer can change the state.
+    pub(crate) fn permits_hot(&self) -> bool {
+        self.timer_rule.is_none()
+            && self.probing == Probing::Free
+            && self.pending == Pending::Nothing
+            && !self.needs_all
+    }
+
     /// The state before an acknowledgment.
     pub(crate) const fn prior(&self, una: Seq) -> Prior {
         Prior {

@@ -135,8 +135,8 @@ impl Scoreboard {
     /// Releases memory that slow start needed and a smaller window does not.
     pub fn give_back(&mut self) {
         let needed = self.records.len();
-        if self.records.capacity() > 64.max(4 * needed) {
-            self.records.shrink_to(2 * needed);
+        if self.records.capacity() > 8.max(4 * needed) {
+            self.records.shrink_to(4.max(2 * needed));
         }
     }
 
@@ -295,14 +295,15 @@ impl Scoreboard {
             lost,
             sacked,
             sacked_segments,
-            una: _,
+            una,
         } = self;
         let repair = repair.get_or_insert_default();
         let before = delivered.sacked;
         let known = repair.sacked.insert(left, right, |from, to, whole| {
-            let first = records.partition_point(|record| record.end(left) <= from);
-            let numbers = records.removed() + first as u64..;
-            for (number, record) in numbers.zip(records.iter_mut_from(first)) {
+            let mut index = index_around(records, *una, from);
+            while let Some(record) = records.get_mut(index) {
+                let number = index as u64;
+                index += 1;
                 let (start, end) = (record.start(left), record.end(left));
                 if start >= to {
                     break;
@@ -320,7 +321,8 @@ impl Scoreboard {
                 *sacked += record.numbers();
                 *sacked_segments += 1;
                 delivered.sacked += record.numbers();
-                delivered.note(record, number, left);
+                let record = *record;
+                delivered.note(&record, records.removed() + number, left);
             }
         });
         !known && delivered.sacked > before
@@ -376,6 +378,22 @@ impl Scoreboard {
             sum(&|r| if r.is_sacked() { r.numbers() } else { 0 }),
         )
     }
+}
+
+/// Index of the record that contains `seq`; one past the last if there is none. `una` is the first
+/// number of the first record.
+fn index_around(records: &Ring<Record>, una: Seq, seq: Seq) -> usize {
+    // Most segments are as long as the first.
+    if let Some(first) = records.front()
+        && let Some(guess) = seq.since(una).checked_div(first.numbers())
+        && let Ok(index) = usize::try_from(guess)
+        && let Some(record) = records.get(index)
+        && record.start(seq) <= seq
+        && seq < record.end(seq)
+    {
+        return index;
+    }
+    records.partition_point(|record| record.end(seq) <= seq)
 }
 
 #[cfg(test)]

@@ -607,7 +607,7 @@ pub(super) fn address<P>(
 
 /// The octets of a segment, whose sequence number is close to `known`. A SYN is one octet, before
 /// the first of the stream.
-fn octets_of<B: Body>(segment: &Segment<B>, known: Seq) -> Range<Seq> {
+pub(super) fn octets_of<B: Body>(segment: &Segment<B>, known: Seq) -> Range<Seq> {
     let start = known.near(segment.seq);
     let syn = u64::from(segment.flags.any(Flags::SYN));
     start..start + syn + u64::from(segment.body.len())
@@ -639,7 +639,7 @@ fn note_retransmission<B: Body>(
 
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
-const fn low_half(number: u64) -> u32 {
+pub(super) const fn low_half(number: u64) -> u32 {
     number as u32
 }
 

@@ -5,8 +5,9 @@
 //! - the packets of its connection reach it over that link in order, and none is still to arrive;
 //! - no timer of it is due before;
 //! - its state is not read before: the run continues beyond the arrival, and the transfer does not
-//!   end. A retransmission is compared with a receiver that may be ahead: it
-//!   counts as spurious now and not when the original arrives, and the sum is read later;
+//!   end. Data that fills a gap may deliver more than its own octets, so a finite transfer with a gap
+//!   waits. A retransmission is compared with a receiver that may be ahead: it counts as spurious now
+//!   and not when the original arrives, and the sum is read later;
 //! - no router reports to it, and the first link of the packets that it sends has no other user:
 //!   that link can be computed ahead too.
 //!
@@ -22,8 +23,12 @@ use anabranch_core::{
 
 use super::{
     Network,
-    fabric::{Fabric, LinkSlot, PASSED, Target},
+    agent::low_half,
+    fabric::{Fabric, PASSED, Target},
 };
+
+/// An end looks for its packets in rings of at most this many entries for each packet sent later.
+const MOST_READ: usize = 16;
 
 /// The packets to come at an end.
 #[derive(Debug, Clone, Copy)]
@@ -84,17 +89,18 @@ impl<B: Body> Network<B> {
             return false;
         };
         let conn = &self.connections[place];
+        // The stop matters at its own instant, after which the state is read only later.
         if at >= self.fabric.ahead_until || at > sender.stop {
             return false;
         }
         if end.is_multiple_of(2) {
-            return at <= sender.hot_deadline(true)
-                && conn.size == u64::MAX
-                && self.acknowledge(place, id, at);
+            debug_assert_eq!(conn.size, u64::MAX, "the stream of a hot sender is open");
+            return at <= sender.hot_deadline(true) && self.acknowledge(place, id, at);
         }
         let size = u64::from(self.fabric.pool[id].size);
         at <= receiver.hot_deadline(false)
             && conn.delivered.saturating_add(size) < conn.size
+            && (conn.size == u64::MAX || !receiver.has_gaps())
             && self.receive(place, id, at)
     }
 
@@ -113,10 +119,19 @@ impl<B: Body> Network<B> {
         let more = approach.last > self.fabric.now;
         let tries = approach.wait == 0;
         approach.wait = approach.wait.saturating_sub(1);
-        let link = (more && tries).then(|| self.fabric.last_link(id));
+        let rest = (more && tries).then(|| {
+            let packet = &self.fabric.pool[id];
+            let sent = self.connections[end / 2].next_index[packet.direction as usize];
+            (
+                self.fabric.last_link(id),
+                low_half(sent).wrapping_sub(packet.index),
+            )
+        });
         self.reach_end(id);
-        if let Some(link) = link
+        // A search reads all entries of the rings, also those of other flows.
+        if let Some((link, later)) = rest
             && self.fabric.ends[end].is_hot
+            && self.fabric.approaching(link) <= MOST_READ * later as usize
         {
             self.catch_up(end, link);
         }
@@ -156,8 +171,8 @@ impl<B: Body> Fabric<B> {
     pub(super) fn approach(&mut self, end: usize, id: PacketId, at: Instant) {
         self.ends[end].last = at;
         let link = self.last_link(id);
-        let LinkSlot { ring, own_ring, .. } = self.links[link as usize];
-        self.propagate(link as usize, ring, own_ring, id, at);
+        let ring = self.links[link as usize].ring;
+        self.propagate(link as usize, ring, id, at);
     }
 
     /// The link that a packet has crossed last.
@@ -168,15 +183,17 @@ impl<B: Body> Fabric<B> {
         }
     }
 
+    /// Number of packets in the rings of `link`.
+    fn approaching(&self, link: u32) -> usize {
+        let rings = self.links[link as usize].rings();
+        rings.map(|ring| self.rings[ring as usize].len()).sum()
+    }
+
     /// The packets on `link` that approach an end, in order.
     fn approaching_packets(&self, end: usize, link: u32) -> Vec<(Instant, PacketId)> {
-        let LinkSlot { ring, own_ring, .. } = self.links[link as usize];
-        let own = (own_ring != ring).then_some(own_ring);
-        let mut packets: Vec<_> = [Some(ring), own]
-            .into_iter()
-            .flatten()
+        let mut packets: Vec<_> = self.links[link as usize]
+            .rings()
             .flat_map(|ring| self.rings[ring as usize].iter())
-            .filter(|entry| entry.link() == link)
             .map(|entry| (entry.at, entry.packet()))
             .filter(|(_, id)| {
                 end_of(&self.pool[*id]) == end && self.target(*id) == Target::EndAhead

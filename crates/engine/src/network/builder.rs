@@ -1,14 +1,14 @@
 //! Building a network: the parts are collected first, then the links that become arithmetic are
 //! chosen.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, num::NonZeroU64};
 
 use anabranch_core::{
     body::Body,
     interrupt::Interrupt,
     packet::{FlowId, Pool},
     trace::ElementId,
-    units::{Duration, Instant, Rate},
+    units::{Duration, Instant},
 };
 use anabranch_path::{
     link::Window,
@@ -238,11 +238,13 @@ impl<B: Body> Builder<B> {
         let ahead = ahead_flows(&self.links, &plain, &self.flows, &self.middleboxes);
         let (ring_of, rings) = shared_rings(&self.links, &self.flows, &self.middleboxes, &ahead);
         let processing = Processing::of_hosts(&self.processing, self.seed, rings);
-        let mut elements = Elements::default();
+        let mut elements = Elements(Vec::with_capacity(
+            self.links.len() + self.middleboxes.len(),
+        ));
         let rates = self
             .links
             .iter()
-            .map(|spec| spec.total_rate().map(Rate::bits_per_s))
+            .map(|spec| NonZeroU64::new(spec.total_rate()?.bits_per_s()))
             .collect();
         let mtus = self
             .links
@@ -303,12 +305,14 @@ impl<B: Body> Builder<B> {
         network.agents.reserve_exact(2 * self.flows.len());
         network.connections.reserve_exact(self.flows.len());
         network.flows.reserve_exact(self.flows.len());
+        network.fabric.ends.reserve_exact(2 * self.flows.len());
+        network.fabric.identities.reserve_exact(self.flows.len());
         let mut placing = Placing::new(self.seed, window, folded);
         for (spec, ahead) in self.flows.into_iter().zip(ahead) {
-            let ends =
-                ["sender", "receiver"].map(|end| elements.add(format!("flow.{}.{end}", spec.name)));
+            let ends = [0, 1].map(|end| elements.end(2 * network.flows.len() + end));
             network.add_flow(spec, ends, &mut placing, ahead);
         }
+        network.fabric.routes.shrink_to_fit();
         for (slot, exit) in network.middleboxes.iter_mut().zip(onward) {
             slot.onward = exit.map(|exit| network.fabric.add_end(exit.0));
         }
@@ -366,13 +370,19 @@ fn opposites(links: usize, pairs: &[[LinkId; 2]]) -> Vec<Option<u32>> {
     opposite
 }
 
-/// The names of the elements, which are numbered in the order of addition.
-#[derive(Debug, Default)]
-struct Elements(Vec<String>);
+/// The names of the elements, which are numbered in the order of addition, without ends of flows.
+#[derive(Debug)]
+struct Elements(Vec<Box<str>>);
 
 impl Elements {
+    /// An end of a flow; all other elements have been added.
+    fn end(&self, index: usize) -> ElementId {
+        let number = u32::try_from(self.0.len() + index);
+        ElementId(number.expect("elements are counted in 32 bits"))
+    }
+
     fn add(&mut self, name: String) -> ElementId {
-        self.0.push(name);
+        self.0.push(name.into_boxed_str());
         ElementId(u32::try_from(self.0.len() - 1).expect("elements are counted in 32 bits"))
     }
 

@@ -165,9 +165,8 @@ pub(super) struct Flow<B: Body> {
     pub(super) dscp: u8,
     /// The settings of our TCP; `None` for UDP and hosts supplied by the caller.
     pub(super) settings: Option<Arc<Settings>>,
-    /// Their error correction.
-    pub(super) fec: fec::Config,
-    pub(super) totals: Totals,
+    /// Created when it first counts.
+    totals: Option<Box<Totals>>,
     pub(super) body: std::marker::PhantomData<B>,
 }
 
@@ -281,9 +280,10 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn delivered_bytes(&self, flow: FlowId) -> u64 {
         let flow = &self.flows[flow.0 as usize];
-        flow.connection.map_or(flow.totals.delivered_bytes, |c| {
-            self.connections[c as usize].delivered
-        })
+        flow.connection
+            .map_or(flow.summed(|sum| sum.delivered_bytes), |c| {
+                self.connections[c as usize].delivered
+            })
     }
 
     /// IP bytes that have arrived at a flow's receiving end in the measured time until now; for
@@ -291,9 +291,10 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn arrived_bytes(&self, flow: FlowId) -> u64 {
         let flow = &self.flows[flow.0 as usize];
-        flow.connection.map_or(flow.totals.ip_bytes, |c| {
-            self.connections[c as usize].receiver.ip_bytes
-        })
+        flow.connection
+            .map_or(flow.summed(|sum| sum.ip_bytes), |c| {
+                self.connections[c as usize].receiver.ip_bytes
+            })
     }
 
     fn stats_of(&self, agent: usize) -> Stats {
@@ -365,15 +366,14 @@ impl<B: Body> Network<B> {
             conn.receiver.spurious_retransmissions = 0;
         }
         // Transfers that ended earlier do not count.
-        let totals = &mut self.flows[flow.0 as usize].totals;
-        *totals = Totals::default();
+        self.flows[flow.0 as usize].totals = None;
     }
     /// Ends the measured time of a flow before the end of the run: its counters are final.
     pub(super) fn end_measuring(&mut self, flow: FlowId) {
         for connection in self.connections_of(flow) {
             self.settle(connection);
         }
-        self.flows[flow.0 as usize].totals.frozen = true;
+        self.flows[flow.0 as usize].totals().frozen = true;
     }
     /// Records that all data of a transfer has been delivered.
     pub(super) fn transfer_is_complete(&mut self, connection: usize) {
@@ -386,7 +386,7 @@ impl<B: Body> Network<B> {
         let flow = &mut self.flows[conn.flow.0 as usize];
         if conn.spawner.is_some() {
             if flow.window.contains(self.fabric.now) {
-                flow.totals.completion_times.push(took);
+                flow.totals().completion_times.push(took);
             }
         } else {
             self.settle(connection);
@@ -403,7 +403,7 @@ impl<B: Body> Network<B> {
         conn.sender.stop(self.fabric.now);
         conn.receiver.stop(self.fabric.now);
         let sums = counters.since(conn.base.take().as_deref());
-        let totals = &mut self.flows[conn.flow.0 as usize].totals;
+        let totals = self.flows[conn.flow.0 as usize].totals();
         if !totals.frozen {
             totals.base.get_or_insert_default().add(&sums);
         }
@@ -435,7 +435,7 @@ impl<B: Body> Network<B> {
         let flow = &self.flows[id.0 as usize];
         let conn = &mut self.connections[connection];
         let sums = if conn.settled {
-            flow.totals.sums()
+            flow.totals.as_deref().map(Totals::sums).unwrap_or_default()
         } else {
             counters.since(conn.base.as_deref())
         };
@@ -497,12 +497,13 @@ impl<B: Body> Network<B> {
 
     fn workload_report(&mut self, id: FlowId, now: Instant) -> FlowReport {
         let live = self.connections_of(id);
-        let Totals {
-            mut ip_bytes,
-            mut spurious,
-            ..
-        } = self.flows[id.0 as usize].totals;
-        let mut sums = self.flows[id.0 as usize].totals.sums();
+        let totals = self.flows[id.0 as usize].totals();
+        let (mut ip_bytes, mut spurious) = (totals.ip_bytes, totals.spurious);
+        let mut sums = totals.sums();
+        let completions = Completions {
+            started: totals.started,
+            times: totals.completion_times.clone(),
+        };
         for connection in live {
             let counters = self.counters(connection);
             let conn = &self.connections[connection];
@@ -532,10 +533,7 @@ impl<B: Body> Network<B> {
             completion_time: None,
             ended: None,
             reordering: None,
-            completions: Some(Completions {
-                started: flow.totals.started,
-                times: flow.totals.completion_times.clone(),
-            }),
+            completions: Some(completions),
             exchanges: None,
             one_way_delay: None,
             fec: sums.fec,
@@ -544,6 +542,24 @@ impl<B: Body> Network<B> {
 }
 
 impl<B: Body> Flow<B> {
+    /// A flow without connections.
+    pub(super) fn new(name: String, window: Window, dscp: u8) -> Self {
+        Self {
+            name,
+            connection: None,
+            window,
+            dscp,
+            settings: None,
+            totals: None,
+            body: std::marker::PhantomData,
+        }
+    }
+    pub(super) fn totals(&mut self) -> &mut Totals {
+        self.totals.get_or_insert_default()
+    }
+    fn summed(&self, sum: impl Fn(&Totals) -> u64) -> u64 {
+        self.totals.as_deref().map_or(0, sum)
+    }
     /// Payload bytes of a full segment; 1 without our TCP.
     fn smss(&self) -> u64 {
         self.settings

@@ -134,21 +134,33 @@ pub(super) type Propagating = Ring<InFlight>;
 /// The place of [`Target::Passed`] in the table of routes.
 pub(super) const PASSED: u32 = 0;
 
-/// The place of an entry in the event queue that belongs to no ring.
+/// No ring: the place of an entry in the event queue that belongs to none.
 pub(super) const NO_RING: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct LinkSlot {
     pub(super) kind: LinkKind,
     pub(super) element: ElementId,
-    /// The ring for the output of this link: its own, or one shared with links whose packets mostly
-    /// arrive in the order of departure. A packet out of that order goes into the link's own ring.
-    /// Shared rings have the lower numbers.
+    /// The ring for the output of this link: its own, or the first of [`LANES`] shared with links
+    /// whose packets mostly arrive in the order of departure. A packet out of that order goes into
+    /// the next lane in whose order it is, or else into the link's own ring. Of two rings of a link
+    /// the earlier has the lower number.
     pub(super) ring: u32,
+    /// [`NO_RING`] until the link needs it.
     pub(super) own_ring: u32,
 }
 
+/// The rings that the same links share.
+pub(super) const LANES: u32 = 4;
+
 impl LinkSlot {
+    /// The rings for the output of this link.
+    pub(super) fn rings(&self) -> impl Iterator<Item = u32> + use<> {
+        let lanes = if self.ring == self.own_ring { 0 } else { LANES };
+        let own = Some(self.own_ring).filter(|own| *own != NO_RING);
+        (self.ring..self.ring + lanes).chain(own)
+    }
+
     /// # Panics
     /// If the link is plain.
     pub(super) fn served(&mut self) -> &mut ServedSlot {
@@ -448,8 +460,8 @@ impl<B: Body> Fabric<B> {
                 }
                 end.last = at;
             }
-            let (ring, own_ring) = (slot.ring, slot.own_ring);
-            self.propagate(index, ring, own_ring, id, at);
+            let ring = slot.ring;
+            self.propagate(index, ring, id, at);
             return Instant::NEVER;
         }
     }
@@ -473,14 +485,7 @@ impl<B: Body> Fabric<B> {
         reason = "measured: a call costs half as much again"
     )]
     #[inline(always)]
-    pub(super) fn propagate(
-        &mut self,
-        link: usize,
-        ring: u32,
-        own: u32,
-        packet: PacketId,
-        at: Instant,
-    ) {
+    pub(super) fn propagate(&mut self, link: usize, ring: u32, packet: PacketId, at: Instant) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "links are counted in 32 bits"
@@ -489,7 +494,7 @@ impl<B: Body> Fabric<B> {
         let waiting = &mut self.rings[ring as usize];
         let last = waiting.back().copied();
         if last.is_some_and(|last| !last.is_not_after(new)) {
-            self.propagate_apart(own, new);
+            self.propagate_apart(ring, new);
             return;
         }
         waiting.push_back(new);
@@ -505,19 +510,39 @@ impl<B: Body> Fabric<B> {
         let slot = &mut self.processing[host];
         let (ring, at) = (slot.ring, slot.departure(self.now));
         // In the order of events, hosts come after all links.
-        self.propagate(self.links.len() + host, ring, ring, packet, at);
+        self.propagate(self.links.len() + host, ring, packet, at);
     }
 
-    /// Like [`Self::propagate`] for a packet out of the order of the shared ring. The packet at the
-    /// back of that ring stays until this one has arrived, so later packets of its link are in
-    /// order in either ring.
+    /// Like [`Self::propagate`] for a packet out of the order of the first shared ring, `ring`. The
+    /// packet at the back of a ring stays until this one has arrived, so later packets of its link
+    /// are in order in every ring.
     #[inline(never)]
-    fn propagate_apart(&mut self, own: u32, new: InFlight) {
-        let waiting = &mut self.rings[own as usize];
+    fn propagate_apart(&mut self, ring: u32, new: InFlight) {
+        debug_assert!(
+            self.links[new.link() as usize].own_ring != ring,
+            "a link keeps order"
+        );
+        let mut lanes = ring + 1..ring + LANES;
+        let lane = lanes.find(|lane| {
+            let last = self.rings[*lane as usize].back();
+            last.is_none_or(|last| last.is_not_after(new))
+        });
+        let ring = lane.unwrap_or_else(|| self.own_ring(new.link()));
+        let waiting = &mut self.rings[ring as usize];
         waiting.push_back(new);
         if waiting.len() == 1 {
-            self.arm_ring(own, new);
+            self.arm_ring(ring, new);
         }
+    }
+
+    /// The own ring of a link, made when the link first needs it.
+    fn own_ring(&mut self, link: u32) -> u32 {
+        let own = &mut self.links[link as usize].own_ring;
+        if *own == NO_RING {
+            *own = u32::try_from(self.rings.len()).expect("rings are counted in 32 bits");
+            self.rings.push(Propagating::new());
+        }
+        *own
     }
 
     /// Pushes the entry of a ring that was empty.
@@ -698,10 +723,10 @@ impl<B: Body> Fabric<B> {
     #[inline(always)]
     fn leave(&mut self, index: usize, packet: PacketId, order: u32, at: Instant) {
         let link = &mut self.links[index];
-        let (ring, own) = (link.ring, link.own_ring);
+        let ring = link.ring;
         let slot = link.served();
         let Some(unordered) = &mut slot.unordered else {
-            self.propagate(index, ring, own, packet, at);
+            self.propagate(index, ring, packet, at);
             return;
         };
         unordered.push(Reverse(Overtaking { at, order, packet }));

@@ -15,7 +15,7 @@ use anabranch_wire::Transport;
 
 use super::{
     Network,
-    agent::{AgentSlot, End, address, blank, segment_in},
+    agent::{AgentSlot, End, address, blank, octets_of, segment_in},
     ahead::end_of,
     application::App,
     fabric::{Fabric, Target},
@@ -93,8 +93,11 @@ impl<B: Body> Network<B> {
         else {
             return false;
         };
-        if conn.is_stale(Direction::Reverse, number) || !endpoint.hot_ack(at, segment, packet.ecn) {
+        if conn.is_stale(Direction::Reverse, number) {
             return false;
+        }
+        if !endpoint.hot_ack(at, segment, packet.ecn) {
+            return self.acknowledge_otherwise(place, id, at);
         }
         let connection = packet.connection;
         fabric
@@ -159,8 +162,12 @@ impl<B: Body> Network<B> {
         else {
             return false;
         };
-        if conn.is_stale(Direction::Forward, number) || conn.has_resent_after(number) {
+        if conn.is_stale(Direction::Forward, number) {
             return false;
+        }
+        if conn.has_resent_after(number) {
+            // The general path does so again if it takes the packet, without effect.
+            conn.note_arrival(&octets_of(segment, endpoint.rcv_nxt()), number);
         }
         let done = endpoint.hot_data(at, segment, packet.ecn);
         if done == HotData::NotHot {

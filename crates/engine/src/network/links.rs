@@ -50,7 +50,7 @@ impl<B: Body> Network<B> {
         match &mut self.fabric.links[link.0 as usize].kind {
             LinkKind::Plain(plain) => LinkReport {
                 statistics: plain.statistics_by(self.fabric.window, now),
-                capacity_bits: rate.map(|rate| rate as f64 * measured.as_secs_f64()),
+                capacity_bits: rate.map(|rate| rate.get() as f64 * measured.as_secs_f64()),
                 measured,
                 queue_packets: plain.queue(now).0,
                 too_big_packets,

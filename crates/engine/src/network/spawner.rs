@@ -2,6 +2,7 @@
 
 use anabranch_congestion as cc;
 use anabranch_core::{body::Body, packet::FlowId, units::Instant};
+use anabranch_fec as fec;
 
 use super::{
     App, End, Network, agent::AgentSlot, ahead::Approach, application::tcp_ends,
@@ -15,6 +16,8 @@ use anabranch_scenario::workload::Arrivals;
 pub(super) struct Spawner {
     pub(super) flow: FlowId,
     pub(super) control: cc::Config,
+    /// The error correction of each transfer.
+    pub(super) fec: fec::Config,
     pub(super) arrivals: Arrivals,
     pub(super) stop: Instant,
     pub(super) route: [u32; 2],
@@ -52,7 +55,7 @@ impl<B: Body> Network<B> {
 
         let flow = &mut self.flows[flow_id.0 as usize];
         if flow.window.contains(now) {
-            flow.totals.started += 1;
+            flow.totals().started += 1;
         }
         let Some(settings) = flow.settings.clone() else {
             unreachable!("a workload of many runs over our TCP")
@@ -60,7 +63,7 @@ impl<B: Body> Network<B> {
         let spawner = &self.spawners[index];
         let late = (&spawner.tardiness, number);
         let app = App::File(size);
-        let ends = tcp_ends(&settings, &spawner.control, &flow.fec, app, late);
+        let ends = tcp_ends(&settings, &spawner.control, &spawner.fec, app, late);
         let mut connection = Connection::new(flow_id, route, flow.window);
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;
@@ -107,10 +110,10 @@ impl<B: Body> Network<B> {
         self.settle(place);
         self.note_window(place);
         let conn = &mut self.connections[place];
-        let flow = &mut self.flows[conn.flow.0 as usize];
-        flow.totals.ip_bytes += conn.receiver.ip_bytes;
-        flow.totals.spurious += conn.receiver.spurious_retransmissions;
-        flow.totals.delivered_bytes += conn.delivered;
+        let totals = self.flows[conn.flow.0 as usize].totals();
+        totals.ip_bytes += conn.receiver.ip_bytes;
+        totals.spurious += conn.receiver.spurious_retransmissions;
+        totals.delivered_bytes += conn.delivered;
         let spawner = conn.spawner.expect("only a workload's connections retire");
         for side in 0..2 {
             let slot = &mut self.agents[place * 2 + side];

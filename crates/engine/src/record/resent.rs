@@ -14,53 +14,84 @@ use anabranch_wire::Seq;
 const MOST_ACKNOWLEDGED: usize = 4_096;
 /// Refused segments that are stored.
 const MOST_REFUSED: usize = 256;
-/// The length of the longest segment.
-const LONGEST: u64 = 65_535;
 
 /// Retransmissions that have not proved spurious.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Resent {
-    /// By first octet, then in order of sending. Insertions are near the back, removals near the
-    /// front.
-    open: VecDeque<Sending>,
+    /// Octets that no earlier transmission has delivered, by first octet. Insertions are near the
+    /// back, removals near the front.
+    open: VecDeque<Octets>,
     /// Retransmissions that [`Self::compare`] has not processed.
-    fresh: Vec<Sending>,
+    fresh: Vec<Octets>,
     /// Octets that have arrived but were refused by the receiver, for example for an old timestamp.
     refused: VecDeque<Range<Seq>>,
     /// The number of the last retransmission.
     latest: u64,
+    /// One past the highest octet of a retransmission.
+    highest: Seq,
+    /// The length of the longest retransmission.
+    longest: u32,
 }
 
-/// A retransmission.
-#[derive(Debug, Clone)]
-struct Sending {
-    /// Its first octet.
+impl Default for Resent {
+    fn default() -> Self {
+        Self {
+            open: VecDeque::new(),
+            fresh: Vec::new(),
+            refused: VecDeque::new(),
+            latest: 0,
+            highest: Seq::START,
+            longest: 0,
+        }
+    }
+}
+
+/// Octets of a retransmission: all, or a part without a gap.
+#[derive(Debug, Clone, Copy)]
+struct Octets {
     start: Seq,
-    /// One past its last octet.
-    end: Seq,
-    /// Its packet's number.
+    /// The number of the packet that carried them.
     number: u64,
-    /// Octets that no earlier transmission has delivered.
-    missing: Vec<Range<Seq>>,
+    len: u32,
+}
+
+impl Octets {
+    fn new(octets: &Range<Seq>, number: u64) -> Self {
+        let len = octets.end.since(octets.start);
+        Self {
+            start: octets.start,
+            number,
+            len: u32::try_from(len).expect("octets of one segment"),
+        }
+    }
+
+    fn range(self) -> Range<Seq> {
+        self.start..self.start + u64::from(self.len)
+    }
 }
 
 impl Resent {
     /// Records a retransmission of `octets`, of one segment, in the packet `number`; octets before
     /// `acknowledged` have been acknowledged.
     pub fn sent(&mut self, octets: Range<Seq>, number: u64, acknowledged: Seq) {
+        // The bound counts octets that a receiver ahead of others has taken, too: beyond it the
+        // number of spurious retransmissions may depend on the path.
         while self.open.len() >= MOST_ACKNOWLEDGED
-            && let Some(oldest) = self.open.front()
-            && oldest.end <= acknowledged
+            && let Some(&oldest) = self.open.front()
+            && oldest.range().end <= acknowledged
         {
             self.open.pop_front();
+            while self.remove_part_of(oldest) {}
         }
         self.latest = number;
-        self.fresh.push(Sending {
-            start: octets.start,
-            end: octets.end,
-            number,
-            missing: Vec::new(),
-        });
+        self.highest = self.highest.max(octets.end);
+        if self.fresh.capacity() == 0 {
+            // Mostly there is one.
+            self.fresh.reserve_exact(1);
+        }
+        let octets = Octets::new(&octets, number);
+        self.longest = self.longest.max(octets.len);
+        self.fresh.push(octets);
     }
 
     /// Whether [`Self::compare`] has retransmissions to process.
@@ -74,22 +105,26 @@ impl Resent {
     /// receiver is `missing`. Returns the number of spurious ones.
     pub fn compare(&mut self, missing: impl Fn(Range<Seq>) -> Vec<Range<Seq>>) -> u64 {
         let mut spurious = 0;
-        for mut sending in self.fresh.drain(..) {
-            let mut gaps = missing(sending.start..sending.end);
+        let mut fresh = std::mem::take(&mut self.fresh);
+        for sending in fresh.drain(..) {
+            let mut gaps = missing(sending.range());
             for octets in &self.refused {
                 gaps = gaps.iter().flat_map(|gap| without(gap, octets)).collect();
             }
-            sending.missing = gaps;
-            if sending.missing.is_empty() {
-                spurious += 1;
-            } else {
-                let at = self
-                    .open
-                    .partition_point(|other| other.start <= sending.start);
-                self.open.insert(at, sending);
+            spurious += u64::from(gaps.is_empty());
+            for gap in gaps {
+                self.insert(Octets::new(&gap, sending.number));
             }
         }
+        self.fresh = fresh;
         spurious
+    }
+
+    fn insert(&mut self, octets: Octets) {
+        let at = self
+            .open
+            .partition_point(|other| other.start <= octets.start);
+        self.open.insert(at, octets);
     }
 
     /// Records that `octets` arrived and were refused by the receiver, which has all data before
@@ -112,28 +147,46 @@ impl Resent {
     /// Records that the packet `number` brings `octets` to the receiver. Returns the number of
     /// retransmissions that this shows to be spurious.
     pub fn arrived(&mut self, octets: &Range<Seq>, number: u64) -> u64 {
+        if octets.start >= self.highest {
+            // New data beyond a gap.
+            return 0;
+        }
         let mut spurious = 0;
-        let end = self
-            .open
-            .partition_point(|sending| sending.start < octets.end);
-        let near = self
-            .open
-            .partition_point(|sending| octets.start.since(sending.start) > LONGEST);
-        for at in (near..end).rev() {
-            let sending = &mut self.open[at];
-            if sending.number > number && sending.end > octets.start {
-                sending.missing = sending
-                    .missing
-                    .iter()
-                    .flat_map(|gap| without(gap, octets))
-                    .collect();
-                if sending.missing.is_empty() {
-                    self.open.remove(at);
-                    spurious += 1;
-                }
+        let end = self.open.partition_point(|open| open.start < octets.end);
+        for at in (self.near(octets.start)..end).rev() {
+            let open = self.open[at];
+            if open.number <= number || open.range().end <= octets.start {
+                continue;
             }
+            self.open.remove(at);
+            // After the places that remain to be visited, or in this place.
+            for left in without(&open.range(), octets) {
+                self.insert(Octets::new(&left, open.number));
+            }
+            spurious += u64::from(self.part_of(open).is_none());
         }
         spurious
+    }
+
+    /// The first place whose octets may reach `start`.
+    fn near(&self, start: Seq) -> usize {
+        self.open
+            .partition_point(|open| start.since(open.start) > u64::from(self.longest))
+    }
+
+    /// The place of missing octets of the same retransmission.
+    fn part_of(&self, octets: Octets) -> Option<usize> {
+        let first = self.near(octets.start);
+        let near = self.open.range(first..);
+        near.take_while(|open| open.start.since(octets.start) <= u64::from(self.longest))
+            .position(|open| open.number == octets.number)
+            .map(|at| first + at)
+    }
+
+    /// Removes a part of the same retransmission. Returns whether there was one.
+    fn remove_part_of(&mut self, octets: Octets) -> bool {
+        let at = self.part_of(octets);
+        at.and_then(|at| self.open.remove(at)).is_some()
     }
 }
 

@@ -90,7 +90,7 @@ struct Record {
 impl Taps {
     /// Creates taps at these places; `elements` are the names of the network's elements.
     #[must_use]
-    pub fn new(tapping: &Tapping, resolved: &Resolved, elements: &[String]) -> Self {
+    pub fn new(tapping: &Tapping, resolved: &Resolved, elements: &[Box<str>]) -> Self {
         let mut tap_of = BTreeMap::new();
         let mut taps = Vec::new();
         for &(link, direction) in &tapping.places {
@@ -98,7 +98,7 @@ impl Taps {
             let own = format!("link.{name}");
             let impairments = format!("{own}.impair.");
             for (id, element) in (0..).zip(elements) {
-                if *element == own || element.starts_with(&impairments) {
+                if **element == *own || element.starts_with(&impairments) {
                     tap_of.insert(ElementId(id), taps.len());
                 }
             }
@@ -247,7 +247,12 @@ impl Taps {
     }
 
     /// Describes the outcome of a record's packet in words.
-    fn words(&self, record: &Record, fates: &[(u32, ElementId, Fate)], names: &[String]) -> String {
+    fn words(
+        &self,
+        record: &Record,
+        fates: &[(u32, ElementId, Fate)],
+        names: &[Box<str>],
+    ) -> String {
         let flow = self.flows.get(record.flow.0 as usize);
         let flow = flow.map_or("?", |flow| &flow.0);
         let again = if record.retransmission {

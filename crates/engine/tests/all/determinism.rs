@@ -255,3 +255,239 @@ fn the_hot_path_changes_nothing() {
     }
     assert!(ahead > count / 10, "{ahead}");
 }
+
+/// Compares a run on the hot path with one without it and with one on the general path; returns
+/// the share of events that the hot path needs.
+fn compare_hot(text: &str) -> f64 {
+    let resolved = resolve(text);
+    let (events, hot) = figures(&resolved, true, |_| {});
+    let (all, cold) = figures(&resolved, true, |network| network.permit_hot_path(false));
+    let (_, general) = figures(&resolved, false, |_| {});
+    for (mode, other) in [("cold", cold), ("general", general)] {
+        if let Some((a, b)) = hot.lines().zip(other.lines()).find(|(a, b)| a != b) {
+            panic!("{mode}: {a}\n{b}\n{text}");
+        }
+    }
+    events as f64 / all as f64
+}
+
+/// A bulk flow over access links of 100 ms and a core link that changes, so that both ends run
+/// ahead; `core`, `flow` and `rest` are further keys.
+fn long_access(core: &str, flow: &str, rest: &str) -> String {
+    format!(
+        r#"
+        duration = "6 s"
+        [link.access]
+        between = ["A", "R"]
+        rate = "50 Mbit/s"
+        delay = "100 ms"
+        [link.core]
+        between = ["R", "S"]
+        rate = "20 Mbit/s"
+        {core}
+        [link.exit]
+        between = ["S", "B"]
+        rate = "50 Mbit/s"
+        delay = "100 ms"
+        [flow.f]
+        from = "A"
+        to = "B"
+        {flow}
+        [[at]]
+        time = "50 ms"
+        set = {{ "link.core.rate" = "21 Mbit/s" }}
+        {rest}
+        "#
+    )
+}
+
+/// Detects an end that runs ahead of the stop of its application.
+#[test]
+fn no_end_runs_ahead_of_its_stop() {
+    for stop in (20..30).map(|n| n * 100) {
+        let flow =
+            format!("stack = \"rfc\"\nstop = \"{stop} ms\"\ntransport.receive_window = \"64 KiB\"");
+        let share = compare_hot(&long_access("delay = \"5 ms\"", &flow, ""));
+        assert!(share < 0.9, "{share}");
+    }
+}
+
+/// A packet reaches the last link every 104 microseconds, and the application stops at one of these
+/// times. Detects an end that runs ahead from the instant of its stop.
+#[test]
+fn no_end_runs_ahead_from_the_instant_of_its_stop() {
+    for stop in 800_000..800_110 {
+        compare_hot(&format!(
+            r#"
+            duration = "0.9 s"
+            [link.access]
+            between = ["A", "R"]
+            delay = "10 ms"
+            [link.core]
+            between = ["R", "S"]
+            rate = "8 Mbit/s"
+            delay = "1 ms"
+            [link.exit]
+            between = ["S", "B"]
+            delay = "10 ms"
+            [flow.f]
+            from = "A"
+            to = "B"
+            stack = "rfc"
+            stop = "{stop} us"
+            transport = {{ mss = "64 bytes" }}
+            [[at]]
+            time = "50 ms"
+            set = {{ "link.core.delay" = "2 ms" }}
+            "#
+        ));
+    }
+}
+
+/// Detects an end that runs ahead over a gap: what fills it delivers more than its own octets.
+#[test]
+fn ends_that_run_ahead_repair_losses_as_others_do() {
+    for (stack, workload) in ["rfc", "linux"].into_iter().flat_map(|stack| {
+        ["bulk", "file\", size = \"400 kB"].map(move |workload| (stack, workload))
+    }) {
+        for seed in 1..6 {
+            let flow = format!("stack = \"{stack}\"\nworkload = {{ kind = \"{workload}\" }}");
+            let core = "delay = \"5 ms\"\nimpair = [{ kind = \"bernoulli-loss\", rate = 0.01 }]";
+            compare_hot(&format!("seed = {seed}\n{}", long_access(core, &flow, "")));
+        }
+    }
+}
+
+/// Detects a sender that runs ahead of the end of its transfer.
+#[test]
+fn no_sender_runs_ahead_of_the_end_of_its_file() {
+    for size in (60..70).map(|n| n * 10) {
+        let flow = format!(
+            "stack = \"rfc\"\ntransport.receive_window = \"64 KiB\"\nworkload = {{ kind = \"file\", size = \"{size} kB\" }}"
+        );
+        compare_hot(&long_access("delay = \"5 ms\"", &flow, ""));
+    }
+}
+
+/// Detects an end that runs ahead of its retransmission timer.
+#[test]
+fn no_end_runs_ahead_of_its_retransmission_timer() {
+    for late in [320, 360, 400, 440, 480, 520, 560] {
+        let flow =
+            "stack = \"rfc\"\ntransport = { min_rto = \"200 ms\", receive_window = \"64 KiB\" }";
+        let rest =
+            format!("[[at]]\ntime = \"3 s\"\nset = {{ \"link.core.delay\" = \"{late} ms\" }}");
+        compare_hot(&long_access("delay = \"5 ms\"", flow, &rest));
+    }
+}
+
+/// The round-trip time falls, and then no packet arrives any more. Detects a hot path that keeps
+/// the timer of a longer round trip.
+#[test]
+fn a_timer_is_set_earlier_when_the_round_trip_becomes_shorter() {
+    for (stack, down) in ["rfc", "linux"]
+        .into_iter()
+        .flat_map(|stack| (33..46).map(move |tenth| (stack, tenth * 100)))
+    {
+        let flow = format!(
+            "stack = \"{stack}\"\ntransport = {{ min_rto = \"200 ms\", receive_window = \"64 KiB\" }}"
+        );
+        let rest = format!(
+            "[[at]]\ntime = \"3 s\"\nset = {{ \"link.core.delay\" = \"5 ms\" }}\n\
+             [[at]]\ntime = \"{down} ms\"\nset = {{ \"link.core.up\" = false }}"
+        );
+        compare_hot(&long_access("delay = \"400 ms\"", &flow, &rest));
+    }
+}
+
+/// A queue that reads the code point is downstream. Detects a hot path that leaves it out.
+#[test]
+fn packets_of_the_hot_path_have_the_code_point_of_their_flow() {
+    let core = "delay = \"5 ms\"\nqueue = { kind = \"cake\", rate = \"16 Mbit/s\", diffserv = \"diffserv4\" }";
+    let rest = "[flow.other]\nfrom = \"A\"\nto = \"S\"\n";
+    compare_hot(&long_access(core, "stack = \"rfc\"\ndscp = \"ef\"", rest));
+}
+
+/// Copies of packets arrive late, when another transfer uses their place. Detects an end that takes
+/// a packet of an earlier transfer.
+#[test]
+fn no_end_takes_a_packet_of_an_earlier_transfer() {
+    for seed in 1..=8 {
+        let text = format!(
+            r#"
+            duration = "20 s"
+            seed = {seed}
+            [link.a]
+            between = ["A", "R"]
+            rate = "100 Mbit/s"
+            delay = "1 ms"
+            [link.b]
+            between = ["R", "B"]
+            rate = "10 Mbit/s"
+            delay = "2 ms"
+            impair = [{{ kind = "mangle", duplicate = 0.0, late = 0.05, corrupt = 0.0, by_ms = {} }}]
+            [link.c]
+            between = ["B", "C"]
+            rate = "100 Mbit/s"
+            delay = "1 ms"
+            [flow.web]
+            from = "A"
+            to = "C"
+            stack = "rfc"
+            transport = {{ time_wait = "1 ms", timestamps = false }}
+            workload = {{ kind = "poisson", rate = "7 Mbit/s", sizes = {{ kind = "fixed", size = "30 kB" }} }}
+            "#,
+            seed * 8
+        );
+        compare_hot(&text);
+    }
+}
+
+/// A route of a gateway fails, and the other carries no full segments. Detects an end that runs
+/// ahead of the report.
+#[test]
+fn no_end_runs_ahead_of_the_report_of_a_gateway() {
+    for direction in ["forward", "reverse"] {
+        let (mtu, overhead) = if direction == "forward" {
+            (1_000, 30)
+        } else {
+            (120, 80)
+        };
+        let text = format!(
+            r#"
+            duration = "4 s"
+            [link.access]
+            between = ["A", "G"]
+            rate = "50 Mbit/s"
+            delay = "20 ms"
+            [link.wide]
+            between = ["G", "H"]
+            rate = "10 Mbit/s"
+            delay = "10 ms"
+            [link.narrow]
+            between = ["G", "H"]
+            rate = "5 Mbit/s"
+            delay = "30 ms"
+            {direction}.mtu = "{mtu} bytes"
+            [link.far]
+            between = ["H", "B"]
+            rate = "50 Mbit/s"
+            delay = "20 ms"
+            [gateway.pair]
+            between = ["G", "H"]
+            routes = ["wide", "narrow"]
+            split = "earliest-arrival"
+            restore = "none"
+            overhead = "{overhead} bytes"
+            [flow.f]
+            from = "A"
+            to = "B"
+            stack = "rfc"
+            [[at]]
+            time = "2 s"
+            set = {{ "link.wide.up" = false }}
+            "#
+        );
+        compare_hot(&text);
+    }
+}

@@ -1,4 +1,4 @@
-//! The hot path: segments of the steady state.
+//! The hot path: segments of the steady state and, in [`recovery`], of the repair of losses.
 //!
 //! In a bulk transfer most segments are data in order, or acknowledge whole segments of it.
 //! [`Endpoint::is_hot_sender`] and [`Endpoint::is_hot_receiver`] check every condition that such
@@ -8,6 +8,8 @@
 //! change before they change anything, and otherwise leave the segment to the general path. The
 //! state afterwards is the general path's, of which each step names the function.
 
+mod recovery;
+
 use anabranch_core::{
     body::Body,
     packet::Ecn,
@@ -16,8 +18,7 @@ use anabranch_core::{
 
 use super::Endpoint;
 use crate::{
-    clock::age_tick, recovery::Timer, send_limit::SendLimit, send_queue::Stream,
-    settings::Settings, state::State,
+    clock::age_tick, send_limit::SendLimit, send_queue::Stream, settings::Settings, state::State,
 };
 use anabranch_congestion::Ack;
 use anabranch_wire::segment::{Flags, Options, Segment};
@@ -75,7 +76,7 @@ pub(super) fn permits(settings: &Settings) -> bool {
         hystart: _,
         slow_start_limit: _,
         arithmetic: _,
-        // Without effect on whole segments in order outside a recovery.
+        // Without effect outside a recovery, whose segments take functions of the general path.
         reordering: _,
         sack: _,
         dsack: _,
@@ -90,6 +91,7 @@ pub(super) fn permits(settings: &Settings) -> bool {
         recover_inclusive: _,
         partial_ack_restarts_timer: _,
         receiver: _,
+        // Read only by functions of the general path.
         challenge_ack_interval: _,
         clock_tick: _,
         retries: _,
@@ -110,26 +112,24 @@ impl<B: Body> Endpoint<B> {
             && self.state == State::Established
             && self.rcv.is_at_rest()
             && !self.snd.wake
-            && !self.wanted.urgent
             && self.snd.queue.stream() == Stream::Open
             && self.snd.pacer.deadline() == Instant::NEVER
             && self.snd.window.deadline() == Instant::NEVER
     }
 
-    /// Whether [`Self::hot_ack`] may be called.
+    /// Whether [`Self::hot_ack`] may be called, and [`Self::hot_other_ack`] after it.
     #[must_use]
     pub fn is_hot_sender(&self) -> bool {
         let snd = &self.snd;
         self.is_at_rest()
-            && snd.recovery.permits_ack_fast_path()
-            && snd.recovery.permits_send_fast_path()
-            && matches!(snd.recovery.timer(), Timer::Retransmit | Timer::Probe)
+            && !self.rcv.gaps
+            && snd.recovery.permits_hot()
+            && snd.recovery.timer().waits_for_ack()
             && !snd.window.is_rated()
             && !snd.window.is_validated()
             && !snd.window.hears_sent()
             && !snd.pacer.is_active()
             && !snd.mtu.suspects()
-            && !snd.ecn.is_capable()
             && self.rcv.has_answered()
     }
 
@@ -137,12 +137,7 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     pub fn is_hot_receiver(&self) -> bool {
         let snd = &self.snd;
-        self.is_at_rest()
-            && snd.recovery.is_idle()
-            && snd.recovery.timer() == Timer::Off
-            && snd.nxt >= snd.queue.end()
-            && snd.limits.limit() == SendLimit::Application
-            && !snd.window.is_rated()
+        self.is_at_rest() && snd.recovery.is_idle() && snd.nxt >= snd.queue.end()
     }
 
     /// Whether the segment is the next one of the peer and has nothing unusual in its header:
@@ -176,7 +171,8 @@ impl<B: Body> Endpoint<B> {
         debug_assert!(self.is_hot_receiver(), "judged after the last event");
         let len = place.body.len();
         let (snd, rcv) = (&self.snd, &self.rcv);
-        if place.flags.without(Flags::PSH) != Flags::ACK
+        if self.rcv.gaps
+            || place.flags.without(Flags::PSH) != Flags::ACK
             || !self.is_next(place)
             || len == 0
             || u64::from(len) > rcv.edge.since(rcv.nxt)
@@ -184,7 +180,7 @@ impl<B: Body> Endpoint<B> {
             || place.ack != snd.peer.una().wire()
             || snd.peer.scaled(place.window) != snd.peer.wnd()
         {
-            return HotData::NotHot;
+            return self.hot_data_at_gap(now, place, ecn);
         }
         // `on_usual_segment`
         self.rcv.stats.received_packets += 1;
@@ -209,7 +205,13 @@ impl<B: Body> Endpoint<B> {
         let window = rcv.advertise();
         rcv.acked = rcv.nxt;
         rcv.ack.sent();
-        HotData::Answered(rcv.hot_outgoing(now, self.snd.nxt, window, B::default(), place))
+        HotData::Answered(rcv.hot_outgoing(
+            now,
+            self.snd.nxt,
+            window,
+            (Flags::ACK, B::default()),
+            place,
+        ))
     }
 
     /// Processes an acknowledgment of whole segments, but not of all that are outstanding. Returns
@@ -229,6 +231,7 @@ impl<B: Body> Endpoint<B> {
             || ecn == Ecn::Ce
             || ack <= una
             || ack >= self.snd.nxt
+            || !self.snd.recovery.is_undisturbed()
         {
             return false;
         }
@@ -318,6 +321,7 @@ impl<B: Body> Endpoint<B> {
                 snd.note_deferral(now, window, in_flight);
                 return HotSend::Full;
             }
+            // Measured before the segment is counted.
             snd.longest_burst();
             if snd.pacer.ends_burst(now, !full) {
                 flags |= Flags::PSH;
@@ -335,8 +339,7 @@ impl<B: Body> Endpoint<B> {
             snd.note_cwnd_limit(now);
         }
         let rcv = &mut self.rcv;
-        let size = rcv.hot_outgoing(now, start, rcv.field, body, place);
-        place.flags = flags;
+        let size = rcv.hot_outgoing(now, start, rcv.field, (flags, body), place);
         rcv.ack.answered(now);
         if full {
             HotSend::SentLast(size)

@@ -64,7 +64,7 @@ impl<B: Body> Endpoint<B> {
     /// connection, or one without payload. The fast path skips only checks that this function
     /// makes.
     #[inline]
-    fn is_usual(&self, segment: &Segment<B>) -> bool {
+    pub(super) fn is_usual(&self, segment: &Segment<B>) -> bool {
         self.state == State::Established
             && segment.flags.any(Flags::ACK)
             && !segment.flags.any(UNUSUAL)
@@ -89,7 +89,7 @@ impl<B: Body> Endpoint<B> {
 
     #[expect(clippy::inline_always, reason = "measured: see `on_segment`")]
     #[inline(always)]
-    fn on_usual_segment(&mut self, now: Instant, segment: &Segment<B>) {
+    pub(super) fn on_usual_segment(&mut self, now: Instant, segment: &Segment<B>) {
         let len = segment.body.len();
         // A segment with payload that acknowledges nothing new is no duplicate acknowledgment; only
         // its window could be new.

@@ -144,14 +144,14 @@ impl<B: Body> Receiver<B> {
         now: Instant,
         seq: Seq,
         window: u16,
-        body: B,
+        (flags, body): (Flags, B),
         place: &mut Segment<B>,
     ) -> u32 {
         *place = Segment {
             seq: seq.wire(),
             ack: self.nxt.wire(),
             window,
-            flags: Flags::ACK,
+            flags,
             timestamps: self.agreed.timestamps.then(|| Timestamps {
                 value: timestamp(now),
                 echo: self.ts_recent,

@@ -243,7 +243,7 @@ impl Recovery {
         }
     }
 
-    /// As [`Self::on_sent`] on the hot path: no duplicate has come, and there is no recovery.
+    /// As [`Self::on_sent`] on the hot path: no duplicate has arrived, and there is no recovery.
     #[inline]
     pub(crate) fn on_hot_sent(
         &mut self,
@@ -311,7 +311,7 @@ impl Recovery {
     /// Otherwise nothing changes.
     #[inline]
     pub(crate) fn on_plain_ack(&mut self, ack: Seq) -> Option<Plain> {
-        debug_assert!(self.state.limited == 0, "no duplicate has come");
+        debug_assert!(self.state.limited == 0, "no duplicate has arrived");
         self.board.acknowledge_whole(ack)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) enum Timer {
 impl Timer {
     /// Whether the retransmission timer runs, alone or after another timer.
     #[inline]
-    const fn waits_for_ack(self) -> bool {
+    pub(crate) const fn waits_for_ack(self) -> bool {
         matches!(self, Self::Retransmit | Self::Reorder | Self::Probe)
     }
 }

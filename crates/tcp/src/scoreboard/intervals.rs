@@ -18,7 +18,24 @@ impl Intervals {
         right: Seq,
         mut added: impl FnMut(Seq, Seq, (Seq, Seq)),
     ) -> bool {
-        let first = self.0.partition_point(|i| i.1 < left);
+        match self.0.back_mut() {
+            // Most blocks are new ones above all others, or the highest one.
+            Some(&mut (start, ref mut end)) if start <= left && left <= *end => {
+                if right <= *end {
+                    return true;
+                }
+                let from = std::mem::replace(end, right);
+                added(from, right, (start, right));
+                return false;
+            }
+            Some(&mut (_, end)) if left <= end => {}
+            _ => {
+                self.0.push_back((left, right));
+                added(left, right, (left, right));
+                return false;
+            }
+        }
+        let first = self.first_from(left);
         let mut last = first;
         let mut whole = (left, right);
         while let Some(&(start, end)) = self.0.get(last)
@@ -49,6 +66,22 @@ impl Intervals {
             }
         }
         false
+    }
+
+    /// Index of the first interval that ends at or after `left`. Blocks are reported again while
+    /// they are among the last ones, so the search begins with these.
+    fn first_from(&self, left: Seq) -> usize {
+        let len = self.0.len();
+        let near = len.saturating_sub(4);
+        let below = |index: usize| self.0.get(index).is_some_and(|i| i.1 < left);
+        if !below(near) {
+            return self.0.partition_point(|i| i.1 < left);
+        }
+        let mut first = len - 1;
+        while !below(first - 1) {
+            first -= 1;
+        }
+        first
     }
 
     /// Removes everything below `una`.

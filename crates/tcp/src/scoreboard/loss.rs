@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::{Marks, Record, Scoreboard, record::SETTLED};
+use super::{Marks, Record, Scoreboard, index_around, record::SETTLED};
 use crate::cause::RetransmitCause;
 use anabranch_wire::seq::Seq;
 
@@ -125,9 +125,7 @@ impl Scoreboard {
         let repair = self.repair.as_mut()?;
         while let Some(Reverse(start)) = repair.to_retransmit.peek() {
             let una = self.una;
-            let index = self
-                .records
-                .partition_point(|record| record.start(una) < *start);
+            let index = index_around(&self.records, una, *start);
             if let Some(record) = self.records.get(index)
                 && record.start(una) == *start
                 && record.any(Marks::LOST)

@@ -7,6 +7,8 @@ mod control;
 mod dctcp_ecn;
 mod flow_control;
 mod hostile;
+mod hot;
+mod hot_recovery;
 mod long_times;
 mod loss_detection;
 mod losses;

@@ -10,11 +10,10 @@ use anabranch_tcp::{
     DelayedAck, EcnMode, Profile, Recovery, RecoveryPace, Settings, State,
     remedy::{Choice, registry},
 };
-use anabranch_wire::{Flags, Segment, segment::Timestamps};
 use proptest::prelude::*;
 use support::{Link, Net, octets};
 
-fn settings() -> impl Strategy<Value = Settings> {
+pub fn settings() -> impl Strategy<Value = Settings> {
     let base = prop_oneof![Just("rfc"), Just("ns3-2018"), Just("linux")];
     (
         base,
@@ -84,6 +83,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 };
                 s.retries = 100;
                 s.syn_retries = 100;
+                s.syn_ack_retries = 100;
                 s.max_rto = Duration::from_secs(3);
                 s.initial_rto = Duration::from_secs(1);
                 s.receive_window = window.map_or(Limit::Unlimited, |n| {
@@ -95,7 +95,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         )
 }
 
-fn link() -> impl Strategy<Value = Link> {
+pub fn link() -> impl Strategy<Value = Link> {
     (
         any::<u64>(),
         0_u64..50,
@@ -113,88 +113,6 @@ fn link() -> impl Strategy<Value = Link> {
             lose: Vec::new(),
             gap: Duration::from_micros(gap),
         })
-}
-
-/// A segment as it arrives, changed in one field.
-fn changed(segment: &Segment<Octets>, field: u8, by: u32) -> Segment<Octets> {
-    let mut segment = segment.clone();
-    match field % 8 {
-        0 => segment.seq = segment.seq.wrapping_add(by),
-        1 => segment.ack = segment.ack.wrapping_add(by),
-        2 => segment.window = segment.window.wrapping_add(u16::try_from(by % 3).unwrap()),
-        3 => segment.flags |= Flags::PSH,
-        4 => segment.flags |= [Flags::FIN, Flags::SYN, Flags::URG, Flags::ECE][by as usize % 4],
-        5 => {
-            segment.timestamps = segment.timestamps.map(|old| Timestamps {
-                value: old.value.wrapping_sub(by),
-                ..old
-            });
-        }
-        6 => segment.timestamps = None,
-        _ => segment.body = octets(3, by as usize * 1_000),
-    }
-    segment
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// Detects a hot function that leaves out a step of the general path, or takes a segment that
-    /// it must not take.
-    #[test]
-    fn the_hot_path_leaves_the_state_of_the_general_path(
-        settings in settings(), link in link(), pacing in any::<bool>(),
-        injected in proptest::collection::vec((0_u8..8, 0_u32..4, 0_usize..2, 0_u64..240), 0..6),
-    ) {
-        let mut settings = settings;
-        settings.pacing = pacing && link.seed.is_multiple_of(4);
-        let link = Link { loss: link.loss / 10.0, ..link };
-        let mut nets = [false, true].map(|hot| {
-            let mut net: Net<Octets> = Net::new(&settings, &settings, link.clone(), [7, u32::MAX - 9]);
-            net.hot = hot;
-            net.open();
-            net
-        });
-        for events in 0..=240 {
-            for net in &mut nets {
-                if events == 10 {
-                    net.ends[0].write_repeating(octets(1, 251));
-                    net.flush();
-                }
-                for (field, by, to, _) in injected.iter().filter(|(_, _, _, at)| *at == events) {
-                    if let Some(segment) = net.last_delivered(*to) {
-                        net.inject(*to, &changed(&segment, *field, *by));
-                    }
-                }
-                net.step();
-            }
-            if events % 8 == 0 {
-                let [general, hot] = nets.each_ref().map(|net| format!("{:#?}", net.ends));
-                let difference = general.lines().zip(hot.lines()).find(|(a, b)| a != b);
-                prop_assert_eq!(difference, None, "after {} events", events);
-            }
-        }
-    }
-}
-
-/// A bulk transfer without losses is hot.
-#[test]
-fn most_segments_of_a_bulk_transfer_are_hot() {
-    for stack in ["rfc", "linux"] {
-        let settings = Profile::named(stack).expect("it exists").settings;
-        let link = Link {
-            gap: Duration::from_micros(100),
-            ..Link::default()
-        };
-        let mut net: Net<Octets> = Net::new(&settings, &settings, link, [1, 2]);
-        net.hot = true;
-        net.open();
-        net.ends[0].write_repeating(octets(1, 251));
-        while net.events < 2_000 {
-            net.step();
-        }
-        assert!(net.taken_hot > 1_500, "{stack}: {}", net.taken_hot);
-    }
 }
 
 /// Drives both ends as applications that write all their data and read in pieces.

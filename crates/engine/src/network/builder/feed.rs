@@ -8,7 +8,14 @@ use anabranch_core::{
     units::{Duration, Rate, text::Limit},
 };
 
-use super::{super::LinkId, FlowSpec, LinkSpec, Stop, Traffic, spec::MiddleboxSpec};
+use super::{
+    super::{
+        LinkId,
+        fabric::{LANES, NO_RING},
+    },
+    FlowSpec, LinkSpec, Stop, Traffic,
+    spec::MiddleboxSpec,
+};
 
 /// The feeder of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,9 +158,9 @@ enum Side {
     Senders,
 }
 
-/// Returns, for each link, the ring of its output (a shared one, or its own) and its own ring, and
-/// the number of rings. Shared rings have the lower numbers, so that their packets come first at
-/// one instant.
+/// Returns, for each link, the ring of its output (the first of the [`LANES`] shared ones, or its
+/// own) and its own ring, and the number of rings. Shared rings have the lower numbers, so that
+/// their packets come first at one instant; a link that has them has no ring of its own yet.
 pub(super) fn shared_rings<B: Body>(
     links: &[LinkSpec],
     flows: &[FlowSpec<B>],
@@ -218,14 +225,187 @@ pub(super) fn shared_rings<B: Body>(
         .into_values()
         .filter(|members| members.len() > 1)
         .collect();
-    let own = |index: usize| number(shared.len() + index);
-    let mut rings: Vec<_> = (0..links.len())
-        .map(|index| (own(index), own(index)))
-        .collect();
-    for (ring, members) in shared.iter().enumerate() {
+    let lanes = shared.len() * LANES as usize;
+    let mut rings = vec![None; links.len()];
+    for (ring, members) in (0..).step_by(LANES as usize).zip(&shared) {
         for &index in members {
-            rings[index].0 = number(ring);
+            rings[index] = Some((ring, NO_RING));
         }
     }
-    (rings, shared.len() + links.len())
+    let mut own = lanes..;
+    let rings = rings.into_iter().map(|ring| {
+        ring.unwrap_or_else(|| {
+            let own = number(own.next().expect("numbers do not end"));
+            (own, own)
+        })
+    });
+    (rings.collect(), own.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use anabranch_congestion::{self as cc};
+    use anabranch_core::{
+        body::Length,
+        units::{Bytes, Instant},
+    };
+    use anabranch_fec as fec;
+    use anabranch_path::{
+        link::Mtu,
+        middlebox::{Held, Middlebox, Output},
+    };
+    use anabranch_scenario::workload::Sizes;
+    use anabranch_tcp::Profile;
+
+    use super::{super::super::MiddleboxId, *};
+    use crate::network::App;
+
+    /// Forwards every packet.
+    #[derive(Debug)]
+    struct Forward;
+
+    impl Middlebox<Length> for Forward {
+        fn on_packet(&mut self, _now: Instant, packet: Held<Length>, out: &mut Output<Length>) {
+            out.forward(packet);
+        }
+    }
+
+    const LINK: [Stop; 4] = [
+        Stop::Link(LinkId(0)),
+        Stop::Link(LinkId(1)),
+        Stop::Link(LinkId(2)),
+        Stop::Link(LinkId(3)),
+    ];
+    const GATEWAY: Stop = Stop::Middlebox(MiddleboxId(0));
+
+    fn flow(route: &[Stop], return_route: &[Stop]) -> FlowSpec<Length> {
+        let settings = Arc::new(Profile::named("rfc").expect("it exists").settings);
+        FlowSpec {
+            name: "f".to_owned(),
+            ends: [0, 1],
+            route: route.to_vec(),
+            return_route: return_route.to_vec(),
+            start: Instant::START,
+            stop: None,
+            dscp: 0,
+            traffic: Traffic::Tcp {
+                settings,
+                control: cc::Config::named("reno").expect("it exists"),
+                app: App::Bulk,
+            },
+            fec: fec::Config::Off,
+            read_delays: Arc::default(),
+            idle_read_delays: Arc::default(),
+            first_write_delays: Arc::default(),
+        }
+    }
+
+    /// A flow there over links 0 and 1, and back over 2 and 3.
+    fn usual() -> Vec<FlowSpec<Length>> {
+        vec![flow(&LINK[..2], &LINK[2..])]
+    }
+
+    /// Whether the receiver and the sender of the first flow may run ahead.
+    fn ahead(
+        change: impl Fn(&mut [LinkSpec]),
+        flows: &[FlowSpec<Length>],
+        ports: &[u32],
+    ) -> [bool; 2] {
+        let delay = Duration::from_millis(1);
+        let mut links: Vec<_> = (0..4)
+            .map(|link| LinkSpec::new(format!("{link}"), None, delay))
+            .collect();
+        change(&mut links);
+        let plain: Vec<_> = links.iter().map(LinkSpec::plain_limit).collect();
+        let gateway = MiddleboxSpec {
+            name: "g".to_owned(),
+            middlebox: Box::new(Forward) as Box<dyn Middlebox<Length>>,
+            ports: ports.iter().map(|port| LinkId(*port)).collect(),
+            onward: None,
+            wakes: None,
+            begins: false,
+            overhead: 0,
+        };
+        ahead_flows(&links, &plain, flows, &[gateway])[0]
+    }
+
+    #[test]
+    fn both_ends_run_ahead_over_plain_links() {
+        assert_eq!(ahead(|_| {}, &usual(), &[]), [true, true]);
+    }
+
+    /// The receiver takes packets from link 1 and sends to link 2; the sender takes them from 3 and
+    /// sends to 0.
+    #[test]
+    fn an_end_does_not_run_ahead_of_a_link_that_is_not_plain() {
+        for (link, expected) in [[true, false], [false, true], [false, true], [true, false]]
+            .into_iter()
+            .enumerate()
+        {
+            let served = |links: &mut [LinkSpec]| links[link].may_change = true;
+            assert_eq!(ahead(served, &usual(), &[]), expected, "{link}");
+            let timeless = |links: &mut [LinkSpec]| links[link].link.delay = Duration::ZERO;
+            assert_eq!(ahead(timeless, &usual(), &[]), expected, "{link}");
+        }
+    }
+
+    /// A router reports a packet that is too large to its sender.
+    #[test]
+    fn an_end_does_not_run_ahead_of_reports() {
+        for (link, expected) in [[true, false], [false, false], [false, true], [false, false]]
+            .into_iter()
+            .enumerate()
+        {
+            let narrow = |links: &mut [LinkSpec]| {
+                links[link].link.mtu = Some(Mtu {
+                    bytes: 1_000,
+                    reports: true,
+                });
+            };
+            assert_eq!(ahead(narrow, &usual(), &[]), expected, "{link}");
+        }
+    }
+
+    /// A gateway reports as well, for the MTU of a port.
+    #[test]
+    fn no_end_runs_ahead_of_a_gateway() {
+        let there = flow(&[LINK[0], GATEWAY, LINK[1]], &LINK[2..]);
+        assert_eq!(ahead(|_| {}, &[there], &[]), [false, false]);
+        let back = flow(&LINK[..2], &[LINK[2], GATEWAY, LINK[3]]);
+        assert_eq!(ahead(|_| {}, &[back], &[]), [false, false]);
+    }
+
+    /// Transfers reuse the places of connections.
+    #[test]
+    fn no_end_of_a_workload_runs_ahead() {
+        let mut flows = usual();
+        let settings = Arc::new(Profile::named("rfc").expect("it exists").settings);
+        flows[0].traffic = Traffic::Poisson {
+            settings,
+            control: cc::Config::named("reno").expect("it exists"),
+            rate: 1.0,
+            sizes: Sizes::Fixed {
+                size: Bytes::new(1),
+            },
+            profile: None,
+        };
+        assert_eq!(ahead(|_| {}, &flows, &[]), [false, false]);
+    }
+
+    #[test]
+    fn the_first_link_of_an_end_that_runs_ahead_has_no_other_user() {
+        // Link 0 is the sender's first, and link 2 the receiver's.
+        let another = |stops: &[Stop]| {
+            let mut flows = usual();
+            flows.push(flow(&LINK[1..2], stops));
+            flows
+        };
+        assert_eq!(ahead(|_| {}, &another(&LINK[..1]), &[]), [true, false]);
+        assert_eq!(ahead(|_| {}, &another(&LINK[2..3]), &[]), [false, true]);
+        assert_eq!(ahead(|_| {}, &another(&LINK[3..]), &[]), [true, true]);
+        assert_eq!(ahead(|_| {}, &usual(), &[0]), [true, false]);
+        assert_eq!(ahead(|_| {}, &usual(), &[2]), [false, true]);
+    }
 }

@@ -12,7 +12,7 @@ use super::{
         agent::AgentSlot,
         ahead::Approach,
         application::{exchange_ends, tcp_ends},
-        connection::{Connection, Flow, Totals},
+        connection::{Connection, Flow},
         datagrams::udp_ends,
         fabric::{LinkKind, Target},
         rounds::Round,
@@ -82,16 +82,7 @@ impl<B: Body> Network<B> {
         let run = placing.run;
         let id = FlowId(u32::try_from(self.flows.len()).expect("flows are counted in 32 bits"));
         let (window, stop) = self.measured(id, run, spec.start, spec.stop);
-        let mut flow = Flow {
-            name: spec.name,
-            connection: None,
-            window,
-            dscp: spec.dscp,
-            settings: None,
-            fec: spec.fec,
-            totals: Totals::default(),
-            body: std::marker::PhantomData,
-        };
+        let mut flow = Flow::new(spec.name, window, spec.dscp);
         let delays = [
             &spec.first_write_delays,
             &spec.read_delays,
@@ -121,6 +112,7 @@ impl<B: Body> Network<B> {
                 self.spawners.push(Spawner {
                     flow: id,
                     control,
+                    fec: spec.fec,
                     arrivals: Arrivals::of_flow(
                         (rate, sizes, profile),
                         placing.seed,
@@ -147,7 +139,7 @@ impl<B: Body> Network<B> {
                     App::File(size) => size,
                     _ => u64::MAX,
                 };
-                let ends = tcp_ends(&settings, &control, &flow.fec, app, (&tardiness, 0));
+                let ends = tcp_ends(&settings, &control, &spec.fec, app, (&tardiness, 0));
                 flow.settings = Some(settings);
                 let connection = self.add_connection(id, standing(ends));
                 self.connections[connection as usize].size = size;
@@ -160,7 +152,7 @@ impl<B: Body> Network<B> {
                 together,
             } => {
                 let scripts = Script::exchange(&what, window);
-                let mut ends = exchange_ends(&settings, &control, &flow.fec, scripts);
+                let mut ends = exchange_ends(&settings, &control, &spec.fec, scripts);
                 // The server does not open the connection; the log of the other end begins when it
                 // opens.
                 if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {

@@ -28,7 +28,7 @@ impl Taps {
     /// Returns the capture of the requested directions of a link as the content of a file; `names`
     /// are the elements'. `None` if neither has a tap.
     #[must_use]
-    pub fn pcapng(&self, link: usize, which: &[Direction], names: &[String]) -> Option<Vec<u8>> {
+    pub fn pcapng(&self, link: usize, which: &[Direction], names: &[Box<str>]) -> Option<Vec<u8>> {
         let here = |tap: &&Tap| tap.place.0 == link && which.contains(&tap.place.1);
         let taps: Vec<&Tap> = self.places.iter().filter(here).collect();
         if taps.is_empty() {

@@ -210,6 +210,14 @@ impl<B: Body> Net<B> {
         self.delivered[to].clone()
     }
 
+    /// Changes the next segment on its way to an end.
+    pub fn change_next(&mut self, to: usize, change: impl FnOnce(&mut Segment<B>, &mut Ecn)) {
+        let mut flying = self.flying.values_mut();
+        if let Some((_, segment, ecn)) = flying.find(|(end, _, _)| *end == to) {
+            change(segment, ecn);
+        }
+    }
+
     fn deliver(&mut self, to: usize, segment: &Segment<B>, ecn: Ecn) {
         self.delivered[to] = Some(segment.clone());
         if self.hot && self.takes_hot(to, segment, ecn) {
@@ -225,14 +233,19 @@ impl<B: Body> Net<B> {
         let mut place = segment.clone();
         let end = &mut self.ends[to];
         if end.is_hot_receiver() {
+            assert_eq!(end.hot_receiver_deadline(), end.deadline());
             let result = end.hot_data(now, &mut place, ecn);
             if let HotData::Answered(size) = result {
                 self.send_hot(to, &place, size);
             }
             return result != HotData::NotHot;
         }
-        if !end.is_hot_sender() || !end.hot_ack(now, segment, ecn) {
+        if !end.is_hot_sender() {
             return false;
+        }
+        assert_eq!(end.hot_sender_deadline(), end.deadline());
+        if !end.hot_ack(now, segment, ecn) {
+            return end.hot_other_ack(now, segment, ecn);
         }
         while let HotSend::Sent(size) | HotSend::SentLast(size) =
             self.ends[to].hot_send(now, &mut place)
@@ -274,7 +287,12 @@ impl<B: Body> Net<B> {
     }
 
     pub fn inject(&mut self, to: usize, segment: &Segment<B>) {
-        self.deliver(to, segment, Ecn::NotEct);
+        self.inject_marked(to, segment, Ecn::NotEct);
+    }
+
+    /// The same in a packet with `ecn`.
+    pub fn inject_marked(&mut self, to: usize, segment: &Segment<B>, ecn: Ecn) {
+        self.deliver(to, segment, ecn);
         self.flush();
     }
 
