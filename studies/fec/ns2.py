@@ -72,7 +72,7 @@ VARIED = {
 """Title → setting, at a loss rate of its own."""
 UNREPAIRED = {
     (fmax, loss): loss * (1 - (1 - loss) ** fmax)
-    for fmax, loss in [(1, 0.001), (1, 0.005), (1, 0.01), (10, 0.001), (10, 0.002), (10, 0.005), (10, 0.01)]
+    for fmax, loss in [(1, 0.005), (1, 0.01), (10, 0.001), (10, 0.002), (10, 0.005), (10, 0.01)]
 }
 """fmax and loss rate → the loss rate that error correction leaves."""
 
