@@ -23,6 +23,7 @@ DECIDED = (
         "recoveries by RFC 6675, not by ns-2's counted pipe", {"flow.main.transport.recovery_pace": "pipe"}, EXPERIMENTS
     ),
     Choice("a clock of 1 ms", {"flow.main.transport.clock_tick": "1 ms"}, EXPERIMENTS),
+    Choice("a timeout of at least 3 s", {"flow.main.transport.min_rto": "3 s"}, EXPERIMENTS),
     Choice("no limited transmit", {"flow.main.transport.limited_transmit": False}, EXPERIMENTS),
     # The times of ns-2's sink of that kind.
     Choice(

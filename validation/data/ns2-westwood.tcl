@@ -1,15 +1,14 @@
-# One flow of ns-2's TCP/Linux agent at 100 Mbit/s: ns validation/data/ns2-westwood.tcl RTT_MS QUEUE_PACKETS CC SECONDS
-# Prints cwnd and ssthresh every 200 ms. docs/validation/westwood.md says what it shows.
+# One flow of ns-2's TCP/Linux agent: ns ns2-westwood.tcl CC RATE_MBIT_S RTT_MS QUEUE_PACKETS SECONDS
+#
+# Prints a row one RTT_MS after the end of each recovery: the time, cwnd before the loss, and ssthresh and cwnd now.
+# docs/validation/westwood.md says what it shows.
+lassign $argv cc rate rtt queue end
 set ns [new Simulator]
-set rtt [lindex $argv 0]
-set queue [lindex $argv 1]
-set cc [lindex $argv 2]
-set end [lindex $argv 3]
 set sender [$ns node]
 set router [$ns node]
 set receiver [$ns node]
-$ns duplex-link $sender $router 1Gb [expr $rtt / 8.0]ms DropTail
-$ns duplex-link $router $receiver 100Mb [expr $rtt * 3.0 / 8.0]ms DropTail
+$ns duplex-link $sender $router 1Gb [expr {$rtt / 8.0}]ms DropTail
+$ns duplex-link $router $receiver ${rate}Mb [expr {$rtt * 3.0 / 8.0}]ms DropTail
 $ns queue-limit $router $receiver $queue
 $ns queue-limit $sender $router 100000
 set tcp [new Agent/TCP/Linux]
@@ -25,11 +24,27 @@ $ns connect $tcp $sink
 set ftp [new Application/FTP]
 $ftp attach-agent $tcp
 $ns at 0 "$ftp start"
-proc record {} {
-    global ns tcp
-    puts [format "%.2f cwnd %.0f ssthresh %.0f" [$ns now] [$tcp set cwnd_] [$tcp set ssthresh_]]
-    $ns at [expr [$ns now] + 0.2] "record"
+
+set cwnd 0
+set resent 0
+set recover -1
+proc observe {} {
+    global ns tcp rtt cwnd resent recover before
+    if {$recover >= 0 && [$tcp set ack_] >= $recover} {
+        $ns at [expr {[$ns now] + $rtt / 1e3}] "show $before"
+        set recover -1
+    } elseif {$recover < 0 && [$tcp set nrexmitpack_] > $resent} {
+        set before $cwnd
+        set recover [$tcp set maxseq_]
+    }
+    set resent [$tcp set nrexmitpack_]
+    set cwnd [$tcp set cwnd_]
+    $ns at [expr {[$ns now] + 0.001}] observe
 }
-$ns at 0.01 "record"
+proc show {before} {
+    global ns tcp
+    puts [format "%.3f,%.0f,%.0f,%.0f" [$ns now] $before [$tcp set ssthresh_] [$tcp set cwnd_]]
+}
+$ns at 0.0005 observe
 $ns at $end "exit 0"
 $ns run
