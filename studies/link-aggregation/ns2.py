@@ -5,7 +5,7 @@
     python studies/link-aggregation/ns2.py --check --all   repeats every run, half an hour
     python studies/link-aggregation/ns2.py --write         makes the runs that are missing
 
-The runs are in ``ns2.csv``, a row each, made by ``ns2.tcl``. Only the last two need ns-2 (Debian's package ``ns2``).
+The runs are in ``ns2.csv``, a row each, made by ``ns2.tcl``; ``witness.csv`` has those that judge claims. Only the last two need ns-2 (Debian's package ``ns2``).
 """
 
 from __future__ import annotations
@@ -95,6 +95,8 @@ class Result:
 ALL_ON = Control("all-on")
 APART = Control("apart")
 SCHEDULE = Control("schedule")
+ONE_LINK = Control("one-link")
+"""One link all along: a wrong system of the study."""
 COLUMNS = [
     *("experiment", "variant", "queue", "core_delay_ms", "method", "section_ms", "interval_ms", "percentile", "up_ms"),
     *("throughput_mbit_s", "retransmitted_packets", "mean_links"),
@@ -131,7 +133,7 @@ def write(runs: Runs, file: Path = STORED) -> None:
             numbers = (control.section_ms, control.interval_ms, control.percentile, control.up_ms)
             rows.writerow(
                 [
-                    "off" if control in (ALL_ON, APART) else "on",
+                    "off" if control in (ALL_ON, APART, ONE_LINK) else "on",
                     point.variant,
                     point.queue,
                     point.core_delay_ms,
@@ -161,12 +163,14 @@ def _one(point: Point) -> Result:
         more: list[object] = []
         if control.method == "peaks":
             more = [control.section_ms, control.interval_ms, control.percentile, control.up_ms]
-        elif control == SCHEDULE:
+        elif control in (SCHEDULE, ONE_LINK):
             file = Path(directory) / "schedule"
-            file.write_text("".join(f"{time:g} {links}\n" for time, links in schedule(point)), encoding="utf-8")
+            lines = [(0.0, 1)] if control == ONE_LINK else schedule(point)
+            file.write_text("".join(f"{time:g} {links}\n" for time, links in lines), encoding="utf-8")
             more = [file]
         where = [point.queue, point.core_delay_ms, DURATION_S]
-        command = ["ns", SCRIPT, point.variant, *where, control.method, *more]
+        method = SCHEDULE.method if control == ONE_LINK else control.method
+        command = ["ns", SCRIPT, point.variant, *where, method, *more]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)  # noqa: S603
     row = next(line for line in done.stdout.splitlines() if line.count(",") == 2)
     throughput, retransmitted, links = row.split(",")
@@ -275,9 +279,29 @@ def make(witness: Witness) -> None:
     """Make every run that is missing."""
     witness.make(Point(variant, ALL_ON, *place) for place in PLACES for variant in VARIANTS)
     witness.make(Point(variant, control) for control in (APART, SCHEDULE) for variant in VARIANTS)
+    witness.make([Point("westwood", ONE_LINK)])
     for step in STEPS:
         witness.make(wanted(witness, step))
     witness.make(Point(variant, control) for control in witness.fitted() for variant in VARIANTS)
+
+
+def write_witness(runs: Runs, file: Path = HERE / "witness.csv") -> None:
+    """Write the runs that judge claims, in the form of a study's witness."""
+    rows = [("experiment", "variant", "queue", "core_delay", "wrong", "throughput")]
+
+    def add(experiment: str, point: Point, wrong: str = "") -> None:
+        place = (str(point.queue), str(point.core_delay_ms))
+        rows.append((experiment, point.variant, *place, wrong, f"{runs[point].throughput_mbit_s:.1f}"))
+
+    for place, variant in itertools.product(PLACES, VARIANTS):
+        add("off", Point(variant, ALL_ON, *place))
+    for variant in VARIANTS:
+        add("on", Point(variant, SCHEDULE))
+        add("on", Point(variant, ALL_ON), "never_switches")
+    for experiment in ("off", "on"):
+        add(experiment, Point("westwood", ONE_LINK), "one_link")
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        csv.writer(lines, lineterminator="\n").writerows(rows)
 
 
 def near(mbit_s: float, published: float) -> bool:
@@ -357,8 +381,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.write:
             make(witness)
             write(witness.runs)
+            write_witness(witness.runs)
         elif given.check:
-            own = (ALL_ON, APART, SCHEDULE)
+            own = (ALL_ON, APART, SCHEDULE, ONE_LINK)
             points = [
                 point
                 for point in witness.runs

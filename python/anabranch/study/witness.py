@@ -176,7 +176,8 @@ class WitnessResult:
     Attributes:
         plain: Whether the claim holds in the study's own setting.
         control: The result on the claim's wrong system; ``None`` if the claim has none.
-        share: The share of the open parameters' points with runs at which the claim holds; ``None`` with one point.
+        share: The share of the open parameters' points at which the claim holds, of those with all runs that it needs;
+            ``None`` with one point.
     """
 
     witness: Witness
@@ -251,10 +252,10 @@ def _on_witness(definition: Definition, claim: Claim, witness: Witness) -> Witne
         place = tuple(_differs(run, name, value) for name, value in own.items())
         points.setdefault(place, []).append(run)
     here = (None,) * len(own)
-    held = [
-        judge(claim, _Source(definition, [run for run in runs if run.wrong is None])).holds is True
-        for runs in points.values()
+    judged = [
+        judge(claim, _Source(definition, [run for run in runs if run.wrong is None])).holds for runs in points.values()
     ]
+    held = [holds for holds in judged if holds is not None]
     runs = points.get(here, [])
     plain = judge(claim, _Source(definition, [run for run in runs if run.wrong is None]))
     control = None
