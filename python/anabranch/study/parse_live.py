@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import nearest
 from anabranch.study import needs
-from anabranch.study.definition import Axis, Definition, Experiment, Variant, Wrong
+from anabranch.study.definition import Axis, Definition, Experiment, Variant
 from anabranch.study.document import Node
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
         return live
     inner.reject_unknown(_KEYS)
     about = inner.text("about")
-    kernel = _part(parser, Node(inner.document, inner.path, {**_shared(node), **inner.value}), live, live.experiments)
+    # Claims, tables and experiments that the live engine cannot run, a kernel may.
+    common = replace(study, axes=live.axes, variants=live.variants, wrongs=live.wrongs)
+    kernel = _part(parser, Node(inner.document, inner.path, {**_shared(node), **inner.value}), common, live.experiments)
     return replace(live, kernel=replace(kernel, about=about))
 
 
@@ -45,7 +47,7 @@ def _shared(node: Node) -> dict[str, Any]:
 
 
 def _part(parser: _Parser, node: Node, study: Definition, common: Mapping[str, Experiment]) -> Definition:
-    """A part of ``study`` with separate entries; ``common`` are experiments that it has without naming them."""
+    """A part of ``study`` with separate entries, and the experiments of ``common``."""
     axes = {**study.axes, **{name: _axis(parser, name, inner, study) for name, inner in node.children("axis")}}
     variants = dict(study.variants)
     for name, inner in node.children("variant"):
@@ -63,7 +65,8 @@ def _part(parser: _Parser, node: Node, study: Definition, common: Mapping[str, E
     for name, inner in node.children("wrong"):
         if name not in study.wrongs:
             raise node.error(f'"{name}" is no wrong system', "wrong", name, hint=nearest(name, study.wrongs))
-        wrongs[name] = _wrong(parser, name, inner, study, variants)
+        titled = Node(inner.document, inner.path, {"title": study.wrongs[name].title, **inner.value})
+        wrongs[name] = parser.wrong_on_axes(name, titled, variants, axes, axes_alone=False)
     claims = {claim.id: claim for claim in study.claims}
     chosen = node.texts("claims", claims, "claim")
     if not chosen:
@@ -118,9 +121,3 @@ def _axis(parser: _Parser, name: str, node: Node, study: Definition) -> Axis:
         full = parser.values(node, "full") if "full" in node else quick
     sets = node.table("set") if "set" in node else study.axes[name].set
     return replace(study.axes[name], set=sets, quick=quick, full=full)
-
-
-def _wrong(parser: _Parser, name: str, node: Node, study: Definition, variants: dict[str, Variant]) -> Wrong:
-    if "title" not in node:
-        node = Node(node.document, node.path, {"title": study.wrongs[name].title, **node.value})
-    return parser.wrong(name, node, variants)

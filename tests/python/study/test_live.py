@@ -15,7 +15,7 @@ from anabranch.live import check
 from anabranch.result.table import Table
 from anabranch.study import live as module
 from anabranch.study.live import Audit, LivePool, on_grid, section
-from anabranch.study.results import Job
+from anabranch.study.results import Condition, Job
 from anabranch.study.robustness import _deciding
 
 SCENARIO = """
@@ -360,6 +360,12 @@ scenario = "path.toml"
 axes = ["rate"]
 variants = ["reno"]
 """
+OTHERS = """
+[live.kernel.experiment.others]
+scenario = "path.toml"
+axes = ["rate"]
+variants = ["cubic"]
+"""
 
 
 def test_kernels_in_virtual_time_may_have_their_own_grid_and_claims(write: Write) -> None:
@@ -373,6 +379,33 @@ def test_kernels_in_virtual_time_may_have_their_own_grid_and_claims(write: Write
     assert live.kernel.about == "Without CUBIC, over three rates."
 
 
+def test_kernels_in_virtual_time_may_judge_claims_that_the_live_engine_cannot(write: Write) -> None:
+    """Detects a part for kernels that is limited to the claims and experiments of the part for live runs."""
+    others = KERNEL_PART.replace('claims = ["H1"]', 'claims = ["H3"]') + OTHERS
+    live = Study.load(write("[live.experiment.runs]", f"{others}\n[live.experiment.runs]")).definition.live
+    assert live is not None
+    assert "others" not in live.experiments
+    assert live.kernel is not None
+    assert [claim.id for claim in live.kernel.claims] == ["H3"]
+    assert list(live.kernel.experiments) == ["runs", "others"]
+
+
+def test_the_runs_of_a_wrong_system_can_be_limited_to_the_points_of_its_checks(write: Write) -> None:
+    narrow = (
+        KERNEL_PART
+        + """
+[live.kernel.wrong.one_rate]
+set = { "link.path.rate" = "20 Mbit/s" }
+axes = { rate = [20] }
+"""
+    )
+    live = Study.load(write("[live.experiment.runs]", f"{narrow}\n[live.experiment.runs]")).definition.live
+    assert live is not None
+    assert live.kernel is not None
+    pool = LivePool(live.kernel)
+    assert [job.point for job in pool.plan(Condition(wrong=live.kernel.wrongs["one_rate"]))] == [(20,)]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -380,6 +413,11 @@ def test_kernels_in_virtual_time_may_have_their_own_grid_and_claims(write: Write
         ('claims = ["H1"]', 'claims = ["H2"]', "it asks for the variant cubic of runs, which is not run live"),
         ("quick = [5, 10, 20]", "quik = [5]", 'unknown key "quik"'),
         ("[live.kernel.axis.rate]", "[live.kernel.axes.rate]", 'unknown key "axes"'),
+        (
+            "[live.kernel.axis.rate]",
+            "[live.kernel.wrong.one_rate]\naxes = { rate = [20] }\n[live.kernel.axis.rate]",
+            "a wrong system needs replace or set",
+        ),
     ],
 )
 def test_mistakes_in_the_part_for_kernels_have_a_location(write: Write, old: str, new: str, told: str) -> None:
