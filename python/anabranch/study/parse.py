@@ -123,9 +123,7 @@ class _Parser:
         self.no_cycles(quantities)
         wrongs = {n: self.wrong(n, node, variants) for n, node in root.children("wrong")}
         self.corrections = {
-            name: correction.read(
-                name, node, lambda n, inner: self.wrong_on_axes(n, inner, variants, axes, axes_alone=True)
-            )
+            name: correction.read(name, node, lambda n, inner: self.earlier_setting(n, inner, variants, axes))
             for name, node in root.children("correction")
         }
         opens = tuple(self.open(node) for node in root.entries("open"))
@@ -398,10 +396,8 @@ class _Parser:
             variants=tuple(node.texts("variants", self.names.variants, "variant") or ()),
         )
 
-    def wrong_on_axes(
-        self, name: str, node: Node, variants: dict[str, Variant], axes: Mapping[str, Axis], *, axes_alone: bool
-    ) -> Wrong:
-        """A wrong system that may have other values of axes, or with ``axes_alone`` only these."""
+    def earlier_setting(self, name: str, node: Node, variants: dict[str, Variant], axes: Mapping[str, Axis]) -> Wrong:
+        """The setting before a correction: like a wrong system, or with other values of axes."""
         others = {}
         values = node.child("axes")
         for axis in values.value if values else ():
@@ -410,7 +406,7 @@ class _Parser:
             assert values is not None  # noqa: S101 - there are axes in it
             others[axis] = self.values(values, axis)
         rest = Node(node.document, node.path, {k: v for k, v in node.value.items() if k != "axes"})
-        return replace(self.wrong(name, rest, variants, changed=axes_alone and bool(others)), axes=others)
+        return replace(self.wrong(name, rest, variants, changed=bool(others)), axes=others)
 
     def wrong(self, name: str, node: Node, variants: dict[str, Variant], *, changed: bool = False) -> Wrong:
         node.reject_unknown(["title", "replace", "set", "experiments", "variants"])

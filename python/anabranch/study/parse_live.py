@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import nearest
 from anabranch.study import needs
-from anabranch.study.definition import Axis, Definition, Experiment, Variant
+from anabranch.study.definition import Axis, Definition, Experiment, Variant, Wrong
 from anabranch.study.document import Node
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def _part(parser: _Parser, node: Node, study: Definition, common: Mapping[str, E
     for name, inner in node.children("wrong"):
         if name not in study.wrongs:
             raise node.error(f'"{name}" is no wrong system', "wrong", name, hint=nearest(name, study.wrongs))
-        titled = Node(inner.document, inner.path, {"title": study.wrongs[name].title, **inner.value})
-        wrongs[name] = parser.wrong_on_axes(name, titled, variants, axes, axes_alone=False)
+        wrongs[name] = _wrong(parser, name, inner, study, variants)
     claims = {claim.id: claim for claim in study.claims}
     chosen = node.texts("claims", claims, "claim")
     if not chosen:
@@ -121,3 +120,9 @@ def _axis(parser: _Parser, name: str, node: Node, study: Definition) -> Axis:
         full = parser.values(node, "full") if "full" in node else quick
     sets = node.table("set") if "set" in node else study.axes[name].set
     return replace(study.axes[name], set=sets, quick=quick, full=full)
+
+
+def _wrong(parser: _Parser, name: str, node: Node, study: Definition, variants: dict[str, Variant]) -> Wrong:
+    if "title" not in node:
+        node = Node(node.document, node.path, {"title": study.wrongs[name].title, **node.value})
+    return parser.wrong(name, node, variants)

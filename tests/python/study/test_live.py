@@ -15,7 +15,7 @@ from anabranch.live import check
 from anabranch.result.table import Table
 from anabranch.study import live as module
 from anabranch.study.live import Audit, LivePool, on_grid, section
-from anabranch.study.results import Condition, Job
+from anabranch.study.results import Job
 from anabranch.study.robustness import _deciding
 
 SCENARIO = """
@@ -390,22 +390,6 @@ def test_kernels_in_virtual_time_may_judge_claims_that_the_live_engine_cannot(wr
     assert list(live.kernel.experiments) == ["runs", "others"]
 
 
-def test_the_runs_of_a_wrong_system_can_be_limited_to_the_points_of_its_checks(write: Write) -> None:
-    narrow = (
-        KERNEL_PART
-        + """
-[live.kernel.wrong.one_rate]
-set = { "link.path.rate" = "20 Mbit/s" }
-axes = { rate = [20] }
-"""
-    )
-    live = Study.load(write("[live.experiment.runs]", f"{narrow}\n[live.experiment.runs]")).definition.live
-    assert live is not None
-    assert live.kernel is not None
-    pool = LivePool(live.kernel)
-    assert [job.point for job in pool.plan(Condition(wrong=live.kernel.wrongs["one_rate"]))] == [(20,)]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -413,11 +397,6 @@ axes = { rate = [20] }
         ('claims = ["H1"]', 'claims = ["H2"]', "it asks for the variant cubic of runs, which is not run live"),
         ("quick = [5, 10, 20]", "quik = [5]", 'unknown key "quik"'),
         ("[live.kernel.axis.rate]", "[live.kernel.axes.rate]", 'unknown key "axes"'),
-        (
-            "[live.kernel.axis.rate]",
-            "[live.kernel.wrong.one_rate]\naxes = { rate = [20] }\n[live.kernel.axis.rate]",
-            "a wrong system needs replace or set",
-        ),
     ],
 )
 def test_mistakes_in_the_part_for_kernels_have_a_location(write: Write, old: str, new: str, told: str) -> None:
