@@ -205,7 +205,7 @@ def test_a_study_judges_by_kernels_and_the_simulator(anabranch: Call, kernels: K
     done = anabranch("study", tmp_path, "--engine", "kernel", "--out", tmp_path / "out")
     assert "4 runs in Linux 6.12.1, virtual time" in done.out
     page = (tmp_path / "out" / "report.md").read_text()
-    assert "--engine kernel" in page
+    assert f"`anabranch study {tmp_path.name} --engine kernel --kernel 6.12.1`" in page
     assert "| simulator | verdict | kernel | verdict |" in page
 
 
