@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,9 +44,9 @@ def only(definition: Definition, variant: str) -> Definition:
     return replace(definition, experiments={one.name: replace(one, variants=(variant,)) for one in own})
 
 
-def made(pool: Pool, ri: int | None = None) -> Sequence[tuple[Job, Outcome]]:
-    """The runs of a pool on the full grid, or the run at one interval, with samples."""
-    jobs = pool.plan(Condition(full=True))
+def made(pool: Pool, ri: int | None = None, *, full: bool = True) -> Sequence[tuple[Job, Outcome]]:
+    """The runs of a pool on a grid, or the run at one interval, with samples."""
+    jobs = pool.plan(Condition(full=full))
     if ri is not None:
         jobs = [replace(job, samples_ms=10.0) for job in jobs if job.point == (ri,)]
     pool.make(jobs)
@@ -58,9 +59,10 @@ def throughputs(directory: Path) -> list[tuple[str, str, str, str]]:
         pl.col("experiment").is_in(["reordering", "plain"])
     )
     rows = stored.select("experiment", "variant", "ri", FIGURE).rows()
+    is_full = json.loads((directory / "study.json").read_text("utf-8"))["mode"] == "full"
     rows += [
         (job.experiment, job.variant, job.point[0] if job.point else None, outcome.figures[FIGURE])
-        for job, outcome in made(Pool(only(part(), "cubic_plus")))
+        for job, outcome in made(Pool(only(part(), "cubic_plus")), full=is_full)
     ]
     return [
         (experiment, variant, "" if ri is None else f"{ri:g}", f"{value:.6f}")
@@ -87,10 +89,12 @@ def main() -> int:
     if options.directory is None:
         sys.stdout.write(collapse(options.kernel))
         return 0
+    # Before the file is opened: the study reads it.
+    runs = throughputs(options.directory)
     with (HERE / "linux.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("experiment", "variant", "ri", "throughput"))
-        rows.writerows(throughputs(options.directory))
+        rows.writerows(runs)
     return 0
 
 
