@@ -1,19 +1,24 @@
-"""Run the studies that have a live section in the live engine, keep the results, and write them into their pages.
+"""Run studies with real kernels, live or in virtual time, keep the results, and write them into the studies' pages.
 
     python validation/live_studies.py                   runs each that has a [live] section; about an hour
+    python validation/live_studies.py --engine kernel   in virtual time: each that has a [live.kernel] section
     python validation/live_studies.py fairness          only that
     python validation/live_studies.py --quick           the quick grids
     python validation/live_studies.py --from DIR NAME   keeps the JSON of `anabranch study NAME --engine live --out DIR`
     python validation/live_studies.py --from DIR --figure FIGURE NAME   also keeps a figure of the runs, point by point
-    python validation/live_studies.py --simulator       runs the simulator only and updates its answers in the result
+    python validation/live_studies.py --simulator       runs the simulator only and updates its answers in the results
     python validation/live_studies.py --pages           runs nothing: writes the pages from the results
     python validation/live_studies.py --check           compares those instead; exit status 1 when one is out of date
 
-The result is ``studies/NAME/live.json``, the command's JSON. Live runs differ from each other, so
-the page must match that file and not another run. A study without a result has no such part in its
-page. A result is also out of date if its study has no live section any more, has other claims, or
-makes other runs: a hash covers their scenarios, settings and seeds. The simulator's answers are out
-of date if a scenario resolves differently, for example after a change of a TCP profile.
+``--kernel RELEASE`` chooses the kernel in virtual time. Without ``--engine``, runs are live, and the last three are of
+both engines.
+
+The result is ``studies/NAME/live.json`` or ``studies/NAME/kernel.json``, the command's JSON. Live
+runs differ from each other, so the page must match that file and not another run. A study without a
+result has no such part in its page. A result is also out of date if its study has no such section
+any more, has other claims, or makes other runs: a hash covers their scenarios, settings and seeds.
+The simulator's answers are out of date if a scenario resolves differently, for example after a
+change of a TCP profile.
 """
 
 from __future__ import annotations
@@ -27,18 +32,20 @@ from pathlib import Path
 
 import polars as pl
 from anabranch import Study, _engine
+from anabranch.study.definition import Definition
 from anabranch.study.live import LivePool, LiveStudyJson, section, verdict_json
 from anabranch.study.results import Job, Pool
 
 from comparison.pages import fill
 
 ROOT = Path(__file__).resolve().parents[1]
-MARK = "<!-- begin live -->"
+ENGINES = {"live": "[live]", "kernel": "[live.kernel]"}
+"""The engines, which are also the names of the result and of the page's part, and their sections of a study."""
 
 
-def kept(name: str) -> Path:
+def kept(name: str, engine: str) -> Path:
     """The file of a study's result."""
-    return ROOT / "studies" / name / "live.json"
+    return ROOT / "studies" / name / f"{engine}.json"
 
 
 def page(name: str) -> Path:
@@ -46,17 +53,35 @@ def page(name: str) -> Path:
     return ROOT / "docs" / "studies" / f"{name}.md"
 
 
-def able() -> list[str]:
-    """The studies with a live section."""
-    folders = sorted(path.parent for path in (ROOT / "studies").glob("*/study.toml"))
-    return [folder.name for folder in folders if Study.load(folder).definition.live is not None]
+def part(name: str, engine: str) -> Definition | None:
+    """The part of a study for an engine."""
+    live = Study.load(ROOT / "studies" / name).definition.live
+    return live.kernel if live is not None and engine == "kernel" else live
 
 
-def shown() -> list[str]:
-    """The studies with a result, or with a part for it in their page."""
-    names = {path.parent.name for path in (ROOT / "studies").glob("*/live.json")}
+def existing_part(name: str, engine: str) -> Definition:
+    """The part of a study for an engine.
+
+    Raises:
+        SystemExit: There is none.
+    """
+    definition = part(name, engine)
+    if definition is None:
+        raise SystemExit(f"{name} has no {ENGINES[engine]} section")
+    return definition
+
+
+def able(engine: str) -> list[str]:
+    """The studies with a part for an engine."""
+    names = sorted(path.parent.name for path in (ROOT / "studies").glob("*/study.toml"))
+    return [name for name in names if part(name, engine) is not None]
+
+
+def shown(engine: str) -> list[str]:
+    """The studies with a result of an engine, or with a part for it in their page."""
+    names = {path.parent.name for path in (ROOT / "studies").glob(f"*/{engine}.json")}
     pages = (ROOT / "docs" / "studies").glob("*.md")
-    return sorted(names | {path.stem for path in pages if MARK in path.read_text("utf-8")})
+    return sorted(names | {path.stem for path in pages if f"<!-- begin {engine} -->" in path.read_text("utf-8")})
 
 
 def sampled(job: Job) -> list[float]:
@@ -64,11 +89,9 @@ def sampled(job: Job) -> list[float]:
     return [] if job.samples_ms is None else [job.samples_ms]
 
 
-def runs_of(name: str, mode: str) -> str:
-    """A hash of every run that the study makes live: file, settings, seed and sampling interval."""
-    definition = Study.load(ROOT / "studies" / name).definition.live
-    if definition is None:
-        raise SystemExit(f"{name} has no [live] section")
+def runs_of(name: str, mode: str, engine: str) -> str:
+    """A hash of every run that the study makes with kernels: file, settings, seed and sampling interval."""
+    definition = existing_part(name, engine)
     jobs = Study(definition)._everything(LivePool(definition), quick=mode == "quick")
     runs = sorted({(str(job.scenario), job.sets, job.seed, *sampled(job)) for job in jobs})
     # The study's other files are loaded too, but have no effect here.
@@ -77,11 +100,9 @@ def runs_of(name: str, mode: str) -> str:
     return hashlib.sha256(json.dumps([runs, texts]).encode()).hexdigest()
 
 
-def resolved(name: str, mode: str) -> str:
+def resolved(name: str, mode: str, engine: str) -> str:
     """A hash of the simulator's resolved scenarios: every switch of every stack."""
-    definition = Study.load(ROOT / "studies" / name).definition.live
-    if definition is None:
-        raise SystemExit(f"{name} has no [live] section")
+    definition = existing_part(name, engine)
     pool = Pool(definition)
     once = {(str(job.scenario), job.sets): job for job in Study(definition)._everything(pool, quick=mode == "quick")}
     answer = hashlib.sha256()
@@ -93,12 +114,10 @@ def resolved(name: str, mode: str) -> str:
     return answer.hexdigest()
 
 
-def simulated(name: str) -> LiveStudyJson:
+def simulated(name: str, engine: str) -> LiveStudyJson:
     """The result with the simulator's current answers."""
-    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
-    definition = Study.load(ROOT / "studies" / name).definition.live
-    if definition is None:
-        raise SystemExit(f"{name} has no [live] section")
+    document: LiveStudyJson = json.loads(kept(name, engine).read_text("utf-8"))
+    definition = existing_part(name, engine)
     result = Study(definition)._judged(Pool(definition), quick=document["mode"] == "quick", progress=None)
     said = {claim["id"]: claim for claim in result.to_json()["claims"]}
     for claim in document["claims"]:
@@ -114,15 +133,15 @@ def simulated(name: str) -> LiveStudyJson:
     return document
 
 
-def gaps(name: str) -> list[str]:
+def gaps(name: str, engine: str) -> list[str]:
     """Discrepancies between a study, its result and its page."""
-    file = f"studies/{name}/live.json"
-    if not kept(name).exists():
-        return [f"docs/studies/{name}.md shows live runs, and there is no {file}"]
-    live = Study.load(ROOT / "studies" / name).definition.live
+    file = f"studies/{name}/{engine}.json"
+    if not kept(name, engine).exists():
+        return [f"docs/studies/{name}.md shows runs of the engine {engine}, and there is no {file}"]
+    live = part(name, engine)
     if live is None:
-        return [f"{file}: the study has no [live] section any more"]
-    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
+        return [f"{file}: the study has no {ENGINES[engine]} section any more"]
+    document: LiveStudyJson = json.loads(kept(name, engine).read_text("utf-8"))
     asked = {claim.id: (claim.claim, claim.published, claim.accept_if) for claim in live.claims}
     told = {claim["id"]: (claim["claim"], claim["published"], claim["accept_if"]) for claim in document["claims"]}
     found = [
@@ -131,8 +150,8 @@ def gaps(name: str) -> list[str]:
             ("its name", document["study"] == name),
             ("`title`", document["title"] == live.title),
             ("`about`", document["about"] == live.about),
-            ("what it ran", document.get("runs") == runs_of(name, document["mode"])),
-            ("what the simulator ran", document.get("resolved") == resolved(name, document["mode"])),
+            ("what it ran", document.get("runs") == runs_of(name, document["mode"], engine)),
+            ("what the simulator ran", document.get("resolved") == resolved(name, document["mode"], engine)),
         )
         if not is_same
     ]
@@ -140,21 +159,20 @@ def gaps(name: str) -> list[str]:
     return found + [f"{file}: claim {claim} is not the study's any more" for claim in changed]
 
 
-def run(name: str, *, quick: bool) -> LiveStudyJson:
+def run(name: str, options: argparse.Namespace) -> LiveStudyJson:
     """Run one study; return its JSON even if too many runs were tainted, which the JSON records."""
-    command = [sys.executable, "-m", "anabranch", "study", f"studies/{name}", "--engine", "live", "--json"]
-    done = subprocess.run(
-        [*command, "--quick"] if quick else command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
-    )
+    command = [sys.executable, "-m", "anabranch", "study", f"studies/{name}", "--engine", options.engine, "--json"]
+    command += ["--quick"] * options.quick + (["--kernel", options.kernel] if options.kernel else [])
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if not done.stdout:
         raise SystemExit(f"{name}: exit status {done.returncode}")
     document: LiveStudyJson = json.loads(done.stdout)
     return document
 
 
-def points(directory: Path, figure: str) -> list[list[str]]:
+def points(directory: Path, figure: str, engine: str) -> list[list[str]]:
     """A figure at every point of the runs, as mean over seeds: heading, then rows; a dash for a missing result."""
-    both = [pl.read_parquet(directory / f"{engine}-runs.parquet") for engine in ("simulator", "live")]
+    both = [pl.read_parquet(directory / f"{one}-runs.parquet") for one in ("simulator", engine)]
     if any(figure not in frame.columns for frame in both):
         raise SystemExit(f"the runs have no figure {figure}")
     order = both[0].columns.index("seed")
@@ -165,7 +183,7 @@ def points(directory: Path, figure: str) -> list[list[str]]:
     )
     order_of = list(dict.fromkeys(both[0].select(keys).rows()))
 
-    head = [*keys, "simulator", "live"]
+    head = [*keys, "simulator", engine]
     return [head, *([cell(v) for v in (*key, simulated[key], live.get(key))] for key in order_of)]
 
 
@@ -187,21 +205,37 @@ def keep(name: str, document: LiveStudyJson) -> None:
     """Write the result to its file."""
     if document["study"] != name:
         raise SystemExit(f"expected a result of {name}, and this is one of {document['study']}")
-    document["runs"] = runs_of(name, document["mode"])
-    document["resolved"] = resolved(name, document["mode"])
-    kept(name).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    engine = document["engine"]
+    document["runs"] = runs_of(name, document["mode"], engine)
+    document["resolved"] = resolved(name, document["mode"], engine)
+    kept(name, engine).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def written(name: str) -> str:
+def written(name: str, engine: str) -> str:
     """The up-to-date text of the page."""
-    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
-    return fill(page(name).read_text("utf-8"), {"live": "\n".join(section(document))}, str(page(name)))
+    document: LiveStudyJson = json.loads(kept(name, engine).read_text("utf-8"))
+    return fill(page(name).read_text("utf-8"), {engine: "\n".join(section(document))}, str(page(name)))
+
+
+def compared(name: str, engine: str, *, check: bool) -> list[str]:
+    """Write a result into its page, or with ``check`` only compare. Returns what is out of date."""
+    out_of_date = gaps(name, engine)
+    if not kept(name, engine).exists():
+        return out_of_date
+    text = written(name, engine)
+    if text != page(name).read_text("utf-8"):
+        if check:
+            return [*out_of_date, f"docs/studies/{name}.md: python validation/live_studies.py --pages"]
+        page(name).write_text(text, "utf-8")
+    return out_of_date
 
 
 def main() -> int:
     """Run the command."""
-    parser = argparse.ArgumentParser(description="Live studies and their pages.")
+    parser = argparse.ArgumentParser(description="Studies with real kernels, and their pages.")
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--engine", choices=list(ENGINES))
+    parser.add_argument("--kernel")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--from", dest="source", type=Path)
     parser.add_argument("--figure")
@@ -209,31 +243,30 @@ def main() -> int:
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    names = options.names or (shown() if options.simulator or options.pages or options.check else able())
+    engines = [options.engine] if options.engine else list(ENGINES)
     if options.source is not None:
         if len(options.names) != 1:
             parser.error("--from needs the name of one study")
         document = json.loads((options.source / "study.json").read_text("utf-8"))
+        engines = [document["engine"]]
         if options.figure:
-            document["points"] = {"figure": options.figure, "rows": points(options.source, options.figure)}
-        keep(names[0], document)
+            rows = points(options.source, options.figure, document["engine"])
+            document["points"] = {"figure": options.figure, "rows": rows}
+        keep(options.names[0], document)
     elif options.simulator:
-        for name in names:
-            keep(name, simulated(name))
+        for engine in engines:
+            for name in set(shown(engine)).intersection(options.names or shown(engine)):
+                keep(name, simulated(name, engine))
     elif not (options.pages or options.check):
-        for name in names:
-            keep(name, run(name, quick=options.quick))
+        options.engine = options.engine or "live"
+        engines = [options.engine]
+        for name in options.names or able(options.engine):
+            keep(name, run(name, options))
     out_of_date = []
-    for name in names:
-        out_of_date += gaps(name)
-        if not kept(name).exists():
-            continue
-        text = written(name)
-        if text != page(name).read_text("utf-8"):
-            if options.check:
-                out_of_date.append(f"docs/studies/{name}.md: python validation/live_studies.py --pages")
-            else:
-                page(name).write_text(text, "utf-8")
+    for engine in engines:
+        for name in shown(engine):
+            if not options.names or name in options.names:
+                out_of_date += compared(name, engine, check=options.check)
     if out_of_date:
         sys.stderr.write("".join(f"out of date: {what}\n" for what in out_of_date))
         return 1

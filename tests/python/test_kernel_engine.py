@@ -205,7 +205,7 @@ def test_a_study_judges_by_kernels_and_the_simulator(anabranch: Call, kernels: K
     done = anabranch("study", tmp_path, "--engine", "kernel", "--out", tmp_path / "out")
     assert "4 runs in Linux 6.12.1, virtual time" in done.out
     page = (tmp_path / "out" / "report.md").read_text()
-    assert "--engine kernel" in page
+    assert f"`anabranch study {tmp_path.name} --engine kernel --kernel 6.12.1`" in page
     assert "| simulator | verdict | kernel | verdict |" in page
 
 
@@ -293,7 +293,7 @@ REFUSED = [
     (["validate", "FILE", "--engine", "kernel", "--set", "flow.main.cc=prague"], "an eBPF control does not run"),
     (["study", "reordering", "--engine", "kernel", "--attempts", "3"], "--attempts is for live runs"),
     (["study", "reordering", "--engine", "kernel", "--robustness"], "--robustness is the simulator's"),
-    (["study", "reordering", "--engine", "kernel", "--quick"], "an eBPF control does not run in virtual time"),
+    (["study", "HALF", "--engine", "kernel", "--quick"], "an eBPF control does not run in virtual time"),
     (
         ["diagnose", "FILE", "--engine", "kernel"],
         "--engine kernel repeats the best remedy of --advise, and it is not given\n  give --advise --engine kernel",
@@ -309,7 +309,7 @@ REFUSED = [
 def test_a_kernel_refuses_before_any_run(
     anabranch: Call, kernels: Kernels, file: Path, tmp_path: Path, words: list[str], message: str
 ) -> None:
-    places = {"FILE": file, "DIR": tmp_path / "out"}
+    places = {"FILE": file, "DIR": tmp_path / "out", "HALF": Path(__file__).parents[1] / "live" / "half"}
     done = anabranch(*(places.get(word, word) for word in words))
     assert (done.status, done.out) == (2, "")
     assert message in done.err

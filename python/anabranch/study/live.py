@@ -487,7 +487,9 @@ def section(document: LiveStudyJson) -> list[str]:
     audit, machine = document["audit"], document["machine"]
     minutes = audit["seconds"] / 60
     engine = document["engine"]
-    options = ["--quick"] if document["mode"] == "quick" else []
+    options = [f"--kernel {machine.get('kernel', '?')}"] if engine == "kernel" else []
+    if document["mode"] == "quick":
+        options.append("--quick")
     if audit["attempts"] != ATTEMPTS and engine == "live":
         options.append(f"--attempts {audit['attempts']}")
     lines = [

@@ -35,7 +35,9 @@ def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
         return live
     inner.reject_unknown(_KEYS)
     about = inner.text("about")
-    kernel = _part(parser, Node(inner.document, inner.path, {**_shared(node), **inner.value}), live, live.experiments)
+    # Claims, tables and experiments that the live engine cannot run, a kernel may.
+    common = replace(study, axes=live.axes, variants=live.variants, wrongs=live.wrongs)
+    kernel = _part(parser, Node(inner.document, inner.path, {**_shared(node), **inner.value}), common, live.experiments)
     return replace(live, kernel=replace(kernel, about=about))
 
 
@@ -45,7 +47,7 @@ def _shared(node: Node) -> dict[str, Any]:
 
 
 def _part(parser: _Parser, node: Node, study: Definition, common: Mapping[str, Experiment]) -> Definition:
-    """A part of ``study`` with separate entries; ``common`` are experiments that it has without naming them."""
+    """A part of ``study`` with separate entries, and the experiments of ``common``."""
     axes = {**study.axes, **{name: _axis(parser, name, inner, study) for name, inner in node.children("axis")}}
     variants = dict(study.variants)
     for name, inner in node.children("variant"):

@@ -360,6 +360,12 @@ scenario = "path.toml"
 axes = ["rate"]
 variants = ["reno"]
 """
+OTHERS = """
+[live.kernel.experiment.others]
+scenario = "path.toml"
+axes = ["rate"]
+variants = ["cubic"]
+"""
 
 
 def test_kernels_in_virtual_time_may_have_their_own_grid_and_claims(write: Write) -> None:
@@ -371,6 +377,17 @@ def test_kernels_in_virtual_time_may_have_their_own_grid_and_claims(write: Write
     assert [claim.id for claim in live.kernel.claims] == ["H1"]
     assert live.kernel.experiments["runs"].variants == ("reno",)
     assert live.kernel.about == "Without CUBIC, over three rates."
+
+
+def test_kernels_in_virtual_time_may_judge_claims_that_the_live_engine_cannot(write: Write) -> None:
+    """Detects a part for kernels that is limited to the claims and experiments of the part for live runs."""
+    others = KERNEL_PART.replace('claims = ["H1"]', 'claims = ["H3"]') + OTHERS
+    live = Study.load(write("[live.experiment.runs]", f"{others}\n[live.experiment.runs]")).definition.live
+    assert live is not None
+    assert "others" not in live.experiments
+    assert live.kernel is not None
+    assert [claim.id for claim in live.kernel.claims] == ["H3"]
+    assert list(live.kernel.experiments) == ["runs", "others"]
 
 
 @pytest.mark.parametrize(
