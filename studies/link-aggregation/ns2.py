@@ -5,7 +5,8 @@
     python studies/link-aggregation/ns2.py --check --all   repeats every run, half an hour
     python studies/link-aggregation/ns2.py --write         makes the runs that are missing
 
-The runs are in ``ns2.csv``, a row each, made by ``ns2.tcl``; ``witness.csv`` has those that judge claims. Only the last two need ns-2 (Debian's package ``ns2``).
+The runs are in ``ns2.csv``, a row each, made by ``ns2.tcl``; ``witness.csv`` has those that judge claims.
+ Only the last two need ns-2 (Debian's package ``ns2``).
 """
 
 from __future__ import annotations

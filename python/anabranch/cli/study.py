@@ -35,6 +35,7 @@ COLOURS = {
     "not reproduced": "red",
     "paper inconsistent": "blue",
     "artefact": "blue",
+    "artefact (fragile)": "yellow",
 }
 """The colour of each verdict; others are magenta."""
 

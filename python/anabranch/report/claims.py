@@ -18,6 +18,7 @@ CLASSES = {
     "not reproduced": "not",
     "paper inconsistent": "inconsistent",
     "artefact": "artefact",
+    "artefact (fragile)": "fragile",
 }
 """The style class of each verdict."""
 _MARKS = {"reproduced": "✓", "fragile": "✓", "not": "✗", "inconsistent": "≠", "artefact": "≈", "inconclusive": "?"}

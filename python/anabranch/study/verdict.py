@@ -24,6 +24,7 @@ NOT_REPRODUCED = "not reproduced"
 INCONCLUSIVE = "inconclusive"
 INCONSISTENT = "paper inconsistent"
 ARTEFACT = "artefact"
+FRAGILE_ARTEFACT = "artefact (fragile)"
 SETTLED = (REPRODUCED, INCONSISTENT, ARTEFACT)
 """Verdicts that settle a claim."""
 _UNITS = UNITS | {"_percent": "%"}
@@ -134,7 +135,7 @@ def conclude(
         verdict = INCONSISTENT
         why = f"{claim.inconsistent.argument} Shown by: {proof.plain.measured}"
     elif plain.holds is False and (shown := _artefact(claim, on_witnesses)):
-        verdict, why = ARTEFACT, shown
+        verdict, why = shown
     elif plain.holds is False:
         if claim.why:
             why = f"{why}. {claim.why}"
@@ -174,14 +175,17 @@ def conclude(
     )
 
 
-def _artefact(claim: Claim, on_witnesses: Sequence[WitnessResult]) -> str:
-    """Why a claim that fails here is an artefact; empty if its witness does not show it."""
+def _artefact(claim: Claim, on_witnesses: Sequence[WitnessResult]) -> tuple[str, str] | None:
+    """The verdict on a claim that fails here and holds on its witness, and why; ``None`` if it does not."""
     if claim.artefact is None:
-        return ""
+        return None
     for one in on_witnesses:
         if one.witness.name == claim.artefact.witness and one.holds:
-            return f"{claim.artefact.argument} {one.witness.title}: {one.plain.measured}"
-    return ""
+            why = f"{claim.artefact.argument} {one.witness.title}: {one.plain.measured}"
+            if one.share is None or one.share >= FRAGILE_BELOW:
+                return ARTEFACT, why
+            return FRAGILE_ARTEFACT, f"{why}; it holds at only {one.share:.0%} of the settings with runs there"
+    return None
 
 
 def show(value: Cell) -> str:

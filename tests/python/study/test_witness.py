@@ -8,7 +8,7 @@ import pytest
 
 from anabranch import Study, UserError
 from anabranch.study.parse import load
-from anabranch.study.verdict import ARTEFACT, NOT_REPRODUCED, REPRODUCED, Judgement, conclude
+from anabranch.study.verdict import ARTEFACT, FRAGILE_ARTEFACT, NOT_REPRODUCED, REPRODUCED, Judgement, conclude
 from anabranch.study.witness import judge_on_witnesses
 
 from ..sample import copied
@@ -105,6 +105,21 @@ def test_runs_with_another_open_parameter_are_further_settings(tmp_path: Path) -
     (one,) = judge_on_witnesses(study, next(claim for claim in study.claims if claim.id == "S9"))
     assert one.plain.measures == {"largest_ratio": 2.25}
     assert one.share == pytest.approx(2 / 3)
+
+
+def test_an_artefact_of_few_settings_is_fragile(tmp_path: Path) -> None:
+    rows = [("", 5.0), (60, 9.0), (80, 9.0)]
+    runs = "experiment,variant,ri,queue,throughput,wrong\n" + "".join(
+        f"plain,newreno,,{queue},9.5,{wrong}\nreordering,newreno,4,{queue},{9.5 if wrong else value},{wrong}\n"
+        for queue, value in rows
+        for wrong in ("", "nothing_reordered")
+    )
+    study = load(declared(tmp_path, runs))
+    claim = next(claim for claim in study.claims if claim.id == "S2")
+    failed = Judgement(False, {}, "does not hold: x")
+    result = conclude(claim, failed, on_witnesses=judge_on_witnesses(study, claim))
+    assert result.verdict == FRAGILE_ARTEFACT
+    assert "it holds at only 33% of the settings with runs there" in result.why
 
 
 def test_reports_name_the_command_and_the_day(tmp_path: Path) -> None:
