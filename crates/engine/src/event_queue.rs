@@ -248,7 +248,10 @@ impl EventQueue {
             *first = *second;
             hole += 1;
         }
-        debug_assert!(hole < heap.len(), "an entry is replaced, or there is a vacancy");
+        debug_assert!(
+            hole < heap.len(),
+            "an entry is replaced, or there is a vacancy"
+        );
         if let Some(place) = heap.get_mut(hole) {
             *place = entry;
         }
