@@ -298,6 +298,7 @@ def write_witness(runs: Runs, file: Path = HERE / "witness.csv") -> None:
         add("off", Point(variant, ALL_ON, *place))
     for variant in VARIANTS:
         add("on", Point(variant, SCHEDULE))
+        # A control that never switches is no control: the same run.
         add("on", Point(variant, ALL_ON), "never_switches")
     for experiment in ("off", "on"):
         add(experiment, Point("westwood", ONE_LINK), "one_link")

@@ -93,7 +93,7 @@ def _card(claim: ClaimResult, elsewhere: Sequence[str]) -> str:
         rows.append(("start jitter", share(claim.jitter)))
     for one in claim.on_witnesses:
         control = f"; on its wrong system {text(one.control.word)}" if one.control else ""
-        held = f"; it holds at {one.share:.0%} of the settings" if one.share is not None else ""
+        held = f"; it holds at {share(one.share)} of the settings" if one.share is not None else ""
         rows.append((f"on {text(one.witness.title)}",
                      f"{text(one.plain.word)}: {text(one.plain.measured)}{control}{held} "
                      f"(<code>{text(one.witness.command)}</code>, {one.witness.date})"))  # fmt: skip

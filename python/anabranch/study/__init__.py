@@ -20,14 +20,14 @@ from anabranch.study import needs, tables
 from anabranch.study import robustness as robustness_module
 from anabranch.study.correction import Corrected, CorrectionJson, CorrectionResult
 from anabranch.study.definition import Claim, Definition
-from anabranch.study.inconsistency import Proof, exclusion
+from anabranch.study.inconsistency import exclusion
 from anabranch.study.keep import Kept
 from anabranch.study.parse import load
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.robustness import Robustness
 from anabranch.study.series import Cell
 from anabranch.study.tables import Record, StudyTable
-from anabranch.study.verdict import ClaimResult, Judgement, conclude, judge
+from anabranch.study.verdict import Checked, ClaimResult, Judgement, conclude, judge
 from anabranch.study.witness import WitnessResultJson, judge_on_witnesses
 
 if TYPE_CHECKING:
@@ -489,14 +489,14 @@ def find(name: str | Path) -> Path:
 
 def _proof(
     claim: Claim, results: Mapping[str, Results], known: Robustness | None, plain: Mapping[str, bool | None]
-) -> Proof | None:
+) -> Checked | None:
     """The result of the proof that the source contradicts itself, if the study declares one."""
     if claim.inconsistent is None:
         return None
     check = claim.inconsistent.proof
     if check is None:
-        return Proof(exclusion(claim, known, plain))
-    return Proof(judge(check, results["plain"]), judge(check, results[f"wrong {check.control}"]))
+        return Checked(exclusion(claim, known, plain))
+    return Checked(judge(check, results["plain"]), judge(check, results[f"wrong {check.control}"]))
 
 
 def _corrected(

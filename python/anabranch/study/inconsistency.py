@@ -8,7 +8,6 @@ at any point of the open parameters' ranges nor in the study's own setting, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from anabranch.study.definition import Claim, Inconsistency
 from anabranch.study.document import Node
@@ -46,38 +45,6 @@ def read(node: Node, check: Callable[[Node], Claim]) -> Inconsistency:
         proof=None if excludes else check(node),
         excludes=excludes,
     )
-
-
-@dataclass(frozen=True)
-class Proof:
-    """The result of the proof of an inconsistency.
-
-    Attributes:
-        plain: Whether it holds, with its measures.
-        control: Its result on the wrong system; ``None`` for an exclusion.
-    """
-
-    plain: Judgement
-    control: Judgement | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether the inconsistency is proven: the proof holds, and fails on its wrong system."""
-        return self.plain.holds is True and (self.control is None or self.control.holds is False)
-
-    @property
-    def accepts_wrong_system(self) -> bool:
-        """Whether the proof is invalid because it holds on its wrong system as well."""
-        return self.control is not None and self.control.holds is True
-
-    @property
-    def reason(self) -> str:
-        """Why the inconsistency is not proven."""
-        if self.plain.holds is not True:
-            return self.plain.reason
-        if self.accepts_wrong_system:
-            return "it holds on its wrong system as well"
-        return self.control.reason if self.control else ""
 
 
 def exclusion(claim: Claim, known: Robustness | None, plain: Mapping[str, bool | None]) -> Judgement:

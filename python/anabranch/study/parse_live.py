@@ -42,7 +42,7 @@ def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
 
 
 def _shared(node: Node) -> dict[str, Any]:
-    """The lists that ``[live.kernel]`` takes from ``[live]`` if it has none of its own."""
+    """The lists of ``[live]`` that ``[live.kernel]`` may leave out."""
     return {key: node.value[key] for key in ("claims", "tables") if key in node.value}
 
 

@@ -15,7 +15,6 @@ from anabranch.study.functions import Value
 from anabranch.study.series import Cell, NoValueError, Series, number
 
 if TYPE_CHECKING:
-    from anabranch.study.inconsistency import Proof
     from anabranch.study.witness import WitnessResult
 
 REPRODUCED = "reproduced"
@@ -60,6 +59,38 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class Checked:
+    """A check and its result on a wrong system, on which it must fail.
+
+    Attributes:
+        plain: Whether it holds, with its measures.
+        control: Its result on the wrong system; ``None`` if there is none.
+    """
+
+    plain: Judgement
+    control: Judgement | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the check holds, and fails on its wrong system."""
+        return self.plain.holds is True and (self.control is None or self.control.holds is False)
+
+    @property
+    def accepts_wrong_system(self) -> bool:
+        """Whether the check is invalid because it holds on its wrong system as well."""
+        return self.control is not None and self.control.holds is True
+
+    @property
+    def reason(self) -> str:
+        """Why the check shows nothing."""
+        if self.plain.holds is not True:
+            return self.plain.reason
+        if self.accepts_wrong_system:
+            return "it holds on its wrong system as well"
+        return self.control.reason if self.control else ""
+
+
+@dataclass(frozen=True)
 class ClaimResult:
     """A claim with all its results.
 
@@ -80,7 +111,7 @@ class ClaimResult:
     stale: bool = False
     jitter: float | None = None
     control: Judgement | None = None
-    proof: Proof | None = None
+    proof: Checked | None = None
     on_witnesses: Sequence[WitnessResult] = ()
 
     @property
@@ -126,7 +157,7 @@ def conclude(
     jitter: float | None = None,
     robustness: float | None = None,
     stale: bool = False,
-    proof: Proof | None = None,
+    proof: Checked | None = None,
     on_witnesses: Sequence[WitnessResult] = (),
 ) -> ClaimResult:
     """The verdict, from all results."""

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from anabranch.errors import UserError, nearest
+from anabranch.result.format import share
 from anabranch.scenario import read_text
 from anabranch.study.definition import Artefact, Claim, Definition, Experiment, Quantity, Witness, WitnessRun
 from anabranch.study.document import Node
 from anabranch.study.series import Cell, Key, NoValueError, Series
-from anabranch.study.verdict import Judgement, judge
+from anabranch.study.verdict import Checked, judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,46 +170,22 @@ HEADINGS = ("claim", "witness", "measured there", "verdict there", "on its wrong
 """Of the table of all results on witnesses."""
 
 
-@dataclass(frozen=True)
-class WitnessResult:
+@dataclass(frozen=True, kw_only=True)
+class WitnessResult(Checked):
     """A claim judged on a witness.
 
     Attributes:
-        plain: Whether the claim holds in the study's own setting.
-        control: The result on the claim's wrong system; ``None`` if the claim has none.
         share: The share of the open parameters' points at which the claim holds, of those with all runs that it needs;
             ``None`` with one point.
     """
 
     witness: Witness
-    plain: Judgement
-    control: Judgement | None
     share: float | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether the claim holds on the witness, and its check fails on the wrong system."""
-        return self.plain.holds is True and (self.control is None or self.control.holds is False)
-
-    @property
-    def accepts_wrong_system(self) -> bool:
-        """Whether the check is invalid because it holds on its wrong system as well."""
-        return self.control is not None and self.control.holds is True
-
-    @property
-    def reason(self) -> str:
-        """Why the claim does not hold on the witness."""
-        if self.plain.holds is not True:
-            return self.plain.reason
-        if self.accepts_wrong_system:
-            return "the check accepts the wrong system there, too"
-        return self.control.reason if self.control else ""
 
     def row(self, claim: str) -> tuple[str, ...]:
         """The cells below :data:`HEADINGS`."""
         control = self.control.word if self.control else "none"
-        held = "–" if self.share is None else f"{self.share:.0%}"
-        return (claim, self.witness.title, self.plain.measured, self.plain.word, control, held)
+        return (claim, self.witness.title, self.plain.measured, self.plain.word, control, share(self.share))
 
     def to_json(self) -> WitnessResultJson:
         """The document of a claim on a witness."""
@@ -261,7 +238,8 @@ def _on_witness(definition: Definition, claim: Claim, witness: Witness) -> Witne
     control = None
     if claim.control is not None:
         control = judge(claim, _Source(definition, _wrong(definition, claim.control, runs)))
-    return WitnessResult(witness, plain, control, sum(held) / len(held) if len(held) > 1 else None)
+    ratio = sum(held) / len(held) if len(held) > 1 else None
+    return WitnessResult(witness=witness, plain=plain, control=control, share=ratio)
 
 
 def _differs(run: WitnessRun, name: str, value: object) -> float | None:

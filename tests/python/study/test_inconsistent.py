@@ -9,10 +9,10 @@ import pytest
 
 from anabranch.study import Study
 from anabranch.study.definition import Claim
-from anabranch.study.inconsistency import Proof, exclusion
+from anabranch.study.inconsistency import exclusion
 from anabranch.study.parse import load
 from anabranch.study.robustness import Robustness
-from anabranch.study.verdict import INCONSISTENT, NOT_REPRODUCED, REPRODUCED, Judgement, conclude
+from anabranch.study.verdict import INCONSISTENT, NOT_REPRODUCED, REPRODUCED, Checked, Judgement, conclude
 
 from ..sample import copied
 from .mistakes import change, refused
@@ -90,7 +90,7 @@ def test_an_exclusion_needs_current_points(excluding: Claim) -> None:
 
 
 def test_only_a_failing_claim_is_inconsistent(excluding: Claim) -> None:
-    proof = Proof(Judgement(True, {"highest": 0.5}), Judgement(False))
+    proof = Checked(Judgement(True, {"highest": 0.5}), Judgement(False))
     failed = Judgement(False, {}, "does not hold: x")
     assert conclude(excluding, failed, proof=proof).verdict == INCONSISTENT
     assert conclude(excluding, failed, proof=proof).why == "Both cannot be. Shown by: highest 0.5"
@@ -100,13 +100,13 @@ def test_only_a_failing_claim_is_inconsistent(excluding: Claim) -> None:
 @pytest.mark.parametrize(
     ("proof", "says"),
     [
-        (Proof(Judgement(False, {}, "does not hold: y"), Judgement(False)), "fails: does not hold: y"),
-        (Proof(Judgement(None, {}, "no points"), None), "fails: no points"),
-        (Proof(Judgement(True), Judgement(True)), "fails: it holds on its wrong system as well"),
-        (Proof(Judgement(True), Judgement(None, {}, "not measured")), "fails: not measured"),
+        (Checked(Judgement(False, {}, "does not hold: y"), Judgement(False)), "fails: does not hold: y"),
+        (Checked(Judgement(None, {}, "no points"), None), "fails: no points"),
+        (Checked(Judgement(True), Judgement(True)), "fails: it holds on its wrong system as well"),
+        (Checked(Judgement(True), Judgement(None, {}, "not measured")), "fails: not measured"),
     ],
 )
-def test_a_failing_proof_settles_nothing(excluding: Claim, proof: Proof, says: str) -> None:
+def test_a_failing_proof_settles_nothing(excluding: Claim, proof: Checked, says: str) -> None:
     result = conclude(excluding, Judgement(False, {}, "does not hold: x"), proof=proof)
     assert result.verdict == NOT_REPRODUCED
     assert says in result.why

@@ -70,7 +70,7 @@ def test_a_claim_that_fails_here_and_holds_on_its_witness_is_an_artefact(tmp_pat
     ("runs", "says", "accepts"),
     [
         (RUNS.replace(",4,5.0,", ",4,9.0,"), "does not hold: 0.40 <= lowest", False),
-        (RUNS.replace(",4,9.5,n", ",4,5.0,n"), "accepts the wrong system there, too", True),
+        (RUNS.replace(",4,9.5,n", ",4,5.0,n"), "holds on its wrong system as well", True),
         (HEAD + "plain,newreno,,9.5,\nreordering,newreno,4,5.0,\n", "no throughput in the experiment", False),
         (HEAD + "plain,newreno,,9.5,\n", "no throughput in the experiment reordering", False),
     ],

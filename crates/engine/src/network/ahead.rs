@@ -128,7 +128,7 @@ impl<B: Body> Network<B> {
             )
         });
         self.reach_end(id);
-        // A search reads all entries of the rings, also those of other flows.
+        // A search reads all entries of the rings, including entries of other flows.
         if let Some((link, later)) = rest
             && self.fabric.ends[end].is_hot
             && self.fabric.approaching(link) <= MOST_READ * later as usize

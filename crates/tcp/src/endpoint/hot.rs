@@ -313,7 +313,7 @@ impl<B: Body> Endpoint<B> {
         if snd.pacer.sends_bursts() {
             // `new_data`
             if snd.queue.chunk_left(start, whole) <= whole {
-                // The last segment of a chunk has rules of its own: `ends_chunk`.
+                // `ends_chunk` handles the last segment of a chunk.
                 snd.wake = true;
                 return HotSend::NotHot;
             }

@@ -58,7 +58,7 @@ fn stack() -> impl Strategy<Value = Settings> {
 /// An event other than the arrival of a packet or the end of a timer.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A segment is changed on its way.
+    /// A segment in flight is changed.
     OnTheWay(u8, u32),
     /// The last segment arrives again, changed.
     Again(u8, u32),

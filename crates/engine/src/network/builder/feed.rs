@@ -160,7 +160,7 @@ enum Side {
 
 /// Returns, for each link, the ring of its output (the first of the [`LANES`] shared ones, or its
 /// own) and its own ring, and the number of rings. Shared rings have the lower numbers, so that
-/// their packets come first at one instant; a link that has them has no ring of its own yet.
+/// their packets precede others at one instant. A link with one has no separate ring yet.
 pub(super) fn shared_rings<B: Body>(
     links: &[LinkSpec],
     flows: &[FlowSpec<B>],

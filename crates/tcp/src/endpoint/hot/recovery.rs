@@ -1,5 +1,5 @@
 //! The hot path of segments that need functions of the general path: data at a receiver with a gap,
-//! and acknowledgments other than those of whole segments in order. Most are part of the repair of
+//! and acknowledgments that [`Endpoint::hot_ack`] does not take. Most are part of the repair of
 //! losses.
 //!
 //! The functions check the header in place of the general path's checks, and call its functions for
@@ -58,8 +58,8 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Processes an acknowledgment that [`Endpoint::hot_ack`] has left: `on_segment`. Returns
-    /// `false` if it is left to the general path. The end may be hot no longer, and
-    /// [`Endpoint::poll_transmit`] returns what it sends.
+    /// `false` if it is left to the general path. The end may be hot no longer.
+    /// [`Endpoint::poll_transmit`] returns its segments.
     #[inline(never)]
     pub fn hot_other_ack(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) -> bool {
         debug_assert!(self.is_hot_sender(), "judged after the last event");

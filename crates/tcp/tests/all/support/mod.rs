@@ -210,7 +210,7 @@ impl<B: Body> Net<B> {
         self.delivered[to].clone()
     }
 
-    /// Changes the next segment on its way to an end.
+    /// Changes the next segment in flight to an end.
     pub fn change_next(&mut self, to: usize, change: impl FnOnce(&mut Segment<B>, &mut Ecn)) {
         let mut flying = self.flying.values_mut();
         if let Some((_, segment, ecn)) = flying.find(|(end, _, _)| *end == to) {
