@@ -209,6 +209,28 @@ def test_a_study_judges_by_kernels_and_the_simulator(anabranch: Call, kernels: K
     assert "| simulator | verdict | kernel | verdict |" in page
 
 
+def test_a_study_keeps_its_finished_runs(anabranch: Call, kernels: Kernels, tmp_path: Path) -> None:
+    (tmp_path / "path.toml").write_text(SCENARIO)
+    out = tmp_path / "out"
+    command = ("study", tmp_path, "--engine", "kernel", "--out", out)
+    for sampled in ("", "samples = true\n"):
+        changed = STUDY.replace("[live.experiment.runs]\n", f"[live.experiment.runs]\n{sampled}")
+        (tmp_path / "study.toml").write_text(changed)
+        anabranch(*command)
+        assert kernels.runs() == ["6.12.1 1"] * 4
+        first = json.loads((out / "study.json").read_text())
+        anabranch(*command)
+        assert kernels.runs() == []
+        again = json.loads((out / "study.json").read_text())
+        for document in (first, again):
+            document["audit"].pop("seconds")
+        assert again == first
+    # Another kernel's runs are others.
+    kernels.plant("6.1.9")
+    anabranch(*command, "--kernel", "6.1")
+    assert kernels.runs() == ["6.1.9 1"] * 4
+
+
 def test_a_check_that_accepts_its_wrong_system_names_its_engine(
     anabranch: Call, kernels: Kernels, tmp_path: Path
 ) -> None:

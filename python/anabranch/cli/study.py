@@ -92,8 +92,8 @@ def run_studies(options: StudyOptions) -> None:
     live = options.engine in (LIVE, KERNEL)
     if options.attempts is not None and options.engine != LIVE:
         raise UserError("--attempts is for live runs", hint="--engine live, or leave it out")
-    if options.store is not None and live:
-        raise UserError("--store keeps simulated runs", hint=f"leave out --engine {options.engine}, or --store")
+    if options.store is not None and options.engine == LIVE:
+        raise UserError("--store keeps runs in virtual time", hint=f"leave out --engine {LIVE}, or --store")
     check_jobs(options.jobs)
     if names and options.all:
         raise UserError("--all runs every study that ships, and some are named", hint="give one of them")
@@ -195,10 +195,15 @@ def _run(study: Study, options: StudyOptions, target: Path | None) -> StudyResul
                 remark=note,
             )
         except KeyboardInterrupt:
-            where = options.store or target
-            if where is not None and (where / "points").is_dir():
-                note(f"finished runs are in {where}; the same command goes on from there")
+            _say_kept(options, target)
             raise
+
+
+def _say_kept(options: StudyOptions, target: Path | None) -> None:
+    """Say after an interrupt where the finished runs are."""
+    where = options.store or target
+    if where is not None and (where / "points").is_dir():
+        note(f"finished runs are in {where}; the same command goes on from there")
 
 
 class Bars:
@@ -256,14 +261,19 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
             attempts=attempts,
             engine=options.engine,
             kernel=options.kernel,
+            kept=study._kept(target, options.store, note) if options.engine == KERNEL else None,
         )
-        for study in studies
+        for study, target in zip(studies, targets, strict=True)
     ]
     documents, failed = [], []
     for study, planned, target in zip(studies, plans, targets, strict=True):
         name = study.definition.name
         with Bars() as bars:
-            result = planned.run(announce=partial(_announce, name, options.engine), progress=bars.report)
+            try:
+                result = planned.run(announce=partial(_announce, name, options.engine), progress=bars.report)
+            except KeyboardInterrupt:
+                _say_kept(options, target)
+                raise
         if options.json:
             documents.append(result.to_json())
         else:

@@ -247,11 +247,7 @@ class Study:
             ScenarioError: A scenario of the study is wrong.
             UserError: The study refers to a figure that does not exist.
         """
-        kept = None
-        if keep is not None or store is not None:
-            own, common = (None if place is None else Path(place) for place in (keep, store))
-            kept = Kept(own, self.definition.directory, remark, common)
-        pool = Pool(self.definition, jobs, kept)
+        pool = Pool(self.definition, jobs, self._kept(keep, store, remark))
         return self._judged(pool, quick=quick, robustness=robustness, figures=figures, progress=progress)
 
     def run_live(
@@ -289,6 +285,9 @@ class Study:
         kernel: str | None = None,
         announce: Callable[[int, float], None] | None = None,
         progress: Callable[[str, int, int], None] | None = None,
+        keep: str | Path | None = None,
+        store: str | Path | None = None,
+        remark: Callable[[str], None] | None = None,
     ) -> LiveStudyResult:
         """Run the study's ``[live]`` part in Linux kernels in virtual time, and in the simulator.
 
@@ -298,6 +297,9 @@ class Study:
             kernel: The kernel, as in :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
             announce: Called with the number of runs in kernels and their virtual seconds, before the first.
             progress: As in :meth:`run`.
+            keep: As in :meth:`run`.
+            store: As in :meth:`run`.
+            remark: As in :meth:`run`.
 
         Raises:
             ScenarioError: A scenario is wrong, or needs a feature that no kernel in virtual time has.
@@ -306,9 +308,26 @@ class Study:
         """
         from anabranch.study.live import run_live
 
+        kept = self._kept(keep, store, remark)
         return run_live(
-            self, quick=quick, jobs=jobs, engine="kernel", kernel=kernel, announce=announce, progress=progress
+            self,
+            quick=quick,
+            jobs=jobs,
+            engine="kernel",
+            kernel=kernel,
+            kept=kept,
+            announce=announce,
+            progress=progress,
         )
+
+    def _kept(
+        self, keep: str | Path | None, store: str | Path | None, remark: Callable[[str], None] | None
+    ) -> Kept | None:
+        """The finished runs in a directory of results, or in one that others share."""
+        if keep is None and store is None:
+            return None
+        own, common = (None if place is None else Path(place) for place in (keep, store))
+        return Kept(own, self.definition.directory, remark, common)
 
     def _everything(self, pool: Pool, *, quick: bool) -> list[Job]:
         """Every run that verdicts and tables need."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from anabranch.result.summary import LiveRunSummary
     from anabranch.study import ClaimJson, ClaimResult, Study, StudyResult, StudyTable
     from anabranch.study.definition import Definition
+    from anabranch.study.keep import Kept
 
 ATTEMPTS = 2
 """Largest number of attempts at a run that is tainted, by default."""
@@ -180,8 +181,8 @@ class Audit:
 class LivePool(Pool):
     """Makes runs live, one after the other; a tainted run is repeated, up to ``attempts`` attempts."""
 
-    def __init__(self, definition: Definition, attempts: int = ATTEMPTS) -> None:
-        super().__init__(definition)
+    def __init__(self, definition: Definition, attempts: int = ATTEMPTS, kept: Kept | None = None) -> None:
+        super().__init__(definition, kept=kept)
         self.audit = Audit(attempts)
 
     def make(self, jobs: Sequence[Job], progress: Callable[[int], None] | None = None) -> None:
@@ -334,6 +335,7 @@ class LiveStudyResult:
         """Write ``study.json``, ``report.md`` and both engines' runs; the directory appears whole or not at all."""
         from anabranch.files.output import to_json, whole_directory
         from anabranch.result.table_file import write_table
+        from anabranch.study.keep import carry_over
 
         with whole_directory(Path(directory), "study") as aside:
             document = self.to_json()
@@ -342,6 +344,7 @@ class LiveStudyResult:
             (aside / "report.md").write_text(text, encoding="utf-8")
             for name, result in (("simulator", self.simulated), (self.engine, self.live)):
                 write_table(aside, f"{name}-runs", result.results.plain())
+            carry_over(Path(directory), aside)
 
 
 def run_live(
@@ -352,11 +355,12 @@ def run_live(
     attempts: int = ATTEMPTS,
     kernel: str | None = None,
     engine: str = "live",
+    kept: Kept | None = None,
     announce: Callable[[int, float], None] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> LiveStudyResult:
     """See :meth:`Study.run_live <anabranch.study.Study.run_live>`."""
-    planned = plan(study, quick=quick, jobs=jobs, attempts=attempts, engine=engine, kernel=kernel)
+    planned = plan(study, quick=quick, jobs=jobs, attempts=attempts, engine=engine, kernel=kernel, kept=kept)
     return planned.run(announce=announce, progress=progress)
 
 
@@ -401,6 +405,7 @@ def plan(
     attempts: int = ATTEMPTS,
     engine: str = "live",
     kernel: str | None = None,
+    kept: Kept | None = None,
 ) -> Plan:
     """Check every run of a study, so that a scenario or machine that cannot run live is reported before the first run.
 
@@ -421,7 +426,7 @@ def plan(
 
         definition = definition.kernel or definition
         part = Study(definition)
-        kernels = KernelPool(definition, jobs, kernel)
+        kernels = KernelPool(definition, jobs, kernel, kept)
         missing = kernels.missing(part._everything(kernels, quick=quick))
         return Plan(part, kernels, quick, jobs, len(missing), kernels.check(missing), engine)
     part = Study(definition)

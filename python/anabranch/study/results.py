@@ -176,7 +176,7 @@ class Pool:
         if self.kept is not None:
             self.kept.close()
 
-    def _keep(self, jobs: Sequence[Job], runs: Sequence[_engine.Run], outcomes: Sequence[Outcome]) -> None:
+    def _keep(self, jobs: Sequence[Job], runs: Sequence[_engine.Run | KeptRun], outcomes: Sequence[Outcome]) -> None:
         from anabranch.study.keep import content
 
         if self.kept is None:
@@ -217,12 +217,13 @@ class Pool:
             kept.reject("its resolved scenario is not as it was written")
             return None
 
-    def _kept_key(self, kept: Kept, job: Job) -> bytes:
+    def _kept_key(self, kept: Kept, job: Job, *engine: str) -> bytes:
+        """The key of a run; ``engine`` describes an engine that is not the simulator."""
         from anabranch.study.keep import FORMAT
 
         text, _, sets, seed = self._task(job)
         sampled = (FORMAT, job.samples_ms, self._tables(), self._distributions)
-        return kept.key(text, sets, seed, *(sampled if job.samples_ms is not None else ()))
+        return kept.key(text, sets, seed, *engine, *(sampled if job.samples_ms is not None else ()))
 
     def results(self, jobs: Sequence[Job]) -> Results:
         """The outcomes of ``jobs``, which have been made."""
