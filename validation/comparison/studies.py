@@ -10,6 +10,7 @@ from anabranch.plot.study import figures
 from anabranch.result.format import share
 from anabranch.study import ClaimResult, StudyResult, witness
 from anabranch.study.correction import HEADINGS
+from anabranch.study.verdict import REPRODUCED
 from matplotlib.figure import Figure
 from reference import markdown
 
@@ -53,6 +54,17 @@ def witnesses(done: StudyResult) -> str:
     return "\n\n".join([*explained, markdown.table(witness.HEADINGS, rows)])
 
 
+def dependences(done: StudyResult) -> str:
+    """Return what the claims depend on that are neither robust nor settled."""
+    head = ["claim", "verdict", "holds at", "depends on (points at which it holds)"]
+    rows = [
+        [one.claim.id, one.verdict, share(one.robustness, stale=one.stale), "; ".join(map(str, one.depends)) or "–"]
+        for one in done.claims
+        if one.robustness and one.verdict != REPRODUCED
+    ]
+    return markdown.table(head, rows)
+
+
 def of_study(done: StudyResult, spec: Mapping[str, Any]) -> dict[str, str]:
     """Return the claims, or those of each section by its name; the corrections; every table by its name."""
     sections = done.by_section if "sections" in spec else [("", done.claims)]
@@ -60,6 +72,8 @@ def of_study(done: StudyResult, spec: Mapping[str, Any]) -> dict[str, str]:
     parts = {part: claims(judged) for part, (_, judged) in named}
     if done.corrections:
         parts["corrections"] = corrections(done)
+    if done.robustness is not None:
+        parts["depends"] = dependences(done)
     if done.definition.witnesses:
         parts["witnesses"] = witnesses(done)
     for each in done.tables:

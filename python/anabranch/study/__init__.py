@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, overload
 
 from anabranch.errors import UserError, nearest
-from anabranch.study import needs, tables
+from anabranch.study import dependence, needs, tables
 from anabranch.study import robustness as robustness_module
 from anabranch.study.correction import Corrected, CorrectionJson, CorrectionResult
 from anabranch.study.definition import Claim, Definition
@@ -419,6 +419,7 @@ class Study:
                     jitter=sum(held) / len(held) if held else None,
                     robustness=share,
                     stale=bool(known and known.stale),
+                    depends=dependence.splits(definition, claim, known.judged(claim.id)) if known else (),
                     proof=_proof(claim, results, known, holds_plainly),
                     on_witnesses=judge_on_witnesses(definition, claim),
                 )

@@ -32,6 +32,7 @@ _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "
 
 
 class _PointFile(TypedDict):
+    parameters: dict[str, Any]
     holds: dict[str, bool | None]
 
 
@@ -53,12 +54,19 @@ class Robustness:
         points: Number of points.
         stale: The inputs have changed since.
         points_held: Claim → whether it holds, at each point.
+        parameters: The open parameters of each point.
     """
 
     claims: Mapping[str, float]
     points: int
     stale: bool
     points_held: Sequence[Mapping[str, bool | None]] = ()
+    parameters: Sequence[Mapping[str, Any]] = ()
+
+    def judged(self, claim_id: str) -> list[tuple[Mapping[str, Any], bool]]:
+        """The points at which a claim could be judged: open parameters, and whether it holds."""
+        both = zip(self.parameters, self.points_held, strict=True)
+        return [(there, held) for there, holds in both if (held := holds.get(claim_id)) is not None]
 
 
 def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], None] | None = None) -> Robustness:
@@ -111,7 +119,8 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
         "points": records,
     }
     write_whole(definition.directory / FILE, to_json(kept))
-    return Robustness(shares, len(design), stale=False, points_held=points_held)
+    points = [dict(record["parameters"]) for record in records]
+    return Robustness(shares, len(design), stale=False, points_held=points_held, parameters=points)
 
 
 def asked(definition: Definition, pool: Pool, condition: Condition) -> list[Job]:
@@ -131,7 +140,8 @@ def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | N
         raise UserError(f"not a robustness result: {error.message}", file=str(path), hint="remove it") from None
     stale = content["computed_from"] != inputs_digest(definition, quick())
     points_held = [point["holds"] for point in content["points"]]
-    return Robustness(content["claims"], len(points_held), stale, points_held)
+    parameters = [point["parameters"] for point in content["points"]]
+    return Robustness(content["claims"], len(points_held), stale, points_held, parameters)
 
 
 def _check_file(path: Path) -> None:

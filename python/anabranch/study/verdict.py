@@ -15,6 +15,7 @@ from anabranch.study.functions import Value
 from anabranch.study.series import Cell, NoValueError, Series, number
 
 if TYPE_CHECKING:
+    from anabranch.study.dependence import Split
     from anabranch.study.witness import WitnessResult
 
 REPRODUCED = "reproduced"
@@ -97,6 +98,7 @@ class ClaimResult:
     Attributes:
         robustness: Share of the open parameters' plausible points where it holds, if computed.
         stale: The inputs of the robustness have changed since.
+        depends: The open parameters that separate the points with and without the claim most.
         jitter: Share of start-jitter seeds where it holds, if starts are spread.
         control: The result of the check on the wrong system; ``None`` if the claim declares that there is none.
         proof: The proof of the source's inconsistency, if the study declares one and it was judged.
@@ -109,6 +111,7 @@ class ClaimResult:
     why: str
     robustness: float | None = None
     stale: bool = False
+    depends: Sequence[Split] = ()
     jitter: float | None = None
     control: Judgement | None = None
     proof: Checked | None = None
@@ -157,6 +160,7 @@ def conclude(
     jitter: float | None = None,
     robustness: float | None = None,
     stale: bool = False,
+    depends: Sequence[Split] = (),
     proof: Checked | None = None,
     on_witnesses: Sequence[WitnessResult] = (),
 ) -> ClaimResult:
@@ -191,7 +195,8 @@ def conclude(
             old = " (computed before the last change)" if stale else ""
             reasons.append(f"it holds at only {robustness:.0%} of the open parameters' plausible points{old}")
         if reasons:
-            verdict, why = FRAGILE, "; ".join(reasons)
+            parts = [*reasons, *([f"it depends on {' and '.join(map(str, depends))}"] if depends else [])]
+            verdict, why = FRAGILE, "; ".join(parts) + (f". {claim.why}" if claim.why else "")
     return ClaimResult(
         claim,
         plain,
@@ -199,6 +204,7 @@ def conclude(
         why,
         robustness=robustness,
         stale=stale,
+        depends=depends,
         jitter=jitter,
         control=control,
         proof=proof,
