@@ -13,8 +13,8 @@ STUDY = "fec"
 
 
 class TestAsDocumented(Robust):
-    claims: ClassVar = [f"C{n}" for n in range(1, 12)]
-    reproduced: ClassVar = {"C1", "C2", "C3", "C5", "C7", "C9"}
+    claims: ClassVar = [*(f"C{n}" for n in range(1, 12)), "C10b", "C11b"]
+    reproduced: ClassVar = {"C1", "C2", "C3", "C4", "C5", "C7", "C8", "C9", "C10b", "C11b"}
     inconclusive: ClassVar = {"C6"}
 
 

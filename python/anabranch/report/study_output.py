@@ -201,9 +201,11 @@ def legend(result: StudyResult) -> list[str]:
     remarks = []
     if result.robustness:
         stale = ", computed before the last change (stale)" if result.robustness.stale else ""
+        own = ", ".join(c.id for c in result.definition.claims if c.robustness)
+        grid = f"on the quick grid, {own} on a separate grid" if own else "on the quick grid"
         remarks.append(
             f"Robustness: share of {result.robustness.points} Latin-hypercube points over the open parameters' ranges "
-            f"at which the claim holds, on the quick grid{stale}."
+            f"at which the claim holds, {grid}{stale}."
         )
     elif result.definition.opens and result.claims:
         remarks.append("Robustness has not been computed: anabranch study … --robustness.")

@@ -466,7 +466,7 @@ class Study:
         return needs.only(jobs, needs.of_claims(self.definition, judged))
 
     def _quick(self, pool: Pool) -> Results:
-        jobs = robustness_module.asked(self.definition, pool, Condition())
+        jobs = robustness_module.asked(self.definition, pool)
         pool.make(jobs)
         return pool.results(jobs)
 

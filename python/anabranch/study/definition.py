@@ -164,6 +164,19 @@ class Section:
 
 
 @dataclass(frozen=True)
+class RobustnessGrid:
+    """The grid on which the robustness of one claim is judged, if the quick grid cannot judge the claim.
+
+    Attributes:
+        axes: Axis → values in place of those of the quick grid.
+        repeat: Seeds per point in place of those of the quick grid; ``None``: the same.
+    """
+
+    axes: Mapping[str, tuple[float, ...]]
+    repeat: int | None
+
+
+@dataclass(frozen=True)
 class Inconsistency:
     """Why a claim cannot hold: two printed statements exclude each other under every setting that the text allows.
 
@@ -270,6 +283,7 @@ class Claim:
         inconsistent: Why the source contradicts itself, with the proof.
         artefact: Why the claim holds only in the source's implementation, with the witness.
         before: The check before a correction, if it was different.
+        robustness: The grid on which its robustness is judged; ``None``: the quick grid.
     """
 
     id: str
@@ -291,6 +305,7 @@ class Claim:
     inconsistent: Inconsistency | None = None
     artefact: Artefact | None = None
     before: Earlier | None = None
+    robustness: RobustnessGrid | None = None
 
     @property
     def checks(self) -> tuple[Claim, ...]:

@@ -171,6 +171,18 @@ def _last(x: Value) -> Value:
     return _per_series(x, "last", lambda rows: rows[-1][1])
 
 
+def _until(x: Value, condition: Value) -> Value:
+    """The value of x at the first time at which the condition holds, or at the last time if it never does."""
+    axes, values = _by_time(combine(x, condition, lambda a, _: a), "until")
+    _, holds = _by_time(combine(x, condition, lambda _, b: b), "until")
+    cells = {
+        key: next((value for (_, value), (_, met) in zip(rows, holds[key], strict=True) if met), rows[-1][1])
+        for key, rows in values.items()
+    }
+    out = Series(axes, cells).collapsed()
+    return out.cells[()] if not out.axes else out
+
+
 def _cross_correlation(x: Value, y: Value, lag_s: Value) -> Value:
     """Largest Pearson correlation of x with y delayed by 0‥lag_s, on the common time grid."""
     both = combine(x, y, lambda a, _: a), combine(x, y, lambda _, b: b)
@@ -235,6 +247,9 @@ FUNCTIONS: dict[str, Function] = {
                           _time_when),
     "first": Function("first(x)", "samples: value at the first time", (1, 1), _first),
     "last": Function("last(x)", "samples: value at the last time", (1, 1), _last),
+    "until": Function("until(x, condition)",
+                      "samples: value at the first time the condition holds; at the last time if never",
+                      (2, 2), _until),
     "cross_correlation": Function("cross_correlation(x, y, lag_s)",
                                   "samples: largest correlation of x with an earlier y", (3, 3),
                                   _cross_correlation),

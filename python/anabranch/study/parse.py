@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from anabranch.errors import UserError, nearest
 from anabranch.result.measure_names import whole_path
 from anabranch.scenario import read_text
-from anabranch.study import correction, inconsistency, witness
+from anabranch.study import correction, inconsistency, needs, witness
 from anabranch.study.definition import (
     Artefact,
     Axis,
@@ -25,6 +25,7 @@ from anabranch.study.definition import (
     Jitter,
     Open,
     Quantity,
+    RobustnessGrid,
     Section,
     Variant,
     Witness,
@@ -182,6 +183,7 @@ class _Parser:
             texts=dict(self.texts),
             values=self.document.values,
         )
+        self.check_robustness_grids(definition)
         live = root.child("live")
         return definition if live is None else replace(definition, live=read_live(self, live, definition))
 
@@ -398,15 +400,45 @@ class _Parser:
 
     def earlier_setting(self, name: str, node: Node, variants: dict[str, Variant], axes: Mapping[str, Axis]) -> Wrong:
         """The setting before a correction: like a wrong system, or with other values of axes."""
-        others = {}
-        values = node.child("axes")
-        for axis in values.value if values else ():
-            if axis not in axes:
-                raise node.error(f'"{axis}" is no axis', "axes", axis, hint=nearest(axis, axes))
-            assert values is not None  # noqa: S101 - there are axes in it
-            others[axis] = self.values(values, axis)
+        others = self.other_values(node, axes)
         rest = Node(node.document, node.path, {k: v for k, v in node.value.items() if k != "axes"})
         return replace(self.wrong(name, rest, variants, changed=bool(others)), axes=others)
+
+    def other_values(self, node: Node, axes: Collection[str]) -> dict[str, tuple[float, ...]]:
+        """The key ``axes``: other values of axes, each a list of numbers or a span."""
+        values = node.child("axes")
+        if values is None:
+            return {}
+        for axis in values.value:
+            if axis not in axes:
+                raise node.error(f'"{axis}" is no axis', "axes", axis, hint=nearest(axis, axes))
+        return {axis: self.values(values, axis) for axis in values.value}
+
+    def robustness_grid(self, node: Node | None) -> RobustnessGrid | None:
+        """The grid on which the robustness of a claim is judged."""
+        if node is None:
+            return None
+        node.reject_unknown(["axes", "repeat"])
+        axes = self.other_values(node, [name for name, _ in self.root.children("axis")])
+        repeat = node.count("repeat") if "repeat" in node else None
+        if not axes and repeat is None:
+            raise node.error(
+                "it changes nothing of the quick grid: axes or repeat is needed",
+                hint="axes = { NAME = [values] }, repeat = seeds per point",
+            )
+        return RobustnessGrid(axes, repeat)
+
+    def check_robustness_grids(self, definition: Definition) -> None:
+        """Check that the axes of a claim's robustness grid are axes of the experiments that the claim needs."""
+        for i, claim in enumerate(definition.claims):
+            needed = {need.experiment for need in needs.of_claims(definition, [claim])}
+            valid = [axis for name in definition.experiments if name in needed for axis in self.experiments[name].axes]
+            for axis in claim.robustness.axes if claim.robustness else ():
+                if axis not in valid:
+                    raise self.root.error(
+                        f'no experiment of {claim.id} has the axis "{axis}"', "claim", i, "robustness", "axes", axis,
+                        hint=nearest(axis, valid),
+                    )  # fmt: skip
 
     def wrong(self, name: str, node: Node, variants: dict[str, Variant], *, changed: bool = False) -> Wrong:
         node.reject_unknown(["title", "replace", "set", "experiments", "variants"])
@@ -510,7 +542,8 @@ class _Parser:
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str] | None) -> Claim:
         node.reject_unknown(
             ["id", "claim", "published", "accept_if", "experiment", "measure", "accept", "undecided", "control",
-             "invariant", "inconsistent", "artefact", "before", "full_only", "note", "why", "figures", "section"]
+             "invariant", "inconsistent", "artefact", "before", "full_only", "robustness", "note", "why",
+             "figures", "section"]
         )  # fmt: skip
         measures, accept = self.check(node)
         known = Names(self.names.quantities, self.names.axes, self.names.variants, self.names.experiments,
@@ -543,6 +576,7 @@ class _Parser:
             why=node.text("why", ""),
             figures=tuple(node.texts("figures", figures, "figure") or ()),
             section=self.section_name(node),
+            robustness=self.robustness_grid(node.child("robustness")),
         )
         before = node.child("before")
         if before is not None:

@@ -85,7 +85,16 @@ def _part(parser: _Parser, node: Node, study: Definition, common: Mapping[str, E
         wrongs=wrongs,
         # Reasons, notes and inconsistencies belong to the simulator's runs.
         claims=tuple(
-            replace(claims[name], why="", note="", full_only=False, inconsistent=None, artefact=None, before=None)
+            replace(
+                claims[name],
+                why="",
+                note="",
+                full_only=False,
+                inconsistent=None,
+                artefact=None,
+                before=None,
+                robustness=None,
+            )
             for name in chosen
         ),
         figures=(),

@@ -19,7 +19,7 @@ from anabranch.result.flat import PARTS, flatten, without_copy
 from anabranch.result.measure_names import figures_named, one_name
 from anabranch.result.table import Table, column_of, for_user, joined
 from anabranch.statistics import fairness
-from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
+from anabranch.study.definition import Definition, Experiment, Quantity, RobustnessGrid, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
 
 if TYPE_CHECKING:
@@ -39,12 +39,14 @@ class Condition:
         opens: Values of open parameters that differ from the study's.
         wrong: A wrong system in place of the right one.
         jitter: Spread start times, with one seed after the other.
+        grid: Values of axes and seeds that differ from the grid's.
     """
 
     full: bool = False
     opens: tuple[tuple[str, Any], ...] = ()
     wrong: Wrong | None = None
     jitter: bool = False
+    grid: RobustnessGrid | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def plan(definition: Definition, condition: Condition, first_seed: Callable[[Pat
     jobs: list[Job] = []
     for experiment in definition.experiments.values():
         repeat = experiment.repeat_full if condition.full else experiment.repeat_quick
+        if condition.grid and condition.grid.repeat is not None:
+            repeat = condition.grid.repeat
         if condition.jitter and definition.jitter:
             repeat = definition.jitter.seeds
         first = first_seed(experiment.scenario)
@@ -99,7 +103,9 @@ def plan(definition: Definition, condition: Condition, first_seed: Callable[[Pat
 
 def grid(definition: Definition, experiment: Experiment, condition: Condition) -> list[tuple[float, ...]]:
     """The points of an experiment, in the order of its axes."""
-    other = condition.wrong.axes if condition.wrong and experiment.name in condition.wrong.experiments else {}
+    other = dict(condition.grid.axes) if condition.grid else {}
+    if condition.wrong and experiment.name in condition.wrong.experiments:
+        other.update(condition.wrong.axes)
 
     def values(name: str) -> Sequence[float]:
         axis = definition.axes[name]

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -20,7 +20,7 @@ from anabranch.files.output_file import write_whole
 from anabranch.files.stored import StoredKind
 from anabranch.statistics.statistics import latin_hypercube
 from anabranch.study import needs
-from anabranch.study.definition import Definition
+from anabranch.study.definition import Claim, Definition, RobustnessGrid
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import judge
 from anabranch.text.spoken import argument
@@ -70,7 +70,9 @@ class Robustness:
 
 
 def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], None] | None = None) -> Robustness:
-    """Judge every claim at a Latin hypercube of the open parameters on the quick grid, and store the result.
+    """Judge every claim at a Latin hypercube of the open parameters, and store the result.
+
+    Each claim is judged on its robustness grid, or on the quick grid if it has none.
 
     Raises:
         UserError: The study declares no claim, or no open parameter.
@@ -88,23 +90,27 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
             hint="name a parameter that the source leaves open, with a plausible range",
         )  # fmt: skip
     _check_file(definition.directory / FILE)
-    quick = asked(definition, pool, Condition())
+    quick = asked(definition, pool)
     design = latin_hypercube(definition.robustness_points, len(definition.opens), definition.robustness_seed)
-    claims = [c for c in definition.claims if not c.full_only]
+    claims = _judged(definition)
     held: dict[str, int] = {c.id: 0 for c in claims}
     records = []
     points_held = []
-    total = (len(design) + 1) * len(quick)
+    each = len(_distinct(_by_grid(definition, pool, Condition())))
+    total = len(quick) + len(design) * each
     pool.make(quick, lambda n: progress(n, total) if progress else None)
     for i, unit in enumerate(design):
         chosen = tuple((p.name, p.at(u)) for p, u in zip(definition.opens, unit, strict=True))
-        jobs = asked(definition, pool, Condition(opens=chosen))
-        base = (i + 1) * len(quick)
+        judging = _by_grid(definition, pool, Condition(opens=chosen))
+        base = len(quick) + i * each
         # Use a temporary pool: no other computation needs these runs, and there are many.
         once = Pool(definition, pool.threads, pool.kept)
-        once.make(jobs, lambda n, base=base: progress(base + n, total) if progress else None)  # type: ignore[misc]
-        results = once.results(jobs)
-        holds = {c.id: judge(c, results).holds for c in claims}
+        once.make(_distinct(judging), lambda n, base=base: progress(base + n, total) if progress else None)  # type: ignore[misc]
+        found = {}
+        for some, jobs in judging:
+            results = once.results(jobs)
+            found.update({c.id: judge(c, results).holds for c in some})
+        holds = {c.id: found[c.id] for c in claims}
         for claim_id, hold in holds.items():
             held[claim_id] += hold is True
         points_held.append(holds)
@@ -115,6 +121,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
         "study": definition.name,
         "computed_from": inputs_digest(definition, pool.results(quick)),
         "grid": "quick",
+        "grids": {c.id: _described(c.robustness) for c in claims if c.robustness},
         "claims": shares,
         "points": records,
     }
@@ -123,10 +130,34 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
     return Robustness(shares, len(design), stale=False, points_held=points_held, parameters=points)
 
 
-def asked(definition: Definition, pool: Pool, condition: Condition) -> list[Job]:
-    """The runs of the quick grid that decide verdicts."""
-    claims = [c for c in definition.claims if not c.full_only]
-    return needs.only(pool.plan(condition), needs.of_claims(definition, claims))
+def asked(definition: Definition, pool: Pool) -> list[Job]:
+    """The runs of the quick grid with the judged claims' variants; their digests show a change of the engine."""
+    return needs.only(pool.plan(Condition()), needs.of_claims(definition, _judged(definition)))
+
+
+def _judged(definition: Definition) -> list[Claim]:
+    """The claims whose robustness can be judged: on the quick grid, or on a grid of the claim."""
+    return [c for c in definition.claims if c.robustness or not c.full_only]
+
+
+def _by_grid(definition: Definition, pool: Pool, condition: Condition) -> list[tuple[list[Claim], list[Job]]]:
+    """The claims of each grid, with the runs that judge them there."""
+    claims = _judged(definition)
+    groups = [[c for c in claims if not c.robustness], *([c] for c in claims if c.robustness)]
+    return [
+        (some, needs.only(pool.plan(replace(condition, grid=some[0].robustness)), needs.of_claims(definition, some)))
+        for some in groups
+        if some
+    ]
+
+
+def _distinct(judging: list[tuple[list[Claim], list[Job]]]) -> list[Job]:
+    return list({job.key: job for _, jobs in judging for job in jobs}.values())
+
+
+def _described(grid: RobustnessGrid) -> dict[str, object]:
+    repeat = {} if grid.repeat is None else {"repeat": grid.repeat}
+    return {"axes": {axis: list(values) for axis, values in grid.axes.items()}, **repeat}
 
 
 def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | None:

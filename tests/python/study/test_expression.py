@@ -84,6 +84,8 @@ def value(text: str, **measures: Value) -> Value:
         ("runs(state[cubic] == 'slow-start')", 2),
         ("time_when(cwnd[cubic] >= 9)", 4),
         ("time_when(cwnd[cubic] >= 99) > 1e9", True),
+        ("until(cwnd[cubic], cwnd[cubic] >= 8)", 8),
+        ("until(cwnd[cubic], cwnd[cubic] >= 99)", 6),
         ("last(cwnd[cubic])", 6),
         ("first(cwnd[cubic])", 5),
         ("mean(cwnd[cubic, 4 <= time_s <= 6])", 28 / 3),
@@ -140,6 +142,7 @@ def test_mistakes(text: str, message: str, column: int) -> None:
         ("min(t[cubic] / 0)", "no value at ri 1"),
         ("state[cubic] > 3", "compares text with a number"),
         ("runs(t[cubic])", "needs samples over time"),
+        ("until(t[cubic], t[cubic] > 1)", "needs samples over time"),
         ("min(3)", "needs a series"),
     ],
 )
