@@ -43,7 +43,7 @@ impl Recovery {
                 let segments = octets.div_ceil(u64::from(scope.smss));
                 extensions.reordering.on_reordered(segments);
             }
-        } else if summary.prior.phase == Phase::Open && delivered.once.is_some() {
+        } else if !self.counts && summary.prior.phase == Phase::Open && delivered.once.is_some() {
             let segments = u64::from(summary.prior.dup_acks) + 1;
             extensions.reordering.on_reordered(segments);
         }
@@ -156,6 +156,7 @@ impl Recovery {
     /// No segment is lost: ends the recovery, and transmission continues as before.
     fn resume(&mut self, scope: &mut Scope<'_>) {
         if !self.sack
+            && !self.counts
             && let Some(extensions) = &mut self.extensions
         {
             let segments = u64::from(self.state.dup_acks) + 1;
@@ -164,6 +165,7 @@ impl Recovery {
         self.board.forgive();
         self.pending = Pending::Nothing;
         self.state.open();
+        self.note_counted(scope);
         self.board.give_back();
         scope.window.validate_recovered();
     }
