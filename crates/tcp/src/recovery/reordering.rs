@@ -3,9 +3,9 @@
 //!
 //! Without SACK the extent of reordering is known in two cases only: duplicates before an
 //! acknowledgment of a segment sent once, and a recovery that proves spurious. If duplicates count
-//! as deliveries ([`counted_deliveries`](super::counted_deliveries)), Linux measures neither: the
-//! threshold becomes the number of segments outstanding when more duplicates arrive than these can
-//! have caused.
+//! as deliveries ([`counted_deliveries`](super::counted_deliveries)), only the second applies, and
+//! the threshold becomes the number of segments outstanding when more duplicates arrive than these
+//! can have caused.
 //!
 //! # Differs from Linux
 //! - Without SACK and without PRR, the first rule applies, and the threshold never falls.
