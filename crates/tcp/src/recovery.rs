@@ -6,6 +6,7 @@
 //! control owns cwnd. Recovery changes cwnd only by the events of [`CongestionWindow`], and
 //! inflates or limits it during a recovery ([`Recovery::window`]).
 
+pub mod counted_deliveries;
 pub mod counted_pipe;
 mod detection;
 pub mod dsack;
@@ -74,6 +75,8 @@ pub(crate) struct AckSummary {
     pub(crate) acked: u64,
     /// Octets newly marked lost.
     pub(crate) lost: u64,
+    /// Octets that it delivers, if deliveries are counted without SACK.
+    pub(crate) counted: u64,
     /// A SACK block covers data not SACKed before.
     pub(crate) new_sack: bool,
     /// The octets that its first block reports as a duplicate (RFC 2883).
@@ -98,6 +101,7 @@ impl AckSummary {
             delivered: Delivered::NOTHING,
             acked,
             lost: 0,
+            counted: 0,
             new_sack: false,
             dsack: None,
             is_duplicate: false,
@@ -147,6 +151,8 @@ pub(crate) struct Recovery {
     detection: Detection,
     /// SACK guides the recovery (RFC 6675).
     sack: bool,
+    /// Without SACK: duplicate acknowledgments count as deliveries.
+    counts: bool,
     /// Tail loss probes are in use (RFC 8985 §7).
     tlp: bool,
     /// A remedy for reordering needs every acknowledgment and every segment, or timers count ticks.
@@ -174,6 +180,7 @@ impl Recovery {
             pending: Pending::Nothing,
             detection: Detection::Duplicates,
             sack: false,
+            counts: false,
             tlp: false,
             needs_all: settings.timers.count_ticks(),
             probing: Probing::Free,
@@ -201,6 +208,7 @@ impl Recovery {
     /// Applies the result of the SACK negotiation.
     pub(crate) fn agree(&mut self, settings: &Settings, sack: bool, first_octet: Seq) {
         self.sack = sack && settings.recovery.needs_sack();
+        self.counts = !self.sack && settings.recovery_pace == policy::RecoveryPace::Prr;
         let rack = self.sack && settings.recovery == policy::Recovery::Rack;
         if rack {
             self.detection = Detection::Rack;

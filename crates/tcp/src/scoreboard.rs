@@ -39,6 +39,8 @@ pub struct Scoreboard {
     sacked: u64,
     /// SACKed segments.
     sacked_segments: u32,
+    /// Sequence numbers that duplicate acknowledgments report as delivered, without naming them.
+    unnamed: u32,
     repair: Option<Box<Repair>>,
 }
 
@@ -51,6 +53,7 @@ impl Default for Scoreboard {
             lost: 0,
             sacked: 0,
             sacked_segments: 0,
+            unnamed: 0,
             repair: None,
         }
     }
@@ -79,7 +82,16 @@ impl Scoreboard {
     #[must_use]
     #[inline]
     pub const fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.in_flight.saturating_sub(self.unnamed as u64)
+    }
+    /// Sequence numbers delivered of which no acknowledgment has named the segment.
+    #[must_use]
+    pub const fn unnamed(&self) -> u64 {
+        self.unnamed as u64
+    }
+    /// Sets [`Self::unnamed`].
+    pub const fn set_unnamed(&mut self, unnamed: u32) {
+        self.unnamed = unnamed;
     }
     /// Sequence numbers lost and not retransmitted.
     #[must_use]
@@ -295,6 +307,7 @@ impl Scoreboard {
             lost,
             sacked,
             sacked_segments,
+            unnamed: _,
             una,
         } = self;
         let repair = repair.get_or_insert_default();

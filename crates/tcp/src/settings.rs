@@ -96,13 +96,14 @@ switches {
     window_scaling: bool;
     /// Repair of losses.
     recovery: Recovery;
-    /// Data that a recovery guided by SACK may send with each acknowledgment.
+    /// Data that a recovery may send with each acknowledgment.
     recovery_pace: RecoveryPace;
     /// Duplicate acknowledgments after which a segment is marked lost (RFC 5681 §3.2).
     dupthresh: u32, 1 => 1_000_000;
     /// Upper bound of `dupthresh`, which rises with the reordering seen (Linux:
     /// `tcp_max_reordering`); equal to `dupthresh`: it never rises. RACK has a reordering window
-    /// instead.
+    /// instead. Without SACK and with `recovery_pace = "prr"`, more duplicates than segments
+    /// outstanding set `dupthresh` to their number, which may be less than before.
     max_dupthresh: u32, 1 => 1_000_000;
     /// Tail loss probes (RFC 8985 §7). Need `recovery = "rack"`.
     tlp: bool;

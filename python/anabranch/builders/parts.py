@@ -225,12 +225,13 @@ def overrides(
         timestamps: Timestamps are offered and used (RFC 7323 §3).
         window_scaling: Window scaling is offered and used (RFC 7323 §2).
         recovery: Repair of losses. (one of ``"reno"``, ``"new-reno"``, ``"rfc6675"``, ``"rack"``)
-        recovery_pace: Data that a recovery guided by SACK may send with each acknowledgment. (one of ``"pipe"``,
+        recovery_pace: Data that a recovery may send with each acknowledgment. (one of ``"pipe"``,
             ``"counted-pipe"``, ``"rate-halving"``, ``"prr"``)
         dupthresh: Duplicate acknowledgments after which a segment is marked lost (RFC 5681 §3.2). (at least 0)
         max_dupthresh: Upper bound of ``dupthresh``, which rises with the reordering seen (Linux:
             ``tcp_max_reordering``); equal to ``dupthresh``: it never rises. RACK has a reordering window instead.
-            (at least 0)
+            Without SACK and with ``recovery_pace = "prr"``, more duplicates than segments outstanding set
+            ``dupthresh`` to their number, which may be less than before. (at least 0)
         tlp: Tail loss probes (RFC 8985 §7). Need ``recovery = "rack"``.
         frto: After a timeout new data shows whether it was spurious (RFC 5682).
         eifel: Timestamps show whether a retransmission was spurious (RFC 3522). Needs timestamps.

@@ -89,7 +89,9 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
             if !on && s.recovery.needs_sack() {
                 s.recovery = Recovery::NewReno;
                 s.tlp = false;
-                s.recovery_pace = RecoveryPace::Pipe;
+                if !s.recovery.permits(s.recovery_pace) {
+                    s.recovery_pace = RecoveryPace::Pipe;
+                }
             }
         }
         "net.ipv4.tcp_dsack" => s.dsack = on && s.sack,

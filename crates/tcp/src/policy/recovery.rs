@@ -33,12 +33,13 @@ impl Recovery {
         match pace {
             RecoveryPace::Pipe => true,
             RecoveryPace::CountedPipe => matches!(self, Self::Rfc6675),
-            RecoveryPace::RateHalving | RecoveryPace::Prr => self.needs_sack(),
+            RecoveryPace::RateHalving => self.needs_sack(),
+            RecoveryPace::Prr => !matches!(self, Self::Reno),
         }
     }
 }
 
-/// Data that a recovery guided by SACK may send with each acknowledgment.
+/// Data that a recovery may send with each acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecoveryPace {
@@ -50,6 +51,7 @@ pub enum RecoveryPace {
     /// One segment for every second acknowledgment; cwnd is at most one segment above the data in
     /// flight (RFC 6937 §1): Linux before 3.2.
     RateHalving,
-    /// Proportional rate reduction (RFC 9937).
+    /// Proportional rate reduction (RFC 9937). Without SACK each duplicate acknowledgment counts as
+    /// one delivered segment (RFC 6937 §3). Needs a recovery other than `reno`.
     Prr,
 }

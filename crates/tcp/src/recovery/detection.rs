@@ -1,7 +1,9 @@
 //! Loss detection, and fast recovery from its beginning to its end (RFC 5681 §3.2, RFC 6582, RFC
 //! 6675, RFC 8985, the study's timer rule); reductions for ECN marks (RFC 3168 §6.1.2).
 
-use anabranch_congestion::{CongestionControl, Recovered, Signal, TimerLoss};
+use anabranch_congestion::{
+    CongestionControl, Recovered, Signal, TimerLoss, params::ReductionBase,
+};
 use anabranch_core::units::{Bytes, Instant};
 
 use super::{
@@ -96,6 +98,16 @@ impl Recovery {
     /// Handles an acknowledgment of new data. Returns whether the retransmission timer restarts.
     pub(crate) fn on_progress(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) -> bool {
         self.remedy_on_progress(scope, summary);
+        if self.counts {
+            self.count_progress(scope, summary);
+        }
+        let restarts = self.advance(scope, summary);
+        self.note_counted(scope);
+        restarts
+    }
+
+    /// Moves on in the phase, or to the next.
+    fn advance(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) -> bool {
         let complete = scope.una >= self.state.recover;
         match self.state.phase {
             Phase::Open | Phase::Reduction => {
@@ -120,6 +132,9 @@ impl Recovery {
                     scope.window.on_recovered(scope.now, None);
                 }
                 true
+            }
+            Phase::Recovery if self.counts && scope.una <= self.state.recover => {
+                self.advance_counted(scope, summary)
             }
             Phase::Recovery if complete || scope.settings.recovery == policy::Recovery::Reno => {
                 self.state.open();
@@ -156,6 +171,9 @@ impl Recovery {
     /// Handles a duplicate acknowledgment, as the active recovery defines it.
     pub(crate) fn on_duplicate(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
         self.state.dup_acks = self.state.dup_acks.saturating_add(1);
+        if self.counts {
+            self.count_duplicate(scope, summary);
+        }
         if self.sack {
             if self.state.phase.repairs_nothing() {
                 summary.lost += self.detect_by_sack(scope, summary.delivered.fresh);
@@ -163,7 +181,9 @@ impl Recovery {
             return;
         }
         if self.state.phase == Phase::Recovery {
-            self.state.inflate(scope.smss);
+            if !self.counts {
+                self.state.inflate(scope.smss);
+            }
             return;
         }
         let waiting = Waiting {
@@ -173,8 +193,17 @@ impl Recovery {
         };
         if dupthresh::reached(&self.state, &waiting, scope.settings) {
             // RFC 5681 §3.2 steps 2 and 3.
-            self.enter(scope, RetransmitCause::DupThresh, 0, Base::Flight);
-            self.state.inflate_at_entry(scope.smss);
+            self.enter(
+                scope,
+                RetransmitCause::DupThresh,
+                summary.counted,
+                Base::Flight,
+            );
+            if self.counts {
+                self.lose_first(RetransmitCause::DupThresh, summary);
+            } else {
+                self.state.inflate_at_entry(scope.smss);
+            }
             self.pending = Pending::First(RetransmitCause::DupThresh);
         }
     }
@@ -219,6 +248,7 @@ impl Recovery {
             };
         }
         let (reduces, in_flight) = (self.state.phase.reduces(), self.board.in_flight());
+        let counts = self.counts;
         let Some(extensions) = &mut self.extensions else {
             return;
         };
@@ -229,7 +259,7 @@ impl Recovery {
             extensions.pace = None;
         } else if let Some(pace) = &mut extensions.pace {
             pace.on_ack(&RecoveryAck {
-                progress: progress(summary, in_flight),
+                progress: progress(summary, in_flight, counts),
                 advances: summary.acked > 0,
                 begins: summary.prior.phase != Phase::Recovery || ended,
             });
@@ -436,7 +466,9 @@ impl Recovery {
                 self.enter(scope, RetransmitCause::TimerRule, delivered, Base::Flight);
                 if !self.sack {
                     self.state.dup_acks = dup_acks;
-                    self.state.inflate_at_entry(scope.smss);
+                    if !self.counts {
+                        self.state.inflate_at_entry(scope.smss);
+                    }
                 }
                 self.pending = Pending::FirstLost;
             }
@@ -447,6 +479,7 @@ impl Recovery {
                     in_flight: Bytes::new(in_flight),
                 });
                 self.state.restart(scope.nxt);
+                self.note_counted(scope);
                 self.pending = Pending::FirstLost;
             }
             Phase::Loss => {}
@@ -463,6 +496,7 @@ impl Recovery {
         let now = scope.now;
         scope.stats.fast_recoveries += 1;
         let before = scope.window.state();
+        let cwnd = scope.window.cwnd().get();
         let continues = self.state.phase == Phase::Reduction;
         let probe_lost = self.on_lost_mtu_probe(scope);
         let reduces = scope.una > self.state.reduced && !probe_lost;
@@ -479,7 +513,7 @@ impl Recovery {
             };
             scope.window.on_congestion(now, Signal::Loss, flight);
         }
-        if !self.sack {
+        if !self.sack && !self.counts {
             self.board.log_loss(0);
         }
         self.state.enter(scope.nxt);
@@ -488,7 +522,7 @@ impl Recovery {
         scope.window.note_change(now, change, before);
         self.begin_undo(scope, reduces);
         if reduces || !continues {
-            self.begin_pace(scope, delivered);
+            self.begin_pace(scope, delivered, cwnd);
         }
     }
 
@@ -514,14 +548,21 @@ impl Recovery {
     }
 
     /// Sets the limit on transmission during the recovery, after an acknowledgment of `delivered`
-    /// octets.
-    fn begin_pace(&mut self, scope: &Scope<'_>, delivered: u64) {
+    /// octets. `prior` is cwnd before the reduction.
+    fn begin_pace(&mut self, scope: &Scope<'_>, delivered: u64, prior: u64) {
         let dupthresh = self.dupthresh(scope.settings);
         let outstanding = scope.nxt.since(scope.una);
         let in_flight = self.board.in_flight();
         let (cwnd, smss) = (scope.window.cwnd().get(), scope.smss);
-        let recover_fs = outstanding.saturating_sub(self.board.sacked()) + delivered;
-        let paced = self.sack && scope.window.ssthresh().is_some();
+        let recover_fs = if self.counts && scope.settings.reduce_from == ReductionBase::Cwnd {
+            // Measured of Linux 6.12: without SACK the recovery keeps the share of the acknowledged
+            // segments that the reduction keeps of cwnd, whatever the data in flight.
+            prior
+        } else {
+            let reported = self.board.sacked() + self.board.unnamed();
+            outstanding.saturating_sub(reported) + delivered
+        };
+        let paced = (self.sack || self.counts) && scope.window.ssthresh().is_some();
         let Some(extensions) = &mut self.extensions else {
             return;
         };
@@ -548,15 +589,16 @@ impl Recovery {
         let paced = settings.window_rules.pace_at_marks()
             && !scope.window.control().wants().grows_under_marks
             && settings.recovery_pace == RecoveryPace::Prr
-            && self.sack
+            && (self.sack || self.counts)
             && scope.window.ssthresh().is_some();
         let in_flight = self.board.in_flight();
         let (cwnd, smss) = (scope.window.cwnd().get(), scope.smss);
         let Some(extensions) = self.extensions.as_mut().filter(|_| paced) else {
             return;
         };
-        let mut prr = Prr::new(in_flight + summary.delivered.fresh, cwnd, in_flight, smss);
-        prr.on_ack(&progress(summary, in_flight));
+        let progress = progress(summary, in_flight, self.counts);
+        let mut prr = Prr::new(in_flight + progress.delivered, cwnd, in_flight, smss);
+        prr.on_ack(&progress);
         extensions.pace = Some(Pace::Prr(prr));
         self.state.phase = Phase::Reduction;
     }
@@ -596,9 +638,13 @@ impl Recovery {
 }
 
 /// Progress of the recovery by this acknowledgment.
-fn progress(summary: &AckSummary, in_flight: u64) -> Progress {
+fn progress(summary: &AckSummary, in_flight: u64, counts: bool) -> Progress {
     Progress {
-        delivered: summary.delivered.fresh,
+        delivered: if counts {
+            summary.counted
+        } else {
+            summary.delivered.fresh
+        },
         in_flight,
         safe: summary.acked > 0 && summary.lost == 0,
     }

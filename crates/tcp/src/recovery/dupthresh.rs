@@ -1,7 +1,7 @@
 //! Duplicate acknowledgments and the threshold of fast retransmit (RFC 5681 §3.2).
 //!
 //! # Differs from Linux
-//! - Linux raises the threshold with the reordering it has seen, as `max_dupthresh` permits
+//! - Linux adapts the threshold to the reordering it has seen, as `max_dupthresh` permits
 //!   ([`reordering`](super::reordering)).
 //!
 //! # Not implemented

@@ -1,10 +1,12 @@
 //! Limited transmit (RFC 3042): new data is sent on the first two duplicate acknowledgments, so
 //! that a small window yields the third.
 //!
-//! With SACK the same follows from RFC 6675 §5 (3), because SACKed data leaves the pipe.
+//! With SACK the same follows from RFC 6675 §5 (3), because SACKed data leaves the pipe. So it does
+//! if duplicates count as deliveries ([`counted_deliveries`](super::counted_deliveries)).
 //!
 //! # Differs from Linux
-//! - No difference in behavior; in Linux it follows from the estimate of the data in flight.
+//! - In Linux it follows from the estimate of the data in flight: with a threshold above three, each
+//!   duplicate before a recovery permits a new segment.
 
 use super::{Phase, RecoveryState};
 

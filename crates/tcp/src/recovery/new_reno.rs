@@ -1,8 +1,9 @@
 //! Window inflation of fast recovery without SACK (RFC 5681 §3.2, RFC 6582 §3.2).
 //!
 //! # Differs from Linux
-//! - Linux infers losses and deliveries from duplicates and sends by its estimate of the data in
-//!   flight; here the window is inflated and deflated as RFC 6582 specifies.
+//! - Linux counts deliveries by duplicates and sends by its estimate of the data in flight, as
+//!   [`counted_deliveries`](super::counted_deliveries) does; here the window is inflated and
+//!   deflated as RFC 6582 specifies.
 //!
 //! # Not implemented
 //! - The acknowledgment and timestamp heuristics of RFC 6582 §4.1 and §4.2.

@@ -1,9 +1,14 @@
 //! The duplicate threshold that adapts to reordering, for recoveries that count duplicates. The
 //! idea is from RFC 4653, the measure from Blanton and Allman, ACM CCR 32:1 (2002).
 //!
+//! Without SACK the extent of reordering is known in two cases only: duplicates before an
+//! acknowledgment of a segment sent once, and a recovery that proves spurious. If duplicates count
+//! as deliveries ([`counted_deliveries`](super::counted_deliveries)), only the second applies, and
+//! the threshold becomes the number of segments outstanding when more duplicates arrive than these
+//! can have caused.
+//!
 //! # Differs from Linux
-//! - Without SACK the extent of reordering is known in two cases only: duplicates before an
-//!   acknowledgment of a segment sent once, and a recovery that proves spurious.
+//! - Without SACK and without PRR, the first rule applies, and the threshold never falls.
 //!
 //! # Not implemented
 //! - The limited transmit extension of RFC 4653.
@@ -39,10 +44,17 @@ impl Reordering {
         self.dupthresh = self.dupthresh.max(segments);
     }
 
+    /// Handles more duplicates than the `outstanding` segments can have caused.
+    pub fn on_outnumbered(&mut self, outstanding: u64) {
+        self.dupthresh = u32::try_from(outstanding)
+            .unwrap_or(u32::MAX)
+            .min(self.most);
+    }
+
     /// Resets the threshold: the timer expired although more than `least` duplicates had arrived,
     /// so the threshold was too high.
-    pub const fn on_timeout(&mut self) {
-        self.dupthresh = self.least;
+    pub fn on_timeout(&mut self) {
+        self.dupthresh = self.dupthresh.min(self.least);
     }
 }
 
@@ -62,5 +74,17 @@ mod tests {
         assert_eq!(reordering.dupthresh(), 300);
         reordering.on_timeout();
         assert_eq!(reordering.dupthresh(), 3);
+    }
+
+    #[test]
+    fn the_number_outstanding_replaces_it_up_and_down() {
+        let mut reordering = Reordering::new(3, 300);
+        for (outstanding, dupthresh) in [(20, 20), (2, 2), (400, 300)] {
+            reordering.on_outnumbered(outstanding);
+            assert_eq!(reordering.dupthresh(), dupthresh);
+        }
+        reordering.on_outnumbered(2);
+        reordering.on_timeout();
+        assert_eq!(reordering.dupthresh(), 2);
     }
 }

@@ -203,7 +203,12 @@ impl Recovery {
         if extends && self.state.phase == Phase::Open {
             // RFC 3042. With SACK, RFC 6675 §5 (3) permits new data in the amount that has left the
             // pipe.
-            if !self.sack {
+            if self.counts {
+                // Data counted as delivered has left the pipe.
+                if !scope.settings.limited_transmit {
+                    in_flight += self.board.unnamed();
+                }
+            } else if !self.sack {
                 if scope.settings.limited_transmit {
                     window += limited_transmit::allowance(&self.state, scope.smss);
                 }
@@ -293,7 +298,7 @@ impl Recovery {
         // retransmitted.
         let recovers = scope.settings.recovery_pace == RecoveryPace::CountedPipe
             && self.state.phase == Phase::Recovery;
-        let first = index == 0 && (self.detection == Detection::Rack || recovers);
+        let first = index == 0 && (self.detection == Detection::Rack || self.counts || recovers);
         self.on_retransmission_timed(scope, first);
     }
 

@@ -267,7 +267,12 @@ impl Recovery {
         scope.stats.timeouts += 1;
         // RFC 6298 (5.5)
         scope.rtt.back_off(&scope.settings.rto_bounds());
-        let prior = self.state.phase;
+        let prior = if self.is_counted_complete(scope.una) {
+            Phase::Open
+        } else {
+            self.state.phase
+        };
+        let counted = self.counted();
         let reduced = prior.reduces() && !scope.settings.window_rules.timeout_reduces_again();
         // RFC 5681 §3.1: FlightSize before any retransmission.
         let in_flight = self.flight_size_at_timeout(scope);
@@ -282,6 +287,12 @@ impl Recovery {
             self.board.mark_all_lost();
         }
         self.suspect_black_hole(scope);
+        if scope.settings.adapts_dupthresh()
+            && self.board.sacked_segments() + counted >= scope.settings.dupthresh
+            && let Some(extensions) = &mut self.extensions
+        {
+            extensions.reordering.on_timeout();
+        }
         self.begin_timeout_recovery(scope, prior, reduced);
         // RFC 6298 (5.4)
         self.pending = Pending::FirstLost;
@@ -326,11 +337,6 @@ impl Recovery {
         extensions.tlp.cancel();
         self.probing = extensions.tlp.probing();
         extensions.pace = None;
-        if scope.settings.adapts_dupthresh()
-            && self.board.sacked_segments() >= scope.settings.dupthresh
-        {
-            extensions.reordering.on_timeout();
-        }
         if expiries == 1 {
             self.remedy_on_timeout(scope);
         }

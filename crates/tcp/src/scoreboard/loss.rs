@@ -96,6 +96,7 @@ impl Scoreboard {
             }
         }
         self.in_flight = 0;
+        self.unnamed = 0;
         repair.to_retransmit = BinaryHeap::from(starts);
     }
 

@@ -162,7 +162,10 @@ impl Settings {
             (
                 "recovery_pace",
                 !self.recovery.permits(self.recovery_pace),
-                "needs recovery = \"rfc6675\" or \"rack\"",
+                match self.recovery_pace {
+                    RecoveryPace::Prr => "\"prr\" needs a recovery other than \"reno\"",
+                    _ => "needs recovery = \"rfc6675\" or \"rack\"",
+                },
             ),
             (
                 "eifel",

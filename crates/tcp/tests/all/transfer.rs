@@ -53,7 +53,7 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 s.mss = mss;
                 s.sack = sack || recovery.needs_sack();
                 s.tlp = tlp && recovery == Recovery::Rack;
-                s.recovery_pace = if prr && recovery.needs_sack() {
+                s.recovery_pace = if prr && recovery.permits(RecoveryPace::Prr) {
                     RecoveryPace::Prr
                 } else {
                     RecoveryPace::Pipe
