@@ -30,7 +30,8 @@ pub enum Choice {
     /// Every group has `group` packets.
     Fixed,
     /// Groups follow the observed losses such that the cost of redundancy plus remaining losses is
-    /// minimal.
+    /// minimal. With `sliding-rlc`, on short paths with few losses, a fixed `fmax` of `xor` has up
+    /// to a quarter more goodput over Reno.
     LossAdaptive,
 }
 

@@ -52,6 +52,9 @@
 //! interval is assumed to be the window or, if larger, the number of counted packets so far.
 //!
 //! # Not implemented
+//! - A hold of a sliding window can last until the sender's timer expires, because cwnd permits no
+//!   further packets. The retransmissions that follow, a whole window, count as losses:
+//!   `docs/studies/fec-frontier.md`, Short paths with few losses.
 //! - Other congestion controls reduce their window less than Reno at a loss; for them there is more
 //!   redundancy than necessary.
 
