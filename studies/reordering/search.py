@@ -1,68 +1,320 @@
-"""Where among the settings that the report leaves open do most of its claims hold together?
+"""Is there a setting, among those that the report leaves open, under which a claim holds on the full grid?
 
-    python studies/reordering/search.py [--points N] [--best K]
+    python studies/reordering/search.py DIR [--threads N] [--groups N]
 
-Judges the claims at N points of a Latin hypercube over the open parameters of the report's own runs, on the quick grid,
-then at the K best points on the full grid. Prints how often each set of claims fails, and which fail at the best.
+Judges R1 to R7 at every combination of the open parameters of NewReno and CUBIC, and R8, R9 and R11 at every combination
+of those of Cubic+, both at the payloads and windows below. Results are appended to DIR, and a second call continues from
+them. Prints how often each claim holds, alone and where R1 to R3 and R5 to R8 hold as well, and the effect of each
+parameter. Beside the restarting of an interrupted search, ``--groups`` does a part of it, in a random order.
+
+Runs that can change no result are left out. R9 is judged at the intervals at which CUBIC has at most half of the link, and
+R8 where R1 to R3 and R5 to R7 hold.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import itertools
+import json
+import multiprocessing
+import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from anabranch import _engine
 from anabranch.study import needs
 from anabranch.study.definition import Claim, Definition
 from anabranch.study.parse import load
-from anabranch.study.results import Condition, Pool
-from anabranch.study.robustness import latin_hypercube
+from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import judge
 
 HERE = Path(__file__).resolve().parent
-SEED = 2026
+FILE = "settings.jsonl"
+EXPERIMENTS = ("reordering", "plain")
 
-Chosen = tuple[tuple[str, Any], ...]
+PAYLOADS = (1448, 1460, 1474, 1487, 1500)
+"""Bytes: with 1,500 bytes for a packet and with 1,500 for the payload, and two between."""
+WINDOWS = (156, 157, 158)
+CORNERS = ((1448, 156), (1448, 158), (1500, 156), (1500, 158))
+"""Payload and window at which Cubic+ is run."""
+
+OF_BOTH = ("R1", "R2", "R3", "R4", "R5", "R6", "R7")
+OF_CUBIC_PLUS = ("R8", "R9", "R11")
+SETTLED = ("R1", "R2", "R3", "R5", "R6", "R7", "R8")
+"""Claims that are reproduced and not fragile, without R10."""
+FIRST_R8, LAST_R8 = 30, 95
+THROUGHPUT = "flow.main.throughput_mbit_s"
+HALF_OF_THE_LINK = 5.0
+"""Mbit/s. A ratio of two to a larger throughput would exceed the rate of the link."""
+
+Setting = Mapping[str, Any]
 
 
-def points(study: Definition, count: int) -> Iterator[Chosen]:
-    """Points over what the report's own runs leave open."""
-    opens = [parameter for parameter in study.opens if "reordering" in parameter.experiments]
-    for unit in latin_hypercube(count, len(opens), SEED):
-        yield tuple((parameter.name, parameter.at(u)) for parameter, u in zip(opens, unit, strict=True))
+@dataclass(frozen=True)
+class Group:
+    """The settings that share NewReno's runs.
+
+    Attributes:
+        shared: Values of the parameters of all variants.
+        cubic_plus: Run Cubic+ as well.
+    """
+
+    shared: tuple[tuple[str, Any], ...]
+    cubic_plus: bool
+
+    @property
+    def key(self) -> str:
+        """The key of its results."""
+        return json.dumps([self.shared, self.cubic_plus])
 
 
-def fails(study: Definition, claims: Sequence[Claim], chosen: Chosen, *, full: bool) -> tuple[str, ...]:
-    """The claims that do not hold at a point."""
-    pool = Pool(study, None)
-    plan = needs.only(pool.plan(Condition(full=full, opens=chosen)), needs.of_claims(study, claims))
-    pool.make(plan)
-    results = pool.results(plan)
-    return tuple(claim.id for claim in claims if judge(claim, results).holds is not True)
+class Box:
+    """The settings of the search, and their judgements."""
+
+    def __init__(self) -> None:
+        study = load(HERE)
+        experiments = {
+            name: replace(study.experiments[name], variants=("newreno", "cubic", "cubic_plus")) for name in EXPERIMENTS
+        }
+        self.study: Definition = replace(study, experiments=experiments)
+        self.claims: dict[str, Claim] = {claim.id: claim for claim in study.claims}
+
+    @cached_property
+    def inputs(self) -> str:
+        """A hash of everything that decides the judgements."""
+        conditions = {
+            name: [(k, e.text) for k, e in claim.measures.items()] + [e.text for e in claim.accept]
+            for name, claim in self.claims.items()
+        }
+        jobs = [job.sets for job in Pool(self.study, 1).plan(Condition(full=True))]
+        content = [_engine.version(), conditions, jobs, sorted((str(p), t) for p, t in self.study.texts.items())]
+        return hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()
+
+    def choices(self, variants: tuple[str, ...]) -> list[tuple[tuple[str, Any], ...]]:
+        """Every combination of the discrete parameters that are open for these variants only."""
+        opens = [p for p in self.study.opens if "reordering" in p.experiments and p.choices and p.variants == variants]
+        return list(itertools.product(*([(p.name, value) for value in p.choices] for p in opens)))
+
+    def groups(self) -> list[Group]:
+        """The groups, in a fixed random order; first those without Cubic+."""
+        shared = [
+            (("mss", payload), ("window", window), *rest)
+            for payload in PAYLOADS
+            for window in WINDOWS
+            for rest in self.choices(())
+        ]
+        order = random.Random(1)  # noqa: S311 - an order, no secret
+        order.shuffle(shared)
+        plus = [one for one in shared if (one[0][1], one[1][1]) in CORNERS]
+        return [Group(one, cubic_plus=False) for one in shared] + [Group(one, cubic_plus=True) for one in plus]
+
+    def judged(self, group: Group) -> list[dict[str, Any]]:
+        """The judgements of a group: for each setting its parameters, the claims that hold, and the figures."""
+        pool = Pool(self.study, 1)
+        found = []
+        for of_cubic in self.choices(("cubic", "cubic_plus", "timer_alone")):
+            setting = (*group.shared, *of_cubic)
+            jobs = unsampled(pool.plan(Condition(full=True, opens=setting)))
+            runs = self.made(pool, jobs, lambda job: job.variant != "cubic_plus")
+            record = self.record(setting, OF_BOTH, runs)
+            if not group.cubic_plus:
+                found.append(record)
+                continue
+            for of_plus in self.choices(("cubic_plus", "timer_alone")):
+                more = self.of_cubic_plus(pool, (*setting, *of_plus), runs, record["holds"])
+                found.append(
+                    {
+                        "setting": more["setting"],
+                        "holds": {**record["holds"], **more["holds"]},
+                        "figures": {**record["figures"], **more["figures"]},
+                    }
+                )
+        return found
+
+    def of_cubic_plus(
+        self, pool: Pool, setting: tuple[tuple[str, Any], ...], runs: Results, both: Mapping[str, bool]
+    ) -> dict[str, Any]:
+        """The judgement of the claims about Cubic+."""
+        planned = pool.plan(Condition(full=True, opens=setting))
+        jobs = unsampled(planned)
+        slow = {
+            job.point
+            for job, outcome in runs.runs
+            if job.variant == "cubic" and job.point and (outcome.figures[THROUGHPUT] or 0) <= HALF_OF_THE_LINK
+        }
+        found = {"setting": dict(setting), "holds": {"R9": False}, "figures": {}}
+        parts: dict[str, Results] = {}
+        if slow:
+            parts["R9"] = self.made(pool, jobs, lambda job: job.point in slow and job.variant != "newreno")
+        sampled = [job for job in planned if job.point == (70,) and job.variant != "newreno"]
+        parts["R11"] = self.made(pool, sampled, lambda _: True)
+        if all(both[name] for name in SETTLED if name in OF_BOTH):
+            span = {(interval,) for interval in range(FIRST_R8, LAST_R8 + 1)} | {()}
+            parts["R8"] = self.made(pool, jobs, lambda job: job.point in span and job.variant == "cubic_plus")
+        for name, results in parts.items():
+            one = self.record(setting, (name,), results)
+            found["holds"].update(one["holds"])
+            found["figures"].update(one["figures"])
+        return found
+
+    @staticmethod
+    def made(pool: Pool, jobs: Sequence[Job], wanted: Callable[[Job], bool]) -> Results:
+        """The runs of the jobs that are wanted."""
+        chosen = [job for job in jobs if wanted(job)]
+        pool.make(chosen)
+        return pool.results(chosen)
+
+    def record(self, setting: tuple[tuple[str, Any], ...], names: Sequence[str], results: Results) -> dict[str, Any]:
+        """The judgement of claims at a setting."""
+        done = {name: judge(self.claims[name], results) for name in names}
+        figures = {f"{name}.{key}": value for name, one in done.items() for key, value in one.measures.items()}
+        return {
+            "setting": dict(setting),
+            "holds": {name: one.holds is True for name, one in done.items()},
+            "figures": figures,
+        }
+
+    def all_claims(self, setting: Setting) -> dict[str, str]:
+        """Every claim of the report at a setting: its figures, and whether it holds."""
+        claims = [claim for claim in self.study.claims if claim.section is None]
+        pool = Pool(self.study, 1)
+        plan = pool.plan(Condition(full=True, opens=tuple(setting.items())))
+        pool.make(needs.only(plan, needs.of_claims(self.study, claims)))
+        results = pool.results(needs.only(plan, needs.of_claims(self.study, claims)))
+        done = {claim.id: judge(claim, results) for claim in claims}
+        return {name: f"{one.measured} ({one.word})" for name, one in done.items()}
+
+
+def unsampled(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs without samples."""
+    return [replace(job, samples_ms=None) for job in jobs]
+
+
+class Store:
+    """Judged groups on disk."""
+
+    def __init__(self, directory: Path, inputs: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.path = directory / FILE
+        self.inputs = inputs
+
+    def read(self) -> dict[str, list[dict[str, Any]]]:
+        """Group → its judgements; those of other inputs, and a last line that is not whole, are ignored."""
+        found = {}
+        for line in self.path.read_text("utf-8").splitlines() if self.path.exists() else ():
+            try:
+                kept = json.loads(line)
+            except ValueError:
+                continue
+            if kept["inputs"] == self.inputs:
+                found[kept["group"]] = kept["judged"]
+        return found
+
+    def add(self, group: Group, judged: list[dict[str, Any]]) -> None:
+        """Append a group."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"inputs": self.inputs, "group": group.key, "judged": judged}) + "\n")
+
+
+def work(group: Group) -> tuple[Group, list[dict[str, Any]]]:
+    """One group, in a worker."""
+    return group, Box().judged(group)
+
+
+def share(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    """The share of settings at which a claim holds."""
+    held = sum(row["holds"].get(name, False) for row in rows)
+    return f"{held} of {len(rows)} ({100 * held / len(rows):.1f} %)" if rows else "–"
+
+
+def settled(row: Mapping[str, Any]) -> bool:
+    """Whether all claims that are not fragile hold at a setting, as far as they were judged there."""
+    return all(row["holds"].get(name, name == "R8" and "R9" not in row["holds"]) for name in SETTLED)
+
+
+def by_value(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Any, list[Mapping[str, Any]]]]:
+    """The settings with each value of each parameter."""
+    for name in rows[0]["setting"] if rows else ():
+        for value in dict.fromkeys(sorted((row["setting"][name] for row in rows), key=str)):
+            yield name, value, [row for row in rows if row["setting"][name] == value]
+
+
+def shown(value: Any) -> str:
+    """A value of a parameter."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def mean(rows: Sequence[Mapping[str, Any]], figure: str) -> float:
+    """The mean of a figure over settings."""
+    return sum(row["figures"][figure] for row in rows) / len(rows)
+
+
+def report(both: Sequence[Mapping[str, Any]], plus: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The tables."""
+    yield "| claim | holds at | where the settled claims hold |"
+    yield "| --- | --- | --- |"
+    for rows, names in ((both, OF_BOTH), (plus, OF_CUBIC_PLUS)):
+        among = [row for row in rows if settled(row)]
+        for name in names:
+            judged = [row for row in rows if name in row["holds"]]
+            yield f"| {name} | {share(judged, name)} | {share(among, name)} |"
+    figure = "R4.share_below"
+    for title, rows in (("all", both), ("the settled claims hold", [row for row in both if settled(row)])):
+        values = sorted(row["figures"][figure] for row in rows)
+        if values:
+            middle = values[len(values) // 2]
+            yield f"\nR4, share below, {title}: {values[0]:.3f} to {values[-1]:.3f}, median {middle:.3f}"
+    yield "\n| parameter | value | mean share below (R4) | R4 | R9 | R11 |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    of_both = {(name, shown(value)): rows for name, value, rows in by_value(both)}
+    of_plus = {(name, shown(value)): rows for name, value, rows in by_value(plus)}
+    for key in dict.fromkeys((*of_both, *of_plus)):
+        rows = of_both.get(key, [])
+        left = f"{mean(rows, figure):.3f} | {share(rows, 'R4')}" if rows else "– | –"
+        more = of_plus.get(key, [])
+        yield f"| {key[0]} | {key[1]} | {left} | {share(more, 'R9')} | {share(more, 'R11')} |"
+
+
+def best(box: Box, both: Sequence[Mapping[str, Any]], count: int) -> Iterator[str]:
+    """The settings with the largest share below, with every claim."""
+    rows = sorted(both, key=lambda row: -row["figures"]["R4.share_below"])[:count]
+    yield "\n| share below | setting | claims that do not hold, with Cubic+ as in the study |"
+    yield "| --- | --- | --- |"
+    for row in rows:
+        setting = ", ".join(f"{name} = {shown(value)}" for name, value in row["setting"].items())
+        missed = [f"{k}: {text}" for k, text in box.all_claims(row["setting"]).items() if "(reproduced)" not in text]
+        yield f"| {row['figures']['R4.share_below']:.3f} | {setting} | {'; '.join(missed) or 'none'} |"
 
 
 def main() -> int:
-    """Search, and print what was found."""
-    parser = argparse.ArgumentParser(description="Where most claims hold together.")
-    parser.add_argument("--points", type=int, default=256, help="points on the quick grid (256)")
-    parser.add_argument("--best", type=int, default=12, help="points that are judged on the full grid (12)")
+    """Search, and print the result."""
+    parser = argparse.ArgumentParser(description="Judge the claims at every open setting on the full grid.")
+    parser.add_argument("directory", type=Path, help="of the results, which a second call continues")
+    parser.add_argument("--threads", type=int, default=multiprocessing.cpu_count(), help="processes (all processors)")
+    parser.add_argument("--groups", type=int, help="judge at most this number of groups")
+    parser.add_argument("--best", type=int, default=12, help="settings that are shown (12)")
     given = parser.parse_args()
-    study = load(HERE)
-    claims = [claim for claim in study.claims if claim.section is None]
-    quick = [(fails(study, claims, chosen, full=False), chosen) for chosen in points(study, given.points)]
-    quick.sort(key=lambda found: (len(found[0]), found[0]))
-    sys.stdout.write("| fail on the quick grid | points |\n| --- | --- |\n")
-    kinds = [failing for failing, _ in quick]
-    for failing in dict.fromkeys(kinds[: 8 * given.best]):
-        sys.stdout.write(f"| {', '.join(failing) or 'none'} | {kinds.count(failing)} |\n")
-    sys.stdout.write("\n| fail on the quick grid | fail on the full grid | point |\n| --- | --- | --- |\n")
-    for failing, chosen in quick[: given.best]:
-        full = fails(study, claims, chosen, full=True)
-        shown = ", ".join(f"{name} = {value}" for name, value in chosen)
-        sys.stdout.write(f"| {', '.join(failing) or 'none'} | {', '.join(full) or 'none'} | {shown} |\n")
-        sys.stdout.flush()
+    box = Box()
+    store = Store(given.directory, box.inputs)
+    done = store.read()
+    groups = box.groups()
+    todo = [group for group in groups if group.key not in done][: given.groups]
+    with multiprocessing.get_context("spawn").Pool(max(given.threads, 1)) as workers:
+        for count, (group, judged) in enumerate(workers.imap_unordered(work, todo), 1):
+            store.add(group, judged)
+            done[group.key] = judged
+            sys.stderr.write(f"\r{count} of {len(todo)} groups")
+    both = [row for group in groups if not group.cubic_plus for row in done.get(group.key, ())]
+    plus = [row for group in groups if group.cubic_plus for row in done.get(group.key, ())]
+    whole = sum(group.key in done for group in groups)
+    sys.stdout.write(f"{whole} of {len(groups)} groups: {len(both)} settings, {len(plus)} with Cubic+\n\n")
+    for line in (*report(both, plus), *best(box, both, given.best)):
+        sys.stdout.write(line + "\n")
     return 0
 
 
