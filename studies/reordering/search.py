@@ -1,14 +1,14 @@
-"""Is there a setting, among those that the report leaves open, under which a claim holds on the full grid?
+"""Is there a setting, among those that the report leaves open, at which a claim holds on the full grid?
 
-    python studies/reordering/search.py DIR [--threads N] [--groups N]
+    python studies/reordering/search.py DIR [--threads N] [--groups N] [--best K]
 
-Judges R1 to R7 at every combination of the open parameters of NewReno and CUBIC, and R8, R9 and R11 at every combination
-of those of Cubic+, both at the payloads and windows below. Results are appended to DIR, and a second call continues from
-them. Prints how often each claim holds, alone and where R1 to R3 and R5 to R8 hold as well, and the effect of each
-parameter. Beside the restarting of an interrupted search, ``--groups`` does a part of it, in a random order.
+Judges R1 to R7 at every combination of the open parameters of NewReno and CUBIC, and R8, R9 and R11 at every
+combination of the parameters of Cubic+, with the payloads and windows below. Results are appended to DIR, and a second
+call continues from them. Prints how often each claim holds, alone and where R1 to R3 and R5 to R8 hold, the effect of
+each parameter, the settings of ns-3's releases, and the K settings with the largest share of R4.
 
-Runs that can change no result are left out. R9 is judged at the intervals at which CUBIC has at most half of the link, and
-R8 where R1 to R3 and R5 to R7 hold.
+Runs that can change no result are left out: R9 is judged at the intervals at which CUBIC has at most half of the link,
+and R8 where R1 to R3 and R5 to R7 hold.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import itertools
 import json
 import multiprocessing
 import random
+import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +31,7 @@ from anabranch import _engine
 from anabranch.study import needs
 from anabranch.study.definition import Claim, Definition
 from anabranch.study.parse import load
-from anabranch.study.results import Condition, Job, Pool, Results
+from anabranch.study.results import Condition, Job, Pool, Results, plan
 from anabranch.study.verdict import judge
 
 HERE = Path(__file__).resolve().parent
@@ -40,17 +41,29 @@ EXPERIMENTS = ("reordering", "plain")
 PAYLOADS = (1448, 1460, 1474, 1487, 1500)
 """Bytes: with 1,500 bytes for a packet and with 1,500 for the payload, and two between."""
 WINDOWS = (156, 157, 158)
-CORNERS = ((1448, 156), (1448, 158), (1500, 156), (1500, 158))
-"""Payload and window at which Cubic+ is run."""
+WITH_CUBIC_PLUS = ((1500, 158), (1448, 156))
+"""Payload and window at which Cubic+ is run: the study's, and the ends of both ranges that are farthest from them."""
 
 OF_BOTH = ("R1", "R2", "R3", "R4", "R5", "R6", "R7")
 OF_CUBIC_PLUS = ("R8", "R9", "R11")
 SETTLED = ("R1", "R2", "R3", "R5", "R6", "R7", "R8")
 """Claims that are reproduced and not fragile, without R10."""
 FIRST_R8, LAST_R8 = 30, 95
+SAMPLED = 70
+"""The interval of R11."""
 THROUGHPUT = "flow.main.throughput_mbit_s"
 HALF_OF_THE_LINK = 5.0
 """Mbit/s. A ratio of two to a larger throughput would exceed the rate of the link."""
+
+NS3 = {
+    "ns-3.21 (2014) and before": ("200 ms", False, True, True),
+    "ns-3.22 to 3.24 (2015)": ("1 s", False, True, True),
+    "ns-3.25 to 3.27 (2016, 2017)": ("1 s", True, False, True),
+    "this study": ("200 ms", True, False, True),
+    "RFC 6582": ("1 s", True, True, False),
+}
+"""Defaults of the parameters in :data:`OF_NS3`."""
+OF_NS3 = ("min_rto", "limited_transmit", "timer_restarts", "recover_inclusive")
 
 Setting = Mapping[str, Any]
 
@@ -61,16 +74,25 @@ class Group:
 
     Attributes:
         shared: Values of the parameters of all variants.
-        cubic_plus: Run Cubic+ as well.
     """
 
     shared: tuple[tuple[str, Any], ...]
-    cubic_plus: bool
+
+    @property
+    def path(self) -> tuple[int, int]:
+        """Payload and window."""
+        values = dict(self.shared)
+        return values["mss"], values["window"]
+
+    @property
+    def cubic_plus(self) -> bool:
+        """Whether Cubic+ is run as well."""
+        return self.path in WITH_CUBIC_PLUS
 
     @property
     def key(self) -> str:
         """The key of its results."""
-        return json.dumps([self.shared, self.cubic_plus])
+        return json.dumps(self.shared)
 
 
 class Box:
@@ -78,10 +100,9 @@ class Box:
 
     def __init__(self) -> None:
         study = load(HERE)
-        experiments = {
-            name: replace(study.experiments[name], variants=("newreno", "cubic", "cubic_plus")) for name in EXPERIMENTS
-        }
-        self.study: Definition = replace(study, experiments=experiments)
+        self.study = with_variants(study, "newreno", "cubic", "cubic_plus")
+        self.both = with_variants(study, "newreno", "cubic")
+        self.plus = with_variants(study, "cubic_plus")
         self.claims: dict[str, Claim] = {claim.id: claim for claim in study.claims}
 
     @cached_property
@@ -101,17 +122,16 @@ class Box:
         return list(itertools.product(*([(p.name, value) for value in p.choices] for p in opens)))
 
     def groups(self) -> list[Group]:
-        """The groups, in a fixed random order; first those without Cubic+."""
-        shared = [
-            (("mss", payload), ("window", window), *rest)
+        """The groups, first those with Cubic+, in a fixed random order."""
+        groups = [
+            Group((("mss", payload), ("window", window), *rest))
             for payload in PAYLOADS
             for window in WINDOWS
             for rest in self.choices(())
         ]
         order = random.Random(1)  # noqa: S311 - an order, no secret
-        order.shuffle(shared)
-        plus = [one for one in shared if (one[0][1], one[1][1]) in CORNERS]
-        return [Group(one, cubic_plus=False) for one in shared] + [Group(one, cubic_plus=True) for one in plus]
+        order.shuffle(groups)
+        return sorted(groups, key=lambda group: not group.cubic_plus)
 
     def judged(self, group: Group) -> list[dict[str, Any]]:
         """The judgements of a group: for each setting its parameters, the claims that hold, and the figures."""
@@ -119,14 +139,12 @@ class Box:
         found = []
         for of_cubic in self.choices(("cubic", "cubic_plus", "timer_alone")):
             setting = (*group.shared, *of_cubic)
-            jobs = unsampled(pool.plan(Condition(full=True, opens=setting)))
-            runs = self.made(pool, jobs, lambda job: job.variant != "cubic_plus")
+            planned = plan(self.both, Condition(full=True, opens=setting), pool.first_seed)
+            runs = self.made(pool, unsampled(planned))
             record = self.record(setting, OF_BOTH, runs)
-            if not group.cubic_plus:
-                found.append(record)
-                continue
-            for of_plus in self.choices(("cubic_plus", "timer_alone")):
-                more = self.of_cubic_plus(pool, (*setting, *of_plus), runs, record["holds"])
+            found.append(record)
+            for of_plus in self.choices(("cubic_plus", "timer_alone")) if group.cubic_plus else ():
+                more = self.of_cubic_plus(pool, (*setting, *of_plus), planned, record["holds"])
                 found.append(
                     {
                         "setting": more["setting"],
@@ -137,37 +155,37 @@ class Box:
         return found
 
     def of_cubic_plus(
-        self, pool: Pool, setting: tuple[tuple[str, Any], ...], runs: Results, both: Mapping[str, bool]
+        self, pool: Pool, setting: tuple[tuple[str, Any], ...], of_cubic: Sequence[Job], both: Mapping[str, bool]
     ) -> dict[str, Any]:
-        """The judgement of the claims about Cubic+."""
-        planned = pool.plan(Condition(full=True, opens=setting))
-        jobs = unsampled(planned)
+        """The judgement of the claims about Cubic+; ``of_cubic`` has CUBIC's runs."""
+        cubic = [job for job in of_cubic if job.variant == "cubic"]
+        planned = plan(self.plus, Condition(full=True, opens=setting), pool.first_seed)
         slow = {
             job.point
-            for job, outcome in runs.runs
-            if job.variant == "cubic" and job.point and (outcome.figures[THROUGHPUT] or 0) <= HALF_OF_THE_LINK
+            for job in unsampled(cubic)
+            if job.point and (pool.outcomes[job.key].figures[THROUGHPUT] or 0) <= HALF_OF_THE_LINK
         }
-        found = {"setting": dict(setting), "holds": {"R9": False}, "figures": {}}
-        parts: dict[str, Results] = {}
-        if slow:
-            parts["R9"] = self.made(pool, jobs, lambda job: job.point in slow and job.variant != "newreno")
-        sampled = [job for job in planned if job.point == (70,) and job.variant != "newreno"]
-        parts["R11"] = self.made(pool, sampled, lambda _: True)
+        jobs = {
+            "R9": [job for job in unsampled([*cubic, *planned]) if job.point in slow],
+            "R11": [job for job in (*cubic, *planned) if job.point == (SAMPLED,)],
+            "R8": [],
+        }
         if all(both[name] for name in SETTLED if name in OF_BOTH):
             span = {(interval,) for interval in range(FIRST_R8, LAST_R8 + 1)} | {()}
-            parts["R8"] = self.made(pool, jobs, lambda job: job.point in span and job.variant == "cubic_plus")
-        for name, results in parts.items():
-            one = self.record(setting, (name,), results)
-            found["holds"].update(one["holds"])
-            found["figures"].update(one["figures"])
-        return found
+            jobs["R8"] = [job for job in unsampled(planned) if job.point in span]
+        parts = [self.record(setting, (name,), self.made(pool, chosen)) for name, chosen in jobs.items() if chosen]
+        holds = {"R9": False}
+        figures = {}
+        for part in parts:
+            holds.update(part["holds"])
+            figures.update(part["figures"])
+        return {"setting": dict(setting), "holds": holds, "figures": figures}
 
     @staticmethod
-    def made(pool: Pool, jobs: Sequence[Job], wanted: Callable[[Job], bool]) -> Results:
-        """The runs of the jobs that are wanted."""
-        chosen = [job for job in jobs if wanted(job)]
-        pool.make(chosen)
-        return pool.results(chosen)
+    def made(pool: Pool, jobs: Sequence[Job]) -> Results:
+        """The runs of jobs."""
+        pool.make(jobs)
+        return pool.results(jobs)
 
     def record(self, setting: tuple[tuple[str, Any], ...], names: Sequence[str], results: Results) -> dict[str, Any]:
         """The judgement of claims at a setting."""
@@ -183,11 +201,16 @@ class Box:
         """Every claim of the report at a setting: its figures, and whether it holds."""
         claims = [claim for claim in self.study.claims if claim.section is None]
         pool = Pool(self.study, 1)
-        plan = pool.plan(Condition(full=True, opens=tuple(setting.items())))
-        pool.make(needs.only(plan, needs.of_claims(self.study, claims)))
-        results = pool.results(needs.only(plan, needs.of_claims(self.study, claims)))
+        jobs = pool.plan(Condition(full=True, opens=tuple(setting.items())))
+        results = self.made(pool, needs.only(jobs, needs.of_claims(self.study, claims)))
         done = {claim.id: judge(claim, results) for claim in claims}
         return {name: f"{one.measured} ({one.word})" for name, one in done.items()}
+
+
+def with_variants(study: Definition, *variants: str) -> Definition:
+    """The report's runs without reordering and with it, of some variants."""
+    experiments = {name: replace(study.experiments[name], variants=variants) for name in EXPERIMENTS}
+    return replace(study, experiments=experiments)
 
 
 def unsampled(jobs: Sequence[Job]) -> list[Job]:
@@ -251,7 +274,7 @@ def shown(value: Any) -> str:
 
 def mean(rows: Sequence[Mapping[str, Any]], figure: str) -> float:
     """The mean of a figure over settings."""
-    return sum(row["figures"][figure] for row in rows) / len(rows)
+    return statistics.fmean(row["figures"][figure] for row in rows)
 
 
 def report(both: Sequence[Mapping[str, Any]], plus: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -278,6 +301,19 @@ def report(both: Sequence[Mapping[str, Any]], plus: Sequence[Mapping[str, Any]])
         left = f"{mean(rows, figure):.3f} | {share(rows, 'R4')}" if rows else "– | –"
         more = of_plus.get(key, [])
         yield f"| {key[0]} | {key[1]} | {left} | {share(more, 'R9')} | {share(more, 'R11')} |"
+
+
+def releases(both: Sequence[Mapping[str, Any]], plus: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The settings with the defaults of ns-3's releases."""
+    yield "\n| defaults of | share below (R4) | R4 | R8 | R9 | R11 |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for release, values in NS3.items():
+        defaults = dict(zip(OF_NS3, values, strict=True))
+        rows, more = ([row for row in of if defaults.items() <= row["setting"].items()] for of in (both, plus))
+        if rows:
+            below = [row["figures"]["R4.share_below"] for row in rows]
+            of_plus = " | ".join(share([row for row in more if name in row["holds"]], name) for name in OF_CUBIC_PLUS)
+            yield f"| {release} | {min(below):.3f} to {max(below):.3f} | {share(rows, 'R4')} | {of_plus} |"
 
 
 def best(box: Box, both: Sequence[Mapping[str, Any]], count: int) -> Iterator[str]:
@@ -309,11 +345,12 @@ def main() -> int:
             store.add(group, judged)
             done[group.key] = judged
             sys.stderr.write(f"\r{count} of {len(todo)} groups")
-    both = [row for group in groups if not group.cubic_plus for row in done.get(group.key, ())]
-    plus = [row for group in groups if group.cubic_plus for row in done.get(group.key, ())]
+    rows = [row for group in groups for row in done.get(group.key, ())]
+    both = [row for row in rows if "R9" not in row["holds"]]
+    plus = [row for row in rows if "R9" in row["holds"]]
     whole = sum(group.key in done for group in groups)
     sys.stdout.write(f"{whole} of {len(groups)} groups: {len(both)} settings, {len(plus)} with Cubic+\n\n")
-    for line in (*report(both, plus), *best(box, both, given.best)):
+    for line in (*report(both, plus), *releases(both, plus), *best(box, both, given.best)):
         sys.stdout.write(line + "\n")
     return 0
 
