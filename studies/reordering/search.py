@@ -1,11 +1,12 @@
-"""Is there a setting, among those that the report leaves open, at which a claim holds on the full grid?
+"""At which of the settings that the report leaves open does a claim hold on the full grid?
 
     python studies/reordering/search.py DIR [--threads N] [--groups N] [--best K]
 
-Judges R1 to R7 at every combination of the open parameters of NewReno and CUBIC, and R8, R9 and R11 at every
-combination of the parameters of Cubic+, with the payloads and windows below. Results are appended to DIR, and a second
-call continues from them. Prints how often each claim holds, alone and where R1 to R3 and R5 to R8 hold, the effect of
-each parameter, the settings of ns-3's releases, and the K settings with the largest share of R4.
+Judges R1 to R7 at every combination of the open parameters of NewReno and CUBIC, with the payloads and windows below.
+At each of them one way in which Cubic+ starts over is drawn, and R8, R9 and R11 are judged. Results are appended to
+DIR, and a second call continues from them; the groups of settings are in random order, so that the first N sample all.
+Prints how often each claim holds, also where the claims hold that are reproduced and not fragile; the effect of each
+parameter; the settings of ns-3's releases; and the K settings with the largest share of R4.
 
 Runs that can change no result are left out: R9 is judged at the intervals at which CUBIC has at most half of the link,
 and R8 where R1 to R3 and R5 to R7 hold.
@@ -39,33 +40,35 @@ FILE = "settings.jsonl"
 EXPERIMENTS = ("reordering", "plain")
 
 PAYLOADS = (1448, 1460, 1474, 1487, 1500)
-"""Bytes: with 1,500 bytes for a packet and with 1,500 for the payload, and two between."""
+"""Bytes: 1,500 for a packet or for its payload, and two between."""
 WINDOWS = (156, 157, 158)
-WITH_CUBIC_PLUS = ((1500, 158), (1448, 156))
-"""Payload and window at which Cubic+ is run: the study's, and the ends of both ranges that are farthest from them."""
-
 OF_BOTH = ("R1", "R2", "R3", "R4", "R5", "R6", "R7")
 OF_CUBIC_PLUS = ("R8", "R9", "R11")
 SETTLED = ("R1", "R2", "R3", "R5", "R6", "R7", "R8")
 """Claims that are reproduced and not fragile, without R10."""
+UNSETTLED = ("R4", "R9", "R11")
+TOGETHER = (("R4", "R9"), ("R4", "R11"), ("R9", "R11"), UNSETTLED)
 FIRST_R8, LAST_R8 = 30, 95
 SAMPLED = 70
 """The interval of R11."""
+FIRST_COLLAPSE, LAST_COLLAPSE = 50, 95
+SAMPLES_MS = 10.0
 THROUGHPUT = "flow.main.throughput_mbit_s"
 HALF_OF_THE_LINK = 5.0
 """Mbit/s. A ratio of two to a larger throughput would exceed the rate of the link."""
 
-NS3 = {
+RELEASES = {
     "ns-3.21 (2014) and before": ("200 ms", False, True, True),
     "ns-3.22 to 3.24 (2015)": ("1 s", False, True, True),
     "ns-3.25 to 3.27 (2016, 2017)": ("1 s", True, False, True),
     "this study": ("200 ms", True, False, True),
     "RFC 6582": ("1 s", True, True, False),
 }
-"""Defaults of the parameters in :data:`OF_NS3`."""
-OF_NS3 = ("min_rto", "limited_transmit", "timer_restarts", "recover_inclusive")
+"""Defaults of the parameters in :data:`OF_RELEASES`."""
+OF_RELEASES = ("min_rto", "limited_transmit", "timer_restarts", "recover_inclusive")
 
 Setting = Mapping[str, Any]
+Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -77,17 +80,6 @@ class Group:
     """
 
     shared: tuple[tuple[str, Any], ...]
-
-    @property
-    def path(self) -> tuple[int, int]:
-        """Payload and window."""
-        values = dict(self.shared)
-        return values["mss"], values["window"]
-
-    @property
-    def cubic_plus(self) -> bool:
-        """Whether Cubic+ is run as well."""
-        return self.path in WITH_CUBIC_PLUS
 
     @property
     def key(self) -> str:
@@ -121,8 +113,13 @@ class Box:
         opens = [p for p in self.study.opens if "reordering" in p.experiments and p.choices and p.variants == variants]
         return list(itertools.product(*([(p.name, value) for value in p.choices] for p in opens)))
 
+    def restart(self, setting: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+        """The way in which Cubic+ starts over at a setting of CUBIC: one of all, at random."""
+        draw = random.Random(json.dumps(setting))  # noqa: S311 - a sample, no secret
+        return draw.choice(self.choices(("cubic_plus", "timer_alone")))
+
     def groups(self) -> list[Group]:
-        """The groups, first those with Cubic+, in a fixed random order."""
+        """The groups, in a fixed random order, so that the first of them are a sample of all."""
         groups = [
             Group((("mss", payload), ("window", window), *rest))
             for payload in PAYLOADS
@@ -131,7 +128,7 @@ class Box:
         ]
         order = random.Random(1)  # noqa: S311 - an order, no secret
         order.shuffle(groups)
-        return sorted(groups, key=lambda group: not group.cubic_plus)
+        return groups
 
     def judged(self, group: Group) -> list[dict[str, Any]]:
         """The judgements of a group: for each setting its parameters, the claims that hold, and the figures."""
@@ -143,15 +140,8 @@ class Box:
             runs = self.made(pool, unsampled(planned))
             record = self.record(setting, OF_BOTH, runs)
             found.append(record)
-            for of_plus in self.choices(("cubic_plus", "timer_alone")) if group.cubic_plus else ():
-                more = self.of_cubic_plus(pool, (*setting, *of_plus), planned, record["holds"])
-                found.append(
-                    {
-                        "setting": more["setting"],
-                        "holds": {**record["holds"], **more["holds"]},
-                        "figures": {**record["figures"], **more["figures"]},
-                    }
-                )
+            more = self.of_cubic_plus(pool, (*setting, *self.restart(setting)), planned, record["holds"])
+            found.append({key: {**record[key], **more[key]} for key in record})
         return found
 
     def of_cubic_plus(
@@ -197,14 +187,27 @@ class Box:
             "figures": figures,
         }
 
-    def all_claims(self, setting: Setting) -> dict[str, str]:
-        """Every claim of the report at a setting: its figures, and whether it holds."""
-        claims = [claim for claim in self.study.claims if claim.section is None]
+    def missed(self, setting: Setting) -> str:
+        """The claims of the report that do not hold at a setting, with their figures."""
+        claims = [claim for claim in self.claims.values() if claim.section is None]
         pool = Pool(self.study, 1)
         jobs = pool.plan(Condition(full=True, opens=tuple(setting.items())))
         results = self.made(pool, needs.only(jobs, needs.of_claims(self.study, claims)))
         done = {claim.id: judge(claim, results) for claim in claims}
-        return {name: f"{one.measured} ({one.word})" for name, one in done.items()}
+        return "; ".join(f"{name}: {one.measured}" for name, one in done.items() if one.holds is not True) or "none"
+
+    def collapses(self, setting: Setting) -> str:
+        """At how many intervals R11 holds if it is checked at each of them in place of its own."""
+        pool = Pool(self.study, 1)
+        planned = pool.plan(Condition(full=True, opens=tuple(setting.items())))
+        every = range(FIRST_COLLAPSE, LAST_COLLAPSE + 1)
+        held = 0
+        for interval in every:
+            jobs = [job for job in planned if job.point == (interval,) and job.variant != "newreno"]
+            runs = self.made(pool, [replace(job, samples_ms=SAMPLES_MS) for job in jobs]).runs
+            moved = [(replace(job, point=(SAMPLED,)), outcome) for job, outcome in runs]
+            held += judge(self.claims["R11"], Results(self.study, moved)).holds is True
+        return f"{held} of {len(every)}"
 
 
 def with_variants(study: Definition, *variants: str) -> Definition:
@@ -249,18 +252,24 @@ def work(group: Group) -> tuple[Group, list[dict[str, Any]]]:
     return group, Box().judged(group)
 
 
-def share(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+def share(rows: Rows, name: str) -> str:
     """The share of settings at which a claim holds."""
     held = sum(row["holds"].get(name, False) for row in rows)
     return f"{held} of {len(rows)} ({100 * held / len(rows):.1f} %)" if rows else "–"
 
 
-def settled(row: Mapping[str, Any]) -> bool:
-    """Whether all claims that are not fragile hold at a setting, as far as they were judged there."""
-    return all(row["holds"].get(name, name == "R8" and "R9" not in row["holds"]) for name in SETTLED)
+def judged_on(rows: Rows, name: str) -> Rows:
+    """The settings at which a claim was judged."""
+    return [row for row in rows if name in row["holds"]]
 
 
-def by_value(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Any, list[Mapping[str, Any]]]]:
+def settled(rows: Rows, name: str) -> Rows:
+    """The settings at which a claim was judged, and the claims hold that are not fragile; R8 only for Cubic+."""
+    others = set(SETTLED) - {name} - (set() if name in OF_CUBIC_PLUS else {"R8"})
+    return [row for row in judged_on(rows, name) if all(row["holds"].get(other, False) for other in others)]
+
+
+def by_value(rows: Rows) -> Iterator[tuple[str, Any, list[Mapping[str, Any]]]]:
     """The settings with each value of each parameter."""
     for name in rows[0]["setting"] if rows else ():
         for value in dict.fromkeys(sorted((row["setting"][name] for row in rows), key=str)):
@@ -272,59 +281,48 @@ def shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def mean(rows: Sequence[Mapping[str, Any]], figure: str) -> float:
-    """The mean of a figure over settings."""
-    return statistics.fmean(row["figures"][figure] for row in rows)
-
-
-def report(both: Sequence[Mapping[str, Any]], plus: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def report(rows: Rows) -> Iterator[str]:
     """The tables."""
     yield "| claim | holds at | where the settled claims hold |"
     yield "| --- | --- | --- |"
-    for rows, names in ((both, OF_BOTH), (plus, OF_CUBIC_PLUS)):
-        among = [row for row in rows if settled(row)]
-        for name in names:
-            judged = [row for row in rows if name in row["holds"]]
-            yield f"| {name} | {share(judged, name)} | {share(among, name)} |"
-    figure = "R4.share_below"
-    for title, rows in (("all", both), ("the settled claims hold", [row for row in both if settled(row)])):
-        values = sorted(row["figures"][figure] for row in rows)
-        if values:
-            middle = values[len(values) // 2]
-            yield f"\nR4, share below, {title}: {values[0]:.3f} to {values[-1]:.3f}, median {middle:.3f}"
+    for name in (*OF_BOTH, *OF_CUBIC_PLUS):
+        every = "–" if name == "R8" else share(judged_on(rows, name), name)
+        yield f"| {name} | {every} | {share(settled(rows, name), name)} |"
+    for names in TOGETHER:
+        judged = judged_on(rows, "R9")
+        count = sum(all(row["holds"][name] for name in names) for row in judged)
+        yield f"| {' and '.join(names)} | {count} of {len(judged)} | |"
     yield "\n| parameter | value | mean share below (R4) | R4 | R9 | R11 |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    of_both = {(name, shown(value)): rows for name, value, rows in by_value(both)}
-    of_plus = {(name, shown(value)): rows for name, value, rows in by_value(plus)}
-    for key in dict.fromkeys((*of_both, *of_plus)):
-        rows = of_both.get(key, [])
-        left = f"{mean(rows, figure):.3f} | {share(rows, 'R4')}" if rows else "– | –"
-        more = of_plus.get(key, [])
-        yield f"| {key[0]} | {key[1]} | {left} | {share(more, 'R9')} | {share(more, 'R11')} |"
+    for parameter, value, having in by_value(rows):
+        shares = " | ".join(share(judged_on(having, name), name) for name in UNSETTLED)
+        yield f"| {parameter} | {shown(value)} | {below(having)} | {shares} |"
 
 
-def releases(both: Sequence[Mapping[str, Any]], plus: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The settings with the defaults of ns-3's releases."""
-    yield "\n| defaults of | share below (R4) | R4 | R8 | R9 | R11 |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for release, values in NS3.items():
-        defaults = dict(zip(OF_NS3, values, strict=True))
-        rows, more = ([row for row in of if defaults.items() <= row["setting"].items()] for of in (both, plus))
-        if rows:
-            below = [row["figures"]["R4.share_below"] for row in rows]
-            of_plus = " | ".join(share([row for row in more if name in row["holds"]], name) for name in OF_CUBIC_PLUS)
-            yield f"| {release} | {min(below):.3f} to {max(below):.3f} | {share(rows, 'R4')} | {of_plus} |"
+def releases(box: Box, rows: Rows) -> Iterator[str]:
+    """The settings with the defaults of ns-3's releases; the last columns have the study's other values."""
+    yield "\n| defaults of | share below (R4) | R4 | R9 | R11 | claims that do not hold | R11 at other intervals |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for release, values in RELEASES.items():
+        defaults = dict(zip(OF_RELEASES, values, strict=True))
+        having = [row for row in rows if defaults.items() <= row["setting"].items()]
+        shares = " | ".join(share(judged_on(having, name), name) for name in UNSETTLED)
+        yield f"| {release} | {below(having)} | {shares} | {box.missed(defaults)} | {box.collapses(defaults)} |"
 
 
-def best(box: Box, both: Sequence[Mapping[str, Any]], count: int) -> Iterator[str]:
+def below(rows: Rows) -> str:
+    """The mean and the range of R4's figure."""
+    values = [row["figures"]["R4.share_below"] for row in rows]
+    return f"{statistics.fmean(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
+
+
+def best(box: Box, rows: Rows, count: int) -> Iterator[str]:
     """The settings with the largest share below, with every claim."""
-    rows = sorted(both, key=lambda row: -row["figures"]["R4.share_below"])[:count]
-    yield "\n| share below | setting | claims that do not hold, with Cubic+ as in the study |"
+    yield "\n| share below | setting | claims that do not hold |"
     yield "| --- | --- | --- |"
-    for row in rows:
+    for row in sorted(rows, key=lambda row: -row["figures"]["R4.share_below"])[:count]:
         setting = ", ".join(f"{name} = {shown(value)}" for name, value in row["setting"].items())
-        missed = [f"{k}: {text}" for k, text in box.all_claims(row["setting"]).items() if "(reproduced)" not in text]
-        yield f"| {row['figures']['R4.share_below']:.3f} | {setting} | {'; '.join(missed) or 'none'} |"
+        yield f"| {row['figures']['R4.share_below']:.3f} | {setting} | {box.missed(row['setting'])} |"
 
 
 def main() -> int:
@@ -333,7 +331,7 @@ def main() -> int:
     parser.add_argument("directory", type=Path, help="of the results, which a second call continues")
     parser.add_argument("--threads", type=int, default=multiprocessing.cpu_count(), help="processes (all processors)")
     parser.add_argument("--groups", type=int, help="judge at most this number of groups")
-    parser.add_argument("--best", type=int, default=12, help="settings that are shown (12)")
+    parser.add_argument("--best", type=int, default=4, help="settings that are shown (4)")
     given = parser.parse_args()
     box = Box()
     store = Store(given.directory, box.inputs)
@@ -346,11 +344,9 @@ def main() -> int:
             done[group.key] = judged
             sys.stderr.write(f"\r{count} of {len(todo)} groups")
     rows = [row for group in groups for row in done.get(group.key, ())]
-    both = [row for row in rows if "R9" not in row["holds"]]
-    plus = [row for row in rows if "R9" in row["holds"]]
     whole = sum(group.key in done for group in groups)
-    sys.stdout.write(f"{whole} of {len(groups)} groups: {len(both)} settings, {len(plus)} with Cubic+\n\n")
-    for line in (*report(both, plus), *releases(both, plus), *best(box, both, given.best)):
+    sys.stdout.write(f"{whole} of {len(groups)} groups, {len(rows)} settings\n\n")
+    for line in (*report(rows), *releases(box, rows), *best(box, rows, given.best)):
         sys.stdout.write(line + "\n")
     return 0
 
