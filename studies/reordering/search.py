@@ -48,21 +48,21 @@ SETTLED = ("R1", "R2", "R3", "R5", "R6", "R7", "R8")
 """Claims that are reproduced and not fragile, without R10."""
 UNSETTLED = ("R4", "R9", "R11")
 TOGETHER = (("R4", "R9"), ("R4", "R11"), ("R9", "R11"), UNSETTLED)
-FIRST_R8, LAST_R8 = 30, 95
+FIRST_R8, LAST = 30, 95
 SAMPLED = 70
 """The interval of R11."""
-FIRST_COLLAPSE, LAST_COLLAPSE = 50, 95
+FIRST_COLLAPSE = 50
 SAMPLES_MS = 10.0
-THROUGHPUT = "flow.main.throughput_mbit_s"
+THROUGHPUT, RECOVERIES, TIMEOUTS = "flow.main.throughput_mbit_s", "flow.main.fast_recoveries", "flow.main.timeouts"
 HALF_OF_THE_LINK = 5.0
 """Mbit/s. A ratio of two to a larger throughput would exceed the rate of the link."""
 
 RELEASES = {
     "ns-3.21 (2014) and before": ("200 ms", False, True, True),
     "ns-3.22 to 3.24 (2015)": ("1 s", False, True, True),
-    "ns-3.25 to 3.27 (2016, 2017)": ("1 s", True, False, True),
+    "ns-3.25 and 3.26 (2016)": ("1 s", True, False, True),
     "this study": ("200 ms", True, False, True),
-    "RFC 6582": ("1 s", True, True, False),
+    "RFC 6582, slow but steady": ("1 s", True, True, False),
 }
 """Defaults of the parameters in :data:`OF_RELEASES`."""
 OF_RELEASES = ("min_rto", "limited_transmit", "timer_restarts", "recover_inclusive")
@@ -161,7 +161,7 @@ class Box:
             "R8": [],
         }
         if all(both[name] for name in SETTLED if name in OF_BOTH):
-            span = {(interval,) for interval in range(FIRST_R8, LAST_R8 + 1)} | {()}
+            span = {(interval,) for interval in range(FIRST_R8, LAST + 1)} | {()}
             jobs["R8"] = [job for job in unsampled(planned) if job.point in span]
         parts = [self.record(setting, (name,), self.made(pool, chosen)) for name, chosen in jobs.items() if chosen]
         holds = {"R9": False}
@@ -187,20 +187,26 @@ class Box:
             "figures": figures,
         }
 
-    def missed(self, setting: Setting) -> str:
-        """The claims of the report that do not hold at a setting, with their figures."""
+    def missed(self, setting: Setting) -> tuple[str, float, float]:
+        """The claims that do not hold at a setting; NewReno's fast recoveries and CUBIC's timeouts over RI 4 to 95."""
         claims = [claim for claim in self.claims.values() if claim.section is None]
         pool = Pool(self.study, 1)
         jobs = pool.plan(Condition(full=True, opens=tuple(setting.items())))
         results = self.made(pool, needs.only(jobs, needs.of_claims(self.study, claims)))
         done = {claim.id: judge(claim, results) for claim in claims}
-        return "; ".join(f"{name}: {one.measured}" for name, one in done.items() if one.holds is not True) or "none"
+        failed = "; ".join(f"{name}: {one.measured}" for name, one in done.items() if one.holds is not True)
+
+        def total(variant: str, figure: str) -> float:
+            rows = [out for job, out in results.runs if job.variant == variant and job.point and job.point[0] <= LAST]
+            return sum(out.figures[figure] or 0 for out in rows)
+
+        return failed or "none", total("newreno", RECOVERIES), total("cubic", TIMEOUTS)
 
     def collapses(self, setting: Setting) -> str:
         """At how many intervals R11 holds if it is checked at each of them in place of its own."""
         pool = Pool(self.study, 1)
         planned = pool.plan(Condition(full=True, opens=tuple(setting.items())))
-        every = range(FIRST_COLLAPSE, LAST_COLLAPSE + 1)
+        every = range(FIRST_COLLAPSE, LAST + 1)
         held = 0
         for interval in every:
             jobs = [job for job in planned if job.point == (interval,) and job.variant != "newreno"]
@@ -300,14 +306,19 @@ def report(rows: Rows) -> Iterator[str]:
 
 
 def releases(box: Box, rows: Rows) -> Iterator[str]:
-    """The settings with the defaults of ns-3's releases; the last columns have the study's other values."""
-    yield "\n| defaults of | share below (R4) | R4 | R9 | R11 | claims that do not hold | R11 at other intervals |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
-    for release, values in RELEASES.items():
-        defaults = dict(zip(OF_RELEASES, values, strict=True))
-        having = [row for row in rows if defaults.items() <= row["setting"].items()]
+    """The settings with the defaults of ns-3's releases, and these defaults with the study's other values."""
+    yield "\n| defaults of | share below (R4) | R4 | R9 | R11 |"
+    yield "| --- | --- | --- | --- | --- |"
+    defaults = {release: dict(zip(OF_RELEASES, values, strict=True)) for release, values in RELEASES.items()}
+    for release, setting in defaults.items():
+        having = [row for row in rows if setting.items() <= row["setting"].items()]
         shares = " | ".join(share(judged_on(having, name), name) for name in UNSETTLED)
-        yield f"| {release} | {below(having)} | {shares} | {box.missed(defaults)} | {box.collapses(defaults)} |"
+        yield f"| {release} | {below(having)} | {shares} |"
+    yield "\n| defaults of | do not hold | recoveries of NewReno | timeouts of CUBIC | R11 at RI 50 to 95 |"
+    yield "| --- | --- | --- | --- | --- |"
+    for release, setting in defaults.items():
+        failed, recoveries, timeouts = box.missed(setting)
+        yield f"| {release} | {failed} | {recoveries:.0f} | {timeouts:.0f} | {box.collapses(setting)} |"
 
 
 def below(rows: Rows) -> str:
@@ -322,7 +333,7 @@ def best(box: Box, rows: Rows, count: int) -> Iterator[str]:
     yield "| --- | --- | --- |"
     for row in sorted(rows, key=lambda row: -row["figures"]["R4.share_below"])[:count]:
         setting = ", ".join(f"{name} = {shown(value)}" for name, value in row["setting"].items())
-        yield f"| {row['figures']['R4.share_below']:.3f} | {setting} | {box.missed(row['setting'])} |"
+        yield f"| {row['figures']['R4.share_below']:.3f} | {setting} | {box.missed(row['setting'])[0]} |"
 
 
 def main() -> int:
