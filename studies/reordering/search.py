@@ -47,7 +47,7 @@ OF_CUBIC_PLUS = ("R8", "R9", "R11")
 SETTLED = ("R1", "R2", "R3", "R5", "R6", "R7", "R8")
 """Claims that are reproduced and not fragile, without R10."""
 UNSETTLED = ("R4", "R9", "R11")
-TOGETHER = (("R4", "R9"), ("R4", "R11"), ("R9", "R11"), UNSETTLED)
+TOGETHER = (("R4", "R5"), ("R4", "R9"), ("R4", "R5", "R9"), ("R4", "R11"), ("R9", "R11"), UNSETTLED)
 FIRST_R8, LAST = 30, 95
 SAMPLED = 70
 """The interval of R11."""
