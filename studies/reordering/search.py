@@ -139,7 +139,6 @@ class Box:
             planned = plan(self.both, Condition(full=True, opens=setting), pool.first_seed)
             runs = self.made(pool, unsampled(planned))
             record = self.record(setting, OF_BOTH, runs)
-            found.append(record)
             more = self.of_cubic_plus(pool, (*setting, *self.restart(setting)), planned, record["holds"])
             found.append({key: {**record[key], **more[key]} for key in record})
         return found
