@@ -113,6 +113,22 @@ class Box:
         opens = [p for p in self.study.opens if "reordering" in p.experiments and p.choices and p.variants == variants]
         return list(itertools.product(*([(p.name, value) for value in p.choices] for p in opens)))
 
+    def largest_ratios(self, setting: tuple[tuple[str, Any], ...]) -> list[float]:
+        """R9's figure with each way in which Cubic+ starts over; 0 if CUBIC always has more than half of the link."""
+        pool = Pool(self.study, 1)
+        cubic = unsampled(plan(with_variants(self.study, "cubic"), full_at(setting), pool.first_seed))
+        pool.make(cubic)
+        slow = [
+            job for job in cubic if job.point and (pool.outcomes[job.key].figures[THROUGHPUT] or 0) <= HALF_OF_THE_LINK
+        ]
+        points = {job.point for job in slow}
+        ratios = []
+        for way in self.choices(("cubic_plus", "timer_alone")):
+            planned = unsampled(plan(self.plus, full_at((*setting, *way)), pool.first_seed))
+            runs = self.made(pool, [*slow, *(job for job in planned if job.point in points)])
+            ratios.append(self.record(setting, ("R9",), runs)["figures"]["R9.largest_ratio"] if slow else 0.0)
+        return ratios
+
     def restart(self, setting: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
         """The way in which Cubic+ starts over at a setting of CUBIC: one of all, at random."""
         draw = random.Random(json.dumps(setting))  # noqa: S311 - a sample, no secret
@@ -136,7 +152,7 @@ class Box:
         found = []
         for of_cubic in self.choices(("cubic", "cubic_plus", "timer_alone")):
             setting = (*group.shared, *of_cubic)
-            planned = plan(self.both, Condition(full=True, opens=setting), pool.first_seed)
+            planned = plan(self.both, full_at(setting), pool.first_seed)
             runs = self.made(pool, unsampled(planned))
             record = self.record(setting, OF_BOTH, runs)
             more = self.of_cubic_plus(pool, (*setting, *self.restart(setting)), planned, record["holds"])
@@ -148,7 +164,7 @@ class Box:
     ) -> dict[str, Any]:
         """The judgement of the claims about Cubic+; ``of_cubic`` has CUBIC's runs."""
         cubic = [job for job in of_cubic if job.variant == "cubic"]
-        planned = plan(self.plus, Condition(full=True, opens=setting), pool.first_seed)
+        planned = plan(self.plus, full_at(setting), pool.first_seed)
         slow = {
             job.point
             for job in unsampled(cubic)
@@ -190,7 +206,7 @@ class Box:
         """The claims that do not hold at a setting; NewReno's fast recoveries and CUBIC's timeouts over RI 4 to 95."""
         claims = [claim for claim in self.claims.values() if claim.section is None]
         pool = Pool(self.study, 1)
-        jobs = pool.plan(Condition(full=True, opens=tuple(setting.items())))
+        jobs = pool.plan(full_at(tuple(setting.items())))
         results = self.made(pool, needs.only(jobs, needs.of_claims(self.study, claims)))
         done = {claim.id: judge(claim, results) for claim in claims}
         failed = "; ".join(f"{name}: {one.measured}" for name, one in done.items() if one.holds is not True)
@@ -204,7 +220,7 @@ class Box:
     def collapses(self, setting: Setting) -> str:
         """At how many intervals R11 holds if it is checked at each of them in place of its own."""
         pool = Pool(self.study, 1)
-        planned = pool.plan(Condition(full=True, opens=tuple(setting.items())))
+        planned = pool.plan(full_at(tuple(setting.items())))
         every = range(FIRST_COLLAPSE, LAST + 1)
         held = 0
         for interval in every:
@@ -219,6 +235,11 @@ def with_variants(study: Definition, *variants: str) -> Definition:
     """The report's runs without reordering and with it, of some variants."""
     experiments = {name: replace(study.experiments[name], variants=variants) for name in EXPERIMENTS}
     return replace(study, experiments=experiments)
+
+
+def full_at(setting: tuple[tuple[str, Any], ...]) -> Condition:
+    """The full grid at a setting."""
+    return Condition(full=True, opens=setting)
 
 
 def unsampled(jobs: Sequence[Job]) -> list[Job]:
@@ -326,6 +347,17 @@ def below(rows: Rows) -> str:
     return f"{statistics.fmean(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
 
 
+def together(box: Box, rows: Rows) -> Iterator[str]:
+    """R9 with every way in which Cubic+ starts over, at the settings at which R4 and R5 hold."""
+    of_plus = {name for name, _ in box.choices(("cubic_plus", "timer_alone"))[0]}
+    having = [row["setting"] for row in rows if row["holds"]["R4"] and row["holds"]["R5"]]
+    settings = [tuple((name, value) for name, value in one.items() if name not in of_plus) for one in having]
+    ratios = [ratio for setting in settings for ratio in box.largest_ratios(setting)]
+    if ratios:
+        held = f"\nR4 and R5 hold at {len(settings)} settings"
+        yield f"{held}; with every way of starting over, {len(ratios)}, the largest ratio of R9 is {max(ratios):.3f}"
+
+
 def best(box: Box, rows: Rows, count: int) -> Iterator[str]:
     """The settings with the largest share below, with every claim."""
     yield "\n| share below | setting | claims that do not hold |"
@@ -356,7 +388,7 @@ def main() -> int:
     rows = [row for group in groups for row in done.get(group.key, ())]
     whole = sum(group.key in done for group in groups)
     sys.stdout.write(f"{whole} of {len(groups)} groups, {len(rows)} settings\n\n")
-    for line in (*report(rows), *releases(box, rows), *best(box, rows, given.best)):
+    for line in (*report(rows), *releases(box, rows), *best(box, rows, given.best), *together(box, rows)):
         sys.stdout.write(line + "\n")
     return 0
 
