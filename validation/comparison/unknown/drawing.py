@@ -40,6 +40,8 @@ PUBLISHED = Look("#000000", "*", "-")
 THEIRS = Look(COLOURS[1], "s", "--", hollow=True)
 """The implementation of the paper, or its kind: ns-2."""
 OURS = Look(COLOURS[0], "o", "-")
+OURS_TOO = Look(COLOURS[0], "s", "-")
+"""A second method, in the study's setting too."""
 LINUX = Look(COLOURS[2], "D", ":", hollow=True)
 OTHER = Look(COLOURS[3], "^", "-.", hollow=True)
 """A second reading or setting in our simulator."""

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from comparison import pages, scripts
 from comparison.oracle import ROOT
 from comparison.unknown import drawing, sources
-from comparison.unknown.drawing import LINUX, OTHER, OURS, PUBLISHED, THEIRS, Row
+from comparison.unknown.drawing import LINUX, OTHER, OURS, OURS_TOO, PUBLISHED, THEIRS, Row
 
 LINKS, QUEUES, ORDER, ROUTES, PARITY = "link-aggregation", "fairness", "reordering", "multipath", "fec"
 VARIANTS = {"ctcp": "CTCP", "cubic": "CUBIC", "westwood": "Westwood+", "newreno": "NewReno", "vegas": "Vegas"}
@@ -166,7 +166,7 @@ def control() -> Made:
     labels = [
         "published, table 1",
         f"{_runs_of(LINKS, 'ns2')}, the decisions of the control in our runs",
-        "the same, the control with 2 ms, 300 ms, 90",
+        "the same, a section of 2 ms, an interval of 300 ms, percentile 90",
         "Anabranch",
     ]
     if (linux := _linux_loses()) is not None:
@@ -184,7 +184,7 @@ def delay() -> Made:
         ("1 ms, all links on", "residual off", OTHER, 0),
         ("1 ms, with control", "residual on", replace(OTHER, marker="v"), 0),
         ("5 ms, all links on", "residual off", OURS, 1),
-        ("5 ms, with control", "residual on", replace(OURS, marker="s"), 1),
+        ("5 ms, with control", "residual on", OURS_TOO, 1),
     ]
     rows = [Row(label, look, [change[when].measures[name] for change in both]) for label, name, look, when in pairs]
 
@@ -192,6 +192,7 @@ def delay() -> Made:
         figure = drawing.dots(tuple(VARIANTS.values()), rows, "Difference from table 1 (%)", left=-30, names_at=4)
         (ax,) = figure.axes
         ax.axvspan(-5, 5, color="#000000", alpha=0.1, linewidth=0)
+        ax.annotate("grey: within 5 %", (-29, 4.3), fontsize=8)
         ax.axvline(0, color=drawing.GREY, linewidth=0.8)
         return figure
 
@@ -391,7 +392,7 @@ def least_timeout() -> Made:
     lines = {
         "CUBIC, 1 s": (OTHER, windows("1 s", "cubic")),
         "CUBIC, 200 ms": (OURS, windows("200 ms", "cubic")),
-        "Cubic+, 200 ms": (THEIRS, windows("200 ms", "cubic_plus")),
+        "Cubic+, 200 ms": (OURS_TOO, windows("200 ms", "cubic_plus")),
     }
 
     def draw() -> Figure:
@@ -404,7 +405,7 @@ def least_timeout() -> Made:
             ax.annotate(name, (0.99, 0.82), xycoords="axes fraction", ha="right", fontsize=8, color=look.colour)
             ax.set_ylim(0, 240)
             ax.set_ylabel("cwnd (packets)", fontsize=8)
-        axes[-1].set_xlabel("Time (s), reorder interval 70")
+        axes[-1].set_xlabel("Time (s), reorder interval 70; grey: the period of R11")
         return figure
 
     (nine, nine_now), (eleven, eleven_now) = (sources.corrected(ORDER, claim) for claim in ("R9", "R11"))
@@ -434,8 +435,8 @@ def jitter() -> Made:
 
     def draw() -> Figure:
         figure, (ax,) = drawing.panels([3.0])
-        for (name, (x, y, half)), look in zip(columns.items(), (OURS, OTHER), strict=True):
-            ax.fill_between((0, 200), 0.85 * y[-1], 1.15 * y[-1], color="#000000", alpha=0.1, linewidth=0)
+        for (name, (x, y, half)), look in zip(columns.items(), (OURS, OURS_TOO), strict=True):
+            drawing.band(ax, 0.85 * y[-1], 1.15 * y[-1], (0, 200), "")
             ax.errorbar(x, y, half, **look.style(), markersize=4.5, capsize=2, elinewidth=0.8)
             drawing.note(ax, f"method {name}", (x[2], y[2]), look, (0.1, 9))
         level = columns["B"][1][-1]
@@ -483,11 +484,11 @@ def waits() -> Made:
     def draw() -> Figure:
         figure, (ax,) = drawing.panels([3.0])
         percent = [100 * value for value in x]
-        for y, look in ((arrive, OURS), (first, OTHER), (last, THEIRS)):
+        for y, look in ((arrive, OURS_TOO), (first, OTHER), (last, OURS)):
             drawing.curve(ax, percent, y, look)
-        drawing.note(ax, "method B", (percent[6], arrive[6]), OURS, (4, 6))
+        drawing.note(ax, "method B", (percent[6], arrive[6]), OURS_TOO, (4, 6))
         drawing.note(ax, "method A, whichever comes first", (percent[2], first[2]), OTHER, (8, 4))
-        drawing.note(ax, "method A, whichever comes last", (percent[6], last[6]), THEIRS, (0, -16), "right")
+        drawing.note(ax, "method A, whichever comes last", (percent[6], last[6]), OURS, (0, -16), "right")
         ax.set_ylim(0, 0.26)
         ax.set_xlabel("Packets lost on each route (%)")
         ax.set_ylabel("Throughput (Mbit/s)")
