@@ -544,10 +544,7 @@ def slow_start() -> Made:
             ax.set_ylim(0.02, 7)
             ax.set_xlim(0.09, 1.15)
             ax.set_ylabel(f"Retransmissions\nof fmax {fmax} ÷ SACK", fontsize=8)
-            at = 1 if fmax == 10 else 2
-            drawing.note(
-                ax, "Anabranch", (percent[at], ours[fmax][at]), OURS, (10, 7), "left" if fmax == 10 else "center"
-            )
+            drawing.note(ax, "Anabranch", (percent[2], ours[fmax][2]), OURS, (0, 7), "center")
             label = list(known.items())[1 if fmax == 10 else 0]
             drawing.note(
                 ax, "ns-2's SACK" if fmax == 10 else "ns-2", label, THEIRS, (7, 3) if fmax == 10 else (-2, -12)
