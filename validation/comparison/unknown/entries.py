@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from anabranch.plot.study import Drawing
 from matplotlib.figure import Figure
 
 from comparison import pages, scripts
@@ -327,43 +328,66 @@ def slope() -> Made:
     )
 
 
+RATIO = "normalised[cubic, ri <= 95] / normalised[newreno, ri <= 95]"
+SHARE = "share(normalised[cubic, 4 <= ri <= 95] < normalised[newreno, 4 <= ri <= 95])"
+LARGEST = "max(throughput[cubic_plus] / throughput[cubic])"
+COLLAPSE = "mean(cwnd[cubic, ri == 70, 1 <= time_s <= 3]) / mean(cwnd[cubic_plus, ri == 70, 1 <= time_s <= 3])"
+"""Measures of R4, R9 and R11."""
+STRICT = "RFC 6582's condition for a further fast retransmit"
+
+
+@cache
+def _at_every_interval(*, inclusive: bool) -> Drawing:
+    """The reordering study's runs; a fast retransmit may follow another at once, or as RFC 6582 says."""
+    return sources.run(
+        ORDER, lambda job: job.experiment in ("reordering", "plain"), opens=(("recover_inclusive", inclusive),)
+    )
+
+
+def _single(made: Drawing, expression: str) -> float:
+    (value,) = made.series(expression, "reordering").cells.values()
+    return float(str(value))
+
+
 def below() -> Made:
     """R4: CUBIC over NewReno at each interval, here and in Linux."""
-    made = sources.run(
-        ORDER,
-        lambda job: job.experiment in ("reordering", "plain") and job.variant in ("newreno", "cubic"),
-    )
-    names = ("normalised[cubic, ri <= 95] / normalised[newreno, ri <= 95]", "ri")
-    intervals, ours = made.line(*names, experiment="reordering")
+    intervals, ours = _at_every_interval(inclusive=True).line(RATIO, "ri", "reordering")
+    strict = _at_every_interval(inclusive=False)
+    _, other = strict.line(RATIO, "ri", "reordering")
     linux = _linux_ratio([int(ri) for ri in intervals])
+    panels = (
+        (ours, OURS, "Anabranch, the study's setting"),
+        (other, OTHER, f"Anabranch, {STRICT}"),
+        (linux, LINUX, "Linux 6.12"),
+    )
 
     def draw() -> Figure:
-        figure, axes = drawing.panels([2.1, 2.1])
-        for ax, values, look, name in ((axes[0], ours, OURS, "Anabranch"), (axes[1], linux, LINUX, "Linux 6.12")):
-            ax.axhspan(
-                0.25, 1, facecolor="#dddddd", edgecolor=drawing.GREY, hatch="////", linewidth=0, alpha=0.5, zorder=0
-            )
+        figure, axes = drawing.panels([1.9] * len(panels))
+        for ax, (values, look, name) in zip(axes, panels, strict=True):
+            ax.axhspan(0.25, 1, facecolor="#dddddd", edgecolor=drawing.GREY, hatch="////", linewidth=0, alpha=0.5,
+                       zorder=0)  # fmt: skip
             drawing.curve(ax, intervals, values, look, width=0.8)
             drawing.log_axis(ax, "y", {0.5: "0.5", 1: "1", 2: "2"})
-            ax.set_ylim(0.25, 2.6)
-            ax.set_ylabel("CUBIC ÷ NewReno")
-            ax.annotate(name, (0.98, 0.9), xycoords="axes fraction", ha="right", fontsize=8, color=look.colour)
+            ax.set_ylim(0.25, 3)
+            ax.set_ylabel("CUBIC ÷ NewReno", fontsize=8)
+            ax.annotate(name, (0.99, 0.88), xycoords="axes fraction", ha="right", fontsize=8, color=look.colour)
         axes[0].annotate("published: below 1 nearly everywhere", (0.02, 0.05), xycoords="axes fraction", fontsize=8,
                          bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
-        axes[1].set_xlabel("Reorder interval (packets)")
+        axes[-1].set_xlabel("Reorder interval (packets)")
         return figure
 
     witness = sources.witnessed(ORDER, "R4").measures["share below"]
     return Made(
-        ["share of the intervals 4 to 95 at which CUBIC is below NewReno", "share"],
+        ["CUBIC below NewReno", "share of the intervals 4 to 95"],
         [
             ["published", "nearly all; the check asks for 0.8"],
             ["Anabranch", f"{sources.judged(ORDER, 'R4').measures['share below']:.2f}"],
-            [f"{_runs_of(ORDER, 'linux')}", f"{witness:.2f}"],
+            [f"Anabranch, {STRICT}", f"{_single(strict, SHARE):.2f}"],
+            [_runs_of(ORDER, "linux"), f"{witness:.2f}"],
         ],
         draw,
-        sources.rounded([*ours, *linux]),
-    )  # fmt: skip
+        sources.rounded([*ours, *other, *linux]),
+    )
 
 
 def _linux_ratio(intervals: Sequence[int]) -> list[float]:
@@ -410,6 +434,7 @@ def least_timeout() -> Made:
 
     (nine, nine_now), (eleven, eleven_now) = (sources.corrected(ORDER, claim) for claim in ("R9", "R11"))
     linux = sources.witnessed(ORDER, "R9").measures["largest ratio"]
+    strict = _at_every_interval(inclusive=False)
 
     def row(label: str, ratio: float, collapse: float | None) -> list[str]:
         return [label, f"{ratio:.2f}", "–" if collapse is None else f"{collapse:.2f}"]
@@ -420,6 +445,7 @@ def least_timeout() -> Made:
             ["published", "more than 2", "collapses; the check asks for less than 0.6"],
             row("Anabranch, 1 s", nine.measures["largest ratio"], eleven.measures["cwnd ratio"]),
             row("Anabranch, 200 ms", nine_now.measures["largest ratio"], eleven_now.measures["cwnd ratio"]),
+            row(f"Anabranch, 200 ms, {STRICT}", _single(strict, LARGEST), _single(strict, COLLAPSE)),
             row(_runs_of(ORDER, "linux"), linux, None),
         ],
         draw,
@@ -622,7 +648,7 @@ ENTRIES = {
         Entry("L1-L5", LINKS, _results("L1", "L2", "L4", "L5"), "the links that have the printed 5 ms", delay),
         Entry("F4-F5", QUEUES, _results("F4", "F5"), "the multiplier that equal shares need", static),
         Entry("F7", QUEUES, _results("F7"), "the probabilities that the emulator computed", slope),
-        Entry("R4", ORDER, _results("R4"), "the intervals at which CUBIC keeps the link full", below),
+        Entry("R4", ORDER, _results("R4"), "the condition for a further fast retransmit", below),
         Entry("R9-R11", ORDER, _results("R9", "R11"), "the simulator's least retransmission timeout", least_timeout),
         Entry(
             "M1", ROUTES, _results("M1") | {"M1b": "second-reading"}, "the cost of the second route's jitter", jitter
