@@ -6,11 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from reference.claims import STUDIES
 
 from comparison import every, pages, unknown
 from comparison.oracle import ROOT
-from comparison.unknown import sources
+from comparison.unknown import STUDIES, sources
 from comparison.unknown.entries import ENTRIES
 
 PAGE = "docs/studies/unknown.md"

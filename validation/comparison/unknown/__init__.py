@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from matplotlib.figure import Figure
-from reference import markdown
+from reference import claims, markdown
 
 from comparison.pages import Comparison
 from comparison.unknown import sources
@@ -15,6 +15,8 @@ from comparison.unknown.entries import ENTRIES, Made
 
 NAME = "unknown"
 FOLDER = "docs/studies"
+STUDIES = claims.STUDIES
+"""Studies with published claims."""
 
 
 @cache
@@ -35,9 +37,9 @@ def overview() -> str:
         verdicts: dict[str, list[str]] = {}
         for claim, part in entry.claims.items():
             verdicts.setdefault(sources.judged(entry.study, claim, part).verdict, []).append(claim)
-        told = "; ".join(f"{', '.join(claims)}: {verdict}" for verdict, claims in verdicts.items())
+        judged = "; ".join(f"{', '.join(names)}: {verdict}" for verdict, names in verdicts.items())
         rows.append(
-            [f"[{entry.name}](#{entry.name.lower()})", f"[{entry.study}]({entry.study}.md)", told, entry.missing]
+            [f"[{entry.name}](#{entry.name.lower()})", f"[{entry.study}]({entry.study}.md)", judged, entry.missing]
         )
     return markdown.table(["entry", "study", "verdict", "not known, or not printed"], rows)
 
