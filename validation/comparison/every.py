@@ -14,6 +14,7 @@ from comparison import (
     ns3_single_flow,
     rows,
     studies,
+    unknown,
 )
 from comparison.oracle import COMPARISONS, spec
 from comparison.pages import Comparison
@@ -26,7 +27,7 @@ KINDS: dict[str, Callable[[str, Mapping[str, Any]], Comparison]] = {
 
 OWN: dict[str, Callable[[], Comparison]] = {
     module.NAME: module.comparison
-    for module in (linux_reordering, linux_two_flows, mixes, ns2_fairness, ns3_reordering, ns3_single_flow)
+    for module in (linux_reordering, linux_two_flows, mixes, ns2_fairness, ns3_reordering, ns3_single_flow, unknown)
 }
 """Comparisons with a separate module (``kind = "own"``), which reads its file itself."""
 
