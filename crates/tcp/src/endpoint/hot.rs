@@ -191,7 +191,7 @@ impl<B: Body> Endpoint<B> {
         rcv.nxt += u64::from(len);
         rcv.deliver(&place.body);
         if rcv.agreed.tuned {
-            rcv.tune_in_order(now, place, &self.snd.rtt);
+            rcv.tune_in_order(now, place);
         }
         rcv.ack.in_order(now, self.snd.rtt.rto(), false);
         if place.flags != Flags::ACK || len < self.snd.smss {

@@ -110,7 +110,7 @@ impl<B: Body> Endpoint<B> {
             self.rcv.nxt += u64::from(len);
             self.rcv.deliver(&segment.body);
             if self.rcv.agreed.tuned {
-                self.rcv.tune_in_order(now, segment, &self.snd.rtt);
+                self.rcv.tune_in_order(now, segment);
             }
             self.rcv.ack_in_order(now, &self.snd.rtt);
             if segment.flags.any(Flags::PSH) || len < self.snd.smss {

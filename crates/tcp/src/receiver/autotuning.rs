@@ -5,7 +5,7 @@
 //! sender's window. The receiver offers twice that, so that it never limits the sender. While the
 //! amounts grow, the offer grows by twice their growth in addition: it is three times the need of a
 //! sender that doubles its window. The window grows towards the offer by twice the length of each
-//! segment, in order or not, up to the point where the buffer still has room for the segment. Each
+//! segment, with SACK also of one beyond a gap, up to the point where the buffer still has room for the segment. Each
 //! segment that makes it grow is acknowledged at once: at the start of a flow hundreds of segments
 //! are, until the window has reached several times cwnd.
 //!
@@ -39,6 +39,10 @@
 //! (`tcpi_rcv_rtt`): from 19 ms to 146 ms after a pause of 1 s, to 274 ms after one of 2 s, by six
 //! segments with the same echo; a round trip later it is gone.
 //!
+//! Without timestamps a sample is the time in which a whole window arrives: data beyond the window
+//! offered leaves after an acknowledgment has arrived at the sender (Fisk and Feng). The sample is
+//! an upper bound, so it only lowers the estimate.
+//!
 //! The limits count payload. Linux counts memory: a receive buffer (`tcp_rmem`) offers a part of
 //! its size, which was fixed while `tcp_adv_win_scale` was in force and has been measured since:
 //! five eighths for segments of 1,448 octets from a TUN device.
@@ -58,7 +62,7 @@ use anabranch_core::{
 };
 
 use super::Receiver;
-use crate::{clock::timestamp, rtt::RttEstimator};
+use crate::clock::timestamp;
 use anabranch_wire::segment::Segment;
 
 /// Measurements of the receiver.
@@ -68,6 +72,9 @@ pub(super) struct Tuner {
     rtt: Duration,
     /// The echo last measured.
     echo: Option<u32>,
+    /// Without timestamps: start of the current sample, and the octets received at its end.
+    window_since: Instant,
+    window_end: u64,
     /// Start of the current measurement.
     since: Instant,
     /// Octets that the application had taken by then.
@@ -92,6 +99,8 @@ impl Default for Tuner {
         Self {
             rtt: Duration::ZERO,
             echo: None,
+            window_since: Instant::NEVER,
+            window_end: 0,
             since: Instant::NEVER,
             before: 0,
             last: 0,
@@ -127,6 +136,22 @@ impl Tuner {
         } else {
             self.rtt - self.rtt / 8 + rtt / 8
         };
+    }
+
+    /// Processes a segment without an echo, after which `received` octets have arrived in order and
+    /// `window` more are offered.
+    #[inline]
+    fn sample_window(&mut self, now: Instant, received: u64, window: u64) {
+        if self.window_since != Instant::NEVER {
+            if received < self.window_end {
+                return;
+            }
+            let whole = now.saturating_since(self.window_since);
+            if self.rtt.is_zero() || whole < self.rtt {
+                self.rtt = whole;
+            }
+        }
+        (self.window_since, self.window_end) = (now, received.saturating_add(window));
     }
 
     /// Starts the first measurement of a connection with segments of `smss` octets and a window of
@@ -198,27 +223,21 @@ impl<B: Body> Receiver<B> {
 
     /// Takes a sample of the round-trip time from a segment with data.
     #[inline]
-    pub(crate) fn sample_receive_rtt(
-        &mut self,
-        now: Instant,
-        segment: &Segment<B>,
-        rtt: &RttEstimator,
-    ) {
+    pub(crate) fn sample_receive_rtt(&mut self, now: Instant, segment: &Segment<B>) {
         let tuner = &mut self.cold.extras().tuner;
         if let Some(timestamps) = segment.timestamps
             && self.agreed.timestamps
         {
             tuner.sample_echo(timestamp(now), timestamps.echo);
-        } else if tuner.rtt.is_zero() {
-            // Without timestamps the round-trip time of the handshake is used.
-            tuner.sample(rtt.srtt());
+        } else {
+            tuner.sample_window(now, self.stats.delivered_bytes, self.window);
         }
     }
 
     /// Updates the tuner for a segment of the steady state, which has just been delivered.
     #[inline(never)]
-    pub(crate) fn tune_in_order(&mut self, now: Instant, segment: &Segment<B>, rtt: &RttEstimator) {
-        self.sample_receive_rtt(now, segment, rtt);
+    pub(crate) fn tune_in_order(&mut self, now: Instant, segment: &Segment<B>) {
+        self.sample_receive_rtt(now, segment);
         self.grow_receive_window(segment, self.occupied(segment));
         self.tune_receive_window(now, self.stats.delivered_bytes);
     }

@@ -176,7 +176,7 @@ impl<B: Body> Receiver<B> {
             return;
         }
         if self.agreed.tuned && (seq <= self.nxt || self.settings.receiver.accounts_for_buffer()) {
-            self.sample_receive_rtt(now, segment, rtt);
+            self.sample_receive_rtt(now, segment);
         }
         let start = seq.max(self.nxt);
         let fits = "a part of a body is as short as a body";
@@ -208,8 +208,10 @@ impl<B: Body> Receiver<B> {
             }
             self.gaps = true;
             // A segment beyond a gap occupies the buffer after the window has grown, an in-order one
-            // before (measured).
-            let widened = self.agreed.tuned && self.grow_receive_window(segment, before);
+            // before (measured). Without SACK the window stays, because an acknowledgment that
+            // changes it is no duplicate (RFC 5681 §2; Linux: measured).
+            let widened =
+                self.agreed.tuned && self.agreed.sack && self.grow_receive_window(segment, before);
             if new {
                 let block = ReportedBlock {
                     grows,

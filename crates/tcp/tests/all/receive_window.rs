@@ -14,7 +14,7 @@ fn settings() -> Settings {
         receiver: ReceiverPolicy::Linux,
         mss: FULL,
         delayed_ack: DelayedAck::Off,
-        timestamps: false,
+        timestamps: true,
         receive_autotuning: true,
         ..Profile::named("rfc").expect("it exists").settings
     }
@@ -309,4 +309,49 @@ fn an_acknowledgment_waits_for_the_read_until_the_timeout() {
     assert!(due < anabranch_core::units::Instant::from_millis(600));
     receiver.end.on_deadline(due);
     assert!(receiver.end.poll_transmit(due).is_some());
+}
+
+/// Without timestamps the arrival of a whole window measures the round trip. Detects a receiver that
+/// keeps the round-trip time of the handshake, 50 ms, or measures none.
+#[test]
+fn without_timestamps_a_window_measures_the_round_trip() {
+    let mut receiver = Receiver::new(&Settings {
+        timestamps: false,
+        receive_window: Limit::Bytes(Bytes::new(4 << 20)),
+        ..settings()
+    });
+    // The first segment meets a window of 45 segments.
+    receiver.feed(60, 0..10);
+    receiver.feed(111, 10..40);
+    let said = receiver.feed(165, 40..44);
+    assert!(said.last().is_some_and(|said| said.window < whole()));
+    let said = receiver.feed(180, 44..80);
+    assert!(
+        said.last()
+            .is_some_and(|said| said.window > whole() * 5 / 4)
+    );
+}
+
+/// RFC 5681 §2: an acknowledgment that changes the window is no duplicate, so without SACK segments
+/// beyond a gap leave the window as it is (Linux 6.12: a constant window in 230 acknowledgments
+/// after a loss in slow start).
+#[test]
+fn without_sack_segments_beyond_a_gap_keep_the_window() {
+    let windows = |sack| {
+        let mut receiver = Receiver::new(&Settings {
+            sack,
+            receive_window: Limit::Bytes(Bytes::new(4 << 20)),
+            ..settings()
+        });
+        receiver.feed(60, 0..10);
+        receiver.feed(111, 10..31);
+        receiver.feed(162, 31..32);
+        let said = receiver.feed(163, 33..60);
+        assert!(said.iter().all(|said| said.ack == 32), "{said:?}");
+        (said[0].window, said[said.len() - 1].window)
+    };
+    let (first, last) = windows(false);
+    assert_eq!(first, last);
+    let (first, last) = windows(true);
+    assert!(first < last, "{first} and {last}");
 }
