@@ -3,6 +3,7 @@
     anabranch study reordering --engine kernel --kernel 6.12 --out DIR
     python studies/reordering/linux.py DIR                  writes linux.csv from the runs in DIR and the simulator's
     python studies/reordering/linux.py --kernel 6.12        judges R11, which needs samples: one run in the kernel
+    python studies/reordering/linux.py --beside             sets the kernel's stored runs beside the simulator's
 
 Linux has no Cubic+, so its runs are the simulator's, with the model of Linux at the ends, over the same path.
 """
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import polars as pl
 
@@ -80,12 +82,40 @@ def collapse(kernel: str | None) -> str:
     return f"R11: {done.measured} ({done.word})\n"
 
 
+def beside() -> str:
+    """Each control's throughput in the kernel over the simulator's, at all intervals."""
+    with (HERE / "linux.csv").open(encoding="utf-8") as file:
+        stored = {(row["variant"], row["ri"]): float(row["throughput"]) for row in csv.DictReader(file)}
+    head = ["control", "median ratio kernel / simulator", "median deviation", "worst ratio", "intervals within 5 %"]
+    lines = [head, ["---"] * len(head)]
+    for variant in ("newreno", "cubic"):
+        runs = made(Pool(only(part(), variant)))
+        ratios = {
+            job.point[0]: stored[variant, f"{job.point[0]:g}"] / outcome.figures[FIGURE]
+            for job, outcome in runs
+            if job.point
+        }
+        off = {ri: max(ratio, 1 / ratio) for ri, ratio in ratios.items()}
+        worst = max(off, key=lambda ri: off[ri])
+        near = sum(value <= 1.05 for value in off.values())
+        label = load(HERE).variants[variant].label
+        lines.append([
+            label, f"{median(ratios.values()):.3f}", f"{median(off.values()):.3f}",
+            f"{ratios[worst]:.3f} at RI {worst:g}", f"{near} of {len(off)}",
+        ])  # fmt: skip
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 def main() -> int:
-    """Write the witness, or judge R11."""
+    """Write the witness, judge R11, or compare with the simulator."""
     parser = argparse.ArgumentParser(description="Linux's controls beside Cubic+.")
     parser.add_argument("directory", nargs="?", type=Path, help="of the study's runs in a kernel")
     parser.add_argument("--kernel", help="the beginning of a release")
+    parser.add_argument("--beside", action="store_true", help="compare the stored runs with the simulator's")
     options = parser.parse_args()
+    if options.beside:
+        sys.stdout.write(beside())
+        return 0
     if options.directory is None:
         sys.stdout.write(collapse(options.kernel))
         return 0
