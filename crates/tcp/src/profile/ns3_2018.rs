@@ -37,7 +37,7 @@ pub(super) fn ns3_2018() -> Profile {
                 "papers set it; 1,448 bytes with timestamps fills a 1,500-byte packet (the simulator's own default is 536)",
             ),
             ("initial_cwnd", "one segment was the default until 2020"),
-            ("sack", "ns-3 had none before 2018"),
+            ("sack", "ns-3 had none before 3.27 (October 2017)"),
             ("timestamps", "on by default since ns-3.20"),
             ("window_scaling", "on by default since ns-3.20"),
             ("recovery", "NewReno was the only recovery"),
