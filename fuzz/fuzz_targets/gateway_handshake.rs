@@ -44,6 +44,7 @@ fn check(octets: &[u8]) {
             Message::Initiation(message) => message.encode().to_vec(),
             Message::Response(message) => message.encode().to_vec(),
             Message::CookieReply(message) => message.encode().to_vec(),
+            Message::StampReply(message) => message.encode().to_vec(),
             Message::Data(header) => [&header.encode(), &octets[HEADER..]].concat(),
         };
         assert_eq!(again, octets);

@@ -6,7 +6,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_gateway::{
-    crypto::{Entropy, Keys, MacKey, Pending, Session, public_key, with_mac2},
+    crypto::{Entropy, Identity, Keys, MacKey, Pending, Session, public_key, with_mac2},
     path::Route,
     policy::{Class, Match, Role, Rule},
     tunnel::{Config, PathConfig, Tunnel},
@@ -72,6 +72,7 @@ pub fn tunnel(private: u8, peer: u8, begins: bool) -> Tunnel {
             .into_iter()
             .chain(pinned)
             .collect(),
+        epoch: 0,
     };
     let entropy = Seeded::new(private.into());
     Tunnel::new(config, Box::new(entropy), Instant::START)
@@ -90,7 +91,7 @@ impl Peer {
     pub fn new() -> Option<Self> {
         let mut tunnel = tunnel(2, 1, false);
         let (now, path) = (Instant::START, PathId::new(0)?);
-        let mut pending = Pending::begin(&keys(1, 2), 7, 1, &mut Seeded::new(9))?;
+        let mut pending = Pending::begin(&Identity::new([1; 32]), &keys(1, 2), 7, [1; 2], &mut Seeded::new(9))?;
         let key = MacKey::of(&public_key(&[2; 32]));
         let mut initiation = with_mac2(path, 7, &pending.noise, &key, None).encode();
         tunnel.handle(&mut initiation, route(), now, now);
