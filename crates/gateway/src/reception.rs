@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// Initiations per second that are read without a cookie, and the size of a burst.
-pub const FREE_PER_S: f64 = 100.0;
+pub const FREE_PER_S: f64 = 50.0;
 /// Initiations per second that are read with a cookie, and the size of a burst.
-pub const PAID_PER_S: f64 = 300.0;
+pub const PAID_PER_S: f64 = 200.0;
 /// The part of the burst that only prefixes within their rate may use.
 const RESERVED: f64 = PAID_PER_S / 2.0;
 /// Initiations per second with a cookie of one prefix that have precedence, and the size of a burst.
@@ -88,11 +88,10 @@ impl Reception {
         self.peers.insert(peer, number);
     }
 
-    /// Removes the peer with this public key.
-    pub fn remove(&mut self, peer: &[u8; 32]) {
-        if let Some(number) = self.peers.remove(peer) {
-            self.recent.remove(number);
-        }
+    /// Removes all peers.
+    pub fn clear(&mut self) {
+        self.peers.clear();
+        self.recent = Recent::default();
     }
 
     /// Handles an initiation from `from`.
@@ -193,11 +192,5 @@ impl Recent {
         if self.peers.insert(key, peer).is_none() {
             self.order.push_back(key);
         }
-    }
-
-    fn remove(&mut self, peer: u32) {
-        self.peers.retain(|_, other| *other != peer);
-        let peers = &self.peers;
-        self.order.retain(|key| peers.contains_key(key));
     }
 }

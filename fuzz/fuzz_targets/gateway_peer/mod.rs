@@ -10,7 +10,7 @@ use anabranch_gateway::{
     path::Route,
     policy::{Class, Match, Role, Rule},
     tunnel::{Config, PathConfig, Tunnel},
-    wire::{Inner, Kind, Message, PathId},
+    wire::{Arrivals, Control, Entry, Inner, Kind, Message, PathId, Report},
 };
 
 pub struct Seeded(Stream, u64);
@@ -108,7 +108,31 @@ impl Peer {
             session,
             buffer,
         };
+        // A report of its probe makes the path deliver.
         peer.send(0, Kind::Probe, &[]);
+        peer.tunnel.poll_transmit(now, &mut peer.buffer)?;
+        let Ok(Message::Data(probe)) = Message::decode(&peer.buffer) else {
+            return None;
+        };
+        let report = Report {
+            version: 1,
+            loss: 0,
+            highest: probe.number,
+            arrived: 0,
+            held: 0,
+            arrivals: Arrivals::new([1 << probe.number]),
+        };
+        let entry = Entry {
+            path,
+            role: Role::Active,
+            report: Some(report),
+            acknowledged: None,
+        };
+        let entries = vec![entry];
+        let mut content = Vec::new();
+        Control { entries }.encode(&mut content);
+        peer.send(0, Kind::Control, &content);
+        assert!(peer.tunnel.is_up());
         peer.drain();
         Some(peer)
     }
@@ -140,7 +164,7 @@ impl Peer {
         let timeout = self.tunnel.poll_timeout();
         assert!(timeout.is_none_or(|at| at > self.now));
         let stats = self.tunnel.stats();
-        assert!(stats.is_up && stats.paths.len() <= 16);
+        assert!(stats.sessions > 0 && stats.paths.len() <= 16);
         assert!(stats.waiting <= 4_096 && stats.buffers <= 2_048 && stats.collected <= 16 * 456);
     }
 

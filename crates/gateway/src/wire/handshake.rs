@@ -1,8 +1,8 @@
 //! The handshake's messages, the cookie reply and the stamp reply.
 
 use super::{
-    PathId, TYPE_COOKIE_REPLY, TYPE_INITIATION, TYPE_RESPONSE, TYPE_STAMP_REPLY, VERSION, WireError,
-    array, four, path,
+    PathId, TYPE_COOKIE_REPLY, TYPE_INITIATION, TYPE_RESPONSE, TYPE_STAMP_REPLY, VERSION,
+    WireError, array, four, path,
 };
 
 /// Octets of a message authentication code.

@@ -15,14 +15,15 @@ fn wires(delay: Duration) -> Vec<[Wire; 2]> {
     vec![[wire; 2]; 2]
 }
 
-/// The recorded initiations towards an end.
+/// The recorded initiations towards an end, each once.
 fn initiations(network: &Network, to: End) -> Vec<Vec<u8>> {
-    let recorded = network.recorded.iter();
-    let mut found: Vec<Vec<u8>> = recorded
-        .filter(|(end, _, octets)| *end == to && octets[0] == 1)
-        .map(|(_, _, octets)| octets.clone())
-        .collect();
-    found.dedup_by(|a, b| a[8..] == b[8..]);
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for (end, _, octets) in &network.recorded {
+        let is_same = |other: &Vec<u8>| other[8..40] == octets[8..40];
+        if *end == to && octets[0] == 1 && !found.iter().any(is_same) {
+            found.push(octets.clone());
+        }
+    }
     found
 }
 
@@ -127,5 +128,8 @@ fn an_answer_is_shorter_than_an_initiation() {
         kinds[usize::from(octets[0])] += 1;
         assert!(octets.len() <= INITIATION, "type {}", octets[0]);
     }
-    assert!([2, 3, 5].iter().all(|&kind: &usize| kinds[kind] > 0), "{kinds:?}");
+    assert!(
+        [2, 3, 5].iter().all(|&kind: &usize| kinds[kind] > 0),
+        "{kinds:?}"
+    );
 }

@@ -4,8 +4,8 @@ use super::Seeded;
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
     crypto::{
-        Answer, Entropy as _, Identity, Jar, Keys, MacKey, Meter, Pending, Session, StampKey, Stamps,
-        Window, open, open_cookie, public_key, with_mac2,
+        Answer, Entropy as _, Identity, Jar, Keys, MacKey, Meter, Pending, Session, StampKey,
+        Stamps, Window, open, open_cookie, public_key, with_mac2,
     },
     wire::{Initiation, Inner, Kind, Message, PathId, Response},
 };

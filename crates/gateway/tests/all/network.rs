@@ -331,7 +331,8 @@ impl Network {
         };
         let mut random = Seeded::new(u64::from(index), "forger");
         let identity = Identity::new(stranger.private);
-        let pending = Pending::begin(&identity, &stranger, index, [0; 2], &mut random).expect("valid keys");
+        let pending =
+            Pending::begin(&identity, &stranger, index, [0; 2], &mut random).expect("valid keys");
         let key = MacKey::of(&stranger.peer);
         with_mac2(path(0), index, &pending.noise, &key, None)
             .encode()

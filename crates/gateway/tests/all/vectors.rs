@@ -12,7 +12,10 @@ use anabranch_gateway::{
     },
     policy::Role,
     pool::Pool,
-    wire::{Arrivals, Control, Entry, Initiation, Inner, Kind, MAC, Message, PathId, Place, Report, Response},
+    wire::{
+        Arrivals, Control, Entry, Initiation, Inner, Kind, MAC, Message, PathId, Place, Report,
+        Response,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::{fmt::Write as _, fs, net::SocketAddr};
@@ -208,7 +211,11 @@ fn computed(given: &Case) -> Case {
     case.cookie.reply = Hex::of(&reply.encode());
     case.cookie.initiation_with_mac2 = Hex::of(&with_cookie(Some(&cookie)).encode());
 
-    let key = StampKey::of(&Identity::new(b.private.array()), &a.public.array(), &b.public.array());
+    let key = StampKey::of(
+        &Identity::new(b.private.array()),
+        &a.public.array(),
+        &b.public.array(),
+    );
     let mut nonce = Given(given.stamp_reply.nonce.octets());
     let reply = key.reply(&initiation, case.stamp_reply.newest, &mut nonce);
     case.stamp_reply.reply = Hex::of(&reply.expect("a reply").encode());
