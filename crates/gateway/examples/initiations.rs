@@ -55,7 +55,14 @@ fn noise(private: [u8; 32], receiver: [u8; 32], random: &mut Mixed) -> [u8; NOIS
 }
 
 const OWN: [u8; 32] = [1; 32];
-const KINDS: [&str; 5] = ["wrong code", "code", "cookie", "unknown key", "peer"];
+const KINDS: [&str; 6] = [
+    "wrong code",
+    "code",
+    "code beyond the rate",
+    "cookie",
+    "unknown key",
+    "peer",
+];
 
 /// Receives `count` initiations of a kind; returns the time of each in nanoseconds.
 fn receive(reception: &mut Reception, peer: [u8; 32], kind: &str, count: u32) -> f64 {
@@ -81,23 +88,26 @@ fn receive(reception: &mut Reception, peer: [u8; 32], kind: &str, count: u32) ->
     if kind == "wrong code" {
         made.iter_mut().for_each(|one| one.mac1[0] ^= 1);
     }
-    if kind == "cookie" {
+    if ["code beyond the rate", "cookie"].contains(&kind) {
         while !matches!(
             reception.admit(&made[0], from, now, &mut random),
             Admission::Limited
         ) {}
     }
-    // One each 20 ms needs no cookie.
-    let reads = ["unknown key", "peer"].contains(&kind);
-    let interval = Duration::from_millis(if reads { 20 } else { 0 });
+    // One each 20 ms needs no cookie, and one each millisecond gets one.
+    let interval = Duration::from_millis(match kind {
+        "unknown key" | "peer" => 20,
+        "code" => 1,
+        _ => 0,
+    });
     now = now + interval;
     let begin = time::Instant::now();
     let last = admit_all(reception, &made, now, interval);
     let nanos = begin.elapsed().as_nanos() as f64 / f64::from(count);
     let is_right = match kind {
         "wrong code" | "unknown key" => matches!(last, Some(Admission::Refused)),
-        "code" => matches!(last, Some(Admission::Cookie(_))),
-        "cookie" => matches!(last, Some(Admission::Limited)),
+        "code" => matches!(last, Some(Admission::Cookie(_) | Admission::Refused)),
+        "code beyond the rate" | "cookie" => matches!(last, Some(Admission::Limited)),
         _ => matches!(last, Some(Admission::Opened(..))),
     };
     assert!(is_right, "{kind}: {last:?}");

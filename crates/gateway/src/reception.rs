@@ -5,8 +5,10 @@
 //!
 //! 1. An initiation needs the code that proves knowledge of this end's public key.
 //! 2. [`FREE_PER_S`] are read without more. Beyond, one needs a cookie, which proves the address.
-//! 3. Of those, [`PAID_PER_S`] are read. Half of the burst is reserved for prefixes of source
-//!    addresses that keep to [`PREFIX_PER_S`].
+//!    [`COOKIES_PER_S`] are sent.
+//! 3. Of those with a cookie, [`PAID_PER_S`] are read.
+//!
+//! Half of both bursts is reserved for prefixes of source addresses that keep to their own rates.
 
 use anabranch_core::units::Instant;
 use core::net::{IpAddr, SocketAddr};
@@ -22,10 +24,15 @@ pub const FREE_PER_S: f64 = 50.0;
 /// Initiations per second that are read with a cookie, and the size of a burst.
 pub const PAID_PER_S: f64 = 200.0;
 /// The part of the burst that only prefixes within their rate may use.
-const RESERVED: f64 = PAID_PER_S / 2.0;
+const PAID_RESERVED: f64 = PAID_PER_S / 2.0;
+/// Cookies per second, and the size of a burst.
+pub const COOKIES_PER_S: f64 = 3_000.0;
+const COOKIES_BURST: f64 = 300.0;
+const COOKIES_RESERVED: f64 = COOKIES_BURST / 2.0;
 /// Initiations per second with a cookie of one prefix that have precedence, and the size of a burst.
-pub const PREFIX_PER_S: f64 = 2.0;
-const PREFIX_BURST: f64 = 4.0;
+const PREFIX_PAID: (f64, f64) = (2.0, 4.0);
+/// Cookies per second for one prefix that have precedence, and the size of a burst.
+const PREFIX_COOKIES: (f64, f64) = (20.0, 20.0);
 /// Prefixes of this length are one source: what a provider delegates to one customer at most.
 const PREFIX_V4: u32 = 24;
 const PREFIX_V6: u32 = 48;
@@ -57,8 +64,10 @@ pub struct Reception {
     own: MacKey,
     jar: Jar,
     free: Meter,
+    cookies: Meter,
     paid: Meter,
-    prefixes: Prefixes,
+    /// The rates of cookies and of initiations with a cookie.
+    prefixes: [Prefixes; 2],
     /// The shell's number of each peer, by public key.
     peers: BTreeMap<[u8; 32], u32>,
     recent: Recent,
@@ -73,11 +82,13 @@ impl Reception {
             identity,
             jar: Jar::new(now, entropy),
             free: Meter::new(FREE_PER_S, FREE_PER_S),
+            cookies: Meter::new(COOKIES_PER_S, COOKIES_BURST),
             paid: Meter::new(PAID_PER_S, PAID_PER_S),
-            prefixes: Prefixes {
+            prefixes: [PREFIX_COOKIES, PREFIX_PAID].map(|(per_s, burst)| Prefixes {
                 key: entropy.draw(),
+                full: Meter::new(per_s, burst),
                 meters: Vec::new(),
-            },
+            }),
             peers: BTreeMap::new(),
             recent: Recent::default(),
         }
@@ -108,7 +119,13 @@ impl Reception {
             return Admission::Refused;
         }
         let is_paid = self.jar.is_paid(initiation, from, now, entropy);
+        let [cookies, paid] = &mut self.prefixes;
         if !is_paid && !self.free.take(0.0, now) {
+            let is_within = cookies.take(from.ip(), now);
+            let rest = if is_within { 0.0 } else { COOKIES_RESERVED };
+            if !self.cookies.take(rest, now) {
+                return Admission::Limited;
+            }
             let reply = self.jar.reply(&self.own, initiation, from, entropy);
             return reply.map_or(Admission::Limited, Admission::Cookie);
         }
@@ -116,8 +133,9 @@ impl Reception {
             return Admission::Copy(peer);
         }
         if is_paid {
-            let is_within = self.prefixes.take(from.ip(), now);
-            if !self.paid.take(if is_within { 0.0 } else { RESERVED }, now) {
+            let is_within = paid.take(from.ip(), now);
+            let rest = if is_within { 0.0 } else { PAID_RESERVED };
+            if !self.paid.take(rest, now) {
                 return Admission::Limited;
             }
         }
@@ -136,6 +154,7 @@ impl Reception {
 #[derive(Debug)]
 struct Prefixes {
     key: [u8; 32],
+    full: Meter,
     /// Empty until the first use.
     meters: Vec<Meter>,
 }
@@ -143,7 +162,7 @@ struct Prefixes {
 impl Prefixes {
     fn take(&mut self, from: IpAddr, now: Instant) -> bool {
         if self.meters.is_empty() {
-            self.meters = vec![Meter::new(PREFIX_PER_S, PREFIX_BURST); PREFIXES];
+            self.meters = vec![self.full; PREFIXES];
         }
         let code = match from {
             IpAddr::V4(v4) => {
