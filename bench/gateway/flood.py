@@ -142,7 +142,9 @@ def main() -> None:
     parser.add_argument("--initiations", type=Path, default=example, metavar="FILE", help="the sender with cookies")
     options = parser.parse_args()
     check(options.gateway)
-    found = measure(options.gateway.resolve(), options.initiations.resolve(), options.rounds, options.seconds, options.rate)
+    found = measure(
+        options.gateway.resolve(), options.initiations.resolve(), options.rounds, options.seconds, options.rate
+    )
     quiet = statistics.median(found["mbit_s"]["none"])
     print("| flood | Mbit/s | lost | target | met |")
     print("| --- | --- | --- | --- | --- |")
