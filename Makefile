@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader kernel demo study test check test-studies test-kernel test-live test-gateway test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
+.PHONY: help setup dev loader kernel demo study test check test-studies test-kernel test-live test-gateway test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint generate generate-check docs fuzz fuzz-brief lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -156,9 +156,17 @@ docs: dev ## Build the documentation site into site/, strictly
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 	@echo "documentation: site/index.html"
 
+FUZZ_TARGETS := scenario capture diagnose diagnose_segments lacpdu fec gateway_control gateway_data gateway_handshake gateway_inner recording tunnel wire
+
 fuzz: dev ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60) each
-	for target in scenario capture diagnose diagnose_segments lacpdu fec gateway_control gateway_data gateway_handshake gateway_inner recording tunnel wire; do \
+	for target in $(FUZZ_TARGETS); do \
 	  $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
+	done
+
+fuzz-brief: setup ## Run each fuzz target for two seconds with random inputs, without libFuzzer
+	$(RUN) cargo build --release --locked --quiet --manifest-path fuzz/Cargo.toml --no-default-features --bins
+	for target in $(FUZZ_TARGETS); do \
+	  echo $$target: && FUZZ_SECONDS=2 fuzz/target/release/$$target || exit 1; \
 	done
 
 # axe-playwright-python is locked for the axe.min.js in it: the tests drive Chromium themselves.

@@ -1,9 +1,11 @@
 """A TCP transfer through the tunnel while unknown senders send handshakes: python bench/gateway/flood.py.
 
-Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`. The live engine carries two paths of 50 Mbit/s
+Runs as root, after `cargo build --profile dist -p anabranch-gatewayd` and
+`cargo build --profile dist -p anabranch-gateway --example initiations`. The live engine carries two paths of 50 Mbit/s
 and 10 ms; the flood arrives over a separate link, so that it uses the gateway's processor time and not the paths'
-rate. Transfers run without a flood, with random octets of a handshake's size, and with handshakes whose `mac1` is
-correct, as from a sender that knows the public key. They alternate, and medians count.
+rate. Transfers run without a flood, with random octets of a handshake's size, with handshakes whose `mac1` is
+correct, as from a sender that knows the public key, and with such handshakes that have a valid cookie, too. They
+alternate, and medians count.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from tcp import receive, sender
 PATHS = (0, 1)
 WIRE = 2
 LINK = {"rate": "50 Mbit/s", "delay": "10 ms"}
-KINDS = ("none", "random octets", "a right code")
+KINDS = ("none", "random octets", "a right code", "a valid cookie")
 LOST_AT_MOST = 0.05
 GROWTH_AT_MOST_KIB = 32 << 10
 TICK_S = 0.002
@@ -56,7 +58,7 @@ def handshakes(public: bytes | None) -> list[bytes]:
     """Return datagrams of an initiation's form; with its first code right if the receiver's key is known."""
     found = []
     for _ in range(1_000):
-        body = bytes([1, 1, 0, 0]) + os.urandom(108)
+        body = bytes([1, 2, 0, 0]) + os.urandom(116)
         code = os.urandom(16)
         if public:
             key = hashlib.blake2s(b"mac1----" + public).digest()
@@ -85,7 +87,7 @@ def flood(public: bytes | None, per_second: int) -> None:
         print(int(count / (time.monotonic() - begin)))
 
 
-def measure(program: Path, rounds: int, seconds: int, per_second: int) -> dict[str, Any]:
+def measure(program: Path, initiations: Path, rounds: int, seconds: int, per_second: int) -> dict[str, Any]:
     """Return goodput by kind, datagrams per second, rejected datagrams, and the growth of memory."""
     goodput: dict[str, list[float]] = {kind: [] for kind in KINDS}
     rates = []
@@ -110,11 +112,15 @@ def measure(program: Path, rounds: int, seconds: int, per_second: int) -> dict[s
                     if kind != "none":
                         code = public.hex() if kind == "a right code" else "-"
                         words = inside(names["near"], sys.executable, __file__, "--flood", code, str(per_second))
+                        if kind == "a valid cookie":
+                            to = (f"{outer('far', WIRE)}:{PORT}", public.hex(), str(per_second), "cookie")
+                            words = inside(names["near"], str(initiations), "flood", *to, outer("near", WIRE))
                         process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
                         beside.enter_context(ended(process))
                     goodput[kind].append(receive(names["near"], INNER["far"], 1, f"{seconds}s"))
                     if kind != "none":
                         process.terminate()
+                    if kind not in ("none", "a valid cookie"):
                         rates.append(int(process.communicate()[0]))
         return {
             "mbit_s": goodput,
@@ -132,9 +138,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="transfers of each kind")
     parser.add_argument("--rate", type=int, default=10_000, metavar="N", help="handshakes a second")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    example = Path("target/dist/examples/initiations")
+    parser.add_argument("--initiations", type=Path, default=example, metavar="FILE", help="the sender with cookies")
     options = parser.parse_args()
     check(options.gateway)
-    found = measure(options.gateway.resolve(), options.rounds, options.seconds, options.rate)
+    found = measure(
+        options.gateway.resolve(), options.initiations.resolve(), options.rounds, options.seconds, options.rate
+    )
     quiet = statistics.median(found["mbit_s"]["none"])
     print("| flood | Mbit/s | lost | target | met |")
     print("| --- | --- | --- | --- | --- |")

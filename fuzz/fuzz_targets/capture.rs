@@ -1,9 +1,9 @@
 //! Any octets as a capture: each IP packet lies within its frame, each frame is counted once,
 //! errors render, and nothing panics.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use anabranch_capture::{Conversations, Fragments, Reader, Skip};
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fn read(bytes: &[u8]) {
     let mut reader = match Reader::open(bytes) {

@@ -1,10 +1,10 @@
 //! A capture of arbitrary segments of a few connections: times and sequence numbers that jump, any
 //! flags and options.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 mod diagnosis;
 
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 /// Octets of input per segment.
 const STEP: usize = 16;

@@ -1,12 +1,12 @@
 //! Any control messages from an end with valid keys while packets are outstanding: a decoded
 //! message is encoded unchanged, nothing panics, and the end continues.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 mod gateway_peer;
 
 use anabranch_gateway::wire::{Control, Kind};
 use gateway_peer::Peer;
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     check(input);

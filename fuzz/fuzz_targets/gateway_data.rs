@@ -1,13 +1,13 @@
 //! Any sealed messages from an end with valid keys: packets, packets of blocks, repair packets and
 //! probes, with any numbers on any paths. Nothing panics, and the memory of the other end stays
 //! within its bounds.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 mod gateway_peer;
 
 use anabranch_gateway::wire::{Inner, Kind};
 use gateway_peer::Peer;
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Some(mut peer) = Peer::new() else { return };

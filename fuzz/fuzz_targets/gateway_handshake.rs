@@ -1,13 +1,13 @@
 //! Handshakes of two ends whose messages are altered, truncated, repeated and replaced by any
 //! octets, at any time: nothing panics, and a decoded message is encoded unchanged.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 mod gateway_peer;
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::wire::{HEADER, Message};
 use gateway_peer::{route, tunnel};
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     check(input);
@@ -44,6 +44,7 @@ fn check(octets: &[u8]) {
             Message::Initiation(message) => message.encode().to_vec(),
             Message::Response(message) => message.encode().to_vec(),
             Message::CookieReply(message) => message.encode().to_vec(),
+            Message::StampReply(message) => message.encode().to_vec(),
             Message::Data(header) => [&header.encode(), &octets[HEADER..]].concat(),
         };
         assert_eq!(again, octets);

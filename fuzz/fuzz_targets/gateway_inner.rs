@@ -1,13 +1,13 @@
 //! Any octets as inner packets: nothing panics, and packets that one end accepts leave the other
 //! unchanged, except for the MSS option.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 mod gateway_peer;
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::inner::{clamp_mss, length, read};
 use gateway_peer::{route, tunnel};
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let mut ends = [tunnel(1, 2, true), tunnel(2, 1, false)];

@@ -1,10 +1,10 @@
 //! Any octets as an LACPDU, and as input of a port: nothing panics, and a decoded LACPDU is encoded
 //! unchanged, except for reserved fields.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use anabranch_core::units::Instant;
 use anabranch_path::group::lacp::{LacpRate, Lacpdu, Port, Role, pdu::OCTETS};
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut ports = [Role::Leads, Role::Follows]

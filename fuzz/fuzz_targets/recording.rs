@@ -2,10 +2,10 @@
 //! renders; nothing panics.
 //!
 //! Run it with `cargo fuzz run recording`.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use anabranch_scenario::workload::Recording;
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| match Recording::parse(bytes) {
     Ok(recording) => {

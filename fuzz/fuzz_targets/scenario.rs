@@ -2,10 +2,10 @@
 //!
 //! Lines that begin with `#set ` are also passed as `--set`. Run it with `cargo fuzz run scenario
 //! fuzz/corpus/scenario scenarios -- -dict=fuzz/scenario.dict`.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use anabranch_scenario::{Extensions, Scenario};
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut scenario = match Scenario::parse_bytes(bytes, "fuzz.toml", &Extensions::default()) {

@@ -1,6 +1,6 @@
 //! Any octets as packets that leave a tunnel: a decoded header is encoded unchanged, except for
 //! reserved fields, and each restorer releases every packet exactly once for any headers.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use anabranch_core::{
     packet::{ConnectionId, PacketId},
@@ -10,7 +10,7 @@ use anabranch_path::multipath::{
     header::{OCTETS, decode, encode},
     restore::{Arrived, Init, Restore, TcpPlace, registry},
 };
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     for (_, config, _) in registry() {

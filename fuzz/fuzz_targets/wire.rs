@@ -6,7 +6,7 @@
 //! pass the check. The first octet has options. Bit 0: leave the checksums unchanged. Bit 1: use an
 //! endpoint with an open connection. Bit 2: use the profile `linux` with all loss recovery
 //! mechanisms instead of `rfc`.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use anabranch_wire::{
     icmp::{Reaction, at_router},
     iter_options, set_ecn, take_hops,
 };
-use libfuzzer_sys::fuzz_target;
+use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&how, rest)) = bytes.split_first() else {

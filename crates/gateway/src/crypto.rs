@@ -1,13 +1,18 @@
-//! Handshake, session keys, replay windows and cookies.
+//! Handshake, session keys, replay windows, cookies and stamps.
 
 mod cookie;
+mod curve;
 mod handshake;
 mod random;
 mod replay;
 mod session;
+mod stamp;
 
+pub(crate) use cookie::mac;
 pub use cookie::{Jar, MacKey, Meter, open_cookie, with_mac2};
-pub use handshake::{Answer, Keys, Pending, SessionKeys, public_key, respond};
+pub use curve::{Identity, public_key};
+pub use handshake::{Answer, Keys, Opened, Pending, SessionKeys, open};
 pub use random::Entropy;
 pub use replay::Window;
 pub use session::{MESSAGE_LIMIT, Session};
+pub use stamp::{StampKey, Stamps};

@@ -14,5 +14,6 @@ pub mod path;
 pub mod policy;
 pub mod pool;
 pub mod queue;
+pub mod reception;
 pub mod tunnel;
 pub mod wire;

@@ -60,6 +60,8 @@ pub struct Path {
     pub control_due: bool,
     /// The time from which the path's share for control messages allows the next one.
     pub control_after: Instant,
+    /// Whether a probe under a session to be confirmed is due.
+    pub confirm_due: bool,
     /// The other end's cookie for this path's address.
     pub cookie: Option<[u8; 16]>,
     /// Number of changes of the other end's address.
@@ -83,6 +85,7 @@ impl Path {
             peer_report: None,
             control_due: false,
             control_after: Instant::START,
+            confirm_due: false,
             cookie: None,
             roamed: 0,
         }

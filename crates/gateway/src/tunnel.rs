@@ -19,12 +19,13 @@ use std::collections::VecDeque;
 
 use crate::{
     blocks::Rebuilder,
-    crypto::{Entropy, Keys},
+    crypto::{Entropy, Identity, Keys},
     inner::{self, FLOWS, Prefix},
     order::Order,
     path::{BASE, Outcome, Path, Paths, Route, State},
     policy::{Role, Rule},
     pool::Pool,
+    reception::Reception,
     wire::{Control, OVERHEAD, PathId, Place},
 };
 use handshakes::Handshakes;
@@ -57,6 +58,9 @@ pub struct Config {
     pub sources: Vec<Prefix>,
     /// The treatment of packets; packets without a matching rule are bulk.
     pub rules: Vec<Rule>,
+    /// The time at [`Instant::START`] in nanoseconds, for stamps. It should not decrease from one
+    /// start to the next.
+    pub epoch: u64,
 }
 
 /// The destination of the datagram in the buffer.
@@ -102,6 +106,8 @@ pub struct Tunnel {
     entropy: Box<dyn Entropy>,
     config: Config,
     handshakes: Handshakes,
+    /// `None` if the shell has one for several tunnels.
+    reception: Option<Box<Reception>>,
     paths: Paths,
     lanes: Lanes,
     /// The next number of each flow.
@@ -135,17 +141,36 @@ impl std::fmt::Debug for Tunnel {
 }
 
 impl Tunnel {
-    /// An end that has just started.
+    /// An end that has just started, with its own reception.
     #[must_use]
-    pub fn new(config: Config, mut entropy: Box<dyn Entropy>, now: Instant) -> Self {
+    pub fn new(config: Config, entropy: Box<dyn Entropy>, now: Instant) -> Self {
+        let peer = config.keys.peer;
+        let identity = Identity::new(config.keys.private);
+        let mut tunnel = Self::behind(&identity, config, entropy, now);
+        let mut reception = Reception::new(identity, now, &mut tunnel.entropy);
+        reception.insert(peer, 0);
+        tunnel.reception = Some(Box::new(reception));
+        tunnel
+    }
+
+    /// An end that has just started. Its shell has the reception of `identity`, the configured
+    /// private key, and passes initiations to [`Self::handle_opened`] and [`Self::handle_copy`].
+    #[must_use]
+    pub fn behind(
+        identity: &Identity,
+        config: Config,
+        mut entropy: Box<dyn Entropy>,
+        now: Instant,
+    ) -> Self {
         let seed = u64::from_be_bytes(entropy.draw());
-        let handshakes = Handshakes::new(&config.keys, now, &mut entropy);
+        let handshakes = Handshakes::new(identity, &config, now, &mut entropy);
         let mut paths = Paths::default();
         for path in &config.paths {
             paths.get_or_insert_with(path.id, || Path::new(path.route, path.role));
         }
         Self {
             handshakes,
+            reception: None,
             paths,
             lanes: Lanes::new(&config.rules, seed),
             numbers: vec![0; usize::from(FLOWS)].into_boxed_slice(),

@@ -1,4 +1,4 @@
-//! Encoding of the tunnel's messages: version 1.
+//! Encoding of the tunnel's messages: version 2.
 //!
 //! All numbers are in network order. `docs/design/027-gateway-protocol.md` shows the layouts.
 //! Decoding is strict: a message of another length, type or version is refused, and so are reserved
@@ -13,7 +13,7 @@ pub use arrivals::{Arrivals, WORDS};
 pub use control::{Control, Entry, Report, Role};
 pub use handshake::{
     COOKIE_REPLY, CookieReply, INITIATION, Initiation, MAC, NOISE_INITIATION, NOISE_RESPONSE,
-    RESPONSE, Response,
+    RESPONSE, Response, STAMP_REPLY, StampReply,
 };
 pub use inner::{Inner, Kind, Place, Repair};
 
@@ -28,11 +28,12 @@ pub const OVERHEAD: usize = HEADER + INNER + TAG;
 /// The largest number of paths of a tunnel; they are numbered from 0.
 pub const PATHS: usize = 16;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const TYPE_INITIATION: u8 = 1;
 const TYPE_RESPONSE: u8 = 2;
 const TYPE_COOKIE_REPLY: u8 = 3;
 const TYPE_DATA: u8 = 4;
+const TYPE_STAMP_REPLY: u8 = 5;
 
 /// The number of a path, the same at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,6 +140,8 @@ pub enum Message {
     Response(Response),
     /// The answer of an end under load.
     CookieReply(CookieReply),
+    /// The answer to an authentic initiation with an old stamp.
+    StampReply(StampReply),
     /// A sealed message; the seal covers the content after the header.
     Data(Header),
 }
@@ -157,6 +160,7 @@ impl Message {
             Some(&TYPE_INITIATION) => Initiation::decode(octets).map(Self::Initiation),
             Some(&TYPE_RESPONSE) => Response::decode(octets).map(Self::Response),
             Some(&TYPE_COOKIE_REPLY) => CookieReply::decode(octets).map(Self::CookieReply),
+            Some(&TYPE_STAMP_REPLY) => StampReply::decode(octets).map(Self::StampReply),
             Some(&TYPE_DATA) => Header::decode(octets).map(Self::Data),
             Some(&other) => Err(WireError::Type(other)),
         }

@@ -50,6 +50,7 @@ fn tunnel(end: usize) -> Tunnel {
         },
         paths: paths.collect(),
         sources: Vec::new(),
+        epoch: 0,
         rules: vec![Rule {
             matches: Match {
                 dscp: vec![EF],

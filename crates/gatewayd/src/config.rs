@@ -21,8 +21,8 @@ pub use self::{
     value::Endpoint,
 };
 
-/// The largest file that is read, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+/// The largest file that is read, in bytes: that of 100,000 peers.
+const MAX_BYTES: u64 = 1 << 24;
 
 /// The reason why there is no configuration.
 #[derive(Debug)]

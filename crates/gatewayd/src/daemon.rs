@@ -1,6 +1,9 @@
 //! The daemon: moves packets and datagrams between the kernel and the tunnels, in one thread.
 
+mod state;
+
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Read},
     net::IpAddr,
@@ -16,9 +19,11 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_gateway::{
-    path::{Route, State},
+    crypto::Identity,
+    path::Route,
+    reception::Admission,
     tunnel::Refused,
-    wire::{Message, PathId},
+    wire::{Initiation, Message, PathId},
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -28,15 +33,14 @@ use crate::{
     config::{self, Config},
     confine::{Account, KEPT, confine, confine_resolver},
     device::{self, Batch, Delivered, Device},
+    directory::Directory,
     links::{Links, Watch},
     log::Log,
     metrics::Metrics,
-    peers::{self, Change, Peer},
+    peers::{self, Change, Peer, PeerKeys},
     resolver::{self, Addresses, Answer, Question, Resolver},
     socket::Marks,
-    status::{
-        self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, Request, StatusSocket,
-    },
+    status::{self, Dropped, Rejected, Request, StatusSocket},
     too_big::TooBig,
     ways::{Happened, Ways},
 };
@@ -54,6 +58,9 @@ const RETRY: Duration = Duration::from_secs(5);
 /// The state of the daemon.
 struct Gateway {
     start: time::Instant,
+    /// The private key, and the time at the start for stamps.
+    identity: Identity,
+    epoch: u64,
     /// The path of the configuration file, and its content.
     file: PathBuf,
     config: Rc<Config>,
@@ -72,7 +79,7 @@ struct Gateway {
     links: Links,
     /// A change of the interfaces could not be read yet.
     is_behind: bool,
-    peers: Vec<Peer>,
+    peers: Directory,
     dropped: Dropped,
     rejected: Rejected,
     buffer: Vec<u8>,
@@ -94,6 +101,11 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let file =
         fs::canonicalize(file).map_err(|error| format!("{}: {}", file.display(), words(&error)))?;
     let start = time::Instant::now();
+    // Only the order of stamps matters, so that a wrong clock does no harm.
+    let epoch = time::SystemTime::now().duration_since(time::UNIX_EPOCH);
+    let epoch = u64::try_from(epoch.unwrap_or_default().as_nanos()).unwrap_or(0);
+    let secret = config.gateway.secret.0.as_ref();
+    let identity = Identity::new(secret.ok_or("there is no private key")?.0);
     let addresses = Addresses::new();
     let remotes = peers::remotes(&config, &addresses);
     let refused = |error: io::Error| format!("netlink: {}", words(&error));
@@ -105,7 +117,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let peers = peers
         .map(|(peer, remotes)| {
             let change = Change::of(&config, peer, remotes, &ways)?;
-            let mut made = peers::peer(&config, &peer.1, change, Instant::START)?;
+            let mut made = peers::peer((&identity, epoch), &peer.1, change, Instant::START);
             made.is_routed = peers::unknown(&peer.1, &addresses).next().is_none();
             Ok(made)
         })
@@ -121,6 +133,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let prepare = move || confine_resolver(confined.as_ref());
     let mut gateway = Gateway {
         start,
+        epoch,
         device,
         file,
         config: Rc::new(config),
@@ -133,7 +146,8 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         ways,
         links,
         is_behind: false,
-        peers,
+        peers: Directory::new(identity.clone(), peers, Instant::START),
+        identity,
         dropped: Dropped::default(),
         rejected: Rejected::default(),
         buffer: Vec::new(),
@@ -189,8 +203,6 @@ impl Gateway {
         loop {
             self.flush();
             self.follow_mtu();
-            self.log_path_changes();
-            self.follow_routes();
             self.follow_names();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
@@ -231,14 +243,24 @@ impl Gateway {
         }
     }
 
-    /// Logs deaths and returns of paths.
-    fn log_path_changes(&mut self) {
-        for peer in &mut self.peers {
-            peer.report_changes(|name, path, delivers| {
-                let what = if delivers { "delivers" } else { "is dead" };
-                let path = self.ways.name(path);
-                self.log.say(&format!("peer {name}: path {path} {what}"));
-            });
+    /// Logs deaths and returns of a peer's paths, and sets the routes to a peer that is up although
+    /// not all of its names have addresses.
+    fn follow_peer(&mut self, number: u32) {
+        let Some(peer) = self.peers.polled(number) else {
+            return;
+        };
+        peer.report_changes(|name, path, delivers| {
+            let what = if delivers { "delivers" } else { "is dead" };
+            let path = self.ways.name(path);
+            self.log.say(&format!("peer {name}: path {path} {what}"));
+        });
+        if peer.is_routed || !peer.tunnel.is_up() {
+            return;
+        }
+        peer.is_routed = true;
+        let routes = self.routes(&self.config, &self.addresses);
+        if let Err(why) = self.device.set_routes(&routes) {
+            self.log.say(&why);
         }
     }
 
@@ -260,7 +282,7 @@ impl Gateway {
             };
             let name = self.ways.name(path);
             self.log.say(&format!("path {name}: {what}"));
-            for peer in &mut self.peers {
+            for peer in self.peers.all() {
                 match what {
                     Happened::Lost => peer.tunnel.on_carrier_loss(path, now),
                     Happened::Changed => peer.tunnel.validate_path(path, now),
@@ -372,26 +394,12 @@ impl Gateway {
         self.retry = Some(self.now() + RETRY);
     }
 
-    /// Sets the routes to a peer that is up although not all of its names have addresses.
-    fn follow_routes(&mut self) {
-        let is_new = |peer: &&mut Peer| !peer.is_routed && peer.tunnel.is_up();
-        let new = self.peers.iter_mut().filter(is_new);
-        if new.map(|peer| peer.is_routed = true).count() == 0 {
-            return;
-        }
-        let routes = self.routes(&self.config, &self.addresses);
-        if let Err(why) = self.device.set_routes(&routes) {
-            self.log.say(&why);
-        }
-    }
-
     /// The routes to peers whose names have addresses, and to peers that were up. With an earlier
     /// default route, the resolver's packets would enter the tunnel, which waits for the addresses.
     fn routes(&self, config: &Config, known: &Addresses) -> Vec<ipnet::IpNet> {
-        let was_routed = |peer: &config::Peer| {
-            let mut peers = self.peers.iter();
-            peers.any(|other| other.is_routed && other.is(peer))
-        };
+        let routed = self.peers.iter().filter(|peer| peer.is_routed);
+        let routed: BTreeSet<PeerKeys> = routed.map(Peer::keys).collect();
+        let was_routed = |peer: &config::Peer| routed.contains(&peers::keys(peer));
         let peers = config.peer.0.iter().map(|(_, peer)| peer);
         let routed =
             peers.filter(|peer| peers::unknown(peer, known).next().is_none() || was_routed(peer));
@@ -402,16 +410,9 @@ impl Gateway {
         let now = self.now();
         let remotes = peers::remotes(config, &addresses);
         let ways = self.ways.plan(config, &remotes.concat())?;
-        let configured = || config.peer.0.iter();
-        let mut changes = Vec::new();
-        let mut added = Vec::new();
-        for (peer, remotes) in configured().zip(&remotes) {
-            let change = Change::of(config, peer, remotes, &ways)?;
-            match self.peers.iter().position(|known| known.is(&peer.1)) {
-                Some(place) => changes.push((place, change)),
-                None => added.push(peers::peer(config, &peer.1, change, now)?),
-            }
-        }
+        let configured = config.peer.0.iter().zip(&remotes);
+        let changes = configured.map(|(peer, remotes)| Change::of(config, peer, remotes, &ways));
+        let changes = changes.collect::<Result<Vec<_>, String>>()?;
         let routes = self.routes(config, &addresses);
         if let Err(why) = self.device.set_routes(&routes) {
             // The previous routes can be set again, unless another process has taken one meanwhile.
@@ -422,17 +423,25 @@ impl Gateway {
         // No step after this can fail.
         self.ways.replace(ways);
         self.ways.hold(&self.links);
-        for (place, change) in changes {
-            self.peers[place].change(change, now);
-        }
-        let is_configured = |known: &Peer| configured().any(|(_, peer)| known.is(peer));
-        self.peers.retain(is_configured);
-        self.peers.extend(added);
-        for known in &mut self.peers {
-            let mut peers = configured().filter(|(_, peer)| known.is(peer));
-            let is_known = peers.any(|(_, peer)| peers::unknown(peer, &addresses).next().is_none());
-            known.is_routed |= is_known;
-        }
+        let known = self.peers.take().into_iter();
+        let mut known: BTreeMap<PeerKeys, Peer> = known.map(|peer| (peer.keys(), peer)).collect();
+        let changed = config
+            .peer
+            .0
+            .iter()
+            .zip(changes)
+            .map(|((_, peer), change)| {
+                let mut changed = match known.remove(&peers::keys(peer)) {
+                    Some(mut known) => {
+                        known.change(change, now);
+                        known
+                    }
+                    None => peers::peer((&self.identity, self.epoch), peer, change, now),
+                };
+                changed.is_routed |= peers::unknown(peer, &addresses).next().is_none();
+                changed
+            });
+        self.peers.set(changed.collect());
         self.config = Rc::clone(config);
         self.addresses = addresses;
         Ok(())
@@ -456,10 +465,7 @@ impl Gateway {
         descriptors.extend(outside.status.descriptors().map(read));
         let scrapers = outside.metrics.iter().flat_map(Metrics::descriptors);
         descriptors.extend(scrapers.map(read));
-        let due = self
-            .peers
-            .iter()
-            .filter_map(|peer| peer.tunnel.poll_timeout());
+        let due = self.peers.timeout().into_iter();
         let timeout = due
             .chain(self.retry)
             .min()
@@ -518,11 +524,8 @@ impl Gateway {
             self.dropped.not_ip += 1;
             return;
         };
-        let peer = self
-            .peers
-            .iter_mut()
-            .find(|peer| peer.allowed.iter().any(|net| net.contains(&destination)));
-        let Some(peer) = peer else {
+        let number = self.peers.of(destination);
+        let Some(peer) = number.and_then(|number| self.peers.get(number)) else {
             self.dropped.no_peer += 1;
             return;
         };
@@ -563,8 +566,8 @@ impl Gateway {
         self.received = buffer;
     }
 
-    /// Passes a datagram to the tunnel with the index in it. An initiation has no index: each
-    /// tunnel receives it, and the one with the right key answers.
+    /// Passes a datagram to the tunnel with the index in it. An initiation has no index: the key in
+    /// it gives the tunnel.
     fn on_datagram(
         &mut self,
         datagram: &mut [u8],
@@ -577,39 +580,56 @@ impl Gateway {
                 self.rejected.malformed += 1;
                 return;
             }
-            Ok(Message::Initiation(_)) => {
-                let is_refused = |peer: &mut Peer| {
-                    let refused = |peer: &Peer| peer.tunnel.counters().refused_initiations;
-                    let before = refused(peer);
-                    peer.tunnel.handle(datagram, from.0, arrived, now);
-                    refused(peer) > before
-                };
-                let refused = self
-                    .peers
-                    .iter_mut()
-                    .map(is_refused)
-                    .filter(|refused| *refused);
-                if refused.count() == self.peers.len() {
-                    self.rejected.unknown_key += 1;
-                }
-                return;
+            Ok(Message::Initiation(initiation)) => {
+                return self.on_initiation(&initiation, from.0, now);
             }
             Ok(Message::Response(response)) => (response.receiver, None),
             Ok(Message::CookieReply(reply)) => (reply.receiver, None),
+            Ok(Message::StampReply(reply)) => (reply.receiver, None),
             Ok(Message::Data(header)) => (header.receiver, Some(header.path)),
         };
-        let Some(peer) = self
-            .peers
-            .iter_mut()
-            .find(|peer| peer.tunnel.has_index(index))
-        else {
+        let mut numbers = self.peers.with_index(index);
+        let (Some(number), others) = (numbers.next(), numbers.collect::<Vec<u32>>()) else {
             self.rejected.unknown_session += 1;
+            return;
+        };
+        // Opening may alter the datagram.
+        let copy = (!others.is_empty()).then(|| datagram.to_vec());
+        for other in others {
+            if let (Some(mut copy), Some(peer)) = (copy.clone(), self.peers.get(other)) {
+                peer.tunnel.handle_marked(&mut copy, from, arrived, now);
+            }
+        }
+        let Some(peer) = self.peers.get(number) else {
             return;
         };
         if let Some(path) = path {
             peer.traffic[path.index()].received += datagram.len() as u64;
         }
         peer.tunnel.handle_marked(datagram, from, arrived, now);
+    }
+
+    fn on_initiation(&mut self, initiation: &Initiation, route: Route, now: Instant) {
+        match self.peers.admit(initiation, route.remote, now) {
+            Admission::Refused => self.rejected.unknown_key += 1,
+            Admission::Limited => self.rejected.limited += 1,
+            Admission::Cookie(reply) => {
+                self.rejected.limited += 1;
+                let reply = reply.encode();
+                self.batches
+                    .add(route, Marks::default(), &reply, &mut self.ways);
+            }
+            Admission::Copy(number) => {
+                if let Some(peer) = self.peers.get(number) {
+                    peer.tunnel.handle_copy(initiation, route, now);
+                }
+            }
+            Admission::Opened(number, opened) => {
+                if let Some(peer) = self.peers.get(number) {
+                    peer.tunnel.handle_opened(*opened, route, now);
+                }
+            }
+        }
     }
 
     fn deliver(&mut self, packet: &[u8]) {
@@ -623,7 +643,11 @@ impl Gateway {
     /// handles due events once per time.
     fn flush(&mut self) {
         let now = self.now();
-        for peer in &mut self.peers {
+        let due = self.peers.take_due(now);
+        for &number in &due {
+            let Some(peer) = self.peers.polled(number) else {
+                continue;
+            };
             while let Some(packet) = peer.tunnel.poll_deliver(now) {
                 self.delivered.add(&packet);
                 peer.tunnel.recycle(packet);
@@ -644,77 +668,17 @@ impl Gateway {
         self.dropped.not_delivered += self.device.send(&mut self.delivered);
         self.batches.flush(&mut self.ways);
         self.dropped.not_sent = self.batches.not_sent;
+        for &number in &due {
+            self.follow_peer(number);
+            self.peers.settle(number);
+        }
     }
 
     /// Sets the interface's MTU to the smallest of the tunnels that are up, so that the kernel
     /// notifies senders. A change takes a descriptor; without one the next turn repeats it.
     fn follow_mtu(&mut self) {
-        let up = self.peers.iter().filter(|peer| peer.tunnel.is_up());
-        if let Some(mtu) = up.map(|peer| peer.tunnel.inner_mtu()).min() {
+        if let Some(mtu) = self.peers.mtu() {
             let _ = self.device.set_mtu(octets(mtu));
-        }
-    }
-
-    fn report(&self) -> Report {
-        let mut rejected = self.rejected;
-        for counters in self.peers.iter().map(|peer| peer.tunnel.counters()) {
-            rejected.replayed += counters.replayed;
-            rejected.unauthentic += counters.unauthentic;
-            rejected.malformed += counters.malformed;
-            rejected.foreign_sources += counters.foreign_sources;
-        }
-        let peers = self.peers.iter();
-        Report {
-            interface: self.config.gateway.interface.0.clone(),
-            mtu: self.device.mtu(),
-            peers: peers
-                .map(|peer| (peer.name.clone(), self.report_of(peer)))
-                .collect(),
-            rejected,
-            dropped: self.dropped,
-        }
-    }
-
-    fn report_of(&self, peer: &Peer) -> PeerReport {
-        let stats = peer.tunnel.stats();
-        // Whether a path was removed from the configuration.
-        let is_gone = |path: PathId| {
-            !self.config.path.is_empty() && !self.ways.paths().any(|(known, _)| known == path)
-        };
-        let paths = stats
-            .paths
-            .iter()
-            .filter(|path| !is_gone(path.path))
-            .map(|path| {
-                let report = PathReport {
-                    state: state(path.state).to_owned(),
-                    reason: self.ways.lack(path.path, &self.links),
-                    rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
-                    rate_mbit_s: path.rate * 8e-6,
-                    loss: path.loss,
-                    mtu: path.mtu,
-                    sent_bytes: peer.traffic[path.path.index()].sent,
-                    received_bytes: peer.traffic[path.path.index()].received,
-                    deaths: path.deaths,
-                };
-                (self.ways.name(path.path), report)
-            });
-        PeerReport {
-            state: if stats.is_up { "up" } else { "down" }.to_owned(),
-            paths: paths.collect(),
-            repaired_packets: stats.counters.retransmitted,
-            correction_packets: stats.counters.repairs,
-            rebuilt_packets: stats.counters.rebuilt,
-            reordered_packets: stats.order.late,
-            sent_packets: stats.counters.entered,
-            received_packets: stats.order.delivered,
-            sessions: stats.sessions,
-            restarts: stats.counters.peer_restarts,
-            dropped: PeerDropped {
-                queue: stats.queue_dropped,
-                unsendable: stats.counters.unsendable,
-                duplicates: stats.order.duplicates,
-            },
         }
     }
 }
@@ -766,15 +730,5 @@ fn destination(packet: &[u8]) -> Option<IpAddr> {
         4 => Some(packet.get(16..20)?.first_chunk::<4>().copied()?.into()),
         6 => Some(packet.get(24..40)?.first_chunk::<16>().copied()?.into()),
         _ => None,
-    }
-}
-
-fn state(state: State) -> &'static str {
-    match state {
-        State::Validating { .. } => "validating",
-        State::Active => "active",
-        State::Standby => "standby",
-        State::Suspect => "suspect",
-        State::Dead { .. } => "dead",
     }
 }

@@ -6,6 +6,7 @@ mod config;
 mod confine;
 mod daemon;
 mod device;
+mod directory;
 mod key;
 mod links;
 mod log;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anabranch_core::units::Instant;
 use anabranch_document::class::Mode;
 use anabranch_gateway::{
-    crypto::{Entropy, Keys},
+    crypto::{Entropy, Identity, Keys},
     inner,
     path::{Route, State},
     policy::{Class, Match, Role, Rule},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The kernel's source of random octets.
-struct System;
+pub struct System;
 
 impl Entropy for System {
     fn fill(&mut self, octets: &mut [u8]) {
@@ -53,17 +53,22 @@ pub struct Peer {
     pub is_routed: bool,
     /// The paths that delivered at the last call of [`Self::report_changes`].
     delivered: [bool; PATHS],
-    keys: Identity,
+    keys: PeerKeys,
     paths: Vec<PathConfig>,
 }
 
 /// The other end's public key and the pre-shared key. A change of either makes it another tunnel.
-type Identity = ([u8; 32], Option<[u8; 32]>);
+pub type PeerKeys = ([u8; 32], Option<[u8; 32]>);
 
 impl Peer {
-    /// Whether a peer of another configuration is this one.
-    pub fn is(&self, peer: &config::Peer) -> bool {
-        self.keys == identity(peer)
+    /// Its keys. A peer of another configuration with the same ones is this one.
+    pub const fn keys(&self) -> PeerKeys {
+        self.keys
+    }
+
+    /// Its public key.
+    pub const fn key(&self) -> [u8; 32] {
+        self.keys.0
     }
 
     /// Calls `report` for each path that has begun to deliver since the last call or has died, with
@@ -136,7 +141,8 @@ impl Change {
     }
 }
 
-fn identity(peer: &config::Peer) -> Identity {
+/// The keys of a configured peer.
+pub fn keys(peer: &config::Peer) -> PeerKeys {
     (
         peer.public_key.0,
         peer.preshared.0.as_ref().map(|key| key.0),
@@ -184,37 +190,35 @@ pub fn all_unknown(config: &Config, known: &Addresses) -> Vec<Name> {
 }
 
 /// Creates a newly configured peer.
-///
-/// # Errors
-/// If there is no private key.
+/// `epoch` is the time at [`Instant::START`] for stamps.
 pub fn peer(
-    config: &Config,
+    (identity, epoch): (&Identity, u64),
     peer: &config::Peer,
     change: Change,
     now: Instant,
-) -> Result<Peer, String> {
-    let secret = config.gateway.secret.0.as_ref();
-    let keys = identity(peer);
+) -> Peer {
+    let keys = keys(peer);
     let tunnel = tunnel::Config {
         keys: Keys {
-            private: secret.ok_or("there is no private key")?.0,
+            private: *identity.private(),
             peer: keys.0,
             psk: keys.1,
         },
         paths: change.paths.clone(),
         sources: sources(&change.allowed),
         rules: change.rules,
+        epoch,
     };
-    Ok(Peer {
+    Peer {
         name: change.name,
         allowed: change.allowed,
-        tunnel: Tunnel::new(tunnel, Box::new(System), now),
+        tunnel: Tunnel::behind(identity, tunnel, Box::new(System), now),
         traffic: [Traffic::default(); PATHS],
         is_routed: false,
         delivered: [false; PATHS],
         keys,
         paths: change.paths,
-    })
+    }
 }
 
 /// The treatment of packets, in the configuration's order.

@@ -71,6 +71,10 @@ counters! {
         unknown_session,
         /// Handshakes that match no peer's key.
         unknown_key,
+        /// Handshakes that are older than the peer's newest one.
+        stale,
+        /// Handshakes beyond the rate: they were dropped, or a cookie was demanded.
+        limited,
         /// Packets with a source address that the other end must not use.
         foreign_sources,
     }

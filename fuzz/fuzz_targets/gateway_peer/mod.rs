@@ -6,11 +6,11 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_gateway::{
-    crypto::{Entropy, Keys, MacKey, Pending, Session, public_key, with_mac2},
+    crypto::{Entropy, Identity, Keys, MacKey, Pending, Session, public_key, with_mac2},
     path::Route,
     policy::{Class, Match, Role, Rule},
     tunnel::{Config, PathConfig, Tunnel},
-    wire::{Inner, Kind, Message, PathId},
+    wire::{Arrivals, Control, Entry, Inner, Kind, Message, PathId, Report},
 };
 
 pub struct Seeded(Stream, u64);
@@ -72,6 +72,7 @@ pub fn tunnel(private: u8, peer: u8, begins: bool) -> Tunnel {
             .into_iter()
             .chain(pinned)
             .collect(),
+        epoch: 0,
     };
     let entropy = Seeded::new(private.into());
     Tunnel::new(config, Box::new(entropy), Instant::START)
@@ -90,7 +91,7 @@ impl Peer {
     pub fn new() -> Option<Self> {
         let mut tunnel = tunnel(2, 1, false);
         let (now, path) = (Instant::START, PathId::new(0)?);
-        let mut pending = Pending::begin(&keys(1, 2), 7, 1, &mut Seeded::new(9))?;
+        let mut pending = Pending::begin(&Identity::new([1; 32]), &keys(1, 2), 7, [1; 2], &mut Seeded::new(9))?;
         let key = MacKey::of(&public_key(&[2; 32]));
         let mut initiation = with_mac2(path, 7, &pending.noise, &key, None).encode();
         tunnel.handle(&mut initiation, route(), now, now);
@@ -107,7 +108,31 @@ impl Peer {
             session,
             buffer,
         };
+        // A report of its probe makes the path deliver.
         peer.send(0, Kind::Probe, &[]);
+        peer.tunnel.poll_transmit(now, &mut peer.buffer)?;
+        let Ok(Message::Data(probe)) = Message::decode(&peer.buffer) else {
+            return None;
+        };
+        let report = Report {
+            version: 1,
+            loss: 0,
+            highest: probe.number,
+            arrived: 0,
+            held: 0,
+            arrivals: Arrivals::new([1 << probe.number]),
+        };
+        let entry = Entry {
+            path,
+            role: Role::Active,
+            report: Some(report),
+            acknowledged: None,
+        };
+        let entries = vec![entry];
+        let mut content = Vec::new();
+        Control { entries }.encode(&mut content);
+        peer.send(0, Kind::Control, &content);
+        assert!(peer.tunnel.is_up());
         peer.drain();
         Some(peer)
     }
@@ -139,7 +164,7 @@ impl Peer {
         let timeout = self.tunnel.poll_timeout();
         assert!(timeout.is_none_or(|at| at > self.now));
         let stats = self.tunnel.stats();
-        assert!(stats.is_up && stats.paths.len() <= 16);
+        assert!(stats.sessions > 0 && stats.paths.len() <= 16);
         assert!(stats.waiting <= 4_096 && stats.buffers <= 2_048 && stats.collected <= 16 * 456);
     }
 

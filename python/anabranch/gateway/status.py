@@ -62,6 +62,8 @@ class Rejected(TypedDict):
     malformed: int
     unknown_session: int
     unknown_key: int
+    stale: int
+    limited: int
     foreign_sources: int
 
 

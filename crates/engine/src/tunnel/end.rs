@@ -84,6 +84,7 @@ pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
             paths: paths.collect(),
             sources: Vec::new(),
             rules: parts.rules.to_vec(),
+            epoch: 0,
         };
         let entropy = Box::new(Seeded::new(parts.seed, &element(parts.name, way)));
         let clock_offset = parts.clock_offset[way as usize];

@@ -14,11 +14,8 @@ use crate::wire::{CookieReply, Initiation, MAC, PathId};
 
 /// The time for which a secret makes cookies; it is accepted for the same time afterwards.
 const SECRET_LIFE: Duration = Duration::from_secs(120);
-/// Handshakes per second that are answered without a cookie, and the size of a burst.
-const HANDSHAKES_PER_S: f64 = 20.0;
-const BURST: f64 = 20.0;
 
-fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; MAC] {
+pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; MAC] {
     // A key of BLAKE2s has up to 32 octets, and those here have 16 or 32.
     let Ok(mut mac) = <Blake2sMac<U16> as KeyInit>::new_from_slice(key) else {
         return [0; MAC];
@@ -75,33 +72,40 @@ impl MacKey {
     }
 }
 
-/// A token bucket that determines whether handshakes need cookies.
-#[derive(Debug)]
+/// A token bucket: a rate of handshakes, and the size of a burst.
+#[derive(Debug, Clone, Copy)]
 pub struct Meter {
+    per_s: f64,
+    burst: f64,
     tokens: f64,
     at: Instant,
 }
 
-impl Default for Meter {
-    fn default() -> Self {
+impl Meter {
+    /// A full bucket.
+    #[must_use]
+    pub const fn new(per_s: f64, burst: f64) -> Self {
         Self {
-            tokens: BURST,
+            per_s,
+            burst,
+            tokens: burst,
             at: Instant::START,
         }
     }
-}
 
-impl Meter {
-    /// Counts a handshake. Returns whether it exceeds the rate.
-    pub fn is_over(&mut self, now: Instant) -> bool {
-        let past = now.saturating_since(self.at).as_secs_f64();
-        self.tokens = (self.tokens + past * HANDSHAKES_PER_S).min(BURST);
-        self.at = self.at.max(now);
-        let over = self.tokens < 1.0;
-        if !over {
+    /// Takes a token, unless this would leave fewer than `rest`. Returns whether it was taken.
+    pub fn take(&mut self, rest: f64, now: Instant) -> bool {
+        let past_s = now.saturating_since(self.at).as_secs_f64();
+        // Times so close that rounding would lose the tokens between them are added up.
+        if past_s > 1e-4 {
+            self.tokens = (self.tokens + past_s * self.per_s).min(self.burst);
+            self.at = now;
+        }
+        let is_taken = self.tokens >= rest + 1.0;
+        if is_taken {
             self.tokens -= 1.0;
         }
-        over
+        is_taken
     }
 }
 
@@ -146,6 +150,9 @@ impl Jar {
         entropy: &mut impl Entropy,
     ) -> bool {
         self.renew(now, entropy);
+        if initiation.mac2 == [0; MAC] {
+            return false;
+        }
         let octets = initiation.encode();
         [self.secret, self.last].iter().any(|secret| {
             let expected = mac(&cookie(secret, from), &[&octets[..Initiation::BEFORE_MAC2]]);

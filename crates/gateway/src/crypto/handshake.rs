@@ -1,22 +1,19 @@
-//! Noise IK (The Noise Protocol Framework, revision 34, §7.5), with an optional pre-shared key
-//! (§9).
-//!
-//! # Not implemented
-//! - A responder that learns the initiator's key from the message: both ends know each other's key.
+//! Noise IKpsk2 (The Noise Protocol Framework, revision 34, §7.5 and §9). An end without a
+//! pre-shared key uses zeros, so that the first message can be read before the peer is known.
 
-use snow::{
-    Builder, HandshakeState,
-    params::{DHChoice, NoiseParams},
-    resolvers::{CryptoResolver, DefaultResolver},
-};
+use snow::{Builder, HandshakeState, params::NoiseParams};
 use std::fmt;
 
-use super::random::{Drawn, Entropy};
+use super::{
+    curve::Identity,
+    random::{Drawn, Entropy},
+};
 use crate::wire::{Initiation, NOISE_INITIATION, NOISE_RESPONSE, Response};
 
-const PLAIN: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
-const WITH_PSK: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
-const PROLOGUE: &[u8] = b"anabranch gateway 1";
+const NAME: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
+const PROLOGUE: &[u8] = b"anabranch gateway 2";
+/// The message that the pre-shared key enters.
+const PSK: usize = 2;
 
 /// The keys that an operator configures.
 #[derive(Clone)]
@@ -54,31 +51,15 @@ impl fmt::Debug for SessionKeys {
     }
 }
 
-/// The public key of a private key.
-#[must_use]
-pub fn public_key(private: &[u8; 32]) -> [u8; 32] {
-    let mut public = [0; 32];
-    if let Some(mut dh) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
-        dh.set(private);
-        public.copy_from_slice(dh.pubkey());
-    }
-    public
-}
-
-fn build(keys: &Keys, ephemeral: [u8; 32], initiator: bool) -> Result<HandshakeState, snow::Error> {
-    let name = if keys.psk.is_some() { WITH_PSK } else { PLAIN };
-    let params: NoiseParams = name.parse()?;
-    let mut builder = Builder::with_resolver(params, Box::new(Drawn(ephemeral)))
-        .local_private_key(&keys.private)?
-        .prologue(PROLOGUE)?;
-    if let Some(psk) = &keys.psk {
-        builder = builder.psk(2, psk)?;
-    }
-    if initiator {
-        builder.remote_public_key(&keys.peer)?.build_initiator()
-    } else {
-        builder.build_responder()
-    }
+fn builder(identity: &Identity, ephemeral: [u8; 32]) -> Result<Builder<'_>, snow::Error> {
+    let params: NoiseParams = NAME.parse()?;
+    let drawn = Drawn {
+        ephemeral,
+        identity: identity.clone(),
+    };
+    Builder::with_resolver(params, Box::new(drawn))
+        .local_private_key(identity.private())?
+        .prologue(PROLOGUE)
 }
 
 /// A handshake that this end has begun and the other has not answered.
@@ -92,12 +73,26 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Begins a handshake. `None` only if a configured key is invalid.
+    /// Begins a handshake with this end's boot number and a stamp. `None` only if a configured key
+    /// is invalid.
     #[must_use]
-    pub fn begin(keys: &Keys, index: u32, boot: u64, entropy: &mut impl Entropy) -> Option<Self> {
-        let mut state = build(keys, entropy.draw(), true).ok()?;
+    pub fn begin(
+        identity: &Identity,
+        keys: &Keys,
+        index: u32,
+        [boot, stamp]: [u64; 2],
+        entropy: &mut impl Entropy,
+    ) -> Option<Self> {
+        let psk = keys.psk.unwrap_or_default();
+        let builder = builder(identity, entropy.draw()).ok()?;
+        let builder = builder.psk(2, &psk).ok()?;
+        let builder = builder.remote_public_key(&keys.peer).ok()?;
+        let mut state = builder.build_initiator().ok()?;
+        let mut payload = [0; 16];
+        payload[..8].copy_from_slice(&boot.to_be_bytes());
+        payload[8..].copy_from_slice(&stamp.to_be_bytes());
         let mut noise = [0; NOISE_INITIATION];
-        let octets = state.write_message(&boot.to_be_bytes(), &mut noise).ok()?;
+        let octets = state.write_message(&payload, &mut noise).ok()?;
         (octets == NOISE_INITIATION).then_some(Self {
             state,
             index,
@@ -120,6 +115,45 @@ impl Pending {
     }
 }
 
+/// An initiation that was read. It is authentic: only the owner of the private key of `peer` can
+/// have made it, but anyone can have repeated it.
+#[derive(Debug)]
+pub struct Opened {
+    state: Box<HandshakeState>,
+    /// The initiation.
+    pub initiation: Initiation,
+    /// The initiator's public key.
+    pub peer: [u8; 32],
+    /// The initiator's boot number.
+    pub boot: u64,
+    /// The initiator's stamp.
+    pub stamp: u64,
+}
+
+/// Reads an initiation. `None` if it is not authentic.
+#[must_use]
+pub fn open(
+    identity: &Identity,
+    initiation: &Initiation,
+    entropy: &mut impl Entropy,
+) -> Option<Opened> {
+    // The pre-shared key is set once the initiator is known.
+    let builder = builder(identity, entropy.draw()).ok()?;
+    let mut state = builder.psk(2, &[0; 32]).ok()?.build_responder().ok()?;
+    let mut payload = [0; NOISE_INITIATION];
+    let octets = state.read_message(&initiation.noise, &mut payload).ok()?;
+    let [boot, stamp] = *payload.get(..octets)?.as_chunks::<8>().0 else {
+        return None;
+    };
+    Some(Opened {
+        peer: *state.get_remote_static()?.first_chunk()?,
+        state: Box::new(state),
+        initiation: *initiation,
+        boot: u64::from_be_bytes(boot),
+        stamp: u64::from_be_bytes(stamp),
+    })
+}
+
 /// The answer to an initiation.
 #[derive(Debug)]
 pub struct Answer {
@@ -129,32 +163,25 @@ pub struct Answer {
     pub noise: [u8; NOISE_RESPONSE],
 }
 
-/// Reads an initiation and answers it. `None` if it is not authentic or not from the configured
-/// peer.
-#[must_use]
-pub fn respond(
-    keys: &Keys,
-    boot: u64,
-    initiation: &Initiation,
-    entropy: &mut impl Entropy,
-) -> Option<Answer> {
-    let mut state = build(keys, entropy.draw(), false).ok()?;
-    let mut peer_boot = [0; NOISE_INITIATION];
-    let octets = state.read_message(&initiation.noise, &mut peer_boot).ok()?;
-    if state.get_remote_static() != Some(&keys.peer) {
-        return None;
+impl Opened {
+    /// Answers with this end's boot number.
+    #[must_use]
+    pub fn answer(mut self, psk: Option<&[u8; 32]>, boot: u64) -> Option<Answer> {
+        self.state.set_psk(PSK, psk.unwrap_or(&[0; 32])).ok()?;
+        let mut noise = [0; NOISE_RESPONSE];
+        let octets = self
+            .state
+            .write_message(&boot.to_be_bytes(), &mut noise)
+            .ok()?;
+        if octets != NOISE_RESPONSE {
+            return None;
+        }
+        let (receive, send) = self.state.dangerously_get_raw_split();
+        let keys = SessionKeys {
+            send,
+            receive,
+            peer_boot: self.boot,
+        };
+        Some(Answer { keys, noise })
     }
-    let peer_boot = u64::from_be_bytes(*peer_boot.get(..octets)?.first_chunk()?);
-    let mut noise = [0; NOISE_RESPONSE];
-    let octets = state.write_message(&boot.to_be_bytes(), &mut noise).ok()?;
-    if octets != NOISE_RESPONSE {
-        return None;
-    }
-    let (receive, send) = state.dangerously_get_raw_split();
-    let keys = SessionKeys {
-        send,
-        receive,
-        peer_boot,
-    };
-    Some(Answer { keys, noise })
 }

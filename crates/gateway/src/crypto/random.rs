@@ -7,6 +7,8 @@ use snow::{
     types::{Cipher, Dh, Hash, Random},
 };
 
+use super::curve::{Curve, Identity};
+
 /// A source of random octets. A daemon must use the kernel's; tests use a seeded one.
 pub trait Entropy: Send {
     /// Fills `octets`.
@@ -29,16 +31,20 @@ impl Entropy for Box<dyn Entropy> {
     }
 }
 
-/// The primitives of one handshake. Only the ephemeral key uses random octets, which are drawn
-/// beforehand.
-pub(super) struct Drawn(pub(super) [u8; 32]);
+/// The primitives of one handshake of an end. Only the ephemeral key uses random octets, which are
+/// drawn beforehand.
+pub(super) struct Drawn {
+    pub(super) ephemeral: [u8; 32],
+    pub(super) identity: Identity,
+}
 
 impl CryptoResolver for Drawn {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(Once(Some(self.0))))
+        Some(Box::new(Once(Some(self.ephemeral))))
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
+        matches!(choice, DHChoice::Curve25519)
+            .then(|| Box::new(Curve::new(self.identity.clone())) as Box<dyn Dh>)
     }
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
         DefaultResolver.resolve_hash(choice)

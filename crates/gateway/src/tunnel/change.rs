@@ -38,6 +38,7 @@ impl Tunnel {
         path.liveness = Liveness::new(Role::Active);
         path.mtu = Mtu::default();
         path.control_due = false;
+        path.confirm_due = false;
         path.cookie = None;
         path.rate = RateControl::default();
         for kept in path.ledger.take_kept(self.now) {

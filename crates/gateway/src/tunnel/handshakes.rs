@@ -4,16 +4,19 @@ use anabranch_core::{
     packet::Ecn,
     units::{Duration, Instant},
 };
-use std::collections::VecDeque;
 
-use super::{OUTBOX, Transmit, Tunnel};
+use super::{Config, OUTBOX, Transmit, Tunnel};
 use crate::{
     crypto::{
-        Entropy, Jar, Keys, MacKey, Meter, Pending, Session, SessionKeys, open_cookie, public_key,
-        respond, with_mac2,
+        Entropy, Identity, MacKey, Opened, Pending, Session, StampKey, Stamps, open_cookie,
+        with_mac2,
     },
     path::Route,
-    wire::{CookieReply, Initiation, NOISE_INITIATION, NOISE_RESPONSE, PathId, Response},
+    reception::Admission,
+    wire::{
+        CookieReply, Initiation, Inner, NOISE_INITIATION, NOISE_RESPONSE, PathId, Response,
+        StampReply,
+    },
 };
 
 /// A session is replaced after this time. Its keys open messages for the same time afterwards.
@@ -28,15 +31,20 @@ const RETRY: Duration = Duration::from_millis(250);
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// Another session is begun if the other end does not answer in a session for this time.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The largest number of sessions that wait for their first message.
-const UNCONFIRMED: usize = 4;
 
-/// A session that this end has answered, until data proves that the other end has the keys.
+/// The session of the other end's newest initiation, until data proves that it has the keys.
 #[derive(Debug)]
-struct Unconfirmed {
+struct Waiting {
     session: Session,
     initiation: [u8; NOISE_INITIATION],
     response: [u8; NOISE_RESPONSE],
+}
+
+/// The keys of stamp replies: for those of this end, and for those of the other end.
+#[derive(Debug)]
+struct StampKeys {
+    own: StampKey,
+    peer: StampKey,
 }
 
 /// Sessions and handshakes.
@@ -47,35 +55,51 @@ pub(super) struct Handshakes {
     previous: Option<Session>,
     /// The last session, if it was not replaced in time: its numbers continue.
     lapsed: Option<Session>,
-    unconfirmed: VecDeque<Unconfirmed>,
+    waiting: Option<Waiting>,
     confirmed: Option<[u8; NOISE_INITIATION]>,
     pending: Option<(Pending, Instant)>,
     retry: Instant,
+    /// A session that this end has begun and the other has answered. The current one remains in use
+    /// until data arrives under this one.
+    fresh: Option<Session>,
+    /// The time at which probes under `fresh` are repeated.
+    confirm: Instant,
+    stamps: Stamps,
+    /// Computed at the first use.
+    stamp_keys: Option<StampKeys>,
     /// Whether this end's session is used if both begin at the same time.
     is_first: bool,
+    identity: Identity,
     own: MacKey,
     peer: MacKey,
-    jar: Jar,
-    meter: Meter,
     pub(super) count: u64,
 }
 
 impl Handshakes {
-    pub(super) fn new(keys: &Keys, now: Instant, entropy: &mut impl Entropy) -> Self {
+    pub(super) fn new(
+        identity: &Identity,
+        config: &Config,
+        now: Instant,
+        entropy: &mut impl Entropy,
+    ) -> Self {
+        let peer = &config.keys.peer;
         Self {
             boot: u64::from_be_bytes(entropy.draw()),
             current: None,
             previous: None,
             lapsed: None,
-            unconfirmed: VecDeque::new(),
+            waiting: None,
             confirmed: None,
             pending: None,
             retry: now,
-            is_first: public_key(&keys.private) < keys.peer,
-            own: MacKey::of(&public_key(&keys.private)),
-            peer: MacKey::of(&keys.peer),
-            jar: Jar::new(now, entropy),
-            meter: Meter::default(),
+            fresh: None,
+            confirm: now,
+            stamps: Stamps::new(config.epoch),
+            stamp_keys: None,
+            is_first: identity.public() < peer,
+            identity: identity.clone(),
+            own: MacKey::of(identity.public()),
+            peer: MacKey::of(peer),
             count: 0,
         }
     }
@@ -84,8 +108,37 @@ impl Handshakes {
         self.current.is_some()
     }
 
-    pub(super) fn current(&mut self) -> Option<&mut Session> {
-        self.current.as_mut()
+    pub(super) fn has_fresh(&self) -> bool {
+        self.fresh.is_some()
+    }
+
+    /// Seals a message under the current session, or under the one that is to be confirmed. Both
+    /// use one sequence of numbers.
+    pub(super) fn seal(
+        &mut self,
+        confirms: bool,
+        path: PathId,
+        inner: Inner,
+        content: &[u8],
+        datagram: &mut Vec<u8>,
+    ) -> Option<u64> {
+        let current = self.current.as_mut()?;
+        if !confirms {
+            return current.seal(path, inner, content, datagram);
+        }
+        let fresh = self.fresh.as_mut()?;
+        fresh.continue_from(current);
+        let number = fresh.seal(path, inner, content, datagram);
+        current.continue_from(fresh);
+        number
+    }
+
+    fn stamp_keys(&mut self, peer: &[u8; 32]) -> &StampKeys {
+        let of = |from| StampKey::of(&self.identity, peer, from);
+        self.stamp_keys.get_or_insert_with(|| StampKeys {
+            own: of(self.identity.public()),
+            peer: of(peer),
+        })
     }
 
     fn rekey_at(&self) -> Option<Instant> {
@@ -105,6 +158,9 @@ impl Handshakes {
 
     /// The time at which a handshake must begin or its initiation must be repeated.
     fn initiate_at(&self, silent: bool) -> Option<Instant> {
+        if let Some(fresh) = &self.fresh {
+            return Some(fresh.since + ATTEMPT);
+        }
         let Some(current) = &self.current else {
             return Some(self.retry);
         };
@@ -125,7 +181,9 @@ impl Handshakes {
 
     pub(super) fn timeout(&self, silent: bool, has_route: bool) -> Option<Instant> {
         let initiate = self.initiate_at(silent).filter(|_| has_route);
-        initiate.into_iter().chain(self.expire_at()).min()
+        let confirm = self.fresh.as_ref().map(|_| self.confirm);
+        let times = initiate.into_iter().chain(confirm.filter(|_| has_route));
+        times.chain(self.expire_at()).min()
     }
 
     /// The session of a message; `true` if it was not confirmed yet.
@@ -135,43 +193,40 @@ impl Handshakes {
             .iter_mut()
             .chain(&mut self.previous)
             .map(|session| (session, false));
-        let waiting = self
-            .unconfirmed
-            .iter_mut()
-            .map(|unconfirmed| (&mut unconfirmed.session, true));
+        let waiting = self.waiting.iter_mut().map(|waiting| &mut waiting.session);
+        let waiting = waiting.chain(&mut self.fresh);
+        let waiting = waiting.map(|session| (session, true));
         known
             .chain(waiting)
             .find(|(session, _)| session.index == index)
     }
 
-    fn is_index_used(&self, index: u32) -> bool {
-        let sessions = self.current.iter().chain(&self.previous);
-        let waiting = self
-            .unconfirmed
-            .iter()
-            .map(|unconfirmed| &unconfirmed.session);
-        sessions
-            .chain(waiting)
-            .any(|session| session.index == index)
-            || self
-                .pending
-                .as_ref()
-                .is_some_and(|(pending, _)| pending.index == index)
+    fn indices(&self) -> impl Iterator<Item = u32> {
+        let sessions = self.current.iter().chain(&self.previous).chain(&self.fresh);
+        let waiting = self.waiting.iter().map(|waiting| &waiting.session);
+        let sessions = sessions.chain(waiting).map(|session| session.index);
+        sessions.chain(self.pending.iter().map(|(pending, _)| pending.index))
     }
 
     fn fresh_index(&self, entropy: &mut impl Entropy) -> u32 {
         let mut index = u32::from_be_bytes(entropy.draw());
-        while self.is_index_used(index) {
+        while self.indices().any(|used| used == index) {
             index = index.wrapping_add(1);
         }
         index
     }
 
-    /// Whether this end has just begun the current session.
+    /// Whether this end has just begun the current session or the next one.
     fn has_just_begun(&self, now: Instant) -> bool {
         let is_young =
             |session: &Session| session.initiator && now.saturating_since(session.since) < ATTEMPT;
-        self.current.as_ref().is_some_and(is_young)
+        self.fresh.is_some() || self.current.as_ref().is_some_and(is_young)
+    }
+
+    /// Whether a session that the other end has answered is used at once: there is no other, or the other end has restarted and lost its keys.
+    fn is_used_at_once(&self, session: &Session) -> bool {
+        let current = self.current.as_ref();
+        current.is_none_or(|current| current.peer_boot != session.peer_boot)
     }
 
     /// Makes a session current. Returns whether the other end has restarted since the last one.
@@ -188,21 +243,37 @@ impl Handshakes {
         }
         self.current = Some(session);
         self.pending = None;
+        self.fresh = None;
         self.count += 1;
         restarted
     }
 }
 
 impl Tunnel {
-    /// Whether a session or a handshake of this end has the index. A shell with several tunnels
-    /// uses it to find the tunnel of a datagram.
-    #[must_use]
-    pub fn has_index(&self, index: u32) -> bool {
-        self.handshakes.is_index_used(index)
+    /// The indices of the sessions and of the handshake of this end. A shell with several tunnels
+    /// uses them to find the tunnel of a datagram. Another tunnel may have the same one.
+    pub fn indices(&self) -> impl Iterator<Item = u32> {
+        self.handshakes.indices()
     }
 
     pub(super) fn advance_handshakes(&mut self) {
         let now = self.now;
+        let is_old = |session: &Session, age: Duration| now >= session.since + age;
+        let handshakes = &mut self.handshakes;
+        handshakes.fresh.take_if(|fresh| is_old(fresh, ATTEMPT));
+        handshakes
+            .waiting
+            .take_if(|waiting| is_old(&waiting.session, REKEY));
+        if self.needs_handshake() {
+            self.use_fresh();
+        }
+        let handshakes = &mut self.handshakes;
+        if handshakes.fresh.is_some() && now >= handshakes.confirm {
+            handshakes.confirm = now + RETRY;
+            for path in self.paths.values_mut() {
+                path.confirm_due = path.route.is_some();
+            }
+        }
         if self
             .handshakes
             .current
@@ -218,6 +289,7 @@ impl Tunnel {
             .is_some_and(|current| now >= current.since + REKEY_ANSWERER * 2)
         {
             self.handshakes.lapsed = self.handshakes.current.take();
+            self.use_fresh();
         }
         let at = self.handshakes.initiate_at(self.needs_handshake());
         if self.has_route() && super::is_due(at, now) {
@@ -237,8 +309,10 @@ impl Tunnel {
             .is_some_and(|(_, since)| is_fresh(*since))
         {
             let index = handshakes.fresh_index(&mut self.entropy);
-            let pending =
-                Pending::begin(&self.config.keys, index, handshakes.boot, &mut self.entropy);
+            let payload = [handshakes.boot, handshakes.stamps.next(now)];
+            let keys = &self.config.keys;
+            let identity = &handshakes.identity;
+            let pending = Pending::begin(identity, keys, index, payload, &mut self.entropy);
             handshakes.pending = pending.map(|pending| (pending, now));
         }
         let Some((pending, _)) = &handshakes.pending else {
@@ -265,59 +339,90 @@ impl Tunnel {
         }
     }
 
+    /// Handles an initiation at an end with its own reception.
     pub(super) fn on_initiation(&mut self, initiation: &Initiation, route: Route) {
-        let octets = initiation.encode();
-        let handshakes = &mut self.handshakes;
-        let is_for_us = handshakes
-            .own
-            .is_mac1(&octets[..Initiation::BEFORE_MAC1], &initiation.mac1);
-        if !is_for_us {
+        let Some(reception) = &mut self.reception else {
             self.counters.refused_initiations += 1;
             return;
-        }
-        if handshakes.confirmed == Some(initiation.noise) {
-            return;
-        }
-        // The same initiation arrives on every path.
-        let known = handshakes
-            .unconfirmed
-            .iter()
-            .find(|known| known.initiation == initiation.noise);
-        if let Some(known) = known {
-            let (index, response) = (known.session.index, known.response);
-            return self.answer(initiation, index, response, route);
-        }
-        let (jar, now) = (&mut handshakes.jar, self.now);
-        if handshakes.meter.is_over(now)
-            && !jar.is_paid(initiation, route.remote, now, &mut self.entropy)
-        {
-            let reply = jar.reply(&handshakes.own, initiation, route.remote, &mut self.entropy);
-            if let Some(reply) = reply {
+        };
+        match reception.admit(initiation, route.remote, self.now, &mut self.entropy) {
+            Admission::Refused => self.counters.refused_initiations += 1,
+            Admission::Limited => self.counters.limited_initiations += 1,
+            Admission::Cookie(reply) => {
                 self.counters.cookies += 1;
                 self.reply(initiation.path, route, reply.encode().to_vec());
             }
+            Admission::Copy(_) => self.on_copy(initiation, route),
+            Admission::Opened(_, opened) => self.on_opened(*opened, route),
+        }
+    }
+
+    /// Handles an initiation that the shell's reception has read.
+    pub fn handle_opened(&mut self, opened: Opened, route: Route, now: Instant) {
+        self.set_now(now);
+        self.is_advanced = false;
+        self.on_opened(opened, route);
+    }
+
+    /// Handles an initiation that the shell's reception has recognized as a copy.
+    pub fn handle_copy(&mut self, initiation: &Initiation, route: Route, now: Instant) {
+        self.set_now(now);
+        self.is_advanced = false;
+        self.on_copy(initiation, route);
+    }
+
+    /// The same initiation arrives on every path.
+    fn on_copy(&mut self, initiation: &Initiation, route: Route) {
+        let handshakes = &self.handshakes;
+        if handshakes.confirmed == Some(initiation.noise) {
             return;
         }
-        let Some(answer) = respond(
-            &self.config.keys,
-            handshakes.boot,
-            initiation,
-            &mut self.entropy,
-        ) else {
+        match &handshakes.waiting {
+            Some(waiting) if waiting.initiation == initiation.noise => {
+                let (index, response) = (waiting.session.index, waiting.response);
+                self.answer(initiation, index, response, route);
+            }
+            _ => self.on_stale(initiation, route),
+        }
+    }
+
+    /// Handles an initiation whose stamp is not above the newest one: a replay, or the other end's
+    /// clock is behind. It changes nothing here.
+    fn on_stale(&mut self, initiation: &Initiation, route: Route) {
+        self.counters.stale_initiations += 1;
+        let handshakes = &mut self.handshakes;
+        let Some(newest) = handshakes.stamps.newest() else {
+            return;
+        };
+        let key = &handshakes.stamp_keys(&self.config.keys.peer).own;
+        let reply = key.reply(initiation, newest, &mut self.entropy);
+        if let Some(reply) = reply {
+            self.reply(initiation.path, route, reply.encode().to_vec());
+        }
+    }
+
+    fn on_opened(&mut self, opened: Opened, route: Route) {
+        let initiation = opened.initiation;
+        if self.handshakes.stamps.newest() == Some(opened.stamp) {
+            return self.on_copy(&initiation, route);
+        }
+        let handshakes = &mut self.handshakes;
+        if !handshakes.stamps.take(opened.stamp) {
+            return self.on_stale(&initiation, route);
+        }
+        let psk = self.config.keys.psk.as_ref();
+        let Some(answer) = opened.answer(psk, handshakes.boot) else {
             self.counters.refused_initiations += 1;
             return;
         };
         let index = handshakes.fresh_index(&mut self.entropy);
-        let session = Session::new(&answer.keys, index, initiation.sender, false, now);
-        if handshakes.unconfirmed.len() >= UNCONFIRMED {
-            handshakes.unconfirmed.pop_front();
-        }
-        handshakes.unconfirmed.push_back(Unconfirmed {
+        let session = Session::new(&answer.keys, index, initiation.sender, false, self.now);
+        handshakes.waiting = Some(Waiting {
             session,
             initiation: initiation.noise,
             response: answer.noise,
         });
-        self.answer(initiation, index, answer.noise, route);
+        self.answer(&initiation, index, answer.noise, route);
     }
 
     fn answer(
@@ -359,15 +464,48 @@ impl Tunnel {
             && handshakes
                 .own
                 .is_mac1(&octets[..Response::BEFORE_MAC1], &response.mac1);
-        let keys: Option<SessionKeys> = if is_ours {
+        let keys = if is_ours {
             pending.finish(response)
         } else {
             None
         };
         let Some(keys) = keys else { return };
         let session = Session::new(&keys, pending.index, response.sender, true, self.now);
-        let restarted = handshakes.promote(session);
-        self.on_session(restarted);
+        handshakes.pending = None;
+        let is_used_at_once = handshakes.is_used_at_once(&session);
+        handshakes.fresh = Some(session);
+        handshakes.confirm = self.now;
+        if is_used_at_once || self.needs_handshake() {
+            self.use_fresh();
+        }
+    }
+
+    /// Uses the session that is to be confirmed, if there is one, because the current one is of no
+    /// use.
+    fn use_fresh(&mut self) {
+        if let Some(fresh) = self.handshakes.fresh.take() {
+            let restarted = self.handshakes.promote(fresh);
+            self.on_session(restarted);
+        }
+    }
+
+    /// Begins again with a stamp above the reported one.
+    pub(super) fn on_stamp_reply(&mut self, reply: &StampReply) {
+        let handshakes = &mut self.handshakes;
+        let Some((pending, _)) = &handshakes.pending else {
+            return;
+        };
+        if pending.index != reply.receiver {
+            return;
+        }
+        let (path, index, peer) = (reply.path, pending.index, &handshakes.peer);
+        let sent = with_mac2(path, index, &pending.noise, peer, None);
+        let key = &handshakes.stamp_keys(&self.config.keys.peer).peer;
+        if let Some(newest) = key.open(reply, &sent.mac1) {
+            handshakes.stamps.raise(newest);
+            handshakes.pending = None;
+            handshakes.retry = self.now;
+        }
     }
 
     pub(super) fn on_cookie_reply(&mut self, reply: &CookieReply) {
@@ -391,23 +529,33 @@ impl Tunnel {
         }
     }
 
-    /// Confirms a session that this end answered, because data has arrived under its keys.
+    /// Confirms a session, because data has arrived under its keys.
     pub(super) fn confirm(&mut self, index: u32) {
         let handshakes = &mut self.handshakes;
-        let place = handshakes
-            .unconfirmed
-            .iter()
-            .position(|waiting| waiting.session.index == index);
-        if let Some(mut waiting) = place.and_then(|place| handshakes.unconfirmed.remove(place)) {
-            waiting.session.since = self.now;
-            handshakes.confirmed = Some(waiting.initiation);
-            if handshakes.is_first && handshakes.has_just_begun(self.now) {
-                handshakes.previous = Some(waiting.session);
-                return;
-            }
-            let restarted = handshakes.promote(waiting.session);
-            self.on_session(restarted);
+        if let Some(fresh) = handshakes.fresh.take_if(|fresh| fresh.index == index) {
+            // The other end uses it, and so has dropped one that it began.
+            handshakes.waiting = None;
+            let restarted = handshakes.promote(fresh);
+            return self.on_session(restarted);
         }
+        let is_ours = handshakes.is_first && handshakes.has_just_begun(self.now);
+        if is_ours && handshakes.fresh.is_some() {
+            return;
+        }
+        let Some(mut waiting) = handshakes
+            .waiting
+            .take_if(|waiting| waiting.session.index == index)
+        else {
+            return;
+        };
+        waiting.session.since = self.now;
+        handshakes.confirmed = Some(waiting.initiation);
+        if is_ours {
+            handshakes.previous = Some(waiting.session);
+            return;
+        }
+        let restarted = handshakes.promote(waiting.session);
+        self.on_session(restarted);
     }
 
     /// Begins a session: every path is probed under it, so that the other end notices it too.

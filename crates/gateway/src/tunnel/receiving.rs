@@ -37,6 +37,7 @@ impl Tunnel {
             Ok(Message::Initiation(initiation)) => self.on_initiation(&initiation, route),
             Ok(Message::Response(response)) => self.on_response(&response),
             Ok(Message::CookieReply(reply)) => self.on_cookie_reply(&reply),
+            Ok(Message::StampReply(reply)) => self.on_stamp_reply(&reply),
             Ok(Message::Data(header)) => self.on_data(header, datagram, (route, ecn), arrived),
             Err(_) => self.counters.malformed += 1,
         }

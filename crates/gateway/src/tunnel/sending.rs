@@ -100,6 +100,12 @@ impl Tunnel {
         if !self.handshakes.is_up() {
             return None;
         }
+        if let Some(id) = self.path_where(|path, _| path.confirm_due) {
+            self.paths.get_mut(id)?.confirm_due = false;
+            if self.handshakes.has_fresh() {
+                return self.send_under(true, id, Kind::Probe, Content::Octets(&[]), buffer);
+            }
+        }
         if let Some(id) = self.path_where(|path, _| path.control_due) {
             return self.send_control(id, buffer);
         }
@@ -121,9 +127,21 @@ impl Tunnel {
             .map(|(id, _)| id)
     }
 
-    /// Seals a message for a path and records it there.
+    /// Seals a message for a path under the current session and records it there.
     fn send(
         &mut self,
+        id: PathId,
+        kind: Kind,
+        content: Content<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.send_under(false, id, kind, content, buffer)
+    }
+
+    /// As [`Self::send`]; with `confirms` under the session that is to be confirmed.
+    fn send_under(
+        &mut self,
+        confirms: bool,
         id: PathId,
         kind: Kind,
         content: Content<'_>,
@@ -132,10 +150,10 @@ impl Tunnel {
         let now = self.now;
         let path = self.paths.get_mut(id)?;
         let route = path.route?;
-        let number =
-            self.handshakes
-                .current()?
-                .seal(id, Inner { kind }, content.octets(), buffer)?;
+        let inner = Inner { kind };
+        let number = self
+            .handshakes
+            .seal(confirms, id, inner, content.octets(), buffer)?;
         let expects_report = matches!(
             kind,
             Kind::Packet(_) | Kind::Protected { .. } | Kind::Repair(_) | Kind::Probe

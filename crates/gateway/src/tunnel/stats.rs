@@ -32,10 +32,15 @@ pub struct Counters {
     pub unauthentic: u64,
     /// Data messages of a session whose number is not new. They are not authenticated.
     pub replayed: u64,
-    /// Initiations that are not for this end, or not from the other end.
+    /// Initiations that are not for this end, or not from the other end, at an end with its own
+    /// reception.
     pub refused_initiations: u64,
-    /// Cookie replies sent under load.
+    /// Initiations beyond the rate, at an end with its own reception.
+    pub limited_initiations: u64,
+    /// Cookie replies sent under load, at an end with its own reception.
     pub cookies: u64,
+    /// Initiations with an old stamp.
+    pub stale_initiations: u64,
     /// Detected restarts of the other end.
     pub peer_restarts: u64,
 }

@@ -1,15 +1,15 @@
-//! The handshake's messages and the cookie reply.
+//! The handshake's messages, the cookie reply and the stamp reply.
 
 use super::{
-    PathId, TYPE_COOKIE_REPLY, TYPE_INITIATION, TYPE_RESPONSE, VERSION, WireError, array, four,
-    path,
+    PathId, TYPE_COOKIE_REPLY, TYPE_INITIATION, TYPE_RESPONSE, TYPE_STAMP_REPLY, VERSION,
+    WireError, array, four, path,
 };
 
 /// Octets of a message authentication code.
 pub const MAC: usize = 16;
-/// Octets of Noise IK's first message: two public keys, one of them sealed, and a sealed boot
-/// number.
-pub const NOISE_INITIATION: usize = 32 + 48 + 24;
+/// Octets of Noise IK's first message: two public keys, one of them sealed, and a sealed payload:
+/// boot number and stamp.
+pub const NOISE_INITIATION: usize = 32 + 48 + 32;
 /// Octets of Noise IK's second message: a public key and a sealed boot number.
 pub const NOISE_RESPONSE: usize = 32 + 24;
 /// Octets of an initiation.
@@ -19,6 +19,8 @@ pub const INITIATION: usize = 8 + NOISE_INITIATION + 2 * MAC;
 pub const RESPONSE: usize = 12 + NOISE_RESPONSE + MAC;
 /// Octets of a cookie reply, which is shorter than an initiation too.
 pub const COOKIE_REPLY: usize = 8 + 24 + 32;
+/// Octets of a stamp reply, which is shorter than an initiation too.
+pub const STAMP_REPLY: usize = 8 + 24 + 24;
 
 /// The first message of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +136,41 @@ impl CookieReply {
     pub(super) fn decode(octets: &[u8]) -> Result<Self, WireError> {
         Ok(Self {
             path: begin::<COOKIE_REPLY>(octets)?,
+            receiver: four(octets, 4),
+            nonce: array(octets, 8),
+            sealed: array(octets, 32),
+        })
+    }
+}
+
+/// The answer to an authentic initiation whose stamp is not above the newest one of its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StampReply {
+    /// The path of the initiation that it answers.
+    pub path: PathId,
+    /// The receiver's index of the future session.
+    pub receiver: u32,
+    /// The nonce of the seal.
+    pub nonce: [u8; 24],
+    /// The newest stamp, sealed.
+    pub sealed: [u8; 24],
+}
+
+impl StampReply {
+    /// Encodes the message.
+    #[must_use]
+    pub fn encode(&self) -> [u8; STAMP_REPLY] {
+        let mut octets = [0; STAMP_REPLY];
+        octets[..3].copy_from_slice(&[TYPE_STAMP_REPLY, VERSION, self.path.number()]);
+        octets[4..8].copy_from_slice(&self.receiver.to_be_bytes());
+        octets[8..32].copy_from_slice(&self.nonce);
+        octets[32..].copy_from_slice(&self.sealed);
+        octets
+    }
+
+    pub(super) fn decode(octets: &[u8]) -> Result<Self, WireError> {
+        Ok(Self {
+            path: begin::<STAMP_REPLY>(octets)?,
             receiver: four(octets, 4),
             nonce: array(octets, 8),
             sealed: array(octets, 32),

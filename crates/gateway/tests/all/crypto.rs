@@ -4,8 +4,8 @@ use super::Seeded;
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
     crypto::{
-        Entropy as _, Jar, Keys, MacKey, Meter, Pending, Session, Window, open_cookie, public_key,
-        respond, with_mac2,
+        Answer, Entropy as _, Identity, Jar, Keys, MacKey, Meter, Pending, Session, StampKey,
+        Stamps, Window, open, open_cookie, public_key, with_mac2,
     },
     wire::{Initiation, Inner, Kind, Message, PathId, Response},
 };
@@ -28,6 +28,19 @@ fn keys(seed: u64, psk: Option<[u8; 32]>) -> (Keys, Keys) {
     (end(a, b), end(b, a))
 }
 
+/// Begins a handshake with boot number 77 and stamp 99.
+fn begin(keys: &Keys, random: &mut Seeded) -> Pending {
+    let identity = Identity::new(keys.private);
+    Pending::begin(&identity, keys, 1, [77, 99], random).expect("valid keys")
+}
+
+/// Answers an initiation with boot number 88.
+fn respond(keys: &Keys, initiation: &Initiation, random: &mut Seeded) -> Option<Answer> {
+    let opened = open(&Identity::new(keys.private), initiation, random)?;
+    assert_eq!((opened.boot, opened.stamp), (77, 99));
+    opened.answer(keys.psk.as_ref(), 88)
+}
+
 fn initiation(pending: &Pending, key: &MacKey) -> Initiation {
     with_mac2(path(0), pending.index, &pending.noise, key, None)
 }
@@ -45,14 +58,9 @@ fn response(sender: u32, receiver: u32, noise: [u8; 56]) -> Response {
 fn sessions(seed: u64, psk: Option<[u8; 32]>) -> (Session, Session) {
     let (a, b) = keys(seed, psk);
     let mut random = Seeded::new(seed, "handshake");
-    let mut pending = Pending::begin(&a, 1, 77, &mut random).expect("valid keys");
-    let answer = respond(
-        &b,
-        88,
-        &initiation(&pending, &MacKey::of(&a.peer)),
-        &mut random,
-    )
-    .expect("an answer");
+    let mut pending = begin(&a, &mut random);
+    let first = initiation(&pending, &MacKey::of(&a.peer));
+    let answer = respond(&b, &first, &mut random).expect("an answer");
     let finished = pending
         .finish(&response(2, 1, answer.noise))
         .expect("authentic");
@@ -104,28 +112,25 @@ fn both_ends_derive_matching_keys() {
 fn another_key_or_shared_key_gets_no_session() {
     let (a, mut b) = keys(1, Some([1; 32]));
     let mut random = Seeded::new(1, "handshake");
-    let mut pending = Pending::begin(&a, 1, 0, &mut random).expect("valid keys");
+    let mut pending = begin(&a, &mut random);
     let first = initiation(&pending, &MacKey::of(&a.peer));
     b.psk = Some([2; 32]);
     let answer =
-        respond(&b, 0, &first, &mut random).expect("the key shared is used in the second message");
+        respond(&b, &first, &mut random).expect("the key shared is used in the second message");
     assert_eq!(pending.finish(&response(2, 1, answer.noise)), None);
-    b.peer = public_key(&[5; 32]);
-    assert!(respond(&b, 0, &first, &mut random).is_none());
+    let opened = open(&Identity::new(b.private), &first, &mut random).expect("authentic");
+    assert_eq!(opened.peer, public_key(&a.private));
+    b.private = [5; 32];
+    assert!(respond(&b, &first, &mut random).is_none());
 }
 
 #[test]
 fn a_forged_response_leaves_the_handshake_pending() {
     let (a, b) = keys(2, None);
     let mut random = Seeded::new(2, "handshake");
-    let mut pending = Pending::begin(&a, 1, 0, &mut random).expect("valid keys");
-    let answer = respond(
-        &b,
-        0,
-        &initiation(&pending, &MacKey::of(&a.peer)),
-        &mut random,
-    )
-    .expect("an answer");
+    let mut pending = begin(&a, &mut random);
+    let first = initiation(&pending, &MacKey::of(&a.peer));
+    let answer = respond(&b, &first, &mut random).expect("an answer");
     for at in [0, 31, 32, 55] {
         let mut forged = answer.noise;
         forged[at] ^= 1;
@@ -150,14 +155,14 @@ fn a_cookie_is_bound_to_address_and_port() {
     let mut jar = Jar::new(now, &mut random);
     let key = MacKey::of(&[7; 32]);
     let from = "192.0.2.1:5000".parse().expect("an address");
-    let without = with_mac2(path(0), 1, &[1; 104], &key, None);
+    let without = with_mac2(path(0), 1, &[1; 112], &key, None);
     assert!(!jar.is_paid(&without, from, now, &mut random));
     let reply = jar
         .reply(&key, &without, from, &mut random)
         .expect("a reply");
     assert_eq!(open_cookie(&key, &reply, &[0; 16]), None);
     let cookie = open_cookie(&key, &reply, &without.mac1).expect("ours");
-    let with = with_mac2(path(0), 1, &[1; 104], &key, Some(&cookie));
+    let with = with_mac2(path(0), 1, &[1; 112], &key, Some(&cookie));
     assert!(jar.is_paid(&with, from, now, &mut random));
     for other in ["192.0.2.1:5001", "192.0.2.2:5000", "[2001:db8::1]:5000"] {
         assert!(!jar.is_paid(&with, other.parse().expect("an address"), now, &mut random));
@@ -173,11 +178,46 @@ fn a_cookie_is_bound_to_address_and_port() {
 
 #[test]
 fn a_flood_needs_cookies_and_a_pause_ends_that() {
-    let mut meter = Meter::default();
+    let mut meter = Meter::new(20.0, 20.0);
     let now = Instant::START;
-    assert!((0..20).all(|_| !meter.is_over(now)));
-    assert!(meter.is_over(now));
-    assert!(!meter.is_over(now + Duration::from_secs(1)));
+    assert!((0..10).all(|_| meter.take(10.0, now)));
+    assert!(!meter.take(10.0, now), "the rest is reserved");
+    assert!((0..10).all(|_| meter.take(0.0, now)));
+    assert!(!meter.take(0.0, now));
+    assert!(meter.take(0.0, now + Duration::from_secs(1)));
+}
+
+#[test]
+fn stamps_increase_also_if_the_clock_is_behind() {
+    let [mut first, mut second] = [Stamps::new(1_000), Stamps::new(5)];
+    let now = Instant::START;
+    let stamps = [first.next(now), first.next(now)];
+    assert_eq!(stamps, [1_000, 1_001]);
+    assert!(second.take(stamps[1]));
+    assert!(!second.take(stamps[1]) && !second.take(stamps[0]));
+    let mut again = Stamps::new(7);
+    assert!(!second.take(again.next(now)));
+    again.raise(second.newest().expect("one was taken"));
+    assert!(second.take(again.next(now)));
+    again.raise(u64::MAX);
+    assert_eq!(again.next(now), u64::MAX);
+}
+
+#[test]
+fn a_stamp_reply_answers_one_initiation_of_one_end() {
+    let (a, b) = keys(4, None);
+    let mut random = Seeded::new(4, "stamps");
+    let [of_a, of_b] = [a.private, b.private].map(Identity::new);
+    let first = initiation(&begin(&a, &mut random), &MacKey::of(&a.peer));
+    let sent = StampKey::of(&of_b, of_a.public(), of_b.public());
+    let reply = sent.reply(&first, 7, &mut random).expect("a reply");
+    let received = StampKey::of(&of_a, of_b.public(), of_b.public());
+    assert_eq!(received.open(&reply, &first.mac1), Some(7));
+    assert_eq!(received.open(&reply, &[0; 16]), None);
+    let reflected = StampKey::of(&of_a, of_b.public(), of_a.public());
+    assert_eq!(reflected.open(&reply, &first.mac1), None);
+    let other = StampKey::of(&Identity::new([9; 32]), of_b.public(), of_b.public());
+    assert_eq!(other.open(&reply, &first.mac1), None);
 }
 
 proptest! {

@@ -12,6 +12,7 @@
 //!
 //! `PROPTEST_CASES=5000` runs thousands of cases of each.
 
+mod attacks;
 mod correction;
 mod crypto;
 mod events;
@@ -20,6 +21,7 @@ mod liveness;
 mod network;
 mod order;
 mod policy;
+mod reception;
 mod states;
 mod tunnel;
 mod vectors;

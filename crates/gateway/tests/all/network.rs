@@ -10,7 +10,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_gateway::{
-    crypto::{Entropy as _, Keys, MacKey, Pending, public_key, with_mac2},
+    crypto::{Entropy as _, Identity, Keys, MacKey, Pending, public_key, with_mac2},
     inner::Prefix,
     path::Route,
     policy::{Role, Rule},
@@ -90,6 +90,8 @@ pub struct Network {
     sources: [Vec<Prefix>; 2],
     roles: [BTreeMap<u8, Role>; 2],
     rules: Vec<Rule>,
+    /// The time of each end's stamps at its start.
+    pub epochs: [u64; 2],
     /// The code point of packets of a flow.
     pub dscp: BTreeMap<u16, u8>,
     /// Datagrams of each end on each path.
@@ -174,6 +176,7 @@ impl Network {
             refused: 0,
             size: 1_000,
             sources: Default::default(),
+            epochs: [1 << 60; 2],
             roles: Default::default(),
             rules: Vec::new(),
             dscp: BTreeMap::new(),
@@ -215,6 +218,7 @@ impl Network {
             paths: paths.collect(),
             sources: self.sources[end].clone(),
             rules: self.rules.clone(),
+            epoch: self.epochs[end],
         };
         let entropy = Seeded::new(self.seed ^ (boots << 32), if end == 0 { "a" } else { "b" });
         Tunnel::new(config, Box::new(entropy), now)
@@ -326,7 +330,9 @@ impl Network {
             ..keys(self.seed, 0)
         };
         let mut random = Seeded::new(u64::from(index), "forger");
-        let pending = Pending::begin(&stranger, index, 0, &mut random).expect("valid keys");
+        let identity = Identity::new(stranger.private);
+        let pending =
+            Pending::begin(&identity, &stranger, index, [0; 2], &mut random).expect("valid keys");
         let key = MacKey::of(&stranger.peer);
         with_mac2(path(0), index, &pending.noise, &key, None)
             .encode()

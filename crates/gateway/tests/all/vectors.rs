@@ -7,12 +7,15 @@ use anabranch_core::units::Instant;
 use anabranch_gateway::{
     blocks::{Protector, Rebuilder},
     crypto::{
-        Entropy, Jar, Keys, MacKey, Pending, Session, SessionKeys, open_cookie, public_key,
-        respond, with_mac2,
+        Answer, Entropy, Identity, Jar, Keys, MacKey, Pending, Session, SessionKeys, StampKey,
+        open, open_cookie, public_key, with_mac2,
     },
     policy::Role,
     pool::Pool,
-    wire::{Arrivals, Control, Entry, Inner, Kind, MAC, Message, PathId, Place, Report, Response},
+    wire::{
+        Arrivals, Control, Entry, Initiation, Inner, Kind, MAC, Message, PathId, Place, Report,
+        Response,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::{fmt::Write as _, fs, net::SocketAddr};
@@ -75,6 +78,14 @@ struct Cookie {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StampReply {
+    nonce: Hex,
+    /// The responder's newest stamp.
+    newest: u64,
+    reply: Hex,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Data {
     name: String,
     from: Side,
@@ -100,8 +111,11 @@ struct Case {
     path: u8,
     initiator: End,
     responder: End,
+    /// The initiator's stamp.
+    stamp: u64,
     initiation: Hex,
     cookie: Cookie,
+    stamp_reply: StampReply,
     response: Hex,
     key_of_initiator: Hex,
     key_of_responder: Hex,
@@ -140,8 +154,23 @@ fn ephemeral(end: &End) -> Given {
 
 fn pending(case: &Case) -> Pending {
     let keys = keys(&case.initiator, &case.responder, case.psk.as_ref());
-    let (index, boot) = (case.initiator.index, boot(&case.initiator));
-    Pending::begin(&keys, index, boot, &mut ephemeral(&case.initiator)).expect("valid keys")
+    let (index, payload) = (case.initiator.index, [boot(&case.initiator), case.stamp]);
+    let (identity, mut given) = (Identity::new(keys.private), ephemeral(&case.initiator));
+    Pending::begin(&identity, &keys, index, payload, &mut given).expect("valid keys")
+}
+
+/// The responder's answer.
+fn respond(case: &Case, initiation: &Initiation) -> Answer {
+    let b = &case.responder;
+    let identity = Identity::new(b.private.array());
+    let opened = open(&identity, initiation, &mut ephemeral(b)).expect("it is authentic");
+    assert_eq!(opened.peer, public_key(&case.initiator.private.array()));
+    assert_eq!(
+        (opened.boot, opened.stamp),
+        (boot(&case.initiator), case.stamp)
+    );
+    let psk = case.psk.as_ref().map(Hex::array);
+    opened.answer(psk.as_ref(), boot(b)).expect("an answer")
 }
 
 /// The sessions of both ends.
@@ -182,13 +211,16 @@ fn computed(given: &Case) -> Case {
     case.cookie.reply = Hex::of(&reply.encode());
     case.cookie.initiation_with_mac2 = Hex::of(&with_cookie(Some(&cookie)).encode());
 
-    let answer = respond(
-        &keys(b, a, case.psk.as_ref()),
-        boot(b),
-        &initiation,
-        &mut ephemeral(b),
-    )
-    .expect("an answer");
+    let key = StampKey::of(
+        &Identity::new(b.private.array()),
+        &a.public.array(),
+        &b.public.array(),
+    );
+    let mut nonce = Given(given.stamp_reply.nonce.octets());
+    let reply = key.reply(&initiation, case.stamp_reply.newest, &mut nonce);
+    case.stamp_reply.reply = Hex::of(&reply.expect("a reply").encode());
+
+    let answer = respond(given, &initiation);
     let mut response = Response {
         path: path(case.path),
         sender: b.index,
@@ -262,13 +294,7 @@ fn vectors_are_opened_by_the_other_end() {
         let mut none = Given(secrets);
         let mut jar = Jar::new(Instant::START, &mut none);
         assert!(jar.is_paid(&initiation, case.cookie.from, Instant::START, &mut none));
-        let answer = respond(
-            &keys(b, a, case.psk.as_ref()),
-            boot(b),
-            &initiation,
-            &mut ephemeral(b),
-        )
-        .expect("it is authentic");
+        let answer = respond(case, &initiation);
         let Ok(Message::Response(response)) = Message::decode(&case.response.octets()) else {
             panic!("{} has no response", case.name);
         };
@@ -284,6 +310,13 @@ fn vectors_are_opened_by_the_other_end() {
         let of_b = MacKey::of(&b.public.array());
         let cookie = open_cookie(&of_b, &reply, &initiation.mac1);
         assert_eq!(cookie, Some(case.cookie.value.array()));
+        let stamp = &case.stamp_reply;
+        let Ok(Message::StampReply(reply)) = Message::decode(&stamp.reply.octets()) else {
+            panic!("{} has no stamp reply", case.name);
+        };
+        let identity = Identity::new(a.private.array());
+        let key = StampKey::of(&identity, &b.public.array(), &b.public.array());
+        assert_eq!(key.open(&reply, &initiation.mac1), Some(stamp.newest));
         let mut ends = sessions(case, &finished, &answer.keys);
         for data in &case.data {
             let mut datagram = data.datagram.octets();
@@ -382,6 +415,7 @@ fn cases() -> Vec<Case> {
         path: 3,
         initiator: end(0x10, 0x0102_0304),
         responder: end(0x20, 0x0506_0708),
+        stamp: 0x0102_0304_0506_0708,
         initiation: Hex::default(),
         cookie: Cookie {
             secret: Hex::of(&[0x31; 32]),
@@ -390,6 +424,11 @@ fn cases() -> Vec<Case> {
             value: Hex::default(),
             reply: Hex::default(),
             initiation_with_mac2: Hex::default(),
+        },
+        stamp_reply: StampReply {
+            nonce: Hex::of(&[0x33; 24]),
+            newest: 0x0203_0405_0607_0809,
+            reply: Hex::default(),
         },
         response: Hex::default(),
         key_of_initiator: Hex::default(),

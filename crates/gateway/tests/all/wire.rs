@@ -5,7 +5,7 @@ use anabranch_gateway::{
     wire::{
         Arrivals, COOKIE_REPLY, Control, CookieReply, Entry, HEADER, Header, INITIATION,
         Initiation, Inner, Kind, Message, OVERHEAD, PathId, Place, RESPONSE, Repair, Report,
-        Response, WORDS, WireError,
+        Response, STAMP_REPLY, StampReply, WORDS, WireError,
     },
 };
 use proptest::prelude::*;
@@ -115,7 +115,7 @@ fn golden_octets() {
         mac1: [0xbb; 16],
     };
     let expected = format!(
-        "020102000102030405060708{}{}",
+        "020202000102030405060708{}{}",
         "aa".repeat(56),
         "bb".repeat(16)
     );
@@ -125,7 +125,7 @@ fn golden_octets() {
 #[test]
 fn overhead_is_forty_octets_and_replies_are_shorter_than_initiations() {
     assert_eq!(OVERHEAD, 40);
-    let (initiation, replies) = (INITIATION, [RESPONSE, COOKIE_REPLY]);
+    let (initiation, replies) = (INITIATION, [RESPONSE, COOKIE_REPLY, STAMP_REPLY]);
     assert!(replies.iter().all(|&reply| reply < initiation));
 }
 
@@ -217,6 +217,7 @@ fn encoded(message: &Message, original: &[u8]) -> Vec<u8> {
         Message::Initiation(message) => message.encode().to_vec(),
         Message::Response(message) => message.encode().to_vec(),
         Message::CookieReply(message) => message.encode().to_vec(),
+        Message::StampReply(message) => message.encode().to_vec(),
         Message::Data(header) => [&header.encode(), &original[HEADER..]].concat(),
     }
 }
@@ -257,8 +258,9 @@ proptest! {
 
     #[test]
     fn handshake_messages_round_trip(
-        number in 0_u8..16, sender: u32, receiver: u32, noise in array::<104>(), short in array::<56>(),
+        number in 0_u8..16, sender: u32, receiver: u32, noise in array::<112>(), short in array::<56>(),
         mac1 in array::<16>(), mac2 in array::<16>(), nonce in array::<24>(), sealed in array::<32>(),
+        stamp in array::<24>(),
     ) {
         let path = path(number);
         let initiation = Initiation { path, sender, noise, mac1, mac2 };
@@ -267,6 +269,8 @@ proptest! {
         prop_assert_eq!(Message::decode(&response.encode()), Ok(Message::Response(response)));
         let reply = CookieReply { path, receiver, nonce, sealed };
         prop_assert_eq!(Message::decode(&reply.encode()), Ok(Message::CookieReply(reply)));
+        let reply = StampReply { path, receiver, nonce, sealed: stamp };
+        prop_assert_eq!(Message::decode(&reply.encode()), Ok(Message::StampReply(reply)));
     }
 
     #[test]
@@ -295,7 +299,7 @@ proptest! {
 
     #[test]
     fn a_shortened_handshake_message_is_refused(cut in 0_usize..INITIATION) {
-        let initiation = Initiation { path: path(0), sender: 1, noise: [1; 104], mac1: [2; 16], mac2: [3; 16] };
+        let initiation = Initiation { path: path(0), sender: 1, noise: [1; 112], mac1: [2; 16], mac2: [3; 16] };
         prop_assert!(Message::decode(&initiation.encode()[..cut]).is_err());
     }
 }

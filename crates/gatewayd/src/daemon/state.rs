@@ -1,0 +1,85 @@
+//! The state that the daemon reports.
+
+use anabranch_gateway::{path::State, wire::PathId};
+
+use super::Gateway;
+use crate::{
+    peers::Peer,
+    status::{PathReport, PeerDropped, PeerReport, Report},
+};
+
+impl Gateway {
+    pub(super) fn report(&self) -> Report {
+        let mut rejected = self.rejected;
+        for counters in self.peers.iter().map(|peer| peer.tunnel.counters()) {
+            rejected.replayed += counters.replayed;
+            rejected.stale += counters.stale_initiations;
+            rejected.unauthentic += counters.unauthentic;
+            rejected.malformed += counters.malformed;
+            rejected.foreign_sources += counters.foreign_sources;
+        }
+        let peers = self.peers.iter();
+        Report {
+            interface: self.config.gateway.interface.0.clone(),
+            mtu: self.device.mtu(),
+            peers: peers
+                .map(|peer| (peer.name.clone(), self.report_of(peer)))
+                .collect(),
+            rejected,
+            dropped: self.dropped,
+        }
+    }
+
+    fn report_of(&self, peer: &Peer) -> PeerReport {
+        let stats = peer.tunnel.stats();
+        // Whether a path was removed from the configuration.
+        let is_gone = |path: PathId| {
+            !self.config.path.is_empty() && !self.ways.paths().any(|(known, _)| known == path)
+        };
+        let paths = stats
+            .paths
+            .iter()
+            .filter(|path| !is_gone(path.path))
+            .map(|path| {
+                let report = PathReport {
+                    state: state(path.state).to_owned(),
+                    reason: self.ways.lack(path.path, &self.links),
+                    rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
+                    rate_mbit_s: path.rate * 8e-6,
+                    loss: path.loss,
+                    mtu: path.mtu,
+                    sent_bytes: peer.traffic[path.path.index()].sent,
+                    received_bytes: peer.traffic[path.path.index()].received,
+                    deaths: path.deaths,
+                };
+                (self.ways.name(path.path), report)
+            });
+        PeerReport {
+            state: if stats.is_up { "up" } else { "down" }.to_owned(),
+            paths: paths.collect(),
+            repaired_packets: stats.counters.retransmitted,
+            correction_packets: stats.counters.repairs,
+            rebuilt_packets: stats.counters.rebuilt,
+            reordered_packets: stats.order.late,
+            sent_packets: stats.counters.entered,
+            received_packets: stats.order.delivered,
+            sessions: stats.sessions,
+            restarts: stats.counters.peer_restarts,
+            dropped: PeerDropped {
+                queue: stats.queue_dropped,
+                unsendable: stats.counters.unsendable,
+                duplicates: stats.order.duplicates,
+            },
+        }
+    }
+}
+
+fn state(state: State) -> &'static str {
+    match state {
+        State::Validating { .. } => "validating",
+        State::Active => "active",
+        State::Standby => "standby",
+        State::Suspect => "suspect",
+        State::Dead { .. } => "dead",
+    }
+}
