@@ -55,12 +55,12 @@ def witnesses(done: StudyResult) -> str:
 
 
 def dependences(done: StudyResult) -> str:
-    """Return what the claims depend on that are neither robust nor settled."""
-    head = ["claim", "verdict", "holds at", "depends on (points at which it holds)"]
+    """Return by what the points differ of claims that are not robustly reproduced."""
+    head = ["claim", "verdict", "holds at", "the points differ most by (points at which it holds)"]
     rows = [
         [one.claim.id, one.verdict, share(one.robustness, stale=one.stale), "; ".join(map(str, one.depends)) or "–"]
         for one in done.claims
-        if one.robustness and one.verdict != REPRODUCED
+        if one.robustness is not None and one.verdict != REPRODUCED
     ]
     return markdown.table(head, rows)
 

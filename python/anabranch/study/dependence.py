@@ -1,7 +1,7 @@
-"""How the robustness of a claim depends on the open parameters: the points at which it holds, by a parameter's values.
+"""How the points of a claim's robustness differ: the points at which it holds, by a parameter's values.
 
-A claim that holds in less than half of the plausible settings depends on what the source leaves open. These figures
-say on what, as far as the points of the robustness show it.
+A claim that holds in less than half of the plausible settings depends on what the source leaves open. These counts
+point at it; with few points a difference may be chance.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from anabranch.study.definition import Claim, Definition, Open
 
 LEAST_DIFFERENCE = 0.3
-"""Between the largest and the smallest share of a parameter's groups. With ten points in a group, one standard
-deviation of a share is up to 0.16."""
+"""Between the largest and the smallest share of a parameter's groups. In halves of 32 points one standard deviation of
+the difference is up to 0.18."""
 LEAST_POINTS = 5
 """In a group."""
 MOST = 2

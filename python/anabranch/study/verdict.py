@@ -194,9 +194,10 @@ def conclude(
         if robustness is not None and robustness < FRAGILE_BELOW:
             old = " (computed before the last change)" if stale else ""
             reasons.append(f"it holds at only {robustness:.0%} of the open parameters' plausible points{old}")
+            if depends:
+                reasons.append(f"the points differ most by {' and '.join(map(str, depends))}")
         if reasons:
-            parts = [*reasons, *([f"it depends on {' and '.join(map(str, depends))}"] if depends else [])]
-            verdict, why = FRAGILE, "; ".join(parts) + (f". {claim.why}" if claim.why else "")
+            verdict, why = FRAGILE, "; ".join(reasons) + (f". {claim.why}" if claim.why else "")
     return ClaimResult(
         claim,
         plain,

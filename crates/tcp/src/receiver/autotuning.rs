@@ -5,9 +5,9 @@
 //! sender's window. The receiver offers twice that, so that it never limits the sender. While the
 //! amounts grow, the offer grows by twice their growth in addition: it is three times the need of a
 //! sender that doubles its window. The window grows towards the offer by twice the length of each
-//! segment, with SACK also of one beyond a gap, up to the point where the buffer still has room for the segment. Each
-//! segment that makes it grow is acknowledged at once: at the start of a flow hundreds of segments
-//! are, until the window has reached several times cwnd.
+//! segment, with SACK also of one beyond a gap, up to the point where the buffer still has room for
+//! the segment. Each segment that makes it grow is acknowledged at once: at the start of a flow
+//! hundreds of segments are, until the window has reached several times cwnd.
 //!
 //! Measured with Linux 6.18, on captures of windows that the sender's slow start met: 131,072
 //! octets of memory offer 80,512 to segments of 1,448 octets; 21 segments in a round trip after 11
@@ -138,7 +138,7 @@ impl Tuner {
         };
     }
 
-    /// Processes a segment without an echo, after which `received` octets have arrived in order and
+    /// Processes an in-order segment without an echo, after which `received` octets have arrived and
     /// `window` more are offered.
     #[inline]
     fn sample_window(&mut self, now: Instant, received: u64, window: u64) {
@@ -146,12 +146,17 @@ impl Tuner {
             if received < self.window_end {
                 return;
             }
-            let whole = now.saturating_since(self.window_since);
+            // Zero is no sample.
+            let whole = now
+                .saturating_since(self.window_since)
+                .max(Duration::from_micros(1));
             if self.rtt.is_zero() || whole < self.rtt {
                 self.rtt = whole;
             }
         }
-        (self.window_since, self.window_end) = (now, received.saturating_add(window));
+        // The first window keeps its edge even if the buffer holds less.
+        let end = received.saturating_add(window.max(self.first));
+        (self.window_since, self.window_end) = (now, end);
     }
 
     /// Starts the first measurement of a connection with segments of `smss` octets and a window of
@@ -221,23 +226,32 @@ impl<B: Body> Receiver<B> {
         window.min(most)
     }
 
-    /// Takes a sample of the round-trip time from a segment with data.
+    /// Takes a sample of the round-trip time from the echo in a segment with data.
     #[inline]
-    pub(crate) fn sample_receive_rtt(&mut self, now: Instant, segment: &Segment<B>) {
-        let tuner = &mut self.cold.extras().tuner;
+    pub(crate) fn sample_echo(&mut self, now: Instant, segment: &Segment<B>) {
         if let Some(timestamps) = segment.timestamps
             && self.agreed.timestamps
         {
+            let tuner = &mut self.cold.extras().tuner;
             tuner.sample_echo(timestamp(now), timestamps.echo);
-        } else {
-            tuner.sample_window(now, self.stats.delivered_bytes, self.window);
+        }
+    }
+
+    /// Without timestamps: takes a sample from an in-order segment that has been delivered.
+    #[inline]
+    pub(super) fn sample_window(&mut self, now: Instant) {
+        if !self.agreed.timestamps {
+            let (received, window) = (self.stats.delivered_bytes, self.window);
+            let tuner = &mut self.cold.extras().tuner;
+            tuner.sample_window(now, received, window);
         }
     }
 
     /// Updates the tuner for a segment of the steady state, which has just been delivered.
     #[inline(never)]
     pub(crate) fn tune_in_order(&mut self, now: Instant, segment: &Segment<B>) {
-        self.sample_receive_rtt(now, segment);
+        self.sample_echo(now, segment);
+        self.sample_window(now);
         self.grow_receive_window(segment, self.occupied(segment));
         self.tune_receive_window(now, self.stats.delivered_bytes);
     }

@@ -176,7 +176,7 @@ impl<B: Body> Receiver<B> {
             return;
         }
         if self.agreed.tuned && (seq <= self.nxt || self.settings.receiver.accounts_for_buffer()) {
-            self.sample_receive_rtt(now, segment);
+            self.sample_echo(now, segment);
         }
         let start = seq.max(self.nxt);
         let fits = "a part of a body is as short as a body";
@@ -230,6 +230,7 @@ impl<B: Body> Receiver<B> {
         // Data beyond the gap is delivered after this, and counts in the next round trip.
         let taken = self.stats.delivered_bytes;
         if self.agreed.tuned {
+            self.sample_window(now);
             self.grow_receive_window(segment, self.occupied(segment));
         }
         if self.gaps {

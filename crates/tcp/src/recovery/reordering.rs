@@ -51,8 +51,8 @@ impl Reordering {
             .min(self.most);
     }
 
-    /// Resets the threshold: the timer expired although more than `least` duplicates had arrived,
-    /// so the threshold was too high.
+    /// Lowers the threshold to `least`: the timer expired although `least` duplicates or more had
+    /// arrived.
     pub fn on_timeout(&mut self) {
         self.dupthresh = self.dupthresh.min(self.least);
     }
