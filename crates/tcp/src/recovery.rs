@@ -141,6 +141,27 @@ enum Detection {
     Age,
 }
 
+/// What the peer reports of data beyond a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reports {
+    /// SACK guides the recovery (RFC 6675).
+    Sack,
+    /// Duplicate acknowledgments count as deliveries ([`counted_deliveries`]).
+    Counted,
+    /// Nothing is concluded from their number but a loss.
+    Cumulative,
+}
+
+impl Reports {
+    const fn is_sack(self) -> bool {
+        matches!(self, Self::Sack)
+    }
+
+    const fn is_counted(self) -> bool {
+        matches!(self, Self::Counted)
+    }
+}
+
 /// Loss recovery of a connection.
 #[derive(Debug)]
 pub(crate) struct Recovery {
@@ -149,10 +170,7 @@ pub(crate) struct Recovery {
     /// A transmission that is due regardless of the window.
     pending: Pending,
     detection: Detection,
-    /// SACK guides the recovery (RFC 6675).
-    sack: bool,
-    /// Without SACK: duplicate acknowledgments count as deliveries.
-    counts: bool,
+    reports: Reports,
     /// Tail loss probes are in use (RFC 8985 §7).
     tlp: bool,
     /// A remedy for reordering needs every acknowledgment and every segment, or timers count ticks.
@@ -179,8 +197,7 @@ impl Recovery {
             board: Scoreboard::default(),
             pending: Pending::Nothing,
             detection: Detection::Duplicates,
-            sack: false,
-            counts: false,
+            reports: Reports::Cumulative,
             tlp: false,
             needs_all: settings.timers.count_ticks(),
             probing: Probing::Free,
@@ -207,9 +224,14 @@ impl Recovery {
 
     /// Applies the result of the SACK negotiation.
     pub(crate) fn agree(&mut self, settings: &Settings, sack: bool, first_octet: Seq) {
-        self.sack = sack && settings.recovery.needs_sack();
-        self.counts = !self.sack && settings.recovery_pace == policy::RecoveryPace::Prr;
-        let rack = self.sack && settings.recovery == policy::Recovery::Rack;
+        self.reports = if sack && settings.recovery.needs_sack() {
+            Reports::Sack
+        } else if settings.recovery_pace == policy::RecoveryPace::Prr {
+            Reports::Counted
+        } else {
+            Reports::Cumulative
+        };
+        let rack = self.reports.is_sack() && settings.recovery == policy::Recovery::Rack;
         if rack {
             self.detection = Detection::Rack;
         }
@@ -270,7 +292,7 @@ impl Recovery {
     /// Whether SACK guides the recovery.
     #[inline]
     pub(crate) const fn uses_sack(&self) -> bool {
-        self.sack
+        self.reports.is_sack()
     }
 
     #[inline]
@@ -333,7 +355,7 @@ impl Recovery {
 
     /// Reports every segment newly marked lost to the control, if the control takes rate samples.
     pub(crate) fn report_losses(&mut self, now: Instant, window: &mut CongestionWindow) -> Bytes {
-        window.report_losses(now, &mut self.board, self.sack)
+        window.report_losses(now, &mut self.board, self.reports.is_sack())
     }
 
     /// The state of the sender for statistics.
@@ -359,7 +381,7 @@ impl Recovery {
     pub(crate) fn growth(&self, summary: &AckSummary, smss: u32, settings: &Settings) -> u64 {
         let smss = u64::from(smss);
         let fresh = summary.delivered.fresh - summary.delivered.control_bits;
-        if !self.sack {
+        if !self.reports.is_sack() {
             // Each earlier duplicate indicates one delivered segment; at least one segment fills
             // the gap.
             let reported = u64::from(summary.prior.dup_acks) * smss;

@@ -74,7 +74,7 @@ impl Recovery {
 
     /// Takes the segments counted as delivered from the data in flight.
     pub(super) fn note_counted(&mut self, scope: &Scope<'_>) {
-        if self.counts {
+        if self.reports.is_counted() {
             let counted = match self.state.phase {
                 Phase::Loss => 0,
                 Phase::Open | Phase::Reduction | Phase::Recovery => self.state.dup_acks,
@@ -87,12 +87,14 @@ impl Recovery {
     /// Whether all data of a recovery is acknowledged and no more, so that the recovery waits for
     /// its end. A timeout then reduces as outside of a recovery.
     pub(super) fn is_counted_complete(&self, una: Seq) -> bool {
-        self.counts && self.state.phase == Phase::Recovery && una == self.state.recover
+        self.reports.is_counted()
+            && self.state.phase == Phase::Recovery
+            && una == self.state.recover
     }
 
     /// Segments counted as delivered outside of any recovery.
     pub(super) const fn counted(&self) -> u32 {
-        if self.counts && self.state.phase.repairs_nothing() {
+        if self.reports.is_counted() && self.state.phase.repairs_nothing() {
             self.state.dup_acks
         } else {
             0

@@ -49,7 +49,7 @@ impl Recovery {
         first: Seq,
         summary: &mut AckSummary,
     ) {
-        if self.sack {
+        if self.reports.is_sack() {
             self.take_sack(scope, blocks, ack, first, summary);
         }
         if summary.acked > 0 {
@@ -98,7 +98,7 @@ impl Recovery {
     /// Handles an acknowledgment of new data. Returns whether the retransmission timer restarts.
     pub(crate) fn on_progress(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) -> bool {
         self.remedy_on_progress(scope, summary);
-        if self.counts {
+        if self.reports.is_counted() {
             self.count_progress(scope, summary);
         }
         let restarts = self.advance(scope, summary);
@@ -133,7 +133,7 @@ impl Recovery {
                 }
                 true
             }
-            Phase::Recovery if self.counts && scope.una <= self.state.recover => {
+            Phase::Recovery if self.reports.is_counted() && scope.una <= self.state.recover => {
                 self.advance_counted(scope, summary)
             }
             Phase::Recovery if complete || scope.settings.recovery == policy::Recovery::Reno => {
@@ -149,7 +149,7 @@ impl Recovery {
                 scope.window.on_recovered(scope.now, Some(&recovered));
                 true
             }
-            Phase::Recovery if self.sack => true,
+            Phase::Recovery if self.reports.is_sack() => true,
             Phase::Recovery => {
                 // RFC 6582 §3.2 step 3: a partial acknowledgment.
                 self.state.dup_acks = 0;
@@ -171,17 +171,17 @@ impl Recovery {
     /// Handles a duplicate acknowledgment, as the active recovery defines it.
     pub(crate) fn on_duplicate(&mut self, scope: &mut Scope<'_>, summary: &mut AckSummary) {
         self.state.dup_acks = self.state.dup_acks.saturating_add(1);
-        if self.counts {
+        if self.reports.is_counted() {
             self.count_duplicate(scope, summary);
         }
-        if self.sack {
+        if self.reports.is_sack() {
             if self.state.phase.repairs_nothing() {
                 summary.lost += self.detect_by_sack(scope, summary.delivered.fresh);
             }
             return;
         }
         if self.state.phase == Phase::Recovery {
-            if !self.counts {
+            if !self.reports.is_counted() {
                 self.state.inflate(scope.smss);
             }
             return;
@@ -199,7 +199,7 @@ impl Recovery {
                 summary.counted,
                 Base::Flight,
             );
-            if self.counts {
+            if self.reports.is_counted() {
                 self.lose_first(RetransmitCause::DupThresh, summary);
             } else {
                 self.state.inflate_at_entry(scope.smss);
@@ -248,7 +248,7 @@ impl Recovery {
             };
         }
         let (reduces, in_flight) = (self.state.phase.reduces(), self.board.in_flight());
-        let counts = self.counts;
+        let counts = self.reports.is_counted();
         let Some(extensions) = &mut self.extensions else {
             return;
         };
@@ -319,7 +319,10 @@ impl Recovery {
     fn detect_by_sack(&mut self, scope: &mut Scope<'_>, delivered: u64) -> u64 {
         self.remedy_on_duplicate(scope);
         // RACK detects losses by time instead.
-        if !self.sack || self.detection == Detection::Rack || scope.una < self.state.recover {
+        if !self.reports.is_sack()
+            || self.detection == Detection::Rack
+            || scope.una < self.state.recover
+        {
             return 0;
         }
         let dupthresh = self.dupthresh(scope.settings);
@@ -341,7 +344,7 @@ impl Recovery {
 
     /// Update (RFC 6675 §4): marks lost the segments that SACK blocks show to be lost.
     fn update_lost(&mut self, scope: &Scope<'_>) -> u64 {
-        if !self.sack || self.detection == Detection::Rack {
+        if !self.reports.is_sack() || self.detection == Detection::Rack {
             return 0;
         }
         let dupthresh = self.dupthresh(scope.settings);
@@ -444,7 +447,8 @@ impl Recovery {
             return;
         };
         if summary.acked > 0 || summary.new_sack {
-            let duplicates = !self.sack && summary.prior.dup_acks > 0 && summary.acked > 0;
+            let duplicates =
+                !self.reports.is_sack() && summary.prior.dup_acks > 0 && summary.acked > 0;
             rule.on_delivered(scope.now, &summary.delivered, duplicates);
         }
         let Some((once, again)) = rule.limits(scope.now) else {
@@ -464,9 +468,9 @@ impl Recovery {
                 let dup_acks = self.state.dup_acks;
                 let delivered = summary.delivered.fresh;
                 self.enter(scope, RetransmitCause::TimerRule, delivered, Base::Flight);
-                if !self.sack {
+                if !self.reports.is_sack() {
                     self.state.dup_acks = dup_acks;
-                    if !self.counts {
+                    if !self.reports.is_counted() {
                         self.state.inflate_at_entry(scope.smss);
                     }
                 }
@@ -513,7 +517,7 @@ impl Recovery {
             };
             scope.window.on_congestion(now, Signal::Loss, flight);
         }
-        if !self.sack && !self.counts {
+        if !self.reports.is_sack() && !self.reports.is_counted() {
             self.board.log_loss(0);
         }
         self.state.enter(scope.nxt);
@@ -554,15 +558,17 @@ impl Recovery {
         let outstanding = scope.nxt.since(scope.una);
         let in_flight = self.board.in_flight();
         let (cwnd, smss) = (scope.window.cwnd().get(), scope.smss);
-        let recover_fs = if self.counts && scope.settings.reduce_from == ReductionBase::Cwnd {
-            // Measured of Linux 6.12: without SACK the recovery keeps the share of the acknowledged
-            // segments that the reduction keeps of cwnd, whatever the data in flight.
-            prior
-        } else {
-            let reported = self.board.sacked() + self.board.unnamed();
-            outstanding.saturating_sub(reported) + delivered
-        };
-        let paced = (self.sack || self.counts) && scope.window.ssthresh().is_some();
+        let recover_fs =
+            if self.reports.is_counted() && scope.settings.reduce_from == ReductionBase::Cwnd {
+                // Measured of Linux 6.12: without SACK the recovery keeps the share of the acknowledged
+                // segments that the reduction keeps of cwnd, whatever the data in flight.
+                prior
+            } else {
+                let reported = self.board.sacked() + self.board.unnamed();
+                outstanding.saturating_sub(reported) + delivered
+            };
+        let paced = (self.reports.is_sack() || self.reports.is_counted())
+            && scope.window.ssthresh().is_some();
         let Some(extensions) = &mut self.extensions else {
             return;
         };
@@ -589,14 +595,14 @@ impl Recovery {
         let paced = settings.window_rules.pace_at_marks()
             && !scope.window.control().wants().grows_under_marks
             && settings.recovery_pace == RecoveryPace::Prr
-            && (self.sack || self.counts)
+            && (self.reports.is_sack() || self.reports.is_counted())
             && scope.window.ssthresh().is_some();
         let in_flight = self.board.in_flight();
         let (cwnd, smss) = (scope.window.cwnd().get(), scope.smss);
         let Some(extensions) = self.extensions.as_mut().filter(|_| paced) else {
             return;
         };
-        let progress = progress(summary, in_flight, self.counts);
+        let progress = progress(summary, in_flight, self.reports.is_counted());
         let mut prr = Prr::new(in_flight + progress.delivered, cwnd, in_flight, smss);
         prr.on_ack(&progress);
         extensions.pace = Some(Pace::Prr(prr));

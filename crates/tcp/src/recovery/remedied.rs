@@ -18,7 +18,7 @@ impl Recovery {
             return;
         };
         let goes_by_age = policy.dupthresh() == u32::MAX;
-        if self.sack {
+        if self.reports.is_sack() {
             self.needs_all = true;
             self.detection = if goes_by_age {
                 Detection::Age
@@ -93,7 +93,7 @@ impl Recovery {
         fack: Seq,
         behind: Option<u64>,
     ) {
-        if !self.sack {
+        if !self.reports.is_sack() {
             return;
         }
         let smss = u64::from(scope.smss);

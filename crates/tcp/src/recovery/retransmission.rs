@@ -160,7 +160,7 @@ impl Recovery {
             return None;
         }
         let counted = scope.settings.recovery_pace == RecoveryPace::CountedPipe;
-        if self.state.phase != Phase::Recovery || !self.sack {
+        if self.state.phase != Phase::Recovery || !self.reports.is_sack() {
             let index = self.board.next_lost()?;
             // In ns-2 the window after a timeout begins at the first segment, regardless of SACK
             // information beyond it (validation/data/ns2-sack-delay.toml).
@@ -203,12 +203,12 @@ impl Recovery {
         if extends && self.state.phase == Phase::Open {
             // RFC 3042. With SACK, RFC 6675 §5 (3) permits new data in the amount that has left the
             // pipe.
-            if self.counts {
+            if self.reports.is_counted() {
                 // Data counted as delivered has left the pipe.
                 if !scope.settings.limited_transmit {
                     in_flight += self.board.unnamed();
                 }
-            } else if !self.sack {
+            } else if !self.reports.is_sack() {
                 if scope.settings.limited_transmit {
                     window += limited_transmit::allowance(&self.state, scope.smss);
                 }
@@ -280,7 +280,7 @@ impl Recovery {
         let now = scope.now;
         let record = self.record(index);
         let timed = self.timer_rule.is_some() || self.detection != Detection::Duplicates;
-        self.board.resent(index, now, self.sack, timed);
+        self.board.resent(index, now, self.reports.is_sack(), timed);
         if let Some(extensions) = &mut self.extensions {
             if cause != RetransmitCause::Tlp {
                 extensions.undo.on_retransmission(timestamp(now));
@@ -298,7 +298,8 @@ impl Recovery {
         // retransmitted.
         let recovers = scope.settings.recovery_pace == RecoveryPace::CountedPipe
             && self.state.phase == Phase::Recovery;
-        let first = index == 0 && (self.detection == Detection::Rack || self.counts || recovers);
+        let first = index == 0
+            && (self.detection == Detection::Rack || self.reports.is_counted() || recovers);
         self.on_retransmission_timed(scope, first);
     }
 

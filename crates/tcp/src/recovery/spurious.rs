@@ -38,12 +38,15 @@ impl Recovery {
         let Some(extensions) = &mut self.extensions else {
             return;
         };
-        if self.sack {
+        if self.reports.is_sack() {
             if let Some(octets) = behind {
                 let segments = octets.div_ceil(u64::from(scope.smss));
                 extensions.reordering.on_reordered(segments);
             }
-        } else if !self.counts && summary.prior.phase == Phase::Open && delivered.once.is_some() {
+        } else if !self.reports.is_counted()
+            && summary.prior.phase == Phase::Open
+            && delivered.once.is_some()
+        {
             let segments = u64::from(summary.prior.dup_acks) + 1;
             extensions.reordering.on_reordered(segments);
         }
@@ -109,7 +112,7 @@ impl Recovery {
                 .lowest_once()
                 .is_some_and(|lowest| lowest < recover),
             duplicate: summary.new_sack || summary.is_duplicate,
-            sack: self.sack,
+            sack: self.reports.is_sack(),
             new_data: summary.new_data,
         });
         if verdict == Verdict::Spurious {
@@ -129,14 +132,14 @@ impl Recovery {
         if !extensions.undo.on_progress(echo) {
             return;
         }
-        if self.sack {
+        if self.reports.is_sack() {
             // An original that arrived late, after its retransmission.
             let behind = extensions.rack.behind(summary.prior.una);
             let segments = behind.div_ceil(u64::from(scope.smss));
             extensions.reordering.on_reordered(segments);
         }
         if self.board.has_resent() {
-            let in_doubt = self.sack && self.state.phase == Phase::Recovery;
+            let in_doubt = self.reports.is_sack() && self.state.phase == Phase::Recovery;
             extensions.undo.doubt(in_doubt);
             return;
         }
@@ -155,12 +158,12 @@ impl Recovery {
 
     /// No segment is lost: ends the recovery, and transmission continues as before.
     fn resume(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) {
-        if !self.sack
+        if !self.reports.is_sack()
             && let Some(extensions) = &mut self.extensions
         {
             // Measured of Linux 6.12: eleven duplicates begin the next recovery after a segment that
             // was late by ten places.
-            let duplicates = if self.counts {
+            let duplicates = if self.reports.is_counted() {
                 summary.prior.dup_acks
             } else {
                 self.state.dup_acks
