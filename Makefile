@@ -164,9 +164,9 @@ fuzz: dev ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60)
 	done
 
 fuzz-brief: setup ## Run each fuzz target for two seconds with random inputs, without libFuzzer
-	$(RUN) cargo build --release --locked --quiet --manifest-path fuzz/Cargo.toml --no-default-features --bins
+	$(RUN) cargo build --release --locked --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --no-default-features --bins
 	for target in $(FUZZ_TARGETS); do \
-	  echo $$target: && FUZZ_SECONDS=2 fuzz/target/release/$$target || exit 1; \
+	  echo $$target: && FUZZ_SECONDS=2 target/fuzz/release/$$target || exit 1; \
 	done
 
 # axe-playwright-python is locked for the axe.min.js in it: the tests drive Chromium themselves.

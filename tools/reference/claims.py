@@ -20,8 +20,8 @@ of a Linux kernel's TCP on the same path, with its verdict: of the [kernel in vi
 can run the claim, else of the live engine (marked *real time*). A kernel in virtual time has no Compound TCP: its Reno
 stands in for it in F2, F3, F6 and F7. The linked pages name for each claim its measurement, a wrong system on which its
 check fails, and the share of the plausible settings at which it holds. [Another page](unknown.md) explains each
-artefact, each inconsistency and each claim that is not reproduced. [Beyond the papers](beyond.md) answers questions that the authors
-left open.
+artefact, each inconsistency and each claim that is not reproduced. [Beyond the papers](beyond.md) answers
+questions that the authors left open.
 """
 
 

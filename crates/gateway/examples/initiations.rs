@@ -7,6 +7,12 @@
 //!
 //! Kinds: `code` (with the code of the receiver's key), `cookie` (also with a valid cookie).
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "the program measures, and sends over sockets"
+)]
+
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
     crypto::{Entropy, Identity, Keys, MacKey, Pending, open_cookie, public_key, with_mac2},
@@ -86,7 +92,9 @@ fn receive(reception: &mut Reception, peer: [u8; 32], kind: &str, count: u32) ->
         })
         .collect();
     if kind == "wrong code" {
-        made.iter_mut().for_each(|one| one.mac1[0] ^= 1);
+        for one in &mut made {
+            one.mac1[0] ^= 1;
+        }
     }
     if ["code beyond the rate", "cookie"].contains(&kind) {
         while !matches!(
@@ -155,7 +163,7 @@ fn flood(words: &[String]) {
     };
     let octet = |at: usize| u8::from_str_radix(&key[2 * at..2 * at + 2], 16).expect("hexadecimal");
     let public: [u8; 32] = std::array::from_fn(octet);
-    let rate: f64 = rate.parse().expect("a number");
+    let rate: u64 = rate.parse().expect("a number");
     let forged = noise([9; 32], public, &mut Mixed(11));
     let first = initiation(&public, &forged, None);
     let senders: Vec<(UdpSocket, [u8; 152])> = sources
@@ -170,19 +178,21 @@ fn flood(words: &[String]) {
             for _ in 0..200 * u32::from(kind == "cookie") {
                 socket.send(&octets).expect("it is sent");
             }
-            while kind == "cookie" {
-                socket.send(&first.encode()).expect("it is sent");
-                let mut buffer = [0; 200];
-                let Ok(length) = socket.recv(&mut buffer) else {
-                    continue;
+            if kind == "cookie" {
+                let cookie = loop {
+                    socket.send(&first.encode()).expect("it is sent");
+                    let mut buffer = [0; 200];
+                    let Ok(length) = socket.recv(&mut buffer) else {
+                        continue;
+                    };
+                    let key = MacKey::of(&public);
+                    if let Ok(Message::CookieReply(reply)) = Message::decode(&buffer[..length])
+                        && let Some(cookie) = open_cookie(&key, &reply, &first.mac1)
+                    {
+                        break cookie;
+                    }
                 };
-                let key = MacKey::of(&public);
-                if let Ok(Message::CookieReply(reply)) = Message::decode(&buffer[..length])
-                    && let Some(cookie) = open_cookie(&key, &reply, &first.mac1)
-                {
-                    octets = initiation(&public, &forged, Some(&cookie)).encode();
-                    break;
-                }
+                octets = initiation(&public, &forged, Some(&cookie)).encode();
             }
             (socket, octets)
         })
@@ -190,7 +200,7 @@ fn flood(words: &[String]) {
     eprintln!("ready");
     let (begin, mut count) = (time::Instant::now(), 0_u64);
     loop {
-        let due = (begin.elapsed().as_secs_f64() * rate) as u64;
+        let due = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX) * rate / 1_000_000;
         for number in count..due {
             let at = usize::try_from(number).unwrap_or(0) % senders.len();
             // A full buffer drops it, as a network does.

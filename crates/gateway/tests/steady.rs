@@ -75,7 +75,7 @@ struct Network {
     /// One in this many datagrams is lost on each path.
     lost_of: u64,
     now: Instant,
-    ends: [Tunnel; 2],
+    ends: Vec<Tunnel>,
     wires: [[Wire; 2]; 2],
     buffer: Vec<u8>,
     delivered: [u64; 2],
@@ -144,7 +144,7 @@ fn network(lost_of: u64) -> Network {
     Network {
         lost_of,
         now: Instant::START,
-        ends: [tunnel(0), tunnel(1)],
+        ends: vec![tunnel(0), tunnel(1)],
         wires: Default::default(),
         buffer: Vec::with_capacity(2_048),
         delivered: [0; 2],

@@ -411,8 +411,8 @@ impl Gateway {
         let remotes = peers::remotes(config, &addresses);
         let ways = self.ways.plan(config, &remotes.concat())?;
         let configured = config.peer.0.iter().zip(&remotes);
-        let changes = configured.map(|(peer, remotes)| Change::of(config, peer, remotes, &ways));
-        let changes = changes.collect::<Result<Vec<_>, String>>()?;
+        let planned = configured.map(|(peer, remotes)| Change::of(config, peer, remotes, &ways));
+        let planned = planned.collect::<Result<Vec<_>, String>>()?;
         let routes = self.routes(config, &addresses);
         if let Err(why) = self.device.set_routes(&routes) {
             // The previous routes can be set again, unless another process has taken one meanwhile.
@@ -429,7 +429,7 @@ impl Gateway {
             .peer
             .0
             .iter()
-            .zip(changes)
+            .zip(planned)
             .map(|((_, peer), change)| {
                 let mut changed = match known.remove(&peers::keys(peer)) {
                     Some(mut known) => {

@@ -123,7 +123,7 @@ fn admitted_under_load(prefixes: u32, seconds: usize) -> usize {
             (from, cookie)
         })
         .collect();
-    let paths = [address(0xc0_00_02, 1), address(0xc6_33_64, 1)];
+    let paths = [address(0x00c0_0002, 1), address(0x00c6_3364, 1)];
     let cookies = paths.map(|from| bench.cookie(from));
     let mut admitted = 0;
     for number in 0..(2 + seconds) * 10_000 {
