@@ -4,9 +4,9 @@
 
 mod gateway_peer;
 
+use anabranch_fuzz::fuzz_target;
 use anabranch_gateway::wire::{Control, Kind};
 use gateway_peer::Peer;
-use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     check(input);

@@ -5,9 +5,9 @@
 
 mod gateway_peer;
 
+use anabranch_fuzz::fuzz_target;
 use anabranch_gateway::wire::{Inner, Kind};
 use gateway_peer::Peer;
-use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Some(mut peer) = Peer::new() else { return };

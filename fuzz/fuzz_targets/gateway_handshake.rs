@@ -5,9 +5,9 @@
 mod gateway_peer;
 
 use anabranch_core::units::{Duration, Instant};
+use anabranch_fuzz::fuzz_target;
 use anabranch_gateway::wire::{HEADER, Message};
 use gateway_peer::{route, tunnel};
-use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     check(input);

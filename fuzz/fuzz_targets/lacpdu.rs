@@ -3,8 +3,8 @@
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
 use anabranch_core::units::Instant;
-use anabranch_path::group::lacp::{LacpRate, Lacpdu, Port, Role, pdu::OCTETS};
 use anabranch_fuzz::fuzz_target;
+use anabranch_path::group::lacp::{LacpRate, Lacpdu, Port, Role, pdu::OCTETS};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut ports = [Role::Leads, Role::Follows]

@@ -4,8 +4,8 @@
 //! Run it with `cargo fuzz run recording`.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
-use anabranch_scenario::workload::Recording;
 use anabranch_fuzz::fuzz_target;
+use anabranch_scenario::workload::Recording;
 
 fuzz_target!(|bytes: &[u8]| match Recording::parse(bytes) {
     Ok(recording) => {

@@ -4,8 +4,8 @@
 //! fuzz/corpus/scenario scenarios -- -dict=fuzz/scenario.dict`.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
-use anabranch_scenario::{Extensions, Scenario};
 use anabranch_fuzz::fuzz_target;
+use anabranch_scenario::{Extensions, Scenario};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut scenario = match Scenario::parse_bytes(bytes, "fuzz.toml", &Extensions::default()) {

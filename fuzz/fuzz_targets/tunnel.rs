@@ -6,11 +6,11 @@ use anabranch_core::{
     packet::{ConnectionId, PacketId},
     units::{Duration, Instant},
 };
+use anabranch_fuzz::fuzz_target;
 use anabranch_path::multipath::{
     header::{OCTETS, decode, encode},
     restore::{Arrived, Init, Restore, TcpPlace, registry},
 };
-use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     for (_, config, _) in registry() {

@@ -16,6 +16,7 @@ use anabranch_core::{
     packet::Ecn,
     units::Instant,
 };
+use anabranch_fuzz::fuzz_target;
 use anabranch_tcp::{Endpoint, Profile, Role, State};
 use anabranch_wire::{
     self as wire, Checksum, Flags, IpHeader, IpPacket, Options, Protocol, Segment, TcpHeader,
@@ -23,7 +24,6 @@ use anabranch_wire::{
     icmp::{Reaction, at_router},
     iter_options, set_ecn, take_hops,
 };
-use anabranch_fuzz::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&how, rest)) = bytes.split_first() else {

@@ -1,6 +1,6 @@
 """Linux's Vegas and Westwood+ in the place of Compound TCP, for F2, F3 and F6.
 
-    python studies/fairness/linux.py --kernel 6.12 [--keep DIR]    makes the runs in a kernel; writes a file for each control
+    python studies/fairness/linux.py --kernel 6.12 [--keep DIR]    makes the runs; writes a file for each control
 
 Linux has no Compound TCP. Its Reno stands in for it in `anabranch study fairness --engine kernel`; these runs are the
 same with another control that leaves room to CUBIC. ``DIR`` keeps finished runs.

@@ -91,7 +91,13 @@ impl Peer {
     pub fn new() -> Option<Self> {
         let mut tunnel = tunnel(2, 1, false);
         let (now, path) = (Instant::START, PathId::new(0)?);
-        let mut pending = Pending::begin(&Identity::new([1; 32]), &keys(1, 2), 7, [1; 2], &mut Seeded::new(9))?;
+        let mut pending = Pending::begin(
+            &Identity::new([1; 32]),
+            &keys(1, 2),
+            7,
+            [1; 2],
+            &mut Seeded::new(9),
+        )?;
         let key = MacKey::of(&public_key(&[2; 32]));
         let mut initiation = with_mac2(path, 7, &pending.noise, &key, None).encode();
         tunnel.handle(&mut initiation, route(), now, now);
