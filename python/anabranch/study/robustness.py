@@ -31,9 +31,12 @@ _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "
                 "correction", "before", "takes"}  # fmt: skip
 
 
-class _PointFile(TypedDict):
-    parameters: dict[str, Any]
+class _PointHolds(TypedDict):
     holds: dict[str, bool | None]
+
+
+class _PointFile(_PointHolds, total=False):
+    parameters: dict[str, Any]
 
 
 class _RobustnessFile(TypedDict):
@@ -171,7 +174,7 @@ def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | N
         raise UserError(f"not a robustness result: {error.message}", file=str(path), hint="remove it") from None
     stale = content["computed_from"] != inputs_digest(definition, quick())
     points_held = [point["holds"] for point in content["points"]]
-    parameters = [point["parameters"] for point in content["points"]]
+    parameters = [point.get("parameters", {}) for point in content["points"]]
     return Robustness(content["claims"], len(points_held), stale, points_held, parameters)
 
 
