@@ -138,7 +138,9 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     /// Whatever a peer without SACK answers, the data in flight is at most the data outstanding,
-    /// and new data leaves only within cwnd or, in a recovery, within what was in flight.
+    /// and data leaves only within cwnd or, in a recovery, within what was in flight. The
+    /// acknowledgment of `recover` ends the count, so that more is in flight than before. It causes
+    /// at most one segment more than it acknowledges, as in PRR's slow start.
     #[test]
     fn the_count_stays_within_the_outstanding_data(
         steps in proptest::collection::vec(step(), 1..150),
@@ -159,6 +161,7 @@ proptest! {
         let (mut acked, mut nxt, mut now) = (0, 10, 150_u64);
         for step in steps {
             now += 1;
+            let first = acked;
             match step {
                 Step::Duplicate => {}
                 Step::Advance(n) => acked = nxt.min(acked + n),
@@ -174,6 +177,7 @@ proptest! {
                 }
             }
             let before = end.snapshot().in_flight.get();
+            let newly = acked - first;
             let sent = answer(&mut end, ms(now), acked);
             nxt = sent.iter().fold(nxt, |most, n| most.max(n + 1));
             let snapshot = end.snapshot();
@@ -181,7 +185,10 @@ proptest! {
             prop_assert!(snapshot.in_flight.get() <= outstanding, "{snapshot:?}");
             if !sent.is_empty() {
                 let most = end.cwnd().get().max(before) + MSS;
-                prop_assert!(snapshot.in_flight.get() <= most, "{snapshot:?} {most}");
+                prop_assert!(
+                    snapshot.in_flight.get() <= most || sent.len() <= newly as usize + 1,
+                    "{snapshot:?} {most}"
+                );
             }
         }
     }
