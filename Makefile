@@ -65,10 +65,11 @@ test-live: ## Run all tests of live runs (4 minutes)
 	@tools/bootstrap test
 	$(RUN) python -m pytest -rs -n 2 --dist loadfile tests/live
 
-test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, and lint them
+test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, lint them, and let paths fail in virtual time
 	@tools/bootstrap test
 	$(RUN) cargo clippy --profile release -p anabranch-gatewayd --all-targets --locked --features quic-tests -- -D warnings
 	$(RUN) cargo nextest run --cargo-profile release --no-fail-fast -p anabranch-gatewayd --locked --features quic-tests quic
+	$(RUN) python bench/gateway/failures.py
 
 # Ray has a separate environment, .tools/cluster: with Ray, `make test` would have forty packages more.
 test-cluster: ## Run the tests of Ray clusters (six minutes; installs Ray)
