@@ -6,9 +6,7 @@
 
 use std::cell::RefCell;
 
-use anabranch::Progress;
-
-use crate::Studio;
+use crate::{Studio, page::Page};
 
 #[derive(Default)]
 struct Room {
@@ -23,8 +21,39 @@ thread_local! {
 
 #[link(wasm_import_module = "page")]
 unsafe extern "C" {
-    /// Receives the completed share of a run; the run stops if the answer is not 0.
+    /// Receives the completed share of a request; it stops if the answer is not 0.
     fn progress(share: f64) -> u32;
+    /// Octets of the page's capture; 0 without one.
+    fn capture_length() -> f64;
+    /// Copies octets of the capture from `at` on to an address. Returns their number, or a negative
+    /// one if they cannot be read.
+    fn read_capture(at: f64, address: *mut u8, length: usize) -> i32;
+}
+
+/// The page that the imports reach.
+struct Imported;
+
+impl Page for Imported {
+    fn progress(&mut self, share: f64) -> bool {
+        // SAFETY: the page's function takes a number and touches no memory of the module.
+        unsafe { progress(share) == 0 }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "lengths of files are below 2^53"
+    )]
+    fn capture_length(&mut self) -> u64 {
+        // SAFETY: the page's function returns a number and touches no memory of the module.
+        unsafe { capture_length() as u64 }
+    }
+
+    fn read_capture(&mut self, at: u64, into: &mut [u8]) -> Option<usize> {
+        // SAFETY: the page writes at most `length` octets from the address on.
+        let count = unsafe { read_capture(at as f64, into.as_mut_ptr(), into.len()) };
+        usize::try_from(count).ok().filter(|&n| n <= into.len())
+    }
 }
 
 /// Makes room for a request of `length` octets.
@@ -42,15 +71,7 @@ pub extern "C" fn request(length: usize) -> *mut u8 {
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> *const u8 {
     ROOM.with_borrow_mut(|room| {
-        let mut report = |share| {
-            // SAFETY: the page's function takes a number and touches no memory of the module.
-            if unsafe { progress(share) } == 0 {
-                Progress::Continue
-            } else {
-                Progress::Stop
-            }
-        };
-        room.answer = room.studio.answer(&room.request, &mut report);
+        room.answer = room.studio.answer(&room.request, &mut Imported);
         room.answer.as_ptr()
     })
 }

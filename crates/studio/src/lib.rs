@@ -2,24 +2,28 @@
 //!
 //! A request is JSON. An answer is a message of JSON and columns ([`message`]). [`Studio`] keeps the
 //! last run, so that a page asks for the tables that it shows. Compiled to WebAssembly the crate
-//! exports four functions (`abi`); the only import receives the progress of a run.
+//! exports three functions (`abi`) and imports those of [`page`].
 //!
 //! A scenario in a page is untrusted: it may come with a link. It reads no files and is limited as
 //! `anabranch run --untrusted` is.
 
 #[cfg(target_arch = "wasm32")]
 mod abi;
+mod capture;
 pub mod message;
+pub mod page;
 mod request;
 
 use anabranch::{
-    Extensions, Finished, Length, Progress, RunError, Scenario, Simulation,
+    Extensions, Finished, Length, Progress, Resolved, RunError, Scenario, Simulation,
     scenario::{Error, ResolvedText},
     units::Duration,
 };
-use anabranch_results::Packets;
+use anabranch_columns::Table;
+use anabranch_results::{Cursor, Packets};
 use message::Message;
-use request::{Request, Run, Tables};
+use page::Page;
+use request::{Request, Run, Tables, Wanted};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -28,9 +32,6 @@ const SAMPLES: u64 = 1000;
 
 /// Most samples of a run in all flows and directions of links: some 100 MB.
 const MOST_SAMPLES: u64 = 1_000_000;
-
-/// Receives the completed share of a run, 0 to 1, and answers whether the run continues.
-pub type Report<'a> = &'a mut dyn FnMut(f64) -> Progress;
 
 /// The engine, and the last run.
 #[derive(Default)]
@@ -65,8 +66,10 @@ struct Part {
 }
 
 impl Problem {
-    fn request(text: impl Into<String>) -> Self {
-        Self::Request { text: text.into() }
+    #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
+    fn request(text: impl ToString) -> Self {
+        let text = text.to_string();
+        Self::Request { text }
     }
 }
 
@@ -92,7 +95,7 @@ impl From<RunError> for Problem {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Stopped => Self::Stopped,
-            other => Self::request(other.to_string()),
+            other => Self::request(other),
         }
     }
 }
@@ -111,40 +114,27 @@ struct Described<'a> {
 
 impl Studio {
     /// Answers a request.
-    pub fn answer(&mut self, request: &[u8], report: Report<'_>) -> Vec<u8> {
+    pub fn answer(&mut self, request: &[u8], page: &mut dyn Page) -> Vec<u8> {
         let answered = serde_json::from_slice(request)
             .map_err(|error| Problem::request(format!("the request is not valid: {error}")))
             .and_then(|request| match request {
-                Request::Run(run) => self.run(&run, report),
+                Request::Run(run) => self.run(&run, page),
+                Request::Resolve(run) => described(&resolve(&run)?)
+                    .map(|scenario| Message::of(&json!({ "scenario": scenario }))),
                 Request::Tables(tables) => self.tables(&tables),
                 Request::Registry => registry(),
+                Request::Diagnose(order) => capture::diagnosis(&order, page),
             });
         let message =
             answered.unwrap_or_else(|problem| Message::of(&json!({ "problem": problem })));
         message.into_octets()
     }
 
-    fn run(&mut self, order: &Run, report: Report<'_>) -> Result<Message, Problem> {
+    fn run(&mut self, order: &Run, page: &mut dyn Page) -> Result<Message, Problem> {
         // The memory of the last run is free before the next begins.
         self.last = None;
-        let extensions = Extensions::default()
-            .files(|_, _| Err("the studio reads no files".to_owned()))
-            .untrusted(true);
-        let mut scenario = Scenario::parse(&order.scenario, "scenario.toml", &extensions)?;
-        for set in &order.set {
-            scenario.set(set)?;
-        }
-        let resolved = scenario.resolve(order.seed)?;
-        let described = serde_json::to_value(Described {
-            title: &resolved.title,
-            seed: resolved.seed,
-            duration_s: resolved.duration.as_secs_f64(),
-            warmup_s: resolved.warmup.as_secs_f64(),
-            flows: resolved.flows.iter().map(|flow| &*flow.name).collect(),
-            links: resolved.links.iter().map(|link| &*link.name).collect(),
-            resolved_scenario: &resolved.json,
-        })
-        .map_err(|error| Problem::request(error.to_string()))?;
+        let resolved = resolve(order)?;
+        let described = described(&resolved)?;
         let each = (resolved.flows.len() + 2 * resolved.links.len()) as u64;
         let samples = order.samples.unwrap_or(SAMPLES).max(1);
         let samples = samples.min(MOST_SAMPLES / each.max(1)).max(1);
@@ -153,7 +143,10 @@ impl Studio {
             .digest(order.digest)
             .samples(Some(every))
             .packet_log(order.packets)
-            .run_with(report)?;
+            .run_with(&mut |share| match page.progress(share) {
+                true => Progress::Continue,
+                false => Progress::Stop,
+            })?;
         let log = run.network.log_mut().map(std::mem::take);
         let packets = log.as_ref().map(Packets::of).unwrap_or_default();
         let head = json!({
@@ -173,21 +166,61 @@ impl Studio {
     }
 }
 
+fn resolve(order: &Run) -> Result<Resolved, Problem> {
+    let extensions = Extensions::default()
+        .files(|_, _| Err("the studio reads no files".to_owned()))
+        .untrusted(true);
+    let mut scenario = Scenario::parse(&order.scenario, "scenario.toml", &extensions)?;
+    for set in &order.set {
+        scenario.set(set)?;
+    }
+    Ok(scenario.resolve(order.seed)?)
+}
+
+fn described(resolved: &Resolved) -> Result<Value, Problem> {
+    serde_json::to_value(Described {
+        title: &resolved.title,
+        seed: resolved.seed,
+        duration_s: resolved.duration.as_secs_f64(),
+        warmup_s: resolved.warmup.as_secs_f64(),
+        flows: resolved.flows.iter().map(|flow| &*flow.name).collect(),
+        links: resolved.links.iter().map(|link| &*link.name).collect(),
+        resolved_scenario: &resolved.json,
+    })
+    .map_err(Problem::request)
+}
+
 impl Last {
-    fn message(&self, head: Value, names: &[String]) -> Result<Message, Problem> {
+    fn message(&self, head: Value, wanted: &[Wanted]) -> Result<Message, Problem> {
         let mut message = Message::of(&head);
-        for name in names {
-            let table = anabranch_results::build(&self.run, &self.packets, name);
-            let table = table.map_err(|error| Problem::request(error.to_string()))?;
-            message.table(name, &table);
+        for table in wanted {
+            match table {
+                Wanted::Whole(name) => {
+                    let table = anabranch_results::build(&self.run, &self.packets, name);
+                    message.table(name, &table.map_err(Problem::request)?);
+                }
+                Wanted::Packets { flow, columns } => {
+                    message.table("packets", &self.packets(flow, columns)?);
+                }
+            }
         }
         Ok(message)
+    }
+
+    fn packets(&self, flow: &str, columns: &[String]) -> Result<Table, Problem> {
+        let column = |name: &String| {
+            let known = anabranch_results::packet_column(name);
+            known.ok_or_else(|| Problem::request(format!("no column {name:?} in packets")))
+        };
+        let columns = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let mut rows = Cursor::default().take(&self.packets, usize::MAX);
+        rows.retain(|(row, _)| self.run.network.flow_name(row.flow) == flow);
+        anabranch_results::packet_table(&self.run, &rows, &columns).map_err(Problem::request)
     }
 }
 
 /// Every component with its sources and parameters.
 fn registry() -> Result<Message, Problem> {
-    let entries = serde_json::to_value(anabranch::catalog());
-    let entries = entries.map_err(|error| Problem::request(error.to_string()))?;
+    let entries = serde_json::to_value(anabranch::catalog()).map_err(Problem::request)?;
     Ok(Message::of(&json!({ "registry": entries })))
 }

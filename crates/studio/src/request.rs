@@ -8,10 +8,14 @@ use serde::Deserialize;
 pub enum Request {
     /// Makes a run.
     Run(Run),
+    /// A scenario with every default, without a run.
+    Resolve(Run),
     /// Tables of the last run.
     Tables(Tables),
     /// Every component with its parameters.
     Registry,
+    /// Diagnoses the page's capture, as `anabranch diagnose --json` does.
+    Diagnose(Diagnose),
 }
 
 /// A run.
@@ -34,14 +38,42 @@ pub struct Run {
     /// Whether the digest is computed.
     #[serde(default)]
     pub digest: bool,
-    /// Names of tables to add to the answer.
+    /// Tables to add to the answer.
     #[serde(default)]
-    pub tables: Vec<String>,
+    pub tables: Vec<Wanted>,
 }
 
 /// Tables of the last run.
 #[derive(Debug, Deserialize)]
 pub struct Tables {
-    /// Their names.
-    pub tables: Vec<String>,
+    /// The tables.
+    pub tables: Vec<Wanted>,
+}
+
+/// A table to add to an answer.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Wanted {
+    /// All of it.
+    Whole(String),
+    /// Columns of the packets of one flow, in order of sending in each direction.
+    Packets {
+        /// The flow's name.
+        flow: String,
+        /// The columns.
+        columns: Vec<String>,
+    },
+}
+
+/// A diagnosis of the page's capture.
+#[derive(Debug, Deserialize)]
+pub struct Diagnose {
+    /// The capture's name.
+    pub name: String,
+    /// Connections of the report to trace for charts.
+    #[serde(default)]
+    pub connections: Vec<u64>,
+    /// Most points of each line of a trace.
+    #[serde(default)]
+    pub points: Option<usize>,
 }
