@@ -136,12 +136,12 @@ START_NS = 1_795_874_600 * 10**9
 """2026-11-28 14:03:20 UTC."""
 
 
-def real(one: Packet) -> Packet:
+def real(one: Packet, salt: int = 0) -> Packet:
     """Numbers as hosts choose them: other sequence numbers, timestamps and a time of day for each connection."""
     made = replace(one, time_ns=one.time_ns + START_NS)
     ends = [made.source, made.target]
     for host, peer, at in ((ends[0], ends[1], 4), (ends[1], ends[0], 8)):
-        key = hash((host[1] * 65536 + peer[1]) * 2654435761 % (1 << 32)) & 0xFFFFFFFF
+        key = ((host[1] * 65536 + peer[1] + salt * 7919) * 2654435761) & 0xFFFFFFFF
         number = (int.from_bytes(made.tcp[at : at + 4], "big") + key) & 0xFFFFFFFF
         if at == 4 or made.flags & ACK:
             made = made.changed(at, number.to_bytes(4, "big"))
@@ -259,8 +259,20 @@ class Taps:
     run: RunResult
 
 
-def taps(text: str, seed: int = 1, client: str = "near", server: str = "far") -> Taps:
+def only_from(host: str, *devices: Change) -> Change:
+    """Devices through which only the packets of a host pass."""
+
+    def change(one: Packet) -> Packet | None:
+        made: Packet | None = one
+        for device in devices if one.source[0] == host else ():
+            made = device(made) if made is not None else None
+        return made
+
+    return change
+
+
+def taps(text: str, seed: int = 1, client: str = "near", server: str = "far", salt: int = 0) -> Taps:
     """Run a scenario with taps at two links."""
     run = Scenario.from_text(text, file="points.toml").run(seed=seed, captures=[client, server])
-    one, other = (through(packets(run.pcapng(name)), real) for name in (client, server))
+    one, other = (through(packets(run.pcapng(name)), lambda one: real(one, salt)) for name in (client, server))
     return Taps(one, other, run)

@@ -48,8 +48,9 @@ def diagnose_several(options: DiagnoseOptions) -> None:
     content = found.content
     numbers = [one["id"] for one in content["connections"]]
     if options.connection is not None and options.connection not in numbers:
+        first = content["points"][0]["name"]
         raise UserError(
-            f"--connection {options.connection}: not all captures have this connection of {content['points'][0]['name']}",
+            f"--connection {options.connection}: not all captures have this connection of {first}",
             hint=f"there are: {', '.join(map(str, numbers[:10]))}{' …' if len(numbers) > 10 else ''}",
         )
     if options.json:

@@ -1,4 +1,4 @@
-"""Many connections at once: the bad ones and what they have in common, sums by server, client, port and time, outliers."""
+"""Many connections at once: the bad ones and what they have in common, sums by key, outliers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, TypedDict
 
-from anabranch.diagnosis.diagnosis import Diagnosis, main_direction, shares
+from anabranch.diagnosis.diagnosis import Diagnosis, directions, main_direction, shares
 from anabranch.diagnosis.document import Cause, Connection, Limit
 from anabranch.errors import UserError, nearest
 from anabranch.text.lines import percent
@@ -206,7 +206,7 @@ def _group(key: str, own: Sequence[Connection], bad: Mapping[int, Bad]) -> Group
         time += active
         for limit, share in shares(one, way).items():
             limits[limit] = limits.get(limit, 0.0) + share * active
-        for direction in one["directions"].values():
+        for _, direction in directions(one):
             segments += direction["data_packets"]
             again += direction["retransmission_counts"]["all"]
             octets += direction["bytes"]
@@ -249,9 +249,13 @@ def _common_ends(connections: Sequence[Connection], own: Sequence[Connection]) -
         if (value := _most(own, key)) is not None and _says_something(connections, value, key):
             yield f"{_quantity(own, value, key)} {word} {value}{_rest(connections, own, value, key)}"
             break
-    if (value := _most(own, lambda one: host(one["a"]))) is not None:
-        if _says_something(connections, value, lambda one: host(one["a"])):
-            yield f"{_quantity(own, value, lambda one: host(one['a']))} from {value}"
+    value = _most(own, _client)
+    if value is not None and _says_something(connections, value, _client):
+        yield f"{_quantity(own, value, _client)} from {value}"
+
+
+def _client(one: Connection) -> str:
+    return host(one["a"])
 
 
 def _most(own: Sequence[Connection], key: Callable[[Connection], str]) -> str | None:
@@ -280,8 +284,7 @@ def _rest(
 
 def _common_time(connections: Sequence[Connection], own: Sequence[Connection]) -> Iterator[str]:
     """The time in which most bad connections began, if it is a small part of all."""
-    first, length = interval(connections)
-    span = length * BINS
+    span = interval(connections)[1] * BINS
     starts = sorted(one["start_s"] for one in own)
     if len(own) < 3 or span <= 0:
         return
@@ -294,7 +297,11 @@ def _common_time(connections: Sequence[Connection], own: Sequence[Connection]) -
         return
     begin_text, end_text = (datetime.fromtimestamp(one).strftime("%H:%M:%S") for one in (begin, end))
     word = "all" if need == len(starts) else "most"
-    yield f"{word} begun between {begin_text} and {end_text}" if begin_text != end_text else f"{word} begun at {begin_text}"
+    yield (
+        f"{word} begun between {begin_text} and {end_text}"
+        if begin_text != end_text
+        else f"{word} begun at {begin_text}"
+    )
 
 
 def _common_cause(own: Sequence[Connection], bad: Mapping[int, Bad]) -> str:

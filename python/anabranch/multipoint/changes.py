@@ -18,6 +18,7 @@ from anabranch.multipoint.listing import (
     RST,
     SACK_PERMITTED,
     SYN,
+    Flags,
     Indices,
     flagged,
     has,
@@ -43,7 +44,9 @@ def changes(
     matched: Matched, pairs: Sequence[Pair], shifts: Sequence[Shift], passages: Sequence[Passage]
 ) -> list[list[Change]]:
     """The changes between two points, for each pair."""
-    made: list[list[Change]] = [[*_addresses(pair), *_sequence(shift)] for pair, shift in zip(pairs, shifts, strict=True)]
+    made: list[list[Change]] = [
+        [*_addresses(pair), *_sequence(shift)] for pair, shift in zip(pairs, shifts, strict=True)
+    ]
     for number, change in _of_syns(matched):
         made[number].append(change)
     for number, change in _of_fields(matched):
@@ -130,7 +133,7 @@ def _of_fields(matched: Matched) -> Iterator[tuple[int, Change]]:
             yield int(number) // 2, _change(name, sender_of(int(number)), before, after, len(chosen), frames)
 
 
-def _mostly(streams: Indices, is_different: np.ndarray) -> Indices:  # type: ignore[type-arg]
+def _mostly(streams: Indices, is_different: Flags) -> Indices:
     numbers, counts = np.unique(streams, return_counts=True)
     if not len(numbers):
         return numbers

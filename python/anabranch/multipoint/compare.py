@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from anabranch.multipoint.pairing import Pair, pair_connections
 from anabranch.multipoint.parts import series, ways
 from anabranch.multipoint.passage import Passage, passage
 from anabranch.multipoint.pauses import PathView, PointView, pauses_of
-from anabranch.multipoint.sides import BACKWARD, FORWARD, Side, answering_side, sides_of
+from anabranch.multipoint.sides import BACKWARD, FORWARD, Side, answering_side, possible, sides_of
 from anabranch.text import shown
 
 LEAST_CAPTURES = 2
@@ -131,7 +132,8 @@ def point_names(files: Sequence[Path], names: Sequence[str] | None) -> list[str]
     if len(names) != len(files):
         raise UserError(
             f"--names {','.join(names)}: expected {len(files)} names, one for each capture",
-            hint="for example --names " + ",".join(["client", "server", *(f"point-{i}" for i in range(3, 9))][: len(files)]),
+            hint="for example --names "
+            + ",".join(["client", "server", *(f"point-{i}" for i in range(3, 9))][: len(files)]),
         )
     if len(set(names)) < len(names) or not all(name.strip() for name in names):
         raise UserError(f"--names {','.join(names)}: expected different names")
@@ -144,30 +146,55 @@ def _ordered(listings: list[Listing]) -> tuple[list[Listing], list[list[Pair]]]:
     Raises:
         UserError: Two captures have no connection in common.
     """
-    ordered = [listings[0]]
+    ordered = listings[:1]
+    # Of each capture the connections whose end `a` is on the side of the first point.
+    near: list[dict[int, bool]] = [{}]
     for listing in listings[1:]:
         at = len(ordered)
-        # Towards the side that opens connections, while the packets show that order.
-        while at > 0 and _is_before(listing, ordered[at - 1]):
+        while True:
+            place = _placed(ordered[at - 1], listing, near[at - 1])
+            if not place.is_before or at == 1:
+                break
             at -= 1
+        near[at - 1] = {**place.near, **near[at - 1]}
+        at -= place.is_before
         ordered.insert(at, listing)
-    ordered = listings if all(one is other for one, other in zip(ordered, listings, strict=True)) else ordered
-    return ordered, [_paired(one, other) for one, other in zip(ordered[:-1], ordered[1:], strict=True)]
+        near.insert(at, place.near_other)
+    if all(one is other for one, other in zip(ordered, listings, strict=True)):
+        ordered = listings
+    return ordered, [_paired(one, other) for one, other in itertools.pairwise(ordered)]
 
 
 def _paired(one: Listing, other: Listing) -> list[Pair]:
     pairs = pair_connections(one, other)
+    pairs = [pair for pair, is_possible in zip(pairs, possible(one, other, pairs), strict=True) if is_possible]
     if not pairs:
         raise _nothing_in_common([one, other])
     return pairs
 
 
-def _is_before(listing: Listing, other: Listing) -> bool:
-    """Whether most connections of both captures are opened at the side of the first one."""
-    pairs = _paired(other, listing)
-    one, two, _ = sides_of(other, listing, pairs, int(other.rows["time_ns"][0]))
-    inverted = answering_side(one, two, len(pairs))
-    return bool(inverted.sum() * 2 > len(pairs))
+@dataclass(frozen=True)
+class _Place:
+    """Whether a capture precedes another one, and the connections of both whose `a` is on the first point's side."""
+
+    is_before: bool
+    near: dict[int, bool]
+    near_other: dict[int, bool]
+
+
+def _placed(one: Listing, listing: Listing, near: dict[int, bool]) -> _Place:
+    """The position of a capture relative to one of the path, by the packets and the connections known so far.
+
+    Without such connections the opening ends of most are on the side of the first point.
+    """
+    pairs = _paired(one, listing)
+    first, second, _ = sides_of(one, listing, pairs, int(one.rows["time_ns"][0]))
+    inverted = answering_side(first, second, len(pairs)).tolist()
+    votes = [is_inverted == near.get(pair.first["id"], True) for pair, is_inverted in zip(pairs, inverted, strict=True)]
+    is_before = sum(votes) * 2 > len(votes)
+    own = {pair.first["id"]: is_inverted == is_before for pair, is_inverted in zip(pairs, inverted, strict=True)}
+    other = {pair.second["id"]: own[pair.first["id"]] != pair.is_flipped for pair in pairs}
+    return _Place(is_before, own, other)
 
 
 def _nothing_in_common(listings: Sequence[Listing]) -> UserError:
@@ -175,7 +202,9 @@ def _nothing_in_common(listings: Sequence[Listing]) -> UserError:
     for listing in listings[:2]:
         connections = listing.diagnosis.content["connections"]
         example = f"{connections[0]['a']} to {connections[0]['b']}" if connections else "none"
-        told.append(f"{listing.name} has {example}" + (f" and {len(connections) - 1:,} more" if len(connections) > 1 else ""))
+        told.append(
+            f"{listing.name} has {example}" + (f" and {len(connections) - 1:,} more" if len(connections) > 1 else "")
+        )
     first, second = listings[0], listings[1]
     return UserError(
         f"{shown.plain(str(first.path))} and {shown.plain(str(second.path))} have no TCP connection in common",
@@ -209,7 +238,7 @@ def _compare(listings: list[Listing], chains: list[Chain]) -> Comparison:
     made: list[ComparedPart] = []
     inverted: np.ndarray[Any, Any] | None = None
     to_first: list[Clock] = []
-    for index, (first, second) in enumerate(zip(listings[:-1], listings[1:], strict=True)):
+    for index, (first, second) in enumerate(itertools.pairwise(listings)):
         pairs = [chain.pairs[index] for chain in chains]
         one, two, shifts = sides_of(first, second, pairs, origin_ns)
         if inverted is None:
@@ -236,8 +265,7 @@ def _compare(listings: list[Listing], chains: list[Chain]) -> Comparison:
             matched, passages, changes(matched, pairs, shifts, passages),
             _parts((first.name, second.name), matched, passages, len(pairs)), matched.clock,
         ))  # fmt: skip
-    assert inverted is not None
-    return Comparison(listings, chains, made, inverted.tolist())
+    return Comparison(listings, chains, made, [] if inverted is None else inverted.tolist())
 
 
 def _directed(side: Side, inverted: np.ndarray[Any, Any]) -> Side:
@@ -248,9 +276,7 @@ def _window(listing: Listing, origin_ns: int) -> Window:
     return Window(listing.start_s - origin_ns / 1e9, listing.end_s - origin_ns / 1e9)
 
 
-def _parts(
-    names: tuple[str, str], matched: Matched, passages: tuple[Passage, Passage], pairs: int
-) -> list[Part]:
+def _parts(names: tuple[str, str], matched: Matched, passages: tuple[Passage, Passage], pairs: int) -> list[Part]:
     """The part for each pair, and for all pairs at the end, which has the delays over time."""
     both = [ways(found, pairs) for found in passages]
     hops = [_hops(found, pairs) for found in passages]
@@ -307,16 +333,18 @@ def _document(comparison: Comparison, *, is_reordered: bool) -> Document:
         ]
         names = [f"{part['from']}–{part['to']}" for part in parts]
         sent = [(by_pair[0][number], by_pair[1][number]) for by_pair in sent_by_pair]
+        before = _outside(views[0], answers[0], "b" if is_inverted else "a")
+        beyond = _outside(views[-1], answers[1], "a" if is_inverted else "b")
         path = PathView(
-            number, views, names, [part.passages for part in comparison.parts], sent, parts, is_inverted, shifts, origin_s
-        )
+            number, views, names, [part.passages for part in comparison.parts], sent, parts, is_inverted, shifts,
+            origin_s, (before["answer_ms"], beyond["answer_ms"]),
+        )  # fmt: skip
         first = chain.connections[0]
         made.append({
             "id": first["id"], "ids": [one["id"] for one in chain.connections], "a": first["a"], "b": first["b"],
             "paired_by": [pair.by for pair in chain.pairs], "parts": parts,
             "changes": [part.changes[number] for part in comparison.parts],
-            "before": _outside(views[0], answers[0], "b" if is_inverted else "a"),
-            "beyond": _outside(views[-1], answers[1], "a" if is_inverted else "b"),
+            "before": before, "beyond": beyond,
             "pauses": pauses_of(path),
         })  # fmt: skip
     document: Document = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from anabranch.diagnosis.document import Cause, DirectionName, EndName
 from anabranch.multipoint.pairing import By
@@ -54,8 +54,20 @@ class Point(TypedDict):
     left_out: int
 
 
-Delay = TypedDict("Delay", {"min": float | None, "median": float | None, "p95": float | None, "max": float | None})
-"""One-way delays in ms. The least one is half of the least round trip between the points: clocks do not show more."""
+class Delay(TypedDict):
+    """One-way delays in ms.
+
+    Attributes:
+        min: The least one: half of the least round trip between the points, because clocks do not show more.
+        median: The median.
+        p95: The 95th percentile.
+        max: The largest one.
+    """
+
+    min: float | None
+    median: float | None
+    p95: float | None
+    max: float | None
 
 
 class Way(TypedDict):
@@ -218,9 +230,6 @@ class Belonging(TypedDict):
     place: str | None
     pauses: int
     time_s: float
-
-
-Role = Literal["client", "server"]
 
 
 class Document(TypedDict):

@@ -101,7 +101,8 @@ def _scrambled(value: Numbers) -> Numbers:
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
+    mixed_up: Numbers = value ^ (value >> np.uint64(31))
+    return mixed_up
 
 
 def groups(keys: NDArray[Any]) -> tuple[Indices, Indices]:
@@ -114,9 +115,11 @@ def groups(keys: NDArray[Any]) -> tuple[Indices, Indices]:
 
 def has(rows: Rows, bit: int) -> Flags:
     """Whether a bit of the record is set."""
-    return (rows["bits"] & np.uint8(bit)) != 0
+    found: Flags = (rows["bits"] & np.uint8(bit)) != 0
+    return found
 
 
 def flagged(rows: Rows, flags: int) -> Flags:
     """Whether one of these control bits is set."""
-    return (rows["flags"] & np.uint16(flags)) != 0
+    found: Flags = (rows["flags"] & np.uint16(flags)) != 0
+    return found

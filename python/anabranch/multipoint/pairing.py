@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -46,6 +47,7 @@ class Pair:
         is_flipped: The end ``a`` of the connection is ``b`` in the second capture, because it began after the SYN.
         by: The property by which they are paired.
         in_common: Packets by which they are paired.
+        is_by_sequence: Their absolute sequence numbers agree, which chance does not explain.
         first_is_flipped: The end ``a`` is ``b`` in the first capture, if a point before it has the connection too.
     """
 
@@ -54,6 +56,7 @@ class Pair:
     is_flipped: bool
     by: By
     in_common: int
+    is_by_sequence: bool = False
     first_is_flipped: bool = False
 
 
@@ -81,7 +84,8 @@ def pair_connections(first: Listing, second: Listing) -> list[Pair]:
             break
         keyed = [_owned(*key(side)) for side in left]
         for one, other, count, is_flipped in _votes(*keyed):
-            made.append(Pair(known[0][one], known[1][other], is_flipped, by, count))
+            is_by_sequence = key in (_addresses_and_sequence, _sequence)
+            made.append(Pair(known[0][one], known[1][other], is_flipped, by, count, is_by_sequence))
         left[0] = left[0].without({pair.first["id"] for pair in made})
         left[1] = left[1].without({pair.second["id"] for pair in made})
     return sorted(made, key=lambda pair: pair.first["id"])
@@ -184,7 +188,7 @@ def _signatures(side: _ListedRows) -> Keys:
     _, begins = groups(rows["connection"])
     chosen: list[int] = []
     signatures: list[int] = []
-    for start, stop in zip(begins[:-1], begins[1:], strict=True):
+    for start, stop in itertools.pairwise(begins):
         some = slice(start, min(stop, start + SIGNATURE))
         parts = mixed(way[some], seq[some], rows["bytes"][some])
         chosen.append(int(start))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.multipoint.clocks import RESOLUTION_S
-from anabranch.multipoint.listing import ACK, HAS_ID, RST, SYN, Flags, Indices, Times, flagged, has
+from anabranch.multipoint.listing import ACK, HAS_ID, RST, SYN, Flags, Indices, Times, flagged, has, mixed
 from anabranch.multipoint.matching import NONE, Matched, Window
 from anabranch.multipoint.sides import ACK_ZERO, FORWARD, NO_ACK, Side, covers
 
@@ -72,7 +72,7 @@ def passage(matched: Matched, way: int, windows: tuple[Window, Window]) -> Passa
         sent.time_s + most <= down_window.end_s + RESOLUTION_S
     )
     is_gone = is_due & ~came
-    is_unseen = is_gone & _arrived(sent, received, down)
+    is_unseen = _arrived(sent, received, down, is_gone)
     is_expected = (received.time_s - most >= up_window.start_s - RESOLUTION_S) & (
         received.time_s - least <= up_window.end_s + RESOLUTION_S
     )
@@ -85,13 +85,19 @@ def passage(matched: Matched, way: int, windows: tuple[Window, Window]) -> Passa
     )  # fmt: skip
 
 
-def _arrived(sent: Side, received: Side, down: Side) -> Flags:
+def _arrived(sent: Side, received: Side, down: Side, is_gone: Flags) -> Flags:
     """Data that is not in the other capture, although its receiver acknowledged it there."""
     highest = np.full(int(max(sent.stream.max(initial=0), down.other_stream.max(initial=0))) + 1, NO_ACK, np.int64)
     has_ack = down.ack != NO_ACK
     np.maximum.at(highest, down.other_stream[has_ack], down.ack[has_ack] - ACK_ZERO)
     is_acknowledged = (sent.length > 0) & (sent.end <= highest[sent.stream])
-    return is_acknowledged & ~covers(received, sent.stream, sent.start, sent.end)
+    found = is_gone & is_acknowledged & ~covers(received, sent.stream, sent.start, sent.end)
+    # A sender repeats octets that did not arrive: of several copies the last one arrived.
+    at = np.flatnonzero(found)[::-1]
+    _, last = np.unique(mixed(sent.stream[at], sent.start[at]), return_index=True)
+    made = np.zeros(len(sent), np.bool_)
+    made[at[last]] = True
+    return made
 
 
 def _extra(sent: Side, received: Side, up: Side, is_extra: Flags, is_mated: Flags) -> tuple[Flags, Flags]:

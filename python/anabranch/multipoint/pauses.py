@@ -10,10 +10,10 @@ import numpy as np
 from anabranch.diagnosis.diagnosis import DIRECTIONS
 from anabranch.diagnosis.document import Connection, DirectionName, Stall
 from anabranch.multipoint.documents import Part, Pause
-from anabranch.multipoint.listing import Indices
+from anabranch.multipoint.listing import FIN, SYN, Indices, flagged
 from anabranch.multipoint.matching import NONE
 from anabranch.multipoint.passage import Passage
-from anabranch.multipoint.sides import BACKWARD, FORWARD
+from anabranch.multipoint.sides import ACK_ZERO, BACKWARD, FORWARD
 
 MOST_PAUSES = 200
 """Pauses of a connection that are attributed, the longest ones."""
@@ -54,6 +54,7 @@ class PathView:
         is_inverted: The end ``a`` is beyond the last point.
         clock_shift_s: How far each point's times are ahead of the first point's.
         origin_s: The start of the comparison, by the first clock.
+        answers_ms: The times in which the ends before the first point and beyond the last one answer.
     """
 
     number: int
@@ -65,6 +66,7 @@ class PathView:
     is_inverted: bool
     clock_shift_s: Sequence[float]
     origin_s: float
+    answers_ms: tuple[float | None, float | None]
 
     def own(self, index: int, way: int) -> Indices:
         """The indices of the connection's packets among those sent on a way of a part."""
@@ -103,7 +105,7 @@ def _of_direction(path: PathView, name: DirectionName) -> Iterator[Pause]:
         }
 
 
-def _place(path: PathView, name: DirectionName, is_forward: bool, stall: Stall) -> tuple[str | None, str]:  # noqa: FBT001
+def _place(path: PathView, name: DirectionName, is_forward: bool, stall: Stall) -> tuple[str | None, str]:
     sender, receiver = ("a", "b") if name == "a_to_b" else ("b", "a")
     cause = stall["cause"]
     if cause == "application":
@@ -114,9 +116,9 @@ def _place(path: PathView, name: DirectionName, is_forward: bool, stall: Stall) 
     if cause in _OF_SENDER:
         return sender, "it held data back"
     if cause == "reordering":
-        way = "forward" if is_forward else "backward"
-        at = max(range(len(path.parts)), key=lambda index: path.parts[index][way]["reordered"])
-        is_seen = path.parts[at][way]["reordered"] > 0
+        late = [(part["forward"] if is_forward else part["backward"])["reordered"] for part in path.parts]
+        at = max(range(len(late)), key=late.__getitem__)
+        is_seen = late[at] > 0
         return (path.names[at], "packets overtook each other there") if is_seen else (None, "no part reorders packets")
     if cause in _REPAIR:
         return _of_loss(path, is_forward, stall, sender, receiver)
@@ -126,7 +128,11 @@ def _place(path: PathView, name: DirectionName, is_forward: bool, stall: Stall) 
 
 
 def _of_loss(
-    path: PathView, is_forward: bool, stall: Stall, sender: str, receiver: str  # noqa: FBT001
+    path: PathView,
+    is_forward: bool,
+    stall: Stall,
+    sender: str,
+    receiver: str,
 ) -> tuple[str | None, str]:
     """The part in which the packet was lost whose repair ends a pause, or its acknowledgment."""
     way = FORWARD if is_forward else BACKWARD
@@ -134,6 +140,7 @@ def _of_loss(
     start_s = stall["start_s"] - path.origin_s
     end_s = start_s + stall["duration_s"]
     octets: tuple[int, int] | None = None
+    last_s = first_s = start_s
     for step, index in enumerate(order):
         found = path.passages[index][way]
         own = path.own(index, way)
@@ -141,7 +148,10 @@ def _of_loss(
             ending = own[found.sent.rows["frame"][own] == stall["packets"][-1]]
             if not len(ending):
                 return None, "the frame that ends it was not compared"
-            octets = (int(found.sent.start[ending[0]]), max(int(found.sent.end[ending[-1]]), int(found.sent.start[ending[0]]) + 1))
+            octets = (
+                int(found.sent.start[ending[0]]),
+                max(int(found.sent.end[ending[-1]]), int(found.sent.start[ending[0]]) + 1),
+            )
             last_s = float(found.sent.time_s[ending[0]])
         copies = _copies(found, own, octets, last_s)
         if not len(copies):
@@ -151,12 +161,16 @@ def _of_loss(
         lost = copies[found.is_lost[copies]]
         if len(lost) == len(copies):
             return path.names[index], f"lost there: frame {int(found.sent.rows['frame'][lost[-1]])}"
-        last_s = float(found.received.time_s[found.mate[copies[found.mate[copies] != NONE]]].max(initial=last_s)) + 1e-9
-    back = _lost_answer(path, is_forward, start_s, end_s)
-    if back is not None:
-        return back, "the acknowledgment was lost there"
-    told = "an earlier copy passed the last point, and no acknowledgment came back"
-    return _outer(path, receiver, is_first=not is_forward), told
+        came = found.received.time_s[found.mate[copies[found.mate[copies] != NONE]]]
+        if not len(came):
+            return None, "the next point did not capture then"
+        last_s, first_s = float(came.max()) + 1e-9, float(came.min())
+    if octets is None:
+        return None, "the frame that ends it was not compared"
+    # A later acknowledgment crossed the packet that ends the pause.
+    outside_ms = path.answers_ms[0 if is_forward else 1] or 0.0
+    to_sender_ms = outside_ms + sum(part["round_trip_ms"] or 0.0 for part in path.parts) / 2
+    return _of_answer(path, is_forward, octets, (first_s, end_s - to_sender_ms / 1e3), (sender, receiver))
 
 
 def _outer(path: PathView, end: str, *, is_first: bool) -> str:
@@ -169,26 +183,46 @@ def _copies(found: Passage, own: Indices, octets: tuple[int, int], before_s: flo
     start, end = octets
     ends = np.maximum(found.sent.end[own], found.sent.start[own] + 1)
     is_same = (found.sent.start[own] < end) & (ends > start) & (found.sent.time_s[own] < before_s)
-    has_octets = (found.sent.length[own] > 0) | ((found.sent.rows["flags"][own] & 3) != 0)
-    return own[is_same & has_octets]
+    has_octets = (found.sent.length[own] > 0) | flagged(found.sent.rows[own], SYN | FIN)
+    copies: Indices = own[is_same & has_octets]
+    return copies
 
 
-def _lost_answer(path: PathView, is_forward: bool, start_s: float, end_s: float) -> str | None:  # noqa: FBT001
-    """The part in which packets of the opposite way were lost during a pause."""
-    for index in range(len(path.names)):
-        way = BACKWARD if is_forward else FORWARD
+def _of_answer(
+    path: PathView,
+    is_forward: bool,
+    octets: tuple[int, int],
+    times: tuple[float, float],
+    ends: tuple[str, str],
+) -> tuple[str | None, str]:
+    """The part in which the acknowledgment of octets was lost, that had passed the point next to their receiver."""
+    way = BACKWARD if is_forward else FORWARD
+    order = range(len(path.names) - 1, -1, -1) if is_forward else range(len(path.names))
+    sender, receiver = ends
+    for step, index in enumerate(order):
         found = path.passages[index][way]
         own = path.own(index, way)
-        times = found.sent.time_s[own[found.is_lost[own]]]
-        if ((times >= start_s) & (times <= end_s)).any():
-            return path.names[index]
-    return None
+        sent = found.sent
+        is_answer = (
+            (sent.ack[own] - ACK_ZERO >= octets[1]) & (sent.time_s[own] >= times[0]) & (sent.time_s[own] <= times[1])
+        )
+        answers = own[is_answer]
+        if not len(answers) and not step:
+            told = "an earlier copy passed the last point, and no acknowledgment came back"
+            return _outer(path, receiver, is_first=not is_forward), told
+        if not len(answers) or found.is_lost[answers].all():
+            return path.names[index], "the acknowledgment was lost there"
+    return _outer(path, sender, is_first=is_forward), "the acknowledgment passed all points"
 
 
 def _of_delay(
-    path: PathView, name: DirectionName, is_forward: bool, stall: Stall, receiver: str  # noqa: FBT001
+    path: PathView,
+    name: DirectionName,
+    is_forward: bool,
+    stall: Stall,
+    receiver: str,
 ) -> tuple[str | None, str]:
-    """The part that has most of the round trip, or of the queue that makes it longer; or the part beyond the last point.
+    """The part that has most of the round trip, or of the queue that makes it longer; or the part beyond.
 
     The round trip is the sender's, as the point next to it measures it.
     """

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from anabranch.multipoint.clocks import RESOLUTION_S, fit
 from anabranch.multipoint.listing import (
     ACK,
     FIN,
@@ -266,7 +267,9 @@ def _on_line(streams: Indices, octets: Indices) -> Indices:
 def _edges(side: Side) -> Indices:
     """First octets and ends of segments with data, on the line of all octets."""
     at = side.length > 0
-    return np.unique(np.concatenate((_on_line(side.stream[at], side.start[at]), _on_line(side.stream[at], side.end[at]))))
+    return np.unique(
+        np.concatenate((_on_line(side.stream[at], side.start[at]), _on_line(side.stream[at], side.end[at])))
+    )
 
 
 def covers(side: Side, streams: Indices, starts: Indices, ends: Indices) -> Flags:
@@ -310,3 +313,28 @@ def unique(one: Numbers, two: Numbers) -> tuple[Indices, Indices]:
         sides.append((found[counts == 1], first[counts == 1]))
     _, left, right = np.intersect1d(sides[0][0], sides[1][0], assume_unique=True, return_indices=True)
     return sides[0][1][left], sides[1][1][right]
+
+
+STRONG = ("sequence-numbers", "timestamps")
+"""Properties that two connections do not share by chance."""
+
+
+def possible(first: Listing, second: Listing, pairs: Sequence[Pair]) -> list[bool]:
+    """Which pairs can be one connection: from one point to the other and back takes no negative time.
+
+    Connections of equal addresses or sizes may be different ones, whose packets have unrelated times.
+    """
+    weak = [i for i, pair in enumerate(pairs) if pair.by not in STRONG and not pair.is_by_sequence]
+    made = [True] * len(pairs)
+    if not weak:
+        return made
+    chosen = [pairs[i] for i in weak]
+    one, two, _ = sides_of(first, second, chosen, int(first.rows["time_ns"][0]))
+    inverted = answering_side(one, two, len(chosen))
+    left, right = unique(one.core(), two.core())
+    way = one.sender[left] ^ inverted[one.pair[left]]
+    for number, index in enumerate(weak):
+        own = one.pair[left] == number
+        clock = fit(one.time_s[left[own]], two.time_s[right[own]], way[own] == FORWARD) if own.any() else None
+        made[index] = clock is not None and (clock.round_trip_s is None or clock.round_trip_s >= -2 * RESOLUTION_S)
+    return made

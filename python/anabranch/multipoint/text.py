@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from anabranch.diagnosis.text import plural
 from anabranch.multipoint.documents import Change, Compared, Document, Outside, Part, Pause, Point, Way
 from anabranch.text import shown
 from anabranch.text.lines import percent, wrapped
 
-MOST_ROWS = 10
-"""Connections, and pauses, of the screen."""
+MOST_ROWS = 5
+"""Changes, and pauses, of the screen."""
 LEAST_SHARE = 0.05
 """A smaller share of the pauses is not mentioned."""
 _CHANGES: Mapping[str, str] = {
@@ -171,9 +172,10 @@ def _of_part(part: Part) -> Iterator[str]:
             yield f"The capture at {start} lacks {plural(own['missed'], 'packet')} that passed it."
         delay = own["delay_ms"]
         if delay["p95"] is not None and delay["min"] is not None and delay["p95"] - delay["min"] >= MOST_CALM_MS:
+            some, half = (milliseconds((delay[name] or 0.0) - delay["min"]) for name in ("p95", "median"))
             yield (
-                f"From {start} to {end} one packet in twenty takes {milliseconds(delay['p95'] - delay['min'])} ms or more longer "
-                f"than the fastest (half of them {milliseconds((delay['median'] or 0.0) - delay['min'])} ms or more)."
+                f"From {start} to {end} one packet in twenty takes {some} ms or more longer than the fastest, and "
+                f"half of them {half} ms or more."
             )
 
 
@@ -211,23 +213,39 @@ def _value(value: str | int | None) -> str:
     return "none" if value is None else str(value).replace("-", " ")
 
 
-def _change_lines(document: Document) -> Iterator[str]:
-    """Each change once, with the connections that have it, and the frames of the first."""
-    found: dict[tuple[bool, str], tuple[list[int], str]] = {}
+class DistinctChange(NamedTuple):
+    """A change, the connections that have it, and the frames of the first one at both points."""
+
+    part: str
+    text: str
+    is_harmless: bool
+    ids: list[int]
+    frames: list[str]
+
+
+def distinct_changes(document: Document) -> list[DistinctChange]:
+    """Each change once, those of most connections first."""
+    found: dict[tuple[str, str], DistinctChange] = {}
     for connection in document["connections"]:
         for part, own in zip(connection["parts"], connection["changes"], strict=True):
             for change in own:
-                told = f"{part['from']}–{part['to']}: {change_text(change, connection)}"
-                ids, _ = found.setdefault((change["kind"] in _HARMLESS, told), ([], _frames(change)))
-                ids.append(connection["id"])
-    for (_, told), (ids, frames) in sorted(found.items(), key=lambda one: (one[0][0], -len(one[1][0]))):
-        named = ", ".join(map(str, ids[:5])) + ("" if len(ids) <= 5 else f" and {len(ids) - 5:,} more")
-        yield f"{told}{frames} (connection {named})"
+                place, told = f"{part['from']}–{part['to']}", change_text(change, connection)
+                frames = [f"{one}/{other}" for one, other in change["frames"][:3]]
+                fresh = DistinctChange(place, told, change["kind"] in _HARMLESS, [], frames)
+                found.setdefault((place, told), fresh).ids.append(connection["id"])
+    return sorted(found.values(), key=lambda one: (one.is_harmless, -len(one.ids)))
 
 
-def _frames(change: Change) -> str:
-    named = [f"{one}/{other}" for one, other in change["frames"][:3]]
-    return f", frames {', '.join(named)}" if named else ""
+def numbers(ids: Sequence[int]) -> str:
+    """The first numbers of connections."""
+    return ", ".join(map(str, ids[:5])) + ("" if len(ids) <= 5 else f" and {len(ids) - 5:,} more")
+
+
+def _change_lines(document: Document) -> Iterator[str]:
+    for one in distinct_changes(document):
+        frames = f", frames {', '.join(one.frames)}" if one.frames else ""
+        noun = "connection" if len(one.ids) == 1 else "connections"
+        yield f"{one.part}: {one.text}{frames} ({noun} {numbers(one.ids)})"
 
 
 _HEAD = ("packets", "lost", "late", "twice", "delay ms: least", "median", "95 %")
@@ -236,9 +254,7 @@ _WIDTHS = (9, 9, 6, 6, 16, 8, 8)
 
 def _table(document: Document) -> Iterator[str]:
     """One line for each way of each part."""
-    width = max(
-        [len(f"{part['from']} > {part['to']}") for part in document["parts"]] + [len("way")], default=10
-    )
+    width = max([len(f"{part['from']} > {part['to']}") for part in document["parts"]] + [len("way")], default=10)
     width = min(width, 80 - sum(_WIDTHS) - 2)
     yield f"{'way':<{width}}" + "".join(name.rjust(size) for name, size in zip(_HEAD, _WIDTHS, strict=True))
     for part in document["parts"]:
@@ -249,17 +265,23 @@ def _table(document: Document) -> Iterator[str]:
             delay = own["delay_ms"]
             cells = (
                 f"{own['packets']:,}", share_text(own["lost"], own["packets"]), f"{own['reordered']:,}",
-                f"{own['duplicated']:,}", milliseconds(delay["min"]), milliseconds(delay["median"]), milliseconds(delay["p95"]),
+                f"{own['duplicated']:,}", milliseconds(delay["min"]), milliseconds(delay["median"]),
+                milliseconds(delay["p95"]),
             )  # fmt: skip
             name = f"{start} > {end}"
-            yield f"{name[:width]:<{width}}" + "".join(cell.rjust(size) for cell, size in zip(cells, _WIDTHS, strict=True))
+            yield f"{name[:width]:<{width}}" + "".join(
+                cell.rjust(size) for cell, size in zip(cells, _WIDTHS, strict=True)
+            )
     yield from _outside_lines(document)
     yield "The least delay is half of the round trip between the points."
 
 
 def _outside_lines(document: Document) -> Iterator[str]:
     points = document["points"]
-    for name, outside in ((f"before {points[0]['name']}", document["before"]), (f"beyond {points[-1]['name']}", document["beyond"])):
+    for name, outside in (
+        (f"before {points[0]['name']}", document["before"]),
+        (f"beyond {points[-1]['name']}", document["beyond"]),
+    ):
         yield from wrapped(f"{name}: {outside_text(outside)}", "  ")
 
 
@@ -269,7 +291,9 @@ def outside_text(outside: Outside) -> str:
         f"{plural(outside['lost_to_end'], 'segment')} lost on the way to the end" if outside["lost_to_end"] else "",
         f"{plural(outside['lost_from_end'], 'segment')} lost on the way from it" if outside["lost_from_end"] else "",
     ]
-    answer = f"the end answers within {milliseconds(outside['answer_ms'])} ms" if outside["answer_ms"] is not None else ""
+    answer = (
+        f"the end answers within {milliseconds(outside['answer_ms'])} ms" if outside["answer_ms"] is not None else ""
+    )
     return "; ".join(one for one in (*told, answer) if one) or "no loss seen"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypedDict
 
 from anabranch.multipoint.compare import ComparedPart, Points
-from anabranch.multipoint.documents import Compared
+from anabranch.multipoint.documents import Compared, Pause
 from anabranch.multipoint.listing import ACK, FIN, RST, SYN
 from anabranch.multipoint.matching import NONE
+from anabranch.multipoint.passage import Passage
 from anabranch.multipoint.sides import FORWARD, Side
 
 MOST_MOMENTS = 40
@@ -41,9 +42,17 @@ class Track(TypedDict):
 
 
 class Moment(TypedDict):
-    """A moment with a ladder: a sentence, the marked rows, the shown rows; a negative number omits packets."""
+    """A moment with a ladder.
+
+    Attributes:
+        told: A sentence.
+        pause_s: The length of the pause; 0 for a loss.
+        marks: The marked rows.
+        places: The shown rows; a negative number omits packets.
+    """
 
     told: str
+    pause_s: float
     marks: list[int]
     places: list[int]
 
@@ -65,26 +74,33 @@ def tracks(found: Points, number: int) -> list[Track]:
 
 
 def _add(
-    part: ComparedPart, index: int, number: int, points: int, made: list[Track], known: dict[tuple[int, int, int], Track]
+    part: ComparedPart,
+    index: int,
+    number: int,
+    points: int,
+    made: list[Track],
+    known: dict[tuple[int, int, int], Track],
 ) -> None:
     matched = part.matched
     lost = {_place(found.sent, i) for found in part.passages for i in _own_lost(found, number)}
     for i in (matched.one.pair == number).nonzero()[0].tolist():
-        place = (index, *_place(matched.one, i))
-        track = known.get(place) or _track(matched.one, i, index, points, made)
-        known[place] = track
-        track["lost"] |= track["isForward"] and place[1:] in lost
+        frame, start = _place(matched.one, i)
+        track = known.get((index, frame, start)) or _track(matched.one, i, index, points, made)
+        known[index, frame, start] = track
+        track["lost"] |= track["isForward"] and (frame, start) in lost
         mate = int(matched.mate[i])
         if mate != NONE:
             _mark(track, matched.two, mate, index + 1)
-            known[(index + 1, *_place(matched.two, mate))] = track
+            frame, start = _place(matched.two, mate)
+            known[index + 1, frame, start] = track
     for j in ((matched.two.pair == number) & (matched.mate_of_two == NONE)).nonzero()[0].tolist():
-        place = (index + 1, *_place(matched.two, j))
-        track = known.setdefault(place, _track(matched.two, j, index + 1, points, made))
-        track["lost"] |= not track["isForward"] and place[1:] in lost
+        frame, start = _place(matched.two, j)
+        track = _track(matched.two, j, index + 1, points, made)
+        known[index + 1, frame, start] = track
+        track["lost"] |= not track["isForward"] and (frame, start) in lost
 
 
-def _own_lost(found, number: int) -> Iterator[int]:  # type: ignore[no-untyped-def]
+def _own_lost(found: Passage, number: int) -> Iterator[int]:
     yield from (found.is_lost & (found.sent.pair == number)).nonzero()[0].tolist()
 
 
@@ -123,7 +139,9 @@ def _text(side: Side, index: int) -> str:
     return " ".join(parts)
 
 
-def moments(connection: Compared, rows: Sequence[Track], start_s: float, pause_text) -> list[Moment]:  # type: ignore[no-untyped-def]
+def moments(
+    connection: Compared, rows: Sequence[Track], start_s: float, pause_text: Callable[[Pause], str]
+) -> list[Moment]:
     """The longest pauses and the first losses of a connection, by time."""
     by_frame = [
         {frame: i for i, row in enumerate(rows) if (frame := row["frames"][point]) is not None}
@@ -135,17 +153,39 @@ def moments(connection: Compared, rows: Sequence[Track], start_s: float, pause_t
         for frames in by_frame:
             marks = [frames[frame] for frame in pause["frames"] if frame in frames]
             times = [time for mark in marks for time in rows[mark]["times"] if time is not None]
-            if len(marks) == len(pause["frames"]) and any(abs(time + start_s - pause["start_s"]) < 0.5 for time in times):
+            if len(marks) == len(pause["frames"]) and any(
+                abs(time + start_s - pause["start_s"]) < 0.5 for time in times
+            ):
                 break
         else:
             continue
-        made.append((pause["start_s"] - start_s, {"told": pause_text(pause), "marks": marks, "places": _places(len(rows), marks)}))
+        made.append(
+            (
+                pause["start_s"] - start_s,
+                {
+                    "told": pause_text(pause),
+                    "pause_s": pause["duration_s"],
+                    "marks": marks,
+                    "places": _places(len(rows), marks),
+                },
+            )
+        )
     lost = [i for i, row in enumerate(rows) if row["lost"]]
     for place in lost[:MOST_MOMENTS]:
         row = rows[place]
         time = next(one for one in row["times"] if one is not None)
         sender = connection["a" if row["isFromA"] else "b"]
-        made.append((time, {"told": f"At {time:.4f} s a packet of {sender} was lost: {row['text']}.", "marks": [place], "places": _places(len(rows), [place])}))
+        made.append(
+            (
+                time,
+                {
+                    "told": f"At {time:.4f} s a packet of {sender} was lost: {row['text']}.",
+                    "pause_s": 0.0,
+                    "marks": [place],
+                    "places": _places(len(rows), [place]),
+                },
+            )
+        )
     return [moment for _, moment in sorted(made, key=lambda one: one[0])]
 
 

@@ -14,9 +14,10 @@ from anabranch.multipoint.compare import Points
 from anabranch.multipoint.documents import Compared, Document, Pause, Series
 from anabranch.multipoint.parts import series
 from anabranch.multipoint.text import (
-    change_text,
+    distinct_changes,
     longest_pauses,
     milliseconds,
+    numbers,
     outside_text,
     place_text,
     remarks,
@@ -27,6 +28,7 @@ from anabranch.report.page import page, table, text
 from anabranch.text import shown
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 REPORT = "report.html"
@@ -68,7 +70,10 @@ def html_report(found: Points, *, connection: int | None = None, command: str = 
     content = found.content
     names = [point["name"] for point in content["points"]]
     title = f"Diagnosis at {' and '.join(names)}"
-    facts = [plural(len(content["connections"]), "TCP connection"), *(f"{one['name']}: {one['packets']:,} frames" for one in content["points"])]
+    facts = [
+        plural(len(content["connections"]), "TCP connection"),
+        *(f"{one['name']}: {one['packets']:,} frames" for one in content["points"]),
+    ]
     body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{text(' · '.join(facts))}</p>"]
     if command:
         body.append(f"<pre class='command' aria-label='The command that made this report'>{text(command)}</pre>")
@@ -151,7 +156,9 @@ def _delay_chart(name: str, title: str, own: Series) -> Chart:
     lost = [i for i, count in enumerate(own["lost"]) if count]
     if lost:
         top = float(high.max()) if len(high) else 1.0
-        made.append(SeriesColumns("interval with a loss", _column([at[i] for i in lost]), _column([top] * len(lost)), "marks"))
+        made.append(
+            SeriesColumns("interval with a loss", _column([at[i] for i in lost]), _column([top] * len(lost)), "marks")
+        )
     about = f"By the time at which packets leave, in intervals of {own['interval_s'] * 1e3:.3g} ms."
     return Chart(name, title, "one-way delay (ms)", tuple(made), about)
 
@@ -169,18 +176,15 @@ def _connection_charts(found: Points, number: int) -> Iterator[Chart]:
 
 
 def _changes(content: Document) -> str:
-    rows = []
-    for connection in content["connections"]:
-        for part, own in zip(connection["parts"], connection["changes"], strict=True):
-            for change in own:
-                frames = ", ".join(f"{one}/{other}" for one, other in change["frames"])
-                place = f"{part['from']}–{part['to']}"
-                rows.append((str(connection["id"]), place, change_text(change, connection), f"{change['packets'] or ''}", frames))
+    rows = [
+        (change.part, change.text, f"{len(change.ids):,}", numbers(change.ids), ", ".join(change.frames))
+        for change in distinct_changes(content)
+    ]
     if not rows:
         return "<h2>Changed headers</h2><p>No device between the points changed a header.</p>"
-    head = ("connection", "part", "change", "packets", "frames at both points")
+    head = ("part", "change", "connections", "which", "frames at both points")
     cut = f"<p class='soft'>{len(rows) - MOST_ROWS:,} more.</p>" if len(rows) > MOST_ROWS else ""
-    return f"<h2>Changed headers</h2>{table(head, rows[:MOST_ROWS], words=(1, 2, 4))}{cut}"
+    return f"<h2>Changed headers</h2>{table(head, rows[:MOST_ROWS], left=2, words=(3, 4))}{cut}"
 
 
 def _pauses(content: Document) -> str:
@@ -188,7 +192,12 @@ def _pauses(content: Document) -> str:
     if not total:
         return "<h2>Pauses</h2><p>No sender paused for longer than a round trip.</p>"
     places = [
-        (place_text(content, one["place"]), f"{one['pauses']:,}", f"{one['time_s']:.3f}", f"{one['time_s'] / total:.1%}")
+        (
+            place_text(content, one["place"]),
+            f"{one['pauses']:,}",
+            f"{one['time_s']:.3f}",
+            f"{one['time_s'] / total:.1%}",
+        )
         for one in content["belongs_to"]
     ]
     start = content["points"][0]["start_s"]
@@ -215,10 +224,11 @@ def _connections(content: Document) -> str:
             str(one["id"]), one["a"], one["b"], " / ".join(map(str, one["ids"])), one["paired_by"][0].replace("-", " "),
             f"{sum(way['packets'] for way in forward[:1] + backward[:1]):,}",
             f"{sum(way['lost'] for way in forward + backward):,}",
-            milliseconds(one["parts"][0]["round_trip_ms"]), f"{sum(pause['duration_s'] for pause in one['pauses']):.3f}",
+            milliseconds(one["parts"][0]["round_trip_ms"]),
+            f"{sum(pause['duration_s'] for pause in one['pauses']):.3f}",
         ))  # fmt: skip
-    head = ("connection", "client", "server", "numbers at the points", "paired by", "packets", "lost", "round trip (ms)",
-            "pauses (s)")  # fmt: skip
+    head = ("connection", "client", "server", "numbers at the points", "paired by", "packets", "lost",
+            "round trip (ms)", "pauses (s)")  # fmt: skip
     more = len(content["connections"]) - len(rows)
     cut = f"<p class='soft'>{more:,} more.</p>" if more > 0 else ""
     return f"<h2>Connections</h2>{table(head, rows, left=3, words=(3, 4))}{cut}"
@@ -240,8 +250,9 @@ def _moments(found: Points, number: int, connection: Compared, chart: str) -> st
     start = content["points"][0]["start_s"]
 
     def told(pause: Pause) -> str:
+        sender = connection["a" if pause["direction"] == "a_to_b" else "b"]
         return (
-            f"Pause of {pause['duration_s'] * 1e3:.1f} ms of {connection['a' if pause['direction'] == 'a_to_b' else 'b']} "
+            f"Pause of {pause['duration_s'] * 1e3:.1f} ms of {sender} "
             f"at {pause['start_s'] - start:.4f} s: {place_text(content, pause['belongs_to'])} "
             f"({pause['cause'].replace('-', ' ')}; {pause['evidence']})."
         )
@@ -264,8 +275,9 @@ def _moments(found: Points, number: int, connection: Compared, chart: str) -> st
     })  # fmt: skip
     options = "".join(f"<option value='{i}'>{text(one['told'])}</option>" for i, one in enumerate(chosen))
     at = connection["id"]
+    first = max(range(len(chosen)), key=lambda i: chosen[i]["pause_s"])
     return (
-        f"<div class='moments points-moments' data-chart='{chart}' data-first='0'>"
+        f"<div class='moments points-moments' data-chart='{chart}' data-first='{first}'>"
         f"<h3 id='ladder-{at}'>Packets around a pause or a loss</h3>"
         "<p class='soft'>One line for each point, with times of the first point's clock and frame numbers; "
         "R: retransmission, ✕: lost.</p>"
@@ -279,7 +291,7 @@ def _moments(found: Points, number: int, connection: Compared, chart: str) -> st
     )
 
 
-def _column(values: Sequence[float | None]) -> NDArray:  # type: ignore[type-arg]
+def _column(values: Sequence[float | None]) -> NDArray[np.float64]:
     import numpy as np
 
     return np.asarray(values, dtype=np.float64)
