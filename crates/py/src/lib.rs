@@ -32,7 +32,7 @@ mod _engine {
     use super::depends::file_hash;
     #[pymodule_export]
     use super::diagnose::{
-        CaptureError, annotate_capture, diagnose, diagnose_terms, diagnose_trace,
+        CaptureError, annotate_capture, diagnose, diagnose_segments, diagnose_terms, diagnose_trace,
     };
     #[pymodule_export]
     use super::error::ScenarioError;
