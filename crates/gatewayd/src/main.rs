@@ -13,6 +13,7 @@ mod links;
 mod log;
 mod metrics;
 mod netlink;
+mod page;
 mod peer;
 mod peers;
 mod report;
@@ -25,6 +26,7 @@ mod ways;
 
 use std::{
     io::{self, IsTerminal, Write},
+    net::SocketAddr,
     panic,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -101,6 +103,23 @@ enum Command {
         /// Print it each second, with what each path carried meanwhile, until Ctrl-C
         #[arg(long)]
         watch: bool,
+    },
+    /// Serve a page with the state and history of the gateway that is up
+    ///
+    /// It shows rates, delay, loss and repair of the last hour, day and month, and the log's
+    /// messages. Without --token it listens at a loopback address only.
+    Page {
+        /// The configuration that it was brought up with (TOML)
+        file: PathBuf,
+        /// The address and port
+        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9470")]
+        listen: SocketAddr,
+        /// Clients must give the token in this file as password of any user; made if there is no file
+        #[arg(long, value_name = "FILE")]
+        token: Option<PathBuf>,
+        /// Change to this user; must be the user of the gateway
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
     },
     /// Have the gateway that is up read its configuration again, as SIGHUP does
     ///
@@ -207,6 +226,23 @@ fn run(command: Command) -> Result<String, Failure> {
                 shown::terminal(&report.text(None))
             })
         }
+        Command::Page {
+            file,
+            listen,
+            token,
+            user,
+        } => {
+            let account = user.as_deref().map(confine::Account::of).transpose();
+            let account = account.map_err(Failure::Input)?;
+            let options = page::Options {
+                socket: status::path_of(&load(&file)?),
+                listen,
+                token: token.as_deref(),
+                account: account.as_ref(),
+            };
+            page::serve(&options)?;
+            Ok(String::new())
+        }
         Command::Peer {
             file,
             name,
@@ -254,6 +290,8 @@ mod tests {
             "check file",
             "up file",
             "status file",
+            "page file",
+            "page token",
             "reload file",
             "peer file",
         ];
