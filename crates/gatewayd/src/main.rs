@@ -8,6 +8,7 @@ mod daemon;
 mod device;
 mod directory;
 mod history;
+mod init;
 mod key;
 mod links;
 mod log;
@@ -69,6 +70,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Make the files of both ends from a few facts
+    ///
+    /// Run it first at the end that the other one reaches. It asks for what no option gives, writes
+    /// the files of both ends with new keys, and prints a line for the other end, where
+    /// `init --from LINE` makes the same. It never overwrites a file.
+    Init(init::Options),
     /// Make a private key, and print its public key
     ///
     /// Without --out the private key is printed first.
@@ -186,6 +193,7 @@ fn load(file: &Path) -> Result<config::Config, Failure> {
 
 fn run(command: Command) -> Result<String, Failure> {
     match command {
+        Command::Init(options) => init::init(&options, io::stdout().is_terminal()),
         Command::Keygen { out } => keygen(out.as_deref()).map_err(Failure::Input),
         Command::Check { file } => {
             let config = load(&file)?;
@@ -285,7 +293,7 @@ mod tests {
                 }
             }
         }
-        let written = ["keygen out"];
+        let written = ["init folder", "keygen out"];
         let read = [
             "check file",
             "up file",
