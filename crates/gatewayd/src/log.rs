@@ -21,12 +21,16 @@ pub enum Format {
     Json,
 }
 
+/// A function that receives written messages.
+type Listener = Box<dyn FnMut(&str) + Send>;
+
 /// The log.
 pub struct Log {
     format: Format,
     since: Instant,
     written: u32,
     suppressed: u32,
+    listener: Option<Listener>,
 }
 
 impl Log {
@@ -37,7 +41,18 @@ impl Log {
             since: Instant::now(),
             written: 0,
             suppressed: 0,
+            listener: None,
         }
+    }
+
+    /// Another log of the same format.
+    pub fn another(&self) -> Self {
+        Self::new(self.format)
+    }
+
+    /// Passes each written message to a function, too.
+    pub fn listen(&mut self, listener: impl FnMut(&str) + Send + 'static) {
+        self.listener = Some(Box::new(listener));
     }
 
     /// Writes a message, unless there were too many.
@@ -45,6 +60,9 @@ impl Log {
         for line in self.lines(message, Instant::now()) {
             // A failure to write the log must not end the daemon.
             let _ = io::stderr().write_all(self.line(&line).as_bytes());
+            if let Some(listener) = &mut self.listener {
+                listener(&line);
+            }
         }
     }
 

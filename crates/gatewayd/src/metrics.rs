@@ -111,8 +111,7 @@ pub fn text(report: &Report) -> String {
         peer.reordered_packets
     });
     text.of_paths(report, "path_up", "gauge", |path| {
-        let delivers = ["active", "standby"].contains(&path.state.as_str());
-        Some(f64::from(u8::from(delivers)))
+        Some(f64::from(u8::from(path.delivers())))
     });
     text.of_paths(report, "path_rate_bits_per_second", "gauge", |path| {
         Some(path.rate_mbit_s * 1e6)

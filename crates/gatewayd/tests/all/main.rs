@@ -2,9 +2,11 @@
 
 mod changes;
 mod hostile;
+mod init;
 mod names;
 mod namespaces;
 mod outputs;
+mod page;
 #[cfg(feature = "quic-tests")]
 mod quic;
 mod traffic;

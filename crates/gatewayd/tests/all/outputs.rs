@@ -112,6 +112,10 @@ fn names_control_no_terminal() {
         vec!["keygen", "--out", NAME, NAME],
         vec!["keygen", "--out", "no\x1b[2J/x"],
         vec!["peer", "x", "--endpoint", NAME],
+        vec!["init", "--endpoint", NAME],
+        vec!["init", "--folder", "no\x1b[2J/x", "--from", NAME],
+        vec!["page", "x", "--listen", NAME],
+        vec!["page", NAME, "--token", NAME],
     ] {
         let output = gateway(folder.path(), &arguments);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
