@@ -2,7 +2,7 @@
 
 use anabranch_gateway::{path::State, wire::PathId};
 
-use super::Gateway;
+use super::{Gateway, octets};
 use crate::{
     peers::Peer,
     status::{PathReport, PeerDropped, PeerReport, Report},
@@ -56,6 +56,9 @@ impl Gateway {
             });
         PeerReport {
             state: if stats.is_up { "up" } else { "down" }.to_owned(),
+            group: peer.rank.group.clone(),
+            carries: peer.rank.is_grouped().then_some(peer.carries),
+            mtu: octets(peer.tunnel.inner_mtu()),
             paths: paths.collect(),
             repaired_packets: stats.counters.retransmitted,
             correction_packets: stats.counters.repairs,
