@@ -9,7 +9,7 @@ mod receiving;
 mod sending;
 mod stats;
 
-pub use stats::{Counters, PathStats, Stats};
+pub use stats::{ClassStats, Counters, PathStats, Stats};
 
 use anabranch_core::{
     packet::Ecn,

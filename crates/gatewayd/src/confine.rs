@@ -52,6 +52,16 @@ impl Account {
     }
 }
 
+impl Account {
+    /// Makes the user the owner of a file.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn own(&self, path: &Path) -> io::Result<()> {
+        std::os::unix::fs::chown(path, Some(self.uid.as_raw()), Some(self.gid.as_raw()))
+    }
+}
+
 /// Confines the calling thread, which keeps the capabilities `kept`. Files below `readable` stay
 /// readable, and files in `writable` can be removed. Returns a remark about features that the
 /// kernel does not support.
@@ -63,6 +73,43 @@ pub fn confine(
     kept: CapabilitySet,
     readable: &[PathBuf],
     writable: Option<&Path>,
+) -> Result<Option<String>, String> {
+    let files = Files {
+        readable,
+        removable: writable,
+        writable: None,
+    };
+    confine_to(account, kept, files, &[])
+}
+
+/// Confines the calling thread to the files of one folder, which it reads, writes and renames.
+///
+/// # Errors
+/// As [`confine`].
+pub fn confine_keeper(account: Option<&Account>, folder: Option<&Path>) -> Result<(), String> {
+    let files = Files {
+        readable: &[],
+        removable: None,
+        writable: folder,
+    };
+    confine_to(account, CapabilitySet::empty(), files, OF_FILES).map(|_| ())
+}
+
+/// Files that stay accessible.
+struct Files<'a> {
+    /// Folders to read.
+    readable: &'a [PathBuf],
+    /// A folder to remove files from.
+    removable: Option<&'a Path>,
+    /// A folder to read, write, rename and remove files in.
+    writable: Option<&'a Path>,
+}
+
+fn confine_to(
+    account: Option<&Account>,
+    kept: CapabilitySet,
+    files: Files<'_>,
+    calls: &[i64],
 ) -> Result<Option<String>, String> {
     let failed = |what: &str| {
         let what = what.to_owned();
@@ -85,9 +132,8 @@ pub fn confine(
         inheritable: CapabilitySet::empty(),
     };
     set_capabilities(None, sets).map_err(failed("capabilities"))?;
-    let remark =
-        restrict_files(readable, writable).map_err(|error| format!("Landlock: {error}"))?;
-    let filter = filter().map_err(|error| format!("seccomp: {error}"))?;
+    let remark = restrict_files(files).map_err(|error| format!("Landlock: {error}"))?;
+    let filter = filter(calls).map_err(|error| format!("seccomp: {error}"))?;
     apply_filter(&filter).map_err(|error| format!("seccomp: {error}"))?;
     Ok(remark)
 }
@@ -110,31 +156,31 @@ fn change_user(account: Account) -> rustix::io::Result<()> {
     set_keep_capabilities(false)
 }
 
-fn restrict_files(
-    readable: &[PathBuf],
-    writable: Option<&Path>,
-) -> Result<Option<String>, landlock::RulesetError> {
+fn restrict_files(files: Files<'_>) -> Result<Option<String>, landlock::RulesetError> {
     let abi = ABI::V3;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
     let system = SYSTEM_FILES.iter().map(PathBuf::from);
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(abi))?
         .create()?
         .add_rules(path_beneath_rules(
-            system.chain(readable.iter().cloned()),
+            system.chain(files.readable.iter().cloned()),
             read,
         ))?
-        .add_rules(path_beneath_rules(writable, AccessFs::RemoveFile))?
+        .add_rules(path_beneath_rules(files.removable, AccessFs::RemoveFile))?
+        .add_rules(path_beneath_rules(files.writable, read | write))?
         .restrict_self()?;
     Ok((status.ruleset == RulesetStatus::NotEnforced)
         .then(|| "the kernel has no Landlock: files are not restricted".to_owned()))
 }
 
 /// The seccomp filter: system calls that are not in the list fail with EPERM.
-fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
+fn filter(more: &[i64]) -> Result<BpfProgram, seccompiler::BackendError> {
     let rules: BTreeMap<i64, Vec<_>> = ALLOWED
         .iter()
         .chain(OF_THIS_MACHINE)
+        .chain(more)
         .map(|&call| (call, Vec::new()))
         .collect();
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -214,6 +260,17 @@ const ALLOWED: &[i64] = &[
     libc::SYS_write,
     libc::SYS_writev,
 ];
+
+/// System calls that replace a file.
+#[cfg(target_arch = "x86_64")]
+const OF_FILES: &[i64] = &[
+    libc::SYS_fsync,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_FILES: &[i64] = &[libc::SYS_fsync, libc::SYS_renameat, libc::SYS_renameat2];
 
 /// Older system calls, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]

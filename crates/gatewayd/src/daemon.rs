@@ -1,5 +1,6 @@
 //! The daemon: moves packets and datagrams between the kernel and the tunnels, in one thread.
 
+mod samples;
 mod state;
 
 use std::{
@@ -34,6 +35,7 @@ use crate::{
     confine::{Account, KEPT, confine, confine_resolver},
     device::{self, Batch, Delivered, Device},
     directory::Directory,
+    history::Keeper,
     links::{Links, Watch},
     log::Log,
     metrics::Metrics,
@@ -88,13 +90,21 @@ struct Gateway {
     batches: Batches,
     delivered: Delivered,
     too_big: TooBig,
+    keeper: Keeper,
+    /// The time of the next sample for the history.
+    sampled: Instant,
 }
 
 /// Runs until a signal ends the daemon.
 ///
 /// # Errors
 /// A message if the system refuses a part of the configuration.
-pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> Result<(), String> {
+pub fn up(
+    file: &Path,
+    config: Config,
+    account: Option<&Account>,
+    mut log: Log,
+) -> Result<(), String> {
     let failed = |error: io::Error| format!("signals: {}", words(&error));
     let ends = signals(&[SIGTERM, SIGINT]).map_err(failed)?;
     let reloads = signals(&[SIGHUP]).map_err(failed)?;
@@ -129,6 +139,8 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let reachable = reachable.filter(|peer| peers::unknown(peer, &addresses).next().is_none());
     let routes = device::routes(&config, reachable);
     let device = Device::new(&config, octets(mtu.unwrap_or_default()), &routes)?;
+    let keeper = samples::keeper(&config, &file, account, &log)?;
+    log.listen(keeper.listener());
     let confined = account.copied();
     let prepare = move || confine_resolver(confined.as_ref());
     let mut gateway = Gateway {
@@ -156,6 +168,8 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         batches: Batches::default(),
         delivered: Delivered::default(),
         too_big: TooBig::default(),
+        keeper,
+        sampled: Instant::START,
     };
     let name = gateway.config.gateway.interface.0.clone();
     gateway.log.say(&format!("{name} is up"));
@@ -174,9 +188,14 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         status,
         metrics,
     };
-    gateway
+    let outcome = gateway
         .run(&mut outside)
-        .map_err(|error| format!("{name}: {}", words(&error)))
+        .map_err(|error| format!("{name}: {}", words(&error)));
+    let ended = outcome.as_ref().err().cloned();
+    let ended = ended.unwrap_or_else(|| format!("{name} is going down"));
+    gateway.log.say(&ended);
+    gateway.keeper.end();
+    outcome
 }
 
 /// A stream that becomes readable when one of the signals arrives.
@@ -205,6 +224,7 @@ impl Gateway {
             self.follow_servers();
             self.follow_mtu();
             self.follow_names();
+            self.follow_samples();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
@@ -229,13 +249,20 @@ impl Gateway {
             }
             if ready.client {
                 let mut outcome = None;
-                outside.status.serve(|request| match request {
-                    Request::Status => serde_json::to_string(&self.report()).ok(),
-                    Request::Reload => {
-                        outcome = self.reload();
-                        None
-                    }
-                });
+                let mut queries = Vec::new();
+                outside.status.serve(
+                    |request| match request {
+                        Request::Status => serde_json::to_string(&self.report()).ok(),
+                        Request::Reload => {
+                            outcome = self.reload();
+                            None
+                        }
+                    },
+                    |client, query| queries.push((client, query)),
+                );
+                for (client, query) in queries {
+                    self.keeper.answer(client, query);
+                }
                 outside.status.answer_if(outcome);
                 if let Some(metrics) = &mut outside.metrics {
                     metrics.serve(|| self.report());
@@ -469,6 +496,7 @@ impl Gateway {
         let due = self.peers.timeout().into_iter();
         let timeout = due
             .chain(self.retry)
+            .chain([self.sampled])
             .min()
             .map(|due| due.saturating_since(self.now()));
         let timeout = timeout.map(timespec);

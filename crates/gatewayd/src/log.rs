@@ -27,6 +27,7 @@ pub struct Log {
     since: Instant,
     written: u32,
     suppressed: u32,
+    listener: Option<Box<dyn FnMut(&str) + Send>>,
 }
 
 impl Log {
@@ -37,7 +38,18 @@ impl Log {
             since: Instant::now(),
             written: 0,
             suppressed: 0,
+            listener: None,
         }
+    }
+
+    /// Another log of the same format.
+    pub fn another(&self) -> Self {
+        Self::new(self.format)
+    }
+
+    /// Passes each written message to a function, too.
+    pub fn listen(&mut self, listener: impl FnMut(&str) + Send + 'static) {
+        self.listener = Some(Box::new(listener));
     }
 
     /// Writes a message, unless there were too many.
@@ -45,6 +57,9 @@ impl Log {
         for line in self.lines(message, Instant::now()) {
             // A failure to write the log must not end the daemon.
             let _ = io::stderr().write_all(self.line(&line).as_bytes());
+            if let Some(listener) = &mut self.listener {
+                listener(&line);
+            }
         }
     }
 

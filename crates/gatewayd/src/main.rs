@@ -7,6 +7,7 @@ mod confine;
 mod daemon;
 mod device;
 mod directory;
+mod history;
 mod key;
 mod links;
 mod log;

@@ -14,6 +14,80 @@ use crate::status::Report;
 /// The most connected clients; another one replaces the oldest.
 const CLIENTS: usize = 8;
 
+/// The meaning of each metric.
+const HELP: &[(&str, &str)] = &[
+    (
+        "rejected_total",
+        "Datagrams and handshakes that this end rejected.",
+    ),
+    (
+        "dropped_total",
+        "Packets and datagrams dropped outside the tunnels.",
+    ),
+    (
+        "peer_dropped_total",
+        "Packets that the tunnel to a peer dropped.",
+    ),
+    (
+        "peer_up",
+        "1 with a session and a path that delivers, else 0.",
+    ),
+    (
+        "peer_carries",
+        "1 if the peer carries the traffic of its group, else 0.",
+    ),
+    (
+        "peer_mtu_bytes",
+        "The largest packet that the tunnel to a peer carries.",
+    ),
+    (
+        "sent_packets_total",
+        "Packets taken from the inside for a peer.",
+    ),
+    (
+        "received_packets_total",
+        "Packets from a peer delivered to the inside.",
+    ),
+    (
+        "repaired_packets_total",
+        "Packets that were lost and retransmitted.",
+    ),
+    (
+        "correction_packets_total",
+        "Packets of error correction sent.",
+    ),
+    (
+        "rebuilt_packets_total",
+        "Packets of a peer that were lost and rebuilt by error correction.",
+    ),
+    (
+        "reordered_packets_total",
+        "Packets delivered after a later one of their flow.",
+    ),
+    ("path_up", "1 if the path delivers, else 0."),
+    (
+        "path_rate_bits_per_second",
+        "The rate at which this end may send on a path.",
+    ),
+    (
+        "path_rtt_seconds",
+        "The smoothed round-trip time, out by this path and back by the fastest one.",
+    ),
+    (
+        "path_loss_ratio",
+        "The share of the other end's datagrams on this path that did not arrive.",
+    ),
+    (
+        "path_sent_bytes_total",
+        "Octets of UDP payload sent on a path.",
+    ),
+    (
+        "path_received_bytes_total",
+        "Octets of UDP payload received on a path.",
+    ),
+    ("path_deaths_total", "How often a path died."),
+];
+
 /// The listening socket for Prometheus.
 pub struct Metrics {
     listener: TcpListener,
@@ -74,152 +148,69 @@ fn answer(client: &mut TcpStream, report: impl Fn() -> Report) -> bool {
 /// The report as metrics.
 pub fn text(report: &Report) -> String {
     let mut text = Text::default();
-    text.family(
-        "rejected_total",
-        "counter",
-        "Datagrams and handshakes that this end rejected.",
-    );
+    text.family("rejected_total", "counter");
     for (reason, count) in report.rejected.reasons() {
         text.sample("rejected_total", &[("reason", reason)], count);
     }
-    text.family(
-        "dropped_total",
-        "counter",
-        "Packets and datagrams dropped outside the tunnels.",
-    );
+    text.family("dropped_total", "counter");
     for (reason, count) in report.dropped.reasons() {
         text.sample("dropped_total", &[("reason", reason)], count);
     }
-    text.family(
-        "peer_dropped_total",
-        "counter",
-        "Packets that the tunnel to a peer dropped.",
-    );
+    text.family("peer_dropped_total", "counter");
     for (name, peer) in &report.peers {
         for (reason, count) in peer.dropped.reasons() {
             let labels = [("peer", name.as_str()), ("reason", reason)];
             text.sample("peer_dropped_total", &labels, count);
         }
     }
-    text.of_peers(
-        report,
-        "peer_up",
-        "gauge",
-        "1 with a session and a path that delivers, else 0.",
-        |peer| u8::from(peer.state == "up").into(),
-    );
-    text.of_peers(
-        report,
-        "peer_mtu_bytes",
-        "gauge",
-        "The largest packet that the tunnel to a peer carries.",
-        |peer| peer.mtu.into(),
-    );
-    text.family(
-        "peer_carries",
-        "gauge",
-        "1 if the peer carries the traffic of its group, else 0.",
-    );
+    text.of_peers(report, "peer_up", "gauge", |peer| {
+        u8::from(peer.state == "up").into()
+    });
+    text.of_peers(report, "peer_mtu_bytes", "gauge", |peer| peer.mtu.into());
+    text.family("peer_carries", "gauge");
     for (name, peer) in &report.peers {
         if let (Some(group), Some(carries)) = (&peer.group, peer.carries) {
             let labels = [("peer", name.as_str()), ("group", group)];
             text.sample("peer_carries", &labels, u8::from(carries));
         }
     }
-    text.of_peers(
-        report,
-        "sent_packets_total",
-        "counter",
-        "Packets taken from the inside for a peer.",
-        |peer| peer.sent_packets,
-    );
-    text.of_peers(
-        report,
-        "received_packets_total",
-        "counter",
-        "Packets from a peer delivered to the inside.",
-        |peer| peer.received_packets,
-    );
-    text.of_peers(
-        report,
-        "repaired_packets_total",
-        "counter",
-        "Packets that were lost and retransmitted.",
-        |peer| peer.repaired_packets,
-    );
-    text.of_peers(
-        report,
-        "correction_packets_total",
-        "counter",
-        "Packets of error correction sent.",
-        |peer| peer.correction_packets,
-    );
-    text.of_peers(
-        report,
-        "rebuilt_packets_total",
-        "counter",
-        "Packets of a peer that were lost and rebuilt by error correction.",
-        |peer| peer.rebuilt_packets,
-    );
-    text.of_peers(
-        report,
-        "reordered_packets_total",
-        "counter",
-        "Packets delivered after a later one of their flow.",
-        |peer| peer.reordered_packets,
-    );
-    text.of_paths(
-        report,
-        "path_up",
-        "gauge",
-        "1 if the path delivers, else 0.",
-        |path| {
-            let delivers = ["active", "standby"].contains(&path.state.as_str());
-            Some(f64::from(u8::from(delivers)))
-        },
-    );
-    text.of_paths(
-        report,
-        "path_rate_bits_per_second",
-        "gauge",
-        "The rate at which this end may send on a path.",
-        |path| Some(path.rate_mbit_s * 1e6),
-    );
-    text.of_paths(
-        report,
-        "path_rtt_seconds",
-        "gauge",
-        "The smoothed round-trip time, out by this path and back by the fastest one.",
-        |path| path.rtt_ms.map(|ms| ms / 1e3),
-    );
-    text.of_paths(
-        report,
-        "path_loss_ratio",
-        "gauge",
-        "The share of the datagrams of the other end on this path that did not arrive.",
-        |path| Some(path.loss),
-    );
-    text.of_paths(
-        report,
-        "path_sent_bytes_total",
-        "counter",
-        "Octets of UDP payload sent on a path.",
-        |path| Some(path.sent_bytes as f64),
-    );
-    text.of_paths(
-        report,
-        "path_received_bytes_total",
-        "counter",
-        "Octets of UDP payload received on a path.",
-        |path| Some(path.received_bytes as f64),
-    );
-    text.of_paths(
-        report,
-        "path_deaths_total",
-        "counter",
-        "How often a path died.",
-        |path| Some(path.deaths as f64),
-    );
+    text.of_peers(report, "sent_packets_total", "counter", |peer| {
+        peer.sent_packets
+    });
+    text.of_peers(report, "received_packets_total", "counter", |peer| {
+        peer.received_packets
+    });
+    text.of_peers(report, "repaired_packets_total", "counter", |peer| {
+        peer.repaired_packets
+    });
+    text.of_peers(report, "correction_packets_total", "counter", |peer| {
+        peer.correction_packets
+    });
+    text.of_peers(report, "rebuilt_packets_total", "counter", |peer| {
+        peer.rebuilt_packets
+    });
+    text.of_peers(report, "reordered_packets_total", "counter", |peer| {
+        peer.reordered_packets
+    });
+    text.of_paths(report, "path_up", "gauge", |path| {
+        Some(f64::from(u8::from(path.delivers())))
+    });
+    text.of_paths(report, "path_rate_bits_per_second", "gauge", |path| {
+        Some(path.rate_mbit_s * 1e6)
+    });
+    text.of_paths(report, "path_rtt_seconds", "gauge", |path| {
+        path.rtt_ms.map(|ms| ms / 1e3)
+    });
+    text.of_paths(report, "path_loss_ratio", "gauge", |path| Some(path.loss));
+    text.of_paths(report, "path_sent_bytes_total", "counter", |path| {
+        Some(path.sent_bytes as f64)
+    });
+    text.of_paths(report, "path_received_bytes_total", "counter", |path| {
+        Some(path.received_bytes as f64)
+    });
+    text.of_paths(report, "path_deaths_total", "counter", |path| {
+        Some(path.deaths as f64)
+    });
     text.0
 }
 
@@ -227,8 +218,11 @@ pub fn text(report: &Report) -> String {
 struct Text(String);
 
 impl Text {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP anabranch_gateway_{name} {help}");
+    fn family(&mut self, name: &str, kind: &str) {
+        let help = HELP.iter().find(|(other, _)| *other == name);
+        if let Some((_, help)) = help {
+            let _ = writeln!(self.0, "# HELP anabranch_gateway_{name} {help}");
+        }
         let _ = writeln!(self.0, "# TYPE anabranch_gateway_{name} {kind}");
     }
 
@@ -246,10 +240,9 @@ impl Text {
         report: &Report,
         name: &str,
         kind: &str,
-        help: &str,
         value: impl Fn(&crate::status::PeerReport) -> u64,
     ) {
-        self.family(name, kind, help);
+        self.family(name, kind);
         for (peer_name, peer) in &report.peers {
             self.sample(name, &[("peer", peer_name)], value(peer));
         }
@@ -260,10 +253,9 @@ impl Text {
         report: &Report,
         name: &str,
         kind: &str,
-        help: &str,
         value: impl Fn(&crate::status::PathReport) -> Option<f64>,
     ) {
-        self.family(name, kind, help);
+        self.family(name, kind);
         for (peer_name, peer) in &report.peers {
             for (path_name, path) in &peer.paths {
                 if let Some(value) = value(path) {

@@ -20,7 +20,7 @@ use anabranch_core::system::words;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::{config::Config, history::Query};
 
 /// The daemon's answer to a completed [`Request::Reload`].
 pub const RELOADED: &str = "the configuration was reloaded";
@@ -124,6 +124,9 @@ pub struct PeerReport {
     pub mtu: u16,
     /// Its paths, by their names in the configuration, or their numbers.
     pub paths: BTreeMap<String, PathReport>,
+    /// The classes of this end's packets: `bulk`, `interactive`, `pinned to PATH`.
+    #[serde(default)]
+    pub classes: BTreeMap<String, ClassReport>,
     /// Packets of this end that were lost and retransmitted.
     pub repaired_packets: u64,
     /// Repair packets that this end sent; earlier versions do not count them.
@@ -144,6 +147,19 @@ pub struct PeerReport {
     pub restarts: u64,
     /// Packets that the tunnel dropped.
     pub dropped: PeerDropped,
+}
+
+/// The packets of a class that this end sends.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ClassReport {
+    /// Packets sent, retransmissions and repair packets included.
+    pub sent_packets: u64,
+    /// Bytes of their datagrams.
+    pub sent_bytes: u64,
+    /// Packets that wait for a path now.
+    pub queued_packets: u64,
+    /// Packets that the queue dropped.
+    pub dropped_packets: u64,
 }
 
 /// A path.
@@ -168,6 +184,13 @@ pub struct PathReport {
     pub received_bytes: u64,
     /// The number of deaths.
     pub deaths: u64,
+}
+
+impl PathReport {
+    /// Whether the path delivers packets.
+    pub fn delivers(&self) -> bool {
+        ["active", "standby"].contains(&self.state.as_str())
+    }
 }
 
 impl Report {
@@ -333,14 +356,21 @@ impl Request {
 /// # Errors
 /// If there is no daemon, or if it does not answer.
 pub fn ask(config: &Config, request: Request) -> Result<String, String> {
-    let path = path_of(config);
+    ask_at(&path_of(config), request.line(), request.patience())
+}
+
+/// Sends a line to the daemon with this status socket.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_at(path: &Path, line: &str, patience: Duration) -> Result<String, String> {
     let failed = |error: io::Error| {
         let help = match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 "; no gateway is up: anabranch-gateway up FILE"
             }
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                let seconds = request.patience().as_secs();
+                let seconds = patience.as_secs();
                 return format!(
                     "{}: the gateway has not answered within {seconds} s; see its log",
                     path.display()
@@ -350,12 +380,9 @@ pub fn ask(config: &Config, request: Request) -> Result<String, String> {
         };
         format!("{}: {}{help}", path.display(), words(&error))
     };
-    let mut stream = UnixStream::connect(&path).map_err(failed)?;
-    let patience = Some(request.patience());
-    stream.set_read_timeout(patience).map_err(failed)?;
-    stream
-        .write_all(request.line().as_bytes())
-        .map_err(failed)?;
+    let mut stream = UnixStream::connect(path).map_err(failed)?;
+    stream.set_read_timeout(Some(patience)).map_err(failed)?;
+    stream.write_all(line.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(failed)?;
     if answer.is_empty() {
@@ -436,7 +463,12 @@ impl StatusSocket {
 
     /// Accepts new clients, and answers requests; clients whose request has no answer yet wait. A
     /// client that does not read receives only as much as its buffer holds.
-    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> Option<String>) {
+    /// A client that queries the history is passed to `pass`.
+    pub fn serve(
+        &mut self,
+        mut answer: impl FnMut(Request) -> Option<String>,
+        mut pass: impl FnMut(UnixStream, Query),
+    ) {
         loop {
             match self.listener.accept() {
                 Ok((client, _)) if client.set_nonblocking(true).is_ok() => {
@@ -455,10 +487,15 @@ impl StatusSocket {
             }
         }
         for mut client in std::mem::take(&mut self.clients) {
-            let mut request = [0; 64];
+            let mut request = [0; 1024];
             match client.read(&mut request) {
                 Ok(length) => {
-                    let Some(request) = request.get(..length).and_then(Request::read) else {
+                    let request = &request[..length];
+                    if let Some(query) = Query::read(request) {
+                        pass(client, query);
+                        continue;
+                    }
+                    let Some(request) = Request::read(request) else {
                         continue;
                     };
                     match answer(request) {

@@ -21,6 +21,7 @@ class PeerReport(TypedDict):
 
     state: str
     paths: dict[str, PathReport]
+    classes: dict[str, ClassReport]
     repaired_packets: int
     correction_packets: int
     rebuilt_packets: int
@@ -44,6 +45,15 @@ class PathReport(TypedDict):
     sent_bytes: int
     received_bytes: int
     deaths: int
+
+
+class ClassReport(TypedDict):
+    """The packets of a class that this end sends."""
+
+    sent_packets: int
+    sent_bytes: int
+    queued_packets: int
+    dropped_packets: int
 
 
 class PeerDropped(TypedDict):

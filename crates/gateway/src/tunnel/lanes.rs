@@ -4,7 +4,7 @@
 use anabranch_core::units::{Duration, Instant};
 use std::collections::VecDeque;
 
-use super::homes::Homes;
+use super::{homes::Homes, stats::ClassStats};
 use crate::{
     blocks::Protector,
     inner::{FLOWS, Summary},
@@ -64,6 +64,10 @@ pub(super) struct Lane {
     pub homes: Homes,
     pub meter: Meter,
     pub protector: Protector,
+    /// Packets sent, repair packets and retransmissions included.
+    packets: u64,
+    /// Their octets.
+    octets: u64,
     /// Octets that it has sent, plus its unused share: the lane with the least sends next.
     served: u64,
 }
@@ -78,7 +82,19 @@ impl Lane {
             homes: Homes::default(),
             meter: Meter::default(),
             protector: Protector::default(),
+            packets: 0,
+            octets: 0,
             served: 0,
+        }
+    }
+
+    pub(super) fn stats(&self) -> ClassStats {
+        ClassStats {
+            class: self.class,
+            packets: self.packets,
+            octets: self.octets,
+            queued: self.queue.len() + self.homes.len(),
+            dropped: self.queue.dropped(),
         }
     }
 
@@ -235,6 +251,8 @@ impl Lanes {
     pub(super) fn on_sent(&mut self, lane: u8, octets: usize, now: Instant) {
         if let Some(lane) = self.get_mut(lane) {
             lane.meter.add(octets, now);
+            lane.packets += 1;
+            lane.octets += octets as u64;
             lane.served += octets as u64;
             let (class, served) = (lane.class, lane.served);
             if class != Class::Interactive {

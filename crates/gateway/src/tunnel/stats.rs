@@ -2,8 +2,8 @@
 
 use anabranch_core::units::{Duration, Instant};
 
-use super::Tunnel;
-use crate::{order::OrderStats, path::State, wire::PathId};
+use super::{Tunnel, lanes::Lane};
+use crate::{order::OrderStats, path::State, policy::Class, wire::PathId};
 
 /// The counters of the tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +74,21 @@ pub struct PathStats {
     pub kept_octets: usize,
 }
 
+/// The packets of a class that this end sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassStats {
+    /// The treatment.
+    pub class: Class,
+    /// Packets sent, repair packets and retransmissions included.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+    /// Packets that wait for a path.
+    pub queued: usize,
+    /// Packets dropped in the queue.
+    pub dropped: u64,
+}
+
 /// The state of a tunnel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
@@ -101,6 +116,8 @@ pub struct Stats {
     pub buffers: usize,
     /// Paths by number.
     pub paths: Vec<PathStats>,
+    /// Classes; the first is bulk.
+    pub classes: Vec<ClassStats>,
 }
 
 impl Stats {
@@ -132,6 +149,7 @@ impl Stats {
             collected: tunnel.rebuilder.held(),
             buffers: tunnel.pool.len(),
             paths: paths.collect(),
+            classes: tunnel.lanes.iter().map(Lane::stats).collect(),
         }
     }
 }

@@ -42,6 +42,17 @@ impl Config {
         key_folders.chain([folder.to_owned()]).collect()
     }
 
+    /// The folder of state that survives a restart: that of `file`, else systemd's
+    /// `StateDirectory`.
+    pub fn state_folder(&self, file: &Path) -> Option<PathBuf> {
+        if let Some(folder) = &self.gateway.state_directory {
+            return Some(file.parent().unwrap_or(Path::new("/")).join(folder));
+        }
+        let given = std::env::var("STATE_DIRECTORY").ok()?;
+        let first = given.split(':').next().filter(|first| !first.is_empty())?;
+        Some(PathBuf::from(first))
+    }
+
     /// Whether a running daemon can change from `before` to this configuration.
     ///
     /// # Errors
@@ -53,6 +64,10 @@ impl Config {
             (new.interface != old.interface, "`interface`"),
             (new.addresses != old.addresses, "`addresses`"),
             (secrets[0] != secrets[1], "the private key"),
+            (
+                new.state_directory != old.state_directory,
+                "`state_directory`",
+            ),
             (self.status != before.status, "`[status]`"),
         ];
         match needs.iter().find(|(is_changed, _)| *is_changed) {
@@ -77,6 +92,10 @@ pub struct Gateway {
     /// Addresses and UDP ports; needed if the other end initiates.
     #[serde(default)]
     pub listen: Vec<Listen>,
+    /// The folder of state that survives a restart, such as the history, relative to this file;
+    /// systemd's `StateDirectory` if it is left out.
+    #[serde(default)]
+    pub state_directory: Option<PathBuf>,
     /// The key of `private_key_file`.
     #[serde(skip)]
     pub secret: Secret,

@@ -1,11 +1,13 @@
 //! The state that the daemon reports.
 
-use anabranch_gateway::{path::State, wire::PathId};
+use std::collections::BTreeMap;
+
+use anabranch_gateway::{path::State, policy::Class, tunnel::ClassStats, wire::PathId};
 
 use super::{Gateway, octets};
 use crate::{
     peers::Peer,
-    status::{PathReport, PeerDropped, PeerReport, Report},
+    status::{ClassReport, PathReport, PeerDropped, PeerReport, Report},
 };
 
 impl Gateway {
@@ -30,7 +32,26 @@ impl Gateway {
         }
     }
 
-    fn report_of(&self, peer: &Peer) -> PeerReport {
+    /// Classes by treatment; there is one for each.
+    fn classes(&self, classes: &[ClassStats]) -> BTreeMap<String, ClassReport> {
+        let class = |stats: &ClassStats| {
+            let name = match stats.class {
+                Class::Bulk => "bulk".to_owned(),
+                Class::Interactive => "interactive".to_owned(),
+                Class::Pinned(path) => format!("pinned to {}", self.ways.name(path)),
+            };
+            let report = ClassReport {
+                sent_packets: stats.packets,
+                sent_bytes: stats.octets,
+                queued_packets: stats.queued as u64,
+                dropped_packets: stats.dropped,
+            };
+            (name, report)
+        };
+        classes.iter().map(class).collect()
+    }
+
+    pub(super) fn report_of(&self, peer: &Peer) -> PeerReport {
         let stats = peer.tunnel.stats();
         // Whether a path was removed from the configuration.
         let is_gone = |path: PathId| {
@@ -60,6 +81,7 @@ impl Gateway {
             carries: peer.rank.is_grouped().then_some(peer.carries),
             mtu: octets(peer.tunnel.inner_mtu()),
             paths: paths.collect(),
+            classes: self.classes(&stats.classes),
             repaired_packets: stats.counters.retransmitted,
             correction_packets: stats.counters.repairs,
             rebuilt_packets: stats.counters.rebuilt,
