@@ -20,6 +20,7 @@ MODULES = [
     ("gatewayd", "hostile"),
     ("gatewayd", "names"),
     ("gatewayd", "namespaces"),
+    ("gatewayd", "servers"),
     ("gatewayd", "traffic"),
 ]
 

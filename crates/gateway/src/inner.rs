@@ -134,7 +134,22 @@ impl Prefix {
                 == 0
     }
 
-    /// Whether some address is in both: two peers must not have such prefixes.
+    /// Its first and last address.
+    #[must_use]
+    pub fn range(&self) -> [IpAddr; 2] {
+        let beyond = u128::MAX.checked_shr(self.length).unwrap_or(0);
+        let address = |bits: u128| {
+            if self.is_v4 {
+                // The high 32 bits are the address.
+                IpAddr::from(u32::try_from(bits >> 96).unwrap_or(0).to_be_bytes())
+            } else {
+                IpAddr::from(bits.to_be_bytes())
+            }
+        };
+        [self.address, self.address | beyond].map(address)
+    }
+
+    /// Whether some address is in both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let length = self.length.min(other.length);

@@ -15,5 +15,6 @@ pub mod policy;
 pub mod pool;
 pub mod queue;
 pub mod reception;
+pub mod sources;
 pub mod tunnel;
 pub mod wire;

@@ -20,12 +20,13 @@ use std::collections::VecDeque;
 use crate::{
     blocks::Rebuilder,
     crypto::{Entropy, Identity, Keys},
-    inner::{self, FLOWS, Prefix},
+    inner::{self, FLOWS},
     order::Order,
     path::{BASE, Outcome, Path, Paths, Route, State},
     policy::{Role, Rule},
     pool::Pool,
     reception::Reception,
+    sources::Sources,
     wire::{Control, OVERHEAD, PathId, Place},
 };
 use handshakes::Handshakes;
@@ -53,9 +54,8 @@ pub struct Config {
     pub keys: Keys,
     /// The paths. Paths that only the other end configures may be missing.
     pub paths: Vec<PathConfig>,
-    /// Permitted source addresses of the other end's packets; all are permitted if the list is
-    /// empty.
-    pub sources: Vec<Prefix>,
+    /// Permitted source addresses of the other end's packets.
+    pub sources: Sources,
     /// The treatment of packets; packets without a matching rule are bulk.
     pub rules: Vec<Rule>,
     /// The time at [`Instant::START`] in nanoseconds, for stamps. It should not decrease from one

@@ -49,7 +49,7 @@ fn tunnel(end: usize) -> Tunnel {
             psk: None,
         },
         paths: paths.collect(),
-        sources: Vec::new(),
+        sources: anabranch_gateway::sources::Sources::default(),
         epoch: 0,
         rules: vec![Rule {
             matches: Match {

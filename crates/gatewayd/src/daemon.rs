@@ -221,6 +221,7 @@ impl Gateway {
     fn run(&mut self, outside: &mut Outside) -> io::Result<()> {
         loop {
             self.flush();
+            self.follow_servers();
             self.follow_mtu();
             self.follow_names();
             self.follow_samples();
@@ -468,7 +469,7 @@ impl Gateway {
                 changed.is_routed |= peers::unknown(peer, &addresses).next().is_none();
                 changed
             });
-        self.peers.set(changed.collect());
+        self.peers.set(changed.collect(), now);
         self.config = Rc::clone(config);
         self.addresses = addresses;
         Ok(())
@@ -698,16 +699,38 @@ impl Gateway {
         self.dropped.not_sent = self.batches.not_sent;
         for &number in &due {
             self.follow_peer(number);
-            self.peers.settle(number);
+            self.peers.settle(number, now);
         }
     }
 
-    /// Sets the interface's MTU to the smallest of the tunnels that are up, so that the kernel
-    /// notifies senders. A change takes a descriptor; without one the next turn repeats it.
+    /// Sets the interface's MTU to the largest of the tunnels that are up, and the MTU of each route
+    /// to that of its peer, so that the kernel notifies senders. A change of the interface takes a
+    /// descriptor; without one the next turn repeats it.
     fn follow_mtu(&mut self) {
         if let Some(mtu) = self.peers.mtu() {
             let _ = self.device.set_mtu(octets(mtu));
         }
+        for (net, mtu) in self.peers.take_route_mtus() {
+            self.device.set_route_mtu(net, octets(mtu));
+        }
+    }
+
+    /// Moves the traffic of groups to the best servers that are up.
+    fn follow_servers(&mut self) {
+        let now = self.now();
+        let log = &mut self.log;
+        self.peers.follow_servers(now, |before, after| {
+            let group = after.rank.group.as_deref().unwrap_or_default();
+            let why = if before.health.is_up() {
+                "which is better and has stayed up"
+            } else {
+                "because the other is down"
+            };
+            log.say(&format!(
+                "group {group}: the traffic moves from peer {} to peer {}, {why}",
+                before.name, after.name
+            ));
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! The TUN interface, its addresses and the routes to the peers' networks.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     io,
     os::fd::{AsFd, BorrowedFd},
 };
@@ -28,7 +29,9 @@ pub struct Device {
     least: u16,
     netlink: Netlink,
     table: GROTable,
-    routes: Vec<IpNet>,
+    routes: BTreeSet<IpNet>,
+    /// The MTUs of routes, also of routes that are not set yet.
+    mtus: BTreeMap<IpNet, u16>,
 }
 
 impl Device {
@@ -67,7 +70,8 @@ impl Device {
             least,
             netlink,
             table: GROTable::default(),
-            routes: Vec::new(),
+            routes: BTreeSet::new(),
+            mtus: BTreeMap::new(),
         };
         device.set_routes(routes)?;
         Ok(device)
@@ -78,16 +82,12 @@ impl Device {
     /// # Errors
     /// A message that names the route that the kernel refused. Earlier routes in the list are set.
     pub fn set_routes(&mut self, wanted: &[IpNet]) -> Result<(), String> {
-        let stale: Vec<IpNet> = self
-            .routes
-            .iter()
-            .filter(|net| !wanted.contains(net))
-            .copied()
-            .collect();
+        let all: BTreeSet<IpNet> = wanted.iter().copied().collect();
+        let stale: Vec<IpNet> = self.routes.difference(&all).copied().collect();
         for net in stale {
             // A route that an operator deleted is gone already.
             let _ = self.netlink.delete_route(net, self.index);
-            self.routes.retain(|route| *route != net);
+            self.routes.remove(&net);
             if net.prefix_len() == 0 {
                 self.netlink.delete_rules(family(&net));
             }
@@ -96,8 +96,9 @@ impl Device {
             if self.routes.contains(&net) {
                 continue;
             }
-            let added = self.netlink.add_route(net, self.index).and_then(|()| {
-                self.routes.push(net);
+            let mtu = self.mtus.get(&net).copied();
+            let added = self.netlink.add_route(net, self.index, mtu).and_then(|()| {
+                self.routes.insert(net);
                 match net.prefix_len() {
                     0 => self.netlink.add_rules(family(&net)),
                     _ => Ok(()),
@@ -106,6 +107,20 @@ impl Device {
             added.map_err(|error| format!("{}: route to {net}: {}", self.name, words(&error)))?;
         }
         Ok(())
+    }
+
+    /// Sets the MTU of the route to a network, so that the kernel notifies senders of packets that
+    /// are too large for its peer.
+    pub fn set_route_mtu(&mut self, net: IpNet, mtu: u16) {
+        let mtu = if net.addr().is_ipv6() {
+            mtu.max(LEAST_V6)
+        } else {
+            mtu
+        };
+        if self.mtus.insert(net, mtu) != Some(mtu) && self.routes.contains(&net) {
+            // A route that an operator deleted has no MTU.
+            let _ = self.netlink.change_route(net, self.index, mtu);
+        }
     }
 
     /// The MTU in force.

@@ -14,6 +14,80 @@ use crate::status::Report;
 /// The most connected clients; another one replaces the oldest.
 const CLIENTS: usize = 8;
 
+/// The meaning of each metric.
+const HELP: &[(&str, &str)] = &[
+    (
+        "rejected_total",
+        "Datagrams and handshakes that this end rejected.",
+    ),
+    (
+        "dropped_total",
+        "Packets and datagrams dropped outside the tunnels.",
+    ),
+    (
+        "peer_dropped_total",
+        "Packets that the tunnel to a peer dropped.",
+    ),
+    (
+        "peer_up",
+        "1 with a session and a path that delivers, else 0.",
+    ),
+    (
+        "peer_carries",
+        "1 if the peer carries the traffic of its group, else 0.",
+    ),
+    (
+        "peer_mtu_bytes",
+        "The largest packet that the tunnel to a peer carries.",
+    ),
+    (
+        "sent_packets_total",
+        "Packets taken from the inside for a peer.",
+    ),
+    (
+        "received_packets_total",
+        "Packets from a peer delivered to the inside.",
+    ),
+    (
+        "repaired_packets_total",
+        "Packets that were lost and retransmitted.",
+    ),
+    (
+        "correction_packets_total",
+        "Packets of error correction sent.",
+    ),
+    (
+        "rebuilt_packets_total",
+        "Packets of a peer that were lost and rebuilt by error correction.",
+    ),
+    (
+        "reordered_packets_total",
+        "Packets delivered after a later one of their flow.",
+    ),
+    ("path_up", "1 if the path delivers, else 0."),
+    (
+        "path_rate_bits_per_second",
+        "The rate at which this end may send on a path.",
+    ),
+    (
+        "path_rtt_seconds",
+        "The smoothed round-trip time, out by this path and back by the fastest one.",
+    ),
+    (
+        "path_loss_ratio",
+        "The share of the other end's datagrams on this path that did not arrive.",
+    ),
+    (
+        "path_sent_bytes_total",
+        "Octets of UDP payload sent on a path.",
+    ),
+    (
+        "path_received_bytes_total",
+        "Octets of UDP payload received on a path.",
+    ),
+    ("path_deaths_total", "How often a path died."),
+];
+
 /// The listening socket for Prometheus.
 pub struct Metrics {
     listener: TcpListener,
@@ -92,6 +166,14 @@ pub fn text(report: &Report) -> String {
     text.of_peers(report, "peer_up", "gauge", |peer| {
         u8::from(peer.state == "up").into()
     });
+    text.of_peers(report, "peer_mtu_bytes", "gauge", |peer| peer.mtu.into());
+    text.family("peer_carries", "gauge");
+    for (name, peer) in &report.peers {
+        if let (Some(group), Some(carries)) = (&peer.group, peer.carries) {
+            let labels = [("peer", name.as_str()), ("group", group)];
+            text.sample("peer_carries", &labels, u8::from(carries));
+        }
+    }
     text.of_peers(report, "sent_packets_total", "counter", |peer| {
         peer.sent_packets
     });
@@ -137,6 +219,10 @@ struct Text(String);
 
 impl Text {
     fn family(&mut self, name: &str, kind: &str) {
+        let help = HELP.iter().find(|(other, _)| *other == name);
+        if let Some((_, help)) = help {
+            let _ = writeln!(self.0, "# HELP anabranch_gateway_{name} {help}");
+        }
         let _ = writeln!(self.0, "# TYPE anabranch_gateway_{name} {kind}");
     }
 
@@ -216,6 +302,10 @@ mod tests {
             .filter(|word| word.starts_with("anabranch_gateway_"))
             .collect();
         assert!(names.len() >= 4);
+        let lines = metrics.lines().filter(|line| line.starts_with("# TYPE "));
+        for name in lines.filter_map(|line| line.split(' ').nth(2)) {
+            assert!(metrics.contains(&format!("# HELP {name} ")), "{name}");
+        }
         for name in names {
             assert!(metrics.contains(&format!("# TYPE {name} ")), "{name}");
         }

@@ -4,15 +4,15 @@ use std::{io, net::IpAddr};
 
 use ipnet::IpNet;
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
     address::{AddressAttribute, AddressHeaderFlags, AddressMessage},
     route::{
-        RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope,
-        RouteType,
+        RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+        RouteScope, RouteType,
     },
     rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage},
 };
@@ -83,10 +83,17 @@ impl Netlink {
         self.request(message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Adds a route into the interface. A default route is added to a separate table.
-    pub fn add_route(&mut self, net: IpNet, interface: u32) -> io::Result<()> {
-        let message = RouteNetlinkMessage::NewRoute(route(net, interface));
+    /// Adds a route into the interface. A default route is added to a separate table. Without an
+    /// MTU the interface's applies.
+    pub fn add_route(&mut self, net: IpNet, interface: u32, mtu: Option<u16>) -> io::Result<()> {
+        let message = RouteNetlinkMessage::NewRoute(with_mtu(route(net, interface), mtu));
         self.request(message, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Changes the MTU of a route into the interface.
+    pub fn change_route(&mut self, net: IpNet, interface: u32, mtu: u16) -> io::Result<()> {
+        let message = RouteNetlinkMessage::NewRoute(with_mtu(route(net, interface), Some(mtu)));
+        self.request(message, NLM_F_REPLACE)
     }
 
     /// Deletes a route.
@@ -149,6 +156,12 @@ fn route(net: IpNet, interface: u32) -> RouteMessage {
         RouteAttribute::Oif(interface),
         RouteAttribute::Table(table),
     ];
+    message
+}
+
+fn with_mtu(mut message: RouteMessage, mtu: Option<u16>) -> RouteMessage {
+    let metric = |mtu: u16| RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu.into())]);
+    message.attributes.extend(mtu.map(metric));
     message
 }
 

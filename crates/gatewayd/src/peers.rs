@@ -6,9 +6,9 @@ use anabranch_core::units::Instant;
 use anabranch_document::class::Mode;
 use anabranch_gateway::{
     crypto::{Entropy, Identity, Keys},
-    inner,
     path::{Route, State},
     policy::{Class, Match, Role, Rule},
+    sources::Sources,
     tunnel::{self, PathConfig, Tunnel},
     wire::{PATHS, PathId},
 };
@@ -17,6 +17,7 @@ use ipnet::IpNet;
 use crate::{
     config::{self, Config, Endpoint, Policy},
     resolver::{Addresses, Name},
+    servers::Health,
     ways::Ways,
 };
 
@@ -45,6 +46,12 @@ pub struct Peer {
     pub name: String,
     /// The networks reached through it.
     pub allowed: Vec<IpNet>,
+    /// Its place among peers that serve the same networks.
+    pub rank: Rank,
+    /// Whether it is up, and since when.
+    pub health: Health,
+    /// Whether it carried the traffic of a group at the last choice.
+    pub carries: bool,
     /// The tunnel to it.
     pub tunnel: Tunnel,
     /// The traffic of its paths.
@@ -55,6 +62,22 @@ pub struct Peer {
     delivered: [bool; PATHS],
     keys: PeerKeys,
     paths: Vec<PathConfig>,
+}
+
+/// The place of a peer among peers that serve the same networks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rank {
+    /// The group of these peers.
+    pub group: Option<String>,
+    /// The lowest is best.
+    pub priority: u16,
+}
+
+impl Rank {
+    /// Whether it belongs to a group.
+    pub const fn is_grouped(&self) -> bool {
+        self.group.is_some()
+    }
 }
 
 /// The other end's public key and the pre-shared key. A change of either makes it another tunnel.
@@ -105,9 +128,9 @@ impl Peer {
                 self.tunnel.set_path(*path, now);
             }
         }
-        self.tunnel.set_sources(sources(&new.allowed));
         self.tunnel.set_rules(&new.rules);
         self.allowed = new.allowed;
+        self.rank = new.rank;
         self.paths = new.paths;
         self.name = new.name;
     }
@@ -117,6 +140,7 @@ impl Peer {
 pub struct Change {
     name: String,
     allowed: Vec<IpNet>,
+    rank: Rank,
     paths: Vec<PathConfig>,
     rules: Vec<Rule>,
 }
@@ -135,6 +159,10 @@ impl Change {
         Ok(Self {
             name: name.clone(),
             allowed: peer.allowed.iter().map(|prefix| prefix.0.trunc()).collect(),
+            rank: Rank {
+                group: peer.group.clone(),
+                priority: peer.priority.unwrap_or(0),
+            },
             paths: paths(config, remotes, ways)?,
             rules: rules(config, ways),
         })
@@ -147,11 +175,6 @@ pub fn keys(peer: &config::Peer) -> PeerKeys {
         peer.public_key.0,
         peer.preshared.0.as_ref().map(|key| key.0),
     )
-}
-
-fn sources(allowed: &[IpNet]) -> Vec<inner::Prefix> {
-    let source = |net: &IpNet| inner::Prefix::new(net.addr(), net.prefix_len());
-    allowed.iter().filter_map(source).collect()
 }
 
 /// The known addresses of each peer's endpoints, in the configuration's order.
@@ -205,13 +228,17 @@ pub fn peer(
             psk: keys.1,
         },
         paths: change.paths.clone(),
-        sources: sources(&change.allowed),
+        // The directory sets them.
+        sources: Sources::of([]),
         rules: change.rules,
         epoch,
     };
     Peer {
         name: change.name,
         allowed: change.allowed,
+        rank: change.rank,
+        health: Health::default(),
+        carries: false,
         tunnel: Tunnel::behind(identity, tunnel, Box::new(System), now),
         traffic: [Traffic::default(); PATHS],
         is_routed: false,

@@ -42,7 +42,16 @@ pub fn report(config: &Config) -> String {
         } else {
             list(peer.endpoints.iter().map(ToString::to_string).collect())
         };
-        let _ = writeln!(text, "peer        {name}: {endpoints}; behind it {allowed}");
+        let group = peer.group.as_ref().map_or(String::new(), |group| {
+            format!(
+                "; server of {group}, priority {}",
+                peer.priority.unwrap_or(0)
+            )
+        });
+        let _ = writeln!(
+            text,
+            "peer        {name}: {endpoints}; behind it {allowed}{group}"
+        );
     }
     for (name, class) in &config.class.0 {
         let mode = match (class.mode, &class.path) {

@@ -30,7 +30,7 @@ pub const RELOADED: &str = "the configuration was reloaded";
 pub struct Report {
     /// The TUN interface.
     pub interface: String,
-    /// Its MTU.
+    /// Its MTU: the largest of the peers that have a session.
     pub mtu: u16,
     /// The other ends, by name.
     pub peers: BTreeMap<String, PeerReport>,
@@ -113,6 +113,15 @@ counters! {
 pub struct PeerReport {
     /// `up` with a session and a path that delivers, else `down`.
     pub state: String,
+    /// The group of peers that serve the same prefixes.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// Whether it carries the traffic of its group; `null` without a group.
+    #[serde(default)]
+    pub carries: Option<bool>,
+    /// The largest packet that its tunnel carries.
+    #[serde(default)]
+    pub mtu: u16,
     /// Its paths, by their names in the configuration, or their numbers.
     pub paths: BTreeMap<String, PathReport>,
     /// The classes of this end's packets: `bulk`, `interactive`, `pinned to PATH`.
@@ -224,12 +233,22 @@ impl Earlier {
 }
 
 impl PeerReport {
+    /// Its role in its group.
+    fn role(&self) -> String {
+        match (&self.group, self.carries) {
+            (Some(group), Some(true)) => format!(", carries {group}"),
+            (Some(group), _) => format!(", waits in {group}"),
+            (None, _) => String::new(),
+        }
+    }
+
     fn write(&self, name: &str, earlier: Option<&Earlier>, text: &mut String) {
         let peer = name;
         let _ = writeln!(
             text,
-            "\npeer {name}: {}; {} packets sent, {} received, {} repaired, {} reordered",
+            "\npeer {name}: {}{}; {} packets sent, {} received, {} repaired, {} reordered",
             self.state,
+            self.role(),
             self.sent_packets,
             self.received_packets,
             self.repaired_packets,

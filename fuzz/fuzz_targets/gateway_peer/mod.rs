@@ -67,7 +67,7 @@ pub fn tunnel(private: u8, peer: u8, begins: bool) -> Tunnel {
     let config = Config {
         keys: keys(private, peer),
         paths: (0..2).filter_map(PathId::new).map(path).collect(),
-        sources: Vec::new(),
+        sources: Vec::new().into(),
         rules: [rule(46, Class::Interactive)]
             .into_iter()
             .chain(pinned)

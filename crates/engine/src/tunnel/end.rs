@@ -82,7 +82,7 @@ pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
         let config = Config {
             keys,
             paths: paths.collect(),
-            sources: Vec::new(),
+            sources: anabranch_gateway::sources::Sources::default(),
             rules: parts.rules.to_vec(),
             epoch: 0,
         };

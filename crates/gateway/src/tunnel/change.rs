@@ -4,9 +4,9 @@ use anabranch_core::units::Instant;
 
 use super::{PathConfig, Tunnel};
 use crate::{
-    inner::Prefix,
     path::{Liveness, Mtu, Path, RateControl},
     policy::{Role, Rule},
+    sources::Sources,
     wire::PathId,
 };
 
@@ -65,7 +65,7 @@ impl Tunnel {
     }
 
     /// Sets the permitted source addresses of the other end's packets.
-    pub fn set_sources(&mut self, sources: Vec<Prefix>) {
+    pub fn set_sources(&mut self, sources: Sources) {
         self.config.sources = sources;
     }
 }

@@ -153,8 +153,7 @@ impl Tunnel {
             self.counters.malformed += 1;
             return;
         };
-        let sources = &self.config.sources;
-        if !sources.is_empty() && !sources.iter().any(|prefix| prefix.contains(summary.source)) {
+        if !self.config.sources.contains(summary.source) {
             self.counters.foreign_sources += 1;
             return;
         }

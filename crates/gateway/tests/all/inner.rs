@@ -36,6 +36,11 @@ proptest! {
         let contained = first.contains(second_address.into()) || second.contains(first_address.into());
         prop_assert_eq!(first.overlaps(&second), contained);
         prop_assert!(first.contains(first_address.into()) && first.overlaps(&first));
+        let [low, high] = first.range();
+        prop_assert_eq!(low, core::net::IpAddr::from(first_address));
+        prop_assert!(first.contains(high) && low <= high);
+        let beyond = match high { core::net::IpAddr::V4(high) => high.to_bits().checked_add(1), core::net::IpAddr::V6(_) => None };
+        prop_assert!(beyond.is_none_or(|beyond| !first.contains(core::net::Ipv4Addr::from(beyond).into())));
     }
 }
 

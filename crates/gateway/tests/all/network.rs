@@ -216,7 +216,7 @@ impl Network {
         let config = Config {
             keys: keys(self.seed, end),
             paths: paths.collect(),
-            sources: self.sources[end].clone(),
+            sources: self.sources[end].clone().into(),
             rules: self.rules.clone(),
             epoch: self.epochs[end],
         };

@@ -131,10 +131,10 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
         public_key(&name, peer, before, own, checker)?;
         for (n, prefix) in peer.allowed.iter().enumerate() {
             let path = ["peer", &name, "allowed", &n.to_string()];
-            let (message, help) = if let Some((other, taken)) = overlap(*prefix, before) {
+            let (message, help) = if let Some((other, taken)) = taken(*prefix, peer, before) {
                 (
-                    format!("{prefix} overlaps {taken} of the peer `{other}`"),
-                    "expected prefixes that have no address in common: each address belongs to one peer",
+                    format!("the peer `{other}` has {taken}, too"),
+                    "expected each prefix at one peer, or the same `group` in both peers: the best one that is up carries the traffic. A longer prefix within it is permitted",
                 )
             } else if let Some(address) = own_address(*prefix, config) {
                 (
@@ -150,6 +150,19 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
                 continue;
             };
             return Err(checker.error(&path, message, help));
+        }
+        if let (Some(priority), None) = (peer.priority, &peer.group) {
+            let message = format!("priority {priority} has no effect without a group");
+            let help = "expected `group`: the peers of a group serve the same prefixes";
+            return Err(checker.error(&["peer", &name, "priority"], message, help));
+        }
+        if let Some(group) = &peer.group
+            && group.is_empty()
+        {
+            let message = "the group has no name";
+            let help =
+                "expected a name, the same at each of the peers that serve the same prefixes";
+            return Err(checker.error(&["peer", &name, "group"], message, help));
         }
         if peer.endpoints.is_empty() && config.gateway.listen.is_empty() {
             let message = format!(
@@ -186,11 +199,17 @@ fn public_key(
     Ok(())
 }
 
-/// A prefix of an earlier peer that has addresses in common with this one.
-fn overlap(prefix: Prefix, before: &[(String, Peer)]) -> Option<(&str, Prefix)> {
-    let overlaps = |other: &&Prefix| other.0.contains(&prefix.0) || prefix.0.contains(&other.0);
-    before.iter().find_map(|(name, peer)| {
-        let taken = peer.allowed.iter().find(overlaps)?;
+/// The same prefix of an earlier peer that is not in the same group.
+fn taken<'a>(
+    prefix: Prefix,
+    peer: &Peer,
+    before: &'a [(String, Peer)],
+) -> Option<(&'a str, Prefix)> {
+    let is_same = |other: &&Prefix| other.0.trunc() == prefix.0.trunc();
+    let is_grouped = |other: &Peer| other.group.is_some() && other.group == peer.group;
+    let others = before.iter().filter(|(_, other)| !is_grouped(other));
+    others.into_iter().find_map(|(name, other)| {
+        let taken = other.allowed.iter().find(is_same)?;
         Some((name.as_str(), *taken))
     })
 }

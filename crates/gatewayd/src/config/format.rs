@@ -123,6 +123,12 @@ pub struct Peer {
     /// Addresses reached through it: packets from other sources are dropped, and packets to these
     /// addresses are sent to it.
     pub allowed: Vec<Prefix>,
+    /// A group of peers that serve the same prefixes: the best one that is up carries the traffic.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// The rank in the group; the lowest is best, and the earlier one in the file of equal ranks.
+    #[serde(default)]
+    pub priority: Option<u16>,
     /// Its listening addresses; without any, it must initiate.
     #[serde(default)]
     pub endpoints: Vec<Endpoint>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_gateway::{path::State, policy::Class, tunnel::ClassStats, wire::PathId};
 
-use super::Gateway;
+use super::{Gateway, octets};
 use crate::{
     peers::Peer,
     status::{ClassReport, PathReport, PeerDropped, PeerReport, Report},
@@ -77,6 +77,9 @@ impl Gateway {
             });
         PeerReport {
             state: if stats.is_up { "up" } else { "down" }.to_owned(),
+            group: peer.rank.group.clone(),
+            carries: peer.rank.is_grouped().then_some(peer.carries),
+            mtu: octets(peer.tunnel.inner_mtu()),
             paths: paths.collect(),
             classes: self.classes(&stats.classes),
             repaired_packets: stats.counters.retransmitted,

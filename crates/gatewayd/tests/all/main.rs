@@ -9,6 +9,7 @@ mod outputs;
 mod page;
 #[cfg(feature = "quic-tests")]
 mod quic;
+mod servers;
 mod traffic;
 
 use std::{
@@ -119,7 +120,7 @@ fn wrong_configurations_have_messages() {
     let endpoints = "endpoints = [\"gw.example.net:51900\", \"192.0.2.1:51900\"]\n";
     let office = "[peer.office]";
     let second = format!(
-        "[peer.home]\npublic_key = \"{}\"\nallowed = [\"0.0.0.0/0\"]\n\n[peer.office]",
+        "[peer.home]\npublic_key = \"{}\"\nallowed = [\"0.0.0.0/0\", \"192.168.7.0/24\"]\n\n[peer.office]",
         PUBLIC.replacen('C', "D", 1)
     );
     let cases: &[&[(&str, &str)]] = &[
@@ -140,6 +141,13 @@ fn wrong_configurations_have_messages() {
         &[("\"192.168.7.0/24\"", "\"10.9.0.1\"")],
         &[("\"192.168.7.0/24\"", "\"192.0.2.0/24\"")],
         &[(office, &second)],
+        &[("[peer.office]", "[peer.office]\npriority = 1")],
+        &[("[peer.office]", "[peer.office]\ngruop = \"hub\"")],
+        &[("[peer.office]", "[peer.office]\ngroup = \"\"")],
+        &[(
+            "[peer.office]",
+            "[peer.office]\ngroup = \"hub\"\npriority = -1",
+        )],
         &[("\"metered\"", "\"metred\"")],
         &[(lte, "interface = \"eth0\"")],
         &[(lte, "interface = \"an interface of many letters\"")],
@@ -168,6 +176,32 @@ fn wrong_configurations_have_messages() {
     ];
     let told: Vec<String> = cases.iter().map(|parts| refused(parts)).collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+/// Prefixes within prefixes, and the same prefix at the servers of a group.
+#[test]
+fn prefixes_of_a_group_and_longer_ones_are_accepted() {
+    let folder = folder();
+    let server = |name: &str, letter: &str, more: &str| {
+        let key = PUBLIC.replacen('C', letter, 1);
+        format!(
+            "[peer.{name}]\npublic_key = \"{key}\"\nallowed = [\"0.0.0.0/0\"]\ngroup = \"hub\"\n{more}\n"
+        )
+    };
+    let text_of = [
+        good(),
+        server("first", "D", "priority = 1"),
+        server("second", "E", "priority = 2"),
+    ];
+    fs::write(folder.path().join("gw.toml"), text_of.concat()).expect("it is written");
+    let done = gateway(folder.path(), &["check", "gw.toml"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let expected = "first: calls this end; behind it 0.0.0.0/0; server of hub, priority 1";
+    assert!(
+        text(&done.stdout).contains(expected),
+        "{}",
+        text(&done.stdout)
+    );
 }
 
 /// The contract's example, verbatim except for the keys.
