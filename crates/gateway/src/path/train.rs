@@ -29,8 +29,11 @@ pub struct Train {
     end: u64,
     /// The delay of a single datagram before the train, in seconds.
     before_s: f64,
-    /// The highest estimate, in octets per second.
-    estimate: Option<f64>,
+    /// The estimate of the last train, and the highest of those before, in octets per second.
+    last: f64,
+    before: f64,
+    /// Whether a delay was measured after the last train, without its queue.
+    is_over: bool,
     since: Instant,
 }
 
@@ -42,9 +45,9 @@ impl Train {
     #[must_use]
     pub fn is_due(&self, enough: f64, now: Instant) -> bool {
         let is_first = self.begun == 0;
-        let is_confirmed = self.estimate.is_some_and(|estimate| estimate > enough);
+        let is_confirmed = self.last.max(self.before) > enough;
         let has_passed = now.saturating_since(self.since) >= PAUSE;
-        is_first || self.begun < TRAINS && !is_confirmed && has_passed
+        is_first || self.begun < TRAINS && !is_confirmed && has_passed && self.is_over
     }
 
     /// Whether a datagram of a train leaves next.
@@ -57,6 +60,8 @@ impl Train {
     pub fn begin(&mut self, before_s: f64, now: Instant) {
         self.begun += 1;
         self.left = LENGTH;
+        self.before = self.before.max(self.last);
+        (self.last, self.is_over) = (0.0, false);
         (self.before_s, self.since) = (before_s, now);
     }
 
@@ -72,14 +77,14 @@ impl Train {
     /// Handles a report: the highest number that arrived, and its delay in seconds. Returns the
     /// estimate if it changed.
     pub fn on_delay(&mut self, number: u64, delay_s: f64) -> Option<f64> {
-        // The last datagrams have the longest queue before them.
-        if number < self.first + LENGTH / 2 || number >= self.end {
+        if number >= self.end || number <= self.first {
+            self.is_over |= number >= self.end;
             return None;
         }
+        // A later datagram has a longer queue before it. The last ones may be lost.
         let octets = (number + 1 - self.first) as f64 * Self::OCTETS as f64;
-        let rate = octets / (delay_s - self.before_s).max(RESOLUTION_S);
-        self.estimate = Some(self.estimate.map_or(rate, |most| most.max(rate)));
-        self.estimate
+        self.last = octets / (delay_s - self.before_s).max(RESOLUTION_S);
+        Some(self.last.max(self.before))
     }
 
     /// Whether no train follows.

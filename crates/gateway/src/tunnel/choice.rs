@@ -114,7 +114,7 @@ impl Tunnel {
             if self.is_small(number, fastest) {
                 return Some(id);
             }
-        } else {
+        } else if !self.is_protected(number) {
             let (id, lead) = self.lead(octets, tier)?;
             if self.is_ready(lead) {
                 return Some(id);
@@ -124,6 +124,29 @@ impl Tunnel {
             .filter(|(_, path)| self.is_ready(path) && self.is_gain(path, octets, tier))
             .min_by(by_arrival)
             .map(|(id, _)| id)
+    }
+
+    /// Whether a block of a lane is open. A burst of losses must not affect many packets of a
+    /// block, so these are spread over the paths.
+    pub(super) fn is_protected(&self, number: u8) -> bool {
+        let lane = self.lanes.get(number);
+        lane.is_some_and(|lane| !lane.protector.is_empty())
+    }
+
+    /// The path for a packet that is retransmitted, if it is ready. Packets wait for it at the
+    /// receiver, so it takes the path on which it arrives first, and waits for the pace of that.
+    pub(super) fn choose_for_repair(
+        &self,
+        number: u8,
+        octets: usize,
+        tier: Usable,
+    ) -> Option<PathId> {
+        if let Some((id, path)) = self.pinned(number, octets) {
+            return self.is_ready(path).then_some(id);
+        }
+        let able = self.of_tier(octets, tier).filter(|(_, path)| self.is_soon(path));
+        let (id, path) = able.min_by(by_arrival)?;
+        self.is_ready(path).then_some(id)
     }
 
     /// The path of a kind that alone would carry bulk packets best: a flow of [`FLOW`] octets

@@ -240,7 +240,7 @@ impl Tunnel {
             path.loss.on_lost(sent.number);
             if sent.expects_report {
                 path.rate.on_lost(sent.octets);
-                path.mtu.on_lost(sent.octets, now);
+                path.mtu.on_lost(sent.number, sent.octets, now);
             } else {
                 path.rate.on_unknown(sent.octets);
             }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     inner,
-    path::{Kept, Path, RateControl, Sent, Train, Usable},
+    path::{BASE, Kept, Path, RateControl, Sent, Train, Usable},
     policy::{Class, Role},
     wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
 };
@@ -179,7 +179,7 @@ impl Tunnel {
         let uncounted = path.ledger.add(sent, &mut self.pool);
         path.rate.on_unknown(uncounted);
         path.rate.on_sent(octets, self.is_held_back, now);
-        if kind == Kind::MtuProbe && octets > path.mtu.size() {
+        if kind == Kind::MtuProbe && octets > BASE {
             path.mtu
                 .on_probe(number, octets, now, path.round_trip.late());
         } else if kind == Kind::MtuProbe {
@@ -358,7 +358,12 @@ impl Tunnel {
                 self.pool.put(staged.kept.packet);
                 continue;
             };
-            let mut id = self.choose(number, octets, tier)?;
+            let is_repair = self.lanes.get(number)?.staged.as_ref()?.is_repair;
+            let mut id = if is_repair {
+                self.choose_for_repair(number, octets, tier)?
+            } else {
+                self.choose(number, octets, tier)?
+            };
             if let Some(home) = self.keep_home(number, octets, tier, id) {
                 id = home;
                 if !self.paths.get(home).is_some_and(|path| self.is_ready(path)) {
@@ -368,7 +373,9 @@ impl Tunnel {
                     continue;
                 }
             }
-            self.on_choice(number, id, octets, tier);
+            if !is_repair {
+                self.on_choice(number, id, octets, tier);
+            }
             let staged = self.lanes.get_mut(number)?.staged.take()?;
             return self.send_staged(number, id, staged, buffer);
         }
@@ -453,10 +460,7 @@ impl Tunnel {
     fn keep_home(&mut self, number: u8, octets: usize, tier: Usable, id: PathId) -> Option<PathId> {
         let lane = self.lanes.get(number)?;
         let staged = lane.staged.as_ref()?;
-        // A burst of losses must not affect many packets of a block, so these are spread over the
-        // paths.
-        let is_protected = !lane.protector.is_empty();
-        if lane.class != Class::Bulk || staged.is_repair || is_protected {
+        if lane.class != Class::Bulk || staged.is_repair || self.is_protected(number) {
             return None;
         }
         let flow = staged.kept.place.flow;
@@ -533,7 +537,7 @@ impl Tunnel {
 
     /// Whether only the pace of a path delays its waiting packets, and only briefly. A path without
     /// reports may have died.
-    fn is_soon(&self, path: &Path) -> bool {
+    pub(super) fn is_soon(&self, path: &Path) -> bool {
         let soon = self.now + Duration::from_secs_f64(2.0 * ASIDE_S);
         path.rate
             .ready(path.round_trip.feedback())
