@@ -153,6 +153,8 @@ struct Long {
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,
+    /// The estimate before the start, in octets per second.
+    first: Option<f64>,
     /// Octets in flight during the start.
     window: f64,
     /// The delivery rate of the path, in octets per second.
@@ -207,6 +209,7 @@ impl Default for RateControl {
     fn default() -> Self {
         Self {
             rate: INITIAL,
+            first: None,
             window: WINDOW,
             delivery: 0.0,
             in_flight: 0,
@@ -282,6 +285,58 @@ impl RateControl {
     #[must_use]
     pub const fn is_starting(&self) -> bool {
         self.is_starting
+    }
+
+    /// The rate in octets per second above which a first estimate needs no confirmation.
+    pub const ENOUGH: f64 = 2.0 * INITIAL;
+
+    /// Whether nothing is in flight, and a delay was measured.
+    #[must_use]
+    pub const fn is_unused(&self) -> bool {
+        self.is_starting && self.in_flight == 0 && self.newest_s.is_some()
+    }
+
+    /// The newest delay in seconds.
+    #[must_use]
+    pub const fn newest_s(&self) -> Option<f64> {
+        self.newest_s
+    }
+
+    /// Octets that arrived in all.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The delivery rate in octets per second.
+    #[must_use]
+    pub const fn delivery(&self) -> f64 {
+        self.delivery
+    }
+
+    /// The rate that the path may have, in octets per second: the delivery rate, or in the start
+    /// the first estimate.
+    #[must_use]
+    pub fn capacity(&self) -> f64 {
+        if self.is_starting {
+            self.first.unwrap_or(INITIAL).max(self.delivery)
+        } else {
+            self.delivery.max(LEAST)
+        }
+    }
+
+    /// Takes a first estimate of the rate. If no better one follows, a path that is slower than the
+    /// initial rate has no start.
+    pub fn on_first_estimate(&mut self, rate: f64, is_last: bool) {
+        if !self.is_starting {
+            return;
+        }
+        self.first = Some(rate);
+        if is_last && rate < INITIAL {
+            self.is_starting = false;
+            self.delivery = rate.max(LEAST);
+            self.rate = self.delivery;
+        }
     }
 
     /// Octets in flight.
