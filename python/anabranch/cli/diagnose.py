@@ -58,6 +58,10 @@ class DiagnoseOptions:
         str | None,
         Option("--by", "Sum up all connections by this key, and list the outliers.", "server|client|port|time"),
     ] = None
+    compare: Annotated[
+        bool,
+        Option("--compare", "Two captures before and after a change: what differs, server by server, with intervals."),
+    ] = False
     replay: Annotated[
         bool, Option("--replay", "Simulate the connection on its fitted path, and compare with the capture.")
     ] = False
@@ -135,6 +139,7 @@ class DiagnoseOptions:
     "anabranch diagnose slow.pcapng --slowest",
     "anabranch diagnose slow.pcapng --by server",
     "anabranch diagnose client.pcap server.pcap --names client,server",
+    "anabranch diagnose before.pcapng after.pcapng --compare",
     "anabranch diagnose slow.pcapng --replay",
     "anabranch diagnose slow.pcapng --advise --engine kernel",
     "anabranch diagnose slow.pcapng --out slow",
@@ -154,7 +159,11 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     through NAT, and each part of the path is reported with its losses, delays, reordering, duplicates and changed
     headers, and with the pauses that belong to it.
     """
-    if options.follow is not None:
+    if options.compare:
+        from anabranch.cli.diagnose_difference import diagnose_difference
+
+        diagnose_difference(options)
+    elif options.follow is not None:
         _follow(options.follow, options)
     elif len(options.captures) > 1:
         from anabranch.cli.diagnose_points import diagnose_several

@@ -12,7 +12,7 @@ from anabranch.text.lines import percent, wrapped
 
 MANY = 10
 """More connections than these are summed up before the table of connections."""
-MOST_GROUPS = 5
+MOST_GROUPS = 3
 """Groups of the first screen."""
 MOST_LISTED = 40
 """Groups and outliers of ``--by``."""
