@@ -1,4 +1,4 @@
-"""Packages of the gateway: the installer, the files of packages, and OpenWrt's scripts with stand-ins for its functions."""
+"""Packages of the gateway: the installer, files of packages, and OpenWrt's scripts with stand-ins for its functions."""
 
 from __future__ import annotations
 
