@@ -64,6 +64,18 @@ const HELP: &[(&str, &str)] = &[
         "reordered_packets_total",
         "Packets delivered after a later one of their flow.",
     ),
+    (
+        "class_sent_bytes_total",
+        "Octets of datagrams that this end sent with packets of a class.",
+    ),
+    (
+        "class_sent_packets_total",
+        "Packets of a class that this end sent, retransmissions and error correction included.",
+    ),
+    (
+        "class_dropped_packets_total",
+        "Packets of a class that the queue dropped.",
+    ),
     ("path_up", "1 if the path delivers, else 0."),
     (
         "path_rate_bits_per_second",
@@ -192,6 +204,13 @@ pub fn text(report: &Report) -> String {
     text.of_peers(report, "reordered_packets_total", "counter", |peer| {
         peer.reordered_packets
     });
+    text.of_classes(report, "class_sent_bytes_total", |class| class.sent_bytes);
+    text.of_classes(report, "class_sent_packets_total", |class| {
+        class.sent_packets
+    });
+    text.of_classes(report, "class_dropped_packets_total", |class| {
+        class.dropped_packets
+    });
     text.of_paths(report, "path_up", "gauge", |path| {
         Some(f64::from(u8::from(path.delivers())))
     });
@@ -248,6 +267,21 @@ impl Text {
         }
     }
 
+    fn of_classes(
+        &mut self,
+        report: &Report,
+        name: &str,
+        value: impl Fn(&crate::status::ClassReport) -> u64,
+    ) {
+        self.family(name, "counter");
+        for (peer_name, peer) in &report.peers {
+            for (class_name, class) in &peer.classes {
+                let labels = [("peer", peer_name.as_str()), ("class", class_name)];
+                self.sample(name, &labels, value(class));
+            }
+        }
+    }
+
     fn of_paths(
         &mut self,
         report: &Report,
@@ -287,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn alerts_use_metrics_that_exist() {
+    fn alerts_rules_and_dashboard_use_metrics_that_exist() {
         let report = Report {
             interface: String::new(),
             mtu: 0,
@@ -296,18 +330,26 @@ mod tests {
             dropped: Dropped::default(),
         };
         let metrics = text(&report);
-        let alerts = include_str!("../../../packaging/gateway-alerts.yml");
-        let words = alerts.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-        let names: Vec<_> = words
-            .filter(|word| word.starts_with("anabranch_gateway_"))
-            .collect();
-        assert!(names.len() >= 4);
         let lines = metrics.lines().filter(|line| line.starts_with("# TYPE "));
         for name in lines.filter_map(|line| line.split(' ').nth(2)) {
             assert!(metrics.contains(&format!("# HELP {name} ")), "{name}");
         }
-        for name in names {
-            assert!(metrics.contains(&format!("# TYPE {name} ")), "{name}");
+        for (text, least) in [
+            (include_str!("../../../packaging/gateway-alerts.yml"), 4),
+            (include_str!("../../../packaging/gateway-rules.yml"), 7),
+            (
+                include_str!("../../../packaging/gateway-dashboard.json"),
+                15,
+            ),
+        ] {
+            let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let names: Vec<_> = words
+                .filter(|word| word.starts_with("anabranch_gateway_"))
+                .collect();
+            assert!(names.len() >= least);
+            for name in names {
+                assert!(metrics.contains(&format!("# TYPE {name} ")), "{name}");
+            }
         }
     }
 }

@@ -144,7 +144,9 @@ impl Tunnel {
         if let Some((id, path)) = self.pinned(number, octets) {
             return self.is_ready(path).then_some(id);
         }
-        let able = self.of_tier(octets, tier).filter(|(_, path)| self.is_soon(path));
+        let able = self
+            .of_tier(octets, tier)
+            .filter(|(_, path)| self.is_soon(path));
         let (id, path) = able.min_by(by_arrival)?;
         self.is_ready(path).then_some(id)
     }
@@ -256,7 +258,8 @@ impl Tunnel {
 
     /// Records that a bulk packet takes a path, which may be a trial of the path.
     pub(super) fn on_choice(&mut self, number: u8, id: PathId, octets: usize, tier: Usable) {
-        if self.is_interactive(number) || self.lead(octets, tier).is_none_or(|(lead, _)| lead == id) {
+        if self.is_interactive(number) || self.lead(octets, tier).is_none_or(|(lead, _)| lead == id)
+        {
             return;
         }
         let now = self.now;

@@ -223,8 +223,7 @@ impl Tunnel {
             let delay = relative_delay(report.arrived, sent, &mut self.clock_difference);
             path.rate.on_delay(report.arrived, delay, in_flight, now);
             if let Some(rate) = path.train.on_delay(report.highest, delay) {
-                path.rate
-                    .on_first_estimate(rate, path.train.is_complete());
+                path.rate.on_first_estimate(rate, path.train.is_complete());
             }
         }
         for sent in outcome.arrived.drain(..) {

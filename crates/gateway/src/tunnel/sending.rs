@@ -1,13 +1,8 @@
 //! Scheduling of datagrams: control messages first, then probes, then packets on the path where
 //! they arrive first.
 
-use anabranch_core::{
-    packet::Ecn,
-    units::{Duration, Instant},
-};
 use super::{
-    Copy, OUTBOX, Transmit, Tunnel,
-    is_due,
+    Copy, OUTBOX, Transmit, Tunnel, is_due,
     lanes::{Lanes, Staged},
     may_probe_mtu,
 };
@@ -16,6 +11,10 @@ use crate::{
     path::{BASE, Kept, Path, RateControl, Sent, Train, Usable},
     policy::{Class, Role},
     wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
+};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
 };
 
 /// With this many packets outstanding, a probe follows the last one to detect losses at the end.
