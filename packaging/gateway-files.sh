@@ -27,8 +27,9 @@ gateway_is_static() {
 gateway_stage() {
     doc=$2/usr/share/doc/anabranch-gateway
     install -D -m 755 "$1" "$2/usr/bin/anabranch-gateway"
-    install -D -m 644 packaging/anabranch-gateway.service "$2/usr/lib/systemd/system/anabranch-gateway.service"
-    install -D -m 644 packaging/anabranch-gateway-page.service "$2/usr/lib/systemd/system/anabranch-gateway-page.service"
+    for unit in anabranch-gateway anabranch-gateway-page anabranch-gateway-protect; do
+        install -D -m 644 "packaging/$unit.service" "$2/usr/lib/systemd/system/$unit.service"
+    done
     for file in gateway.toml gateway-alerts.yml gateway-rules.yml gateway-dashboard.json; do
         install -D -m 644 "packaging/$file" "$doc/examples/$file"
     done

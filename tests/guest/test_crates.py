@@ -16,10 +16,13 @@ MODULES = [
     ("live", "contents"),
     ("live", "kernel_flows"),
     ("live", "own_end"),
+    ("gatewayd", "bypass"),
     ("gatewayd", "changes"),
     ("gatewayd", "hostile"),
     ("gatewayd", "names"),
     ("gatewayd", "namespaces"),
+    ("gatewayd", "protect"),
+    ("gatewayd", "reasons"),
     ("gatewayd", "servers"),
     ("gatewayd", "traffic"),
 ]

@@ -98,6 +98,10 @@ const HELP: &[(&str, &str)] = &[
         "Octets of UDP payload received on a path.",
     ),
     ("path_deaths_total", "How often a path died."),
+    (
+        "path_cause",
+        "1 for the known reason why a path does not deliver.",
+    ),
 ];
 
 /// The listening socket for Prometheus.
@@ -230,6 +234,15 @@ pub fn text(report: &Report) -> String {
     text.of_paths(report, "path_deaths_total", "counter", |path| {
         Some(path.deaths as f64)
     });
+    text.family("path_cause", "gauge");
+    for (peer_name, peer) in &report.peers {
+        for (path_name, path) in &peer.paths {
+            if let Some(cause) = &path.cause {
+                let labels = [("peer", peer_name), ("path", path_name), ("cause", cause)];
+                text.sample("path_cause", &labels.map(|(k, v)| (k, v.as_str())), 1);
+            }
+        }
+    }
     text.0
 }
 
@@ -325,7 +338,9 @@ mod tests {
         let report = Report {
             interface: String::new(),
             mtu: 0,
+            protect: false,
             peers: BTreeMap::new(),
+            bypass: BTreeMap::new(),
             rejected: Rejected::default(),
             dropped: Dropped::default(),
         };

@@ -4,7 +4,7 @@ use anabranch_core::units::Instant;
 
 use super::{PathConfig, Tunnel};
 use crate::{
-    path::{Liveness, Mtu, Path, RateControl},
+    path::{Liveness, Mtu, Path, RateControl, Route},
     policy::{Role, Rule},
     sources::Sources,
     wire::PathId,
@@ -43,6 +43,24 @@ impl Tunnel {
         path.rate = RateControl::default();
         for kept in path.ledger.take_kept(self.now) {
             self.lanes.repair(kept, &mut self.pool);
+        }
+    }
+
+    /// Leads a path to another address of the other end. The path is probed there at once. Its
+    /// numbers, reports and deaths continue.
+    pub fn redirect_path(&mut self, id: PathId, route: Route, now: Instant) {
+        self.set_now(now);
+        self.is_advanced = false;
+        let mut configured = self.config.paths.iter_mut();
+        let Some(configured) = configured.find(|path| path.id == id) else {
+            return;
+        };
+        configured.route = Some(route);
+        if let Some(path) = self.paths.get_mut(id)
+            && path.route != Some(route)
+        {
+            path.move_to(route);
+            path.liveness.probe_now(self.now);
         }
     }
 

@@ -8,7 +8,10 @@ use std::{
 use anabranch_document::{Named, class::Class, select::Prefix};
 use serde::Deserialize;
 
-use super::value::{Endpoint, Interface, Listen, Source};
+use super::{
+    bypass::Bypass,
+    value::{Endpoint, Interface, Listen, Source},
+};
 use crate::key::Key;
 
 /// A gateway's configuration. Rates, delays, loss and path MTU are measured and have no key.
@@ -26,6 +29,9 @@ pub struct Config {
     /// Packet classes, by name; the first class that matches applies.
     #[serde(default)]
     pub class: Named<Class>,
+    /// Traffic that does not use the tunnel, by name.
+    #[serde(default)]
+    pub bypass: Named<Bypass>,
     /// Sockets for queries of the daemon's state.
     #[serde(default)]
     pub status: Status,
@@ -96,6 +102,10 @@ pub struct Gateway {
     /// systemd's `StateDirectory` if it is left out.
     #[serde(default)]
     pub state_directory: Option<PathBuf>,
+    /// Whether packets to the peers' `allowed` are refused while the gateway is down, until
+    /// `anabranch-gateway down`.
+    #[serde(default)]
+    pub protect: bool,
     /// The key of `private_key_file`.
     #[serde(skip)]
     pub secret: Secret,
