@@ -14,13 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anabranch import UserError
+from anabranch import Scenario, UserError
 from anabranch.multipoint.compare import Points, diagnose_points
 from anabranch.multipoint.text import overview
 from anabranch.report.points_output import html_report
 
 from .browser import asked, needs_chromium
 from .command import Call
+from .real_kernel import needs_kernel
 from .test_guides import blocks, steps, trimmed
 from .two_points import (
     RST,
@@ -33,6 +34,7 @@ from .two_points import (
     joined,
     nat,
     only_from,
+    packets,
     randomised,
     stripped_identification,
     taps,
@@ -118,6 +120,22 @@ def test_losses_of_both_ways_are_those_of_the_run(lossy: Taps, compared: Callabl
         assert own["packets"] <= row["sent_packets"] + own["lost"] + 5
         assert sum(own["added"].values()) == 0
     assert found.content["before"]["lost_to_end"] == found.content["beyond"]["lost_to_end"] == 0
+
+
+@needs_kernel
+def test_packets_of_a_kernel_are_matched(compared: Callable[..., Points]) -> None:
+    run = Scenario.from_text(LOSS, file="points.toml").run_kernel(seed=3, captures=["near", "far"])
+    client, server = (packets(run.pcapng(name)) for name in ("near", "far"))
+    found = compared(client, through(server, nat("10.113.0.1", OUTSIDE), clock(2.5, 20e-6)))
+    (part,) = found.content["parts"]
+    for way, direction in (("forward", "forward"), ("backward", "reverse")):
+        row = wan(Taps(client, server, run), direction)
+        own = part[way]  # type: ignore[literal-required]
+        assert own["lost"] == pytest.approx(row["dropped_packets"] + row["lost_packets"], abs=3)
+        assert own["lost"] > 10
+        assert (own["duplicated"], own["unseen"], own["missed"]) == (0, 0, 0)
+    changed = {change["kind"] for one in found.content["connections"] for own in one["changes"] for change in own}
+    assert changed == {"address"}
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
