@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
 from collections import Counter
@@ -205,6 +206,33 @@ def test_connections_are_paired_through_a_device(name: str, lossy: Taps, compare
     plain = compared(lossy.client, lossy.server).content["parts"][0]
     for way in ("forward", "backward"):
         assert part[way]["lost"] == plain[way]["lost"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_lost_packet_is_found_on_random_paths(seed: int, compared: Callable[..., Points]) -> None:
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    impair = [f'{{ kind = "bernoulli-loss", rate = {draw.choice([0.002, 0.01, 0.03])} }}']
+    if draw.random() < 0.5:
+        impair.append('{ kind = "jitter", distribution = { kind = "exponential" }, mean = "1 ms", reorder = true }')
+    text = PATH.replace("FORWARD", ", ".join(impair)).replace("REVERSE", '{ kind = "bernoulli-loss", rate = 0.01 }')
+    text = text.replace('"10 Mbit/s"', f'"{draw.choice([2, 10, 30])} Mbit/s"')
+    text = text.replace('"15 ms"', f'"{draw.choice([2, 15, 60])} ms"')
+    run = taps(text, seed)
+    name = draw.choice(list(DEVICES))
+    outward, inward, _, kinds = DEVICES[name]
+    shifted = clock(draw.uniform(-100, 100), draw.uniform(-1e-4, 1e-4), START_NS)
+    found = compared(run.client, through(device(run, *outward, inward=inward), shifted))
+    assert {change["kind"] for one in found.content["connections"] for own in one["changes"] for change in own} == kinds
+    is_swapped = found.content["points"][0]["name"] == "server"
+    for way, passage in enumerate(found.comparison.parts[0].passages):
+        is_outward = (way == 0) != is_swapped
+        up, down = (run.client, run.server) if is_outward else (run.server, run.client)
+        host = CLIENT if is_outward else SERVER
+        # Before the device both points have equal octets of a packet.
+        arrived = {one.octets for one in down if one.source[0] == host}
+        due = passage.sent.rows["frame"][passage.is_due].tolist()
+        truth = {frame for frame in due if up[frame - 1].octets not in arrived}
+        assert set(passage.sent.rows["frame"][passage.is_lost].tolist()) == truth
 
 
 def test_sizes_pair_connections_if_a_device_changes_everything_else(compared: Callable[..., Points]) -> None:
