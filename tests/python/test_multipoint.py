@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
 from collections import Counter
@@ -14,13 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anabranch import UserError
+from anabranch import Scenario, UserError
 from anabranch.multipoint.compare import Points, diagnose_points
 from anabranch.multipoint.text import overview
 from anabranch.report.points_output import html_report
 
 from .browser import asked, needs_chromium
 from .command import Call
+from .real_kernel import needs_kernel
 from .test_guides import blocks, steps, trimmed
 from .two_points import (
     RST,
@@ -33,6 +35,7 @@ from .two_points import (
     joined,
     nat,
     only_from,
+    packets,
     randomised,
     stripped_identification,
     taps,
@@ -120,6 +123,22 @@ def test_losses_of_both_ways_are_those_of_the_run(lossy: Taps, compared: Callabl
     assert found.content["before"]["lost_to_end"] == found.content["beyond"]["lost_to_end"] == 0
 
 
+@needs_kernel
+def test_packets_of_a_kernel_are_matched(compared: Callable[..., Points]) -> None:
+    run = Scenario.from_text(LOSS, file="points.toml").run_kernel(seed=3, captures=["near", "far"])
+    client, server = (packets(run.pcapng(name)) for name in ("near", "far"))
+    found = compared(client, through(server, nat("10.113.0.1", OUTSIDE), clock(2.5, 20e-6)))
+    (part,) = found.content["parts"]
+    for way, direction in (("forward", "forward"), ("backward", "reverse")):
+        row = wan(Taps(client, server, run), direction)
+        own = part[way]  # type: ignore[literal-required]
+        assert own["lost"] == pytest.approx(row["dropped_packets"] + row["lost_packets"], abs=3)
+        assert own["lost"] > 10
+        assert (own["duplicated"], own["unseen"], own["missed"]) == (0, 0, 0)
+    changed = {change["kind"] for one in found.content["connections"] for own in one["changes"] for change in own}
+    assert changed == {"address"}
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(("offset_s", "drift"), [(0.0, 0.0), (3600.25, 0.0), (-0.004, 80e-6), (12.0, -200e-6)])
 def test_the_clock_of_the_other_point_is_found(
@@ -187,6 +206,33 @@ def test_connections_are_paired_through_a_device(name: str, lossy: Taps, compare
     plain = compared(lossy.client, lossy.server).content["parts"][0]
     for way in ("forward", "backward"):
         assert part[way]["lost"] == plain[way]["lost"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_lost_packet_is_found_on_random_paths(seed: int, compared: Callable[..., Points]) -> None:
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    impair = [f'{{ kind = "bernoulli-loss", rate = {draw.choice([0.002, 0.01, 0.03])} }}']
+    if draw.random() < 0.5:
+        impair.append('{ kind = "jitter", distribution = { kind = "exponential" }, mean = "1 ms", reorder = true }')
+    text = PATH.replace("FORWARD", ", ".join(impair)).replace("REVERSE", '{ kind = "bernoulli-loss", rate = 0.01 }')
+    text = text.replace('"10 Mbit/s"', f'"{draw.choice([2, 10, 30])} Mbit/s"')
+    text = text.replace('"15 ms"', f'"{draw.choice([2, 15, 60])} ms"')
+    run = taps(text, seed)
+    name = draw.choice(list(DEVICES))
+    outward, inward, _, kinds = DEVICES[name]
+    shifted = clock(draw.uniform(-100, 100), draw.uniform(-1e-4, 1e-4), START_NS)
+    found = compared(run.client, through(device(run, *outward, inward=inward), shifted))
+    assert {change["kind"] for one in found.content["connections"] for own in one["changes"] for change in own} == kinds
+    is_swapped = found.content["points"][0]["name"] == "server"
+    for way, passage in enumerate(found.comparison.parts[0].passages):
+        is_outward = (way == 0) != is_swapped
+        up, down = (run.client, run.server) if is_outward else (run.server, run.client)
+        host = CLIENT if is_outward else SERVER
+        # Before the device both points have equal octets of a packet.
+        arrived = {one.octets for one in down if one.source[0] == host}
+        due = passage.sent.rows["frame"][passage.is_due].tolist()
+        truth = {frame for frame in due if up[frame - 1].octets not in arrived}
+        assert set(passage.sent.rows["frame"][passage.is_lost].tolist()) == truth
 
 
 def test_sizes_pair_connections_if_a_device_changes_everything_else(compared: Callable[..., Points]) -> None:

@@ -173,10 +173,9 @@ def _bad(connection: Connection, usual_s: float | None) -> Bad | None:
     if not is_long and not (is_short and usual_s is not None and active >= FACTOR * usual_s):
         return None
     _, way = main_direction(connection)
+    # Findings have shares of segments, too: the limit with most time is the cause.
     limit = next(iter(shares(connection, way)))
-    findings = connection["findings"]
-    cause: Cause = findings[0]["cause"] if findings else limit
-    return {"id": connection["id"], "cause": cause, "failed": False, "lost_s": lost}
+    return {"id": connection["id"], "cause": limit, "failed": False, "lost_s": lost}
 
 
 def port(end: str) -> str:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypeAlias, TypedDict, cast
 
 import numpy as np
 
@@ -22,8 +22,11 @@ from anabranch.multipoint.pairing import Pair, pair_connections
 from anabranch.multipoint.parts import series, ways
 from anabranch.multipoint.passage import Passage, passage
 from anabranch.multipoint.pauses import PathView, PointView, pauses_of
-from anabranch.multipoint.sides import BACKWARD, FORWARD, Side, answering_side, possible, sides_of
+from anabranch.multipoint.sides import BACKWARD, FORWARD, Shift, Side, answering_side, possible, sides_of
 from anabranch.text import shown
+
+Sides: TypeAlias = "tuple[Side, Side, Sequence[Shift]]"
+"""The packets of two points, and the shifts of sequence numbers between them."""
 
 LEAST_CAPTURES = 2
 MOST_CAPTURES = 8
@@ -104,7 +107,7 @@ def diagnose_points(
     for path, name in zip(files, labels, strict=True):
         report = None if progress is None else (lambda share, name=name: progress(name, share))
         listings.append(list_segments(path, name, any_expansion=any_expansion, most=most, progress=report))
-    ordered, pairs = _ordered(listings)
+    ordered, pairs, sides = _ordered(listings)
     chains = _chains(ordered, pairs)
     if not chains:
         raise _nothing_in_common(ordered)
@@ -116,7 +119,7 @@ def diagnose_points(
                 f"the chosen connections of {ordered[0].name} are not in the other captures",
                 hint="without the selection the command lists the connections that all captures have",
             )
-    comparison = _compare(ordered, chains)
+    comparison = _compare(ordered, chains, sides if len(chains) == len(pairs[0]) else None)
     return Points(_document(comparison, is_reordered=ordered is not listings and ordered != listings), comparison)
 
 
@@ -142,8 +145,10 @@ def point_names(files: Sequence[Path], names: Sequence[str] | None) -> list[str]
     return [shown.plain(name) for name in names]
 
 
-def _ordered(listings: list[Listing]) -> tuple[list[Listing], list[list[Pair]]]:
+def _ordered(listings: list[Listing]) -> tuple[list[Listing], list[list[Pair]], Sides | None]:
     """The captures in the order of the path, from the side that opened most connections, and their pairs.
+
+    Of two captures in that order the packets are returned as well.
 
     Raises:
         UserError: Two captures have no connection in common.
@@ -164,7 +169,9 @@ def _ordered(listings: list[Listing]) -> tuple[list[Listing], list[list[Pair]]]:
         near.insert(at, place.near_other)
     if all(one is other for one, other in zip(ordered, listings, strict=True)):
         ordered = listings
-    return ordered, [_paired(one, other) for one, other in itertools.pairwise(ordered)]
+    if len(ordered) == LEAST_CAPTURES and ordered is listings:
+        return ordered, [place.pairs], place.sides
+    return ordered, [_paired(one, other) for one, other in itertools.pairwise(ordered)], None
 
 
 def _paired(one: Listing, other: Listing) -> list[Pair]:
@@ -182,6 +189,8 @@ class _Place:
     is_before: bool
     near: dict[int, bool]
     near_other: dict[int, bool]
+    pairs: list[Pair]
+    sides: Sides
 
 
 def _placed(one: Listing, listing: Listing, near: dict[int, bool]) -> _Place:
@@ -190,13 +199,13 @@ def _placed(one: Listing, listing: Listing, near: dict[int, bool]) -> _Place:
     Without such connections the opening ends of most are on the side of the first point.
     """
     pairs = _paired(one, listing)
-    first, second, _ = sides_of(one, listing, pairs, int(one.rows["time_ns"][0]))
-    inverted = answering_side(first, second, len(pairs)).tolist()
+    sides = sides_of(one, listing, pairs, int(one.rows["time_ns"][0]))
+    inverted = answering_side(sides[0], sides[1], len(pairs)).tolist()
     votes = [is_inverted == near.get(pair.first["id"], True) for pair, is_inverted in zip(pairs, inverted, strict=True)]
     is_before = sum(votes) * 2 > len(votes)
     own = {pair.first["id"]: is_inverted == is_before for pair, is_inverted in zip(pairs, inverted, strict=True)}
     other = {pair.second["id"]: own[pair.first["id"]] != pair.is_flipped for pair in pairs}
-    return _Place(is_before, own, other)
+    return _Place(is_before, own, other, pairs, sides)
 
 
 def _nothing_in_common(listings: Sequence[Listing]) -> UserError:
@@ -235,14 +244,14 @@ def _chains(listings: Sequence[Listing], pairs: Sequence[list[Pair]]) -> list[Ch
     return made
 
 
-def _compare(listings: list[Listing], chains: list[Chain]) -> Comparison:
+def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) -> Comparison:
     origin_ns = int(listings[0].rows["time_ns"][0])
     made: list[ComparedPart] = []
     inverted: np.ndarray[Any, Any] | None = None
     to_first: list[Clock] = []
     for index, (first, second) in enumerate(itertools.pairwise(listings)):
         pairs = [chain.pairs[index] for chain in chains]
-        one, two, shifts = sides_of(first, second, pairs, origin_ns)
+        one, two, shifts = sides or sides_of(first, second, pairs, origin_ns)
         if inverted is None:
             inverted = answering_side(one, two, len(pairs))
         one, two = (_directed(side, inverted) for side in (one, two))

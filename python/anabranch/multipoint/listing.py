@@ -113,6 +113,21 @@ def groups(keys: NDArray[Any]) -> tuple[Indices, Indices]:
     return order, np.concatenate((begins, [len(keys)])).astype(np.int64)
 
 
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """The distinct values in ascending order; numpy's hash table takes several times as long for numbers of 64 bits."""
+    ordered = np.sort(values)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+
+
+def is_among(values: NDArray[Any], known: NDArray[Any]) -> Flags:
+    """Whether each value is one of some ascending values."""
+    if not len(known):
+        return np.zeros(len(values), np.bool_)
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: Flags = known[at] == values
+    return found
+
+
 def has(rows: Rows, bit: int) -> Flags:
     """Whether a bit of the record is set."""
     found: Flags = (rows["bits"] & np.uint8(bit)) != 0

@@ -16,9 +16,11 @@ from anabranch.multipoint.listing import (
     Indices,
     Numbers,
     Times,
+    distinct,
     flagged,
     groups,
     has,
+    is_among,
     mixed,
 )
 from anabranch.multipoint.sides import FORWARD, NO_ACK, Side, unique
@@ -79,8 +81,9 @@ def match(one: Side, two: Side, windows: tuple[Window, Window], streams: int) ->
     clock = fit(one.time_s[left], two.time_s[right], one.way[left] == FORWARD)
     two = replace(two, time_s=clock.to_first(two.time_s))
     least = (clock.round_trip_s or 0.0) / 2
-    is_kept = {name: _is_kept(field, one, two, left, right, streams) for name, field in FIELDS.items()}
-    compared = np.bincount(one.stream[left], minlength=streams)
+    here, there = one.at(left), two.at(right)
+    is_kept = {name: _is_kept(field, here, there, streams) for name, field in FIELDS.items()}
+    compared = np.bincount(here.stream, minlength=streams)
     start, end = clock.to_first(np.array([windows[1].start_s, windows[1].end_s]))
     # A packet that passed one point while the other did not capture has no mate.
     early = RESOLUTION_S + least
@@ -127,16 +130,13 @@ FIELDS: dict[str, Callable[[Side], tuple[Numbers, Flags]]] = {
 """Fields by which copies of a packet differ, unless a device changes them: their value, and whether there is one."""
 
 
-def _is_kept(
-    field: Callable[[Side], tuple[Numbers, Flags]], one: Side, two: Side, left: Indices, right: Indices, streams: int
-) -> Flags:
-    """The streams of which both points have equal values of a field."""
-    here, there = field(one.at(left)), field(two.at(right))
+def _is_kept(field: Callable[[Side], tuple[Numbers, Flags]], one: Side, two: Side, streams: int) -> Flags:
+    """The streams of whose packets both points have equal values of a field."""
+    here, there = field(one), field(two)
     is_some = here[1] | there[1]
     is_equal = (here[0] == there[0]) & here[1] & there[1]
-    stream = one.stream[left]
-    some = np.bincount(stream[is_some], minlength=streams)
-    equal = np.bincount(stream[is_equal], minlength=streams)
+    some = np.bincount(one.stream[is_some], minlength=streams)
+    equal = np.bincount(one.stream[is_equal], minlength=streams)
     return (some > 0) & (equal >= PRESERVED * some)
 
 
@@ -145,7 +145,7 @@ def _mates(
 ) -> tuple[Indices, Indices]:
     mate = np.full(len(one), NONE, np.int64)
     mate_of_two = np.full(len(two), NONE, np.int64)
-    keys = [_key(side.at(at), is_kept) for side, at in zip((one, two), possible, strict=True)]
+    keys = [_key(side, is_kept)[at] for side, at in zip((one, two), possible, strict=True)]
     both = np.concatenate(keys)
     order, begins = groups(both)
     if not len(order):
@@ -163,8 +163,8 @@ def _mates(
     here, there = possible[0][left], possible[1][right]
     delay = _delay(one, two, here, there)
     is_early = delay < -RESOLUTION_S
-    doubtful = np.unique(group[left[is_early]])
-    is_sure = ~np.isin(group[left], doubtful)
+    doubtful = distinct(group[left[is_early]])
+    is_sure = ~is_among(group[left], doubtful)
     mate[here[is_sure]], mate_of_two[there[is_sure]] = there[is_sure], here[is_sure]
     uneven = np.flatnonzero((of_first > 0) & (of_second > 0) & ~is_even)
     usual = _UsualDelay(one, here[is_sure], delay[is_sure])

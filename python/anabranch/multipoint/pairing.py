@@ -26,6 +26,7 @@ from anabranch.multipoint.listing import (
     flagged,
     groups,
     has,
+    is_among,
     mixed,
 )
 
@@ -135,8 +136,9 @@ class _ListedRows:
 
 
 def _of_connections(rows: Rows, known: dict[int, Connection]) -> Rows:
-    numbers = np.fromiter(known, np.int64, len(known))
-    found: Rows = rows[np.isin(rows["connection"], numbers)]
+    numbers = np.fromiter(sorted(known), np.int64, len(known))
+    is_known = is_among(rows["connection"], numbers)
+    found: Rows = rows if is_known.all() else rows[is_known]
     return found
 
 

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.multipoint.clocks import RESOLUTION_S
-from anabranch.multipoint.listing import ACK, HAS_ID, RST, SYN, Flags, Indices, Times, flagged, has, mixed
+from anabranch.multipoint.listing import (
+    ACK,
+    HAS_ID,
+    RST,
+    SYN,
+    Flags,
+    Indices,
+    Times,
+    distinct,
+    flagged,
+    has,
+    is_among,
+    mixed,
+)
 from anabranch.multipoint.matching import NONE, Matched, Window
 from anabranch.multipoint.sides import ACK_ZERO, FORWARD, NO_ACK, Side, covers
 
@@ -103,12 +116,11 @@ def _arrived(sent: Side, received: Side, down: Side, is_gone: Flags) -> Flags:
 def _extra(sent: Side, received: Side, up: Side, is_extra: Flags, is_mated: Flags) -> tuple[Flags, Flags]:
     """Packets without an original: the duplicates among them, and the packets that the first capture lacks."""
     core = received.core()
-    known = np.unique(core[is_mated])
-    is_copy = np.isin(core, known) & ((received.length > 0) | flagged(received.rows, SYN))
+    is_copy = is_among(core, distinct(core[is_mated])) & ((received.length > 0) | flagged(received.rows, SYN))
     # An acknowledgment without data is repeated by its sender too: only the identification shows a duplicate.
     has_id = has(received.rows, HAS_ID) & (received.rows["ip_id"] != 0)
-    named = (core ^ received.rows["ip_id"].astype(np.uint64))[is_mated & has_id]
-    is_copy |= np.isin(core ^ received.rows["ip_id"].astype(np.uint64), named) & has_id
+    named = core ^ received.rows["ip_id"].astype(np.uint64)
+    is_copy |= is_among(named, distinct(named[is_mated & has_id])) & has_id
     is_duplicate = is_extra & is_copy & ~flagged(received.rows, RST)
     # Octets that the first capture has nowhere, or an acknowledgment that passed it in no packet.
     is_new = (received.length > 0) & ~covers(sent, received.stream, received.start, received.end)

@@ -23,6 +23,7 @@ from anabranch.multipoint.listing import (
     Numbers,
     Rows,
     Times,
+    distinct,
     flagged,
     has,
     mixed,
@@ -137,48 +138,50 @@ def _plain(rows: Rows, ids: Sequence[int], flips: Sequence[bool], origin_ns: int
 def _shifts(one: Side, two: Side, pairs: int) -> Indices:
     """The number that a device adds to the sequence numbers of each stream, modulo 2**32.
 
-    The SYNs show it; without them segments with equal timestamps or identifications and lengths do.
+    The SYNs show it; without them segments with equal numbers, timestamps or identifications, and lengths, do.
     """
     shifts = np.zeros(2 * pairs, np.int64)
-    open_streams = np.ones(2 * pairs, np.bool_)
+    is_open = np.ones(2 * pairs, np.bool_)
     for kind in (_by_syn, _by_sequence, _by_stamps, _by_identification):
-        keyed = [kind(side) for side in (one, two)]
-        found = [_first_of_unique(key, at) for key, at in keyed]
-        _, left, right = np.intersect1d(found[0][0], found[1][0], assume_unique=True, return_indices=True)
-        here, there = found[0][1][left], found[1][1][right]
+        some = [np.flatnonzero(is_open[side.stream]) for side in (one, two)]
+        if not all(len(at) for at in some):
+            break
+        keyed = [kind(side, at) for side, at in zip((one, two), some, strict=True)]
+        left, right = (_first_of_unique(key, at) for key, at in keyed)
+        _, here, there = np.intersect1d(left[0], right[0], assume_unique=True, return_indices=True)
+        here, there = left[1][here], right[1][there]
         streams = one.stream[here]
         delta = (two.rows["seq"][there].astype(np.int64) - one.rows["seq"][here].astype(np.int64)) & 0xFFFFFFFF
         # The most frequent difference of each stream that has none yet.
         both, counts = np.unique(streams * (1 << 32) + delta, return_counts=True)
         order = np.argsort(counts, kind="stable")
         stream, value = both[order] >> 32, both[order] & 0xFFFFFFFF
-        chosen = open_streams[stream]
-        shifts[stream[chosen]] = value[chosen]
-        open_streams[stream] = False
+        shifts[stream] = value
+        is_open[stream] = False
     return shifts
 
 
-def _by_sequence(side: Side) -> tuple[Numbers, Indices]:
-    at = np.flatnonzero((side.rows["bytes"] > 0) | flagged(side.rows, SYN))
+def _by_sequence(side: Side, some: Indices) -> tuple[Numbers, Indices]:
+    at = some[(side.rows["bytes"][some] > 0) | flagged(side.rows[some], SYN)]
     rows = side.rows[at]
     return mixed(side.stream[at], rows["seq"], rows["bytes"]), at
 
 
-def _by_syn(side: Side) -> tuple[Numbers, Indices]:
-    at = np.flatnonzero(flagged(side.rows, SYN))
+def _by_syn(side: Side, some: Indices) -> tuple[Numbers, Indices]:
+    at = some[(side.rows["flags"][some] & np.uint16(SYN)) != 0]
     # Retransmitted SYNs have the same number: the first one serves.
     _, first = np.unique(side.stream[at], return_index=True)
     return mixed(side.stream[at[first]]), at[first]
 
 
-def _by_stamps(side: Side) -> tuple[Numbers, Indices]:
-    at = np.flatnonzero(has(side.rows, HAS_STAMPS))
+def _by_stamps(side: Side, some: Indices) -> tuple[Numbers, Indices]:
+    at = some[has(side.rows[some], HAS_STAMPS)]
     rows = side.rows[at]
     return mixed(side.stream[at], rows["ts_value"], rows["ts_echo"], rows["bytes"], rows["flags"]), at
 
 
-def _by_identification(side: Side) -> tuple[Numbers, Indices]:
-    at = np.flatnonzero(has(side.rows, HAS_ID) & (side.rows["ip_id"] != 0))
+def _by_identification(side: Side, some: Indices) -> tuple[Numbers, Indices]:
+    at = some[has(side.rows[some], HAS_ID) & (side.rows["ip_id"][some] != 0)]
     rows = side.rows[at]
     return mixed(side.stream[at], rows["ip_id"], rows["bytes"]), at
 
@@ -267,7 +270,7 @@ def _on_line(streams: Indices, octets: Indices) -> Indices:
 def _edges(side: Side) -> Indices:
     """First octets and ends of segments with data, on the line of all octets."""
     at = side.length > 0
-    return np.unique(
+    return distinct(
         np.concatenate((_on_line(side.stream[at], side.start[at]), _on_line(side.stream[at], side.end[at])))
     )
 

@@ -13,6 +13,7 @@ from anabranch.charts.pack import thinned
 from anabranch.diagnosis.diagnosis import TABLES, Diagnosis, directions, ends_of, main_direction, shares
 from anabranch.diagnosis.document import Connection, OneWay
 from anabranch.diagnosis.points import Again, Pause, Trace, moments, points
+from anabranch.diagnosis.rollup import roll_up
 from anabranch.diagnosis.text import (
     amount,
     cause_text,
@@ -149,7 +150,11 @@ def _version() -> str:
 
 def _connections(document: Diagnosis, count: int) -> str:
     rows = []
-    ranked = sorted(document.content["connections"], key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
+    bad = {one["id"] for one in roll_up(document)["bad"]}
+    ranked = sorted(
+        document.content["connections"],
+        key=lambda one: (one["id"] not in bad, -main_direction(one)[1]["bytes"], one["id"]),
+    )
     for connection in ranked[:MOST_CONNECTIONS]:
         name, way = main_direction(connection)
         sender, receiver = ends_of(connection, name)
@@ -162,7 +167,7 @@ def _connections(document: Diagnosis, count: int) -> str:
         )  # fmt: skip
     head = ("connection", "sender", "receiver", "data", "time (s)", "goodput (Mbit/s)", "median RTT (ms)",
             "retransmissions", "of them spurious", "limited by", "of the time")  # fmt: skip
-    more = f"<p class='soft'>{count - len(rows):,} more connections with less data.</p>" if count > len(rows) else ""
+    more = f"<p class='soft'>Bad ones first, then by data; {count - len(rows):,} more.</p>" if count > len(rows) else ""
     return f"<h2>Connections</h2>{table(head, rows, left=3, words=(9,))}{more}" if rows else "<p>No TCP connection.</p>"
 
 
