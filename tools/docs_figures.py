@@ -26,6 +26,7 @@ from anabranch.diagnosis.diagnosis import main_direction
 from anabranch.diagnosis.points import points
 from anabranch.report.topology import drawing
 from anabranch.statistics.statistics import mean_interval
+from anabranch.studio.page import PAGE, fragment
 from anabranch.text import shown, toml_text
 from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
@@ -37,12 +38,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "docs" / "figures" / "figures.toml"
+STUDIO = "anabranch-studio:"
+"""Address of the studio in a page until its place is known."""
 FOLDER = "assets/anabranch"
 """The component's folder in the site."""
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """The address of the worker that the theme's plugin `offline` uses."""
 _FIGURE = re.compile(r"<!-- figure: ([a-z0-9-]+) -->")
 _GALLERY = "<!-- gallery -->"
+_OPEN = "<!-- studio -->"
 _QUESTIONS = "questions"
 _SAMPLES_MS = 20.0
 
@@ -123,6 +127,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         if name.endswith(".js"):
             config.extra_javascript.append(name)
     files.append(File.generated(config, f"{FOLDER}/chart.css", content=embed.style()))
+    if PAGE.exists():
+        files.append(File.generated(config, f"{FOLDER}/studio.html", content=PAGE.read_text(encoding="utf-8")))
     config.extra_css.append(f"{FOLDER}/chart.css")
     return files
 
@@ -140,6 +146,7 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
         return _html(one, is_headed=is_headed)
 
     text = _FIGURE.sub(lambda found: put(found[1]), markdown)
+    text = text.replace(_OPEN, _opened() if PAGE.exists() else "")
     if _GALLERY in text:
         text = text.replace(_GALLERY, "\n\n".join(_gallery(put)))
     page.meta["charts"] = charts
@@ -154,6 +161,7 @@ def on_page_content(html: str, *, page: Page, **_: object) -> str:
 
 def on_post_page(output: str, *, page: Page, **_: object) -> str:
     """Load the search's worker from the site: the search works neither from file:// nor offline without it."""
+    output = output.replace(STUDIO, get_relative_url(f"{FOLDER}/studio.html", page.url))
     return _accessible(output).replace(SHIM, get_relative_url("vendor/iframe-worker.js", page.url))
 
 
@@ -192,8 +200,26 @@ def _html(one: Drawn, *, is_headed: bool) -> str:
     title = "" if is_headed else f"<strong>{shown.html(definition.title)}.</strong> "
     caption = f"{title}{shown.html(definition.about)} <span class='source'>{source}.</span>"
     return (
-        f"<figure class='run' id='figure-{one.definition.name}'>{one.html}<figcaption>{caption}</figcaption></figure>"
+        f"<figure class='run' id='figure-{one.definition.name}'>{one.html}<figcaption>{caption}</figcaption>"
+        f"{_studio(definition)}</figure>"
     )
+
+
+def _opened() -> str:
+    """A link to the studio of the site."""
+    return f"<p><a class='md-button' href='{STUDIO}'>Open the studio</a></p>"
+
+
+def _studio(definition: FigureDefinition) -> str:
+    """The scenario in a studio, loaded when it is unfolded; "" without a studio or if the scenario reads files."""
+    if definition.capture or not PAGE.exists():
+        return ""
+    text = (ROOT / definition.scenario).read_text(encoding="utf-8")
+    if "file = " in text:
+        return ""
+    title = shown.html(f"{definition.title}: the scenario in the studio")
+    frame = f"<iframe loading='lazy' title='{title}' src='{STUDIO}#{fragment(text)}'></iframe>"
+    return f"<details class='studio'><summary>Change this scenario in the page</summary>{frame}</details>"
 
 
 def _scenario(definition: FigureDefinition, sets: list[str], rate: str = "") -> Scenario:

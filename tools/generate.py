@@ -15,6 +15,7 @@ Everything comes from the installed package:
 - the formats of conversions and the limits of diagnoses from their registries;
 - the typed dictionaries and the names of results from the engine's structs;
 - the documents of diagnoses and of the gateway's status, and their types in Python, from their structs;
+- the names that the studio's controls offer from the registry;
 - the module graph from the manifests of the crates and the imports of Python.
 """
 
@@ -24,6 +25,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import anabranch._engine as engine
 from anabranch.cli.app import app
@@ -58,6 +60,7 @@ def generated() -> dict[str, str]:
     registry = json.loads(engine.registry())
     schema = json.loads(engine.schema())
     texts = {
+        "studio/src/model/names.json": studio_names(registry),
         "docs/schema/scenario.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
         "docs/reference/scenario.md": scenario.page(schema),
         "docs/reference/cli.md": cli.page(app),
@@ -88,6 +91,16 @@ def generated() -> dict[str, str]:
         texts[f"docs/design/structure/{name}.svg"] = picture
     texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)
     return texts
+
+
+def studio_names(registry: list[dict[str, Any]]) -> str:
+    """The names that the studio's controls offer."""
+    kinds = {"queues": "queue", "controls": "cc"}
+    names = {
+        key: [item["name"] for item in registry if item["kind"] == kind and item["name"] != "bpf"]
+        for key, kind in kinds.items()
+    }
+    return json.dumps(names, indent=2) + "\n"
 
 
 def main() -> int:

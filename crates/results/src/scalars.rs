@@ -1,15 +1,21 @@
 //! The declaration of a run's summary: the JSON Schema of its structs.
 
+#[cfg(feature = "schema")]
 use std::sync::LazyLock;
 
+#[cfg(feature = "schema")]
 use anabranch::summary::Summary;
+#[cfg(feature = "schema")]
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde::Serialize;
+#[cfg(feature = "schema")]
 use serde_json::Value;
 
+#[cfg(feature = "schema")]
 static DEFINITIONS: LazyLock<Value> = LazyLock::new(|| definitions(|_| ()));
 
 /// The schemas of all structs of the summary, and of those that `more` adds, by their names.
+#[cfg(feature = "schema")]
 pub fn definitions(more: impl FnOnce(&mut SchemaGenerator)) -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut generator = settings.into_generator();
@@ -33,7 +39,14 @@ pub struct DeclaredColumn {
     pub engine: Option<&'static str>,
 }
 
+/// None: without the schema of the summary its scalars are not known.
+#[cfg(not(feature = "schema"))]
+pub fn scalars(_kind: &str) -> impl Iterator<Item = DeclaredColumn> {
+    std::iter::empty()
+}
+
 /// The scalars of a struct of the summary: numbers, then counts, texts and flags.
+#[cfg(feature = "schema")]
 pub fn scalars(kind: &str) -> impl Iterator<Item = DeclaredColumn> {
     let fields = DEFINITIONS[kind]["properties"].as_object();
     let forms = [

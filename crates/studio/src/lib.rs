@@ -122,7 +122,6 @@ impl Studio {
                 Request::Resolve(run) => described(&resolve(&run)?)
                     .map(|scenario| Message::of(&json!({ "scenario": scenario }))),
                 Request::Tables(tables) => self.tables(&tables),
-                Request::Registry => registry(),
                 Request::Diagnose(order) => capture::diagnosis(&order, page),
             });
         let message =
@@ -217,10 +216,4 @@ impl Last {
         rows.retain(|(row, _)| self.run.network.flow_name(row.flow) == flow);
         anabranch_results::packet_table(&self.run, &rows, &columns).map_err(Problem::request)
     }
-}
-
-/// Every component with its sources and parameters.
-fn registry() -> Result<Message, Problem> {
-    let entries = serde_json::to_value(anabranch::catalog()).map_err(Problem::request)?;
-    Ok(Message::of(&json!({ "registry": entries })))
 }

@@ -12,8 +12,6 @@ pub enum Request {
     Resolve(Run),
     /// Tables of the last run.
     Tables(Tables),
-    /// Every component with its parameters.
-    Registry,
     /// Diagnoses the page's capture, as `anabranch diagnose --json` does.
     Diagnose(Diagnose),
 }

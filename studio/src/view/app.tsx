@@ -6,6 +6,7 @@ import { chartsOf, overlaid } from "../model/charts.ts";
 import { command } from "../model/command.ts";
 import { FIRST, ready } from "../model/gallery.ts";
 import { Latest } from "../model/latest.ts";
+import names from "../model/names.json";
 import { figure } from "../model/quantity.ts";
 import { focusOn, type Run, run } from "../model/run.ts";
 import { mainRows } from "../model/sequence.ts";
@@ -78,7 +79,6 @@ export function App({ module, worker, served }: Props) {
   const [flow, setFlow] = useState<string>();
   const [pinned, setPinned] = useState<Run>();
   const [chosen, setChosen] = useState(-1);
-  const [names, setNames] = useState({ queues: ["drop-tail"], controls: ["cubic"] });
   const [now, setNow] = useState<number>();
   const [, setFocused] = useState(0);
   const [capture, setCapture] = useState<File>();
@@ -127,15 +127,6 @@ export function App({ module, worker, served }: Props) {
     open();
     served.then(setCapture, (error) => setNotice(String(error.message)));
     addEventListener("hashchange", open);
-    engine.ask({ request: "registry" }).then(
-      ({ head }) => {
-        const all = head.registry as { kind: string; name: string }[];
-        const of = (kind: string) =>
-          all.filter((one) => one.kind === kind && one.name !== "bpf").map(({ name }) => name);
-        setNames({ queues: of("queue"), controls: of("cc") });
-      },
-      () => undefined,
-    );
     return () => removeEventListener("hashchange", open);
   }, []);
 
