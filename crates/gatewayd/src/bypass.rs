@@ -13,6 +13,8 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
+use ipnet::IpNet;
+
 use crate::{
     config::{Bypass, Config},
     netlink::{
@@ -120,6 +122,14 @@ pub fn selectors(config: &Config, domains: &Domains) -> BTreeSet<Selector> {
 /// The packets of a bypass: one rule for each combination of its values.
 fn of_bypass(bypass: &Bypass, domains: &Domains) -> Vec<Selector> {
     let mut all = destinations(bypass, domains);
+    let sources: Vec<IpNet> = bypass.source.0.iter().map(|net| net.0.trunc()).collect();
+    all = each(all, &sources, |selector, net| selector.from = Some(net));
+    // No packet has addresses of both families.
+    all.retain(|selector| {
+        selector
+            .from
+            .is_none_or(|net| is_v6(&net) == selector.is_v6)
+    });
     if let Some(protocol) = bypass.protocol {
         for selector in &mut all {
             selector.protocol = Some(protocol.number());
@@ -135,7 +145,12 @@ fn of_bypass(bypass: &Bypass, domains: &Domains) -> Vec<Selector> {
     });
     let dscp: Vec<u8> = bypass.dscp.0.iter().map(|dscp| dscp.get()).collect();
     all = each(all, &dscp, |selector, dscp| selector.dscp = Some(dscp));
-    let users: Vec<Option<u32>> = bypass.user.0.iter().map(|user| user.uid()).collect();
+    let users: Vec<Option<u32>> = bypass
+        .user
+        .0
+        .iter()
+        .map(crate::config::Account::uid)
+        .collect();
     all = each(all, &users, |selector, uid| selector.uid = uid);
     let marks: Vec<(u32, u32)> = bypass
         .mark
@@ -186,6 +201,7 @@ pub fn count(bypass: &Bypass) -> usize {
     let destinations = bypass.prefix.0.len() + bypass.domain.0.len() * ADDRESSES;
     let many = |count: usize| count.max(1);
     let values = [
+        bypass.source.0.len(),
         bypass.port.0.len() * 2,
         bypass.dscp.0.len(),
         bypass.user.0.len(),
@@ -283,7 +299,7 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
+    use std::{collections::BTreeMap, net::IpAddr};
 
     use anabranch_core::units::Instant;
 
@@ -304,6 +320,7 @@ mod tests {
                 8,
             ),
             ("user = [0, 1]\nmark = 7", 4),
+            ("source = [\"192.168.7.0/24\", \"2001:db8::/32\"]", 2),
             ("domain = \"video.example\"", 0),
         ];
         for (text, rules) in cases {
@@ -323,7 +340,7 @@ mod tests {
         let mut domains = Domains::default();
         domains
             .known
-            .insert("video.example".to_owned(), Default::default());
+            .insert("video.example".to_owned(), BTreeMap::default());
         let mut add = |found: &[IpAddr], now| domains.add("video.example", found, now);
         assert!(add(&[address(1)], Instant::START));
         assert!(!add(&[address(1)], Instant::START));

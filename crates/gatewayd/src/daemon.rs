@@ -127,12 +127,7 @@ pub fn up(
     let secret = config.gateway.secret.0.as_ref();
     let identity = Identity::new(secret.ok_or("there is no private key")?.0);
     // Before anything else can fail.
-    let mut protection = Protection::of(&config)?;
-    protection.add(&config)?;
-    let mut bypass = bypass::Rules::of(&config)?;
-    let mut domains = Domains::default();
-    domains.configure(&config, Instant::START);
-    bypass.set(&bypass::selectors(&config, &domains))?;
+    let (mut protection, bypass, domains) = protect(&config)?;
     let addresses = Addresses::new();
     let remotes = endpoints::remotes(&config, &addresses);
     let refused = |error: io::Error| format!("netlink: {}", words(&error));
@@ -226,6 +221,17 @@ pub fn up(
     gateway.log.say(&ended);
     gateway.keeper.end();
     outcome
+}
+
+/// Sets the protection and the rules of bypasses.
+fn protect(config: &Config) -> Result<(Protection, bypass::Rules, Domains), String> {
+    let mut protection = Protection::of(config)?;
+    protection.add(config)?;
+    let mut bypass = bypass::Rules::of(config)?;
+    let mut domains = Domains::default();
+    domains.configure(config, Instant::START);
+    bypass.set(&bypass::selectors(config, &domains))?;
+    Ok((protection, bypass, domains))
 }
 
 /// A stream that becomes readable when one of the signals arrives.

@@ -173,15 +173,17 @@ fn addresses(answer: &[u8]) -> Option<Vec<IpAddr>> {
         if skip_name(&mut rest).is_none() {
             break;
         }
-        let Some([k, l, c, d, _, _, _, _, m, n]) = read::<10>(&mut rest) else {
+        let (Some(kind), Some(class), Some(_time), Some(length)) = (
+            read::<2>(&mut rest),
+            read::<2>(&mut rest),
+            read::<4>(&mut rest),
+            read::<2>(&mut rest),
+        ) else {
             break;
         };
-        let length = usize::from(u16::from_be_bytes([m, n]));
-        match (
-            u16::from_be_bytes([k, l]),
-            u16::from_be_bytes([c, d]),
-            length,
-        ) {
+        let length = usize::from(u16::from_be_bytes(length));
+        let about = (u16::from_be_bytes(kind), u16::from_be_bytes(class), length);
+        match about {
             (A, INTERNET, 4) => found.push(IpAddr::from(read::<4>(&mut rest)?)),
             (AAAA, INTERNET, 16) => found.push(IpAddr::from(read::<16>(&mut rest)?)),
             // An alias; the records of the name that it leads to follow.

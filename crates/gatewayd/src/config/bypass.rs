@@ -18,6 +18,8 @@ use super::value::is_host;
 pub struct Bypass {
     /// Destination addresses: `"192.0.2.0/24"`, or a list of these.
     pub prefix: Many<Prefix>,
+    /// Source addresses, of forwarded packets and of programs that choose theirs.
+    pub source: Many<Prefix>,
     /// Names whose addresses are destinations: `"video.example.net"`, or a list of these.
     pub domain: Many<Domain>,
     /// Ports of either end, over TCP or UDP: `443`, `"5000-5010"`, or a list of these.
@@ -45,6 +47,7 @@ impl Bypass {
         };
         let all = [
             one("to", texts(&self.prefix)),
+            one("from", texts(&self.source)),
             one("domain", texts(&self.domain)),
             one("port", texts(&self.port)),
             one(

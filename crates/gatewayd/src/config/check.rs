@@ -289,7 +289,7 @@ fn bypasses(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
     for (name, bypass) in &config.bypass.0 {
         if bypass.is_empty() {
             let message = format!("the bypass `{name}` does not select any packets");
-            let help = "expected `prefix`, `domain`, `port`, `protocol`, `dscp`, `user` or `mark`";
+            let help = "expected `prefix`, `source`, `domain`, `port`, `protocol`, `dscp`, `user` or `mark`";
             return Err(checker.error(&["bypass", name], message, help));
         }
         let mut users = bypass.user.0.iter();
