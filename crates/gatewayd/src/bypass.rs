@@ -16,7 +16,7 @@ use anabranch_core::{
 use ipnet::IpNet;
 
 use crate::{
-    config::{Bypass, Config},
+    config::{ADDRESSES, Bypass, Config},
     netlink::{
         Netlink,
         selector::{Selector, host, is_v6},
@@ -31,18 +31,12 @@ const GATEWAYS: u32 = 400;
 const NO_DSCP: &str = "this kernel has no rules by DSCP for IPv4; Linux 6.13 has; \
                        a rule of nftables can set a `mark` instead";
 
-/// The most rules of a gateway: each packet of the host is compared with them.
-pub const RULES: usize = 4_096;
-
 /// The time after which a name's addresses are resolved again, if it has any, or if it has none.
 const FRESH: Duration = Duration::from_secs(60);
 const UNKNOWN: Duration = Duration::from_secs(5);
 /// The time for which an address counts after the last answer with it: many names have more
 /// addresses than one answer, and connections outlive an answer.
 const KEPT: Duration = Duration::from_secs(3_600);
-/// The most addresses of a name.
-const ADDRESSES: usize = 128;
-
 /// The addresses of domains, each with the time of the last answer that has it.
 #[derive(Debug, Clone, Default)]
 pub struct Domains {
@@ -196,22 +190,6 @@ fn each<T: Copy>(
         .collect()
 }
 
-/// The greatest number of rules of a bypass, with all addresses that its domains may have.
-pub fn count(bypass: &Bypass) -> usize {
-    let destinations = bypass.prefix.0.len() + bypass.domain.0.len() * ADDRESSES;
-    let many = |count: usize| count.max(1);
-    let values = [
-        bypass.source.0.len(),
-        bypass.port.0.len() * 2,
-        bypass.dscp.0.len(),
-        bypass.user.0.len(),
-        bypass.mark.0.len(),
-    ];
-    let others = values.into_iter().map(many);
-    let destinations = if destinations == 0 { 2 } else { destinations };
-    others.fold(destinations, usize::saturating_mul)
-}
-
 /// The rules of one gateway, which are deleted on drop unless they are kept.
 pub struct Rules {
     netlink: Netlink,
@@ -303,7 +281,7 @@ mod tests {
 
     use anabranch_core::units::Instant;
 
-    use super::{ADDRESSES, Bypass, Domains, KEPT, count, of_bypass};
+    use super::{ADDRESSES, Bypass, Domains, KEPT, of_bypass};
 
     fn bypass(text: &str) -> Bypass {
         let root = anabranch_document::tree::parse_document(text).expect("TOML");
@@ -327,7 +305,7 @@ mod tests {
             let bypass = bypass(text);
             let found = of_bypass(&bypass, &Domains::default());
             assert_eq!(found.len(), rules, "{text}");
-            assert!(found.len() <= count(&bypass), "{text}");
+            assert!(found.len() <= bypass.rules(), "{text}");
         }
     }
 
