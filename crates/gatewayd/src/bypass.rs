@@ -13,8 +13,10 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
+use ipnet::IpNet;
+
 use crate::{
-    config::{Bypass, Config},
+    config::{ADDRESSES, Bypass, Config},
     netlink::{
         Netlink,
         selector::{Selector, host, is_v6},
@@ -29,18 +31,12 @@ const GATEWAYS: u32 = 400;
 const NO_DSCP: &str = "this kernel has no rules by DSCP for IPv4; Linux 6.13 has; \
                        a rule of nftables can set a `mark` instead";
 
-/// The most rules of a gateway: each packet of the host is compared with them.
-pub const RULES: usize = 4_096;
-
 /// The time after which a name's addresses are resolved again, if it has any, or if it has none.
 const FRESH: Duration = Duration::from_secs(60);
 const UNKNOWN: Duration = Duration::from_secs(5);
 /// The time for which an address counts after the last answer with it: many names have more
 /// addresses than one answer, and connections outlive an answer.
 const KEPT: Duration = Duration::from_secs(3_600);
-/// The most addresses of a name.
-const ADDRESSES: usize = 128;
-
 /// The addresses of domains, each with the time of the last answer that has it.
 #[derive(Debug, Clone, Default)]
 pub struct Domains {
@@ -120,6 +116,14 @@ pub fn selectors(config: &Config, domains: &Domains) -> BTreeSet<Selector> {
 /// The packets of a bypass: one rule for each combination of its values.
 fn of_bypass(bypass: &Bypass, domains: &Domains) -> Vec<Selector> {
     let mut all = destinations(bypass, domains);
+    let sources: Vec<IpNet> = bypass.source.0.iter().map(|net| net.0.trunc()).collect();
+    all = each(all, &sources, |selector, net| selector.from = Some(net));
+    // No packet has addresses of both families.
+    all.retain(|selector| {
+        selector
+            .from
+            .is_none_or(|net| is_v6(&net) == selector.is_v6)
+    });
     if let Some(protocol) = bypass.protocol {
         for selector in &mut all {
             selector.protocol = Some(protocol.number());
@@ -135,7 +139,12 @@ fn of_bypass(bypass: &Bypass, domains: &Domains) -> Vec<Selector> {
     });
     let dscp: Vec<u8> = bypass.dscp.0.iter().map(|dscp| dscp.get()).collect();
     all = each(all, &dscp, |selector, dscp| selector.dscp = Some(dscp));
-    let users: Vec<Option<u32>> = bypass.user.0.iter().map(|user| user.uid()).collect();
+    let users: Vec<Option<u32>> = bypass
+        .user
+        .0
+        .iter()
+        .map(crate::config::Account::uid)
+        .collect();
     all = each(all, &users, |selector, uid| selector.uid = uid);
     let marks: Vec<(u32, u32)> = bypass
         .mark
@@ -179,21 +188,6 @@ fn each<T: Copy>(
         .flat_map(|selector| values.iter().map(move |&value| (selector, value)))
         .map(|(selector, value)| with(selector, value))
         .collect()
-}
-
-/// The greatest number of rules of a bypass, with all addresses that its domains may have.
-pub fn count(bypass: &Bypass) -> usize {
-    let destinations = bypass.prefix.0.len() + bypass.domain.0.len() * ADDRESSES;
-    let many = |count: usize| count.max(1);
-    let values = [
-        bypass.port.0.len() * 2,
-        bypass.dscp.0.len(),
-        bypass.user.0.len(),
-        bypass.mark.0.len(),
-    ];
-    let others = values.into_iter().map(many);
-    let destinations = if destinations == 0 { 2 } else { destinations };
-    others.fold(destinations, usize::saturating_mul)
 }
 
 /// The rules of one gateway, which are deleted on drop unless they are kept.
@@ -283,11 +277,11 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
+    use std::{collections::BTreeMap, net::IpAddr};
 
     use anabranch_core::units::Instant;
 
-    use super::{ADDRESSES, Bypass, Domains, KEPT, count, of_bypass};
+    use super::{ADDRESSES, Bypass, Domains, KEPT, of_bypass};
 
     fn bypass(text: &str) -> Bypass {
         let root = anabranch_document::tree::parse_document(text).expect("TOML");
@@ -304,13 +298,14 @@ mod tests {
                 8,
             ),
             ("user = [0, 1]\nmark = 7", 4),
+            ("source = [\"192.168.7.0/24\", \"2001:db8::/32\"]", 2),
             ("domain = \"video.example\"", 0),
         ];
         for (text, rules) in cases {
             let bypass = bypass(text);
             let found = of_bypass(&bypass, &Domains::default());
             assert_eq!(found.len(), rules, "{text}");
-            assert!(found.len() <= count(&bypass), "{text}");
+            assert!(found.len() <= bypass.rules(), "{text}");
         }
     }
 
@@ -323,7 +318,7 @@ mod tests {
         let mut domains = Domains::default();
         domains
             .known
-            .insert("video.example".to_owned(), Default::default());
+            .insert("video.example".to_owned(), BTreeMap::default());
         let mut add = |found: &[IpAddr], now| domains.add("video.example", found, now);
         assert!(add(&[address(1)], Instant::START));
         assert!(!add(&[address(1)], Instant::START));

@@ -18,7 +18,7 @@ use anabranch_document::{
 use anabranch_files::Files;
 
 pub use self::{
-    bypass::Bypass,
+    bypass::{ADDRESSES, Account, Bypass},
     format::{Config, Peer, Policy, Way},
     value::{Endpoint, Interface},
 };

@@ -13,6 +13,10 @@ use std::{
     os::{fd::AsFd, unix::net::UnixStream},
     path::{Path, PathBuf},
     rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time,
 };
 
@@ -74,6 +78,8 @@ struct Gateway {
     /// The known addresses of the names in the configuration.
     addresses: Addresses,
     resolver: Resolver,
+    /// Whether names are first looked up by queries that do not enter the tunnel.
+    prefers_direct: Arc<AtomicBool>,
     /// The configuration of a reload whose names are being resolved.
     wanted: Option<Config>,
     /// The times of resolutions and of checks of the paths.
@@ -127,12 +133,7 @@ pub fn up(
     let secret = config.gateway.secret.0.as_ref();
     let identity = Identity::new(secret.ok_or("there is no private key")?.0);
     // Before anything else can fail.
-    let mut protection = Protection::of(&config)?;
-    protection.add(&config)?;
-    let mut bypass = bypass::Rules::of(&config)?;
-    let mut domains = Domains::default();
-    domains.configure(&config, Instant::START);
-    bypass.set(&bypass::selectors(&config, &domains))?;
+    let (mut protection, bypass, domains) = protect(&config)?;
     let addresses = Addresses::new();
     let remotes = endpoints::remotes(&config, &addresses);
     let refused = |error: io::Error| format!("netlink: {}", words(&error));
@@ -148,7 +149,7 @@ pub fn up(
                 reach.preferred(routes, &ways, &links, Instant::START)
             })?;
             let mut made = peers::peer((&identity, epoch), &peer.1, change, Instant::START);
-            made.is_routed = peers::unknown(&peer.1, &addresses).next().is_none();
+            made.is_routed = peers::is_routable(&config, &peer.1, &addresses);
             Ok(made)
         })
         .collect::<Result<Vec<_>, String>>()?;
@@ -156,7 +157,7 @@ pub fn up(
     let metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let reachable = config.peer.0.iter().map(|(_, peer)| peer);
-    let reachable = reachable.filter(|peer| peers::unknown(peer, &addresses).next().is_none());
+    let reachable = reachable.filter(|peer| peers::is_routable(&config, peer, &addresses));
     let routes = Routes::of(&config, reachable);
     let device = Device::new(&config, octets(mtu.unwrap_or_default()), &routes)?;
     // An earlier daemon may have had another configuration.
@@ -166,6 +167,8 @@ pub fn up(
     let confined = account.copied();
     let prepare = move || confine_resolver(confined.as_ref());
     let direct = Direct::new();
+    let prefers_direct = Arc::new(AtomicBool::new(config.routes_all()));
+    let is_direct = Arc::clone(&prefers_direct);
     let mut gateway = Gateway {
         start,
         epoch,
@@ -177,8 +180,9 @@ pub fn up(
         config: Rc::new(config),
         addresses,
         resolver: Resolver::start(prepare, move |name: &Name| {
-            resolver::system_or_direct(name, &direct)
+            resolver::look_up(name, &direct, is_direct.load(Ordering::Relaxed))
         })?,
+        prefers_direct,
         wanted: None,
         times: Times::new(),
         reach,
@@ -226,6 +230,17 @@ pub fn up(
     gateway.log.say(&ended);
     gateway.keeper.end();
     outcome
+}
+
+/// Sets the protection and the rules of bypasses.
+fn protect(config: &Config) -> Result<(Protection, bypass::Rules, Domains), String> {
+    let mut protection = Protection::of(config)?;
+    protection.add(config)?;
+    let mut bypass = bypass::Rules::of(config)?;
+    let mut domains = Domains::default();
+    domains.configure(config, Instant::START);
+    bypass.set(&bypass::selectors(config, &domains))?;
+    Ok((protection, bypass, domains))
 }
 
 /// A stream that becomes readable when one of the signals arrives.

@@ -91,10 +91,10 @@ impl Device {
             let added = self.netlink.add_route(net, (self.index, table), mtu);
             let added = added.and_then(|()| {
                 self.routes.insert((net, table));
-                match has_rules {
-                    true => Ok(()),
-                    false => self.netlink.add_rules(family(&net), net.prefix_len()),
+                if has_rules {
+                    return Ok(());
                 }
+                self.netlink.add_rules(family(&net), net.prefix_len())
             });
             added.map_err(|error| format!("{}: route to {net}: {}", self.name, words(&error)))?;
         }

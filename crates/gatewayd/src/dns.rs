@@ -76,6 +76,21 @@ fn open(any: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
+/// Whether `/etc/hosts` has a name.
+pub fn is_in_hosts(host: &str) -> bool {
+    names_host(&fs::read_to_string("/etc/hosts").unwrap_or_default(), host)
+}
+
+/// Whether a file of the form of hosts(5) has a name.
+fn names_host(text: &str, host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    text.lines().any(|line| {
+        let entry = line.split('#').next().unwrap_or_default();
+        let mut names = entry.split_whitespace().skip(1);
+        names.any(|name| name.eq_ignore_ascii_case(host))
+    })
+}
+
 /// The name servers of the first file that has one elsewhere.
 fn servers(files: &[&str]) -> Vec<SocketAddr> {
     let read = |file: &&str| listed(&fs::read_to_string(file).unwrap_or_default());
@@ -173,15 +188,17 @@ fn addresses(answer: &[u8]) -> Option<Vec<IpAddr>> {
         if skip_name(&mut rest).is_none() {
             break;
         }
-        let Some([k, l, c, d, _, _, _, _, m, n]) = read::<10>(&mut rest) else {
+        let (Some(kind), Some(class), Some(_time), Some(length)) = (
+            read::<2>(&mut rest),
+            read::<2>(&mut rest),
+            read::<4>(&mut rest),
+            read::<2>(&mut rest),
+        ) else {
             break;
         };
-        let length = usize::from(u16::from_be_bytes([m, n]));
-        match (
-            u16::from_be_bytes([k, l]),
-            u16::from_be_bytes([c, d]),
-            length,
-        ) {
+        let length = usize::from(u16::from_be_bytes(length));
+        let about = (u16::from_be_bytes(kind), u16::from_be_bytes(class), length);
+        match about {
             (A, INTERNET, 4) => found.push(IpAddr::from(read::<4>(&mut rest)?)),
             (AAAA, INTERNET, 16) => found.push(IpAddr::from(read::<16>(&mut rest)?)),
             // An alias; the records of the name that it leads to follow.
@@ -215,7 +232,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{A, AAAA, Direct, addresses, is_answer, listed, query};
+    use super::{A, AAAA, Direct, addresses, is_answer, listed, names_host, query};
 
     /// An answer with an alias and the addresses of the name that it leads to.
     fn answer(query: &[u8], found: &[IpAddr]) -> Vec<u8> {
@@ -270,6 +287,19 @@ mod tests {
     fn names_have_labels() {
         for name in ["", "a..b", &"a".repeat(64)] {
             assert_eq!(query(name, A, 0), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_hosts_file_are_found() {
+        let text = "127.0.0.1 localhost\n192.0.2.1\thub.example hub # also old.example\n";
+        for (name, is_there) in [
+            ("hub.example", true),
+            ("HUB.", true),
+            ("old.example", false),
+            ("192.0.2.1", false),
+        ] {
+            assert_eq!(names_host(text, name), is_there, "{name}");
         }
     }
 

@@ -319,11 +319,12 @@ fn down(config: &config::Config) -> Result<String, String> {
         None => {
             let had_rules = bypass::Rules::of(config)?.end()?;
             let was_set = protect::Protection::of(config)?.end()? || had_rules;
-            Ok(match was_set {
-                true => "no gateway is up; its protection has ended\n",
-                false => "no gateway is up, and nothing was protected\n",
-            }
-            .to_owned())
+            let said = if was_set {
+                "no gateway is up; its protection has ended\n"
+            } else {
+                "no gateway is up, and nothing was protected\n"
+            };
+            Ok(said.to_owned())
         }
     }
 }

@@ -257,14 +257,14 @@ impl Netlink {
             let RouteNetlinkMessage::NewRule(rule) = rule else {
                 return None;
             };
-            let tables = rule
+            let mut tables = rule
                 .attributes
                 .iter()
                 .filter_map(|attribute| match attribute {
                     RuleAttribute::Table(table) => Some(*table),
                     _ => None,
                 });
-            let length = tables.last()?.checked_sub(MARK)?;
+            let length = tables.next_back()?.checked_sub(MARK)?;
             u8::try_from(length)
                 .ok()
                 .filter(|length| *length <= LONGEST)

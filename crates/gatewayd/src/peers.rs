@@ -294,6 +294,13 @@ pub fn unknown<'a>(
     endpoints::names(peer).filter(|name| !known.contains_key(name))
 }
 
+/// Whether the routes to a peer are set although it has not been up: all its names have addresses, or
+/// its prefixes are protected. With an earlier default route, the queries of the system's resolver
+/// would enter the tunnel, which waits for the addresses; the protection would refuse them anyway.
+pub fn is_routable(config: &Config, peer: &config::Peer, known: &Addresses) -> bool {
+    config.gateway.protect || unknown(peer, known).next().is_none()
+}
+
 /// The names of all peers' endpoints without a known address, without duplicates.
 pub fn all_unknown(config: &Config, known: &Addresses) -> Vec<Name> {
     let peers = config.peer.0.iter();

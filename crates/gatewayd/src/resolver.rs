@@ -15,7 +15,7 @@ use std::{
 
 use anabranch_core::system::words;
 
-use crate::dns::Direct;
+use crate::dns::{self, Direct};
 
 /// A host's name and a UDP port.
 pub type Name = (String, u16);
@@ -170,16 +170,23 @@ fn answer_to(
 }
 
 /// Queries the system's resolver, and after its failure the name servers by datagrams that do not
-/// enter the tunnel.
+/// enter the tunnel; in the other order if `is_direct_first`, unless `/etc/hosts` has the name.
 ///
 /// # Errors
 /// A message that names the endpoint.
-pub fn system_or_direct(name: &Name, direct: &Direct) -> Result<Vec<SocketAddr>, String> {
-    system(name).or_else(|why| {
+pub fn look_up(
+    name: &Name,
+    direct: &Direct,
+    is_direct_first: bool,
+) -> Result<Vec<SocketAddr>, String> {
+    let directly = || {
         let found = direct.look_up(&name.0);
-        let addresses = found.into_iter().map(|ip| SocketAddr::new(ip, name.1));
-        checked(addresses).ok_or(why)
-    })
+        checked(found.into_iter().map(|ip| SocketAddr::new(ip, name.1)))
+    };
+    if is_direct_first && !dns::is_in_hosts(&name.0) {
+        return directly().map_or_else(|| system(name), Ok);
+    }
+    system(name).or_else(|why| directly().ok_or(why))
 }
 
 /// A name in messages: an endpoint, or a domain, which has no port.

@@ -12,7 +12,6 @@ use anabranch_gateway::wire::{PATHS, PathId};
 use crate::{
     config::{Config, Way},
     links::Links,
-    reason::{self, Reason},
     socket::{Bind, PathSocket},
 };
 
@@ -160,9 +159,10 @@ impl Ways {
         }
     }
 
-    /// The interface, address or carrier of a path that this machine lacks now.
-    pub fn lack(&self, path: PathId, links: &Links) -> Option<Reason> {
-        reason::lack(&self.slots.get(&path.number().into())?.bind, links)
+    /// The binding of a path's socket; `None` if the system's routes are the only path.
+    pub fn of_path(&self, path: PathId) -> Option<&Bind> {
+        self.names.get(&path)?;
+        self.bind(path.number().into())
     }
 
     /// Reads the ICMP messages about a socket's datagrams.

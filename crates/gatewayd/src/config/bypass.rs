@@ -12,12 +12,19 @@ use serde::Deserialize;
 
 use super::value::is_host;
 
+/// The most rules of a bypass: each packet of the host is compared with them.
+pub const RULES: usize = 4_096;
+/// The most addresses of a name.
+pub const ADDRESSES: usize = 128;
+
 /// Packets that do not use the tunnel: they have one value of each key that is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bypass {
     /// Destination addresses: `"192.0.2.0/24"`, or a list of these.
     pub prefix: Many<Prefix>,
+    /// Source addresses, of forwarded packets and of programs that choose theirs.
+    pub source: Many<Prefix>,
     /// Names whose addresses are destinations: `"video.example.net"`, or a list of these.
     pub domain: Many<Domain>,
     /// Ports of either end, over TCP or UDP: `443`, `"5000-5010"`, or a list of these.
@@ -38,6 +45,22 @@ impl Bypass {
         *self == Self::default()
     }
 
+    /// The greatest number of its rules, with all addresses that its domains may have.
+    pub fn rules(&self) -> usize {
+        let destinations = self.prefix.0.len() + self.domain.0.len() * ADDRESSES;
+        let many = |count: usize| count.max(1);
+        let values = [
+            self.source.0.len(),
+            self.port.0.len() * 2,
+            self.dscp.0.len(),
+            self.user.0.len(),
+            self.mark.0.len(),
+        ];
+        let others = values.into_iter().map(many);
+        let destinations = if destinations == 0 { 2 } else { destinations };
+        others.fold(destinations, usize::saturating_mul)
+    }
+
     /// The keys and values, for people.
     pub fn text(&self) -> String {
         let one = |name: &str, values: Vec<String>| {
@@ -45,6 +68,7 @@ impl Bypass {
         };
         let all = [
             one("to", texts(&self.prefix)),
+            one("from", texts(&self.source)),
             one("domain", texts(&self.domain)),
             one("port", texts(&self.port)),
             one(

@@ -8,12 +8,11 @@ use anabranch_document::{Error, class, error::Sources, select::Prefix, tree::Nod
 use anabranch_files::Files;
 
 use super::{
-    bypass::Mark,
+    bypass::{Mark, RULES},
     format::{Config, Peer, Secret},
     value::Endpoint,
 };
 use crate::{
-    bypass,
     key::{Key, public},
     netlink::MARK,
 };
@@ -289,7 +288,7 @@ fn bypasses(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
     for (name, bypass) in &config.bypass.0 {
         if bypass.is_empty() {
             let message = format!("the bypass `{name}` does not select any packets");
-            let help = "expected `prefix`, `domain`, `port`, `protocol`, `dscp`, `user` or `mark`";
+            let help = "expected `prefix`, `source`, `domain`, `port`, `protocol`, `dscp`, `user` or `mark`";
             return Err(checker.error(&["bypass", name], message, help));
         }
         let mut users = bypass.user.0.iter();
@@ -302,12 +301,12 @@ fn bypasses(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
             let message = format!("the mark {mark} is that of the tunnel's datagrams, {MARK}");
             return Err(checker.error(&["bypass", name, "mark"], message, "expected another"));
         }
-        let count = bypass::count(bypass);
-        if count > bypass::RULES {
+        let count = bypass.rules();
+        if count > RULES {
             let message = format!("the bypass `{name}` needs up to {count} rules of the kernel");
             let help = format!(
                 "expected {} at most: one for each combination of its values",
-                bypass::RULES
+                RULES
             );
             return Err(checker.error(&["bypass", name], message, &help));
         }

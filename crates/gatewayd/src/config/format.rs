@@ -59,6 +59,12 @@ impl Config {
         Some(PathBuf::from(first))
     }
 
+    /// Whether a peer has a default route, so that queries for names may take the tunnel.
+    pub fn routes_all(&self) -> bool {
+        let allowed = self.peer.0.iter().flat_map(|(_, peer)| &peer.allowed);
+        allowed.into_iter().any(|prefix| prefix.0.prefix_len() == 0)
+    }
+
     /// Whether a running daemon can change from `before` to this configuration.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
+    sync::atomic::Ordering,
 };
 
 use super::Gateway;
@@ -77,15 +78,14 @@ impl Gateway {
         said
     }
 
-    /// The routes to peers whose names have addresses, and to peers that were up. With an earlier
-    /// default route, the resolver's packets would enter the tunnel, which waits for the addresses.
+    /// The routes to peers that can have them, and to peers that were up.
     pub(super) fn routes(&self, config: &Config, known: &Addresses) -> Routes {
         let routed = self.peers.iter().filter(|peer| peer.is_routed);
         let routed: BTreeSet<PeerKeys> = routed.map(Peer::keys).collect();
         let was_routed = |peer: &config::Peer| routed.contains(&peers::keys(peer));
         let peers = config.peer.0.iter().map(|(_, peer)| peer);
         let routed =
-            peers.filter(|peer| peers::unknown(peer, known).next().is_none() || was_routed(peer));
+            peers.filter(|peer| peers::is_routable(config, peer, known) || was_routed(peer));
         Routes::of(config, routed)
     }
 
@@ -140,12 +140,14 @@ impl Gateway {
                     }
                     None => peers::peer((&self.identity, self.epoch), peer, change, now),
                 };
-                changed.is_routed |= peers::unknown(peer, &addresses).next().is_none();
+                changed.is_routed |= peers::is_routable(config, peer, &addresses);
                 changed
             });
         self.peers.set(changed.collect(), now);
         self.config = Rc::clone(config);
         self.addresses = addresses;
+        self.prefers_direct
+            .store(config.routes_all(), Ordering::Relaxed);
         self.bypass.is_kept = config.gateway.protect;
         self.domains = domains;
         self.watch_paths();

@@ -12,6 +12,7 @@ use super::Gateway;
 use crate::{
     bypass, endpoints,
     peers::{self, Peer},
+    reason,
     resolver::{self, Answer, Name, Question},
 };
 
@@ -98,7 +99,10 @@ impl Gateway {
             };
             let (ways, links, reach) = (&self.ways, &self.links, &mut self.reach);
             let is_changed = peer.try_addresses(
-                |path| ways.lack(path, links).is_none(),
+                |path| {
+                    let bind = ways.of_path(path);
+                    bind.is_none_or(|bind| reason::lack(bind, links).is_none())
+                },
                 |route| reach.has_route(route, ways, links, now),
                 now,
             );

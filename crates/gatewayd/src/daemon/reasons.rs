@@ -45,9 +45,8 @@ impl Gateway {
     /// The reason why a path does not deliver, if one is known.
     pub(super) fn reason(&self, peer: &Peer, path: PathId) -> Option<Reason> {
         // The interfaces are known at once, other reasons by the last check.
-        let lack = self.ways.bind(path.number().into());
-        let lack = lack.filter(|_| !self.config.path.is_empty());
-        let lack = lack.and_then(|bind| reason::lack(bind, &self.links));
+        let bind = self.ways.of_path(path);
+        let lack = bind.and_then(|bind| reason::lack(bind, &self.links));
         // The path may deliver since.
         let is_well = peer.delivering().contains(&path);
         let known = peer.reason(path).filter(|_| !is_well);

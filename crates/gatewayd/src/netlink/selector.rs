@@ -24,6 +24,8 @@ pub struct Selector {
     pub is_v6: bool,
     /// The destination.
     pub to: Option<IpNet>,
+    /// The source, of the same family.
+    pub from: Option<IpNet>,
     /// The number of the protocol over IP.
     pub protocol: Option<u8>,
     pub source_ports: Option<(u16, u16)>,
@@ -41,6 +43,7 @@ impl Selector {
         Self {
             is_v6,
             to: None,
+            from: None,
             protocol: None,
             source_ports: None,
             destination_ports: None,
@@ -76,6 +79,10 @@ impl Selector {
             rule.header.dst_len = to.prefix_len();
             let network = RuleAttribute::Destination(to.network());
             rule.attributes.push(network);
+        }
+        if let Some(from) = self.from {
+            rule.header.src_len = from.prefix_len();
+            rule.attributes.push(RuleAttribute::Source(from.network()));
         }
         match self.dscp {
             Some(dscp) if self.is_v6 => rule.header.tos = dscp << 2,
@@ -120,11 +127,14 @@ impl Selector {
         }
         let mut selector = Self::all(rule.header.family == AddressFamily::Inet6);
         selector.dscp = (rule.header.tos != 0).then_some(rule.header.tos >> 2);
-        let (mut mark, mut mask) = (0, None);
+        let (mut mark, mut bits) = (0, None);
         for attribute in &rule.attributes {
             match attribute {
                 RuleAttribute::Destination(to) => {
                     selector.to = IpNet::new(*to, rule.header.dst_len).ok();
+                }
+                RuleAttribute::Source(from) => {
+                    selector.from = IpNet::new(*from, rule.header.src_len).ok();
                 }
                 RuleAttribute::IpProtocol(number) => selector.protocol = Some((*number).into()),
                 RuleAttribute::SourcePortRange(range) => {
@@ -145,11 +155,11 @@ impl Selector {
                     }
                 }
                 RuleAttribute::FwMark(value) => mark = *value,
-                RuleAttribute::FwMask(value) => mask = Some(*value),
+                RuleAttribute::FwMask(value) => bits = Some(*value),
                 _ => {}
             }
         }
-        selector.mark = mask.map(|mask| (mark, mask));
+        selector.mark = bits.map(|bits| (mark, bits));
         Some(selector)
     }
 }
@@ -159,6 +169,9 @@ impl fmt::Display for Selector {
         f.write_str(if self.is_v6 { "IPv6" } else { "IPv4" })?;
         if let Some(to) = self.to {
             write!(f, " to {to}")?;
+        }
+        if let Some(from) = self.from {
+            write!(f, " from {from}")?;
         }
         let numbers = [
             ("protocol", self.protocol.map(u32::from)),
@@ -263,6 +276,7 @@ mod tests {
             },
             Selector {
                 to: Some("10.0.0.0/8".parse().expect("a prefix")),
+                from: Some("192.168.7.0/24".parse().expect("a prefix")),
                 ..Selector::all(false)
             },
         ];

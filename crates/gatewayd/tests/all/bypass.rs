@@ -167,7 +167,7 @@ fn selected_packets_do_not_enter_the_tunnel() {
         "[bypass.provider]\nprefix = [\"10.4.0.0/24\", \"10.6.7.0/24\", \"fd04::/64\"]\n\
          [bypass.game]\nport = [7777, \"8000-8010\"]\nprotocol = \"udp\"\n\
          [bypass.marked]\nmark = \"0x70/0xf0\"\n\
-         [bypass.backups]\nuser = \"nobody\"\nport = 873\n",
+         [bypass.guests]\nsource = \"10.8.1.0/24\"\n[bypass.backups]\nuser = \"nobody\"\nport = 873\n",
     );
     let links = Links::of(&hosts[1]);
     let plain = plain(&hosts[0]);
@@ -223,6 +223,15 @@ fn selected_packets_do_not_enter_the_tunnel() {
     ] {
         assert_eq!(links.carry(to, from_lan), is_clear, "{to} from the LAN");
     }
+
+    assert!(!links.carry("10.5.0.2:10", from_lan));
+    for (host, address) in [(&lan, "10.8.1.2/24"), (&hosts[0], "10.8.1.1/24")] {
+        host.ip(&["addr", "add", address, "dev", "l0"]);
+    }
+    lan.ip(&[
+        "route", "replace", "default", "via", "10.8.1.1", "src", "10.8.1.2",
+    ]);
+    assert!(links.carry("10.5.0.2:10", from_lan), "guests of the LAN");
 
     let without = file(&hosts[0]).replace("\"10.6.7.0/24\", ", "");
     write(&hosts[0], &without);

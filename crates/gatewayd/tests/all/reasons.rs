@@ -16,6 +16,8 @@ const BEYOND: &str = "10.3.0.2";
 
 fn beyond(hosts: &[Host; 2]) {
     hosts[1].ip(&["addr", "add", &format!("{BEYOND}/32"), "dev", "lo"]);
+    // Without a route the kernel takes any address for a neighbour.
+    set(&hosts[1], "ipv4/conf/all/arp_ignore", "1");
     let text = file(&hosts[0]).replace("10.1.0.2:51900", &format!("{BEYOND}:51900"));
     write(&hosts[0], &text.replace(", \"10.2.0.2:51900\"", ""));
 }
