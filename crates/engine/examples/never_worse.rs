@@ -191,10 +191,10 @@ fn goodput(text: &str) -> Result<f64, String> {
 
 fn judge(ratios: &[f64], gains: &[f64]) {
     let count = ratios.len().max(1) as f64;
-    let share =
-        |least: f64| ratios.iter().filter(|&&ratio| ratio >= least).count() as f64 / count;
+    let share = |least: f64| ratios.iter().filter(|&&ratio| ratio >= least).count() as f64 / count;
     let worst = ratios.iter().fold(f64::INFINITY, |a, &b| a.min(b));
-    let mean = |of: &[f64]| exp(of.iter().map(|&one| ln(one)).sum::<f64>() / of.len().max(1) as f64);
+    let mean =
+        |of: &[f64]| exp(of.iter().map(|&one| ln(one)).sum::<f64>() / of.len().max(1) as f64);
     println!(
         "{count} draws: {:.1} % at {MOSTLY} or more, {:.1} % at {ALWAYS} or more, worst {worst:.3}",
         100.0 * share(MOSTLY),
@@ -209,7 +209,11 @@ fn judge(ratios: &[f64], gains: &[f64]) {
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
-    let numbers: Vec<u64> = words.iter().skip(1).filter_map(|w| w.parse().ok()).collect();
+    let numbers: Vec<u64> = words
+        .iter()
+        .skip(1)
+        .filter_map(|w| w.parse().ok())
+        .collect();
     let (Some(set), &[seed, first, count]) = (words.first(), numbers.as_slice()) else {
         eprintln!("usage: never_worse calls|any SEED FIRST COUNT");
         return ExitCode::from(2);
@@ -217,7 +221,11 @@ fn main() -> ExitCode {
     let (mut ratios, mut gains) = (Vec::new(), Vec::new());
     for number in first..first + count {
         let draw = &mut Stream::new(seed, "never-worse").at(number);
-        let pair = if set == "calls" { with_call(draw) } else { any(draw) };
+        let pair = if set == "calls" {
+            with_call(draw)
+        } else {
+            any(draw)
+        };
         let of = |used: &[usize]| goodput(&scenario(&pair, used, number));
         let (both, first, second) = match (of(&[0, 1]), of(&[0]), of(&[1])) {
             (Ok(both), Ok(first), Ok(second)) => (both, first, second),

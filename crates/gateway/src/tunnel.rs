@@ -117,6 +117,7 @@ pub struct Tunnel {
     /// Whether the pace has held a packet back since the queue was last empty.
     is_held_back: bool,
     standing: choice::Standing,
+    load: choice::Load,
     copy: Option<Copy>,
     pool: Pool,
     scratch: Scratch,
@@ -179,6 +180,7 @@ impl Tunnel {
             paces: Paces::default(),
             is_held_back: false,
             standing: choice::Standing::default(),
+            load: choice::Load::default(),
             copy: None,
             pool: Pool::default(),
             scratch: Scratch::default(),

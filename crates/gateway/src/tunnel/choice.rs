@@ -27,6 +27,11 @@ const DEVIATIONS: f64 = 4.0;
 const FEW: f64 = 3.0;
 /// Octets of a flow by which paths are compared: a page of the web.
 const FLOW: f64 = 65_536.0;
+/// A path has the rate for a load up to this part of it.
+const FULL: f64 = 0.7;
+/// The load is the highest rate of the last one to two windows of this length.
+const LOAD_WINDOW: Duration = Duration::from_secs(2);
+const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 /// A wait of this part of a round trip is less than the delay that ends a TCP sender's slow start
 /// (RFC 9406 §4.2).
 const HARMLESS: f64 = 0.125;
@@ -55,6 +60,41 @@ impl Standing {
     /// The least backlog in octets.
     fn least(&self) -> u64 {
         self.now.min(self.before)
+    }
+}
+
+/// The rate at which bulk packets leave: the highest of recent intervals.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Load {
+    since: Instant,
+    octets: usize,
+    window: Instant,
+    before: f64,
+    now: f64,
+}
+
+impl Load {
+    fn add(&mut self, octets: usize, now: Instant) {
+        let past = now.saturating_since(self.since);
+        if past >= LOAD_INTERVAL {
+            let past_window = now.saturating_since(self.window);
+            if past_window >= LOAD_WINDOW {
+                self.before = if past_window < LOAD_WINDOW * 2 {
+                    self.now
+                } else {
+                    0.0
+                };
+                (self.window, self.now) = (now, 0.0);
+            }
+            self.now = self.now.max(self.octets as f64 / past.as_secs_f64());
+            (self.since, self.octets) = (now, 0);
+        }
+        self.octets += octets;
+    }
+
+    /// Octets per second.
+    const fn rate(&self) -> f64 {
+        self.before.max(self.now)
     }
 }
 
@@ -144,20 +184,26 @@ impl Tunnel {
         if let Some((id, path)) = self.pinned(number, octets) {
             return self.is_ready(path).then_some(id);
         }
-        let able = self.of_tier(octets, tier).filter(|(_, path)| self.is_soon(path));
+        let able = self
+            .of_tier(octets, tier)
+            .filter(|(_, path)| self.is_soon(path));
         let (id, path) = able.min_by(by_arrival)?;
         self.is_ready(path).then_some(id)
     }
 
-    /// The path of a kind that alone would carry bulk packets best: a flow of [`FLOW`] octets
-    /// arrives there first.
+    /// The path of a kind that alone would carry bulk packets best: of those that have the rate for
+    /// the present load the one on which a flow of [`FLOW`] octets arrives first, or else the one
+    /// with the highest rate.
     pub(super) fn lead(&self, octets: usize, tier: Usable) -> Option<(PathId, &Path)> {
+        let load = self.load.rate();
         let time = |path: &Path| {
             let delay_s = path.rate.target_delay_s().unwrap_or(0.0);
             delay_s + FLOW / path.rate.capacity()
         };
-        self.of_tier(octets, tier)
-            .min_by(|a, b| time(a.1).total_cmp(&time(b.1)))
+        let paths = || self.of_tier(octets, tier);
+        let able = paths().filter(|(_, path)| path.rate.capacity() * FULL >= load);
+        able.min_by(|a, b| time(a.1).total_cmp(&time(b.1)))
+            .or_else(|| paths().max_by(|a, b| a.1.rate.capacity().total_cmp(&b.1.rate.capacity())))
     }
 
     /// Whether a path helps the leading one: a packet on it delays no other, or the path raises the
@@ -256,7 +302,11 @@ impl Tunnel {
 
     /// Records that a bulk packet takes a path, which may be a trial of the path.
     pub(super) fn on_choice(&mut self, number: u8, id: PathId, octets: usize, tier: Usable) {
-        if self.is_interactive(number) || self.lead(octets, tier).is_none_or(|(lead, _)| lead == id) {
+        if self.is_interactive(number) {
+            return;
+        }
+        self.load.add(octets, self.now);
+        if self.lead(octets, tier).is_none_or(|(lead, _)| lead == id) {
             return;
         }
         let now = self.now;

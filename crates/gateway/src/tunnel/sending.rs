@@ -1,13 +1,8 @@
 //! Scheduling of datagrams: control messages first, then probes, then packets on the path where
 //! they arrive first.
 
-use anabranch_core::{
-    packet::Ecn,
-    units::{Duration, Instant},
-};
 use super::{
-    Copy, OUTBOX, Transmit, Tunnel,
-    is_due,
+    Copy, OUTBOX, Transmit, Tunnel, is_due,
     lanes::{Lanes, Staged},
     may_probe_mtu,
 };
@@ -16,6 +11,10 @@ use crate::{
     path::{BASE, Kept, Path, RateControl, Sent, Train, Usable},
     policy::{Class, Role},
     wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
+};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
 };
 
 /// With this many packets outstanding, a probe follows the last one to detect losses at the end.
@@ -114,7 +113,7 @@ impl Tunnel {
         })?;
         let path = self.paths.get_mut(id)?;
         if !path.train.is_under_way() {
-            path.train.begin(path.rate.newest_s()?, self.now);
+            path.train.begin(self.now);
         }
         let mut padding = self.pool.take();
         padding.resize(Train::OCTETS - OVERHEAD, 0);
@@ -396,6 +395,9 @@ impl Tunnel {
         kept.attempts += u8::from(is_repair);
         self.counters.retransmitted += u64::from(is_repair);
         self.lanes.on_sent(number, octets, self.now);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.rate.on_use();
+        }
         if !is_repair && let Some(path) = self.second_path(number, id, octets) {
             let packet = self.pool.copy(&kept.packet);
             self.copy = Some(Copy {
