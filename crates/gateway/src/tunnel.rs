@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use crate::{
     blocks::Rebuilder,
     crypto::{Entropy, Identity, Keys},
-    inner::{self, FLOWS, Prefix},
+    inner::{self, Prefix},
     order::Order,
     path::{BASE, Outcome, Path, Paths, Route, State},
     policy::{Role, Rule},
@@ -111,8 +111,8 @@ pub struct Tunnel {
     reception: Option<Box<Reception>>,
     paths: Paths,
     lanes: Lanes,
-    /// The next number of each flow.
-    numbers: Box<[u32]>,
+    /// The next number of each flow; empty before the first packet.
+    numbers: Vec<u32>,
     paces: Paces,
     /// Whether the pace has held a packet back since the queue was last empty.
     is_held_back: bool,
@@ -176,7 +176,7 @@ impl Tunnel {
             reception: None,
             paths,
             lanes: Lanes::new(&config.rules, seed),
-            numbers: vec![0; usize::from(FLOWS)].into_boxed_slice(),
+            numbers: Vec::new(),
             paces: Paces::default(),
             is_held_back: false,
             standing: choice::Standing::default(),

@@ -160,10 +160,22 @@ impl Tunnel {
                 return Some(id);
             }
         }
+        let is_gain = |path: &Path| {
+            self.is_gain(path, octets, tier) || self.is_spread(number, path, octets, tier)
+        };
         self.of_tier(octets, tier)
-            .filter(|(_, path)| self.is_ready(path) && self.is_gain(path, octets, tier))
+            .filter(|(_, path)| self.is_ready(path) && is_gain(path))
             .min_by(by_arrival)
             .map(|(id, _)| id)
+    }
+
+    /// Whether packets of a lane are spread over this path, too, because a block is open.
+    fn is_spread(&self, number: u8, path: &Path, octets: usize, tier: Usable) -> bool {
+        let later_s = |lead: &Path| expected_delay(path) - expected_delay(lead);
+        self.is_protected(number)
+            && self
+                .lead(octets, tier)
+                .is_some_and(|(_, lead)| later_s(lead) <= harmless_s(lead))
     }
 
     /// Whether a block of a lane is open. A burst of losses must not affect many packets of a
@@ -220,9 +232,8 @@ impl Tunnel {
         };
         let rate = lead.rate.rate();
         let backlog_s = (self.lanes.backlog() as f64 + octets as f64) / rate;
-        let srtt_s = lead.round_trip.srtt().map_or(0.0, Duration::as_secs_f64);
         let standing_s = self.standing.least() as f64 / rate;
-        let bound_s = standing_s.max(backlog_s.min(srtt_s * HARMLESS));
+        let bound_s = standing_s.max(backlog_s.min(harmless_s(lead)));
         expected_delay(path) - expected_delay(lead) <= bound_s
     }
 
@@ -310,10 +321,9 @@ impl Tunnel {
             return;
         }
         let now = self.now;
-        let is_free = self
-            .paths
-            .get(id)
-            .is_some_and(|path| self.is_free(path, octets, tier));
+        let is_free = self.paths.get(id).is_some_and(|path| {
+            self.is_free(path, octets, tier) || self.is_spread(number, path, octets, tier)
+        });
         if !is_free && let Some(path) = self.paths.get_mut(id) {
             path.worth.on_used(now);
         }
@@ -377,6 +387,11 @@ pub(super) fn by_arrival(a: &(PathId, &Path), b: &(PathId, &Path)) -> Ordering {
 fn expected_delay(path: &Path) -> f64 {
     let feedback = path.round_trip.feedback();
     path.rate.expected_delay_s(feedback).unwrap_or(0.0) + DEVIATIONS * path.rate.jitter_s()
+}
+
+/// A wait in seconds that does not slow senders down that use this path.
+fn harmless_s(path: &Path) -> f64 {
+    HARMLESS * path.round_trip.srtt().map_or(0.0, Duration::as_secs_f64)
 }
 
 /// The one-way delay in seconds, with an offset that all paths share.
