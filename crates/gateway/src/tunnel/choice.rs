@@ -178,11 +178,12 @@ impl Tunnel {
                 .is_some_and(|(_, lead)| later_s(lead) <= harmless_s(lead))
     }
 
-    /// Whether a block of a lane is open. A burst of losses must not affect many packets of a
-    /// block, so these are spread over the paths.
+    /// Whether a block of a lane is open, or has repair packets that wait. A burst of losses must
+    /// not affect many packets of a block, so these are spread over the paths.
     pub(super) fn is_protected(&self, number: u8) -> bool {
         let lane = self.lanes.get(number);
-        lane.is_some_and(|lane| !lane.protector.is_empty())
+        let protector = lane.map(|lane| &lane.protector);
+        protector.is_some_and(|block| !block.is_empty() || block.next_octets().is_some())
     }
 
     /// The path for a packet that is retransmitted, if it is ready. Packets wait for it at the
