@@ -6,17 +6,9 @@ const BUFFERS: usize = 2_048;
 const CAPACITY: usize = 1_536;
 
 /// Empty buffers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pool {
     free: Vec<Vec<u8>>,
-}
-
-impl Default for Pool {
-    fn default() -> Self {
-        Self {
-            free: Vec::with_capacity(BUFFERS),
-        }
-    }
 }
 
 impl Pool {

@@ -22,7 +22,8 @@ const PACKETS: u64 = 2_048;
 /// The packets of one lane that wait to be sent.
 #[derive(Debug)]
 pub struct Queue {
-    discipline: FqCodel,
+    /// Created with the first packet: it has 76 kB, and many peers of a gateway are idle.
+    discipline: Option<FqCodel>,
     /// By their numbers in the discipline, which are reused.
     packets: Vec<Option<(u16, Vec<u8>)>>,
     free: Vec<u32>,
@@ -31,34 +32,46 @@ pub struct Queue {
     outcomes: Vec<Outcome>,
     stream: Stream,
     dropped: u64,
+    expired: u64,
 }
 
 impl Queue {
     /// An empty queue; `seed` determines which flows share a bucket.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let params = Params {
-            limit: Limit::Packets(PACKETS),
-            // A mark would require a change of the packet's header.
-            ecn: false,
-            ..Params::default()
-        };
         Self {
-            discipline: FqCodel::new(
-                &params,
-                &Init {
-                    rate: None,
-                    flows: &[],
-                    hosts: &[],
-                },
-            ),
+            discipline: None,
             packets: Vec::new(),
             free: Vec::new(),
             order: 0,
             outcomes: Vec::new(),
             stream: Stream::new(seed, "queue"),
             dropped: 0,
+            expired: 0,
         }
+    }
+
+    /// Packets dropped because of their age.
+    #[must_use]
+    pub const fn expired(&self) -> u64 {
+        self.expired
+    }
+
+    fn discipline() -> FqCodel {
+        let params = Params {
+            limit: Limit::Packets(PACKETS),
+            // A mark would require a change of the packet's header.
+            ecn: false,
+            ..Params::default()
+        };
+        FqCodel::new(
+            &params,
+            &Init {
+                rate: None,
+                flows: &[],
+                hosts: &[],
+            },
+        )
     }
 
     /// Packets dropped.
@@ -82,7 +95,7 @@ impl Queue {
     /// Octets that wait.
     #[must_use]
     pub fn octets(&self) -> u64 {
-        self.discipline.bytes()
+        self.discipline.as_ref().map_or(0, FqCodel::bytes)
     }
 
     /// Adds a packet. The buffers of dropped packets return to the pool.
@@ -112,17 +125,25 @@ impl Queue {
         self.with(now, pool, |discipline, cx| discipline.enqueue(item, cx));
     }
 
-    /// Takes a packet. Packets that have waited for more than `target` throughout an interval are
-    /// dropped (RFC 8289).
+    /// Takes a packet, with the time of its arrival. Packets that have waited for more than `target` throughout an interval are
+    /// dropped (RFC 8289), and all that have waited for more than `age`.
     pub fn pop(
         &mut self,
         target: Duration,
+        age: Duration,
         now: Instant,
         pool: &mut Pool,
-    ) -> Option<(u16, Vec<u8>)> {
-        self.discipline.set_target(target);
-        let item = self.with(now, pool, FqCodel::dequeue)?;
-        self.take(item.packet)
+    ) -> Option<(u16, Vec<u8>, Instant)> {
+        self.discipline.as_mut()?.set_target(target);
+        loop {
+            let item = self.with(now, pool, FqCodel::dequeue)?;
+            let (flow, packet) = self.take(item.packet)?;
+            if now.saturating_since(item.arrived) <= age {
+                return Some((flow, packet, item.arrived));
+            }
+            self.expired += 1;
+            pool.put(packet);
+        }
     }
 
     fn take(&mut self, PacketId(number): PacketId) -> Option<(u16, Vec<u8>)> {
@@ -139,7 +160,7 @@ impl Queue {
     ) -> T {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         let result = act(
-            &mut self.discipline,
+            self.discipline.get_or_insert_with(Self::discipline),
             &mut QueueContext {
                 now,
                 held_packets: 0,

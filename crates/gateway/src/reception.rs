@@ -8,6 +8,9 @@
 //!    [`COOKIES_PER_S`] are sent.
 //! 3. Of those with a cookie, [`PAID_PER_S`] are read.
 //!
+//! For prefixes beyond their rate, the rate of initiations with a cookie is consulted before their
+//! codes are verified. An initiator that is no peer is refused after the first of two key exchanges.
+//!
 //! Half of both bursts is reserved for prefixes of source addresses that keep to their own rates.
 
 use anabranch_core::units::Instant;
@@ -16,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     crypto::{Entropy, Identity, Jar, MacKey, Meter, Opened, mac, open},
-    wire::{CookieReply, Initiation},
+    wire::{CookieReply, Initiation, MAC},
 };
 
 /// Initiations per second that are read without a cookie, and the size of a burst.
@@ -113,6 +116,13 @@ impl Reception {
         now: Instant,
         entropy: &mut impl Entropy,
     ) -> Admission {
+        let has_cookie = initiation.mac2 != [0; MAC];
+        let [_, paid] = &mut self.prefixes;
+        // Under a flood the codes of prefixes beyond their rate need not be verified. The others are
+        // verified first, because a forged source must not use up their rate.
+        if has_cookie && !paid.may_take(from.ip(), now) && !self.paid.may_take(PAID_RESERVED, now) {
+            return Admission::Limited;
+        }
         let octets = initiation.encode();
         let covered = &octets[..Initiation::BEFORE_MAC1];
         if !self.own.is_mac1(covered, &initiation.mac1) {
@@ -139,7 +149,8 @@ impl Reception {
                 return Admission::Limited;
             }
         }
-        let Some(opened) = open(&self.identity, initiation, entropy) else {
+        let is_known = |peer: &[u8; 32]| self.peers.contains_key(peer);
+        let Some(opened) = open(&self.identity, initiation, is_known, entropy) else {
             return Admission::Refused;
         };
         let Some(&peer) = self.peers.get(&opened.peer) else {
@@ -161,6 +172,18 @@ struct Prefixes {
 
 impl Prefixes {
     fn take(&mut self, from: IpAddr, now: Instant) -> bool {
+        let taken = self.of(from).map(|at| self.meters[at].take(0.0, now));
+        taken.contains(&true)
+    }
+
+    /// Whether [`Self::take`] would succeed.
+    fn may_take(&mut self, from: IpAddr, now: Instant) -> bool {
+        let mut able = self.of(from).into_iter();
+        able.any(|at| self.meters[at].may_take(0.0, now))
+    }
+
+    /// The two buckets of an address.
+    fn of(&mut self, from: IpAddr) -> [usize; 2] {
         if self.meters.is_empty() {
             self.meters = vec![self.full; PREFIXES];
         }
@@ -174,12 +197,8 @@ impl Prefixes {
                 mac(&self.key, &[b"6", &prefix.to_be_bytes()])
             }
         };
-        let mut take = |code: [u8; 2]| {
-            let at = usize::from(u16::from_be_bytes(code)) % PREFIXES;
-            self.meters[at].take(0.0, now)
-        };
-        let taken = [take([code[0], code[1]]), take([code[2], code[3]])];
-        taken.contains(&true)
+        let at = |code: [u8; 2]| usize::from(u16::from_be_bytes(code)) % PREFIXES;
+        [at([code[0], code[1]]), at([code[2], code[3]])]
     }
 }
 

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use crate::{
     blocks::Rebuilder,
     crypto::{Entropy, Identity, Keys},
-    inner::{self, FLOWS},
+    inner,
     order::Order,
     path::{BASE, Outcome, Path, Paths, Route, State},
     policy::{Role, Rule},
@@ -111,12 +111,13 @@ pub struct Tunnel {
     reception: Option<Box<Reception>>,
     paths: Paths,
     lanes: Lanes,
-    /// The next number of each flow.
-    numbers: Box<[u32]>,
+    /// The next number of each flow; empty before the first packet.
+    numbers: Vec<u32>,
     paces: Paces,
     /// Whether the pace has held a packet back since the queue was last empty.
     is_held_back: bool,
     standing: choice::Standing,
+    load: choice::Load,
     copy: Option<Copy>,
     pool: Pool,
     scratch: Scratch,
@@ -175,10 +176,11 @@ impl Tunnel {
             reception: None,
             paths,
             lanes: Lanes::new(&config.rules, seed),
-            numbers: vec![0; usize::from(FLOWS)].into_boxed_slice(),
+            numbers: Vec::new(),
             paces: Paces::default(),
             is_held_back: false,
             standing: choice::Standing::default(),
+            load: choice::Load::default(),
             copy: None,
             pool: Pool::default(),
             scratch: Scratch::default(),

@@ -93,15 +93,20 @@ impl Meter {
         }
     }
 
-    /// Takes a token, unless this would leave fewer than `rest`. Returns whether it was taken.
-    pub fn take(&mut self, rest: f64, now: Instant) -> bool {
+    /// Whether [`Self::take`] would succeed.
+    pub fn may_take(&mut self, rest: f64, now: Instant) -> bool {
         let past_s = now.saturating_since(self.at).as_secs_f64();
         // Times so close that rounding would lose the tokens between them are added up.
         if past_s > 1e-4 {
             self.tokens = (self.tokens + past_s * self.per_s).min(self.burst);
             self.at = now;
         }
-        let is_taken = self.tokens >= rest + 1.0;
+        self.tokens >= rest + 1.0
+    }
+
+    /// Takes a token, unless this would leave fewer than `rest`. Returns whether it was taken.
+    pub fn take(&mut self, rest: f64, now: Instant) -> bool {
+        let is_taken = self.may_take(rest, now);
         if is_taken {
             self.tokens -= 1.0;
         }

@@ -4,7 +4,10 @@ use snow::{
     Error,
     types::{Dh, Random},
 };
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
 
 /// The static key pair of an end. The public key is computed once, because that costs as much as a
@@ -53,20 +56,62 @@ pub fn public_key(private: &[u8; 32]) -> [u8; 32] {
     Identity::new(*private).public
 }
 
+/// The reading of an initiation in two steps. The first exchange, with the ephemeral key, reveals
+/// the initiator's static key; the second one, with that key, costs as much again, and is left out
+/// for unknown initiators.
+#[derive(Debug)]
+pub(super) struct Reading {
+    ephemeral: [u8; 32],
+    /// The result of the first exchange.
+    first: OnceLock<[u8; 32]>,
+    /// The initiator's static key, not authenticated.
+    initiator: OnceLock<[u8; 32]>,
+}
+
+impl Reading {
+    pub(super) fn new(ephemeral: [u8; 32]) -> Arc<Self> {
+        Arc::new(Self {
+            ephemeral,
+            first: OnceLock::new(),
+            initiator: OnceLock::new(),
+        })
+    }
+
+    /// The static key that the message claims, after it was read once.
+    pub(super) fn initiator(&self) -> Option<&[u8; 32]> {
+        self.initiator.get()
+    }
+
+    /// The exchange of `private` with the other end's `public` key; `None` for the second one the
+    /// first time.
+    fn exchange(&self, private: [u8; 32], public: [u8; 32]) -> Option<[u8; 32]> {
+        if public == self.ephemeral {
+            return Some(*self.first.get_or_init(|| x25519(private, public)));
+        }
+        let is_first_time = self.initiator.set(public).is_ok();
+        (!is_first_time).then(|| x25519(private, public))
+    }
+}
+
 /// The key pairs of one handshake.
 pub(super) struct Curve {
     pair: Identity,
     /// The static key pair, whose public key is known.
     known: Identity,
+    reading: Option<Arc<Reading>>,
 }
 
 impl Curve {
-    pub(super) fn new(known: Identity) -> Self {
+    pub(super) fn new(known: Identity, reading: Option<Arc<Reading>>) -> Self {
         let pair = Identity {
             private: [0; 32],
             public: [0; 32],
         };
-        Self { pair, known }
+        Self {
+            pair,
+            known,
+            reading,
+        }
     }
 }
 
@@ -104,7 +149,13 @@ impl Dh for Curve {
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let public = public.first_chunk().ok_or(Error::Dh)?;
         let out = out.first_chunk_mut().ok_or(Error::Dh)?;
-        *out = x25519(self.pair.private, *public);
+        *out = match &self.reading {
+            // The answer's exchanges use this end's ephemeral key.
+            Some(reading) if self.pair.private == self.known.private => reading
+                .exchange(self.pair.private, *public)
+                .ok_or(Error::Dh)?,
+            _ => x25519(self.pair.private, *public),
+        };
         Ok(())
     }
 }

@@ -2,10 +2,10 @@
 //! pre-shared key uses zeros, so that the first message can be read before the peer is known.
 
 use snow::{Builder, HandshakeState, params::NoiseParams};
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use super::{
-    curve::Identity,
+    curve::{Identity, Reading},
     random::{Drawn, Entropy},
 };
 use crate::wire::{Initiation, NOISE_INITIATION, NOISE_RESPONSE, Response};
@@ -51,11 +51,16 @@ impl fmt::Debug for SessionKeys {
     }
 }
 
-fn builder(identity: &Identity, ephemeral: [u8; 32]) -> Result<Builder<'_>, snow::Error> {
+fn builder(
+    identity: &Identity,
+    ephemeral: [u8; 32],
+    reading: Option<Arc<Reading>>,
+) -> Result<Builder<'_>, snow::Error> {
     let params: NoiseParams = NAME.parse()?;
     let drawn = Drawn {
         ephemeral,
         identity: identity.clone(),
+        reading,
     };
     Builder::with_resolver(params, Box::new(drawn))
         .local_private_key(identity.private())?
@@ -84,7 +89,7 @@ impl Pending {
         entropy: &mut impl Entropy,
     ) -> Option<Self> {
         let psk = keys.psk.unwrap_or_default();
-        let builder = builder(identity, entropy.draw()).ok()?;
+        let builder = builder(identity, entropy.draw(), None).ok()?;
         let builder = builder.psk(2, &psk).ok()?;
         let builder = builder.remote_public_key(&keys.peer).ok()?;
         let mut state = builder.build_initiator().ok()?;
@@ -130,17 +135,28 @@ pub struct Opened {
     pub stamp: u64,
 }
 
-/// Reads an initiation. `None` if it is not authentic.
+/// Reads an initiation of an initiator whose public key `is_known`. `None` if it is not authentic.
 #[must_use]
 pub fn open(
     identity: &Identity,
     initiation: &Initiation,
+    is_known: impl FnOnce(&[u8; 32]) -> bool,
     entropy: &mut impl Entropy,
 ) -> Option<Opened> {
-    // The pre-shared key is set once the initiator is known.
-    let builder = builder(identity, entropy.draw()).ok()?;
-    let mut state = builder.psk(2, &[0; 32]).ok()?.build_responder().ok()?;
+    let reading = Reading::new(*initiation.noise.first_chunk()?);
+    let drawn = entropy.draw();
     let mut payload = [0; NOISE_INITIATION];
+    // The pre-shared key is set once the initiator is known.
+    let state = || {
+        let builder = builder(identity, drawn, Some(reading.clone())).ok()?;
+        builder.psk(2, &[0; 32]).ok()?.build_responder().ok()
+    };
+    // Ends before the second exchange.
+    let first = state()?.read_message(&initiation.noise, &mut payload);
+    if first.is_ok() || !reading.initiator().is_some_and(is_known) {
+        return None;
+    }
+    let mut state = state()?;
     let octets = state.read_message(&initiation.noise, &mut payload).ok()?;
     let [boot, stamp] = *payload.get(..octets)?.as_chunks::<8>().0 else {
         return None;

@@ -7,7 +7,9 @@ use snow::{
     types::{Cipher, Dh, Hash, Random},
 };
 
-use super::curve::{Curve, Identity};
+use std::sync::Arc;
+
+use super::curve::{Curve, Identity, Reading};
 
 /// A source of random octets. A daemon must use the kernel's; tests use a seeded one.
 pub trait Entropy: Send {
@@ -36,6 +38,8 @@ impl Entropy for Box<dyn Entropy> {
 pub(super) struct Drawn {
     pub(super) ephemeral: [u8; 32],
     pub(super) identity: Identity,
+    /// If an initiation is read.
+    pub(super) reading: Option<Arc<Reading>>,
 }
 
 impl CryptoResolver for Drawn {
@@ -44,7 +48,7 @@ impl CryptoResolver for Drawn {
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         matches!(choice, DHChoice::Curve25519)
-            .then(|| Box::new(Curve::new(self.identity.clone())) as Box<dyn Dh>)
+            .then(|| Box::new(Curve::new(self.identity.clone(), self.reading.clone())) as _)
     }
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
         DefaultResolver.resolve_hash(choice)

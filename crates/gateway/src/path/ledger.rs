@@ -32,6 +32,8 @@ pub struct Kept {
     pub place: Place,
     /// Its octets.
     pub packet: Vec<u8>,
+    /// The time at which it entered the gateway.
+    pub since: Instant,
     /// The number of retransmissions.
     pub attempts: u8,
     /// The lane in which it waits.

@@ -29,7 +29,7 @@ const LONG_DEAD_PROBE: Duration = Duration::from_millis(300);
 const LONG_DEAD: Duration = Duration::from_secs(10);
 /// The time for which a returning path must be reported: initial value and maximum.
 const HOLD: Duration = Duration::from_millis(300);
-const HOLD_MAX: Duration = Duration::from_secs(30);
+const HOLD_MAX: Duration = Duration::from_secs(5);
 /// A path that dies within this time of its return flaps.
 const FLAP: Duration = Duration::from_secs(60);
 

@@ -15,6 +15,9 @@ const LEAST: f64 = 100.0;
 /// congestion.
 const UNUSUAL: f64 = 2.0;
 const UNUSUAL_SHARE: f64 = 0.01;
+/// It must also exceed the usual loss by this multiple of the standard deviation of a round's loss:
+/// in a short round a few bursts without congestion are a large share.
+const DEVIATIONS: f64 = 2.0;
 
 /// Counts of one or several rounds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +51,11 @@ impl Pattern {
     #[must_use]
     pub fn share(&self) -> f64 {
         self.begins * self.burst
+    }
+
+    /// The standard deviation of the share of `packets` that is lost.
+    fn deviation(&self, packets: f64) -> f64 {
+        (self.begins * self.burst * (2.0 * self.burst - 1.0) / packets.max(1.0)).sqrt()
     }
 
     /// The share of packets that stay lost if a block of `total` packets is restored whenever at
@@ -98,7 +106,11 @@ impl Loss {
     /// Ends a round of the rate control.
     pub fn on_round(&mut self, is_congested: bool) {
         let round = std::mem::take(&mut self.round);
-        let usual = UNUSUAL * self.counts.share() + UNUSUAL_SHARE;
+        let deviation = self
+            .pattern()
+            .map_or(0.0, |pattern| pattern.deviation(round.packets));
+        let share = self.counts.share();
+        let usual = (UNUSUAL * share + UNUSUAL_SHARE).max(share + DEVIATIONS * deviation);
         self.is_by_congestion = is_congested && round.share() > usual;
         if self.is_by_congestion {
             return;

@@ -290,16 +290,10 @@ impl RateControl {
     /// The rate in octets per second above which a first estimate needs no confirmation.
     pub const ENOUGH: f64 = 2.0 * INITIAL;
 
-    /// Whether nothing is in flight, and a delay was measured.
+    /// Whether nothing is in flight, and the path has carried little.
     #[must_use]
     pub const fn is_unused(&self) -> bool {
-        self.is_starting && self.in_flight == 0 && self.newest_s.is_some()
-    }
-
-    /// The newest delay in seconds.
-    #[must_use]
-    pub const fn newest_s(&self) -> Option<f64> {
-        self.newest_s
+        self.is_starting && self.in_flight == 0
     }
 
     /// Octets that arrived in all.
@@ -325,16 +319,27 @@ impl RateControl {
         }
     }
 
-    /// Takes a first estimate of the rate. If no better one follows, a path that is slower than the
-    /// initial rate has no start.
-    pub fn on_first_estimate(&mut self, rate: f64, is_last: bool) {
-        if !self.is_starting {
-            return;
+    /// The rate with which the start begins.
+    fn initial(&self) -> f64 {
+        self.first
+            .map_or(INITIAL, |first| first.clamp(LEAST, INITIAL))
+    }
+
+    /// Takes a first estimate of the rate.
+    pub fn on_first_estimate(&mut self, rate: f64) {
+        if self.is_starting {
+            self.first = Some(rate);
         }
-        self.first = Some(rate);
-        if is_last && rate < INITIAL {
+    }
+
+    /// Records that packets begin to use the path. One that is slower than the initial rate has no
+    /// start.
+    pub fn on_use(&mut self) {
+        if self.is_starting
+            && let Some(first) = self.first.filter(|&first| first < INITIAL)
+        {
             self.is_starting = false;
-            self.delivery = rate.max(LEAST);
+            self.delivery = first.max(LEAST);
             self.rate = self.delivery;
         }
     }
@@ -357,7 +362,7 @@ impl RateControl {
     pub fn expected_delay_s(&self, feedback: Option<Duration>) -> Option<f64> {
         let empty_s = self.empty_s(feedback);
         let delivery = if self.is_starting {
-            (2.0 * self.delivery).max(INITIAL)
+            (2.0 * self.delivery).max(self.initial())
         } else {
             self.delivery
         };
@@ -387,7 +392,7 @@ impl RateControl {
         let flight = if self.is_starting {
             // A path takes over from another at once.
             let window_s = FLIGHT * self.empty_s(feedback) + REPORT_S;
-            self.window.max(INITIAL * window_s)
+            self.window.max(self.initial() * window_s)
         } else {
             let window_s = FLIGHT * self.empty_s(feedback)
                 + 2.0 * self.target_s()
@@ -607,7 +612,7 @@ impl RateControl {
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
         if self.is_starting {
             let empty_s = self.empty_s(srtt).max(1e-3);
-            self.rate = (START_PACE * self.window / empty_s).clamp(INITIAL, MOST);
+            self.rate = (START_PACE * self.window / empty_s).clamp(self.initial(), MOST);
         }
         let past = now.saturating_since(self.round.since);
         if past < length {

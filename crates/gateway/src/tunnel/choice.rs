@@ -27,6 +27,11 @@ const DEVIATIONS: f64 = 4.0;
 const FEW: f64 = 3.0;
 /// Octets of a flow by which paths are compared: a page of the web.
 const FLOW: f64 = 65_536.0;
+/// A path has the rate for a load up to this part of it.
+const FULL: f64 = 0.7;
+/// The load is the highest rate of the last one to two windows of this length.
+const LOAD_WINDOW: Duration = Duration::from_secs(2);
+const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 /// A wait of this part of a round trip is less than the delay that ends a TCP sender's slow start
 /// (RFC 9406 §4.2).
 const HARMLESS: f64 = 0.125;
@@ -55,6 +60,41 @@ impl Standing {
     /// The least backlog in octets.
     fn least(&self) -> u64 {
         self.now.min(self.before)
+    }
+}
+
+/// The rate at which bulk packets leave: the highest of recent intervals.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Load {
+    since: Instant,
+    octets: usize,
+    window: Instant,
+    before: f64,
+    now: f64,
+}
+
+impl Load {
+    fn add(&mut self, octets: usize, now: Instant) {
+        let past = now.saturating_since(self.since);
+        if past >= LOAD_INTERVAL {
+            let past_window = now.saturating_since(self.window);
+            if past_window >= LOAD_WINDOW {
+                self.before = if past_window < LOAD_WINDOW * 2 {
+                    self.now
+                } else {
+                    0.0
+                };
+                (self.window, self.now) = (now, 0.0);
+            }
+            self.now = self.now.max(self.octets as f64 / past.as_secs_f64());
+            (self.since, self.octets) = (now, 0);
+        }
+        self.octets += octets;
+    }
+
+    /// Octets per second.
+    const fn rate(&self) -> f64 {
+        self.before.max(self.now)
     }
 }
 
@@ -120,17 +160,30 @@ impl Tunnel {
                 return Some(id);
             }
         }
+        let is_gain = |path: &Path| {
+            self.is_gain(path, octets, tier) || self.is_spread(number, path, octets, tier)
+        };
         self.of_tier(octets, tier)
-            .filter(|(_, path)| self.is_ready(path) && self.is_gain(path, octets, tier))
+            .filter(|(_, path)| self.is_ready(path) && is_gain(path))
             .min_by(by_arrival)
             .map(|(id, _)| id)
     }
 
-    /// Whether a block of a lane is open. A burst of losses must not affect many packets of a
-    /// block, so these are spread over the paths.
+    /// Whether packets of a lane are spread over this path, too, because a block is open.
+    fn is_spread(&self, number: u8, path: &Path, octets: usize, tier: Usable) -> bool {
+        let later_s = |lead: &Path| expected_delay(path) - expected_delay(lead);
+        self.is_protected(number)
+            && self
+                .lead(octets, tier)
+                .is_some_and(|(_, lead)| later_s(lead) <= harmless_s(lead))
+    }
+
+    /// Whether a block of a lane is open, or has repair packets that wait. A burst of losses must
+    /// not affect many packets of a block, so these are spread over the paths.
     pub(super) fn is_protected(&self, number: u8) -> bool {
         let lane = self.lanes.get(number);
-        lane.is_some_and(|lane| !lane.protector.is_empty())
+        let protector = lane.map(|lane| &lane.protector);
+        protector.is_some_and(|block| !block.is_empty() || block.next_octets().is_some())
     }
 
     /// The path for a packet that is retransmitted, if it is ready. Packets wait for it at the
@@ -151,15 +204,19 @@ impl Tunnel {
         self.is_ready(path).then_some(id)
     }
 
-    /// The path of a kind that alone would carry bulk packets best: a flow of [`FLOW`] octets
-    /// arrives there first.
+    /// The path of a kind that alone would carry bulk packets best: of those that have the rate for
+    /// the present load the one on which a flow of [`FLOW`] octets arrives first, or else the one
+    /// with the highest rate.
     pub(super) fn lead(&self, octets: usize, tier: Usable) -> Option<(PathId, &Path)> {
+        let load = self.load.rate();
         let time = |path: &Path| {
             let delay_s = path.rate.target_delay_s().unwrap_or(0.0);
             delay_s + FLOW / path.rate.capacity()
         };
-        self.of_tier(octets, tier)
-            .min_by(|a, b| time(a.1).total_cmp(&time(b.1)))
+        let paths = || self.of_tier(octets, tier);
+        let able = paths().filter(|(_, path)| path.rate.capacity() * FULL >= load);
+        able.min_by(|a, b| time(a.1).total_cmp(&time(b.1)))
+            .or_else(|| paths().max_by(|a, b| a.1.rate.capacity().total_cmp(&b.1.rate.capacity())))
     }
 
     /// Whether a path helps the leading one: a packet on it delays no other, or the path raises the
@@ -176,9 +233,8 @@ impl Tunnel {
         };
         let rate = lead.rate.rate();
         let backlog_s = (self.lanes.backlog() as f64 + octets as f64) / rate;
-        let srtt_s = lead.round_trip.srtt().map_or(0.0, Duration::as_secs_f64);
         let standing_s = self.standing.least() as f64 / rate;
-        let bound_s = standing_s.max(backlog_s.min(srtt_s * HARMLESS));
+        let bound_s = standing_s.max(backlog_s.min(harmless_s(lead)));
         expected_delay(path) - expected_delay(lead) <= bound_s
     }
 
@@ -258,15 +314,17 @@ impl Tunnel {
 
     /// Records that a bulk packet takes a path, which may be a trial of the path.
     pub(super) fn on_choice(&mut self, number: u8, id: PathId, octets: usize, tier: Usable) {
-        if self.is_interactive(number) || self.lead(octets, tier).is_none_or(|(lead, _)| lead == id)
-        {
+        if self.is_interactive(number) {
+            return;
+        }
+        self.load.add(octets, self.now);
+        if self.lead(octets, tier).is_none_or(|(lead, _)| lead == id) {
             return;
         }
         let now = self.now;
-        let is_free = self
-            .paths
-            .get(id)
-            .is_some_and(|path| self.is_free(path, octets, tier));
+        let is_free = self.paths.get(id).is_some_and(|path| {
+            self.is_free(path, octets, tier) || self.is_spread(number, path, octets, tier)
+        });
         if !is_free && let Some(path) = self.paths.get_mut(id) {
             path.worth.on_used(now);
         }
@@ -330,6 +388,11 @@ pub(super) fn by_arrival(a: &(PathId, &Path), b: &(PathId, &Path)) -> Ordering {
 fn expected_delay(path: &Path) -> f64 {
     let feedback = path.round_trip.feedback();
     path.rate.expected_delay_s(feedback).unwrap_or(0.0) + DEVIATIONS * path.rate.jitter_s()
+}
+
+/// A wait in seconds that does not slow senders down that use this path.
+fn harmless_s(path: &Path) -> f64 {
+    HARMLESS * path.round_trip.srtt().map_or(0.0, Duration::as_secs_f64)
 }
 
 /// The one-way delay in seconds, with an offset that all paths share.

@@ -15,26 +15,15 @@ const ASIDE: usize = 128;
 const RECENT: usize = 256;
 
 /// The flows of a lane that are assigned to a path, and packets that wait for their path.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Homes {
-    paths: Box<[Option<PathId>]>,
+    /// By flow; empty before the first packet.
+    paths: Vec<Option<PathId>>,
     /// The flows of the most recent packets, and the number of these packets per flow.
     recent: VecDeque<u16>,
-    packets: Box<[u16]>,
+    packets: Vec<u16>,
     flows: usize,
     aside: VecDeque<(PathId, Kept)>,
-}
-
-impl Default for Homes {
-    fn default() -> Self {
-        Self {
-            paths: vec![None; usize::from(FLOWS)].into_boxed_slice(),
-            recent: VecDeque::with_capacity(RECENT),
-            packets: vec![0; usize::from(FLOWS)].into_boxed_slice(),
-            flows: 0,
-            aside: VecDeque::with_capacity(ASIDE),
-        }
-    }
 }
 
 impl Homes {
@@ -52,6 +41,13 @@ impl Homes {
 
     /// Records a packet of a flow that leaves the queue.
     pub(super) fn on_packet(&mut self, flow: u16) {
+        if self.paths.is_empty() {
+            let flows = usize::from(FLOWS);
+            self.paths.resize(flows, None);
+            self.packets.resize(flows, 0);
+            self.recent.reserve_exact(RECENT);
+            self.aside.reserve_exact(ASIDE);
+        }
         if self.recent.len() >= RECENT
             && let Some(oldest) = self.recent.pop_front()
             && let Some(packets) = self.packets.get_mut(usize::from(oldest))

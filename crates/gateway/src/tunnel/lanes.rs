@@ -19,6 +19,11 @@ use crate::{
 const REPAIRS: usize = 512;
 /// The largest number of retransmissions of a packet.
 const ATTEMPTS: u8 = 3;
+/// The greatest age of a packet when it leaves: its receiver does not wait for it any more, and the
+/// backlog of an outage must not delay later packets. Retransmissions may be twice as old.
+const AGE: Duration = Duration::from_secs(1);
+/// The same for interactive packets.
+const AGE_INTERACTIVE: Duration = Duration::from_millis(200);
 /// The window of [`Meter`].
 const METER: Duration = Duration::from_millis(200);
 
@@ -70,6 +75,8 @@ pub(super) struct Lane {
     octets: u64,
     /// Octets that it has sent, plus its unused share: the lane with the least sends next.
     served: u64,
+    /// Packets dropped because of their age after they had left the queue.
+    expired: u64,
 }
 
 impl Lane {
@@ -85,6 +92,7 @@ impl Lane {
             packets: 0,
             octets: 0,
             served: 0,
+            expired: 0,
         }
     }
 
@@ -104,6 +112,35 @@ impl Lane {
             && self.queue.is_empty()
             && self.repairs.is_empty()
             && self.protector.next_octets().is_none()
+    }
+
+    /// The greatest age of a packet that leaves for the first time.
+    pub(super) const fn age(&self) -> Duration {
+        match self.class {
+            Class::Interactive => AGE_INTERACTIVE,
+            Class::Bulk | Class::Pinned(_) => AGE,
+        }
+    }
+
+    /// Takes the next retransmission. Drops those that are too old.
+    pub(super) fn take_repair(&mut self, now: Instant, pool: &mut Pool) -> Option<Kept> {
+        while let Some(kept) = self.repairs.pop_front() {
+            if let Some(kept) = self.unless_old(kept, now, pool) {
+                return Some(kept);
+            }
+        }
+        None
+    }
+
+    /// Returns a packet that has a number, or drops it because of its age. One without content
+    /// replaces a packet for which the receiver must not wait.
+    pub(super) fn unless_old(&mut self, kept: Kept, now: Instant, pool: &mut Pool) -> Option<Kept> {
+        if kept.packet.is_empty() || now.saturating_since(kept.since) <= self.age() * 2 {
+            return Some(kept);
+        }
+        self.expired += 1;
+        pool.put(kept.packet);
+        None
     }
 
     fn repair(&mut self, kept: Kept, pool: &mut Pool) {
@@ -293,9 +330,10 @@ impl Lanes {
         self.iter().map(|lane| lane.repairs.len()).sum()
     }
 
-    /// Packets dropped.
+    /// Packets dropped by the queues, or because of their age.
     pub(super) fn dropped(&self) -> u64 {
-        self.iter().map(|lane| lane.queue.dropped()).sum()
+        let dropped = |lane: &Lane| lane.queue.dropped() + lane.queue.expired() + lane.expired;
+        self.iter().map(dropped).sum()
     }
 
     /// Octets that leave before a packet that arrives now.

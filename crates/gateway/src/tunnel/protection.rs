@@ -42,8 +42,8 @@ const PACE: Duration = Duration::from_millis(200);
 
 /// Packets per second of each flow, over the last window or the elapsed part of the present one,
 /// whichever is greater.
-#[derive(Debug)]
-pub(super) struct Paces(Box<[Pace]>);
+#[derive(Debug, Default)]
+pub(super) struct Paces(Vec<Pace>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Pace {
@@ -52,15 +52,13 @@ struct Pace {
     per_s: f64,
 }
 
-impl Default for Paces {
-    fn default() -> Self {
-        Self(vec![Pace::default(); usize::from(FLOWS)].into())
-    }
-}
-
 impl Paces {
     /// Records a packet's place; returns its flow's packets per second.
     fn add(&mut self, place: Place, now: Instant) -> f64 {
+        if self.0.is_empty() {
+            // Most tunnels protect nothing.
+            self.0.resize(usize::from(FLOWS), Pace::default());
+        }
         let Some(flow) = self.0.get_mut(usize::from(place.flow)) else {
             return 0.0;
         };

@@ -222,8 +222,10 @@ impl Tunnel {
         if let Some((sent, in_flight)) = outcome.advanced {
             let delay = relative_delay(report.arrived, sent, &mut self.clock_difference);
             path.rate.on_delay(report.arrived, delay, in_flight, now);
-            if let Some(rate) = path.train.on_delay(report.highest, delay) {
-                path.rate.on_first_estimate(rate, path.train.is_complete());
+            let newest = outcome.arrived.last().map_or(0, |newest| newest.octets);
+            let seen = path.train.on_delay(report.highest, sent, newest, delay);
+            if let Some(rate) = seen {
+                path.rate.on_first_estimate(rate);
             }
         }
         for sent in outcome.arrived.drain(..) {

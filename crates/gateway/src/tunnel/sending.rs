@@ -7,7 +7,7 @@ use super::{
     may_probe_mtu,
 };
 use crate::{
-    inner,
+    inner::{self, FLOWS},
     path::{BASE, Kept, Path, RateControl, Sent, Train, Usable},
     policy::{Class, Role},
     wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
@@ -113,7 +113,7 @@ impl Tunnel {
         })?;
         let path = self.paths.get_mut(id)?;
         if !path.train.is_under_way() {
-            path.train.begin(path.rate.newest_s()?, self.now);
+            path.train.begin(self.now);
         }
         let mut padding = self.pool.take();
         padding.resize(Train::OCTETS - OVERHEAD, 0);
@@ -395,6 +395,9 @@ impl Tunnel {
         kept.attempts += u8::from(is_repair);
         self.counters.retransmitted += u64::from(is_repair);
         self.lanes.on_sent(number, octets, self.now);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.rate.on_use();
+        }
         if !is_repair && let Some(path) = self.second_path(number, id, octets) {
             let packet = self.pool.copy(&kept.packet);
             self.copy = Some(Copy {
@@ -412,11 +415,35 @@ impl Tunnel {
 
     /// Sends a packet that has waited for its path, if the path is ready.
     fn send_aside(&mut self, number: u8, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let lane = self.lanes.get(number)?;
-        if lane.homes.is_empty() {
+        while !self.lanes.get(number)?.homes.is_empty() {
+            let (id, is_home) = self.due_aside(number)?;
+            let lane = self.lanes.get_mut(number)?;
+            if !is_home && lane.staged.is_some() {
+                return None;
+            }
+            let kept = lane.homes.take_aside(id)?;
+            let Some(kept) = lane.unless_old(kept, self.now, &mut self.pool) else {
+                continue;
+            };
+            let staged = Staged {
+                kept,
+                is_repair: false,
+            };
+            if is_home {
+                return self.send_staged(number, id, staged, buffer);
+            }
+            // The path no longer helps: the packet takes another.
+            lane.homes.set(staged.kept.place.flow, None);
+            lane.staged = Some(staged);
             return None;
         }
-        let due = lane.homes.waited_for().find_map(|(id, octets)| {
+        None
+    }
+
+    /// A path for which packets wait that is ready for them, or (`false`) that no longer helps.
+    fn due_aside(&self, number: u8) -> Option<(PathId, bool)> {
+        let lane = self.lanes.get(number)?;
+        lane.homes.waited_for().find_map(|(id, octets)| {
             let octets = octets + OVERHEAD;
             let tier = self.tier(octets)?;
             let path = self.of_tier(octets, tier).find(|&(other, _)| other == id);
@@ -426,32 +453,7 @@ impl Tunnel {
                 }
                 _ => Some((id, false)),
             }
-        });
-        let (id, is_home) = due?;
-        let lane = self.lanes.get_mut(number)?;
-        if !is_home {
-            // The path no longer helps: the packet takes another.
-            if lane.staged.is_some() {
-                return None;
-            }
-            let kept = lane.homes.take_aside(id)?;
-            lane.homes.set(kept.place.flow, None);
-            lane.staged = Some(Staged {
-                kept,
-                is_repair: false,
-            });
-            return None;
-        }
-        let kept = lane.homes.take_aside(id)?;
-        self.send_staged(
-            number,
-            id,
-            Staged {
-                kept,
-                is_repair: false,
-            },
-            buffer,
-        )
+        })
     }
 
     /// The path for which the next packet waits instead of taking `id`, which is ready: as few
@@ -503,17 +505,27 @@ impl Tunnel {
     /// Prepares the next packet; returns its octets. Its number is assigned only now, so that a
     /// packet dropped in the queue leaves no gap.
     fn stage(&mut self, number: u8) -> Option<usize> {
+        if let Some(Staged { kept, is_repair }) = self.lanes.get_mut(number)?.staged.take() {
+            let lane = self.lanes.get_mut(number)?;
+            let kept = lane.unless_old(kept, self.now, &mut self.pool);
+            lane.staged = kept.map(|kept| Staged { kept, is_repair });
+        }
         if self.lanes.get(number)?.staged.is_none() {
             let tier = self.tier(0)?;
             let target = TARGET + self.reach(number, tier) + self.few_packets(tier);
             let lane = self.lanes.get_mut(number)?;
-            let repair = lane.repairs.pop_front();
+            let repair = lane.take_repair(self.now, &mut self.pool);
             let is_repair = repair.is_some();
             let kept = if let Some(kept) = repair {
                 kept
             } else {
-                let (flow, packet) = lane.queue.pop(target, self.now, &mut self.pool)?;
+                let age = lane.age();
+                let (flow, packet, since) =
+                    lane.queue.pop(target, age, self.now, &mut self.pool)?;
                 lane.homes.on_packet(flow);
+                if self.numbers.is_empty() {
+                    self.numbers.resize(usize::from(FLOWS), 0);
+                }
                 let next = self.numbers.get_mut(usize::from(flow))?;
                 let place = Place {
                     flow,
@@ -523,6 +535,7 @@ impl Tunnel {
                 Kept {
                     place,
                     packet,
+                    since,
                     attempts: 0,
                     lane: number,
                     part: None,

@@ -36,7 +36,7 @@ fn begin(keys: &Keys, random: &mut Seeded) -> Pending {
 
 /// Answers an initiation with boot number 88.
 fn respond(keys: &Keys, initiation: &Initiation, random: &mut Seeded) -> Option<Answer> {
-    let opened = open(&Identity::new(keys.private), initiation, random)?;
+    let opened = open(&Identity::new(keys.private), initiation, |_| true, random)?;
     assert_eq!((opened.boot, opened.stamp), (77, 99));
     opened.answer(keys.psk.as_ref(), 88)
 }
@@ -118,7 +118,7 @@ fn another_key_or_shared_key_gets_no_session() {
     let answer =
         respond(&b, &first, &mut random).expect("the key shared is used in the second message");
     assert_eq!(pending.finish(&response(2, 1, answer.noise)), None);
-    let opened = open(&Identity::new(b.private), &first, &mut random).expect("authentic");
+    let opened = open(&Identity::new(b.private), &first, |_| true, &mut random).expect("authentic");
     assert_eq!(opened.peer, public_key(&a.private));
     b.private = [5; 32];
     assert!(respond(&b, &first, &mut random).is_none());

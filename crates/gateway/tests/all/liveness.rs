@@ -58,7 +58,7 @@ impl Model {
         } else if !matches!(self.name, Name::Active | Name::Dead) && silent >= DEAD {
             if let Some(returned) = self.returned.take() {
                 self.hold = if now - returned < 60_000 {
-                    (self.hold * 2).min(30_000)
+                    (self.hold * 2).min(5_000)
                 } else {
                     300
                 };

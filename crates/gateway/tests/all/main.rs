@@ -20,6 +20,7 @@ mod inner;
 mod liveness;
 mod network;
 mod order;
+mod outage;
 mod policy;
 mod reception;
 mod states;

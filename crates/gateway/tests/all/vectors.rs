@@ -163,7 +163,7 @@ fn pending(case: &Case) -> Pending {
 fn respond(case: &Case, initiation: &Initiation) -> Answer {
     let b = &case.responder;
     let identity = Identity::new(b.private.array());
-    let opened = open(&identity, initiation, &mut ephemeral(b)).expect("it is authentic");
+    let opened = open(&identity, initiation, |_| true, &mut ephemeral(b)).expect("it is authentic");
     assert_eq!(opened.peer, public_key(&case.initiator.private.array()));
     assert_eq!(
         (opened.boot, opened.stamp),
