@@ -16,6 +16,7 @@ MODULES = [
     ("live", "contents"),
     ("live", "kernel_flows"),
     ("live", "own_end"),
+    ("gatewayd", "caps"),
     ("gatewayd", "changes"),
     ("gatewayd", "hostile"),
     ("gatewayd", "names"),

@@ -120,7 +120,7 @@ impl Path {
         if self.route.is_some() {
             self.roamed += 1;
             self.mtu = Mtu::default();
-            self.rate = RateControl::default();
+            self.rate = self.rate.renewed();
             self.cookie = None;
         }
         self.route = Some(route);

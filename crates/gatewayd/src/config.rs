@@ -1,5 +1,6 @@
 //! The configuration file: its format, and the consistency of its values.
 
+mod cap;
 mod check;
 mod format;
 mod value;
@@ -17,6 +18,7 @@ use anabranch_document::{
 use anabranch_files::Files;
 
 pub use self::{
+    cap::{AtCap, amount},
     format::{Config, Peer, Policy, Way},
     value::Endpoint,
 };

@@ -1,13 +1,15 @@
 //! The daemon: moves packets and datagrams between the kernel and the tunnels, in one thread.
 
+mod caps;
 mod samples;
+mod servers;
 mod state;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Read},
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     os::{fd::AsFd, unix::net::UnixStream},
     path::{Path, PathBuf},
     rc::Rc,
@@ -43,7 +45,9 @@ use crate::{
     resolver::{self, Addresses, Answer, Question, Resolver},
     socket::Marks,
     status::{self, Dropped, Rejected, Request, StatusSocket},
+    store::Store,
     too_big::TooBig,
+    usage::Usage,
     ways::{Happened, Ways},
 };
 
@@ -93,6 +97,10 @@ struct Gateway {
     keeper: Keeper,
     /// The time of the next sample for the history.
     sampled: Instant,
+    /// Octets of paths with caps, their file, and the time of the next comparison with the caps.
+    usage: Usage,
+    store: Option<Store>,
+    capped: Instant,
 }
 
 /// Runs until a signal ends the daemon.
@@ -141,6 +149,7 @@ pub fn up(
     let device = Device::new(&config, octets(mtu.unwrap_or_default()), &routes)?;
     let keeper = samples::keeper(&config, &file, account, &log)?;
     log.listen(keeper.listener());
+    let (usage, store) = caps::usage(&config, &file, account, &mut log)?;
     let confined = account.copied();
     let prepare = move || confine_resolver(confined.as_ref());
     let mut gateway = Gateway {
@@ -170,7 +179,11 @@ pub fn up(
         too_big: TooBig::default(),
         keeper,
         sampled: Instant::START,
+        usage,
+        store,
+        capped: Instant::START,
     };
+    gateway.set_caps();
     let name = gateway.config.gateway.interface.0.clone();
     gateway.log.say(&format!("{name} is up"));
     // Outside systemd there is no socket to notify.
@@ -194,6 +207,7 @@ pub fn up(
     let ended = outcome.as_ref().err().cloned();
     let ended = ended.unwrap_or_else(|| format!("{name} is going down"));
     gateway.log.say(&ended);
+    gateway.save_caps();
     gateway.keeper.end();
     outcome
 }
@@ -225,6 +239,7 @@ impl Gateway {
             self.follow_mtu();
             self.follow_names();
             self.follow_samples();
+            self.follow_caps();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
@@ -326,7 +341,11 @@ impl Gateway {
             self.resolver.forget();
         }
         let loaded = config::load(&self.file).map_err(|failure| failure.to_string());
-        let loaded = loaded.and_then(|config| config.is_reloadable(&self.config).map(|()| config));
+        let loaded = loaded.and_then(|config| {
+            config.is_reloadable(&self.config)?;
+            self.may_have_caps(&config)?;
+            Ok(config)
+        });
         let config = match loaded {
             Ok(config) => config,
             Err(why) => return Some(self.outcome(Err(why))),
@@ -472,6 +491,7 @@ impl Gateway {
         self.peers.set(changed.collect(), now);
         self.config = Rc::clone(config);
         self.addresses = addresses;
+        self.set_caps();
         Ok(())
     }
 
@@ -497,6 +517,7 @@ impl Gateway {
         let timeout = due
             .chain(self.retry)
             .chain([self.sampled])
+            .chain((!self.usage.is_empty()).then_some(self.capped))
             .min()
             .map(|due| due.saturating_since(self.now()));
         let timeout = timeout.map(timespec);
@@ -588,6 +609,9 @@ impl Gateway {
             let arrived = Instant::START + now.saturating_since(Instant::START).saturating_sub(age);
             let remote = received.from;
             let from = (Route { local, remote }, received.ecn);
+            let segments = received.length.div_ceil(received.segment.max(1));
+            self.usage
+                .count(local, is_v4(&remote), received.length, segments);
             for datagram in buffer[..received.length].chunks_mut(received.segment) {
                 self.on_datagram(datagram, from, arrived, now);
             }
@@ -691,6 +715,11 @@ impl Gateway {
                     is_confirmed: peer.delivers(transmit.path),
                 };
                 let route = transmit.route;
+                if !self.ways.is_closed(route.local) {
+                    let octets = self.buffer.len();
+                    self.usage
+                        .count(route.local, is_v4(&route.remote), octets, 1);
+                }
                 self.batches.add(route, marks, &self.buffer, &mut self.ways);
             }
         }
@@ -701,36 +730,6 @@ impl Gateway {
             self.follow_peer(number);
             self.peers.settle(number, now);
         }
-    }
-
-    /// Sets the interface's MTU to the largest of the tunnels that are up, and the MTU of each route
-    /// to that of its peer, so that the kernel notifies senders. A change of the interface takes a
-    /// descriptor; without one the next turn repeats it.
-    fn follow_mtu(&mut self) {
-        if let Some(mtu) = self.peers.mtu() {
-            let _ = self.device.set_mtu(octets(mtu));
-        }
-        for (net, mtu) in self.peers.take_route_mtus() {
-            self.device.set_route_mtu(net, octets(mtu));
-        }
-    }
-
-    /// Moves the traffic of groups to the best servers that are up.
-    fn follow_servers(&mut self) {
-        let now = self.now();
-        let log = &mut self.log;
-        self.peers.follow_servers(now, |before, after| {
-            let group = after.rank.group.as_deref().unwrap_or_default();
-            let why = if before.health.is_up() {
-                "which is better and has stayed up"
-            } else {
-                "because the other is down"
-            };
-            log.say(&format!(
-                "group {group}: the traffic moves from peer {} to peer {}, {why}",
-                before.name, after.name
-            ));
-        });
     }
 }
 
@@ -769,6 +768,10 @@ fn timespec(wait: Duration) -> Timespec {
         tv_sec: nanos / 1_000_000_000,
         tv_nsec: nanos % 1_000_000_000,
     }
+}
+
+fn is_v4(remote: &SocketAddr) -> bool {
+    remote.ip().to_canonical().is_ipv4()
 }
 
 /// The MTU as the kernel's type.

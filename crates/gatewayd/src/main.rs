@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod calendar;
 mod config;
 mod confine;
 mod daemon;
@@ -21,7 +22,9 @@ mod resolver;
 mod servers;
 mod socket;
 mod status;
+mod store;
 mod too_big;
+mod usage;
 mod watch;
 mod ways;
 

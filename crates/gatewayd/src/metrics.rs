@@ -86,6 +86,11 @@ const HELP: &[(&str, &str)] = &[
         "Octets of UDP payload received on a path.",
     ),
     ("path_deaths_total", "How often a path died."),
+    ("path_cap_bytes", "The data cap of a path in its period."),
+    (
+        "path_cap_used_bytes",
+        "Octets of IP packets that a path with a cap has carried in its period.",
+    ),
 ];
 
 /// The listening socket for Prometheus.
@@ -211,6 +216,14 @@ pub fn text(report: &Report) -> String {
     text.of_paths(report, "path_deaths_total", "counter", |path| {
         Some(path.deaths as f64)
     });
+    text.family("path_cap_bytes", "gauge");
+    for (path, cap) in &report.caps {
+        text.sample("path_cap_bytes", &[("path", path)], cap.cap_bytes);
+    }
+    text.family("path_cap_used_bytes", "gauge");
+    for (path, cap) in &report.caps {
+        text.sample("path_cap_used_bytes", &[("path", path)], cap.used_bytes);
+    }
     text.0
 }
 
@@ -294,6 +307,7 @@ mod tests {
             peers: BTreeMap::new(),
             rejected: Rejected::default(),
             dropped: Dropped::default(),
+            caps: BTreeMap::new(),
         };
         let metrics = text(&report);
         let alerts = include_str!("../../../packaging/gateway-alerts.yml");

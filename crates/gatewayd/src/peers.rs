@@ -248,6 +248,16 @@ pub fn peer(
     }
 }
 
+/// The role of a path.
+pub const fn role(policy: Policy) -> Role {
+    match policy {
+        Policy::Active => Role::Active,
+        Policy::Overflow => Role::Overflow,
+        Policy::Backup => Role::Backup,
+        Policy::Metered => Role::Metered,
+    }
+}
+
 /// The treatment of packets, in the configuration's order.
 fn rules(config: &Config, ways: &Ways) -> Vec<Rule> {
     let path = |name: &String| ways.paths().find(|(_, other)| *other == name);
@@ -303,11 +313,7 @@ fn paths(config: &Config, remotes: &[SocketAddr], ways: &Ways) -> Result<Vec<Pat
                 local: id.number().into(),
                 remote,
             }),
-            role: match way.policy {
-                Policy::Active => Role::Active,
-                Policy::Backup => Role::Backup,
-                Policy::Metered => Role::Metered,
-            },
+            role: role(way.policy),
         })
     });
     Ok(paths.collect())

@@ -20,7 +20,10 @@ use anabranch_core::system::words;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::{config::Config, history::Query};
+use crate::{
+    config::{Config, amount},
+    history::Query,
+};
 
 /// The daemon's answer to a completed [`Request::Reload`].
 pub const RELOADED: &str = "the configuration was reloaded";
@@ -38,6 +41,28 @@ pub struct Report {
     pub rejected: Rejected,
     /// Packets that the daemon dropped outside the tunnels.
     pub dropped: Dropped,
+    /// The data caps of this end's paths, by path.
+    #[serde(default)]
+    pub caps: BTreeMap<String, CapReport>,
+}
+
+/// The data cap of a path.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CapReport {
+    /// Bytes of IP packets in both directions since the start of the period.
+    pub used_bytes: u64,
+    /// The cap.
+    pub cap_bytes: u64,
+    /// `day`, `week` or `month`.
+    pub period: String,
+    /// The first day of the period, in UTC.
+    pub since: String,
+    /// The first day of the next period.
+    pub until: String,
+    /// The percentage of the highest level that is reached: an alarm's, 100, or 0.
+    pub level: u8,
+    /// The use of the path once the cap is reached: `metered` or `off`.
+    pub at_cap: String,
 }
 
 /// A struct of counters with their reasons, in the order of the fields.
@@ -201,6 +226,9 @@ impl Report {
         for (name, peer) in &self.peers {
             peer.write(name, earlier, &mut text);
         }
+        for (name, cap) in &self.caps {
+            cap.write(name, &mut text);
+        }
         write_counts(&mut text, "rejected", self.rejected.reasons());
         write_counts(&mut text, "dropped", self.dropped.reasons());
         text
@@ -229,6 +257,24 @@ impl Earlier {
             rate(path.sent_bytes, before.sent_bytes),
             rate(path.received_bytes, before.received_bytes),
         ]
+    }
+}
+
+impl CapReport {
+    fn write(&self, name: &str, text: &mut String) {
+        let reached = match (self.level, self.at_cap.as_str()) {
+            (100, "off") => "; the path is off",
+            (100, _) => "; the path is metered",
+            _ => "",
+        };
+        let _ = writeln!(
+            text,
+            "cap {name}: {} of {} since {}, until {}{reached}",
+            amount(self.used_bytes),
+            amount(self.cap_bytes),
+            self.since,
+            self.until
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 //! listens.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
@@ -59,6 +59,8 @@ impl fmt::Display for Happened {
 pub struct Ways {
     slots: BTreeMap<u32, Slot>,
     names: BTreeMap<PathId, String>,
+    /// Sockets that send nothing, because the caps of their paths are reached.
+    closed: BTreeSet<u32>,
 }
 
 impl Ways {
@@ -101,6 +103,7 @@ impl Ways {
             let same = before.find(|before| before.bind.is_same(&slot.bind));
             slot.socket = same.and_then(|before| before.socket.take());
         }
+        plan.closed = std::mem::take(&mut self.closed);
         *self = plan;
     }
 
@@ -143,8 +146,12 @@ impl Ways {
         self.slots.get(&number)?.socket.as_ref()
     }
 
-    /// Returns a socket for sending; `None` while its interface has no carrier.
+    /// Returns a socket for sending; `None` while its interface has no carrier, or its path's cap is
+    /// reached.
     pub fn socket_mut(&mut self, number: u32) -> Option<&mut PathSocket> {
+        if self.closed.contains(&number) {
+            return None;
+        }
         let slot = self.slots.get_mut(&number).filter(|slot| !slot.is_held)?;
         slot.socket.as_mut()
     }
@@ -159,9 +166,28 @@ impl Ways {
         }
     }
 
-    /// The interface, address or carrier of a path that this machine lacks now.
+    /// Suspends or resumes sending. Returns whether this is a change.
+    pub fn close(&mut self, number: u32, is_closed: bool) -> bool {
+        if is_closed {
+            self.closed.insert(number)
+        } else {
+            self.closed.remove(&number)
+        }
+    }
+
+    /// Whether sending is suspended by [`Self::close`].
+    pub fn is_closed(&self, number: u32) -> bool {
+        self.closed.contains(&number)
+    }
+
+    /// The cause why a path sends nothing now: its cap, or the interface, address or carrier that
+    /// this machine lacks.
     pub fn lack(&self, path: PathId, links: &Links) -> Option<String> {
-        let bind = &self.slots.get(&path.number().into())?.bind;
+        let number = path.number().into();
+        if self.is_closed(number) {
+            return Some("cap reached".to_owned());
+        }
+        let bind = &self.slots.get(&number)?.bind;
         if bind.is_any() {
             return None;
         }

@@ -153,6 +153,8 @@ struct Long {
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,
+    /// The operator's limit of the rate.
+    limit: f64,
     /// Octets in flight during the start.
     window: f64,
     /// The delivery rate of the path, in octets per second.
@@ -207,6 +209,7 @@ impl Default for RateControl {
     fn default() -> Self {
         Self {
             rate: INITIAL,
+            limit: f64::INFINITY,
             window: WINDOW,
             delivery: 0.0,
             in_flight: 0,
@@ -266,6 +269,20 @@ impl Round {
 }
 
 impl RateControl {
+    /// The controller of a path that begins again, with the same limit.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        let mut renewed = Self::default();
+        renewed.set_limit(self.limit);
+        renewed
+    }
+
+    /// Limits the sending rate to this number of octets per second.
+    pub const fn set_limit(&mut self, limit: f64) {
+        self.limit = limit;
+        self.rate = self.rate.min(limit);
+    }
+
     /// The sending rate in octets per second.
     #[must_use]
     pub const fn rate(&self) -> f64 {
@@ -552,7 +569,8 @@ impl RateControl {
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
         if self.is_starting {
             let empty_s = self.empty_s(srtt).max(1e-3);
-            self.rate = (START_PACE * self.window / empty_s).clamp(INITIAL, MOST);
+            let rate = (START_PACE * self.window / empty_s).clamp(INITIAL, MOST);
+            self.rate = rate.min(self.limit);
         }
         let past = now.saturating_since(self.round.since);
         if past < length {
@@ -667,7 +685,7 @@ impl RateControl {
             self.rate = self.rate.min(rate);
         }
         let most = (HEADROOM * self.delivery).clamp(INITIAL, MOST);
-        self.rate = self.rate.clamp(LEAST, most);
+        self.rate = self.rate.clamp(LEAST, most).min(self.limit);
     }
 
     /// Handles a round of the start, which ends when more sending does not increase the delivery.

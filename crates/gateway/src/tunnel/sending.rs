@@ -540,8 +540,10 @@ impl Tunnel {
         octets: usize,
         tier: Usable,
     ) -> impl Iterator<Item = (PathId, &Path)> {
-        self.candidates(octets)
-            .filter(move |(_, path)| path.liveness.usable() == Some(tier))
+        self.candidates(octets).filter(move |(_, path)| {
+            let kind = path.liveness.usable();
+            kind.is_some_and(|kind| self.joins(kind, tier))
+        })
     }
 
     /// The path to which a lane's packets are pinned, while it delivers them.
@@ -665,7 +667,8 @@ impl Tunnel {
         if !self.is_interactive(number) {
             return None;
         }
-        self.of_tier(octets, Usable::Active)
+        self.candidates(octets)
+            .filter(|(_, path)| path.liveness.usable() == Some(Usable::Active))
             .filter(|&(id, path)| id != first && self.is_small(number, path))
             .min_by(|a, b| delay(a.1).total_cmp(&delay(b.1)))
             .map(|(id, _)| id)

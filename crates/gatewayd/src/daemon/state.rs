@@ -29,6 +29,7 @@ impl Gateway {
                 .collect(),
             rejected,
             dropped: self.dropped,
+            caps: self.usage.reports(),
         }
     }
 
