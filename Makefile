@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader kernel demo study test check test-studies test-kernel test-live test-gateway test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint generate generate-check docs fuzz fuzz-brief lock wheel clean distclean
+.PHONY: help setup dev loader kernel demo study studio test check test-studies test-kernel test-live test-gateway test-studio test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint generate generate-check docs fuzz fuzz-brief lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -25,6 +25,9 @@ loader: ## Build what loads programs into the kernel; needs clang, libelf and zl
 
 kernel: setup ## Build a Linux kernel for virtual time unless there is one (seven minutes of a processor)
 	@$(RUN) python -c 'from anabranch.kernel.images import chosen; print("kernel:", chosen().release)' 2>/dev/null || $(RUN) anabranch kernel build
+
+studio: setup ## Build the studio, the engine in a page; needs Node.js and rustc's library for WebAssembly
+	@tools/build_studio
 
 demo: setup ## Run the reordering study in quick mode; write a page of it
 	@$(RUN) anabranch demo --out out/demo
@@ -65,10 +68,14 @@ test-live: ## Run all tests of live runs (4 minutes)
 	@tools/bootstrap test
 	$(RUN) python -m pytest -rs -n 2 --dist loadfile tests/live
 
-test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, and lint them
+test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, lint them, and let paths fail in virtual time
 	@tools/bootstrap test
 	$(RUN) cargo clippy --profile release -p anabranch-gatewayd --all-targets --locked --features quic-tests -- -D warnings
 	$(RUN) cargo nextest run --cargo-profile release --no-fail-fast -p anabranch-gatewayd --locked --features quic-tests quic
+	$(RUN) python bench/gateway/failures.py
+
+test-studio: setup ## Test the studio: units, digests beside the native engine's, the page in Chromium; needs Node.js
+	@tools/test_studio
 
 # Ray has a separate environment, .tools/cluster: with Ray, `make test` would have forty packages more.
 test-cluster: ## Run the tests of Ray clusters (six minutes; installs Ray)
@@ -87,6 +94,7 @@ test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) kernel test-kernel
 	$(MAKE) test-live
 	$(MAKE) test-gateway
+	$(MAKE) test-studio
 	$(MAKE) test-cluster
 
 test-slow: dev ## Run the tests that make every figure of a page anew

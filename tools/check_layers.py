@@ -43,13 +43,13 @@ _DIAGNOSE = _PATH | {"anabranch-capture"}
 # Rooms of Python by floor, the lowest first.
 FLOORS: Sequence[frozenset[str]] = (
     frozenset({"control", "errors", "interrupt"}),
-    frozenset({"extras", "text"}),
+    frozenset({"extras", "studio", "text"}),
     frozenset({"files", "keys", "limits", "progress", "statistics"}),
     frozenset({"builders", "result"}),
     frozenset({"live"}),
     frozenset({"scenario"}),
     frozenset({"charts", "convert", "diagnosis", "sweep", "why"}),
-    frozenset({"fitted", "gateway", "kernel"}),
+    frozenset({"fitted", "gateway", "kernel", "multipoint"}),
     frozenset({"compare", "study", "validate"}),
     frozenset({"plot"}),
     frozenset({"report"}),
@@ -114,7 +114,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-gateway": _GATEWAY,
     "anabranch-gatewayd": _PATH | {"anabranch-document", "anabranch-files", "anabranch-gateway"},
     "anabranch": _FACADE,
-    "anabranch-py": _FACADE | {"anabranch", "anabranch-columns", "anabranch-diagnose"},
+    "anabranch-results": _FACADE | {"anabranch", "anabranch-columns"},
+    "anabranch-py": _FACADE | {"anabranch", "anabranch-columns", "anabranch-diagnose", "anabranch-results"},
+    # Compiled to WebAssembly: a page's engine.
+    "anabranch-studio": _FACADE | {"anabranch", "anabranch-columns", "anabranch-diagnose", "anabranch-results"},
     "anabranch-bench": _FACADE | {"anabranch"},
 }
 
@@ -141,7 +144,9 @@ ENGINE = (
 )
 
 # The crates that may hold unsafe code.
-UNSAFE_ALLOWED = frozenset({"anabranch-bpf", "anabranch-columns", "anabranch-live", "anabranch-loader", "anabranch-py"})
+UNSAFE_ALLOWED = frozenset(
+    {"anabranch-bpf", "anabranch-columns", "anabranch-live", "anabranch-loader", "anabranch-py", "anabranch-studio"}
+)
 
 _BANNED_PATHS = {
     "std::time::Instant": "time is an argument",

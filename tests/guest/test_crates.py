@@ -21,6 +21,7 @@ MODULES = [
     ("gatewayd", "hostile"),
     ("gatewayd", "names"),
     ("gatewayd", "namespaces"),
+    ("gatewayd", "outputs"),
     ("gatewayd", "servers"),
     ("gatewayd", "traffic"),
 ]

@@ -319,14 +319,6 @@ def test_bad_input(anabranch: Call, scenario_file: Path, arguments: list[str], m
     assert (done.status, done.out, done.err) == (2, "", message.replace("{file}", str(scenario_file)))
 
 
-@pytest.mark.parametrize("command", ["studio"])
-def test_commands_of_a_later_version_are_refused(anabranch: Call, command: str) -> None:
-    for arguments in ([], ["x.toml", "--json"], ["--help"]):
-        done = anabranch(command, *arguments)
-        assert (done.status, done.out) == (2, "")
-        assert done.err.startswith(f"error: anabranch {command} comes in a later version\n")
-
-
 def test_an_unwritable_output_costs_no_run(
     anabranch: Call, scenario_file: Path, sample_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@
 //! its sender saw it ([`connection`]), decides for each retransmission whether it was needed
 //! ([`retransmission`]), attributes each interval of time to one limit ([`limit`]), names the cause
 //! of each pause ([`stall`]), models the path ([`path`]), reports findings ([`finding`]) and
-//! names the next step ([`next`]). Memory does not grow with the capture: [`Bounds`] limits the stored data.
+//! names the next step ([`next`]). [`list`] also lists the segments. Memory does not grow with the capture: [`Bounds`] limits the stored data.
 //!
 //! # Not implemented
 //! - Reassembly of IP fragments: fragments after the first are skipped and counted.
@@ -16,6 +16,7 @@ pub mod connection;
 mod counters;
 pub mod finding;
 pub mod limit;
+pub mod listing;
 pub mod next;
 mod order;
 pub mod path;
@@ -31,5 +32,5 @@ mod time;
 pub mod trace;
 
 pub use report::Report;
-pub use run::{Bounds, diagnose, trace};
+pub use run::{Bounds, diagnose, list, trace};
 pub use trace::Watch;

@@ -9,6 +9,7 @@
 mod clock;
 mod record;
 mod sorting;
+mod store;
 mod witness;
 
 use std::collections::VecDeque;

@@ -9,6 +9,7 @@ use std::{
 use anabranch_capture::{Counts, Error, Limits, Reader};
 
 use crate::{
+    listing::{Listed, Listing},
     order::{Clock, Nearby, Sorting, Witness},
     report::{Omitted, Order, Report},
     segment::Segment,
@@ -66,8 +67,30 @@ pub fn diagnose(
     bounds: Bounds,
     stop: impl Fn() -> bool,
 ) -> Result<Report, Error> {
-    let begin = || Table::new(bounds);
+    let reading = read(file, bounds.expansion, || Table::new(bounds), stop)?;
+    Ok(report(name, reading.account, reading.table))
+}
+
+/// Diagnoses the TCP connections of a capture like [`diagnose`], and lists its first `most`
+/// segments with the numbers of their connections.
+///
+/// # Errors
+/// As [`diagnose`].
+pub fn list(
+    file: impl Read + Seek,
+    name: &str,
+    bounds: Bounds,
+    most: usize,
+    stop: impl Fn() -> bool,
+) -> Result<(Report, Listing), Error> {
+    let begin = || Listed::new(Table::new(bounds), most);
     let Reading { account, table } = read(file, bounds.expansion, begin, stop)?;
+    let Listed { table, listing, .. } = table;
+    Ok((report(name, account, table), listing))
+}
+
+/// The report of a capture that has been read.
+fn report(name: &str, account: Account, table: Table) -> Report {
     let Account {
         counts,
         mut passed_over,
@@ -81,7 +104,7 @@ pub fn diagnose(
     passed_over.insert("no-ip", without_ip);
     let skipped = counts.skipped.iter();
     let (connections, omitted, evicted): (_, Omitted, u64) = table.end();
-    Ok(Report {
+    Report {
         format: 1,
         file: name.to_owned(),
         start_s: start.map(|picos| seconds(from_picos(picos))),
@@ -104,7 +127,7 @@ pub fn diagnose(
         connections,
         omitted,
         ended_early: evicted,
-    })
+    }
 }
 
 /// Traces connections of a capture that [`diagnose`] has read within the same bounds, so that their
@@ -137,9 +160,26 @@ struct Account {
 }
 
 /// A table that has received all segments of a capture.
-struct Reading {
+struct Reading<T> {
     account: Account,
-    table: Table,
+    table: T,
+}
+
+/// A receiver of a capture's segments, in order of time.
+trait Sink {
+    fn add(&mut self, segment: &Segment);
+}
+
+impl Sink for Table {
+    fn add(&mut self, segment: &Segment) {
+        Self::add(self, segment);
+    }
+}
+
+impl Sink for Listed {
+    fn add(&mut self, segment: &Segment) {
+        Self::add(self, segment);
+    }
 }
 
 /// Passes the segments of a capture to a table, in order of time.
@@ -147,12 +187,12 @@ struct Reading {
 /// Most captures need one pass. It ends at the first segment that [`Nearby`] cannot put in order,
 /// or that makes the order doubtful. A second pass then sorts all segments, and a third one follows
 /// if the clock was set back.
-fn read(
+fn read<T: Sink>(
     mut file: impl Read + Seek,
     expansion: u64,
-    begin: impl Fn() -> Table,
+    begin: impl Fn() -> T,
     stop: impl Fn() -> bool,
-) -> Result<Reading, Error> {
+) -> Result<Reading<T>, Error> {
     let start = file.stream_position().ok();
     let limits = Limits {
         bytes: u64::MAX,

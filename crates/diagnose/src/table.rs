@@ -123,7 +123,9 @@ impl Table {
         }
     }
 
-    pub(crate) fn add(&mut self, segment: &Segment) {
+    /// Adds a segment. Returns the number of its connection, and whether the connection's first end
+    /// sent it.
+    pub(crate) fn add(&mut self, segment: &Segment) -> Option<(u64, bool)> {
         let key = key(segment);
         let slot = match self.recent {
             Some((recent, slot)) if recent == key => Some(slot),
@@ -138,13 +140,13 @@ impl Table {
             None => self.begin(key, segment),
         };
         self.recent = Some((key, slot));
-        if let Some(Some(connection)) = self.open.get_mut(slot) {
-            if self.counters.see(segment) {
-                connection.share_counter(segment);
-            }
-            connection.add(segment, &mut self.budget);
-            connection.note(segment);
+        let connection = self.open.get_mut(slot)?.as_mut()?;
+        if self.counters.see(segment) {
+            connection.share_counter(segment);
         }
+        connection.add(segment, &mut self.budget);
+        connection.note(segment);
+        Some((connection.id, connection.from(segment) == 0))
     }
 
     fn is_another(&self, slot: usize, segment: &Segment) -> bool {

@@ -1,5 +1,6 @@
 //! Handshake, session keys, replay windows, cookies and stamps.
 
+mod aead;
 mod cookie;
 mod curve;
 mod handshake;

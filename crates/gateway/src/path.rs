@@ -8,6 +8,8 @@ mod paths;
 mod rate;
 mod received;
 mod round_trip;
+mod train;
+mod worth;
 
 pub use ledger::{Kept, Ledger, Outcome, Sent};
 pub use liveness::{Liveness, State, Usable};
@@ -17,6 +19,8 @@ pub use paths::Paths;
 pub use rate::RateControl;
 pub use received::Received;
 pub use round_trip::RoundTrip;
+pub use train::Train;
+pub use worth::Worth;
 
 use anabranch_core::units::Instant;
 use core::net::SocketAddr;
@@ -52,6 +56,10 @@ pub struct Path {
     pub mtu: Mtu,
     /// The sending rate.
     pub rate: RateControl,
+    /// A first estimate of the rate.
+    pub train: Train,
+    /// Whether the path raised the throughput when it was used for that.
+    pub worth: Worth,
     /// The loss without congestion.
     pub loss: Loss,
     /// The newest report of the other end, which must be acknowledged.
@@ -81,6 +89,8 @@ impl Path {
             received: Received::default(),
             mtu: Mtu::default(),
             rate: RateControl::default(),
+            train: Train::default(),
+            worth: Worth::default(),
             loss: Loss::default(),
             peer_report: None,
             control_due: false,
@@ -121,6 +131,8 @@ impl Path {
             self.roamed += 1;
             self.mtu = Mtu::default();
             self.rate = self.rate.renewed();
+            self.train = Train::default();
+            self.worth = Worth::default();
             self.cookie = None;
         }
         self.route = Some(route);

@@ -1,6 +1,7 @@
 //! The tunnel as a state machine: datagrams and packets in, datagrams and packets out.
 
 mod change;
+mod choice;
 mod handshakes;
 mod homes;
 mod lanes;
@@ -116,6 +117,7 @@ pub struct Tunnel {
     paces: Paces,
     /// Whether the pace has held a packet back since the queue was last empty.
     is_held_back: bool,
+    standing: choice::Standing,
     copy: Option<Copy>,
     pool: Pool,
     scratch: Scratch,
@@ -179,6 +181,7 @@ impl Tunnel {
             numbers: vec![0; usize::from(FLOWS)].into_boxed_slice(),
             paces: Paces::default(),
             is_held_back: false,
+            standing: choice::Standing::default(),
             copy: None,
             pool: Pool::default(),
             scratch: Scratch::default(),

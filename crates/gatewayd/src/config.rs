@@ -20,7 +20,7 @@ use anabranch_files::Files;
 pub use self::{
     cap::{AtCap, amount},
     format::{Config, Peer, Policy, Way},
-    value::Endpoint,
+    value::{Endpoint, Interface},
 };
 
 /// The largest file that is read, in bytes: that of 100,000 peers.

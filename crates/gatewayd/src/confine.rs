@@ -57,7 +57,7 @@ impl Account {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn own(&self, path: &Path) -> io::Result<()> {
+    pub fn own(self, path: &Path) -> io::Result<()> {
         std::os::unix::fs::chown(path, Some(self.uid.as_raw()), Some(self.gid.as_raw()))
     }
 }
@@ -96,6 +96,7 @@ pub fn confine_keeper(account: Option<&Account>, folder: Option<&Path>) -> Resul
 }
 
 /// Files that stay accessible.
+#[derive(Clone, Copy)]
 struct Files<'a> {
     /// Folders to read.
     readable: &'a [PathBuf],

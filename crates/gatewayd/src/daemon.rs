@@ -140,7 +140,7 @@ pub fn up(
             Ok(made)
         })
         .collect::<Result<Vec<_>, String>>()?;
-    let status = StatusSocket::open(status::path_of(&config))?;
+    let status = StatusSocket::open(status::path_of(&config), account)?;
     let metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let reachable = config.peer.0.iter().map(|(_, peer)| peer);
@@ -510,9 +510,12 @@ impl Gateway {
         ];
         let mut descriptors: Vec<PollFd<'_>> = first.map(read).into();
         descriptors.extend(self.ways.sockets().map(|(_, socket)| read(socket.as_fd())));
-        descriptors.extend(outside.status.descriptors().map(read));
-        let scrapers = outside.metrics.iter().flat_map(Metrics::descriptors);
-        descriptors.extend(scrapers.map(read));
+        let scrapers = outside.metrics.as_ref().map(Metrics::descriptors);
+        for [readable, writable] in [outside.status.descriptors()].into_iter().chain(scrapers) {
+            descriptors.extend(readable.into_iter().map(read));
+            let write = |fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT);
+            descriptors.extend(writable.into_iter().map(write));
+        }
         let due = self.peers.timeout().into_iter();
         let timeout = due
             .chain(self.retry)

@@ -5,6 +5,12 @@
 //! are [`MOST_SERIES`] at most. Time is that of a clock that only advances; the file has the wall
 //! clock's time once, for the gap until the next start.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "values of a chart need no more than seven digits, and times are positive"
+)]
+
 mod keeper;
 mod stored;
 
@@ -202,8 +208,8 @@ impl Series {
         }
     }
 
-    fn add(&mut self, values: Vec<Value>, now: f64) {
-        let Some((before, at)) = self.before.replace((values.clone(), now)) else {
+    fn add(&mut self, values: &[Value], now: f64) {
+        let Some((before, at)) = self.before.replace((values.to_vec(), now)) else {
             return;
         };
         let elapsed = now - at;
@@ -309,7 +315,7 @@ impl History {
         for (subject, values) in sample {
             let number = self.number_of(subject);
             if let Some(series) = number.and_then(|number| self.series.get_mut(number)) {
-                series.add(values, self.now);
+                series.add(&values, self.now);
             }
         }
         let now = self.now;

@@ -21,13 +21,16 @@ pub enum Format {
     Json,
 }
 
+/// A function that receives written messages.
+type Listener = Box<dyn FnMut(&str) + Send>;
+
 /// The log.
 pub struct Log {
     format: Format,
     since: Instant,
     written: u32,
     suppressed: u32,
-    listener: Option<Box<dyn FnMut(&str) + Send>>,
+    listener: Option<Listener>,
 }
 
 impl Log {

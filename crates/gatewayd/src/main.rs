@@ -1,6 +1,7 @@
 //! `anabranch-gateway`: generates keys, checks the configuration of a gateway, and runs it.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod batch;
 mod calendar;
 mod config;
@@ -9,11 +10,13 @@ mod daemon;
 mod device;
 mod directory;
 mod history;
+mod init;
 mod key;
 mod links;
 mod log;
 mod metrics;
 mod netlink;
+mod page;
 mod peer;
 mod peers;
 mod prefixes;
@@ -30,6 +33,7 @@ mod ways;
 
 use std::{
     io::{self, IsTerminal, Write},
+    net::SocketAddr,
     panic,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -72,6 +76,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Make the files of both ends from a few facts
+    ///
+    /// Run it first at the end that the other one reaches. It asks for what no option gives, writes
+    /// the files of both ends with new keys, and prints a line for the other end, where
+    /// `init --from LINE` makes the same. It never overwrites a file.
+    Init(init::Options),
     /// Make a private key, and print its public key
     ///
     /// Without --out the private key is printed first.
@@ -106,6 +116,23 @@ enum Command {
         /// Print it each second, with what each path carried meanwhile, until Ctrl-C
         #[arg(long)]
         watch: bool,
+    },
+    /// Serve a page with the state and history of the gateway that is up
+    ///
+    /// It shows rates, delay, loss and repair of the last hour, day and month, and the log's
+    /// messages. Without --token it listens at a loopback address only.
+    Page {
+        /// The configuration that it was brought up with (TOML)
+        file: PathBuf,
+        /// The address and port
+        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9470")]
+        listen: SocketAddr,
+        /// Clients must give the token in this file as password of any user; made if there is no file
+        #[arg(long, value_name = "FILE")]
+        token: Option<PathBuf>,
+        /// Change to this user; must be the user of the gateway
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
     },
     /// Have the gateway that is up read its configuration again, as SIGHUP does
     ///
@@ -172,6 +199,7 @@ fn load(file: &Path) -> Result<config::Config, Failure> {
 
 fn run(command: Command) -> Result<String, Failure> {
     match command {
+        Command::Init(options) => init::init(&options, io::stdout().is_terminal()),
         Command::Keygen { out } => keygen(out.as_deref()).map_err(Failure::Input),
         Command::Check { file } => {
             let config = load(&file)?;
@@ -211,6 +239,23 @@ fn run(command: Command) -> Result<String, Failure> {
             } else {
                 shown::terminal(&report.text(None))
             })
+        }
+        Command::Page {
+            file,
+            listen,
+            token,
+            user,
+        } => {
+            let account = user.as_deref().map(confine::Account::of).transpose();
+            let account = account.map_err(Failure::Input)?;
+            let options = page::Options {
+                socket: status::path_of(&load(&file)?),
+                listen,
+                token: token.as_deref(),
+                account: account.as_ref(),
+            };
+            page::serve(&options)?;
+            Ok(String::new())
         }
         Command::Peer {
             file,
@@ -254,11 +299,13 @@ mod tests {
                 }
             }
         }
-        let written = ["keygen out"];
+        let written = ["init folder", "keygen out"];
         let read = [
             "check file",
             "up file",
             "status file",
+            "page file",
+            "page token",
             "reload file",
             "peer file",
         ];

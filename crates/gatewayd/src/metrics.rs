@@ -2,14 +2,14 @@
 
 use std::{
     fmt::Write as _,
-    io::{self, Read, Write},
+    io::{self, Read},
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::{AsFd, BorrowedFd},
 };
 
 use anabranch_core::system::words;
 
-use crate::status::Report;
+use crate::{answers::Answers, status::Report};
 
 /// The most connected clients; another one replaces the oldest.
 const CLIENTS: usize = 8;
@@ -97,6 +97,7 @@ const HELP: &[(&str, &str)] = &[
 pub struct Metrics {
     listener: TcpListener,
     clients: Vec<TcpStream>,
+    answers: Answers<TcpStream>,
 }
 
 impl Metrics {
@@ -108,19 +109,34 @@ impl Metrics {
         let failed = |error: io::Error| format!("{address}: {}", words(&error));
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let clients = Vec::new();
-        Ok(Self { listener, clients })
+        Ok(Self {
+            listener,
+            clients: Vec::new(),
+            answers: Answers::default(),
+        })
     }
 
-    /// The descriptors to wait on.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    /// The descriptors to wait on: to be readable, and to be writable.
+    pub fn descriptors(&self) -> [Vec<BorrowedFd<'_>>; 2] {
         let clients = self.clients.iter().map(AsFd::as_fd);
-        std::iter::once(self.listener.as_fd()).chain(clients)
+        let readable = std::iter::once(self.listener.as_fd()).chain(clients);
+        [readable.collect(), self.answers.descriptors().collect()]
     }
 
     /// Accepts new clients, and answers requests. The connection ends with the answer.
     pub fn serve(&mut self, report: impl Fn() -> Report) {
-        self.clients.retain_mut(|client| !answer(client, &report));
+        for mut client in std::mem::take(&mut self.clients) {
+            match client.read(&mut [0; 4096]) {
+                Ok(length) if length > 0 => {
+                    self.answers.send(client, response(&report()).into_bytes());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.clients.push(client);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.answers.flush();
         while let Ok((client, _)) = self.listener.accept() {
             if client.set_nonblocking(true).is_ok() {
                 if self.clients.len() == CLIENTS {
@@ -132,22 +148,14 @@ impl Metrics {
     }
 }
 
-/// Answers a client if it sent a request. Returns whether the connection ends.
-fn answer(client: &mut TcpStream, report: impl Fn() -> Report) -> bool {
-    let mut request = [0; 4096];
-    match client.read(&mut request) {
-        Ok(0) => true,
-        Ok(_) => {
-            let body = text(&report());
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                body.len()
-            );
-            let _ = client.write_all((head + &body).as_bytes());
-            true
-        }
-        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
-    }
+/// The response of HTTP with the metrics.
+fn response(report: &Report) -> String {
+    let body = text(report);
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    head + &body
 }
 
 /// The report as metrics.

@@ -72,10 +72,7 @@ pub fn other_end(
         let _ = writeln!(text, "addresses = {}", quoted(addresses));
     }
     text.push_str("private_key_file = \"key\"\n");
-    let port = peer.endpoints.first().map(|endpoint| match endpoint {
-        Endpoint::Address(address) => address.port(),
-        Endpoint::Name(_, port) => *port,
-    });
+    let port = peer.endpoints.first().map(Endpoint::port);
     if let Some(port) = port {
         let _ = writeln!(text, "listen = [\"0.0.0.0:{port}\", \"[::]:{port}\"]");
     }

@@ -21,7 +21,9 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    answers::Answers,
     config::{Config, amount},
+    confine::Account,
     history::Query,
 };
 
@@ -451,18 +453,26 @@ pub struct StatusSocket {
     identity: Option<(u64, u64)>,
     /// Clients that wait for [`StatusSocket::answer`].
     waiting: Vec<UnixStream>,
+    answers: Answers<UnixStream>,
     path: PathBuf,
 }
 
 impl StatusSocket {
-    /// Creates the socket; only its owner may connect.
+    /// Creates the socket; only its owner may connect: `account`, or the user of this process.
     ///
     /// # Errors
     /// If another daemon listens there, or the system refuses.
-    pub fn open(path: PathBuf) -> Result<Self, String> {
+    pub fn open(path: PathBuf, account: Option<&Account>) -> Result<Self, String> {
         let failed = |error: io::Error| format!("{}: {}", path.display(), words(&error));
-        if let Some(folder) = path.parent() {
+        if let Some(folder) = path.parent()
+            && !folder.as_os_str().is_empty()
+            && !folder.exists()
+        {
             fs::create_dir_all(folder).map_err(failed)?;
+            // Its user removes the socket.
+            account
+                .map_or(Ok(()), |account| account.own(folder))
+                .map_err(failed)?;
         }
         match fs::symlink_metadata(&path) {
             // Connecting to any other file is refused too: it is not replaced.
@@ -493,22 +503,25 @@ impl StatusSocket {
             listener,
             clients: Vec::new(),
             waiting: Vec::new(),
+            answers: Answers::default(),
             path,
         };
         let failed = |error: io::Error| format!("{}: {}", socket.path.display(), words(&error));
         socket.listener.set_nonblocking(true).map_err(failed)?;
         fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        let owned = account.map_or(Ok(()), |account| account.own(&socket.path));
+        owned.map_err(failed)?;
         Ok(socket)
     }
 
-    /// The descriptors to wait on.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    /// The descriptors to wait on: to be readable, and to be writable.
+    pub fn descriptors(&self) -> [Vec<BorrowedFd<'_>>; 2] {
         let clients = self.clients.iter().map(AsFd::as_fd);
-        std::iter::once(self.listener.as_fd()).chain(clients)
+        let readable = std::iter::once(self.listener.as_fd()).chain(clients);
+        [readable.collect(), self.answers.descriptors().collect()]
     }
 
-    /// Accepts new clients, and answers requests; clients whose request has no answer yet wait. A
-    /// client that does not read receives only as much as its buffer holds.
+    /// Accepts new clients, and answers requests; clients whose request has no answer yet wait.
     /// A client that queries the history is passed to `pass`.
     pub fn serve(
         &mut self,
@@ -545,7 +558,7 @@ impl StatusSocket {
                         continue;
                     };
                     match answer(request) {
-                        Some(text) => drop(client.write_all(text.as_bytes())),
+                        Some(text) => self.answers.send(client, text.into_bytes()),
                         None => self.waiting.push(client),
                     }
                 }
@@ -557,6 +570,7 @@ impl StatusSocket {
         }
         let surplus = self.waiting.len().saturating_sub(CLIENTS);
         self.waiting.drain(..surplus);
+        self.answers.flush();
     }
 
     /// Answers all waiting clients, if there is an answer.
@@ -568,8 +582,8 @@ impl StatusSocket {
 
     /// Answers all waiting clients.
     pub fn answer(&mut self, text: &str) {
-        for mut client in self.waiting.drain(..) {
-            let _ = client.write_all(text.as_bytes());
+        for client in std::mem::take(&mut self.waiting) {
+            self.answers.send(client, text.into());
         }
     }
 }
@@ -609,7 +623,7 @@ mod tests {
         fs::write(&file, "years").expect("written");
         symlink("file", &link).expect("a link");
         for path in [&file, &link] {
-            let refused = StatusSocket::open(path.clone())
+            let refused = StatusSocket::open(path.clone(), None)
                 .err()
                 .expect("it is refused");
             assert!(
@@ -620,18 +634,18 @@ mod tests {
         assert_eq!(fs::read(&file).expect("it is there"), b"years");
 
         let path = folder.path().join("socket");
-        let first = StatusSocket::open(path.clone()).expect("the name is free");
+        let first = StatusSocket::open(path.clone(), None).expect("the name is free");
         fs::remove_file(&path).expect("it is there");
         fs::write(&path, "years").expect("written");
         drop(first);
         assert_eq!(fs::read(&path).expect("it is there"), b"years");
         fs::remove_file(&path).expect("it is there");
-        drop(StatusSocket::open(path.clone()).expect("the name is free"));
+        drop(StatusSocket::open(path.clone(), None).expect("the name is free"));
         assert!(!path.exists());
 
         // A killed daemon leaves a socket without a listener.
         drop(std::os::unix::net::UnixListener::bind(&path).expect("the name is free"));
-        let socket = StatusSocket::open(path.clone()).expect("it is taken over");
+        let socket = StatusSocket::open(path.clone(), None).expect("it is taken over");
         let about = fs::symlink_metadata(&path).expect("it is there");
         assert!(about.file_type().is_socket());
         drop(socket);

@@ -14,13 +14,14 @@ use std::{
 use anabranch::{Interrupt, system::words};
 use anabranch_capture::{Error, annotate};
 use anabranch_diagnose::{
-    Bounds, Watch, diagnose as read, finding::Kind, limit::Limit, trace as follow,
+    Bounds, Watch, diagnose as read, finding::Kind, limit::Limit, list, trace as follow,
 };
 use anabranch_files::Files;
 use pyo3::{
     create_exception,
     exceptions::{PyOSError, PyValueError},
     prelude::*,
+    types::PyBytes,
 };
 use serde_json::json;
 
@@ -93,16 +94,36 @@ pub fn diagnose(
     any_expansion: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let bounds = if any_expansion {
-        Bounds::ANY_EXPANSION
-    } else {
-        Bounds::DEFAULT
-    };
+    let bounds = bounds(any_expansion);
     reading(py, &path, progress.as_ref(), move |file, interrupt| {
         let report = read(file, &name, bounds, move || interrupt.is_raised())
             .map_err(|error| unreadable(&error))?;
         serde_json::to_string(&report).map_err(|error| unreadable(&error))
     })
+}
+
+/// The diagnosis of a capture as JSON, the records of its first `most` segments, and the number of
+/// the others. Raises `CaptureError`.
+#[pyfunction]
+#[pyo3(signature = (path, name, most, any_expansion = false, progress = None))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
+pub fn diagnose_segments<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    name: String,
+    most: usize,
+    any_expansion: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(String, Bound<'py, PyBytes>, u64)> {
+    let bounds = bounds(any_expansion);
+    let (document, listing) = reading(py, &path, progress.as_ref(), move |file, interrupt| {
+        let (report, listing) = list(file, &name, bounds, most, move || interrupt.is_raised())
+            .map_err(|error| unreadable(&error))?;
+        let document = serde_json::to_string(&report).map_err(|error| unreadable(&error))?;
+        Ok((document, listing))
+    })?;
+    let records = PyBytes::new(py, &listing.records);
+    Ok((document, records, listing.left_out))
 }
 
 /// The data for the charts of some connections of a capture that has been diagnosed, as JSON.
@@ -158,6 +179,14 @@ pub fn annotate_capture(
             other => unreadable(&other),
         })
     })
+}
+
+const fn bounds(any_expansion: bool) -> Bounds {
+    if any_expansion {
+        Bounds::ANY_EXPANSION
+    } else {
+        Bounds::DEFAULT
+    }
 }
 
 fn unreadable(error: &impl std::fmt::Display) -> PyErr {

@@ -13,7 +13,6 @@ mod interruptible;
 mod live;
 mod many;
 mod memory;
-mod packed;
 mod python_control;
 mod results;
 mod run;
@@ -21,7 +20,6 @@ mod scenario;
 mod signals;
 mod stopwatch;
 mod table;
-mod tables;
 
 use pyo3::prelude::*;
 
@@ -34,7 +32,7 @@ mod _engine {
     use super::depends::file_hash;
     #[pymodule_export]
     use super::diagnose::{
-        CaptureError, annotate_capture, diagnose, diagnose_terms, diagnose_trace,
+        CaptureError, annotate_capture, diagnose, diagnose_segments, diagnose_terms, diagnose_trace,
     };
     #[pymodule_export]
     use super::error::ScenarioError;
@@ -99,7 +97,7 @@ mod _engine {
     #[pyfunction]
     fn results() -> String {
         let definitions = &*super::results::DEFINITIONS;
-        let tables = super::tables::declared();
+        let tables = anabranch_results::declared();
         serde_json::json!({ "definitions": definitions, "tables": tables }).to_string()
     }
 

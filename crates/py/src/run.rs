@@ -13,6 +13,7 @@ use anabranch::{
     Body, Finished, Interrupt, Length, Progress, Resolved, Simulation, packet::Direction,
     record::Tapping, units::Duration,
 };
+use anabranch_results::{self as results, Cursor, Packets};
 use pyo3::{
     exceptions::{PyKeyError, PyRuntimeError, PyValueError},
     prelude::*,
@@ -25,12 +26,10 @@ use crate::{
     error::raise,
     interruptible::{interruptible, quietly, report},
     memory,
-    packed::{Cursor, Packets},
     python_control::PythonControls,
     scenario::{Job, Source},
     stopwatch::{Stopwatch, peak_rss_bytes},
     table::ArrowTable,
-    tables,
 };
 
 /// The result of one run.
@@ -65,7 +64,7 @@ struct Packed<B: Body> {
 
 impl<B: Body> Left for Packed<B> {
     fn table(&self, name: &str) -> PyResult<ArrowTable> {
-        tables::build(&self.run, &self.packets, name)
+        ArrowTable::of(results::build(&self.run, &self.packets, name))
     }
     fn packets(
         &self,
@@ -74,7 +73,7 @@ impl<B: Body> Left for Packed<B> {
         columns: &[&'static str],
     ) -> PyResult<ArrowTable> {
         let rows = cursor.take(&self.packets, most);
-        tables::packet_table(&self.run, &rows, columns)
+        ArrowTable::of(results::packet_table(&self.run, &rows, columns))
     }
     fn left_out(&self) -> u64 {
         self.packets.left_out
@@ -134,12 +133,12 @@ impl Run {
     #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
     fn packet_batches(&self, rows: usize, columns: Option<Vec<String>>) -> PyResult<PacketBatches> {
         let column = |name: &String| {
-            tables::packet_column(name)
+            results::packet_column(name)
                 .ok_or_else(|| PyKeyError::new_err(format!("packets have no column {name:?}")))
         };
         let columns: Vec<_> = match &columns {
             Some(names) => names.iter().map(column).collect::<PyResult<_>>()?,
-            None => tables::packet_columns().collect(),
+            None => results::packet_columns().collect(),
         };
         Ok(PacketBatches {
             finished: Arc::clone(&self.finished),

@@ -2,7 +2,7 @@
 
 use anabranch_columns::{Column, Plain, Table};
 use pyo3::{
-    exceptions::{PyRuntimeError, PyValueError},
+    exceptions::{PyKeyError, PyRuntimeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyCapsule},
 };
@@ -19,6 +19,14 @@ impl ArrowTable {
         table
             .map(Self)
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// A table of a run.
+    pub fn of(table: Result<Table, anabranch_results::Error>) -> PyResult<Self> {
+        table.map(Self).map_err(|error| match error {
+            anabranch_results::Error::NoTable { .. } => PyKeyError::new_err(error.to_string()),
+            anabranch_results::Error::Columns(_) => PyRuntimeError::new_err(error.to_string()),
+        })
     }
 
     /// Whether the table has no rows.

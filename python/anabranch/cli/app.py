@@ -5,24 +5,8 @@ from __future__ import annotations
 import click
 
 from anabranch.cli.command import Group
-from anabranch.cli.common import exit_status, later
+from anabranch.cli.common import exit_status
 from anabranch.cli.version import print_version
-
-
-class _Later(click.Command):
-    """A command of the contract that this version does not have, with any arguments."""
-
-    def __init__(self, name: str) -> None:
-        settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-        super().__init__(name, hidden=True, add_help_option=False, context_settings=settings)
-
-    def invoke(self, ctx: click.Context) -> None:
-        """Refuse."""
-        with exit_status():
-            later(f"anabranch {ctx.info_name}", "`anabranch --help` shows the commands of this one")
-
-
-studio = _Later("studio")
 
 
 def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
@@ -50,7 +34,7 @@ app = Group(
         "validate": ("validate:run_validate", "Run scenarios in two engines and compare the results."),
         "shell": ("shell:run_shell", "Open a shell inside a host of a scenario."),
         "completion": ("completion:print_script", "Print a script that completes commands in a shell."),
-        "studio": ("app:studio", ""),
+        "studio": ("studio:run_studio", "Open the engine in a page of the browser."),
         "cc": ("controls:controls", "Congestion controls in the running kernel, as eBPF programs."),
         "kernel": ("kernels:kernels", "Linux kernels that run in virtual time, for --engine kernel."),
         "gateway": ("gateway:gateway", "Predict the performance of a gateway, or call anabranch-gateway."),

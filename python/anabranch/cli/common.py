@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -224,17 +224,6 @@ def styled(text: str, style: str = "bold") -> Text:
     from anabranch.text import shown
 
     return Text(shown.terminal(text), style=style, end="")
-
-
-def later(what: str, hint: str | None = None) -> NoReturn:
-    """Refuse a feature of the contract that this version does not have.
-
-    Raises:
-        UserError: Always.
-    """
-    from anabranch.errors import UserError
-
-    raise UserError(f"{what} comes in a later version", hint=hint)
 
 
 def check_engine(engine: str, kernel: str | None = None, valid: Sequence[str] = ENGINES) -> None:

@@ -25,8 +25,16 @@ if TYPE_CHECKING:
 class DiagnoseOptions:
     """The options of the command."""
 
-    capture: Annotated[
-        Path | None, Argument("CAPTURE", "A pcap or pcapng file, also compressed with gzip or zstd.")
+    captures: Annotated[
+        tuple[Path, ...],
+        Argument(
+            "CAPTURE...",
+            "A pcap or pcapng file, also compressed with gzip or zstd; several of the same connections at points "
+            "along their path.",
+        ),
+    ] = ()
+    names: Annotated[
+        str | None, Option("--names", "Names of the points of several captures, in their order.", "NAME,NAME...")
     ] = None
     connection: Annotated[int | None, Option("--connection", "Only this connection, in detail.", "N")] = None
     hosts: Annotated[
@@ -78,6 +86,11 @@ class DiagnoseOptions:
     save_to: Annotated[Path, Option("--save-to", "With --save-on: the directory for these captures.", "DIR")] = Path()
 
     @property
+    def capture(self) -> Path | None:
+        """The capture, if it is the only one."""
+        return self.captures[0] if len(self.captures) == 1 else None
+
+    @property
     def choice(self) -> Choice:
         """The conditions on connections."""
         return Choice(self.hosts, self.port, self.around)
@@ -111,6 +124,7 @@ class DiagnoseOptions:
     "anabranch diagnose slow.pcapng",
     "anabranch diagnose slow.pcapng --connection 3",
     "anabranch diagnose slow.pcapng --host 192.0.2.7 --port 443 --around 14:03:20",
+    "anabranch diagnose client.pcap server.pcap --names client,server",
     "anabranch diagnose slow.pcapng --replay",
     "anabranch diagnose slow.pcapng --advise --engine kernel",
     "anabranch diagnose slow.pcapng --out slow",
@@ -125,11 +139,19 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     of each pause. Questions that the capture does not answer are called undecidable. With --out it writes report.html
     with charts and packet ladders, tables as Parquet, and a scenario that reproduces the connection with the most
     data, or the one chosen by --connection. --host, --port and --around find the connection of a complaint.
+
+    Captures of the same connections at several points are compared: the clocks are aligned by the packets, also
+    through NAT, and each part of the path is reported with its losses, delays, reordering, duplicates and changed
+    headers, and with the pauses that belong to it.
     """
-    if options.follow is None:
-        _diagnose(options.settled())
-    else:
+    if options.follow is not None:
         _follow(options.follow, options)
+    elif len(options.captures) > 1:
+        from anabranch.cli.diagnose_points import diagnose_several
+
+        diagnose_several(options)
+    else:
+        _diagnose(options.settled())
 
 
 def _follow(interface: str, options: DiagnoseOptions) -> None:
@@ -145,9 +167,9 @@ def _follow(interface: str, options: DiagnoseOptions) -> None:
     from anabranch.errors import UserError
     from anabranch.text.lines import wrapped
 
-    if options.capture is not None:
-        raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {options.capture}")
-    files = (options.out, options.annotate, options.connection)
+    if options.captures:
+        raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {options.captures[0]}")
+    files = (options.out, options.annotate, options.connection, options.names)
     chosen = options.is_simulated or options.live or options.force or not options.choice.is_empty
     chosen = chosen or options.engine != "sim"
     if chosen or any(value is not None for value in files):
@@ -210,6 +232,8 @@ def _diagnose(options: DiagnoseOptions) -> None:
     capture = options.capture
     if capture is None:
         raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
+    if options.names is not None:
+        raise UserError("--names is for several captures, and one is given", hint="leave it out")
     if options.out is not None:
         from anabranch.files.output import check_target
 
@@ -263,7 +287,7 @@ def _diagnose(options: DiagnoseOptions) -> None:
 def _command_line(options: DiagnoseOptions) -> str:
     """The command that repeats this diagnosis."""
     names = (
-        "capture",
+        "captures",
         "connection",
         "hosts",
         "port",

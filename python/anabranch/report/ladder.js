@@ -1,5 +1,5 @@
-// The packet ladder, for the reports of runs and of captures: two life lines, and an arrow for each packet. What happens
-// stands one below another in its order; steps are equal, because most of the time nothing happens.
+// The packet ladder, for the reports of runs and of captures: life lines, and an arrow for each packet between two of them.
+// Events are one below another in their order; steps are equal, because most of the time nothing happens.
 "use strict";
 const anabranchLadder = (() => {
   const SVG = "http://www.w3.org/2000/svg", ROW = 18, LETTER = 6.4, MOST = 860;
@@ -11,25 +11,28 @@ const anabranchLadder = (() => {
     return made;
   }
 
-  // `ends`: who stands left and right. `margins`: beside the life lines, narrow and wide. `arrows`: the side that sends,
-  // the steps of sending and of arriving (none if lost), whether it is a retransmission and the chosen one, a label.
+  // `ends`: the life lines from left to right. `margins`: beside the outer ones, narrow and wide. `arrows`: the line that
+  // sends and the one that receives (the other one, if there are two), the steps of sending and of arriving (none if
+  // lost), whether it is a retransmission and the chosen one, a label.
   // `notes`: a step, a side (none for the middle), the text, and another text where it is narrow.
   function draw(home, { about, ends, margins, steps, arrows, notes, heads, rows }) {
     const width = Math.min(home.clientWidth || 340, MOST), narrow = width < 560, height = steps * ROW + 44;
-    const [left, right] = margins[narrow ? 0 : 1], x = [left, width - right], middle = (x[0] + x[1]) / 2;
+    const [left, right] = margins[narrow ? 0 : 1], last = ends.length - 1, room = width - right - left;
+    const x = ends.map((_, line) => left + (room * line) / last), middle = (x[0] + x[last]) / 2;
     const at = (step) => 40 + step * ROW, style = (isChosen, other) => (isChosen ? "strong chosen" : other);
     const made = svg("svg", { class: "drawing", viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": about });
     ends.forEach((text, side) => {
-      const anchor = margins[narrow ? 0 : 1][side] > 40 ? "middle" : side ? "end" : "start";
+      const margin = margins[narrow ? 0 : 1][side === 0 ? 0 : 1], isInner = side > 0 && side < last;
+      const anchor = isInner || margin > 40 ? "middle" : side ? "end" : "start";
       made.append(svg("line", { x1: x[side], x2: x[side], y1: 24, y2: height - 6, stroke: "currentColor", "stroke-width": 1.5 }));
       made.append(svg("text", { x: x[side], y: 14, "text-anchor": anchor, class: "strong" }, text));
     });
     const labels = [];
-    for (const { side, sent, arrived, isAgain, isChosen, label } of arrows) {
+    for (const { side, to = 1 - side, sent, arrived, isAgain, isChosen, label } of arrows) {
       const ink = isAgain ? "var(--ladder-again)" : "var(--ladder-first)";
-      const line = { x1: x[side], y1: at(sent), x2: x[1 - side], y2: at(arrived), stroke: ink, "stroke-width": isChosen ? 2.6 : 1.3 };
+      const line = { x1: x[side], y1: at(sent), x2: x[to], y2: at(arrived), stroke: ink, "stroke-width": isChosen ? 2.6 : 1.3 };
       if (arrived === undefined) {
-        const [xm, ym] = [x[side] + (x[1 - side] - x[side]) * 0.55, at(sent) + 2];
+        const [xm, ym] = [x[side] + (x[to] - x[side]) * 0.55, at(sent) + 2];
         made.append(svg("line", { ...line, x2: xm, y2: ym, "stroke-dasharray": "5 3" }), svg("text", { x: xm - 2, y: ym + 4 }, "✕"));
         if (!narrow) labels.push([xm + 12 + (label.length * LETTER) / 2, ym + 3, label, "soft"]);
         continue;
@@ -39,8 +42,8 @@ const anabranchLadder = (() => {
       const head = { d: "M0 0 l-6 -3.5 l0 7 z", fill: ink, transform: `translate(${line.x2} ${line.y2}) rotate(${angle})` };
       made.append(svg("line", line), svg("path", head));
       if (label) {
-        const room = (x[1] - x[0]) / LETTER - 6;
-        labels.push([middle, at(sent) + 4, label.length > room ? label.slice(0, room - 1) + "…" : label, style(isChosen, "")]);
+        const most = room / last / LETTER - 6, short = label.length > most ? label.slice(0, most - 1) + "…" : label;
+        labels.push([(x[side] + x[to]) / 2, at(sent) + 4, short, style(isChosen, "")]);
       }
     }
     for (const { step, side, text, short = text, isChosen, isSoft } of notes) {

@@ -116,7 +116,7 @@ impl Connection {
         })
     }
 
-    fn from(&self, segment: &Segment) -> usize {
+    pub(crate) fn from(&self, segment: &Segment) -> usize {
         usize::from(segment.source != self.ends[0])
     }
 

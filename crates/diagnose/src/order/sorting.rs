@@ -1,15 +1,12 @@
 //! Sorts any number of segments by time in bounded memory: it writes sorted runs to a temporary
 //! file and merges them.
 
-use std::{
-    cmp::Reverse,
-    collections::BinaryHeap,
-    fs::File,
-    io::{self, Write},
-    os::unix::fs::FileExt,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, io};
 
-use super::record::{self, LENGTH};
+use super::{
+    record::{self, LENGTH},
+    store::Store,
+};
 use crate::{segment::Segment, time::Nanos};
 
 /// Segments that are sorted in memory: about 20 MB. Smaller captures need no file.
@@ -22,7 +19,7 @@ const READ: usize = 64;
 pub(crate) struct Sorting {
     most: usize,
     held: Vec<Segment>,
-    file: Option<File>,
+    file: Option<Store>,
     /// The first record of each run, and one past its last.
     runs: Vec<(u64, u64)>,
 }
@@ -59,7 +56,7 @@ impl Sorting {
     fn spill(&mut self) -> io::Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => tempfile::tempfile()?,
+            None => Store::new()?,
         };
         self.held.sort_by_key(|segment| segment.time);
         let mut octets = Vec::with_capacity(LENGTH * READ);
@@ -68,7 +65,7 @@ impl Sorting {
             for segment in part {
                 record::write(segment, &mut octets);
             }
-            file.write_all(&octets)?;
+            file.append(&octets)?;
         }
         let start = self.runs.last().map_or(0, |run| run.1);
         self.runs.push((start, start + self.held.len() as u64));
@@ -129,11 +126,11 @@ impl Run {
     }
 
     /// The time of its next segment.
-    fn time(&mut self, file: &File) -> io::Result<Option<Nanos>> {
+    fn time(&mut self, file: &Store) -> io::Result<Option<Nanos>> {
         if self.ahead.is_empty() && !self.left.is_empty() {
             let count = (self.left.end - self.left.start).min(READ as u64);
             let mut octets = vec![0; LENGTH * READ.min(usize::try_from(count).unwrap_or(READ))];
-            file.read_exact_at(&mut octets, self.left.start * LENGTH as u64)?;
+            file.read(&mut octets, self.left.start * LENGTH as u64)?;
             self.left.start += count;
             self.ahead = octets.chunks_exact(LENGTH).map(record::read).collect();
             self.ahead.reverse();

@@ -4,6 +4,7 @@ mod bounds;
 mod copies;
 mod findings;
 mod limits;
+mod listing;
 mod make;
 mod next;
 mod numbers;

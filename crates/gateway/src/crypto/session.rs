@@ -1,10 +1,9 @@
 //! A session: its keys, the next number of each path, and the replay window of each path.
 
 use anabranch_core::units::Instant;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use std::fmt;
 
-use super::{handshake::SessionKeys, replay::Window};
+use super::{aead::Cipher, handshake::SessionKeys, replay::Window};
 use crate::wire::{HEADER, Header, Inner, PATHS, PathId};
 
 /// Messages that a path may carry under one key. A session is replaced long before.
@@ -23,8 +22,8 @@ pub struct Session {
     /// The time at which the handshake was complete here.
     pub since: Instant,
     /// `None` if the library lacks the cipher: then nothing is sealed or opened.
-    send: Option<LessSafeKey>,
-    receive: Option<LessSafeKey>,
+    send: Option<Cipher>,
+    receive: Option<Cipher>,
     next: [u64; PATHS],
     windows: [Option<Window>; PATHS],
 }
@@ -54,8 +53,8 @@ impl Session {
             peer_boot: keys.peer_boot,
             initiator,
             since,
-            send: key(&keys.send),
-            receive: key(&keys.receive),
+            send: Cipher::new(&keys.send),
+            receive: Cipher::new(&keys.receive),
             next: [0; PATHS],
             windows: Default::default(),
         }
@@ -104,9 +103,8 @@ impl Session {
         let tag = self
             .send
             .as_ref()?
-            .seal_in_place_separate_tag(nonce(header), Aad::from(&head), &mut datagram[HEADER..])
-            .ok()?;
-        datagram.extend_from_slice(tag.as_ref());
+            .seal(nonce(header), &head, &mut datagram[HEADER..])?;
+        datagram.extend_from_slice(&tag);
         Some(number)
     }
 
@@ -126,11 +124,7 @@ impl Session {
             return None;
         }
         let (head, sealed) = datagram.split_at_mut_checked(HEADER)?;
-        let opened = self
-            .receive
-            .as_ref()?
-            .open_in_place(nonce(header), Aad::from(&*head), sealed)
-            .ok()?;
+        let opened = self.receive.as_ref()?.open(nonce(header), head, sealed)?;
         // Marked only after authentication: a forged number must not push authentic ones out of the
         // window.
         self.windows[header.path.index()]
@@ -140,16 +134,11 @@ impl Session {
     }
 }
 
-fn nonce(header: Header) -> Nonce {
+fn nonce(header: Header) -> [u8; 12] {
     let mut octets = [0; 12];
     octets[3] = header.path.number();
     octets[4..].copy_from_slice(&header.number.to_be_bytes());
-    Nonce::assume_unique_for_key(octets)
-}
-
-fn key(octets: &[u8; 32]) -> Option<LessSafeKey> {
-    let key = UnboundKey::new(&CHACHA20_POLY1305, octets);
-    key.ok().map(LessSafeKey::new)
+    octets
 }
 
 #[cfg(test)]

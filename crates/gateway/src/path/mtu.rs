@@ -2,8 +2,8 @@
 //!
 //! # Differs from the RFC
 //! - The search is binary, and its first probe is the ceiling: most paths deliver it.
-//! - A black hole is detected from packets that are lost while smaller ones arrive (§4.3), not by
-//!   confirmation probes.
+//! - A black hole is suspected from packets that are lost while smaller ones arrive (§4.3), and
+//!   confirmed by probes of the present size: a full queue also drops several packets in a row.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -30,6 +30,10 @@ pub struct Mtu {
     outstanding: Option<(u64, usize)>,
     at: Instant,
     losses: u32,
+    /// The highest number of a packet of about the present size that arrived.
+    proven: u64,
+    /// Whether probes of the present size are to confirm it.
+    is_doubted: bool,
 }
 
 impl Default for Mtu {
@@ -41,6 +45,8 @@ impl Default for Mtu {
             outstanding: None,
             at: Instant::START,
             losses: 0,
+            proven: 0,
+            is_doubted: false,
         }
     }
 }
@@ -53,7 +59,9 @@ impl Mtu {
     }
 
     fn candidate(&self) -> usize {
-        if self.fails > CEILING {
+        if self.is_doubted {
+            self.works
+        } else if self.fails > CEILING {
             CEILING
         } else {
             usize::midpoint(self.works, self.fails)
@@ -63,7 +71,7 @@ impl Mtu {
     /// Whether the search has ended.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        self.works == CEILING || self.fails - self.works <= STEP
+        !self.is_doubted && (self.works == CEILING || self.fails - self.works <= STEP)
     }
 
     /// The size of a probe that is due.
@@ -92,6 +100,11 @@ impl Mtu {
         }
         if self.is_complete() && self.works < CEILING {
             self.fails = CEILING + 1;
+        } else if self.outstanding.is_some() && self.tries >= MAX_PROBES && self.is_doubted {
+            *self = Self {
+                at: now,
+                ..Self::default()
+            };
         } else if self.outstanding.is_some() && self.tries >= MAX_PROBES {
             self.fails = self.candidate();
             self.settle(now);
@@ -105,8 +118,13 @@ impl Mtu {
 
     /// Records the arrival of a packet of this size.
     pub fn on_arrived(&mut self, number: u64, octets: usize, now: Instant) {
-        if octets > BASE {
+        if octets + STEP >= self.works {
             self.losses = 0;
+            self.proven = self.proven.max(number);
+            if self.is_doubted {
+                self.is_doubted = false;
+                self.settle(now);
+            }
         }
         if octets > self.works
             && self
@@ -118,19 +136,16 @@ impl Mtu {
         }
     }
 
-    /// Records a packet of this size that was lost while later ones arrived.
-    pub fn on_lost(&mut self, octets: usize, now: Instant) {
-        if octets <= BASE || octets > self.works {
+    /// Records a packet of this size that was lost while later ones arrived. If one of the later
+    /// ones had about the present size, the size is not the reason.
+    pub fn on_lost(&mut self, number: u64, octets: usize, now: Instant) {
+        if octets <= BASE || octets > self.works || number < self.proven {
             return;
         }
         self.losses += 1;
-        if self.losses >= BLACK_HOLE {
-            // A full queue also drops several in a row, so the size may still work: the search
-            // starts at the ceiling again.
-            *self = Self {
-                at: now,
-                ..Self::default()
-            };
+        if self.losses >= BLACK_HOLE && !self.is_doubted {
+            self.is_doubted = true;
+            (self.tries, self.outstanding, self.at) = (0, None, now);
         }
     }
 }

@@ -9,6 +9,8 @@
 //! # Not implemented
 //! - ECN marks of the path.
 
+mod limit;
+
 use anabranch_core::units::{Duration, Instant};
 
 /// Initial rate in octets per second. `LEAST` and `MOST` bound the rate.
@@ -155,6 +157,8 @@ pub struct RateControl {
     rate: f64,
     /// The operator's limit of the rate.
     limit: f64,
+    /// The estimate before the start, in octets per second.
+    first: Option<f64>,
     /// Octets in flight during the start.
     window: f64,
     /// The delivery rate of the path, in octets per second.
@@ -210,6 +214,7 @@ impl Default for RateControl {
         Self {
             rate: INITIAL,
             limit: f64::INFINITY,
+            first: None,
             window: WINDOW,
             delivery: 0.0,
             in_flight: 0,
@@ -269,20 +274,6 @@ impl Round {
 }
 
 impl RateControl {
-    /// The controller of a path that begins again, with the same limit.
-    #[must_use]
-    pub fn renewed(&self) -> Self {
-        let mut renewed = Self::default();
-        renewed.set_limit(self.limit);
-        renewed
-    }
-
-    /// Limits the sending rate to this number of octets per second.
-    pub const fn set_limit(&mut self, limit: f64) {
-        self.limit = limit;
-        self.rate = self.rate.min(limit);
-    }
-
     /// The sending rate in octets per second.
     #[must_use]
     pub const fn rate(&self) -> f64 {
@@ -299,6 +290,58 @@ impl RateControl {
     #[must_use]
     pub const fn is_starting(&self) -> bool {
         self.is_starting
+    }
+
+    /// The rate in octets per second above which a first estimate needs no confirmation.
+    pub const ENOUGH: f64 = 2.0 * INITIAL;
+
+    /// Whether nothing is in flight, and a delay was measured.
+    #[must_use]
+    pub const fn is_unused(&self) -> bool {
+        self.is_starting && self.in_flight == 0 && self.newest_s.is_some()
+    }
+
+    /// The newest delay in seconds.
+    #[must_use]
+    pub const fn newest_s(&self) -> Option<f64> {
+        self.newest_s
+    }
+
+    /// Octets that arrived in all.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The delivery rate in octets per second.
+    #[must_use]
+    pub const fn delivery(&self) -> f64 {
+        self.delivery
+    }
+
+    /// The rate that the path may have, in octets per second: the delivery rate, or in the start
+    /// the first estimate.
+    #[must_use]
+    pub fn capacity(&self) -> f64 {
+        if self.is_starting {
+            self.first.unwrap_or(INITIAL).max(self.delivery)
+        } else {
+            self.delivery.max(LEAST)
+        }
+    }
+
+    /// Takes a first estimate of the rate. If no better one follows, a path that is slower than the
+    /// initial rate has no start.
+    pub fn on_first_estimate(&mut self, rate: f64, is_last: bool) {
+        if !self.is_starting {
+            return;
+        }
+        self.first = Some(rate);
+        if is_last && rate < INITIAL {
+            self.is_starting = false;
+            self.delivery = rate.max(LEAST);
+            self.rate = self.delivery;
+        }
     }
 
     /// Octets in flight.

@@ -222,6 +222,9 @@ impl Tunnel {
         if let Some((sent, in_flight)) = outcome.advanced {
             let delay = relative_delay(report.arrived, sent, &mut self.clock_difference);
             path.rate.on_delay(report.arrived, delay, in_flight, now);
+            if let Some(rate) = path.train.on_delay(report.highest, delay) {
+                path.rate.on_first_estimate(rate, path.train.is_complete());
+            }
         }
         for sent in outcome.arrived.drain(..) {
             path.rate.on_arrived(sent.octets);
@@ -235,7 +238,7 @@ impl Tunnel {
             path.loss.on_lost(sent.number);
             if sent.expects_report {
                 path.rate.on_lost(sent.octets);
-                path.mtu.on_lost(sent.octets, now);
+                path.mtu.on_lost(sent.number, sent.octets, now);
             } else {
                 path.rate.on_unknown(sent.octets);
             }

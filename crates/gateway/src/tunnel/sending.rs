@@ -1,12 +1,6 @@
 //! Scheduling of datagrams: control messages first, then probes, then packets on the path where
 //! they arrive first.
 
-use anabranch_core::{
-    packet::Ecn,
-    units::{Duration, Instant},
-};
-use std::cmp::Ordering;
-
 use super::{
     Copy, OUTBOX, Transmit, Tunnel, is_due,
     lanes::{Lanes, Staged},
@@ -14,14 +8,14 @@ use super::{
 };
 use crate::{
     inner,
-    path::{Kept, Path, Sent, Usable},
+    path::{BASE, Kept, Path, RateControl, Sent, Train, Usable},
     policy::{Class, Role},
     wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
 };
-
-/// Interactive traffic up to this share of a path's rate is small: it is not paced, and copies of
-/// it are cheap.
-const SMALL: f64 = 0.1;
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 
 /// With this many packets outstanding, a probe follows the last one to detect losses at the end.
 const BURST: usize = 4;
@@ -73,15 +67,6 @@ impl Content<'_> {
     }
 }
 
-/// A slower path is used after the faster ones have been busy for this multiple of the difference
-/// of the delays.
-const PATIENCE: f64 = 2.0;
-/// The greatest acceptable additional delay, in seconds, of a path with the same rate as all faster
-/// ones together. It is proportional to the path's rate.
-const HORIZON_S: f64 = 2.0;
-/// A flow in order waits for its last packet, so a path is rated by its delay plus this multiple of
-/// its jitter (as `K` in RFC 6298 §2).
-const DEVIATIONS: f64 = 4.0;
 /// The largest backlog set aside for a path: this many seconds of its rate, or this many octets,
 /// whichever is more.
 const ASIDE_S: f64 = 0.002;
@@ -89,12 +74,6 @@ const LEAST_ASIDE: f64 = 3_000.0;
 /// CoDel's target for packets that wait for the only path or for paths of equal delay (RFC 8289
 /// §4.4).
 const TARGET: Duration = Duration::from_millis(5);
-/// CoDel's target must cover one packet (RFC 8290 §5.2.2). With fewer than three after a lost one,
-/// a TCP sender does not notice the loss before its timer expires (RFC 5681 §3.2).
-const FEW: f64 = 3.0;
-/// The greatest additional delay of a path: the receiver waits little longer for late packets.
-const LATER_MOST_S: f64 = 0.340;
-
 impl Tunnel {
     pub(super) fn next_datagram(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         if !self.handshakes.is_up() {
@@ -117,7 +96,30 @@ impl Tunnel {
         {
             return self.send_mtu_probe(id, buffer);
         }
+        if let Some(transmit) = self.send_train(buffer) {
+            return Some(transmit);
+        }
         self.send_packet(buffer)
+    }
+
+    /// Sends the next datagram of a train, on a path that carries nothing else.
+    fn send_train(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let id = self.path_where(|path, now| {
+            path.train.is_under_way()
+                || path.liveness.is_well()
+                    && path.roles == [Role::Active; 2]
+                    && path.rate.is_unused()
+                    && path.train.is_due(RateControl::ENOUGH, now)
+        })?;
+        let path = self.paths.get_mut(id)?;
+        if !path.train.is_under_way() {
+            path.train.begin(path.rate.newest_s()?, self.now);
+        }
+        let mut padding = self.pool.take();
+        padding.resize(Train::OCTETS - OVERHEAD, 0);
+        let transmit = self.send(id, Kind::MtuProbe, Content::Octets(&padding), buffer);
+        self.pool.put(padding);
+        transmit
     }
 
     fn path_where(&self, is_it: impl Fn(&Path, Instant) -> bool) -> Option<PathId> {
@@ -176,9 +178,11 @@ impl Tunnel {
         let uncounted = path.ledger.add(sent, &mut self.pool);
         path.rate.on_unknown(uncounted);
         path.rate.on_sent(octets, self.is_held_back, now);
-        if kind == Kind::MtuProbe {
+        if kind == Kind::MtuProbe && octets > BASE {
             path.mtu
                 .on_probe(number, octets, now, path.round_trip.late());
+        } else if kind == Kind::MtuProbe {
+            path.train.on_sent(number);
         }
         if expects_report {
             let is_burst = kind != Kind::Probe && path.ledger.len() >= BURST;
@@ -303,6 +307,8 @@ impl Tunnel {
                 return transmit;
             }
         }
+        self.observe_backlog();
+        self.judge_trials();
         let mut tried = 0;
         while let Some(lane) = self.lanes.next(tried) {
             tried |= 1 << lane;
@@ -351,7 +357,12 @@ impl Tunnel {
                 self.pool.put(staged.kept.packet);
                 continue;
             };
-            let mut id = self.choose(number, octets, tier)?;
+            let is_repair = self.lanes.get(number)?.staged.as_ref()?.is_repair;
+            let mut id = if is_repair {
+                self.choose_for_repair(number, octets, tier)?
+            } else {
+                self.choose(number, octets, tier)?
+            };
             if let Some(home) = self.keep_home(number, octets, tier, id) {
                 id = home;
                 if !self.paths.get(home).is_some_and(|path| self.is_ready(path)) {
@@ -360,6 +371,9 @@ impl Tunnel {
                     lane.homes.set_aside(home, kept);
                     continue;
                 }
+            }
+            if !is_repair {
+                self.on_choice(number, id, octets, tier);
             }
             let staged = self.lanes.get_mut(number)?.staged.take()?;
             return self.send_staged(number, id, staged, buffer);
@@ -445,15 +459,12 @@ impl Tunnel {
     fn keep_home(&mut self, number: u8, octets: usize, tier: Usable, id: PathId) -> Option<PathId> {
         let lane = self.lanes.get(number)?;
         let staged = lane.staged.as_ref()?;
-        // A burst of losses must not affect many packets of a block, so these are spread over the
-        // paths.
-        let is_protected = !lane.protector.is_empty();
-        if lane.class != Class::Bulk || staged.is_repair || is_protected {
+        if lane.class != Class::Bulk || staged.is_repair || self.is_protected(number) {
             return None;
         }
         let flow = staged.kept.place.flow;
         let home = lane.homes.of(flow);
-        let (fastest, fast) = self.of_tier(octets, tier).min_by(by_arrival)?;
+        let (fastest, fast) = self.lead(octets, tier)?;
         let has_room = |id: PathId, path: &Path| {
             !lane.homes.is_full()
                 && self.is_soon(path)
@@ -523,167 +534,16 @@ impl Tunnel {
         Some(staged.kept.packet.len() + OVERHEAD)
     }
 
-    /// The best kind of paths that accept datagrams of this size.
-    pub(super) fn tier(&self, octets: usize) -> Option<Usable> {
-        self.candidates(octets)
-            .filter_map(|(_, path)| path.liveness.usable())
-            .min()
-    }
-
-    fn candidates(&self, octets: usize) -> impl Iterator<Item = (PathId, &Path)> {
-        let paths = self.paths.iter();
-        paths.filter(move |(_, path)| path.route.is_some() && path.mtu.size() >= octets)
-    }
-
-    pub(super) fn of_tier(
-        &self,
-        octets: usize,
-        tier: Usable,
-    ) -> impl Iterator<Item = (PathId, &Path)> {
-        self.candidates(octets).filter(move |(_, path)| {
-            let kind = path.liveness.usable();
-            kind.is_some_and(|kind| self.joins(kind, tier))
-        })
-    }
-
-    /// The path to which a lane's packets are pinned, while it delivers them.
-    fn pinned(&self, number: u8, octets: usize) -> Option<(PathId, &Path)> {
-        let Class::Pinned(id) = self.lanes.get(number)?.class else {
-            return None;
-        };
-        self.candidates(octets)
-            .find(|&(candidate, path)| candidate == id && path.liveness.is_well())
-    }
-
-    /// Whether a lane's traffic is small relative to a path's rate.
-    fn is_small(&self, number: u8, path: &Path) -> bool {
-        self.lanes
-            .get(number)
-            .is_some_and(|lane| lane.meter.rate() <= SMALL * path.rate.rate())
-    }
-
-    pub(super) fn is_interactive(&self, number: u8) -> bool {
-        self.lanes
-            .get(number)
-            .is_some_and(|lane| lane.class == Class::Interactive)
-    }
-
-    /// The path of a kind on which the packet arrives first, if one is ready. A slower path helps
-    /// only if the packet arrives there before the last one of the backlog would on the fastest
-    /// path.
-    fn choose(&self, number: u8, octets: usize, tier: Usable) -> Option<PathId> {
-        if let Some((id, path)) = self.pinned(number, octets) {
-            return self.is_ready(path).then_some(id);
-        }
-        let (id, fastest) = self.of_tier(octets, tier).min_by(by_arrival)?;
-        if self.is_interactive(number) && self.is_small(number, fastest) {
-            return Some(id);
-        }
-        self.of_tier(octets, tier)
-            .filter(|(_, path)| self.is_ready(path) && self.is_gain(path, octets, tier))
-            .min_by(by_arrival)
-            .map(|(id, _)| id)
-    }
-
-    /// Whether a path helps: a packet on it arrives before the last one of the backlog would on the
-    /// fastest path, or the path raises the throughput.
-    fn is_gain(&self, path: &Path, octets: usize, tier: Usable) -> bool {
-        let Some((_, fastest)) = self.of_tier(octets, tier).min_by(by_arrival) else {
-            return false;
-        };
-        let backlog_s = (self.lanes.backlog() as f64 + octets as f64) / fastest.rate.rate();
-        let srtt_s = fastest.round_trip.srtt().map_or(0.0, Duration::as_secs_f64);
-        let bound_s = if fastest.rate.is_starting() {
-            backlog_s.min(srtt_s / 4.0)
-        } else {
-            backlog_s
-        };
-        let later_s = expected_delay(path) - expected_delay(fastest);
-        later_s <= bound_s || self.is_worth(path, octets, tier)
-    }
-
-    /// The time in which the path with the highest rate sends the packets that CoDel's target must
-    /// at least cover.
-    fn few_packets(&self, tier: Usable) -> Duration {
-        let times = self.of_tier(0, tier);
-        let times = times.map(|(_, path)| FEW * path.mtu.size() as f64 / path.rate.rate());
-        let least_s = times.fold(f64::INFINITY, f64::min);
-        Duration::from_secs_f64(if least_s.is_finite() { least_s } else { 0.0 })
-    }
-
-    /// The greatest additional delay of a slower path that is worth it. A queue of bulk packets may
-    /// last as long: shorter, it would be drained before the slower path is used.
-    fn reach(&self, number: u8, tier: Usable) -> Duration {
-        if self
-            .lanes
-            .get(number)
-            .is_none_or(|lane| lane.class != Class::Bulk)
-        {
-            return Duration::ZERO;
-        }
-        // A path without a sample has no delay to compare.
-        let measured = || {
-            let paths = self.of_tier(0, tier);
-            paths.filter_map(|(_, path)| Some((path.rate.target_delay_s()?, path.rate.rate())))
-        };
-        let least = measured()
-            .map(|(delay, _)| delay)
-            .fold(f64::INFINITY, f64::min);
-        let later = measured().map(|(delay, rate)| {
-            let faster = measured().filter(|&(other, _)| other < delay);
-            let faster: f64 = faster.map(|(_, rate)| rate).sum();
-            let later_s = delay - least;
-            let is_worth = later_s < LATER_MOST_S.min(HORIZON_S * rate / faster);
-            if is_worth { later_s } else { 0.0 }
-        });
-        Duration::from_secs_f64(later.fold(0.0, f64::max))
-    }
-
-    /// Whether a slower path raises the throughput by enough: all faster ones have been used to
-    /// their rates for a while, and the additional rate outweighs the delay.
-    fn is_worth(&self, path: &Path, octets: usize, tier: Usable) -> bool {
-        let least = self.of_tier(octets, tier).map(|(_, other)| delay(other));
-        let later_s = delay(path) - least.fold(f64::INFINITY, f64::min);
-        let mut faster = 0.0;
-        for (_, other) in self
-            .of_tier(octets, tier)
-            .filter(|(_, other)| delay(other) < delay(path))
-        {
-            let busy = other
-                .rate
-                .busy_since()
-                .map(|since| self.now.saturating_since(since));
-            if busy.is_none_or(|busy| busy.as_secs_f64() < PATIENCE * later_s) {
-                return false;
-            }
-            faster += other.rate.rate();
-        }
-        later_s < LATER_MOST_S.min(HORIZON_S * path.rate.rate() / faster)
-    }
-
-    /// The path for a copy of a packet that leaves on `first`: another active path for whose rate
-    /// the lane's traffic is small, with the lowest delay.
-    pub(super) fn second_path(&self, number: u8, first: PathId, octets: usize) -> Option<PathId> {
-        if !self.is_interactive(number) {
-            return None;
-        }
-        self.candidates(octets)
-            .filter(|(_, path)| path.liveness.usable() == Some(Usable::Active))
-            .filter(|&(id, path)| id != first && self.is_small(number, path))
-            .min_by(|a, b| delay(a.1).total_cmp(&delay(b.1)))
-            .map(|(id, _)| id)
-    }
-
     /// Whether only the pace of a path delays its waiting packets, and only briefly. A path without
     /// reports may have died.
-    fn is_soon(&self, path: &Path) -> bool {
+    pub(super) fn is_soon(&self, path: &Path) -> bool {
         let soon = self.now + Duration::from_secs_f64(2.0 * ASIDE_S);
         path.rate
             .ready(path.round_trip.feedback())
             .is_some_and(|ready| ready <= soon)
     }
 
-    fn is_ready(&self, path: &Path) -> bool {
+    pub(super) fn is_ready(&self, path: &Path) -> bool {
         is_due(path.rate.ready(path.round_trip.feedback()), self.now)
     }
 
@@ -697,26 +557,12 @@ impl Tunnel {
             if let Some((_, path)) = self.pinned(number, octets) {
                 return ready(path).filter(|&ready| ready > self.now);
             }
-            let paths = self.of_tier(octets, self.tier(octets)?);
+            let tier = self.tier(octets)?;
+            let paths = self.of_tier(octets, tier);
+            let paths = paths.chain(self.relieving(octets, tier));
             let times = paths.filter_map(|(_, path)| ready(path));
             times.filter(|&ready| ready > self.now).min()
         });
         lanes.min()
     }
-}
-
-fn by_arrival(a: &(PathId, &Path), b: &(PathId, &Path)) -> Ordering {
-    expected_delay(a.1).total_cmp(&expected_delay(b.1))
-}
-
-/// A likely upper bound of the one-way delay in seconds of a packet sent now, with an offset that
-/// all paths share.
-fn expected_delay(path: &Path) -> f64 {
-    let feedback = path.round_trip.feedback();
-    path.rate.expected_delay_s(feedback).unwrap_or(0.0) + DEVIATIONS * path.rate.jitter_s()
-}
-
-/// The one-way delay in seconds, with an offset that all paths share.
-fn delay(path: &Path) -> f64 {
-    path.rate.delay_s().unwrap_or(0.0)
 }

@@ -52,9 +52,8 @@ impl Tunnel {
         active.peek().is_some() && active.all(is_full)
     }
 
-    /// Whether paths of a kind carry the packets for which `tier` is the best kind.
-    pub(super) fn joins(&self, kind: Usable, tier: Usable) -> bool {
-        let overflows = self.overflow.is_some_and(|until| until > self.now);
-        kind == tier || (overflows && tier == Usable::Active && kind == Usable::Overflow)
+    /// Whether overflow paths relieve the paths of a kind.
+    pub(super) fn overflows(&self, tier: Usable) -> bool {
+        tier == Usable::Active && self.overflow.is_some_and(|until| until > self.now)
     }
 }

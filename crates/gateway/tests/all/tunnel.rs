@@ -489,25 +489,44 @@ fn a_small_path_mtu_affects_only_its_path() {
     assert_eq!((network.check_once(1), network.refused), (400, 0));
 }
 
-/// A full queue drops several packets in a row.
+/// A full queue drops several packets in a row. Packets of the present size are sent until probes
+/// of it are lost, too.
 #[test]
 fn consecutive_losses_do_not_lower_the_path_mtu() {
-    let mut mtu = Mtu::default();
+    let wait = Duration::from_millis(50);
     let mut now = Instant::START;
+    let mut mtu = Mtu::default();
     let probe = |mtu: &mut Mtu, number: u64, now: Instant| {
         let size = mtu.probe(now).expect("a probe is due");
-        mtu.on_probe(number, size, now, Duration::from_millis(50));
-        mtu.on_arrived(number, size, now);
+        mtu.on_probe(number, size, now, wait);
+        size
     };
-    probe(&mut mtu, 0, now);
+    let size = probe(&mut mtu, 0, now);
+    mtu.on_arrived(0, size, now);
     assert_eq!(mtu.size(), 1_472);
-    for _ in 0..20 {
-        mtu.on_lost(1_472, now);
+    // A later packet of this size arrived.
+    mtu.on_arrived(30, 1_472, now);
+    for number in 10..30 {
+        mtu.on_lost(number, 1_472, now);
     }
-    now = now + Duration::from_millis(1);
-    mtu.advance(now);
-    probe(&mut mtu, 1, now);
-    assert_eq!(mtu.size(), 1_472);
+    assert_eq!((mtu.size(), mtu.probe(now)), (1_472, None));
+    // None arrived later: a probe arrives, and then none does.
+    for (is_black_hole, first) in [(false, 100), (true, 200)] {
+        for number in first..first + 20 {
+            mtu.on_lost(number, 1_472, now);
+        }
+        for number in first + 20..first + 23 {
+            assert_eq!(probe(&mut mtu, number, now), 1_472);
+            if !is_black_hole {
+                mtu.on_arrived(number, 1_472, now);
+                break;
+            }
+            assert_eq!(mtu.size(), 1_472);
+            now = now + wait;
+            mtu.advance(now);
+        }
+        assert_eq!(mtu.size(), if is_black_hole { 1_200 } else { 1_472 });
+    }
 }
 
 #[test]

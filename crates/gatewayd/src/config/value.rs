@@ -54,6 +54,16 @@ impl FromStr for Endpoint {
     }
 }
 
+impl Endpoint {
+    /// The UDP port.
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::Address(address) => address.port(),
+            Self::Name(_, port) => *port,
+        }
+    }
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -51,10 +51,7 @@ pub(super) fn make(folder: &Path, account: Option<&Account>) -> Result<(), Strin
             words(&error)
         )
     };
-    if fs::metadata(folder)
-        .map(|there| there.is_dir())
-        .unwrap_or(false)
-    {
+    if fs::metadata(folder).is_ok_and(|there| there.is_dir()) {
         return Ok(());
     }
     let mut builder = DirBuilder::new();

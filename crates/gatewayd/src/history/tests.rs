@@ -155,6 +155,8 @@ static GOOD: LazyLock<String> = LazyLock::new(|| {
 });
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
     /// A file of any content is read or refused.
     #[test]
     fn a_damaged_file_is_refused(content in "\\PC*", cut in 0_usize..4000) {

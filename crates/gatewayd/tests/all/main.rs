@@ -3,9 +3,11 @@
 mod caps;
 mod changes;
 mod hostile;
+mod init;
 mod names;
 mod namespaces;
 mod outputs;
+mod page;
 #[cfg(feature = "quic-tests")]
 mod quic;
 mod servers;

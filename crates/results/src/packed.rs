@@ -27,7 +27,9 @@ pub struct Packets {
     octets: Vec<u8>,
     causes: Vec<RetransmitCause>,
     fates: Vec<Fate>,
+    /// In the order of the rows.
     pub retransmissions: Vec<Retransmission>,
+    /// Changes of windows.
     pub windows: Vec<WindowRow>,
     /// Number of packets sent after the log was full.
     pub left_out: u64,

@@ -10,16 +10,30 @@ use anabranch::{
     trace::Fate,
     units::{Bytes, Duration, Instant},
 };
-use anabranch_columns::Column;
-use pyo3::{exceptions::PyKeyError, prelude::*};
+use anabranch_columns::{Column, Table, UnequalLengths};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     packed::{Cursor, Judged, Packets, Retransmission},
-    results::{DeclaredColumn, scalars},
-    table::ArrowTable,
+    scalars::{DeclaredColumn, scalars},
 };
+
+/// A table cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no table of this name.
+    #[error("no table {name:?}; there are {tables}")]
+    NoTable {
+        /// The name.
+        name: String,
+        /// The valid names.
+        tables: String,
+    },
+    /// A fault of the declaration.
+    #[error(transparent)]
+    Columns(#[from] UnequalLengths),
+}
 
 type Columns = Vec<(&'static str, Column)>;
 
@@ -378,20 +392,25 @@ macro_rules! tables {
         }
 
         /// The table called `name`.
+        ///
+        /// # Errors
+        /// [`Error::NoTable`].
         pub fn build<B: Body>(
             $run: &Finished<B>,
             $log: &Packets,
             name: &str,
-        ) -> PyResult<ArrowTable> {
+        ) -> Result<Table, Error> {
             let view = View::of($run);
             $(if name == stringify!($table) {
                 let rows = $rows;
                 let own = columns_of($table::COLUMNS, |column| $table(&view, &rows, column));
                 let columns = [own, $(figures($kind, rows.iter().map(|row| row.$figures)))?];
-                return ArrowTable::new(columns.into_iter().flatten().collect());
+                return Ok(Table::new(columns.into_iter().flatten())?);
             })+
-            let names = [$(stringify!($table)),+].join(", ");
-            Err(PyKeyError::new_err(format!("no table {name:?}; there are {names}")))
+            Err(Error::NoTable {
+                name: name.to_owned(),
+                tables: [$(stringify!($table)),+].join(", "),
+            })
         }
     };
 }
@@ -443,14 +462,17 @@ pub fn packet_columns() -> impl Iterator<Item = &'static str> {
 }
 
 /// The given packets as a table, with the given columns of [`packet_columns`].
+///
+/// # Errors
+/// None.
 pub fn packet_table<B: Body>(
     run: &Finished<B>,
     rows: &[Judged],
     columns: &[&'static str],
-) -> PyResult<ArrowTable> {
+) -> Result<Table, Error> {
     let view = View::of(run);
     let column = |name: &&'static str| (*name, packets(&view, rows, name));
-    ArrowTable::new(columns.iter().map(column).collect())
+    Ok(Table::new(columns.iter().map(column))?)
 }
 
 /// `None` for a duration that was never measured.

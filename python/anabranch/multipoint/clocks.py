@@ -1,0 +1,158 @@
+"""Offset and drift of two points' clocks, from packets that passed both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from anabranch.multipoint.listing import Flags, Times
+
+MOST_DRIFT = 500e-6
+"""Largest difference of the rates of two clocks: RFC 5905 takes no oscillator to be worse."""
+STEPS = 60
+"""Steps of the search for the drift: each leaves 0.618 of the interval."""
+RESOLUTION_S = 2e-6
+"""The error of a time: captures have microseconds."""
+INTERVALS = 4096
+"""Intervals of time of which each way's least delay counts."""
+ROUNDS = 3
+"""Estimates of the drift: each selects the least delays without the drift of the one before."""
+LEAST_WAYS = 2
+"""Packets of a way that a drift takes."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock of a second point relative to the first: ``second = first + offset + drift * (first - middle)``.
+
+    Attributes:
+        offset_s: The offset in the middle of the comparison, if the path between the points takes equally long both
+            ways.
+        drift: The difference of the rates; positive if the second clock is faster.
+        drift_low: The low end of the drifts that fit the packets about as well.
+        drift_high: The high end.
+        middle_s: The middle of the comparison, by the first clock.
+        round_trip_s: The least time from the first point to the second and back. The offset is certain to half of it.
+            ``None`` if packets of one way only passed both points: the least delay of that way then counts as 0.
+        packets: The packets from which it was estimated.
+    """
+
+    offset_s: float
+    drift: float
+    drift_low: float
+    drift_high: float
+    middle_s: float
+    round_trip_s: float | None
+    packets: int
+
+    def at(self, first_s: Times) -> Times:
+        """The offset at times of the first clock."""
+        return self.offset_s + self.drift * (first_s - self.middle_s)
+
+    def to_first(self, second_s: Times) -> Times:
+        """Times of the second clock by the first clock."""
+        return (second_s - self.offset_s + self.drift * self.middle_s) / (1.0 + self.drift)
+
+
+def fit(first_s: Times, second_s: Times, is_forward: Flags) -> Clock:
+    """The clock of the second point, from the times of packets at both.
+
+    For a drift r the least of ``second - first - r t`` is the offset plus the least forward delay, and the least of
+    ``first - second + r t`` the least backward delay minus the offset. A wrong drift makes their sum smaller, because
+    one packet at an end of the time then lies below the others: the drift is the one with the largest sum. Queues
+    change only delays above the least ones, so that they do not matter while some packets meet no queue. Among drifts
+    that fit about as well the smallest one is taken.
+    """
+    middle = float((first_s.min() + first_s.max()) / 2)
+    t = first_s - middle
+    delays = [(t[is_forward], (second_s - first_s)[is_forward], -1.0)]
+    delays += [(t[~is_forward], (first_s - second_s)[~is_forward], 1.0)]
+    drift = low = high = 0.0
+    lines = [_lowest(*delay, drift) for delay in delays]
+    if first_s.max() > first_s.min() and max(len(x) for x, _, _ in delays) >= LEAST_WAYS:
+        for _ in range(ROUNDS):
+            low, high = _drifts(lines)
+            drift = min(max(low, 0.0), high)
+            lines = [_lowest(*delay, drift) for delay in delays]
+    forward, backward = (_least(line, drift) for line in lines)
+    if all(len(x) for x, _, _ in delays):
+        offset, round_trip = (forward - backward) / 2, forward + backward
+    else:
+        offset, round_trip = forward - backward, None
+    return Clock(offset, drift, low, high, middle, round_trip, len(first_s))
+
+
+_Line: TypeAlias = "tuple[Times, Times, float]"
+"""Times, differences of both clocks, and the sign with which a drift changes them."""
+
+
+def _lowest(x: Times, y: Times, sign: float, drift: float) -> _Line:
+    """The lowest point of each of many intervals of time, without the drift."""
+    if len(x) <= INTERVALS:
+        return x, y, sign
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    begins = np.arange(INTERVALS) * len(x) // INTERVALS
+    level = y + sign * drift * x
+    interval = np.repeat(np.arange(INTERVALS), np.diff(np.append(begins, len(x))))
+    least = np.minimum.reduceat(level, begins)
+    at = np.flatnonzero(level <= least[interval])
+    at = at[np.unique(interval[at], return_index=True)[1]]
+    return x[at], y[at], sign
+
+
+def _least(line: _Line, drift: float) -> float:
+    x, y, sign = line
+    return float((y + sign * drift * x).min()) if len(x) else 0.0
+
+
+def _drifts(lines: list[_Line]) -> tuple[float, float]:
+    """The least and the largest drift that fit the packets."""
+
+    def total(rate: float) -> float:
+        return sum(_least(line, rate) for line in lines)
+
+    best = _largest(total, -MOST_DRIFT, MOST_DRIFT)
+    enough = total(best) - 2 * RESOLUTION_S - sum(_spacing(line, best) for line in lines)
+
+    def holds(rate: float) -> bool:
+        return total(rate) >= enough
+
+    return _edge(holds, best, -MOST_DRIFT), _edge(holds, best, MOST_DRIFT)
+
+
+def _spacing(line: _Line, drift: float) -> float:
+    """How far the second least delay lies above the least one: the error of the least delay."""
+    x, y, sign = line
+    if len(x) < 2:
+        return 0.0
+    ordered = np.partition(y + sign * drift * x, 1)
+    return float(ordered[1] - ordered[0])
+
+
+def _largest(value: Callable[[float], float], low: float, high: float) -> float:
+    """Where a concave function is largest, by golden section."""
+    ratio = (5**0.5 - 1) / 2
+    for _ in range(STEPS):
+        one, two = high - ratio * (high - low), low + ratio * (high - low)
+        if value(one) < value(two):
+            low = one
+        else:
+            high = two
+    return (low + high) / 2
+
+
+def _edge(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last point towards ``outside`` at which a condition holds."""
+    if holds(outside):
+        return outside
+    for _ in range(STEPS):
+        middle = (inside + outside) / 2
+        if holds(middle):
+            inside = middle
+        else:
+            outside = middle
+    return inside

@@ -1,0 +1,1 @@
+"""The studio: a page with the engine inside, and a server for it on this machine."""

@@ -1,0 +1,374 @@
+/** The page in Chromium, from a file. Nothing of it reaches the network. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
+
+const PAGE = `file://${process.env.STUDIO_PAGE}`;
+const CAPTURES = join(import.meta.dirname, "../../../docs/captures");
+const AXE = readFileSync(
+  createRequire(join(import.meta.dirname, "../../package.json")).resolve("axe-core/axe.min.js"),
+  "utf8",
+);
+
+/** Runs of the page so far. */
+const runs = (page: Page) => page.evaluate(() => Number(document.documentElement.dataset.run ?? 0));
+
+async function afterRun(page: Page, act: () => Promise<unknown>): Promise<void> {
+  const before = await runs(page);
+  await act();
+  await page.waitForFunction((n) => Number(document.documentElement.dataset.run ?? 0) > n, before, { timeout: 60_000 });
+}
+
+const verdict = (page: Page) => page.locator(".verdict > p").innerText();
+const editor = (page: Page) => page.getByRole("textbox", { name: "Scenario (TOML)" });
+
+describe("the studio's page", () => {
+  const folder = mkdtempSync(join(tmpdir(), "studio-"));
+  let context: BrowserContext;
+  const faults: string[] = [];
+  const asked: string[] = [];
+
+  before(async () => {
+    context = await chromium.launchPersistentContext(join(folder, "profile"), {
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      headless: true,
+      acceptDownloads: true,
+      bypassCSP: false,
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+    });
+  });
+  after(async () => {
+    await context.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function opened(
+    fragment = "",
+    size: [number, number] = [1280, 900],
+    colorScheme: "light" | "dark" = "light",
+  ): Promise<Page> {
+    const page = await context.newPage();
+    page.on("pageerror", (error) => faults.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+    page.on("request", (request) => asked.push(request.url()));
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width: size[0], height: size[1] });
+    await page.goto(`${PAGE}${fragment}`);
+    await page.waitForSelector("html[data-run]", { timeout: 60_000 });
+    return page;
+  }
+
+  test("the first screen is a finished picture, and a control runs it again", async () => {
+    const page = await opened();
+    console.log(
+      `first picture ${await page.evaluate(() => document.documentElement.dataset.first)} ms after the load began`,
+    );
+    assert.match(await verdict(page), /Mbit\/s \(bbr [\d.]+, cubic [\d.]+\)/);
+    for (const title of ["Goodput", "Window", "Queue", "Smoothed round-trip time"])
+      assert.ok(await page.getByRole("region", { name: title, exact: true }).isVisible(), title);
+    await afterRun(page, () => page.getByLabel("Congestion control").selectOption("bbr"));
+    assert.match(await editor(page).inputValue(), /\[flow\.(bbr|cubic)\][^[]*cc = "bbr"/);
+    const times: number[] = [];
+    for (let i = 0; i < 20; i++) {
+      await afterRun(page, () => page.getByLabel("Delay", { exact: false }).first().press("ArrowRight"));
+      times.push(Number(await page.evaluate(() => document.documentElement.dataset.took)));
+    }
+    times.sort((a, b) => a - b);
+    console.log(`run again: median ${times[10]} ms, p95 ${times[18]} ms`);
+    await page.close();
+  });
+
+  test("errors of the text are those of the command, and the page stays usable", async () => {
+    const page = await opened();
+    const text = await editor(page).inputValue();
+    await afterRun(page, () => editor(page).fill(text.replace('cc = "cubic"', 'cc = "cubik"')));
+    const problem = await page.getByRole("alert").innerText();
+    assert.match(problem, /unknown .*`cubik`[\s\S]*\^\^\^[\s\S]*did you mean `cubic`\?/);
+    await page.getByRole("button", { name: /Go to line/ }).click();
+    assert.equal(
+      await page.evaluate(() => (document.activeElement as HTMLTextAreaElement).selectionStart),
+      text.indexOf('"cubic"'),
+    );
+    await afterRun(page, () => editor(page).fill(text));
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.close();
+  });
+
+  test("a link restores the state", async () => {
+    const page = await opened();
+    await afterRun(page, () => page.getByLabel("Random loss").press("End"));
+    await page.getByRole("button", { name: "Copy link" }).click();
+    await page.waitForFunction(() => location.hash.length > 9);
+    const [fragment, text, said] = [
+      await page.evaluate(() => location.hash),
+      await editor(page).inputValue(),
+      await verdict(page),
+    ];
+    await page.close();
+    const other = await opened(fragment);
+    assert.equal(await editor(other).inputValue(), text);
+    assert.equal(await verdict(other), said);
+    await other.close();
+  });
+
+  test("broken links give one message and a usable page", async () => {
+    for (const [fragment, message] of [
+      ["#nonsense", /link is broken/],
+      ["#1.AAAA", /link is broken/],
+      ["#7.abc", /version 7/],
+    ] as const) {
+      const page = await opened(fragment);
+      await page.waitForFunction(() => document.querySelector(".notice")?.textContent);
+      assert.match(await page.locator(".notice").innerText(), message);
+      assert.match(await verdict(page), /Mbit\/s/);
+      await afterRun(page, () => page.getByRole("button", { name: "Random loss" }).click());
+      await page.close();
+    }
+  });
+
+  test("a long run shows its progress and stops", async () => {
+    const page = await opened();
+    const text = (await editor(page).inputValue())
+      .replace('duration = "15 s"', 'duration = "100000 s"')
+      .replace('rate = "20 Mbit/s"', 'rate = "1 Gbit/s"');
+    await editor(page).fill(text);
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await afterRun(page, () => page.getByRole("button", { name: "Stop" }).click());
+    assert.match(await page.locator(".notice").innerText(), /Stopped/);
+    await afterRun(page, () => page.getByRole("button", { name: "Random loss" }).click());
+    await page.close();
+  });
+
+  test("huge scenarios give one message", async () => {
+    const page = await opened();
+    const text = await editor(page).inputValue();
+    for (const huge of [
+      `${text}\n# ${"x".repeat(5 * 2 ** 20)}`,
+      text.replace('cc = "cubic"', 'cc = "cubic"\ncount = 100000000'),
+    ]) {
+      await afterRun(page, () => editor(page).fill(huge));
+      assert.ok((await page.getByRole("alert").innerText()).length > 10);
+    }
+    await afterRun(page, () => editor(page).fill(text));
+    assert.match(await verdict(page), /Mbit\/s/);
+    await page.close();
+  });
+
+  test("what would help names gains, and applies one", async () => {
+    const page = await opened();
+    await afterRun(page, () => page.getByRole("button", { name: "Random loss" }).click());
+    await page.getByRole("button", { name: "What would help" }).click();
+    const first = page.locator(".help li").first();
+    await first.waitFor({ timeout: 120_000 });
+    assert.match(await first.innerText(), /gets [\d.]+ instead of [\d.]+ Mbit\/s/);
+    await afterRun(page, () => first.getByRole("button", { name: "Apply" }).click());
+    await page.close();
+  });
+
+  test("a pinned run is compared over seeds", async () => {
+    const page = await opened();
+    await page.getByRole("button", { name: "Pin run" }).click();
+    await afterRun(page, () => page.getByRole("combobox", { name: "Queue" }).selectOption("fq-codel"));
+    const table = page.getByRole("region", { name: "Comparison with the pinned run" });
+    await table.getByRole("button", { name: /Difference over/ }).click();
+    await table.getByText("95 % interval").waitFor({ timeout: 120_000 });
+    assert.match(await table.innerText(), /queue delay \(p95\)[\s\S]*\(-?[\d.]+ to -?[\d.]+\)/);
+    assert.ok(await page.getByRole("button", { name: /pinned: bbr cwnd/ }).isVisible());
+    await page.close();
+  });
+
+  test("a retransmission has a reason and a ladder, by keyboard alone", async () => {
+    const page = await opened();
+    const chart = page.locator("section.chart").last().locator(".chart-area");
+    await chart.focus();
+    await page.keyboard.press("n");
+    await page.keyboard.press("n");
+    const reason = page.getByRole("region", { name: "Why a packet was retransmitted" });
+    assert.match(await reason.innerText(), /2 of \d+[\s\S]*Octet [\d,]+ was retransmitted/);
+    assert.ok(await reason.locator("svg.ladder").isVisible());
+    await page.keyboard.press("+");
+    await page.waitForFunction(() => / to .* of 15 s/.test(document.querySelector(".stack-tools")?.textContent ?? ""));
+    await page.keyboard.press("0");
+    // Every control is reached by Tab.
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    const reached = new Set<string>();
+    for (let i = 0; i < 90; i++) {
+      await page.keyboard.press("Tab");
+      const name = await page.evaluate(() => {
+        const { activeElement: at } = document;
+        return (
+          at?.getAttribute("aria-label") ?? (at as HTMLInputElement)?.labels?.[0]?.textContent ?? at?.textContent ?? ""
+        );
+      });
+      reached.add(name.trim());
+    }
+    for (const name of ["Copy link", "Pin run", "What would help", "Play", "Scenario (TOML)"])
+      assert.ok(reached.has(name), `${name} of ${[...reached].join(" | ")}`);
+    assert.ok([...reached].some((name) => name.startsWith("Link bottleneck")));
+    await page.close();
+  });
+
+  test("a capture is diagnosed in the page, and its path simulated", async () => {
+    const page = await opened();
+    await page.locator("input[type=file]").setInputFiles(join(CAPTURES, "reordering.pcapng.gz"));
+    await page.waitForSelector("html[data-diagnosed]", { timeout: 60_000 });
+    const diagnosis = page.getByRole("region", { name: "Diagnosis" });
+    assert.match(
+      await diagnosis.innerText(),
+      /36 retransmissions, 36 of them spurious[\s\S]*reached 10.0.0.3:5001 after later ones/,
+    );
+    await diagnosis.getByRole("button", { name: "Charts" }).click();
+    await diagnosis.getByRole("region", { name: "Time and sequence" }).waitFor({ timeout: 60_000 });
+    await afterRun(page, () => diagnosis.getByRole("button", { name: "Simulate its path" }).click());
+    assert.match(await editor(page).inputValue(), /fitted/);
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.close();
+  });
+
+  test("a file that is no capture gives one message", async () => {
+    const page = await opened();
+    writeFileSync(join(folder, "notes.txt"), "no capture");
+    await page.locator("input[type=file]").setInputFiles(join(folder, "notes.txt"));
+    assert.match(await page.getByRole("alert").innerText(), /notes\.txt: \S/);
+    await page.close();
+  });
+
+  test("play moves the time; steps go from packet to packet", async () => {
+    const page = await opened();
+    await page.getByRole("button", { name: "Next packet" }).click();
+    await page.getByRole("button", { name: "Next packet" }).click();
+    await page.locator("circle.packet").first().waitFor();
+    await page.getByRole("button", { name: "Play", exact: true }).click();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.close();
+  });
+
+  test("charts are saved as SVG and PNG", async () => {
+    const page = await opened();
+    for (const [kind, begin] of [
+      ["SVG", /^<svg /],
+      ["PNG", /^.PNG/],
+    ] as const) {
+      await page.getByLabel("Save or read Goodput").click();
+      const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: `Save as ${kind}` }).click(),
+      ]);
+      const path = join(folder, file.suggestedFilename());
+      await file.saveAs(path);
+      assert.match(readFileSync(path, "latin1"), begin);
+      await page.getByLabel("Save or read Goodput").click();
+    }
+    await page.close();
+  });
+
+  test("the policy permits no connection", async () => {
+    const page = await opened();
+    const tried = await page.evaluate(async () => {
+      const results: string[] = [];
+      for (const act of [
+        () => fetch("http://127.0.0.1:9/"),
+        () => new Promise((_, no) => Object.assign(new WebSocket("ws://127.0.0.1:9/"), { onerror: no })),
+        () =>
+          new Promise((yes, no) =>
+            Object.assign(new Image(), { onload: yes, onerror: no, src: "http://127.0.0.1:9/x.png" }),
+          ),
+        () =>
+          new Promise((yes, no) => Object.assign(new EventSource("http://127.0.0.1:9/"), { onopen: yes, onerror: no })),
+      ]) {
+        try {
+          await act();
+          results.push("reached");
+        } catch {
+          results.push("refused");
+        }
+      }
+      const script = document.createElement("script");
+      script.textContent = "document.documentElement.dataset.injected = 'yes'";
+      document.head.append(script);
+      results.push(document.documentElement.dataset.injected ?? "refused");
+      return results;
+    });
+    assert.deepEqual(tried, Array(5).fill("refused"));
+    faults.length = 0;
+    asked.length = 0;
+    await page.close();
+  });
+
+  test("names of a scenario are text, never markup", async () => {
+    const page = await opened();
+    const text = (await editor(page).inputValue()).replaceAll("[flow.bbr]", '[flow."<img src=x onerror=alert(1)>"]');
+    await afterRun(page, () => editor(page).fill(text));
+    assert.equal(await page.locator("main img").count(), 0);
+    await page.close();
+  });
+
+  test("a million points zoom", async () => {
+    const page = await opened();
+    const text = (await editor(page).inputValue())
+      .replace('duration = "15 s"', 'duration = "120 s"')
+      .replace('rate = "20 Mbit/s"', 'rate = "100 Mbit/s"');
+    await afterRun(page, () => editor(page).fill(text));
+    const times = await page.evaluate(async () => {
+      const made: number[] = [];
+      const press = (name: string) => (document.querySelector(`button[aria-label="${name}"]`) as HTMLElement).click();
+      for (let i = 0; i < 20; i++) {
+        const began = performance.now();
+        press(i % 2 ? "Zoom out" : "Zoom in");
+        await new Promise((done) => queueMicrotask(() => done(0)));
+        made.push(performance.now() - began);
+        await new Promise(requestAnimationFrame);
+      }
+      return made.sort((a, b) => a - b);
+    });
+    console.log(`zoom of all charts: median ${times[10].toFixed(1)} ms, p95 ${times[18].toFixed(1)} ms`);
+    await page.close();
+  });
+
+  for (const [width, scheme] of [
+    [1280, "light"],
+    [1280, "dark"],
+    [400, "light"],
+    [400, "dark"],
+  ] as const) {
+    test(`accessible at ${width} pixels, ${scheme}`, async () => {
+      const page = await opened("", [width, 900], scheme);
+      await page.evaluate(AXE);
+      const found = await page.evaluate(async () => {
+        const { violations } = await (
+          window as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } }
+        ).axe.run();
+        return violations.map(
+          ({ id, nodes }) =>
+            `${id}: ${nodes
+              .map(({ html }) => html)
+              .slice(0, 3)
+              .join(" ")}`,
+        );
+      });
+      assert.deepEqual(found, []);
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(overflow <= 0, `the page is ${overflow} pixels too wide`);
+      await page.close();
+    });
+  }
+
+  test("nothing was asked of the network, and nothing failed", () => {
+    assert.deepEqual(
+      asked.filter((address) => !/^(file|blob|data):/.test(address)),
+      [],
+    );
+    assert.deepEqual(faults, []);
+  });
+});

@@ -1,0 +1,174 @@
+/** Draws series onto a canvas or into an SVG: only as many points as there are pixels. */
+import { firstAt, type Range, type Series } from "./model.ts";
+
+/** What drawings are made of. Places are in pixels of the plot, from its top left. */
+export interface Pen {
+  path(points: Float32Array, count: number, style: { colour: string; width: number; dash?: number[] }): void;
+  dots(points: Float32Array, count: number, style: { colour: string; size: number; isCross: boolean }): void;
+}
+
+/** A rectangle and the values at its edges. */
+export interface Frame {
+  width: number;
+  height: number;
+  x: Range;
+  y: Range;
+}
+
+const SIZES = { points: 2.6, marks: 6, crosses: 8 };
+
+/** Draws a series. */
+export function drawSeries(pen: Pen, series: Series, frame: Frame, colour: string): void {
+  if (series.kind === "line" || series.kind === "step") drawLine(pen, series, frame, colour);
+  else drawCloud(pen, series, frame, colour);
+}
+
+/** First, lowest, highest and last value of each pixel column. */
+function drawLine(pen: Pen, series: Series, frame: Frame, colour: string): void {
+  const { x, y } = series;
+  const from = Math.max(firstAt(x, frame.x.min) - 1, 0);
+  const to = Math.min(firstAt(x, frame.x.max) + 1, x.length);
+  const sx = frame.width / (frame.x.max - frame.x.min);
+  const sy = frame.height / (frame.y.max - frame.y.min);
+  const px = (i: number) => (x[i] - frame.x.min) * sx;
+  const py = (i: number) => frame.height - (y[i] - frame.y.min) * sy;
+  const isStep = series.kind === "step";
+  const style = { colour, width: series.width ?? 1.4, dash: series.dash };
+  const room = new Float32Array(Math.min(to - from, 4 * (frame.width + 3)) * 4 + 16);
+  let count = 0;
+  let last = Number.NaN;
+  const put = (i: number) => {
+    const at = px(i);
+    const value = py(i);
+    if (isStep && count) {
+      room[2 * count] = at;
+      room[2 * count++ + 1] = last;
+    }
+    room[2 * count] = at;
+    room[2 * count++ + 1] = value;
+    last = value;
+  };
+  const flush = () => {
+    if (count) pen.path(room, count, style);
+    count = 0;
+  };
+  for (let i = from; i < to; ) {
+    if (Number.isNaN(y[i])) {
+      flush();
+      i++;
+      continue;
+    }
+    const column = Math.floor(px(i));
+    let end = i + 1;
+    let low = i;
+    let high = i;
+    while (end < to && !Number.isNaN(y[end]) && Math.floor(px(end)) === column) {
+      if (y[end] < y[low]) low = end;
+      if (y[end] > y[high]) high = end;
+      end++;
+    }
+    const kept = [i, Math.min(low, high), Math.max(low, high), end - 1];
+    for (let k = 0; k < 4; k++) if (k === 0 || kept[k] > kept[k - 1]) put(kept[k]);
+    i = end;
+  }
+  flush();
+}
+
+/** One point per pixel: a second one cannot be seen. */
+function drawCloud(pen: Pen, series: Series, frame: Frame, colour: string): void {
+  const { x, y } = series;
+  const from = firstAt(x, frame.x.min);
+  const to = firstAt(x, frame.x.max + 1e-12);
+  const width = Math.max(Math.ceil(frame.width), 1);
+  const height = Math.max(Math.ceil(frame.height), 1);
+  const seen = new Uint8Array((width + 1) * (height + 1));
+  const sx = frame.width / (frame.x.max - frame.x.min);
+  const sy = frame.height / (frame.y.max - frame.y.min);
+  const room = new Float32Array(2 * Math.min(to - from, seen.length));
+  let count = 0;
+  for (let i = from; i < to; i++) {
+    const at = (x[i] - frame.x.min) * sx;
+    const value = frame.height - (y[i] - frame.y.min) * sy;
+    if (!(value >= 0 && value <= frame.height)) continue;
+    const cell = (at | 0) * (height + 1) + (value | 0);
+    if (seen[cell]) continue;
+    seen[cell] = 1;
+    room[2 * count] = at;
+    room[2 * count++ + 1] = value;
+  }
+  const kind = series.kind as keyof typeof SIZES;
+  if (count) pen.dots(room, count, { colour, size: SIZES[kind], isCross: kind === "crosses" });
+}
+
+/** Draws onto a canvas whose plot begins at (left, top), in its own pixels. */
+export function canvasPen(context: CanvasRenderingContext2D, left: number, top: number, ratio: number): Pen {
+  return {
+    path(points, count, { colour, width, dash }) {
+      context.beginPath();
+      for (let i = 0; i < count; i++) context.lineTo(left + points[2 * i] * ratio, top + points[2 * i + 1] * ratio);
+      context.strokeStyle = colour;
+      context.lineWidth = width * ratio;
+      context.lineJoin = "round";
+      context.setLineDash((dash ?? []).map((part) => part * ratio));
+      context.stroke();
+      context.setLineDash([]);
+    },
+    dots(points, count, { colour, size, isCross }) {
+      const half = (size * ratio) / 2;
+      if (isCross) {
+        context.beginPath();
+        for (let i = 0; i < count; i++) {
+          const x = left + points[2 * i] * ratio;
+          const y = top + points[2 * i + 1] * ratio;
+          context.moveTo(x - half, y - half);
+          context.lineTo(x + half, y + half);
+          context.moveTo(x - half, y + half);
+          context.lineTo(x + half, y - half);
+        }
+        context.strokeStyle = colour;
+        context.lineWidth = 1.5 * ratio;
+        context.stroke();
+        return;
+      }
+      context.fillStyle = colour;
+      for (let i = 0; i < count; i++) {
+        context.fillRect(
+          left + points[2 * i] * ratio - half,
+          top + points[2 * i + 1] * ratio - half,
+          2 * half,
+          2 * half,
+        );
+      }
+    },
+  };
+}
+
+/** Collects the elements of an SVG. */
+export function svgPen(left: number, top: number, out: string[]): Pen {
+  const place = (value: number) => Number(value.toFixed(1));
+  return {
+    path(points, count, { colour, width, dash }) {
+      let d = "";
+      for (let i = 0; i < count; i++)
+        d += `${i ? "L" : "M"}${place(left + points[2 * i])} ${place(top + points[2 * i + 1])}`;
+      const dashes = dash ? ` stroke-dasharray="${dash.join(" ")}"` : "";
+      out.push(
+        `<path d="${d}" fill="none" stroke="${colour}" stroke-width="${width}" stroke-linejoin="round"${dashes}/>`,
+      );
+    },
+    dots(points, count, { colour, size, isCross }) {
+      const half = size / 2;
+      let d = "";
+      for (let i = 0; i < count; i++) {
+        const x = left + points[2 * i];
+        const y = top + points[2 * i + 1];
+        d += isCross
+          ? `M${place(x - half)} ${place(y - half)}l${size} ${size}m${-size} 0l${size} ${-size}`
+          : `M${place(x - half)} ${place(y - half)}h${size}v${size}h${-size}z`;
+      }
+      out.push(
+        `<path d="${d}" ${isCross ? `fill="none" stroke="${colour}" stroke-width="1.5"` : `fill="${colour}"`}/>`,
+      );
+    },
+  };
+}

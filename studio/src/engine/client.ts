@@ -1,0 +1,109 @@
+/** The engine as the page sees it: requests to a worker, which can be stopped. */
+import { type Message, readMessage } from "./message.ts";
+
+/** One error of a scenario. */
+export interface ScenarioError {
+  line: number | null;
+  column: number | null;
+  message: string;
+  help: string[];
+}
+
+/** A problem that the engine names. */
+export class Problem extends Error {
+  constructor(
+    readonly kind: "scenario" | "stopped" | "request",
+    text: string,
+    readonly errors: ScenarioError[] = [],
+  ) {
+    super(text);
+  }
+}
+
+interface Waiting {
+  resolve(message: Message): void;
+  reject(problem: Problem): void;
+  progress?: (share: number) => void;
+}
+
+export class Engine {
+  private worker: Worker | undefined;
+  private waiting = new Map<number, Waiting>();
+  private last = 0;
+
+  constructor(
+    private readonly module: Promise<WebAssembly.Module>,
+    private readonly source: string,
+  ) {}
+
+  private async start(): Promise<Worker> {
+    const module = await this.module;
+    if (this.worker) return this.worker;
+    const address = URL.createObjectURL(new Blob([this.source], { type: "text/javascript" }));
+    const worker = new Worker(address);
+    worker.onmessage = ({ data }) => this.receive(data);
+    worker.onerror = (event) => this.fail(event.message || "the engine's worker does not start");
+    worker.postMessage({ module });
+    this.worker = worker;
+    return worker;
+  }
+
+  /** Sends a request. Rejects with a `Problem`. */
+  ask(request: object, progress?: (share: number) => void, capture?: File): Promise<Message> {
+    const id = ++this.last;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject, progress });
+      this.start()
+        .then((worker) => {
+          if (this.waiting.has(id)) worker.postMessage({ id, request, capture });
+        })
+        .catch((error) => this.fail(`this browser does not run the engine: ${error}`));
+    });
+  }
+
+  /** Ends all requests. */
+  stop(): void {
+    this.worker?.terminate();
+    this.worker = undefined;
+    this.end(new Problem("stopped", "stopped"));
+  }
+
+  private fail(text: string): void {
+    this.worker?.terminate();
+    this.worker = undefined;
+    this.end(new Problem("request", text));
+  }
+
+  private end(problem: Problem): void {
+    const ended = [...this.waiting.values()];
+    this.waiting.clear();
+    for (const one of ended) one.reject(problem);
+  }
+
+  private receive(data: { id: number; share?: number; octets?: ArrayBuffer; failed?: string }): void {
+    const one = this.waiting.get(data.id);
+    if (!one) return;
+    if (data.share !== undefined) {
+      one.progress?.(data.share);
+      return;
+    }
+    this.waiting.delete(data.id);
+    if (data.failed !== undefined || !data.octets) {
+      one.reject(new Problem("request", trapped(data.failed ?? "")));
+      return;
+    }
+    const message = readMessage(data.octets);
+    const problem = message.head.problem as unknown as
+      | { kind: "scenario" | "stopped" | "request"; text?: string; errors?: ScenarioError[] }
+      | undefined;
+    if (problem) one.reject(new Problem(problem.kind, problem.text ?? problem.kind, problem.errors));
+    else one.resolve(message);
+  }
+}
+
+/** The message for a trap of the module. */
+function trapped(error: string): string {
+  return /unreachable|memory/i.test(error)
+    ? "this run needs more memory than a page has; the command `anabranch run` has no such limit"
+    : `the engine failed: ${error}`;
+}

@@ -1,0 +1,54 @@
+/** The engine's worker: one request at a time. The page stops it by ending the worker. */
+import { Instance } from "./module.ts";
+
+declare const self: DedicatedWorkerGlobalScope;
+
+/** Progress is reported at most this often. */
+const EVERY_MS = 60;
+
+let instance: Promise<Instance> | undefined;
+let module: WebAssembly.Module | undefined;
+let capture: File | undefined;
+let serving = 0;
+let reported = 0;
+
+function start(): Promise<Instance> {
+  const reader = new FileReaderSync();
+  return Instance.start(module!, {
+    progress(share) {
+      const now = performance.now();
+      if (now - reported > EVERY_MS) {
+        reported = now;
+        self.postMessage({ id: serving, share });
+      }
+      return 0;
+    },
+    captureLength: () => capture?.size ?? 0,
+    readCapture(at, length) {
+      try {
+        return new Uint8Array(reader.readAsArrayBuffer(capture!.slice(at, at + length)));
+      } catch {
+        return null;
+      }
+    },
+  });
+}
+
+self.onmessage = async ({ data }: MessageEvent) => {
+  if (data.module) {
+    module = data.module;
+    instance = start();
+    return;
+  }
+  serving = data.id;
+  reported = performance.now();
+  if (data.capture) capture = data.capture;
+  try {
+    const octets = (await instance!).ask(data.request);
+    self.postMessage({ id: data.id, octets }, [octets]);
+  } catch (error) {
+    // The module's memory is undefined after a trap.
+    instance = start();
+    self.postMessage({ id: data.id, failed: String(error) });
+  }
+};

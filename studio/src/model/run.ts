@@ -1,0 +1,104 @@
+/** Runs of scenarios in the engine. */
+import type { Engine } from "../engine/client.ts";
+import type { Message } from "../engine/message.ts";
+import { megabits, milliseconds } from "./quantity.ts";
+import { COLUMNS } from "./sequence.ts";
+import type { Resolved, Summary } from "./summary.ts";
+
+/** A finished run. */
+export interface Run {
+  text: string;
+  seed: number | undefined;
+  message: Message;
+  summary: Summary;
+  resolved: Resolved;
+  duration: number;
+  /** The flow whose packets are recorded; undefined without a record. */
+  focus: string | undefined;
+  /** Time that the engine took, in milliseconds. */
+  took: number;
+}
+
+/** Packets that a page records; a longer run has no chart of sequences. */
+export const MOST_PACKETS = 1_500_000;
+/** A packet on a link, in bits. */
+const PACKET = 12_000;
+
+/** An upper estimate of the packets of a run: each bottleneck is full all the time. */
+export function packetsOf(resolved: Resolved): number {
+  const links = { ...resolved.link, ...resolved.group };
+  const slowest = new Map<string, number>();
+  for (const flow of Object.values(resolved.flow ?? {})) {
+    let least = Number.POSITIVE_INFINITY;
+    let name = "";
+    for (const link of flow.route ?? []) {
+      const table = links[link];
+      const rate = megabits(table?.forward?.rate ?? table?.rate) ?? Number.POSITIVE_INFINITY;
+      if (rate < least) [least, name] = [rate, link];
+    }
+    slowest.set(name, least);
+  }
+  const rate = [...slowest.values()].reduce((sum, one) => sum + one, 0);
+  return (rate * 1e6 * (milliseconds(resolved.duration) ?? 0)) / 1e3 / PACKET;
+}
+
+interface Described {
+  duration_s: number;
+  flows: string[];
+  resolved_scenario: Resolved;
+}
+
+/** What a run is asked for. */
+export interface Order {
+  text: string;
+  seed?: number;
+  /** The flow in focus, if there is one of this name. */
+  focus?: string;
+  digest?: boolean;
+  /** Leave out tables and packets. */
+  isBrief?: boolean;
+}
+
+export async function run(engine: Engine, order: Order, progress?: (share: number) => void): Promise<Run> {
+  const began = performance.now();
+  const request = { scenario: order.text, seed: order.seed };
+  const first = (await engine.ask({ request: "resolve", ...request })).head.scenario as unknown as Described;
+  const packets = !order.isBrief && packetsOf(first.resolved_scenario) <= MOST_PACKETS;
+  const tables = order.isBrief ? [] : ["samples", "link_samples", ...(packets ? ["retransmissions"] : [])];
+  const message = await engine.ask(
+    { request: "run", ...request, digest: order.digest ?? false, packets, tables },
+    progress,
+  );
+  const described = message.head.scenario as unknown as Described;
+  const summary = message.head.summary as unknown as Summary;
+  const known = Object.keys(summary.flows);
+  const focus = order.focus && known.includes(order.focus) ? order.focus : mostRetransmitting(summary);
+  const made: Run = {
+    text: order.text,
+    seed: order.seed,
+    message,
+    summary,
+    resolved: described.resolved_scenario,
+    duration: described.duration_s,
+    focus: packets ? focus : undefined,
+    took: 0,
+  };
+  if (packets && focus !== undefined) await focusOn(engine, made, focus);
+  made.took = performance.now() - began;
+  return made;
+}
+
+/** Reads the packets of a flow of the engine's last run. */
+export async function focusOn(engine: Engine, made: Run, flow: string): Promise<void> {
+  const more = await engine.ask({ request: "tables", tables: [{ flow, columns: COLUMNS }] });
+  made.message.tables.set("packets", more.tables.get("packets")!);
+  made.focus = flow;
+}
+
+function mostRetransmitting(summary: Summary): string | undefined {
+  const again = (name: string) => summary.flows[name].retransmitted_packets ?? 0;
+  return Object.keys(summary.flows).reduce<string | undefined>(
+    (most, name) => (most === undefined || again(name) > again(most) ? name : most),
+    undefined,
+  );
+}

@@ -1,0 +1,224 @@
+/** Places of nodes and links: nodes in layers by their distance from the senders, so that data goes to the right. */
+import type { Direction, LinkTable, Resolved } from "./summary.ts";
+
+export interface NodeBox {
+  name: string;
+  x: number;
+  y: number;
+  half: number;
+}
+
+export interface LinkBox {
+  name: string;
+  ends: [string, string];
+  lines: string[];
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  /** The curve from the first end to the second, through the box. */
+  d: string;
+}
+
+export interface Layout {
+  width: number;
+  height: number;
+  nodes: NodeBox[];
+  links: LinkBox[];
+}
+
+export const MOST_LINKS = 30;
+/** Largest width with the nodes side by side; a longer chain runs downwards. */
+const MOST_WIDE = 1240;
+const LETTER = 6.4;
+export const LINE = 15;
+const NODE = 17;
+const STEP = 56;
+const AROUND = 24;
+const APART = 12;
+const MOST_LETTERS = 30;
+
+const short = (text: string): string => (text.length <= MOST_LETTERS ? text : `${text.slice(0, MOST_LETTERS - 1)}…`);
+
+function quantity(value: unknown): string {
+  if (value && typeof value === "object") return String((value as { kind?: string }).kind ?? "variable");
+  return typeof value === "number" ? String(Number(value.toPrecision(6))) : String(value);
+}
+
+function rate(way: Direction): string {
+  const kind = way.service?.kind ?? "fixed";
+  const own = quantity(way.rate ?? "unlimited");
+  if (kind === "fixed") return own;
+  return way.service?.file ? `${kind} rate` : `${own}, ${kind}`;
+}
+
+function* effects(way: Direction): Generator<string> {
+  const queue = way.queue ?? {};
+  const limit = queue.limit ?? "unlimited";
+  if (queue.kind !== "drop-tail" || limit !== "unlimited") {
+    yield `${queue.kind ?? "queue"}${limit === "unlimited" ? "" : `, ${quantity(limit)}`}`;
+  }
+  if (queue.reorder && typeof queue.reorder === "object") yield `reorder: ${values(queue.reorder)}`;
+  for (const one of way.impair ?? []) yield `${one.kind} ${values(one)}`.trim();
+}
+
+function values(one: { [name: string]: unknown }): string {
+  const plain = Object.entries(one).filter(
+    ([key, value]) => key !== "kind" && ["string", "number"].includes(typeof value),
+  );
+  return plain
+    .slice(0, 2)
+    .map(([key, value]) => `${key.replaceAll("_", " ")} ${quantity(value)}`)
+    .join(", ");
+}
+
+const both = (forward: string, reverse: string): string =>
+  forward === reverse ? forward : `→ ${forward} ← ${reverse}`;
+
+/** The lines of a link's box; both directions if they differ. */
+export function linesOf(link: LinkTable): string[] {
+  const forward = link.forward ?? link;
+  const reverse = link.reverse ?? link;
+  const lines: string[] = [];
+  if (link.members) lines.push(`${link.members} members, ${link.spread}`);
+  const rates = both(rate(forward), rate(reverse));
+  const delays = both(quantity(forward.delay ?? "0 ms"), quantity(reverse.delay ?? "0 ms"));
+  if (rates.length + delays.length + 3 <= MOST_LETTERS) lines.push(`${rates} · ${delays}`);
+  else lines.push(rates, delays);
+  const [there, back] = [[...effects(forward)], [...effects(reverse)]];
+  if (there.join() === back.join()) lines.push(...there);
+  else lines.push(...there.map((line) => `→ ${line}`), ...back.map((line) => `← ${line}`));
+  return lines.map(short);
+}
+
+function layersOf(links: { ends: [string, string] }[], resolved: Resolved): string[][] {
+  const nodes = [...new Set(links.flatMap(({ ends }) => ends))];
+  const flows = Object.values(resolved.flow ?? {});
+  const receivers = new Set(flows.map(({ to }) => to));
+  let senders = flows.map(({ from }) => from).filter((from) => !receivers.has(from));
+  if (!senders.length) senders = flows.slice(0, 1).map(({ from }) => from);
+  const distance = new Map<string, number>();
+  for (const starts of [senders, ...nodes.map((node) => [node])]) {
+    const queue = [...new Set(starts)].filter((node) => nodes.includes(node) && !distance.has(node));
+    for (const node of queue) distance.set(node, 0);
+    for (let node = queue.shift(); node !== undefined; node = queue.shift()) {
+      for (const { ends } of links) {
+        for (const i of [0, 1]) {
+          const end = ends[1 - i];
+          if (ends[i] !== node || distance.has(end)) continue;
+          distance.set(end, distance.get(node)! + 1);
+          queue.push(end);
+        }
+      }
+    }
+  }
+  const layers: string[][] = [];
+  for (const node of nodes) {
+    const layer = distance.get(node)!;
+    layers[layer] = [...(layers[layer] ?? []), node];
+  }
+  return layers.filter((layer) => layer?.length);
+}
+
+/** The layout for a screen of some width; `isWide` if it fits side by side. */
+export function layout(resolved: Resolved, mostWide = MOST_WIDE): Layout {
+  const wide = placed(resolved, true);
+  return wide.width <= Math.min(mostWide, MOST_WIDE) ? wide : placed(resolved, false);
+}
+
+function placed(resolved: Resolved, isWide: boolean): Layout {
+  const links = Object.entries({ ...resolved.link, ...resolved.group }).map(([name, link]) => {
+    const lines = linesOf(link);
+    const width = Math.max(name.length + 1, ...lines.map((line) => line.length)) * LETTER + 18;
+    return { name, ends: link.between, lines, width, height: (1 + lines.length) * LINE + 10 };
+  });
+  const layers = layersOf(links, resolved);
+  const depth = new Map(layers.flatMap((nodes, layer) => nodes.map((node): [string, number] => [node, layer])));
+  const along = (link: (typeof links)[0]) => (isWide ? link.width : link.height);
+  const across = (link: (typeof links)[0]) => (isWide ? link.height : link.width);
+  const gaps = new Map<number, typeof links>();
+  for (const link of links) {
+    const layer = Math.min(...link.ends.map((end) => depth.get(end)!));
+    gaps.set(layer, [...(gaps.get(layer) ?? []), link]);
+  }
+  const last = layers.length - 1;
+  const room = layers.map((_, layer) => {
+    const gap = gaps.get(layer);
+    if (!gap) return layer === last ? 0 : 2 * AROUND;
+    return Math.max(...gap.map(along)) + 2 * AROUND;
+  });
+  const step = isWide ? STEP : STEP * 1.3;
+  const extent = Math.max(
+    ...layers.map((nodes) => nodes.length * step),
+    ...[...gaps.values()].map((gap) => gap.reduce((sum, link) => sum + across(link) + APART, 0)),
+  );
+  const halfOf = (name: string) => Math.max(NODE, (Math.min(name.length, 9) * LETTER) / 2 + 8);
+  const deep = isWide ? (nodes: string[]) => Math.max(...nodes.map(halfOf)) : () => NODE;
+  const begins: number[] = [];
+  let at = 4;
+  layers.forEach((nodes, layer) => {
+    begins.push(at + deep(nodes));
+    at += 2 * deep(nodes) + room[layer];
+  });
+  const place = new Map<string, [number, number]>();
+  layers.forEach((nodes, layer) => {
+    nodes.forEach((node, i) => {
+      place.set(node, [begins[layer], (extent * (i + 0.5)) / nodes.length]);
+    });
+  });
+  const turned = ([a, b]: [number, number]): [number, number] => (isWide ? [a, b] : [b, a]);
+  const boxes: LinkBox[] = [];
+  for (const [layer, gap] of gaps) {
+    const middle = begins[layer] + deep(layers[layer]) + room[layer] / 2;
+    const wanted = new Map(gap.map((link) => [link, (place.get(link.ends[0])![1] + place.get(link.ends[1])![1]) / 2]));
+    const ordered = [...gap].sort((a, b) => wanted.get(a)! - wanted.get(b)!);
+    const places: number[] = [];
+    ordered.forEach((link, i) => {
+      const least = i ? places[i - 1] + (across(ordered[i - 1]) + across(link)) / 2 + APART : Number.NEGATIVE_INFINITY;
+      places.push(Math.max(wanted.get(link)!, least));
+    });
+    const shift = ordered.reduce((sum, link, i) => sum + places[i] - wanted.get(link)!, 0) / ordered.length;
+    ordered.forEach((link, i) => {
+      const box: [number, number] = [middle, places[i] - shift];
+      const [x, y] = turned(box);
+      const [from, to] = link.ends.map((end) => place.get(end)!);
+      const half = ([a, b]: [number, number], [c, d]: [number, number]) => {
+        const points: [number, number][] = [
+          [(a + c) / 2, b],
+          [(a + c) / 2, d],
+          [c, d],
+        ];
+        return points
+          .map((point) =>
+            turned(point)
+              .map((value) => value.toFixed(1))
+              .join(" "),
+          )
+          .join(" ");
+      };
+      const start = turned(from)
+        .map((value) => value.toFixed(1))
+        .join(" ");
+      boxes.push({ ...link, x, y, d: `M${start}C${half(from, box)}C${half(box, to)}` });
+    });
+  }
+  const nodes = [...place].map(([name, where]) => {
+    const [x, y] = turned(where);
+    return { name, x, y, half: halfOf(name) };
+  });
+  const low = Math.min(0, ...boxes.map((box) => (isWide ? box.y - box.height / 2 : box.x - box.width / 2))) - 6;
+  const high = Math.max(extent, ...boxes.map((box) => (isWide ? box.y + box.height / 2 : box.x + box.width / 2))) + 6;
+  for (const one of [...boxes, ...nodes]) {
+    if (isWide) one.y -= low;
+    else one.x -= low;
+  }
+  if (low !== 0) for (const box of boxes) box.d = shifted(box.d, isWide ? 0 : -low, isWide ? -low : 0);
+  const [width, height] = turned([at + 4, high - low]);
+  return { width, height, nodes, links: boxes };
+}
+
+/** Moves every point of a path. */
+function shifted(d: string, x: number, y: number): string {
+  let i = 0;
+  return d.replace(/-?\d+(?:\.\d+)?/g, (number) => (Number(number) + (i++ % 2 ? y : x)).toFixed(1));
+}

@@ -1,0 +1,145 @@
+/** Changes of values of a TOML text. Comments and the order of the keys stay. */
+import { type Entry, type List, type Node, readTree, type Table } from "./tree.ts";
+
+export type Path = readonly (string | number)[];
+
+/** A text as a TOML string. */
+export function quoted(text: string): string {
+  return JSON.stringify(text);
+}
+
+function key(name: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(name) ? name : quoted(name);
+}
+
+function dotted(names: Path): string {
+  return names.map((name) => key(String(name))).join(".");
+}
+
+function child(node: Node, name: string | number): Node | undefined {
+  if (node.kind === "table") return node.entries.get(String(name))?.node;
+  if (node.kind === "list") return node.items[Number(name)];
+  return undefined;
+}
+
+/** The node at a path. */
+export function find(text: string, path: Path): Node | undefined {
+  let node: Node | undefined = readTree(text);
+  for (const name of path) node = node && child(node, name);
+  return node;
+}
+
+/** Whether there is a value at a path. */
+export function has(text: string, path: Path): boolean {
+  return find(text, path) !== undefined;
+}
+
+function splice(text: string, start: number, end: number, by: string): string {
+  return text.slice(0, start) + by + text.slice(end);
+}
+
+function span(node: Node): [number, number] | undefined {
+  if (node.kind !== "table") return node.start === node.end ? undefined : [node.start, node.end];
+  return node.inline && [node.inline.start, node.inline.end];
+}
+
+/** Number of items of the list at a path. */
+export function length(text: string, path: Path): number {
+  const node = find(text, path);
+  return node?.kind === "list" ? node.items.length : 0;
+}
+
+/** The text of the value at a path; undefined without one, or if headers make it. */
+export function source(text: string, path: Path): string | undefined {
+  const node = find(text, path);
+  const at = node && span(node);
+  return at && text.slice(...at);
+}
+
+/** Sets the value at a path, given as TOML. */
+export function set(text: string, path: Path, value: string): string {
+  let node: Node = readTree(text);
+  let depth = 0;
+  while (depth < path.length) {
+    const next = child(node, path[depth]);
+    if (!next) break;
+    node = next;
+    depth++;
+  }
+  const rest = path.slice(depth);
+  if (!rest.length) {
+    const at = span(node);
+    return at ? splice(text, ...at, value) : text;
+  }
+  if (node.kind === "list") return append(text, node, path.slice(0, depth), rest.slice(1), value);
+  if (node.kind === "scalar") {
+    // The short form of a component is its kind.
+    return splice(
+      text,
+      node.start,
+      node.end,
+      `{ kind = ${text.slice(node.start, node.end)}, ${dotted(rest)} = ${value} }`,
+    );
+  }
+  return insert(text, node, path, rest, value);
+}
+
+function append(text: string, list: List, path: Path, rest: Path, value: string): string {
+  const last = list.items[list.items.length - 1];
+  if (last?.kind === "table" && last.section) {
+    const inner = rest.length
+      ? `${dotted(rest)} = ${value}`
+      : value.replace(/^\{\s*|\s*\}$/g, "").replaceAll(", ", "\n");
+    return splice(text, last.section.end, last.section.end, `\n\n[[${dotted(path)}]]\n${inner}`);
+  }
+  const item = rest.length ? `{ ${dotted(rest)} = ${value} }` : value;
+  const at = last && span(last);
+  return at ? splice(text, at[1], at[1], `, ${item}`) : splice(text, list.start, list.end, `[${item}]`);
+}
+
+function insert(text: string, into: Table, path: Path, rest: Path, value: string): string {
+  const statement = `${dotted(rest)} = ${value}`;
+  if (into.inline) {
+    const { start, end } = into.inline;
+    const last = [...into.entries.values()].reduce((most, one) => Math.max(most, one.end), 0);
+    return last ? splice(text, last, last, `, ${statement}`) : splice(text, start, end, `{ ${statement} }`);
+  }
+  if (into.within) {
+    const { table, names } = into.within;
+    return insert(text, table, path, [...names, ...rest], value);
+  }
+  if (into.section) {
+    const { end } = into.section;
+    return end === 0 ? `${statement}\n${text}` : splice(text, end, end, `\n${statement}`);
+  }
+  // A table of tables: the first of the missing names gets a header.
+  const above = path.slice(0, path.length - rest.length);
+  const names = rest.length > 1 ? [...above, rest[0]] : above;
+  const line = rest.length > 1 ? `${dotted(rest.slice(1))} = ${value}` : statement;
+  return `${text.trimEnd()}\n\n[${dotted(names)}]\n${line}\n`;
+}
+
+/** Removes the value at a path. Does nothing without one, or if headers make it. */
+export function remove(text: string, path: Path): string {
+  const parent = find(text, path.slice(0, -1));
+  const name = path[path.length - 1];
+  if (parent?.kind === "list") {
+    const at = parent.items[Number(name)] && span(parent.items[Number(name)]);
+    return at ? cut(text, at[0], at[1]) : text;
+  }
+  const entry: Entry | undefined = parent?.kind === "table" ? parent.entries.get(String(name)) : undefined;
+  if (!entry || entry.start === entry.end) return text;
+  const isInline = parent?.kind === "table" && parent.inline;
+  if (isInline) return cut(text, entry.start, entry.end);
+  const begin = text.lastIndexOf("\n", entry.start - 1) + 1;
+  const next = text.indexOf("\n", entry.end);
+  return splice(text, begin, next < 0 ? text.length : next + 1, "");
+}
+
+/** Removes an item between commas. */
+function cut(text: string, start: number, end: number): string {
+  const after = /^\s*,\s*/.exec(text.slice(end));
+  if (after) return splice(text, start, end + after[0].length, "");
+  const before = /,\s*$/.exec(text.slice(0, start));
+  return splice(text, before ? start - before[0].length : start, end, "");
+}

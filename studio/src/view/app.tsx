@@ -1,0 +1,409 @@
+/** The page: one state, and a run for each change of it. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { View } from "../chart/plot.ts";
+import { Engine, Problem } from "../engine/client.ts";
+import { chartsOf, overlaid } from "../model/charts.ts";
+import { command } from "../model/command.ts";
+import { FIRST, ready } from "../model/gallery.ts";
+import { Latest } from "../model/latest.ts";
+import { figure } from "../model/quantity.ts";
+import { focusOn, type Run, run } from "../model/run.ts";
+import { mainRows } from "../model/sequence.ts";
+import { decode, encode, type State } from "../model/share.ts";
+import { bottleneck, type LinkWay } from "../model/summary.ts";
+import { verdict } from "../model/verdict.ts";
+import { nearest } from "../model/why.ts";
+import { Capture } from "./capture.tsx";
+import { Charts } from "./charts.tsx";
+import { Comparison } from "./comparison.tsx";
+import { Editor } from "./editor.tsx";
+import { Gallery } from "./gallery.tsx";
+import { Help } from "./help.tsx";
+import { Knobs } from "./knobs.tsx";
+import { movingAt, Player } from "./player.tsx";
+import { Reason } from "./reason.tsx";
+import { Topology } from "./topology.tsx";
+
+/** A run that takes longer shows a progress bar and can be stopped. */
+const LONG_MS = 300;
+/** Wait after a keystroke before the scenario runs. */
+const TYPING_MS = 250;
+
+/** Longest scenario. */
+const MOST_TEXT = 4 * 2 ** 20;
+
+interface Props {
+  module: Promise<WebAssembly.Module>;
+  worker: string;
+  served: Promise<File | undefined>;
+}
+
+/** Width of the window, in steps that matter to the drawing. */
+function useWidth(): number {
+  const [width, setWidth] = useState(innerWidth);
+  useEffect(() => {
+    const follow = () => setWidth(innerWidth);
+    addEventListener("resize", follow);
+    return () => removeEventListener("resize", follow);
+  }, []);
+  return width;
+}
+
+function useTheme(): number {
+  const [theme, setTheme] = useState(0);
+  useEffect(() => {
+    const query = matchMedia("(prefers-color-scheme: dark)");
+    const follow = () => setTheme((n) => n + 1);
+    query.addEventListener("change", follow);
+    return () => query.removeEventListener("change", follow);
+  }, []);
+  return theme;
+}
+
+export function App({ module, worker, served }: Props) {
+  const engine = useMemo(() => new Engine(module, worker), []);
+  // A second worker for what is computed beside the run in view.
+  const aside = useMemo(() => new Engine(module, worker), []);
+  const latest = useMemo(() => new Latest(() => engine.stop(), LONG_MS), []);
+  const view = useMemo(() => new View(), []);
+  const [text, setText] = useState<string>();
+  const [file, setFile] = useState<string>();
+  const [seed, setSeed] = useState<number>();
+  const [done, setDone] = useState<Run>();
+  const [problem, setProblem] = useState<Problem>();
+  const [share, setShare] = useState<number>();
+  const [isLong, setLong] = useState(false);
+  const [notice, setNotice] = useState("");
+  const [link, setLink] = useState<LinkWay>();
+  const [flow, setFlow] = useState<string>();
+  const [pinned, setPinned] = useState<Run>();
+  const [chosen, setChosen] = useState(-1);
+  const [names, setNames] = useState({ queues: ["drop-tail"], controls: ["cubic"] });
+  const [now, setNow] = useState<number>();
+  const [, setFocused] = useState(0);
+  const [capture, setCapture] = useState<File>();
+  const [isOver, setOver] = useState(false);
+  const theme = useTheme();
+  const width = useWidth();
+  const current = useRef({ flow, asked: 0 });
+  current.current.flow = flow;
+
+  const start = async (state: State) => {
+    const own = state.text ?? ready[state.ready ?? ""];
+    if (own === undefined) {
+      setNotice("The link names a ready path that this page does not have. The first path is shown instead.");
+      start({ ready: FIRST[0][0] });
+      return;
+    }
+    setFile(state.text === undefined ? state.ready : undefined);
+    setSeed(state.seed);
+    setFlow(state.flow);
+    setLink(undefined);
+    setChosen(-1);
+    setText(own);
+    if (state.view) {
+      view.whole = { min: 0, max: Math.max(view.whole.max, state.view[1]) };
+      view.show(...state.view);
+    } else view.showAll();
+    if (state.pinned) {
+      const { text: other, seed: with_ } = state.pinned;
+      run(aside, { text: other, seed: with_ }).then(setPinned, () =>
+        setNotice("The pinned run of the link has an error and is left out."),
+      );
+    }
+  };
+
+  const open = async () => {
+    const fragment = location.hash.slice(1);
+    setNotice("");
+    if (!fragment) return start({ ready: FIRST[0][0] });
+    const state = await decode(fragment);
+    if (typeof state !== "string") return start(state);
+    await start({ ready: FIRST[0][0] });
+    setNotice(state);
+  };
+
+  useEffect(() => {
+    open();
+    served.then(setCapture, (error) => setNotice(String(error.message)));
+    addEventListener("hashchange", open);
+    engine.ask({ request: "registry" }).then(
+      ({ head }) => {
+        const all = head.registry as { kind: string; name: string }[];
+        const of = (kind: string) =>
+          all.filter((one) => one.kind === kind && one.name !== "bpf").map(({ name }) => name);
+        setNames({ queues: of("queue"), controls: of("cc") });
+      },
+      () => undefined,
+    );
+    return () => removeEventListener("hashchange", open);
+  }, []);
+
+  const typed = useRef(false);
+  useEffect(() => {
+    if (text === undefined) return;
+    const asked = ++current.current.asked;
+    const isCurrent = () => asked === current.current.asked;
+    const wait = typed.current ? TYPING_MS : 0;
+    typed.current = false;
+    const job = async () => {
+      if (!isCurrent()) return;
+      const long = setTimeout(() => setLong(true), LONG_MS);
+      try {
+        const made = await run(engine, { text, seed, focus: current.current.flow }, setShare);
+        view.setWhole(made.duration);
+        setDone(made);
+        setChosen(-1);
+        if (isCurrent()) setProblem(undefined);
+        document.documentElement.dataset.first ??= performance.now().toFixed(0);
+        document.documentElement.dataset.took = made.took.toFixed(1);
+      } catch (error) {
+        if (!isCurrent()) return;
+        const found = error instanceof Problem ? error : new Problem("request", String(error));
+        if (found.kind === "stopped") setNotice("Stopped. The charts show the run before.");
+        setProblem(found.kind === "stopped" ? undefined : found);
+      } finally {
+        clearTimeout(long);
+        setLong(false);
+        setShare(undefined);
+        document.documentElement.dataset.run = String(asked);
+      }
+    };
+    const begin = setTimeout(() => latest.submit(job), wait);
+    return () => clearTimeout(begin);
+  }, [text, seed]);
+
+  const change = (next: string) => {
+    setFile(undefined);
+    setNotice("");
+    setText(next);
+  };
+  const focus = async (name: string) => {
+    setFlow(name);
+    if (!done || !done.message.tables.has("packets")) return;
+    setChosen(-1);
+    await focusOn(engine, done, name).catch(() => undefined);
+    setFocused((n) => n + 1);
+  };
+
+  const shownFlow =
+    done && (flow && done.summary.flows[flow] ? flow : (done.focus ?? Object.keys(done.summary.flows)[0]));
+  const shownLink =
+    done && (link && done.summary.links[link.link] ? link : bottleneck(done.resolved, done.summary, shownFlow));
+  const packets = done?.message.tables.get("packets");
+  const charts = useMemo(() => {
+    if (!done) return [];
+    const own = chartsOf(done, done.focus ?? shownFlow ?? "");
+    if (!pinned) return own;
+    const dashed = {
+      label: (label: string) => `pinned: ${label}`,
+      dash: [4, 3],
+      shift: Object.keys(done.summary.flows).length === 1 ? 3 : 0,
+    };
+    return overlaid(own, chartsOf(pinned, pinned.focus ?? "", { ...dashed, shift: Math.max(dashed.shift, 1) }));
+  }, [done, pinned, packets, shownFlow]);
+  const rows = useMemo(() => (packets?.rows ? mainRows(packets) : new Uint32Array()), [packets]);
+  const again = useMemo(
+    () => (packets?.rows ? [...rows].filter((row) => packets.flags("retransmission")[row] === 1) : []),
+    [packets, rows],
+  );
+  const step = (by: number) => {
+    if (!again.length || !packets) return;
+    const at = again.indexOf(chosen);
+    const next = at < 0 ? (by > 0 ? 0 : again.length - 1) : Math.min(Math.max(at + by, 0), again.length - 1);
+    setChosen(again[next]);
+    const time = packets.numbers("sent_s")[again[next]];
+    if (time < view.min || time > view.max) view.pan((time - (view.min + view.max) / 2) / (view.max - view.min));
+  };
+
+  const copyLink = async () => {
+    const state: State = file ? { ready: file } : { text };
+    if (seed !== undefined) state.seed = seed;
+    if (flow) state.flow = flow;
+    if (pinned) state.pinned = { text: pinned.text, seed: pinned.seed };
+    if (!view.isWhole) state.view = [view.min, view.max];
+    const fragment = await encode(state);
+    history.replaceState(null, "", `#${fragment}`);
+    try {
+      await navigator.clipboard.writeText(location.href);
+      setNotice("The link is copied. It holds the whole state, and nothing is sent to a server.");
+    } catch {
+      setNotice("The address of this page is now the link. It holds the whole state, and nothing is sent to a server.");
+    }
+  };
+  // A scenario is opened as text, and any other file is diagnosed.
+  const take = async (dropped: File) => {
+    if (!dropped.name.endsWith(".toml")) return setCapture(dropped);
+    if (dropped.size > MOST_TEXT) return setNotice(`${dropped.name} is longer than a scenario may be, 4 MiB.`);
+    change(await dropped.text());
+  };
+  const taken = useRef(take);
+  taken.current = take;
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      event.preventDefault();
+      setOver(event.type === "dragover");
+    };
+    const drop = (event: DragEvent) => {
+      event.preventDefault();
+      setOver(false);
+      const [dropped] = event.dataTransfer?.files ?? [];
+      if (dropped) taken.current(dropped);
+    };
+    addEventListener("dragover", over);
+    addEventListener("dragleave", over);
+    addEventListener("drop", drop);
+    return () => {
+      removeEventListener("dragover", over);
+      removeEventListener("dragleave", over);
+      removeEventListener("drop", drop);
+    };
+  }, []);
+  const line = text === undefined ? "" : command(text, file, seed);
+
+  return (
+    <div class={isOver ? "drop" : ""}>
+      <header>
+        <a class="skip" href="#charts">
+          Go to the charts
+        </a>
+        <h1>
+          Anabranch <span>studio</span>
+        </h1>
+        <Gallery chosen={file} onChoose={(name) => start({ ready: name })} />
+        <div class="actions">
+          <label class="button">
+            Open file
+            <input
+              type="file"
+              aria-label="Open a capture (pcap, pcapng) or a scenario (TOML)"
+              onChange={(event) => {
+                const [found] = event.currentTarget.files ?? [];
+                if (found) take(found);
+                event.currentTarget.value = "";
+              }}
+            />
+          </label>
+          <button type="button" onClick={copyLink}>
+            Copy link
+          </button>
+          <button
+            type="button"
+            aria-pressed={pinned !== undefined}
+            disabled={!done}
+            onClick={() => setPinned(pinned ? undefined : done)}
+          >
+            {pinned ? "Unpin" : "Pin run"}
+          </button>
+        </div>
+      </header>
+      <main>
+        <p class="notice" role="status">
+          {notice}
+        </p>
+        {capture && (
+          <Capture
+            engine={aside}
+            file={capture}
+            theme={theme}
+            onClose={() => setCapture(undefined)}
+            onScenario={(next) => {
+              change(next);
+              document.getElementById("verdict")?.scrollIntoView();
+            }}
+          />
+        )}
+        <section class="verdict" id="verdict" aria-label="Verdict">
+          <p aria-live="polite">
+            {done
+              ? verdict(done.summary, done.resolved)
+              : problem
+                ? "The scenario has an error."
+                : "Starting the engine …"}
+          </p>
+          {done && shownFlow && <Help engine={aside} run={done} flow={shownFlow} seed={seed} onText={change} />}
+        </section>
+        {isLong && (
+          <div class="running">
+            <progress max={1} value={share ?? 0} aria-label="Progress of the run" />
+            <button type="button" onClick={() => engine.stop()}>
+              Stop
+            </button>
+          </div>
+        )}
+        {done && (
+          <Topology
+            run={done}
+            width={width - 48}
+            link={shownLink}
+            flow={shownFlow}
+            moving={now === undefined || !packets ? undefined : movingAt(done, packets, rows, now)}
+            onLink={setLink}
+            onFlow={focus}
+          />
+        )}
+        <div class="columns">
+          <div class="side">
+            {done && text !== undefined && (
+              <Knobs run={done} text={text} link={shownLink} flow={shownFlow} names={names} onText={change} />
+            )}
+            {text !== undefined && (
+              <Editor
+                text={text}
+                problem={problem}
+                onText={(next) => {
+                  typed.current = true;
+                  change(next);
+                }}
+              />
+            )}
+            {done && (
+              <section class="same" aria-label="The same run outside">
+                <h2>The same run as a command</h2>
+                <pre tabIndex={0}>{line}</pre>
+                <label class="seed">
+                  Seed{" "}
+                  <input
+                    type="number"
+                    min={0}
+                    step={1}
+                    value={seed ?? done.resolved.seed}
+                    onChange={(event) => {
+                      const value = event.currentTarget.valueAsNumber;
+                      setSeed(Number.isSafeInteger(value) && value >= 0 ? value : undefined);
+                    }}
+                  />
+                </label>
+                <p class="soft">
+                  {figure(done.took)} ms in this page
+                  {done.focus === undefined ? "; packets are not recorded: the run has too many" : ""}
+                </p>
+              </section>
+            )}
+          </div>
+          <div class="main" id="charts">
+            {pinned && done && (
+              <Comparison engine={aside} first={done} second={pinned} onUnpin={() => setPinned(undefined)} />
+            )}
+            {done && <Player view={view} packets={packets} rows={rows} now={now} onNow={setNow} />}
+            <Charts
+              charts={charts}
+              view={view}
+              theme={theme}
+              onPick={(time, value, reach) => packets && setChosen(nearest(packets, rows, time, value, reach))}
+              onStep={step}
+            />
+            {packets && packets.rows > 0 && (
+              <Reason packets={packets} rows={rows} chosen={chosen} again={again} onStep={step} />
+            )}
+          </div>
+        </div>
+      </main>
+      <footer>
+        <p class="soft">
+          The engine runs in this page. Nothing leaves the browser: the page's policy permits no connection.
+        </p>
+      </footer>
+    </div>
+  );
+}

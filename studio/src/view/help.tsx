@@ -1,0 +1,102 @@
+/** The button "What would help": tries changes over three seeds, and names the best one with its price. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Engine, Problem } from "../engine/client.ts";
+import { type Change, changes, gain, helps, neediest, type Outcome, outcome, sentence } from "../model/help.ts";
+import { type Run, run as runOnce } from "../model/run.ts";
+
+const SEEDS = 3;
+/** Runs that would take longer than this together use one seed. */
+const PATIENCE_MS = 8000;
+
+interface Answer {
+  change: Change;
+  words: string;
+  ratio: number;
+}
+
+interface Props {
+  engine: Engine;
+  run: Run;
+  flow: string;
+  seed: number | undefined;
+  onText(text: string): void;
+}
+
+export function Help({ engine, run, seed, onText }: Props) {
+  const [answers, setAnswers] = useState<Answer[]>();
+  const [tried, setTried] = useState<[number, number]>();
+  const asked = useRef(0);
+  useEffect(() => {
+    asked.current++;
+    setAnswers(undefined);
+    setTried(undefined);
+  }, [run]);
+
+  const ask = async () => {
+    const mine = ++asked.current;
+    const flow = neediest(run.summary);
+    if (flow === undefined) return;
+    const all = changes(run.text, run.resolved, run.summary, flow);
+    const first = seed ?? run.resolved.seed;
+    const count = run.took * all.length * SEEDS > PATIENCE_MS ? 1 : SEEDS;
+    const seeds = Array.from({ length: count }, (_, i) => first + i);
+    const over = async (text: string): Promise<Outcome> => {
+      const runs: Run[] = [];
+      for (const one of seeds) runs.push(await runOnce(engine, { text, seed: one, isBrief: true }));
+      return outcome(runs, flow);
+    };
+    setTried([0, all.length]);
+    try {
+      const base = await over(run.text);
+      const found: Answer[] = [];
+      for (const [i, change] of all.entries()) {
+        try {
+          const result = await over(change.text);
+          found.push({ change, words: sentence(change, base, result, flow), ratio: gain(base, result, flow) });
+        } catch (error) {
+          // A change that the scenario does not permit is no candidate.
+          if (!(error instanceof Problem) || error.kind !== "scenario") throw error;
+        }
+        if (mine !== asked.current) return;
+        setTried([i + 1, all.length]);
+      }
+      setAnswers(found.filter(({ ratio }) => helps(ratio)).sort((a, b) => b.ratio - a.ratio));
+    } catch {
+      if (mine === asked.current) setAnswers([]);
+    } finally {
+      if (mine === asked.current) setTried(undefined);
+    }
+  };
+
+  return (
+    <div class="help">
+      <button
+        type="button"
+        class="primary"
+        onClick={() => {
+          if (!tried) return void ask();
+          asked.current++;
+          engine.stop();
+          setTried(undefined);
+        }}
+      >
+        {tried ? `Stop (${tried[0]} of ${tried[1]} tried)` : "What would help"}
+      </button>
+      <div aria-live="polite">
+        {answers && answers.length === 0 && <p>None of the changes tried helps by 5 % or more.</p>}
+        {answers && answers.length > 0 && (
+          <ol>
+            {answers.slice(0, 3).map(({ change, words }) => (
+              <li key={change.words}>
+                {words}{" "}
+                <button type="button" onClick={() => onText(change.text)}>
+                  Apply
+                </button>
+              </li>
+            ))}
+          </ol>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,163 @@
+/** The drawing of the network. A link is a button that chooses it for the controls. */
+
+import { figure, percent } from "../model/quantity.ts";
+import type { Run } from "../model/run.ts";
+import { type LinkWay, tableOf, WAYS } from "../model/summary.ts";
+import { LINE, layout, MOST_LINKS } from "../model/topology.ts";
+import { protocolOf } from "../model/verdict.ts";
+
+/** A packet on the drawing: a share of the way along a link. */
+export interface Moving {
+  link: string;
+  share: number;
+  isAgain: boolean;
+}
+
+interface Props {
+  run: Run;
+  width: number;
+  link: LinkWay | undefined;
+  flow: string | undefined;
+  moving?: Moving[];
+  onLink(link: LinkWay): void;
+  onFlow(flow: string): void;
+}
+
+const MOST_FLOWS = 8;
+
+export function Topology({ run, width, link, flow, moving, onLink, onFlow }: Props) {
+  const { resolved, summary } = run;
+  const count = Object.keys({ ...resolved.link, ...resolved.group }).length;
+  if (count > MOST_LINKS) return <p class="soft">{count} links are too many for a drawing.</p>;
+  if (!count) return null;
+  const drawn = layout(resolved, width);
+  return (
+    <div class="topology">
+      <svg
+        viewBox={`0 0 ${drawn.width.toFixed(0)} ${drawn.height.toFixed(0)}`}
+        width={drawn.width.toFixed(0)}
+        class="drawing"
+        role="group"
+        aria-label="Topology"
+      >
+        {drawn.links.map((box) => (
+          <path key={box.name} id={`way-${box.name}`} d={box.d} class="wire" />
+        ))}
+        {drawn.links.map((box) => {
+          const ways = summary.links[box.name];
+          const used = ways ? Math.max(ways.forward.utilization ?? 0, ways.reverse.utilization ?? 0) : 0;
+          const isChosen = link?.link === box.name;
+          const choose = () => onLink({ link: box.name, way: busierWay(run, box.name) });
+          return (
+            <g
+              key={box.name}
+              class={isChosen ? "link chosen" : "link"}
+              role="button"
+              tabindex={0}
+              aria-pressed={isChosen}
+              aria-label={`Link ${box.name} from ${box.ends[0]} to ${box.ends[1]}: ${box.lines.join(", ")}; ${percent(used)} used`}
+              onClick={choose}
+              onKeyDown={(event) => {
+                if (event.key === "Enter" || event.key === " ") {
+                  event.preventDefault();
+                  choose();
+                }
+              }}
+            >
+              <rect
+                x={box.x - box.width / 2}
+                y={box.y - box.height / 2}
+                width={box.width}
+                height={box.height}
+                rx={6}
+                class="box"
+              />
+              <rect
+                x={box.x - box.width / 2 + 5}
+                y={box.y + box.height / 2 - 4}
+                width={(box.width - 10) * Math.min(used, 1)}
+                height={2.5}
+                rx={1.2}
+                class="used"
+              />
+              <text class="strong" x={box.x} y={box.y - box.height / 2 + 16} text-anchor="middle">
+                {box.name}
+              </text>
+              {box.lines.map((line, i) => (
+                <text
+                  class="soft"
+                  key={line}
+                  x={box.x}
+                  y={box.y - box.height / 2 + 16 + LINE * (i + 1)}
+                  text-anchor="middle"
+                >
+                  {line}
+                </text>
+              ))}
+            </g>
+          );
+        })}
+        {drawn.nodes.map((node) => (
+          <g key={node.name}>
+            <title>{node.name}</title>
+            <rect x={node.x - node.half} y={node.y - 17} width={2 * node.half} height={34} rx={17} class="node" />
+            <text class="strong" x={node.x} y={node.y + 4} text-anchor="middle">
+              {node.name.length <= 9 ? node.name : `${node.name.slice(0, 8)}…`}
+            </text>
+          </g>
+        ))}
+        {moving?.map((one, i) => {
+          const box = drawn.links.find(({ name }) => name === one.link);
+          const at = box && pointOn(box.d, one.share);
+          return at ? (
+            <circle key={String(i)} cx={at[0]} cy={at[1]} r={3.4} class={one.isAgain ? "packet again" : "packet"} />
+          ) : null;
+        })}
+      </svg>
+      <ul class="flows">
+        {Object.entries(summary.flows)
+          .slice(0, MOST_FLOWS)
+          .map(([name, one]) => {
+            const table = tableOf(resolved, name);
+            return (
+              <li key={name}>
+                <button
+                  type="button"
+                  class={name === flow ? "plain chosen" : "plain"}
+                  aria-pressed={name === flow}
+                  onClick={() => onFlow(name)}
+                >
+                  {name}
+                </button>{" "}
+                {table ? `${table.from} → ${table.to}` : ""}, {protocolOf(resolved, name)}: {figure(one.goodput_mbit_s)}{" "}
+                Mbit/s
+              </li>
+            );
+          })}
+        {Object.keys(summary.flows).length > MOST_FLOWS && (
+          <li class="soft">and {Object.keys(summary.flows).length - MOST_FLOWS} more</li>
+        )}
+      </ul>
+    </div>
+  );
+}
+
+/** The direction of a link with more packets. */
+export function busierWay(run: Run, link: string): "forward" | "reverse" {
+  const ways = run.summary.links[link];
+  if (!ways) return "forward";
+  const load = (way: "forward" | "reverse") => ways[way].utilization ?? 0;
+  return load("reverse") > load("forward") ? "reverse" : WAYS[0];
+}
+
+/** A point of a path of two cubic curves. */
+function pointOn(d: string, share: number): [number, number] | undefined {
+  const n = (d.match(/-?\d+(?:\.\d+)?/g) ?? []).map(Number);
+  if (n.length < 14) return undefined;
+  const second = share > 0.5;
+  const p = second ? n.slice(6, 14) : n.slice(0, 8);
+  const t = second ? 2 * share - 1 : 2 * share;
+  const u = 1 - t;
+  const at = (i: number) => u ** 3 * p[i] + 3 * u * u * t * p[i + 2] + 3 * u * t * t * p[i + 4] + t ** 3 * p[i + 6];
+  return [at(0), at(1)];
+}

@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { type Message, readMessage } from "../src/engine/message.ts";
+import { ALONE, Instance } from "../src/engine/module.ts";
+import * as knobs from "../src/model/knobs.ts";
+import { packetsOf } from "../src/model/run.ts";
+import { COLUMNS, sequence } from "../src/model/sequence.ts";
+import type { Resolved, Summary } from "../src/model/summary.ts";
+import { layout } from "../src/model/topology.ts";
+import { verdict } from "../src/model/verdict.ts";
+import { nearest, why } from "../src/model/why.ts";
+
+const WASM = process.env.STUDIO_WASM ?? "";
+const DIGESTS = process.env.STUDIO_DIGESTS ?? "";
+const CAPTURES = process.env.STUDIO_CAPTURES ?? "";
+
+const LOSSY = `title = "Loss"
+duration = "10 s"
+
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "20 ms"
+queue = { kind = "drop-tail", limit = "1 bdp" }
+impair = [{ kind = "bernoulli-loss", rate = 0.002 }]
+
+[flow.main]
+from = "A"
+to = "B"
+cc = "cubic"
+`;
+
+describe("the engine's module", async () => {
+  const module = await WebAssembly.compile(readFileSync(WASM));
+  const instance = await Instance.start(module, ALONE);
+  const ask = (request: object): Message => readMessage(instance.ask(request));
+  const ran = (scenario: string, more: object = {}) => {
+    const { head, tables } = ask({ request: "run", scenario, ...more });
+    assert.equal(head.problem, undefined, JSON.stringify(head.problem));
+    const described = head.scenario as unknown as { resolved_scenario: Resolved };
+    return { summary: head.summary as unknown as Summary, resolved: described.resolved_scenario, tables };
+  };
+
+  test("errors have places, carets and the nearest name", () => {
+    const { head } = ask({ request: "run", scenario: LOSSY.replace("cubic", "cubik") });
+    const problem = head.problem as unknown as {
+      kind: string;
+      text: string;
+      errors: { line: number; column: number }[];
+    };
+    assert.equal(problem.kind, "scenario");
+    assert.match(problem.text, /scenario.toml:14:6: .*cubik[\s\S]*\^\^\^[\s\S]*did you mean `cubic`/);
+    assert.deepEqual([problem.errors[0].line, problem.errors[0].column], [14, 6]);
+  });
+
+  test("malformed requests are answered", () => {
+    for (const request of [{}, { request: "x" }, { request: "run" }, { request: "tables", tables: ["flows"] }]) {
+      const fresh = request.request === "tables" ? ask({ request: "run", scenario: "x" }) : undefined;
+      assert.ok((fresh ?? ask(request)).head.problem, JSON.stringify(request));
+    }
+  });
+
+  test("a scenario of a link reads no files and runs no programs", () => {
+    for (const part of ['impair = [{ kind = "loss-list", file = "/etc/passwd" }]', "cc"]) {
+      const text =
+        part === "cc"
+          ? LOSSY.replace('cc = "cubic"', 'cc = { kind = "bpf", name = "x" }')
+          : LOSSY.replace(/impair = .*/, part);
+      const { head } = ask({ request: "run", scenario: text });
+      assert.ok(head.problem, part);
+    }
+  });
+
+  test("the verdict names the rate, the limit and its cause", () => {
+    const { summary, resolved } = ran(LOSSY);
+    assert.match(verdict(summary, resolved), /^[\d.]+ of 20 Mbit\/s: the window, cut \d+ times by random loss\.$/);
+    const full = ran(LOSSY.replace(/impair = .*\n/, ""));
+    assert.match(
+      verdict(full.summary, full.resolved),
+      /of 20 Mbit\/s: link path is full, and its queue adds up to [\d.]+ ms/,
+    );
+    const jitter = ran(
+      LOSSY.replace(/impair = .*/, 'impair = [{ kind = "jitter", mean = "5 ms", reorder = true }]').replace(
+        'cc = "cubic"',
+        'cc = "reno"\nstack = "rfc"',
+      ),
+    );
+    assert.match(
+      verdict(jitter.summary, jitter.resolved),
+      /cut [\d,]+ times by reordering; [\d,]+ of [\d,]+ retransmissions spurious/,
+    );
+    const two = ran(`${LOSSY.replace(/impair = .*\n/, "")}\n[flow.second]\nfrom = "A"\nto = "B"\ncc = "bbr"\n`);
+    assert.match(
+      verdict(two.summary, two.resolved),
+      /^[\d.]+ of 20 Mbit\/s \(main [\d.]+, second [\d.]+\): link path is full/,
+    );
+  });
+
+  test("controls change the text, and the engine reads it", () => {
+    const { resolved } = ran(LOSSY);
+    const at = { link: "path", way: "forward" } as const;
+    let text = knobs.setRate(LOSSY, resolved, at, 5);
+    text = knobs.setDelay(text, resolved, at, 7);
+    text = knobs.setLoss(text, resolved, at, 0);
+    text = knobs.setReordering(text, resolved, at, 2);
+    text = knobs.setQueueKind(text, resolved, at, "fq-codel");
+    text = knobs.setQueueLimit(text, resolved, at, 4);
+    text = knobs.setControl(text, "main", "bbr");
+    text = knobs.setCount(text, "main", 3);
+    const after = ran(text).resolved;
+    const way = knobs.directionOf(after, at)!;
+    assert.deepEqual([way.rate, way.delay, way.queue?.kind], ["5 Mbit/s", "7 ms", "fq-codel"]);
+    assert.equal(knobs.lossOf(way), 0);
+    assert.equal(knobs.reorderingOf(way), 2);
+    assert.equal(knobs.bdpOf(text, after, at), 4);
+    assert.equal(after.flow!.main.cc!.kind, "bbr");
+    assert.equal(after.flow!.main.count, 3);
+  });
+
+  test("time and sequence: verdicts of retransmissions, the receiver, and the reason of one", () => {
+    const { summary, tables } = ran(LOSSY, { packets: true, tables: [{ flow: "main", columns: COLUMNS }] });
+    const packets = tables.get("packets")!;
+    const set = sequence(packets);
+    const flow = summary.flows.main;
+    assert.equal(set.needed.x.length + set.spurious.x.length + set.undecided.x.length, flow.retransmitted_packets);
+    assert.equal(set.spurious.x.length, flow.spurious_retransmissions);
+    assert.ok(set.lost.x.length > 0 && set.held.x.length > 0);
+    const last = set.expected.y[set.expected.y.length - 1] * 1e6;
+    assert.ok(Math.abs(last - 1 - (flow as unknown as { delivered_bytes: number }).delivered_bytes) < 1e6);
+    const row = nearest(packets, set.rows, set.needed.x[0], set.needed.y[0], { time: 0.01, value: 0.01 });
+    assert.match(
+      why(packets, set.rows, row),
+      /^Octet [\d,]+ was retransmitted at [\d.]+ s by RACK: the previous transmission, sent [\d.]+ ms before, was (lost on link path \(bernoulli-loss\)|dropped by the queue of link path), so the retransmission was needed\.$/,
+    );
+  });
+
+  test("the estimate of packets bounds a run", () => {
+    const { summary, resolved } = ran(LOSSY.replace(/impair = .*\n/, ""));
+    const sent = summary.flows.main.sent_packets;
+    assert.ok(packetsOf(resolved) >= sent && packetsOf(resolved) < 1.5 * sent, `${packetsOf(resolved)} of ${sent}`);
+  });
+
+  test("a layout has a place for each node and link", () => {
+    const { resolved } = ran(LOSSY);
+    const made = layout(resolved);
+    assert.deepEqual(
+      made.nodes.map(({ name }) => name),
+      ["A", "B"],
+    );
+    assert.ok(
+      made.links.every(
+        ({ x, y, width, height }) =>
+          x - width / 2 > 0 && y - height / 2 >= 0 && x + width / 2 < made.width && y + height / 2 <= made.height + 1,
+      ),
+    );
+  });
+
+  test("digests equal the native engine's", { skip: DIGESTS ? false : "no native digests" }, () => {
+    const all: { name: string; scenario: string; digest: string }[] = JSON.parse(readFileSync(DIGESTS, "utf8"));
+    assert.ok(all.length >= 40);
+    for (const { name, scenario, digest } of all) {
+      const { head } = ask({ request: "run", scenario, digest: true });
+      assert.equal(
+        (head.summary as { digest?: string } | undefined)?.digest,
+        digest,
+        `${name}: ${JSON.stringify(head.problem ?? "")}`,
+      );
+    }
+    console.log(`${all.length} digests are equal`);
+  });
+
+  test("two flows over 10 s at 20 Mbit/s", () => {
+    const text = `${LOSSY.replace(/impair = .*\n/, "")}\n[flow.second]\nfrom = "A"\nto = "B"\ncc = "bbr"\n`;
+    const times: number[] = [];
+    for (let i = 0; i < 20; i++) {
+      const began = performance.now();
+      ran(text, { packets: true, tables: ["samples", "link_samples", { flow: "main", columns: COLUMNS }] });
+      times.push(performance.now() - began);
+    }
+    times.sort((a, b) => a - b);
+    console.log(`run with tables: median ${times[10].toFixed(1)} ms, p95 ${times[18].toFixed(1)} ms`);
+  });
+
+  test(
+    "a capture is diagnosed as by the command",
+    { skip: CAPTURES ? false : "no reports of the command" },
+    async () => {
+      const all: { file: string; report: unknown }[] = JSON.parse(readFileSync(CAPTURES, "utf8"));
+      for (const { file, report } of all) {
+        assert.ok(existsSync(file));
+        const octets = readFileSync(file);
+        const reader = await Instance.start(module, {
+          progress: () => 0,
+          captureLength: () => octets.length,
+          readCapture: (at, length) => octets.subarray(at, at + length),
+        });
+        const { head } = readMessage(reader.ask({ request: "diagnose", name: file }));
+        assert.deepEqual(head.report, report, file);
+      }
+    },
+  );
+
+  test("a file that is no capture gives one message", async () => {
+    const octets = Buffer.from("this is no capture at all, but a text of some length");
+    const reader = await Instance.start(module, {
+      progress: () => 0,
+      captureLength: () => octets.length,
+      readCapture: (at, length) => octets.subarray(at, at + length),
+    });
+    const { head } = readMessage(reader.ask({ request: "diagnose", name: "x" }));
+    assert.match((head.problem as { text: string }).text, /\S/);
+  });
+});

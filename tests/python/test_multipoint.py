@@ -1,0 +1,524 @@
+"""`anabranch diagnose CLIENT SERVER`: clocks, pairs through devices, parts of the path, pauses, bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anabranch import UserError
+from anabranch.multipoint.compare import Points, diagnose_points
+from anabranch.multipoint.text import overview
+from anabranch.report.points_output import html_report
+
+from .browser import asked, needs_chromium
+from .command import Call
+from .two_points import (
+    RST,
+    START_NS,
+    Change,
+    Packet,
+    Taps,
+    clamped,
+    clock,
+    joined,
+    nat,
+    only_from,
+    randomised,
+    stripped_identification,
+    taps,
+    through,
+    without_option,
+    write,
+)
+
+PATH = """
+duration = "6 s"
+[link.near]
+between = ["A", "M"]
+rate = "1 Gbit/s"
+delay = "10 us"
+[link.wan]
+between = ["M", "N"]
+rate = "10 Mbit/s"
+delay = "15 ms"
+queue = { kind = "drop-tail", limit = "1 bdp" }
+forward.impair = [FORWARD]
+reverse.impair = [REVERSE]
+[link.far]
+between = ["N", "B"]
+rate = "1 Gbit/s"
+delay = "10 us"
+[flow.main]
+from = "A"
+to = "B"
+count = 2
+[flow.back]
+from = "B"
+to = "A"
+stop = "5 s"
+[flow.chat]
+from = "A"
+to = "B"
+workload = { kind = "request-response", request = "100 bytes", response = "20 kB" }
+"""
+LOSS = PATH.replace("FORWARD", '{ kind = "bernoulli-loss", rate = 0.01 }').replace(
+    "REVERSE", '{ kind = "bernoulli-loss", rate = 0.005 }'
+)
+CLIENT, SERVER = "10.0.0.1", "10.0.0.4"
+OUTSIDE = "203.0.113.9"
+
+
+@pytest.fixture(scope="module")
+def lossy() -> Taps:
+    return taps(LOSS)
+
+
+@pytest.fixture
+def compared(tmp_path: Path) -> Callable[..., Points]:
+    def made(client: list[Packet], server: list[Packet], **named: Any) -> Points:
+        files = [write(tmp_path / "client.pcap", client), write(tmp_path / "server.pcap", server)]
+        return diagnose_points(files, **named)
+
+    return made
+
+
+def wan(found: Taps, direction: str) -> dict[str, Any]:
+    """The counts of the link between the points."""
+    (row,) = (
+        row
+        for row in found.run.frame("links").iter_rows(named=True)
+        if row["link"] == "wan" and row["direction"] == direction
+    )
+    return row
+
+
+def device(found: Taps, *outward: Change, inward: tuple[Change, ...] = ()) -> list[Packet]:
+    """The packets at the server after a device: what it does to packets of the client, and undoes to the others."""
+    return through(found.server, only_from(CLIENT, *outward), only_from(SERVER, *inward))
+
+
+def test_losses_of_both_ways_are_those_of_the_run(lossy: Taps, compared: Callable[..., Points]) -> None:
+    found = compared(lossy.client, through(lossy.server, clock(-7.5, 30e-6, START_NS)))
+    (part,) = found.content["parts"]
+    for way, direction in (("forward", "forward"), ("backward", "reverse")):
+        row = wan(lossy, direction)
+        own = part[way]  # type: ignore[literal-required]
+        assert own["lost"] == row["dropped_packets"] + row["lost_packets"]
+        assert (own["duplicated"], own["reordered"], own["unseen"], own["missed"]) == (0, 0, 0, 0)
+        assert own["packets"] <= row["sent_packets"] + own["lost"] + 5
+        assert sum(own["added"].values()) == 0
+    assert found.content["before"]["lost_to_end"] == found.content["beyond"]["lost_to_end"] == 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("offset_s", "drift"), [(0.0, 0.0), (3600.25, 0.0), (-0.004, 80e-6), (12.0, -200e-6)])
+def test_the_clock_of_the_other_point_is_found(
+    seed: int, offset_s: float, drift: float, compared: Callable[..., Points]
+) -> None:
+    run = taps(LOSS, seed)
+    found = compared(run.client, through(run.server, clock(offset_s, drift, START_NS)))
+    told = found.content["points"][1]["clock"]
+    assert told is not None
+    # The path is as long both ways, so that the offset is exact but for the drift of half the run.
+    assert told["offset_s"] == pytest.approx(offset_s + drift * 3.0, abs=100e-6)
+    assert told["drift_low_ppm"] - 1.0 <= drift * 1e6 <= told["drift_high_ppm"] + 1.0
+    assert told["drift_ppm"] == pytest.approx(drift * 1e6, abs=20)
+    assert told["uncertain_s"] == pytest.approx(0.015, abs=0.001)
+    (part,) = found.content["parts"]
+    assert part["round_trip_ms"] == pytest.approx(30.1, abs=0.5)
+    for way in ("forward", "backward"):
+        assert part[way]["delay_ms"]["min"] == pytest.approx(15.05, abs=0.25)
+
+
+def test_a_queue_shows_in_the_delay_of_its_way_alone(lossy: Taps, compared: Callable[..., Points]) -> None:
+    text = (
+        PATH.replace("FORWARD", "")
+        .replace("REVERSE", "")
+        .replace('[flow.back]\nfrom = "B"\nto = "A"\nstop = "5 s"', "")
+    )
+    run = taps(text.replace("1 bdp", "3 bdp"))
+    (part,) = compared(run.client, run.server).content["parts"]
+    assert (part["forward"]["delay_ms"]["p95"] or 0) > 40
+    assert (part["backward"]["delay_ms"]["p95"] or 99) < 16
+
+
+NO_STAMPS = without_option(8)
+DEVICES: dict[str, tuple[tuple[Change, ...], tuple[Change, ...], set[str], set[str]]] = {
+    "none": ((), (), {"addresses"}, set()),
+    "nat": ((nat(CLIENT, OUTSIDE, 20_000),), (nat(CLIENT, OUTSIDE, 20_000),), {"sequence-numbers"}, {"address"}),
+    "randomised": (
+        (randomised(CLIENT, 0x9ABCDEF0),),
+        (randomised(CLIENT, 0x9ABCDEF0),),
+        {"addresses", "timestamps"},
+        {"sequence-numbers"},
+    ),
+    "nat-and-randomised": (
+        (randomised(CLIENT, 0x9ABCDEF0), nat(CLIENT, OUTSIDE, 20_000)),
+        (randomised(CLIENT, 0x9ABCDEF0), nat(CLIENT, OUTSIDE, 20_000)),
+        {"timestamps", "sequence-numbers"},
+        {"address", "sequence-numbers"},
+    ),
+    "clamped": ((clamped(1300),), (), {"addresses"}, {"mss"}),
+    "no-timestamps": ((NO_STAMPS,), (NO_STAMPS,), {"addresses"}, {"option-removed", "option-added"}),
+    "no-identification": ((stripped_identification,), (stripped_identification,), {"addresses"}, set()),
+}
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_connections_are_paired_through_a_device(name: str, lossy: Taps, compared: Callable[..., Points]) -> None:
+    outward, inward, by, kinds = DEVICES[name]
+    found = compared(lossy.client, through(device(lossy, *outward, inward=inward), clock(1.0)))
+    connections = found.content["connections"]
+    assert len(connections) == 4
+    assert {one["paired_by"][0] for one in connections} <= by
+    changed = {change["kind"] for one in connections for own in one["changes"] for change in own}
+    assert changed == kinds
+    (part,) = found.content["parts"]
+    plain = compared(lossy.client, lossy.server).content["parts"][0]
+    for way in ("forward", "backward"):
+        assert part[way]["lost"] == plain[way]["lost"]
+
+
+def test_sizes_pair_connections_if_a_device_changes_everything_else(compared: Callable[..., Points]) -> None:
+    run = taps(LOSS.replace("count = 2\n", ""))
+    server = through(
+        run.server, randomised(CLIENT, 0x12345678), randomised(SERVER, 0x0FEDCBA9), NO_STAMPS, stripped_identification,
+        nat(CLIENT, OUTSIDE, 20_000),
+    )  # fmt: skip
+    found = compared(run.client, server)
+    # The others are opened to the translated address: nothing but their sizes would be left.
+    (one,) = found.content["connections"]
+    assert (one["ids"][0], one["paired_by"]) == (1, ["sizes"])
+    assert found.content["points"][0]["unpaired"] == 2
+
+
+def test_values_of_changed_headers_are_named(lossy: Taps, compared: Callable[..., Points]) -> None:
+    found = compared(lossy.client, device(lossy, clamped(1300), without_option(4)))
+    changes = found.content["connections"][0]["changes"][0]
+    (mss,) = [one for one in changes if one["kind"] == "mss"]
+    assert (mss["of"], mss["before"], mss["after"]) == ("a", 1460, 1300)
+    assert mss["frames"][0][0] == 1
+    (sack,) = [one for one in changes if one["kind"] == "option-removed"]
+    assert (sack["of"], sack["before"]) == ("a", "sack-permitted")
+
+
+def test_sack_blocks_that_a_device_forgets_are_found(lossy: Taps, compared: Callable[..., Points]) -> None:
+    forgetful = randomised(CLIENT, 0x9ABCDEF0, sacks=False)
+    found = compared(lossy.client, through(lossy.server, forgetful))
+    kinds = {(change["kind"], change["of"]) for change in found.content["connections"][0]["changes"][0]}
+    assert ("sack", "b") in kinds
+
+
+def test_a_reset_that_only_one_point_has_is_the_path_s(lossy: Taps, compared: Callable[..., Points]) -> None:
+    last = [one for one in lossy.client if one.source[0] == SERVER and one.source[1] == 5001][-400]
+    reset = last.changed(13, bytes([RST])).changed(4, last.seq.to_bytes(4, "big"))
+    client = sorted([*lossy.client, reset], key=lambda one: one.time_ns)
+    found = compared(client, lossy.server)
+    assert found.content["parts"][0]["backward"]["added"]["rst"] == 1
+    kinds = [
+        (change["kind"], change["of"])
+        for one in found.content["connections"]
+        for own in one["changes"]
+        for change in own
+    ]
+    assert kinds == [("rst-added", "b")]
+    assert any("a RST in the name of 10.0.0.4 comes from a device" in line for line in overview(found.content))
+
+
+def test_super_segments_of_a_sending_host_are_split(lossy: Taps, compared: Callable[..., Points]) -> None:
+    client = joined(lossy.client, CLIENT)
+    assert len(client) < len(lossy.client)
+    plain = compared(lossy.client, lossy.server).content["parts"][0]
+    (part,) = compared(client, lossy.server).content["parts"]
+    assert part["forward"]["lost"] == plain["forward"]["lost"]
+    assert part["backward"]["lost"] == plain["backward"]["lost"]
+
+
+def test_records_that_a_capture_dropped_are_no_losses(lossy: Taps, compared: Callable[..., Points]) -> None:
+    with_data = [i for i, one in enumerate(lossy.server) if one.source[0] == CLIENT and one.payload]
+    gone = set(with_data[200:-200:50])
+    server = [one for i, one in enumerate(lossy.server) if i not in gone]
+    plain = compared(lossy.client, lossy.server).content["parts"][0]["forward"]
+    own = compared(lossy.client, server).content["parts"][0]["forward"]
+    assert own["lost"] == plain["lost"]
+    assert own["unseen"] == len(gone)
+    with_data = [i for i, one in enumerate(lossy.client) if one.source[0] == CLIENT and one.payload]
+    gone = set(with_data[200:-200:50])
+    client = [one for i, one in enumerate(lossy.client) if i not in gone]
+    own = compared(client, lossy.server).content["parts"][0]["forward"]
+    assert own["missed"] + (plain["lost"] - own["lost"]) >= 0.97 * len(gone)
+    assert own["added"]["data"] == 0
+
+
+def test_reordering_and_duplicates_are_the_run_s(compared: Callable[..., Points]) -> None:
+    jitter = '{ kind = "jitter", distribution = { kind = "exponential" }, mean = "1 ms", reorder = true }'
+    impair = '{ kind = "duplicate", rate = 0.01 }, ' + jitter
+    run = taps(PATH.replace("FORWARD", impair).replace("REVERSE", ""))
+    (part,) = compared(run.client, run.server).content["parts"]
+    counts = Counter(one.octets for one in run.server if one.source[0] == CLIENT)
+    counts.subtract(one.octets for one in run.client if one.source[0] == CLIENT)
+    assert part["forward"]["duplicated"] == sum(count for count in counts.values() if count > 0)
+    assert part["forward"]["duplicated"] > 10
+    assert part["forward"]["reordered"] > 100
+    assert part["backward"]["reordered"] == part["backward"]["duplicated"] == 0
+
+
+def test_pauses_belong_to_the_end_that_thinks(compared: Callable[..., Points]) -> None:
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("[flow.main]")[0]
+    think = """
+[flow.web]
+from = "A"
+to = "B"
+workload = { kind = "request-response", request = "200 bytes", response = "2 kB", think = "300 ms" }
+"""
+    run = taps(text + think)
+    found = compared(run.client, run.server).content
+    first = found["belongs_to"][0]
+    # The client of this workload is B, which opens the connection: its capture is the second.
+    assert first["place"] == "a"
+    assert first["time_s"] > 0.7 * sum(one["time_s"] for one in found["belongs_to"])
+
+
+HOSTS_APART = """
+duration = "15 s"
+[link.zero]
+between = ["A", "L"]
+rate = "1 Gbit/s"
+delay = "3 ms"
+IN_ZERO
+[link.near]
+between = ["L", "M"]
+rate = "1 Gbit/s"
+delay = "10 us"
+[link.wan]
+between = ["M", "N"]
+rate = "10 Mbit/s"
+delay = "15 ms"
+IN_WAN
+[link.far]
+between = ["N", "O"]
+rate = "1 Gbit/s"
+delay = "10 us"
+[link.last]
+between = ["O", "B"]
+rate = "1 Gbit/s"
+delay = "3 ms"
+IN_LAST
+[flow.web]
+from = "A"
+to = "B"
+workload = { kind = "request-response", request = "1 kB", response = "1 kB" }
+"""
+"""Points away from both hosts; B opens the connection, so that its side is the first one."""
+
+
+@pytest.mark.parametrize("way", ["forward", "reverse"])
+@pytest.mark.parametrize(("link", "place"), [("ZERO", "client–b"), ("WAN", "server–client"), ("LAST", "a–server")])
+def test_timeouts_belong_to_the_part_that_lost(
+    link: str, place: str, way: str, compared: Callable[..., Points]
+) -> None:
+    impaired = f'{way}.impair = [{{ kind = "bernoulli-loss", rate = 0.05 }}]'
+    text = HOSTS_APART.replace(f"IN_{link}", impaired)
+    run = taps(re.sub("IN_[A-Z]+", "", text))
+    found = compared(run.client, run.server).content
+    timeouts = [
+        pause["belongs_to"]
+        for one in found["connections"]
+        for pause in one["pauses"]
+        if pause["cause"] == "retransmission-timeout"
+    ]
+    assert len(timeouts) > 10
+    assert timeouts.count(place) >= 0.95 * len(timeouts)
+    lost = found["parts"][0]["forward"]["lost"] + found["parts"][0]["backward"]["lost"]
+    assert (lost > 0) == (link == "WAN")
+    outside = {"ZERO": found["beyond"], "LAST": found["before"], "WAN": None}[link]
+    for one in (found["before"], found["beyond"]):
+        assert (one["lost_to_end"] + one["lost_from_end"] > 0) == (one is outside)
+
+
+def test_three_points_are_two_parts(tmp_path: Path) -> None:
+    text = LOSS.replace(
+        "[link.far]",
+        '[link.more]\nbetween = ["N", "O"]\nrate = "1 Gbit/s"\ndelay = "5 ms"\n'
+        'forward.impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\n[link.far]',
+    ).replace('between = ["N", "B"]', 'between = ["O", "B"]')
+    text = text.replace('from = "B"\nto = "A"', 'from = "A"\nto = "B"')
+    ends = taps(text)
+    middle = taps(text, client="more", server="far")
+    files = [
+        write(tmp_path / "one.pcap", ends.client),
+        write(tmp_path / "two.pcap", through(middle.client, clock(2.0))),
+        write(tmp_path / "three.pcap", through(ends.server, clock(-4.0))),
+    ]
+    found = diagnose_points(files).content
+    assert [(part["from"], part["to"]) for part in found["parts"]] == [("one", "two"), ("two", "three")]
+    row = wan(ends, "forward")
+    assert found["parts"][0]["forward"]["lost"] == row["dropped_packets"] + row["lost_packets"]
+    assert found["parts"][1]["forward"]["lost"] > 0
+    offsets = [point["clock"]["offset_s"] for point in found["points"] if point["clock"]]
+    assert offsets == pytest.approx([2.0, -4.0], abs=0.006)
+    again = diagnose_points([files[1], files[2], files[0]]).content
+    assert [point["name"] for point in again["points"]] == ["one", "two", "three"]
+    assert again["reordered_points"]
+
+
+def test_swapped_captures_are_put_in_the_order_of_the_path(lossy: Taps, tmp_path: Path, anabranch: Call) -> None:
+    # Most connections are opened at the client.
+    files = [write(tmp_path / "server.pcap", lossy.server), write(tmp_path / "client.pcap", lossy.client)]
+    text = LOSS.partition("[flow.back]")[0]
+    run = taps(text)
+    files = [write(tmp_path / "server.pcap", run.server), write(tmp_path / "client.pcap", run.client)]
+    done = anabranch("diagnose", *files)
+    assert done.status == 0, done.err
+    assert f"in another order than given: client ({files[1]})" in re.sub(r"\s+", " ", done.out)
+
+
+def test_a_part_of_the_time_is_compared_and_said(lossy: Taps, compared: Callable[..., Points]) -> None:
+    late = [one for one in lossy.server if one.time_ns - START_NS > 2.5e9]
+    early = [one for one in lossy.client if one.time_ns - START_NS < 4.5e9]
+    found = compared(early, through(late, clock(100.0)))
+    assert found.content["overlap_s"] == pytest.approx(2.0, abs=0.05)
+    assert any("the captures overlap for 2" in line for line in overview(found.content))
+    (part,) = found.content["parts"]
+    whole = compared(lossy.client, lossy.server).content["parts"][0]
+    assert 0 < part["forward"]["lost"] < whole["forward"]["lost"]
+    assert part["forward"]["unseen"] == part["forward"]["missed"] == 0
+    assert sum(part["forward"]["added"].values()) == 0
+
+
+def test_bad_input_is_one_message(lossy: Taps, tmp_path: Path, anabranch: Call) -> None:
+    client = write(tmp_path / "client.pcap", lossy.client)
+    other = write(tmp_path / "other.pcap", taps(LOSS, 5, salt=9).server)
+    moved = write(tmp_path / "moved.pcap", through(taps(LOSS, 5, salt=9).server, nat(CLIENT, "192.0.2.1", 30_000)))
+    empty = write(tmp_path / "empty.pcap", [])
+    for files, options, message in (
+        ((client, moved), (), "have no TCP connection in common\n  client has 10.0.0.1:1024"),
+        ((client, other), (), "have no TCP connection in common"),
+        ((client, empty), (), f"error: {empty}: it has no TCP segment"),
+        ((empty, client), (), f"error: {empty}: it has no TCP segment"),
+        ((client, tmp_path / "none.pcap"), (), "none.pcap"),
+        (
+            (client, client),
+            ("--names", "one"),
+            "expected 2 names, one for each capture\n  for example --names client,server",
+        ),
+        ((client, client), ("--names", "one,one"), "expected different names"),
+        ((client, client), ("--advise",), "--advise is for one capture, and 2 are given"),
+        ((client, client), ("--connection", "99"), "not all captures have this connection"),
+        ((client,), ("--names", "one"), "--names is for several captures, and one is given"),
+    ):
+        done = anabranch("diagnose", *files, *options)
+        assert (done.status, done.out) == (2, ""), done.out
+        assert message in done.err
+        assert done.err.count("error: ") == 1
+
+
+def test_one_capture_twice_loses_nothing(lossy: Taps, compared: Callable[..., Points]) -> None:
+    found = compared(lossy.client, lossy.client)
+    (part,) = found.content["parts"]
+    assert part["forward"]["lost"] == part["backward"]["lost"] == 0
+    assert part["round_trip_ms"] == pytest.approx(0, abs=0.01)
+
+
+def test_the_screen_and_the_document(lossy: Taps, tmp_path: Path, anabranch: Call) -> None:
+    files = [write(tmp_path / "a.pcap", lossy.client), write(tmp_path / "b.pcap", through(lossy.server, clock(1.5)))]
+    done = anabranch("diagnose", *files, "--names", "client,server")
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    assert len(lines) <= 48
+    assert max(map(len, lines)) <= 80
+    assert "Lost: " in done.out
+    document = json.loads(anabranch("diagnose", *files, "--json", "--connection", 2).out)
+    assert [one["id"] for one in document["connections"]] == [2]
+    assert document["summary"]
+    one = anabranch("diagnose", *files, "--connection", 2)
+    assert one.out.startswith("Connection 2: ")
+    port = document["connections"][0]["a"].rpartition(":")[2]
+    chosen = json.loads(anabranch("diagnose", *files, "--json", "--port", port).out)
+    assert [one["id"] for one in chosen["connections"]] == [2]
+
+
+def test_out_writes_the_report(lossy: Taps, tmp_path: Path, anabranch: Call) -> None:
+    files = [write(tmp_path / "a.pcap", lossy.client), write(tmp_path / "b.pcap", lossy.server)]
+    done = anabranch("diagnose", *files, "--out", tmp_path / "out")
+    assert done.status == 0, done.err
+    document = json.loads((tmp_path / "out" / "points.json").read_text())
+    assert document["format"] == 1
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Pauses and their places" in page
+    assert "--out DIR" in page
+
+
+@needs_chromium
+def test_the_ladder_has_a_line_for_each_point(lossy: Taps, compared: Callable[..., Points], tmp_path: Path) -> None:
+    found = compared(lossy.client, lossy.server, names=["client", "server"])
+    script = """
+      const block = document.querySelector(".points-moments"), select = block.querySelector("select");
+      const before = block.querySelector(".moment-told").textContent;
+      select.value = String(select.options.length - 1);
+      select.dispatchEvent(new Event("change"));
+      return { before, after: block.querySelector(".moment-told").textContent,
+        ends: [...block.querySelectorAll(".ladder svg > text.strong")].map((one) => one.textContent).slice(0, 2),
+        rows: block.querySelectorAll(".ladder tbody tr").length,
+        charts: anabranchCharts.plots.map((one) => one.chart.name).slice(0, 2),
+        labels: [...document.querySelectorAll("[role=img]")].every((one) => one.getAttribute("aria-label")),
+        wide: document.documentElement.scrollWidth <= document.documentElement.clientWidth };
+    """
+    for width in (400, 1280):
+        got = asked(html_report(found), script, tmp_path, f"--window-size={width},800")
+        assert "error" not in got, got
+        assert got["before"] != got["after"]
+        assert got["ends"] == ["client", "server"]
+        assert got["rows"] > 5
+        assert got["charts"] == ["delay-0-0", "delay-0-1"]
+        assert got["labels"]
+        assert got["wide"]
+
+
+@pytest.fixture(scope="module")
+def small() -> Taps:
+    return taps(LOSS.replace('"6 s"', '"1 s"'))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    edits=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2**20), st.integers(0, 255)), max_size=60),
+    drops=st.lists(st.integers(0, 2**16), max_size=20),
+    order=st.lists(st.integers(0, 2**16), max_size=10),
+)
+def test_damaged_pairs_never_crash(
+    small: Taps, tmp_path: Path, edits: list[tuple[int, int, int]], drops: list[int], order: list[int]
+) -> None:
+    sides = [list(small.client), list(small.server)]
+    for at in order:
+        one = sides[at % 2]
+        place = at % (len(one) - 1)
+        one[place], one[place + 1] = one[place + 1], one[place]
+    for at in drops:
+        del sides[at % 2][at % len(sides[at % 2]) :][:1]
+        sides[at % 2].pop(at % len(sides[at % 2]))
+    files = [write(tmp_path / f"{i}.pcap", side) for i, side in enumerate(sides)]
+    for side, at, value in edits:
+        content = bytearray(files[side].read_bytes())
+        # The header of the file has the format, without which it cannot be read.
+        content[24 + at % (len(content) - 24)] = value
+        files[side].write_bytes(content)
+    try:
+        found = diagnose_points(files)
+    except UserError:
+        return
+    assert "\n".join(overview(found.content))
+    for part in found.content["parts"]:
+        for own in (part["forward"], part["backward"]):
+            assert 0 <= own["lost"] <= own["packets"]
+            assert own["lost_data"] <= own["data_packets"]
+    assert html_report(found)
+    json.dumps(found)
