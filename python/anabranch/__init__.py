@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from anabranch.errors import NotRecordedError, UserError
     from anabranch.keys.component import Value
     from anabranch.keys.schema import BadValueError
+    from anabranch.multipoint.compare import diagnose_points
     from anabranch.result.result import RunResult
     from anabranch.scenario import Scenario
     from anabranch.study import Study
@@ -54,6 +55,7 @@ __all__ = [
     "__version__",
     "builders",
     "diagnose",
+    "diagnose_points",
 ]
 
 _HOMES = {
@@ -68,6 +70,7 @@ _HOMES = {
     "SweepResult": "anabranch.sweep.sweep",
     "UserError": "anabranch.errors",
     "diagnose": "anabranch.diagnosis.diagnosis",
+    "diagnose_points": "anabranch.multipoint.compare",
     "Value": "anabranch.keys.component",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from anabranch.report.points_output import html_report
 
 from .browser import asked, needs_chromium
 from .command import Call
+from .test_guides import blocks, steps, trimmed
 from .two_points import (
     RST,
     START_NS,
@@ -522,3 +524,17 @@ def test_damaged_pairs_never_crash(
             assert own["lost_data"] <= own["data_packets"]
     assert html_report(found)
     json.dumps(found)
+
+
+def test_the_commands_of_the_guide_print_the_shown_output(
+    anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown_outputs = 0
+    for command, shown in steps(blocks("guides/diagnose-points.md")):
+        done = anabranch(*shlex.split(command)[1:])
+        assert done.status == 0, done.err
+        if shown is not None:
+            assert trimmed(done.out) == trimmed(shown)
+            shown_outputs += 1
+    assert shown_outputs == 1

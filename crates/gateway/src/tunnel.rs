@@ -312,6 +312,12 @@ impl Tunnel {
         paths.map(|(id, path)| (id, path.liveness.state()))
     }
 
+    /// The route of a path's datagrams.
+    #[must_use]
+    pub fn route(&self, id: PathId) -> Option<Route> {
+        self.paths.get(id)?.route
+    }
+
     fn path_timeout(path: &Path) -> Option<Instant> {
         path.route?;
         let (late, dead) = (path.round_trip.late(), path.round_trip.dead());

@@ -1,5 +1,6 @@
 //! The configuration file: its format, and the consistency of its values.
 
+mod bypass;
 mod cap;
 mod check;
 mod format;
@@ -18,6 +19,7 @@ use anabranch_document::{
 use anabranch_files::Files;
 
 pub use self::{
+    bypass::Bypass,
     cap::{AtCap, amount},
     format::{Config, Peer, Policy, Way},
     value::{Endpoint, Interface},
@@ -45,7 +47,7 @@ impl fmt::Display for Failure {
 }
 
 /// No component has parameters here, so only the types have names.
-struct NoNames;
+pub struct NoNames;
 
 impl Names for NoNames {
     fn added(&self, _seam: &str) -> Vec<&str> {
@@ -81,7 +83,7 @@ pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Config, Error> {
     let start = Place::new(0, 0..0);
     let root = parse_document(text).map_err(|faults| sources.faults(faults, start))?;
     let joints = Joints {
-        sections: &["path", "peer"],
+        sections: &["path", "peer", "bypass"],
         keys: &[],
     };
     read(&root, &sources, folder).map_err(|first| {

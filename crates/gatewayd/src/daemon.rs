@@ -1,12 +1,14 @@
 //! The daemon: moves packets and datagrams between the kernel and the tunnels, in one thread.
 
 mod caps;
+mod change;
+mod names;
+mod reasons;
 mod samples;
 mod servers;
 mod state;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Read},
     net::{IpAddr, SocketAddr},
@@ -31,18 +33,24 @@ use anabranch_gateway::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use self::names::Times;
 use crate::{
     batch::Batches,
-    config::{self, Config},
+    bypass::{self, Domains},
+    config::Config,
     confine::{Account, KEPT, confine, confine_resolver},
-    device::{self, Batch, Delivered, Device},
+    device::{Batch, Delivered, Device, Routes},
     directory::Directory,
+    dns::Direct,
+    endpoints,
     history::Keeper,
     links::{Links, Watch},
     log::Log,
     metrics::Metrics,
-    peers::{self, Change, Peer, PeerKeys},
-    resolver::{self, Addresses, Answer, Question, Resolver},
+    peers::{self, Change},
+    protect::Protection,
+    reach::Reach,
+    resolver::{self, Addresses, Name, Resolver},
     socket::Marks,
     status::{self, Dropped, Rejected, Request, StatusSocket},
     store::Store,
@@ -58,9 +66,6 @@ const DRAIN: usize = 1024;
 /// Octets of the largest packet or datagram.
 const LARGEST: usize = 1 << 16;
 
-/// Names without an address at the start are resolved again after this time.
-const RETRY: Duration = Duration::from_secs(5);
-
 /// The state of the daemon.
 struct Gateway {
     start: time::Instant,
@@ -75,12 +80,17 @@ struct Gateway {
     resolver: Resolver,
     /// The configuration of a reload whose names are being resolved.
     wanted: Option<Config>,
-    /// The time at which names without an address are resolved again.
-    retry: Option<Instant>,
+    /// The times of resolutions and of checks of the paths.
+    times: Times,
+    /// Queries of the kernel's routes.
+    reach: Reach,
     /// Logged failures of resolution, which are not repeated.
     failures: Vec<String>,
     log: Log,
     device: Device,
+    protection: Protection,
+    bypass: bypass::Rules,
+    domains: Domains,
     ways: Ways,
     links: Links,
     /// A change of the interfaces could not be read yet.
@@ -124,17 +134,27 @@ pub fn up(
     let epoch = u64::try_from(epoch.unwrap_or_default().as_nanos()).unwrap_or(0);
     let secret = config.gateway.secret.0.as_ref();
     let identity = Identity::new(secret.ok_or("there is no private key")?.0);
+    // Before anything else can fail.
+    let mut protection = Protection::of(&config)?;
+    protection.add(&config)?;
+    let mut bypass = bypass::Rules::of(&config)?;
+    let mut domains = Domains::default();
+    domains.configure(&config, Instant::START);
+    bypass.set(&bypass::selectors(&config, &domains))?;
     let addresses = Addresses::new();
-    let remotes = peers::remotes(&config, &addresses);
+    let remotes = endpoints::remotes(&config, &addresses);
     let refused = |error: io::Error| format!("netlink: {}", words(&error));
     let watch = Watch::new().map_err(refused)?;
     let links = Links::now().map_err(refused)?;
-    let mut ways = Ways::open(&config, &remotes.concat())?;
+    let mut ways = Ways::open(&config, &remotes)?;
     ways.hold(&links);
-    let peers = config.peer.0.iter().zip(&remotes);
+    let mut reach = Reach::new();
+    let peers = config.peer.0.iter();
     let peers = peers
-        .map(|(peer, remotes)| {
-            let change = Change::of(&config, peer, remotes, &ways)?;
+        .map(|peer| {
+            let change = Change::of(&config, peer, &addresses, &ways, |routes| {
+                reach.preferred(routes, &ways, &links, Instant::START)
+            })?;
             let mut made = peers::peer((&identity, epoch), &peer.1, change, Instant::START);
             made.is_routed = peers::unknown(&peer.1, &addresses).next().is_none();
             Ok(made)
@@ -145,23 +165,32 @@ pub fn up(
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let reachable = config.peer.0.iter().map(|(_, peer)| peer);
     let reachable = reachable.filter(|peer| peers::unknown(peer, &addresses).next().is_none());
-    let routes = device::routes(&config, reachable);
+    let routes = Routes::of(&config, reachable);
     let device = Device::new(&config, octets(mtu.unwrap_or_default()), &routes)?;
+    // An earlier daemon may have had another configuration.
+    protection.prune(&config)?;
     let keeper = samples::keeper(&config, &file, account, &log)?;
     log.listen(keeper.listener());
     let (usage, store) = caps::usage(&config, &file, account, &mut log)?;
     let confined = account.copied();
     let prepare = move || confine_resolver(confined.as_ref());
+    let direct = Direct::new();
     let mut gateway = Gateway {
         start,
         epoch,
         device,
+        protection,
+        bypass,
+        domains,
         file,
         config: Rc::new(config),
         addresses,
-        resolver: Resolver::start(prepare, resolver::system)?,
+        resolver: Resolver::start(prepare, move |name: &Name| {
+            resolver::system_or_direct(name, &direct)
+        })?,
         wanted: None,
-        retry: Some(Instant::START),
+        times: Times::new(),
+        reach,
         failures: Vec::new(),
         log,
         ways,
@@ -184,6 +213,7 @@ pub fn up(
         capped: Instant::START,
     };
     gateway.set_caps();
+    gateway.watch_paths();
     let name = gateway.config.gateway.interface.0.clone();
     gateway.log.say(&format!("{name} is up"));
     // Outside systemd there is no socket to notify.
@@ -264,6 +294,7 @@ impl Gateway {
             }
             if ready.client {
                 let mut outcome = None;
+                let mut ends = false;
                 let mut queries = Vec::new();
                 outside.status.serve(
                     |request| match request {
@@ -272,6 +303,10 @@ impl Gateway {
                             outcome = self.reload();
                             None
                         }
+                        Request::Down => {
+                            ends = true;
+                            Some(self.end_protection())
+                        }
                     },
                     |client, query| queries.push((client, query)),
                 );
@@ -279,6 +314,9 @@ impl Gateway {
                     self.keeper.answer(client, query);
                 }
                 outside.status.answer_if(outcome);
+                if ends {
+                    return Ok(());
+                }
                 if let Some(metrics) = &mut outside.metrics {
                     metrics.serve(|| self.report());
                 }
@@ -334,165 +372,12 @@ impl Gateway {
         }
     }
 
-    /// Reads the configuration again and starts the resolution of its names. An earlier reload that
-    /// still waits is dropped. Returns the outcome if it is already known.
-    fn reload(&mut self) -> Option<String> {
-        if self.wanted.take().is_some() {
-            self.resolver.forget();
-        }
-        let loaded = config::load(&self.file).map_err(|failure| failure.to_string());
-        let loaded = loaded.and_then(|config| {
-            config.is_reloadable(&self.config)?;
-            self.may_have_caps(&config)?;
-            Ok(config)
-        });
-        let config = match loaded {
-            Ok(config) => config,
-            Err(why) => return Some(self.outcome(Err(why))),
-        };
-        let names = peers::all_unknown(&config, &Addresses::new());
-        if names.is_empty() {
-            let changed = self.change(&Rc::new(config), Addresses::new());
-            return Some(self.outcome(changed));
-        }
-        self.retry = None;
-        self.wanted = Some(config);
-        self.resolver.ask(Question {
-            names,
-            stops_at_failure: true,
-        });
-        None
-    }
-
-    /// Processes resolved addresses. Returns the outcome of a reload.
-    fn on_answer(&mut self, answer: Answer) -> Option<String> {
-        let Some(config) = self.wanted.take() else {
-            self.on_addresses(answer);
-            return None;
-        };
-        let changed = match answer.failures.first() {
-            Some(why) => Err(format!("{}: {why}", self.file.display())),
-            None => self.change(&Rc::new(config), answer.addresses),
-        };
-        Some(self.outcome(changed))
-    }
-
-    /// Ends a reload: logs the outcome and returns it. After an error nothing has changed.
-    fn outcome(&mut self, changed: Result<(), String>) -> String {
-        let said = match changed {
-            Ok(()) => {
-                self.resolver.forget();
-                status::RELOADED.to_owned()
-            }
-            Err(why) => why,
-        };
-        if said == status::RELOADED {
-            self.log.say(&said);
-        } else {
-            self.log
-                .say(&format!("the configuration was not reloaded: {said}"));
-        }
-        let is_complete = peers::all_unknown(&self.config, &self.addresses).is_empty();
-        let is_due = !is_complete && !self.resolver.is_asked();
-        self.retry = is_due.then(|| self.now());
+    /// Ends the protection before the daemon ends. Returns the answer for the client.
+    fn end_protection(&mut self) -> String {
+        let ended = self.protection.end().and_then(|_| self.bypass.end());
+        let said = ended.map_or_else(|why| why, |_| status::ENDED.to_owned());
+        self.log.say(&said);
         said
-    }
-
-    /// Starts another resolution of names that had no address at the start.
-    fn follow_names(&mut self) {
-        if self.retry.is_none_or(|retry| retry > self.now()) {
-            return;
-        }
-        self.retry = None;
-        let names = peers::all_unknown(&self.config, &self.addresses);
-        if !names.is_empty() {
-            self.resolver.ask(Question {
-                names,
-                stops_at_failure: false,
-            });
-        }
-    }
-
-    /// Gives resolved addresses to the peers.
-    fn on_addresses(&mut self, answer: Answer) {
-        let mut failures = answer.failures;
-        if !answer.addresses.is_empty() {
-            let found: Vec<String> = answer
-                .addresses
-                .iter()
-                .map(|((host, port), address)| format!("endpoint {host}:{port} is {address}"))
-                .collect();
-            let known = self.addresses.clone().into_iter();
-            let addresses = known.chain(answer.addresses).collect();
-            match self.change(&Rc::clone(&self.config), addresses) {
-                Ok(()) => found.iter().for_each(|found| self.log.say(found)),
-                Err(why) => failures.push(why),
-            }
-        }
-        if failures.is_empty() {
-            return;
-        }
-        for why in &failures {
-            if !self.failures.contains(why) {
-                self.log.say(&format!("{why}; it is looked up again"));
-            }
-        }
-        self.failures = failures;
-        self.retry = Some(self.now() + RETRY);
-    }
-
-    /// The routes to peers whose names have addresses, and to peers that were up. With an earlier
-    /// default route, the resolver's packets would enter the tunnel, which waits for the addresses.
-    fn routes(&self, config: &Config, known: &Addresses) -> Vec<ipnet::IpNet> {
-        let routed = self.peers.iter().filter(|peer| peer.is_routed);
-        let routed: BTreeSet<PeerKeys> = routed.map(Peer::keys).collect();
-        let was_routed = |peer: &config::Peer| routed.contains(&peers::keys(peer));
-        let peers = config.peer.0.iter().map(|(_, peer)| peer);
-        let routed =
-            peers.filter(|peer| peers::unknown(peer, known).next().is_none() || was_routed(peer));
-        device::routes(config, routed)
-    }
-
-    fn change(&mut self, config: &Rc<Config>, addresses: Addresses) -> Result<(), String> {
-        let now = self.now();
-        let remotes = peers::remotes(config, &addresses);
-        let ways = self.ways.plan(config, &remotes.concat())?;
-        let configured = config.peer.0.iter().zip(&remotes);
-        let planned = configured.map(|(peer, remotes)| Change::of(config, peer, remotes, &ways));
-        let planned = planned.collect::<Result<Vec<_>, String>>()?;
-        let routes = self.routes(config, &addresses);
-        if let Err(why) = self.device.set_routes(&routes) {
-            // The previous routes can be set again, unless another process has taken one meanwhile.
-            let before = self.routes(&self.config, &self.addresses);
-            let _ = self.device.set_routes(&before);
-            return Err(why);
-        }
-        // No step after this can fail.
-        self.ways.replace(ways);
-        self.ways.hold(&self.links);
-        let known = self.peers.take().into_iter();
-        let mut known: BTreeMap<PeerKeys, Peer> = known.map(|peer| (peer.keys(), peer)).collect();
-        let changed = config
-            .peer
-            .0
-            .iter()
-            .zip(planned)
-            .map(|((_, peer), change)| {
-                let mut changed = match known.remove(&peers::keys(peer)) {
-                    Some(mut known) => {
-                        known.change(change, now);
-                        known
-                    }
-                    None => peers::peer((&self.identity, self.epoch), peer, change, now),
-                };
-                changed.is_routed |= peers::unknown(peer, &addresses).next().is_none();
-                changed
-            });
-        self.peers.set(changed.collect(), now);
-        self.config = Rc::clone(config);
-        self.addresses = addresses;
-        self.set_caps();
-        Ok(())
     }
 
     fn now(&self) -> Instant {
@@ -518,7 +403,8 @@ impl Gateway {
         }
         let due = self.peers.timeout().into_iter();
         let timeout = due
-            .chain(self.retry)
+            .chain(self.times.due())
+            .chain(self.domains.due())
             .chain([self.sampled])
             .chain((!self.usage.is_empty()).then_some(self.capped))
             .min()
@@ -600,11 +486,15 @@ impl Gateway {
     /// its path appear silent.
     fn take_datagrams(&mut self, local: u32) {
         let mut buffer = std::mem::take(&mut self.received);
-        for _ in 0..DRAIN {
+        for count in 0..DRAIN {
             let Some(socket) = self.ways.socket(local) else {
                 break;
             };
             let Ok(received) = socket.receive(&mut buffer) else {
+                // A socket that is readable without a datagram has an ICMP message.
+                if count == 0 {
+                    self.ways.read_errors(local);
+                }
                 break;
             };
             let now = self.now();

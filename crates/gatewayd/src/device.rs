@@ -8,12 +8,11 @@ use std::{
 
 use anabranch_core::system::words;
 use ipnet::IpNet;
-use netlink_packet_route::AddressFamily;
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::{
     config::{Config, Peer},
-    netlink::{Netlink, family},
+    netlink::{MAIN, Netlink, family, table},
 };
 
 /// The least MTU of an interface with IPv6 (RFC 8200 §5): below it the kernel removes the
@@ -29,7 +28,8 @@ pub struct Device {
     least: u16,
     netlink: Netlink,
     table: GROTable,
-    routes: BTreeSet<IpNet>,
+    /// The routes, each with the number of its table.
+    routes: BTreeSet<(IpNet, u32)>,
     /// The MTUs of routes, also of routes that are not set yet.
     mtus: BTreeMap<IpNet, u16>,
 }
@@ -39,7 +39,7 @@ impl Device {
     ///
     /// # Errors
     /// A message that names the interface, and the address or the route that the kernel refused.
-    pub fn new(config: &Config, mtu: u16, routes: &[IpNet]) -> Result<Self, String> {
+    pub fn new(config: &Config, mtu: u16, routes: &Routes) -> Result<Self, String> {
         let name = config.gateway.interface.0.clone();
         let addresses: Vec<IpNet> = config.gateway.addresses.iter().map(|own| own.0).collect();
         let has_v6 = addresses.iter().any(|own| own.addr().is_ipv6());
@@ -81,30 +81,32 @@ impl Device {
     ///
     /// # Errors
     /// A message that names the route that the kernel refused. Earlier routes in the list are set.
-    pub fn set_routes(&mut self, wanted: &[IpNet]) -> Result<(), String> {
-        let all: BTreeSet<IpNet> = wanted.iter().copied().collect();
-        let stale: Vec<IpNet> = self.routes.difference(&all).copied().collect();
-        for net in stale {
-            // A route that an operator deleted is gone already.
-            let _ = self.netlink.delete_route(net, self.index);
-            self.routes.remove(&net);
-            if net.prefix_len() == 0 {
-                self.netlink.delete_rules(family(&net));
-            }
-        }
-        for &net in wanted {
-            if self.routes.contains(&net) {
-                continue;
-            }
+    pub fn set_routes(&mut self, wanted: &Routes) -> Result<(), String> {
+        let tables = wanted.nets.iter().map(|net| (*net, wanted.table(net)));
+        let tables: BTreeSet<(IpNet, u32)> = tables.collect();
+        for &(net, table) in tables.difference(&self.routes.clone()) {
+            // The protection has its rules already.
+            let has_rules = table == MAIN || wanted.is_protected;
             let mtu = self.mtus.get(&net).copied();
-            let added = self.netlink.add_route(net, self.index, mtu).and_then(|()| {
-                self.routes.insert(net);
-                match net.prefix_len() {
-                    0 => self.netlink.add_rules(family(&net)),
-                    _ => Ok(()),
+            let added = self.netlink.add_route(net, (self.index, table), mtu);
+            let added = added.and_then(|()| {
+                self.routes.insert((net, table));
+                match has_rules {
+                    true => Ok(()),
+                    false => self.netlink.add_rules(family(&net), net.prefix_len()),
                 }
             });
             added.map_err(|error| format!("{}: route to {net}: {}", self.name, words(&error)))?;
+        }
+        let stale: Vec<(IpNet, u32)> = self.routes.difference(&tables).copied().collect();
+        for (net, table) in stale {
+            // A route that an operator deleted is gone already.
+            let _ = self.netlink.delete_route(net, (self.index, table));
+            self.routes.remove(&(net, table));
+            if table != MAIN {
+                self.netlink
+                    .delete_unused_rules(family(&net), net.prefix_len());
+            }
         }
         Ok(())
     }
@@ -117,9 +119,12 @@ impl Device {
         } else {
             mtu
         };
-        if self.mtus.insert(net, mtu) != Some(mtu) && self.routes.contains(&net) {
-            // A route that an operator deleted has no MTU.
-            let _ = self.netlink.change_route(net, self.index, mtu);
+        if self.mtus.insert(net, mtu) != Some(mtu) {
+            let tables = self.routes.range((net, 0)..=(net, u32::MAX));
+            for &(_, table) in tables {
+                // A route that an operator deleted has no MTU.
+                let _ = self.netlink.change_route(net, (self.index, table), mtu);
+            }
         }
     }
 
@@ -231,12 +236,12 @@ impl Batch {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            let is_default =
-                |net: &IpNet| net.prefix_len() == 0 && crate::netlink::family(net) == family;
-            if self.routes.iter().any(is_default) {
-                self.netlink.delete_rules(family);
-            }
+        // The kernel deletes routes with the interface, but not their rules.
+        let routes = std::mem::take(&mut self.routes);
+        for (net, table) in routes.into_iter().filter(|(_, table)| *table != MAIN) {
+            let _ = self.netlink.delete_route(net, (self.index, table));
+            self.netlink
+                .delete_unused_rules(family(&net), net.prefix_len());
         }
     }
 }
@@ -247,15 +252,39 @@ impl AsFd for Device {
     }
 }
 
-/// The routes to these peers. The kernel itself adds a route to the network of an address.
-pub fn routes<'a>(config: &Config, peers: impl IntoIterator<Item = &'a Peer>) -> Vec<IpNet> {
-    let own = &config.gateway.addresses;
-    let is_own = |net: &IpNet| own.iter().any(|own| own.0.trunc() == *net);
-    let allowed = peers.into_iter().flat_map(|peer| &peer.allowed);
-    allowed
-        .map(|prefix| prefix.0.trunc())
-        .filter(|net| !is_own(net))
-        .collect()
+/// Routes into the interface.
+pub struct Routes {
+    nets: Vec<IpNet>,
+    /// Whether each is in the table of its length: they are protected, or packets bypass them.
+    is_separate: bool,
+    /// Whether they are protected, which has set the rules for these tables.
+    is_protected: bool,
+}
+
+impl Routes {
+    /// The routes to these peers. Without protection the kernel itself adds a route to the network
+    /// of an address.
+    pub fn of<'a>(config: &Config, peers: impl IntoIterator<Item = &'a Peer>) -> Self {
+        let own = &config.gateway.addresses;
+        let is_protected = config.gateway.protect;
+        let is_separate = is_protected || !config.bypass.is_empty();
+        let is_own = |net: &IpNet| own.iter().any(|own| own.0.trunc() == *net);
+        let allowed = peers.into_iter().flat_map(|peer| &peer.allowed);
+        let nets = allowed.map(|prefix| prefix.0.trunc());
+        Self {
+            nets: nets.filter(|net| is_separate || !is_own(net)).collect(),
+            is_separate,
+            is_protected,
+        }
+    }
+
+    /// The number of a route's table.
+    fn table(&self, net: &IpNet) -> u32 {
+        match net.prefix_len() {
+            length if self.is_separate || length == 0 => table(length),
+            _ => MAIN,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The history of peers, paths and classes over the last hour, day and month.
 //!
 //! Samples come from the daemon, which takes one every [`SAMPLE`] seconds. Each is folded into three
-//! tiers of increasing coarseness, so that memory is bounded: a series takes at most 90 kB, and there
+//! tiers of increasing coarseness, so that memory is bounded: a series takes at most 130 kB, and there
 //! are [`MOST_SERIES`] at most. Time is that of a clock that only advances; the file has the wall
 //! clock's time once, for the gap until the next start.
 

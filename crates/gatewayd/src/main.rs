@@ -3,12 +3,16 @@
 
 mod answers;
 mod batch;
+mod bypass;
 mod calendar;
 mod config;
 mod confine;
 mod daemon;
 mod device;
 mod directory;
+mod dns;
+mod endpoints;
+mod failure;
 mod history;
 mod init;
 mod key;
@@ -20,6 +24,10 @@ mod page;
 mod peer;
 mod peers;
 mod prefixes;
+mod protect;
+mod reach;
+mod reason;
+mod remarks;
 mod report;
 mod resolver;
 mod servers;
@@ -37,6 +45,8 @@ use std::{
     panic,
     path::{Path, PathBuf},
     process::ExitCode,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anabranch_core::shown;
@@ -141,6 +151,21 @@ enum Command {
         /// The configuration that it was brought up with (TOML)
         file: PathBuf,
     },
+    /// End the gateway if it is up, and the protection of `protect = true`
+    ///
+    /// Packets to the peers take the system's other routes again. Without `protect` this is the
+    /// same as SIGTERM.
+    Down {
+        /// The configuration that it was brought up with (TOML)
+        file: PathBuf,
+    },
+    /// Set the protection of `protect = true` without bringing the gateway up
+    ///
+    /// For the time at boot before `up`. Changes nothing without `protect`.
+    Protect {
+        /// The configuration (TOML)
+        file: PathBuf,
+    },
     /// Print the configuration of another end
     Peer {
         /// The configuration of this end (TOML)
@@ -207,7 +232,7 @@ fn run(command: Command) -> Result<String, Failure> {
             let links = links::Links::now().ok();
             for remark in links
                 .iter()
-                .flat_map(|links| report::remarks(&config, links))
+                .flat_map(|links| remarks::remarks(&config, links))
             {
                 eprintln!("remark: {}", shown::terminal(&remark));
             }
@@ -226,6 +251,24 @@ fn run(command: Command) -> Result<String, Failure> {
                 outcome if outcome == status::RELOADED => Ok(outcome + "\n"),
                 why => Err(Failure::System(why)),
             }
+        }
+        Command::Down { file } => down(&load(&file)?).map_err(Failure::System),
+        Command::Protect { file } => {
+            let config = load(&file)?;
+            let mut protection = protect::Protection::of(&config).map_err(Failure::System)?;
+            protection.add(&config).map_err(Failure::System)?;
+            if config.gateway.protect {
+                let wanted = bypass::selectors(&config, &bypass::Domains::default());
+                let rules = bypass::Rules::of(&config);
+                rules
+                    .and_then(|mut rules| rules.set(&wanted))
+                    .map_err(Failure::System)?;
+            }
+            let count = protect::nets(&config).len();
+            Ok(match count {
+                0 => "the configuration has no `protect = true`; nothing was changed\n".to_owned(),
+                _ => format!("{count} prefixes are protected\n"),
+            })
         }
         Command::Status { file, json, watch } => {
             let config = load(&file)?;
@@ -268,6 +311,43 @@ fn run(command: Command) -> Result<String, Failure> {
     }
 }
 
+/// Ends the gateway if it is up, and the protection.
+fn down(config: &config::Config) -> Result<String, String> {
+    let answer = status::ask_if_up(config, status::Request::Down)?;
+    match answer {
+        Some(answer) if answer == status::ENDED => {
+            wait_for_end(&config.gateway.interface.0)?;
+            Ok("the gateway is down; nothing is protected\n".to_owned())
+        }
+        Some(why) => Err(why),
+        None => {
+            let had_rules = bypass::Rules::of(config)?.end()?;
+            let was_set = protect::Protection::of(config)?.end()? || had_rules;
+            Ok(match was_set {
+                true => "no gateway is up; its protection has ended\n",
+                false => "no gateway is up, and nothing was protected\n",
+            }
+            .to_owned())
+        }
+    }
+}
+
+/// The time within which a gateway that ends removes its interface.
+const END: Duration = Duration::from_secs(5);
+
+fn wait_for_end(interface: &str) -> Result<(), String> {
+    let start = Instant::now();
+    while links::Links::now().is_ok_and(|links| links.0.contains_key(interface)) {
+        if start.elapsed() > END {
+            return Err(format!(
+                "the gateway's interface {interface} is still there; see its log"
+            ));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 fn keygen(out: Option<&Path>) -> Result<String, String> {
     let private = key::generate().map_err(|error| format!("no randomness: {error}"))?;
     let public = key::public(&private);
@@ -307,6 +387,8 @@ mod tests {
             "page file",
             "page token",
             "reload file",
+            "down file",
+            "protect file",
             "peer file",
         ];
         assert_eq!(found, [&written[..], &read[..]].concat());

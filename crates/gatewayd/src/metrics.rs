@@ -64,6 +64,18 @@ const HELP: &[(&str, &str)] = &[
         "reordered_packets_total",
         "Packets delivered after a later one of their flow.",
     ),
+    (
+        "class_sent_bytes_total",
+        "Octets of datagrams that this end sent with packets of a class.",
+    ),
+    (
+        "class_sent_packets_total",
+        "Packets of a class that this end sent, retransmissions and error correction included.",
+    ),
+    (
+        "class_dropped_packets_total",
+        "Packets of a class that the queue dropped.",
+    ),
     ("path_up", "1 if the path delivers, else 0."),
     (
         "path_rate_bits_per_second",
@@ -90,6 +102,10 @@ const HELP: &[(&str, &str)] = &[
     (
         "path_cap_used_bytes",
         "Octets of IP packets that a path with a cap has carried in its period.",
+    ),
+    (
+        "path_cause",
+        "1 for the known reason why a path does not deliver.",
     ),
 ];
 
@@ -205,6 +221,13 @@ pub fn text(report: &Report) -> String {
     text.of_peers(report, "reordered_packets_total", "counter", |peer| {
         peer.reordered_packets
     });
+    text.of_classes(report, "class_sent_bytes_total", |class| class.sent_bytes);
+    text.of_classes(report, "class_sent_packets_total", |class| {
+        class.sent_packets
+    });
+    text.of_classes(report, "class_dropped_packets_total", |class| {
+        class.dropped_packets
+    });
     text.of_paths(report, "path_up", "gauge", |path| {
         Some(f64::from(u8::from(path.delivers())))
     });
@@ -231,6 +254,15 @@ pub fn text(report: &Report) -> String {
     text.family("path_cap_used_bytes", "gauge");
     for (path, cap) in &report.caps {
         text.sample("path_cap_used_bytes", &[("path", path)], cap.used_bytes);
+    }
+    text.family("path_cause", "gauge");
+    for (peer_name, peer) in &report.peers {
+        for (path_name, path) in &peer.paths {
+            if let Some(cause) = &path.cause {
+                let labels = [("peer", peer_name), ("path", path_name), ("cause", cause)];
+                text.sample("path_cause", &labels.map(|(k, v)| (k, v.as_str())), 1);
+            }
+        }
     }
     text.0
 }
@@ -266,6 +298,21 @@ impl Text {
         self.family(name, kind);
         for (peer_name, peer) in &report.peers {
             self.sample(name, &[("peer", peer_name)], value(peer));
+        }
+    }
+
+    fn of_classes(
+        &mut self,
+        report: &Report,
+        name: &str,
+        value: impl Fn(&crate::status::ClassReport) -> u64,
+    ) {
+        self.family(name, "counter");
+        for (peer_name, peer) in &report.peers {
+            for (class_name, class) in &peer.classes {
+                let labels = [("peer", peer_name.as_str()), ("class", class_name)];
+                self.sample(name, &labels, value(class));
+            }
         }
     }
 
@@ -308,28 +355,38 @@ mod tests {
     }
 
     #[test]
-    fn alerts_use_metrics_that_exist() {
+    fn alerts_rules_and_dashboard_use_metrics_that_exist() {
         let report = Report {
             interface: String::new(),
             mtu: 0,
+            protect: false,
             peers: BTreeMap::new(),
+            bypass: BTreeMap::new(),
             rejected: Rejected::default(),
             dropped: Dropped::default(),
             caps: BTreeMap::new(),
         };
         let metrics = text(&report);
-        let alerts = include_str!("../../../packaging/gateway-alerts.yml");
-        let words = alerts.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-        let names: Vec<_> = words
-            .filter(|word| word.starts_with("anabranch_gateway_"))
-            .collect();
-        assert!(names.len() >= 4);
         let lines = metrics.lines().filter(|line| line.starts_with("# TYPE "));
         for name in lines.filter_map(|line| line.split(' ').nth(2)) {
             assert!(metrics.contains(&format!("# HELP {name} ")), "{name}");
         }
-        for name in names {
-            assert!(metrics.contains(&format!("# TYPE {name} ")), "{name}");
+        for (text, least) in [
+            (include_str!("../../../packaging/gateway-alerts.yml"), 4),
+            (include_str!("../../../packaging/gateway-rules.yml"), 7),
+            (
+                include_str!("../../../packaging/gateway-dashboard.json"),
+                15,
+            ),
+        ] {
+            let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let names: Vec<_> = words
+                .filter(|word| word.starts_with("anabranch_gateway_"))
+                .collect();
+            assert!(names.len() >= least);
+            for name in names {
+                assert!(metrics.contains(&format!("# TYPE {name} ")), "{name}");
+            }
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The other ends: their tunnels, and the addresses of these.
 
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::units::Instant;
 use anabranch_document::class::Mode;
 use anabranch_gateway::{
     crypto::{Entropy, Identity, Keys},
     path::{Route, State},
-    policy::{Class, Match, Role, Rule},
+    policy::{Class, Match, Rule},
     sources::Sources,
     tunnel::{self, PathConfig, Tunnel},
     wire::{PATHS, PathId},
@@ -15,7 +15,9 @@ use anabranch_gateway::{
 use ipnet::IpNet;
 
 use crate::{
-    config::{self, Config, Endpoint, Policy},
+    config::{self, Config},
+    endpoints::{self, Candidates, Trial, delivers},
+    reason::Reason,
     resolver::{Addresses, Name},
     servers::Health,
     ways::Ways,
@@ -62,6 +64,12 @@ pub struct Peer {
     delivered: [bool; PATHS],
     keys: PeerKeys,
     paths: Vec<PathConfig>,
+    /// The trial of addresses by each path that has endpoints.
+    trials: BTreeMap<PathId, Trial>,
+    /// The reasons of silent paths.
+    reasons: BTreeMap<PathId, Reason>,
+    /// The codes of reasons that were returned to be logged since the path last delivered.
+    logged: BTreeSet<(PathId, &'static str)>,
 }
 
 /// The place of a peer among peers that serve the same networks.
@@ -116,22 +124,116 @@ impl Peer {
         self.delivered[path.index()]
     }
 
+    /// Whether it has addresses to try.
+    pub fn has_trials(&self) -> bool {
+        self.trials.values().any(Trial::has_candidates)
+    }
+
+    /// The time since which a path with endpoints has been silent, of the path that has been silent
+    /// longest.
+    pub fn silent(&self) -> Option<Instant> {
+        self.trials.values().filter_map(Trial::silent).min()
+    }
+
+    /// Leads silent paths to other addresses of the other end. `is_usable` says whether the path's
+    /// interface is usable, `has_route` whether the kernel has a route. Returns whether a path goes
+    /// to another address.
+    pub fn try_addresses(
+        &mut self,
+        is_usable: impl Fn(PathId) -> bool,
+        mut has_route: impl FnMut(Route) -> bool,
+        now: Instant,
+    ) -> bool {
+        let states: Vec<(PathId, State)> = self.tunnel.states().collect();
+        let mut is_changed = false;
+        for (path, trial) in &mut self.trials {
+            let state = states.iter().find(|(id, _)| id == path);
+            let delivers = state.map_or(Some(false), |(_, state)| delivers(*state));
+            if delivers == Some(false) && !is_usable(*path) {
+                trial.pause();
+                continue;
+            }
+            let actual = self.tunnel.route(*path);
+            let Some(next) = trial.follow(delivers, actual, &mut has_route, now) else {
+                continue;
+            };
+            if let Some(config) = self.paths.iter_mut().find(|config| config.id == *path) {
+                config.route = Some(next);
+            }
+            self.tunnel.redirect_path(*path, next, now);
+            is_changed = true;
+        }
+        is_changed
+    }
+
+    /// The paths with endpoints that are silent, and since when.
+    pub fn silent_paths(&self) -> Vec<(PathId, Instant)> {
+        let states = self.tunnel.states();
+        let silent = states.filter(|(_, state)| delivers(*state) == Some(false));
+        let since = |path| Some((path, self.trials.get(&path)?.silent()?));
+        silent.filter_map(|(path, _)| since(path)).collect()
+    }
+
+    /// The paths that deliver.
+    pub fn delivering(&self) -> Vec<PathId> {
+        let states = self.tunnel.states();
+        let delivering = states.filter(|(_, state)| delivers(*state) == Some(true));
+        delivering.map(|(path, _)| path).collect()
+    }
+
+    /// The reason why a path is silent.
+    pub fn reason(&self, path: PathId) -> Option<&Reason> {
+        self.reasons.get(&path)
+    }
+
+    /// Sets the reasons of silent paths. Returns the reasons to be logged: each kind once while a
+    /// path does not deliver.
+    pub fn set_reasons(&mut self, reasons: Vec<(PathId, Reason)>) -> Vec<(PathId, Reason)> {
+        let delivering = self.delivering();
+        self.logged.retain(|(path, _)| !delivering.contains(path));
+        self.reasons = reasons.into_iter().collect();
+        let mut new = Vec::new();
+        for (path, reason) in &self.reasons {
+            if self.logged.insert((*path, reason.code())) {
+                new.push((*path, reason.clone()));
+            }
+        }
+        new
+    }
+
     /// Applies a changed configuration of the peer; its sessions continue.
     pub fn change(&mut self, new: Change, now: Instant) {
+        let mut paths = Vec::new();
+        let mut trials = BTreeMap::new();
+        for (candidates, first) in new.paths {
+            let known = self.trials.remove(&candidates.path);
+            let mut trial = known.unwrap_or_default();
+            let route = trial.change(candidates.routes.clone(), first);
+            paths.push(candidates.with(route));
+            trials.insert(candidates.path, trial);
+        }
+        self.trials = trials;
         for path in &self.paths {
-            if !new.paths.iter().any(|other| other.id == path.id) {
+            if !paths.iter().any(|other| other.id == path.id) {
                 self.tunnel.remove_path(path.id, now);
             }
         }
-        for path in &new.paths {
-            if !self.paths.contains(path) {
-                self.tunnel.set_path(*path, now);
+        for path in &paths {
+            let before = self.paths.iter().find(|before| before.id == path.id);
+            match (before, path.route) {
+                (Some(before), _) if before == path => {}
+                (Some(before), Some(route))
+                    if before.role == path.role && before.route.is_some() =>
+                {
+                    self.tunnel.redirect_path(path.id, route, now);
+                }
+                _ => self.tunnel.set_path(*path, now),
             }
         }
         self.tunnel.set_rules(&new.rules);
         self.allowed = new.allowed;
         self.rank = new.rank;
-        self.paths = new.paths;
+        self.paths = paths;
         self.name = new.name;
     }
 }
@@ -141,21 +243,28 @@ pub struct Change {
     name: String,
     allowed: Vec<IpNet>,
     rank: Rank,
-    paths: Vec<PathConfig>,
+    /// The paths, and the first route of each.
+    paths: Vec<(Candidates, Option<Route>)>,
     rules: Vec<Rule>,
 }
 
 impl Change {
-    /// The configuration of a peer.
+    /// The configuration of a peer. `first` chooses the first of several routes.
     ///
     /// # Errors
     /// If it has too many endpoints.
     pub fn of(
         config: &Config,
         (name, peer): &(String, config::Peer),
-        remotes: &[SocketAddr],
+        known: &Addresses,
         ways: &Ways,
+        mut first: impl FnMut(&[Route]) -> Option<Route>,
     ) -> Result<Self, String> {
+        let paths = endpoints::candidates(config, peer, known, ways)?;
+        let paths = paths.into_iter().map(|candidates| {
+            let first = first(&candidates.routes);
+            (candidates, first)
+        });
         Ok(Self {
             name: name.clone(),
             allowed: peer.allowed.iter().map(|prefix| prefix.0.trunc()).collect(),
@@ -163,7 +272,7 @@ impl Change {
                 group: peer.group.clone(),
                 priority: peer.priority.unwrap_or(0),
             },
-            paths: paths(config, remotes, ways)?,
+            paths: paths.collect(),
             rules: rules(config, ways),
         })
     }
@@ -177,30 +286,12 @@ pub fn keys(peer: &config::Peer) -> PeerKeys {
     )
 }
 
-/// The known addresses of each peer's endpoints, in the configuration's order.
-pub fn remotes(config: &Config, known: &Addresses) -> Vec<Vec<SocketAddr>> {
-    let address = |endpoint: &Endpoint| match endpoint {
-        Endpoint::Address(address) => Some(*address),
-        Endpoint::Name(host, port) => known.get(&(host.clone(), *port)).copied(),
-    };
-    let peers = config.peer.0.iter();
-    peers
-        .map(|(_, peer)| peer.endpoints.iter().filter_map(address).collect())
-        .collect()
-}
-
 /// The names of a peer's endpoints without a known address.
 pub fn unknown<'a>(
     peer: &'a config::Peer,
     known: &'a Addresses,
 ) -> impl Iterator<Item = Name> + use<'a> {
-    peer.endpoints.iter().filter_map(|endpoint| match endpoint {
-        Endpoint::Address(_) => None,
-        Endpoint::Name(host, port) => {
-            let name = (host.clone(), *port);
-            (!known.contains_key(&name)).then_some(name)
-        }
-    })
+    endpoints::names(peer).filter(|name| !known.contains_key(name))
 }
 
 /// The names of all peers' endpoints without a known address, without duplicates.
@@ -221,13 +312,17 @@ pub fn peer(
     now: Instant,
 ) -> Peer {
     let keys = keys(peer);
+    let paths = change.paths.iter();
+    let paths: Vec<PathConfig> = paths.map(|(path, first)| path.with(*first)).collect();
+    let trials = change.paths.into_iter();
+    let trials = trials.map(|(path, first)| (path.path, Trial::new(path.routes, first)));
     let tunnel = tunnel::Config {
         keys: Keys {
             private: *identity.private(),
             peer: keys.0,
             psk: keys.1,
         },
-        paths: change.paths.clone(),
+        paths: paths.clone(),
         // The directory sets them.
         sources: Sources::of([]),
         rules: change.rules,
@@ -244,17 +339,10 @@ pub fn peer(
         is_routed: false,
         delivered: [false; PATHS],
         keys,
-        paths: change.paths,
-    }
-}
-
-/// The role of a path.
-pub const fn role(policy: Policy) -> Role {
-    match policy {
-        Policy::Active => Role::Active,
-        Policy::Overflow => Role::Overflow,
-        Policy::Backup => Role::Backup,
-        Policy::Metered => Role::Metered,
+        paths,
+        trials: trials.collect(),
+        reasons: BTreeMap::new(),
+        logged: BTreeSet::new(),
     }
 }
 
@@ -274,47 +362,4 @@ fn rules(config: &Config, ways: &Ways) -> Vec<Rule> {
         })
     });
     rules.collect()
-}
-
-/// The paths to a peer. Path `i` leads to endpoint `i`; if there are fewer endpoints, paths take
-/// them in turn. If no path is configured, there is one for each endpoint.
-///
-/// # Errors
-/// If there are more paths than a tunnel supports.
-fn paths(config: &Config, remotes: &[SocketAddr], ways: &Ways) -> Result<Vec<PathConfig>, String> {
-    if config.path.is_empty() {
-        let path = |(number, &remote): (u8, &SocketAddr)| {
-            let id = PathId::new(number).ok_or_else(|| {
-                format!(
-                    "a peer has {PATHS} endpoints at most, not {}",
-                    remotes.len()
-                )
-            })?;
-            let local = ways.serving(remote);
-            let route = Some(Route { local, remote });
-            let role = Role::Active;
-            Ok(PathConfig { id, route, role })
-        };
-        return (0..=u8::MAX).zip(remotes).map(path).collect();
-    }
-    let paths = ways.paths().filter_map(|(id, name)| {
-        let mut ways = config.path.0.iter().enumerate();
-        let (place, (_, way)) = ways.find(|(_, (other, _))| other == name)?;
-        // A source address reaches only addresses of its family.
-        let is_fit = |remote: &&SocketAddr| {
-            let source = way.source;
-            source.is_none_or(|source| source.0.is_ipv4() == remote.is_ipv4())
-        };
-        let fit: Vec<&SocketAddr> = remotes.iter().filter(is_fit).collect();
-        let remote = (!fit.is_empty()).then(|| *fit[place % fit.len()]);
-        Some(PathConfig {
-            id,
-            route: remote.map(|remote| Route {
-                local: id.number().into(),
-                remote,
-            }),
-            role: role(way.policy),
-        })
-    });
-    Ok(paths.collect())
 }

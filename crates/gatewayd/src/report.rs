@@ -5,9 +5,9 @@ use std::fmt::Write;
 use anabranch_document::class::Mode;
 
 use crate::{
-    config::{Config, Policy, Way},
+    config::{Config, Policy},
     key::public,
-    links::Links,
+    protect,
 };
 
 /// The description, in a few lines.
@@ -20,6 +20,18 @@ pub fn report(config: &Config) -> String {
     }
     let addresses = list(gateway.addresses.iter().map(ToString::to_string).collect());
     let _ = writeln!(text, "interface   {} with {addresses}", gateway.interface.0);
+    let protected = list(
+        protect::nets(config)
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    );
+    if !protected.is_empty() {
+        let _ = writeln!(
+            text,
+            "protected   {protected}: refused while the gateway is down"
+        );
+    }
     if !gateway.listen.is_empty() {
         let listen = list(gateway.listen.iter().map(|at| at.0.to_string()).collect());
         let _ = writeln!(text, "listens     {listen}");
@@ -70,6 +82,9 @@ pub fn report(config: &Config) -> String {
         };
         let _ = writeln!(text, "class       {name}: {mode}");
     }
+    for (name, bypass) in &config.bypass.0 {
+        let _ = writeln!(text, "bypass      {name}: {}", bypass.text());
+    }
     if let Some(socket) = &config.status.socket {
         let _ = writeln!(text, "status      {}", socket.display());
     }
@@ -77,24 +92,4 @@ pub fn report(config: &Config) -> String {
         let _ = writeln!(text, "metrics     http://{metrics}/metrics");
     }
     text
-}
-
-/// Interfaces and addresses of paths that this machine lacks now. They may be added later.
-pub fn remarks(config: &Config, links: &Links) -> Vec<String> {
-    let interfaces: Vec<&str> = links.0.keys().map(String::as_str).collect();
-    let remark = |(name, way): &(String, Way)| {
-        let lack = match (&way.interface, way.source) {
-            (Some(interface), _) if !links.0.contains_key(&interface.0) => format!(
-                "there is no interface `{}` now; there are: {}",
-                interface.0,
-                interfaces.join(", ")
-            ),
-            (None, Some(source)) if links.with(source.0).is_none() => {
-                format!("no interface has the address {} now", source.0)
-            }
-            _ => return None,
-        };
-        Some(format!("path {name}: {lack}"))
-    };
-    config.path.0.iter().filter_map(remark).collect()
 }

@@ -15,11 +15,16 @@ use std::{
 
 use anabranch_core::system::words;
 
+use crate::dns::Direct;
+
 /// A host's name and a UDP port.
 pub type Name = (String, u16);
 
-/// The addresses of names.
-pub type Addresses = BTreeMap<Name, SocketAddr>;
+/// The addresses of names, in the resolver's order of preference (RFC 6724).
+pub type Addresses = BTreeMap<Name, Vec<SocketAddr>>;
+
+/// The most addresses of a name that are tried.
+const MOST: usize = 16;
 
 /// Names to resolve.
 pub struct Question {
@@ -32,6 +37,8 @@ pub struct Question {
 /// The result of a question.
 #[derive(Debug, Default)]
 pub struct Answer {
+    /// The names of the question.
+    pub names: Vec<Name>,
     /// The addresses that were found.
     pub addresses: Addresses,
     /// A message for each name without an address.
@@ -59,7 +66,7 @@ impl Resolver {
     /// If the system refuses the thread, or `prepare` fails.
     pub fn start(
         prepare: impl FnOnce() -> Result<(), String> + Send + 'static,
-        look_up: impl Fn(&Name) -> Result<SocketAddr, String> + Send + 'static,
+        look_up: impl Fn(&Name) -> Result<Vec<SocketAddr>, String> + Send + 'static,
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("resolver: {}", words(&error));
         let (questions, asked) = channel::<Question>();
@@ -138,12 +145,18 @@ impl AsFd for Resolver {
     }
 }
 
-fn answer_to(question: &Question, look_up: impl Fn(&Name) -> Result<SocketAddr, String>) -> Answer {
-    let mut answer = Answer::default();
+fn answer_to(
+    question: &Question,
+    look_up: impl Fn(&Name) -> Result<Vec<SocketAddr>, String>,
+) -> Answer {
+    let mut answer = Answer {
+        names: question.names.clone(),
+        ..Answer::default()
+    };
     for name in &question.names {
         match look_up(name) {
-            Ok(address) => {
-                answer.addresses.insert(name.clone(), address);
+            Ok(found) => {
+                answer.addresses.insert(name.clone(), found);
             }
             Err(why) => {
                 answer.failures.push(why);
@@ -156,19 +169,49 @@ fn answer_to(question: &Question, look_up: impl Fn(&Name) -> Result<SocketAddr, 
     answer
 }
 
-/// Queries the system's resolver.
+/// Queries the system's resolver, and after its failure the name servers by datagrams that do not
+/// enter the tunnel.
 ///
 /// # Errors
 /// A message that names the endpoint.
-pub fn system((host, port): &Name) -> Result<SocketAddr, String> {
-    let none = || format!("endpoint {host}:{port}: the name has no address");
+pub fn system_or_direct(name: &Name, direct: &Direct) -> Result<Vec<SocketAddr>, String> {
+    system(name).or_else(|why| {
+        let found = direct.look_up(&name.0);
+        let addresses = found.into_iter().map(|ip| SocketAddr::new(ip, name.1));
+        checked(addresses).ok_or(why)
+    })
+}
+
+/// A name in messages: an endpoint, or a domain, which has no port.
+pub fn label((host, port): &Name) -> String {
+    match port {
+        0 => format!("domain {host}"),
+        port => format!("endpoint {host}:{port}"),
+    }
+}
+
+/// Queries the system's resolver.
+fn system((host, port): &Name) -> Result<Vec<SocketAddr>, String> {
+    let none = || format!("{}: the name has no address", label(&(host.clone(), *port)));
     let found = (host.as_str(), *port).to_socket_addrs();
-    let mut found = found.map_err(|error| {
+    let found = found.map_err(|error| {
         let words = words(&error);
         let why = words.rsplit(": ").next().unwrap_or_default();
         format!("{} ({why})", none())
     })?;
-    found.next().ok_or_else(none)
+    checked(found).ok_or_else(none)
+}
+
+/// The addresses without duplicates, if there are any.
+fn checked(found: impl Iterator<Item = SocketAddr>) -> Option<Vec<SocketAddr>> {
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses.truncate(MOST);
+    (!addresses.is_empty()).then_some(addresses)
 }
 
 #[cfg(test)]
@@ -192,10 +235,10 @@ mod tests {
         resolver.answer()
     }
 
-    fn look_up((host, port): &Name) -> Result<std::net::SocketAddr, String> {
+    fn look_up((host, port): &Name) -> Result<Vec<std::net::SocketAddr>, String> {
         match host.as_str() {
             "absent" => Err("absent".to_owned()),
-            _ => Ok(([192, 0, 2, 1], *port).into()),
+            _ => Ok(vec![([192, 0, 2, 1], *port).into()]),
         }
     }
 

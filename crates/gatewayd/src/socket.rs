@@ -30,6 +30,7 @@ use rustix::{
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::{
+    failure::{self, Failure, Failures},
     links::{Link, Links},
     netlink::MARK,
 };
@@ -86,6 +87,9 @@ pub struct Bind {
     pub address: SocketAddr,
     /// Whether the socket refuses IPv4.
     pub only_v6: bool,
+    /// Whether ICMP messages are kept as reasons. A socket that only listens has none: anyone could
+    /// send it messages.
+    pub reports_errors: bool,
 }
 
 impl Bind {
@@ -106,6 +110,16 @@ impl Bind {
             Some(name) => links.0.get(name),
             None => links.with(self.address.ip()),
         }
+    }
+
+    /// The name and state of the interface of [`Self::link`].
+    pub fn named_link<'a>(&self, links: &'a Links) -> Option<(&'a str, &'a Link)> {
+        let mut all = links.0.iter();
+        let is_own = |(name, link): &(&String, &Link)| match &self.interface {
+            Some(interface) => *name == interface,
+            None => link.addresses.contains(&self.address.ip()),
+        };
+        all.find(is_own).map(|(name, link)| (name.as_str(), link))
     }
 
     /// Whether a socket with one binding can replace a socket with the other.
@@ -141,6 +155,9 @@ pub struct PathSocket {
     is_v6: bool,
     /// Destinations for which the kernel refused GSO.
     without_gso: BTreeSet<SocketAddr>,
+    /// Refusals of datagrams, for the operator.
+    failures: Failures,
+    reports_errors: bool,
 }
 
 impl PathSocket {
@@ -182,11 +199,16 @@ impl PathSocket {
         if at.is_ipv6() {
             let _ = set_ipv6_recvtclass(&socket, true);
         }
+        if bind.reports_errors {
+            failure::request_errors(socket.as_fd(), at.is_ipv6());
+        }
         socket.bind(&at.into())?;
         Ok(Self {
             socket: socket.into(),
             is_v6: at.is_ipv6(),
             without_gso: BTreeSet::new(),
+            failures: Failures::default(),
+            reports_errors: bind.reports_errors,
         })
     }
 
@@ -232,15 +254,21 @@ impl PathSocket {
         let count = datagrams.chunks(segment.max(1)).count() as u64;
         let is_many = count > 1 && !self.without_gso.contains(&to);
         if is_many {
-            match self.send_once(datagrams, Some(segment), to, marks) {
+            match self.send_again(datagrams, Some(segment), to, marks) {
                 Ok(()) => return 0,
                 Err(error) if is_refusal(error) => {}
-                Err(_) => return count,
+                Err(error) => {
+                    self.failures.on_error(to, error);
+                    return count;
+                }
             }
         }
         let mut failed = 0;
         for datagram in datagrams.chunks(segment.max(1)) {
-            failed += u64::from(self.send_once(datagram, None, to, marks).is_err());
+            if let Err(error) = self.send_again(datagram, None, to, marks) {
+                self.failures.on_error(to, error);
+                failed += 1;
+            }
         }
         // If one of them is too large by itself, GSO is not the cause.
         if is_many && failed == 0 {
@@ -250,6 +278,37 @@ impl PathSocket {
             self.without_gso.insert(to);
         }
         failed
+    }
+
+    /// The recent refusal of datagrams to an address.
+    pub fn failure(&self, to: SocketAddr) -> Option<Failure> {
+        self.failures.of(to)
+    }
+
+    /// Reads the ICMP messages about the socket's datagrams.
+    pub fn read_errors(&mut self) {
+        self.failures.read(self.socket.as_fd());
+    }
+
+    /// Sends, once more if a call may have failed because of an ICMP message about an earlier
+    /// datagram: the kernel then reports that error once, and sends nothing.
+    fn send_again(
+        &self,
+        octets: &[u8],
+        segment: Option<usize>,
+        to: SocketAddr,
+        marks: Marks,
+    ) -> nix::Result<()> {
+        use nix::Error as E;
+        match self.send_once(octets, segment, to, marks) {
+            Err(error)
+                if self.reports_errors
+                    && ![E::EAGAIN, E::EPERM, E::EINVAL, E::ENOBUFS].contains(&error) =>
+            {
+                self.send_once(octets, segment, to, marks)
+            }
+            sent => sent,
+        }
     }
 
     fn send_once(
@@ -308,7 +367,7 @@ impl AsFd for PathSocket {
     }
 }
 
-fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+pub fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = storage
         .as_sockaddr_in()
         .map(|v4| SocketAddr::V4((*v4).into()));
@@ -330,7 +389,7 @@ fn since(stamp: TimeSpec) -> Duration {
 }
 
 /// The IPv4 address, if an IPv6 socket reports it as a mapped one.
-fn unmapped(from: SocketAddr) -> SocketAddr {
+pub fn unmapped(from: SocketAddr) -> SocketAddr {
     match from {
         SocketAddr::V6(v6) => v6
             .ip()
@@ -378,6 +437,7 @@ mod tests {
             interface: None,
             address: "127.0.0.1:0".parse().expect("an address"),
             only_v6: false,
+            reports_errors: true,
         };
         let socket = bind.open_without_mark().expect("loopback is there");
         (socket, UdpSocket::bind("127.0.0.1:0").expect("it is free"))

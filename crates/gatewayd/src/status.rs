@@ -5,6 +5,7 @@ use std::{
     fmt::Write as _,
     fs,
     io::{self, Read, Write},
+    net::{IpAddr, SocketAddr},
     os::{
         fd::{AsFd, BorrowedFd},
         unix::{
@@ -30,6 +31,9 @@ use crate::{
 /// The daemon's answer to a completed [`Request::Reload`].
 pub const RELOADED: &str = "the configuration was reloaded";
 
+/// The daemon's answer to a completed [`Request::Down`].
+pub const ENDED: &str = "the gateway ends, and its protection has ended";
+
 /// The state of the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
@@ -37,8 +41,15 @@ pub struct Report {
     pub interface: String,
     /// Its MTU: the largest of the peers that have a session.
     pub mtu: u16,
+    /// Whether packets to the peers are refused while the gateway is down; earlier versions do not
+    /// report it.
+    #[serde(default)]
+    pub protect: bool,
     /// The other ends, by name.
     pub peers: BTreeMap<String, PeerReport>,
+    /// Traffic beside the tunnel, by name; earlier versions do not report it.
+    #[serde(default)]
+    pub bypass: BTreeMap<String, BypassReport>,
     /// Datagrams that were refused.
     pub rejected: Rejected,
     /// Packets that the daemon dropped outside the tunnels.
@@ -135,6 +146,13 @@ counters! {
     }
 }
 
+/// A bypass.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BypassReport {
+    /// The addresses of its domains.
+    pub addresses: Vec<IpAddr>,
+}
+
 /// A peer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PeerReport {
@@ -194,9 +212,15 @@ pub struct ClassReport {
 pub struct PathReport {
     /// The state of the path.
     pub state: String,
-    /// The interface, address or carrier that this machine lacks for it now.
+    /// The reason why it does not deliver, as far as this end can tell.
     #[serde(default)]
     pub reason: Option<String>,
+    /// The reason's name; earlier versions do not report it.
+    #[serde(default)]
+    pub cause: Option<String>,
+    /// The other end's address and port on this path; earlier versions do not report it.
+    #[serde(default)]
+    pub endpoint: Option<SocketAddr>,
     /// The smoothed round-trip time.
     pub rtt_ms: Option<f64>,
     /// The rate at which this end may send on it.
@@ -224,12 +248,19 @@ impl Report {
     /// The report as text for people. With an earlier report, paths show the rates since then
     /// instead of total octets.
     pub fn text(&self, earlier: Option<&Earlier>) -> String {
-        let mut text = format!("interface {}, MTU {}\n", self.interface, self.mtu);
+        let protect = if self.protect { ", protected" } else { "" };
+        let mut text = format!("interface {}, MTU {}{protect}\n", self.interface, self.mtu);
         for (name, peer) in &self.peers {
             peer.write(name, earlier, &mut text);
         }
         for (name, cap) in &self.caps {
             cap.write(name, &mut text);
+        }
+        for (name, bypass) in &self.bypass {
+            if !bypass.addresses.is_empty() {
+                let all: Vec<String> = bypass.addresses.iter().map(ToString::to_string).collect();
+                let _ = writeln!(text, "bypass {name}: {}", all.join(", "));
+            }
         }
         write_counts(&mut text, "rejected", self.rejected.reasons());
         write_counts(&mut text, "dropped", self.dropped.reasons());
@@ -372,10 +403,17 @@ pub enum Request {
     /// Requests a reload of its configuration. The answer is [`RELOADED`], or the reason why
     /// nothing has changed. It follows the resolution of names.
     Reload,
+    /// Ends the protection and the daemon. The answer is [`ENDED`], or the reason why the
+    /// protection has not ended.
+    Down,
 }
 
 impl Request {
-    const ALL: [(Self, &str); 2] = [(Self::Status, "status\n"), (Self::Reload, "reload\n")];
+    const ALL: [(Self, &str); 3] = [
+        (Self::Status, "status\n"),
+        (Self::Reload, "reload\n"),
+        (Self::Down, "down\n"),
+    ];
 
     fn line(self) -> &'static str {
         let mut all = Self::ALL.into_iter();
@@ -387,7 +425,7 @@ impl Request {
     /// up each name after half a minute at most.
     fn patience(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Status => 5,
+            Self::Status | Self::Down => 5,
             Self::Reload => 180,
         })
     }
@@ -440,6 +478,25 @@ pub fn ask_at(path: &Path, line: &str, patience: Duration) -> Result<String, Str
         ));
     }
     Ok(answer)
+}
+
+/// Sends a request to the daemon if there is one.
+///
+/// # Errors
+/// If it does not answer.
+pub fn ask_if_up(config: &Config, request: Request) -> Result<Option<String>, String> {
+    let path = path_of(config);
+    match UnixStream::connect(&path) {
+        Err(error)
+            if [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused]
+                .contains(&error.kind()) =>
+        {
+            return Ok(None);
+        }
+        // Any other error is that of the request, too.
+        _ => {}
+    }
+    ask(config, request).map(Some)
 }
 
 /// The most connected clients; another one replaces the oldest.

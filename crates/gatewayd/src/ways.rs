@@ -12,6 +12,7 @@ use anabranch_gateway::wire::{PATHS, PathId};
 use crate::{
     config::{Config, Way},
     links::Links,
+    reason::{self, Reason},
     socket::{Bind, PathSocket},
 };
 
@@ -180,21 +181,20 @@ impl Ways {
         self.closed.contains(&number)
     }
 
-    /// The cause why a path sends nothing now: its cap, or the interface, address or carrier that
-    /// this machine lacks.
-    pub fn lack(&self, path: PathId, links: &Links) -> Option<String> {
+    /// The cap of a path, or the interface, address or carrier that this machine lacks for it now.
+    pub fn lack(&self, path: PathId, links: &Links) -> Option<Reason> {
         let number = path.number().into();
         if self.is_closed(number) {
-            return Some("cap reached".to_owned());
+            return Some(Reason::CapReached);
         }
-        let bind = &self.slots.get(&number)?.bind;
-        if bind.is_any() {
-            return None;
-        }
-        match (bind.link(links), &bind.interface) {
-            (None, Some(name)) => Some(format!("no interface {name}")),
-            (None, None) => Some(format!("no address {}", bind.address.ip())),
-            (Some(link), _) => (!link.is_running).then(|| "no carrier".to_owned()),
+        reason::lack(&self.slots.get(&number)?.bind, links)
+    }
+
+    /// Reads the ICMP messages about a socket's datagrams.
+    pub fn read_errors(&mut self, number: u32) {
+        let slot = self.slots.get_mut(&number);
+        if let Some(socket) = slot.and_then(|slot| slot.socket.as_mut()) {
+            socket.read_errors();
         }
     }
 
@@ -209,8 +209,22 @@ impl Ways {
         self.names.iter().map(|(&path, name)| (path, name.as_str()))
     }
 
+    /// The number of the socket by which a path sends to this address.
+    pub fn local(&self, path: PathId, remote: SocketAddr) -> u32 {
+        if self.names.is_empty() {
+            self.serving(remote)
+        } else {
+            path.number().into()
+        }
+    }
+
+    /// The binding of a socket.
+    pub fn bind(&self, number: u32) -> Option<&Bind> {
+        self.slots.get(&number).map(|slot| &slot.bind)
+    }
+
     /// The socket by which an end without paths reaches this address.
-    pub fn serving(&self, remote: SocketAddr) -> u32 {
+    fn serving(&self, remote: SocketAddr) -> u32 {
         let mut slots = self.slots.iter();
         slots
             .find(|(_, slot)| slot.bind.serves(remote))
@@ -255,13 +269,15 @@ impl Ways {
     }
 }
 
-fn of_way(name: &str, way: &Way, port: u16) -> Bind {
+/// The binding of a path's socket.
+pub fn of_way(name: &str, way: &Way, port: u16) -> Bind {
     let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
     Bind {
         label: format!("path {name}: {}", way.place()),
         interface: way.interface.as_ref().map(|interface| interface.0.clone()),
         address: SocketAddr::new(way.source.map_or(any, |source| source.0), port),
         only_v6: false,
+        reports_errors: true,
     }
 }
 
@@ -276,6 +292,7 @@ fn without_paths(listen: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<Bind> {
         only_v6: listen
             .iter()
             .any(|other| other.is_ipv4() && other.port() == at.port()),
+        reports_errors: false,
     };
     let mut binds: Vec<Bind> = listen.iter().map(bind).collect();
     let is_served = |remote: &SocketAddr| binds.iter().any(|bind| bind.serves(*remote));
@@ -285,6 +302,7 @@ fn without_paths(listen: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<Bind> {
             interface: None,
             address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0),
             only_v6: false,
+            reports_errors: true,
         });
     }
     binds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,6 +51,17 @@ class DiagnoseOptions:
             "TIME",
         ),
     ] = None
+    slowest: Annotated[
+        bool, Option("--slowest", "Only the ten connections that lost most time, the slowest first.")
+    ] = False
+    by: Annotated[
+        str | None,
+        Option("--by", "Sum up all connections by this key, and list the outliers.", "server|client|port|time"),
+    ] = None
+    compare: Annotated[
+        bool,
+        Option("--compare", "Two captures before and after a change: what differs, server by server, with intervals."),
+    ] = False
     replay: Annotated[
         bool, Option("--replay", "Simulate the connection on its fitted path, and compare with the capture.")
     ] = False
@@ -93,7 +105,7 @@ class DiagnoseOptions:
     @property
     def choice(self) -> Choice:
         """The conditions on connections."""
-        return Choice(self.hosts, self.port, self.around)
+        return Choice(self.hosts, self.port, self.around, self.slowest)
 
     @property
     def is_simulated(self) -> bool:
@@ -124,7 +136,10 @@ class DiagnoseOptions:
     "anabranch diagnose slow.pcapng",
     "anabranch diagnose slow.pcapng --connection 3",
     "anabranch diagnose slow.pcapng --host 192.0.2.7 --port 443 --around 14:03:20",
+    "anabranch diagnose slow.pcapng --slowest",
+    "anabranch diagnose slow.pcapng --by server",
     "anabranch diagnose client.pcap server.pcap --names client,server",
+    "anabranch diagnose before.pcapng after.pcapng --compare",
     "anabranch diagnose slow.pcapng --replay",
     "anabranch diagnose slow.pcapng --advise --engine kernel",
     "anabranch diagnose slow.pcapng --out slow",
@@ -144,12 +159,20 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     through NAT, and each part of the path is reported with its losses, delays, reordering, duplicates and changed
     headers, and with the pauses that belong to it.
     """
-    if options.follow is not None:
+    if options.compare:
+        from anabranch.cli.diagnose_difference import diagnose_difference
+
+        diagnose_difference(options)
+    elif options.follow is not None:
         _follow(options.follow, options)
     elif len(options.captures) > 1:
         from anabranch.cli.diagnose_points import diagnose_several
 
         diagnose_several(options)
+    elif options.by is not None:
+        from anabranch.cli.diagnose_sums import sum_up
+
+        sum_up(options.by, options)
     else:
         _diagnose(options.settled())
 
@@ -169,7 +192,7 @@ def _follow(interface: str, options: DiagnoseOptions) -> None:
 
     if options.captures:
         raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {options.captures[0]}")
-    files = (options.out, options.annotate, options.connection, options.names)
+    files = (options.out, options.annotate, options.connection, options.names, options.by)
     chosen = options.is_simulated or options.live or options.force or not options.choice.is_empty
     chosen = chosen or options.engine != "sim"
     if chosen or any(value is not None for value in files):
@@ -222,9 +245,9 @@ def _diagnose(options: DiagnoseOptions) -> None:
     Raises:
         UserError: It is no capture, or has no such connection.
     """
-    from anabranch.diagnosis.choice import choose, time_of
+    from anabranch.diagnosis.choice import choose
     from anabranch.diagnosis.diagnosis import diagnose
-    from anabranch.diagnosis.text import detail, overview
+    from anabranch.diagnosis.text import detail
     from anabranch.errors import UserError
     from anabranch.progress import Progress
     from anabranch.text.shown import plain
@@ -268,8 +291,7 @@ def _diagnose(options: DiagnoseOptions) -> None:
     else:
         # A capture on standard output must not be mixed with the text.
         out = console(error=annotated is not None and annotated.is_standard_output)
-        moment = time_of(found, options.choice.around)
-        write(out, overview(found, moment) if one is None else detail(one))
+        write(out, _screen(whole, found, options) if one is None else detail(one))
         write(out, made.lines() if made else ())
     if annotated is not None:
         from anabranch.diagnosis.comments import write_annotated
@@ -284,6 +306,17 @@ def _diagnose(options: DiagnoseOptions) -> None:
         remark_once(note, "polars", *drawn)
 
 
+def _screen(whole: Diagnosis, found: Diagnosis, options: DiagnoseOptions) -> Iterator[str]:
+    """The chosen connections in one screen, with a sentence on them beside the others."""
+    from anabranch.diagnosis.choice import time_of
+    from anabranch.diagnosis.rollup_text import chosen_text
+    from anabranch.diagnosis.text import overview
+
+    answer = "" if options.choice.is_empty else chosen_text(whole, found)
+    moment = time_of(found, options.choice.around)
+    return overview(found, moment, answer=answer, is_ranked=options.slowest)
+
+
 def _command_line(options: DiagnoseOptions) -> str:
     """The command that repeats this diagnosis."""
     names = (
@@ -292,6 +325,7 @@ def _command_line(options: DiagnoseOptions) -> str:
         "hosts",
         "port",
         "around",
+        "slowest",
         "replay",
         "advise",
         "engine",

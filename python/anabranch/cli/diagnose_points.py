@@ -78,6 +78,7 @@ def _check(options: DiagnoseOptions) -> None:
         "--annotate": options.annotate is not None,
         "--force": options.force,
         "--save-on": options.save_on is not None,
+        "--by": options.by is not None,
     }
     for name, is_given in refused.items():
         if is_given:
@@ -86,5 +87,5 @@ def _check(options: DiagnoseOptions) -> None:
 
 def _command_line(options: DiagnoseOptions) -> str:
     """The command that repeats this diagnosis."""
-    names = ("captures", "names", "connection", "hosts", "port", "around", "any_expansion")
+    names = ("captures", "names", "connection", "hosts", "port", "around", "slowest", "any_expansion")
     return f"{typed('diagnose', options, *names)} --out DIR"

@@ -18,6 +18,8 @@ NEAR_S = 1.0
 AROUND_S = 5.0
 """Pauses this close to the time are named."""
 MOST_NAMED = 5
+MOST_SLOWEST = 10
+"""Connections that ``slowest`` chooses."""
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
@@ -33,11 +35,12 @@ class Choice:
     hosts: tuple[str, ...] = ()
     port: int | None = None
     around: str | None = None
+    slowest: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Every connection is chosen."""
-        return not self.hosts and self.port is None and self.around is None
+        return not self.hosts and self.port is None and self.around is None and not self.slowest
 
 
 def choose(document: Diagnosis, choice: Choice) -> Diagnosis:
@@ -65,10 +68,17 @@ def choose(document: Diagnosis, choice: Choice) -> Diagnosis:
         before, found = found, [one for one in found if _distance_s(one, moment) <= NEAR_S]
         if not found:
             raise _none(document, "around", choice.around, _nearest(before, moment))
+    if choice.slowest:
+        found = slowest(found)
     omitted = dict.fromkeys(document["omitted"], 0)
     chosen = {**document, "connections": found}
     # The omitted connections may not fit.
     return Diagnosis(chosen if choice.is_empty else {**chosen, "omitted": omitted})
+
+
+def slowest(connections: Sequence[Connection]) -> list[Connection]:
+    """The connections that lost most time to limits, recoveries, round trips and late answers; then the longest."""
+    return sorted(connections, key=lambda one: (-one["lost_s"], -one["duration_s"], one["id"]))[:MOST_SLOWEST]
 
 
 def time_of(document: Diagnosis, text: str | None) -> float | None:

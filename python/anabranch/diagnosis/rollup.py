@@ -19,6 +19,8 @@ KEYS: tuple[By, ...] = ("server", "client", "port", "time")
 """What connections are rolled up by."""
 LEAST_LOST_S, LEAST_LOST_SHARE = 1.0, 0.25
 """A connection that did not fail is bad if it lost at least this time, and this share of its active time."""
+SHORT_LOST_S, SHORT_LOST_SHARE = 0.2, 0.5
+"""A short one is bad if it lost this time and share, and takes ``FACTOR`` times as long as its port's median."""
 MOSTLY = 0.9
 """A property is common to the bad connections if this share of them has it."""
 PEERS = 8
@@ -114,7 +116,11 @@ class Rollup(TypedDict):
 def roll_up(document: Diagnosis) -> Rollup:
     """The connections of a diagnosis as a whole."""
     connections = document.content["connections"]
-    bad = sorted(filter(None, map(_bad, connections)), key=lambda one: (not one["failed"], -one["lost_s"], one["id"]))
+    usual = _usual_s(connections)
+    bad = sorted(
+        (own for one in connections if (own := _bad(one, usual.get(port(one["b"])))) is not None),
+        key=lambda one: (not one["failed"], -one["lost_s"], one["id"]),
+    )
     found = {one["id"]: one for one in bad}
     groups: dict[By, list[Group]] = {by: _groups(connections, found, by) for by in KEYS}
     return {
@@ -142,19 +148,40 @@ def active_s(connection: Connection) -> float:
     return float(connection["duration_s"] - connection["quiet_s"])
 
 
-def _bad(connection: Connection) -> Bad | None:
-    """The connection if it is bad, with its cause."""
+def _usual_s(connections: Sequence[Connection]) -> dict[str, float]:
+    """The median active time of the connections to each port that has enough of them."""
+    times: dict[str, list[float]] = {}
+    for one in connections:
+        times.setdefault(port(one["b"]), []).append(active_s(one))
+    return {name: statistics.median(own) for name, own in times.items() if len(own) >= PEERS}
+
+
+def _bad(connection: Connection, usual_s: float | None) -> Bad | None:
+    """The connection if it is bad, with its cause.
+
+    Args:
+        connection: The connection.
+        usual_s: The median active time of the connections to its port.
+    """
     failure = connection["failure"]
     lost: float = connection["lost_s"]
     if failure is not None:
         return {"id": connection["id"], "cause": failure, "failed": True, "lost_s": lost}
-    if lost < LEAST_LOST_S or lost < LEAST_LOST_SHARE * active_s(connection):
+    active = active_s(connection)
+    is_long = lost >= LEAST_LOST_S and lost >= LEAST_LOST_SHARE * active
+    is_short = lost >= SHORT_LOST_S and lost >= SHORT_LOST_SHARE * active
+    if not is_long and not (is_short and usual_s is not None and active >= FACTOR * usual_s):
         return None
     _, way = main_direction(connection)
     limit = next(iter(shares(connection, way)))
     findings = connection["findings"]
     cause: Cause = findings[0]["cause"] if findings else limit
     return {"id": connection["id"], "cause": cause, "failed": False, "lost_s": lost}
+
+
+def port(end: str) -> str:
+    """The port of an end."""
+    return end.rpartition(":")[2]
 
 
 def host(end: str) -> str:
@@ -170,7 +197,7 @@ def _key(by: By, start: float, length: float) -> Callable[[Connection], str]:
     keys: Mapping[By, Callable[[Connection], str]] = {
         "server": lambda one: host(one["b"]),
         "client": lambda one: host(one["a"]),
-        "port": lambda one: one["b"].rpartition(":")[2],
+        "port": lambda one: port(one["b"]),
         "time": of_time,
     }
     return keys[by]
@@ -243,7 +270,7 @@ def _common_ends(connections: Sequence[Connection], own: Sequence[Connection]) -
     servers: tuple[tuple[str, Callable[[Connection], str]], ...] = (
         ("to", lambda one: one["b"]),
         ("to", lambda one: host(one["b"])),
-        ("to port", lambda one: one["b"].rpartition(":")[2]),
+        ("to port", lambda one: port(one["b"])),
     )
     for word, key in servers:
         if (value := _most(own, key)) is not None and _says_something(connections, value, key):

@@ -22,29 +22,41 @@ from anabranch.diagnosis.document import (
     Retransmission,
     Stall,
 )
+from anabranch.diagnosis.rollup_text import MANY, screen
 from anabranch.text import shown
 from anabranch.text.lines import percent, wrapped
 
-MOST_ROWS = 10
-"""Connections of the overview."""
+MOST_ROWS, FEW_ROWS = 10, 3
+"""Connections of the overview, without and with the sums of many."""
 MOST_LISTED = 20
 """Retransmissions and pauses that the detail of a connection lists."""
 
 MOST_NAMED = 10
 """Numbers of connections that a line names."""
+MOST_THEN = 3
+"""Other connections whose pause at a time is named."""
 LEAST_SHARE = 0.01
 """Limits with a smaller share of the time are left out."""
 LEAST_QUIET_S, LEAST_QUIET_SHARE = 1.0, 0.05
 """Least time and share of the connection for which the time after the last data is shown."""
 
 
-def overview(document: Diagnosis, around_s: float | None = None, *, has_hint: bool = True) -> Iterator[str]:
+def overview(
+    document: Diagnosis,
+    around_s: float | None = None,
+    *,
+    has_hint: bool = True,
+    answer: str = "",
+    is_ranked: bool = False,
+) -> Iterator[str]:
     """The capture in one screen: its connections, the slowest one (around a time), and the largest.
 
     Args:
         document: The diagnosis.
         around_s: The time, in seconds since 1970.
         has_hint: The last line names the options that show more.
+        answer: A sentence on the chosen connections, before the table.
+        is_ranked: The connections are in the order of the table.
     """
     content = document.content
     connections = content["connections"]
@@ -58,21 +70,40 @@ def overview(document: Diagnosis, around_s: float | None = None, *, has_hint: bo
         yield "No TCP connection was found."
         return
     ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not one["failure"], one["id"]))
+    ranked = list(connections) if is_ranked else ranked
+    if answer:
+        yield from wrapped(answer, "  ")
+    rows = MOST_ROWS
+    if len(ranked) > MANY:
+        yield from screen(document)
+        rows = FEW_ROWS
     yield ""
-    yield from _table(ranked[:MOST_ROWS])
-    if len(ranked) > MOST_ROWS or content["omitted"]["connections"]:
-        yield f"       {count - min(len(ranked), MOST_ROWS):,} more; --json lists {len(connections):,}"
+    yield from _table(ranked[:rows])
+    if len(ranked) > rows or content["omitted"]["connections"]:
+        yield f"       {count - min(len(ranked), rows):,} more; --json lists {len(connections):,}"
     yield ""
     worst = fared_worst(ranked, around_s)
     yield from _summary(worst)
-    if around_s is not None and (pause := pause_around(worst, around_s)):
-        yield from wrapped(f"  then: {pause_text(pause, worst['start_s'])}", "    ")
+    if around_s is not None:
+        yield from _then(ranked, worst, around_s)
     if worst is not ranked[0]:
         yield from _briefly(ranked[0])
     yield from _others([one for one in ranked[1:] if one is not worst])
     if has_hint:
         yield ""
         yield f"--connection {worst['id']} lists its retransmissions and pauses; --advise tries remedies."
+
+
+def _then(connections: Sequence[Connection], worst: Connection, around_s: float) -> Iterator[str]:
+    """The pauses around a time: of the summarized connection, then the longest ones of others."""
+    if pause := pause_around(worst, around_s):
+        yield from wrapped(f"  then: {pause_text(pause, worst['start_s'])}", "    ")
+    else:
+        yield "  then: no pause"
+    others = [(one, found) for one in connections if one is not worst and (found := pause_around(one, around_s))]
+    others.sort(key=lambda one: -one[1]["duration_s"])
+    for one, found in others[:MOST_THEN]:
+        yield from wrapped(f"  also then, connection {one['id']}: {pause_text(found, one['start_s'])}", "    ")
 
 
 def fared_worst(ranked: Sequence[Connection], around_s: float | None = None) -> Connection:

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import numpy as np
 
-from anabranch.diagnosis.diagnosis import DIRECTIONS, Diagnosis
-from anabranch.diagnosis.document import Connection
+from anabranch.diagnosis.diagnosis import DIRECTIONS, Diagnosis, main_direction, shares
+from anabranch.diagnosis.document import Connection, Limit
 from anabranch.errors import UserError
 from anabranch.multipoint.changes import changes
 from anabranch.multipoint.clocks import Clock
@@ -27,6 +27,8 @@ from anabranch.text import shown
 
 LEAST_CAPTURES = 2
 MOST_CAPTURES = 8
+LEAST_SHARE = 0.01
+"""Limits with a smaller share of the time are left out."""
 
 
 class Points(dict[str, Any]):
@@ -344,7 +346,7 @@ def _document(comparison: Comparison, *, is_reordered: bool) -> Document:
             "id": first["id"], "ids": [one["id"] for one in chain.connections], "a": first["a"], "b": first["b"],
             "paired_by": [pair.by for pair in chain.pairs], "parts": parts,
             "changes": [part.changes[number] for part in comparison.parts],
-            "before": before, "beyond": beyond,
+            "before": before, "beyond": beyond, **_limits(views, is_inverted=is_inverted),
             "pauses": pauses_of(path),
         })  # fmt: skip
     document: Document = {
@@ -369,6 +371,26 @@ def _by_pair(found: Passage, pairs: int) -> list[Indices]:
     order = np.argsort(found.sent.pair, kind="stable")
     begins = np.searchsorted(found.sent.pair[order], np.arange(pairs + 1))
     return [order[begins[number] : begins[number + 1]] for number in range(pairs)]
+
+
+class _Limits(TypedDict):
+    limits: dict[Limit, float]
+    lost_s: float
+    next: str | None
+
+
+def _limits(views: Sequence[PointView], *, is_inverted: bool) -> _Limits:
+    """The limits of the direction with more data, as the point next to its sender has them."""
+    name, _ = main_direction(views[0].connection)
+    view = views[0] if (name == "a_to_b") != is_inverted else views[-1]
+    own = DIRECTIONS[(name == "b_to_a") != view.is_flipped]
+    connection = view.connection
+    found = shares(connection, connection["directions"][own])
+    return {
+        "limits": {limit: share for limit, share in found.items() if share >= LEAST_SHARE},
+        "lost_s": connection["lost_s"],
+        "next": connection["next"],
+    }
 
 
 def _point(comparison: Comparison, index: int, paired: int) -> Point:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from anabranch.diagnosis.document import Cause, DirectionName, EndName
+from anabranch.diagnosis.document import Cause, DirectionName, EndName, Limit
 from anabranch.multipoint.pairing import By
 
 
@@ -209,6 +209,9 @@ class Compared(TypedDict):
         changes: Changed header fields in each part.
         before: The part before the first point.
         beyond: The part beyond the last point.
+        limits: The shares of the time by limit of the direction with more data, at the point next to its sender.
+        lost_s: The time that it lost, there.
+        next: The next step, there.
         pauses: Its pauses.
     """
 
@@ -221,6 +224,9 @@ class Compared(TypedDict):
     changes: list[list[Change]]
     before: Outside
     beyond: Outside
+    limits: dict[Limit, float]
+    lost_s: float
+    next: str | None
     pauses: list[Pause]
 
 

@@ -103,6 +103,7 @@ def summary(document: Document) -> Iterator[str]:
     pauses = _pauses(document)
     if pauses:
         yield pauses
+    yield _limits(document)
     for part in document["parts"]:
         yield from _of_part(part)
     told = _changed(document)
@@ -128,6 +129,36 @@ def _losses(document: Document) -> str:
     if not parts:
         return "No packet was lost between the points, and no segment outside them."
     return f"Lost: {_and(parts)}."
+
+
+def _limits(document: Document) -> str:
+    """The limits and the next step of the connection that lost most time, as the point next to its sender has them."""
+    worst = max(document["connections"], key=lambda one: (one["lost_s"], -one["id"]))
+    named = [f"{limit.replace('-', ' ')} {percent(share)}" for limit, share in worst["limits"].items()]
+    is_worst = len(document["connections"]) > 1 and worst["lost_s"] > 0
+    verb = "lost most time: limited by" if is_worst else "is limited by"
+    step = _step(worst)
+    told = f" Next: {step}." if step else ""
+    return f"Connection {worst['id']} {verb} {', '.join(named[:3]) or 'nothing'}.{told}"
+
+
+def _step(connection: Compared) -> str | None:
+    """The next step; a capture at another point is there already."""
+    step = connection["next"]
+    if step is None or not step.startswith("find where the segments are lost"):
+        return step
+    lost: dict[str, int] = {}
+    parts = connection["parts"]
+    for part in parts:
+        name = f"between {part['from']} and {part['to']}"
+        lost[name] = part["forward"]["lost"] + part["backward"]["lost"]
+    for name, outside in (
+        ("before " + parts[0]["from"], connection["before"]),
+        ("beyond " + parts[-1]["to"], connection["beyond"]),
+    ):
+        lost[name] = outside["lost_to_end"] + outside["lost_from_end"]
+    worst = max(lost, key=lambda name: lost[name])
+    return f"find the cause of the losses on the path {worst}" if lost[worst] else step
 
 
 def _pauses(document: Document) -> str | None:

@@ -26,6 +26,7 @@ from anabranch.diagnosis.text import (
 from anabranch.files.output import whole_directory
 from anabranch.report.capture_ladder import moment_data
 from anabranch.report.capture_path import fitted_path
+from anabranch.report.capture_rollup import rollup_section
 from anabranch.report.page import page, table, text
 from anabranch.result.format import figure
 from anabranch.result.table_file import write_table
@@ -122,6 +123,7 @@ def html_report(
     told = [line.strip() for line in remarks(content)]
     if told:
         body.append(f"<ul>{''.join(f'<li>{text(line)}</li>' for line in told)}</ul>")
+    body.append(rollup_section(document))
     body.append(_connections(document, count))
     charts: list[Chart] = []
     if drawn:

@@ -114,13 +114,20 @@ mod tests {
             prop_assert_eq!(there.seal(nonce, &head, &mut other), Some(tag));
             prop_assert_eq!(&one, &other);
             one.extend_from_slice(&tag);
-            let mut forged = one.clone();
-            forged[flipped.index(content.len() + TAG)] ^= 1;
-            prop_assert!(here.open(nonce, &head, &mut forged.clone()).is_none());
-            prop_assert!(there.open(nonce, &head, &mut forged).is_none());
-            prop_assert_eq!(here.open(nonce, &head, &mut one.clone()), Some(&mut *content.clone()));
-            prop_assert_eq!(there.open(nonce, &head, &mut one), Some(&mut *content.clone()));
-            prop_assert!(there.open(nonce, &head, &mut [0; TAG - 1]).is_none());
+            let mut forged = [one.clone(), one.clone()];
+            for sealed in &mut forged {
+                sealed[flipped.index(content.len() + TAG)] ^= 1;
+            }
+            let [here_forged, there_forged] = &mut forged;
+            prop_assert!(here.open(nonce, &head, here_forged).is_none());
+            prop_assert!(there.open(nonce, &head, there_forged).is_none());
+            let mut again = one.clone();
+            let opened = here.open(nonce, &head, &mut again).map(|content| content.to_vec());
+            prop_assert_eq!(opened.as_ref(), Some(&content));
+            let opened = there.open(nonce, &head, &mut one).map(|content| content.to_vec());
+            prop_assert_eq!(opened, Some(content));
+            let mut short = [0; TAG - 1];
+            prop_assert!(there.open(nonce, &head, &mut short).is_none());
         }
     }
 }

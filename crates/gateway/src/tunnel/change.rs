@@ -4,7 +4,7 @@ use anabranch_core::units::Instant;
 
 use super::{PathConfig, Tunnel};
 use crate::{
-    path::{Liveness, Mtu, Path},
+    path::{Liveness, Mtu, Path, Route},
     policy::{Role, Rule},
     sources::Sources,
     wire::PathId,
@@ -65,6 +65,24 @@ impl Tunnel {
     pub fn limit_rate(&mut self, id: PathId, octets_per_s: Option<f64>) {
         if let Some(path) = self.paths.get_mut(id) {
             path.rate.set_limit(octets_per_s.unwrap_or(f64::INFINITY));
+        }
+    }
+
+    /// Leads a path to another address of the other end. The path is probed there at once. Its
+    /// numbers, reports and deaths continue.
+    pub fn redirect_path(&mut self, id: PathId, route: Route, now: Instant) {
+        self.set_now(now);
+        self.is_advanced = false;
+        let mut configured = self.config.paths.iter_mut();
+        let Some(configured) = configured.find(|path| path.id == id) else {
+            return;
+        };
+        configured.route = Some(route);
+        if let Some(path) = self.paths.get_mut(id)
+            && path.route != Some(route)
+        {
+            path.move_to(route);
+            path.liveness.probe_now(self.now);
         }
     }
 

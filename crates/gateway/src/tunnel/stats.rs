@@ -1,5 +1,7 @@
 //! Counters, and the state of each path.
 
+use core::net::SocketAddr;
+
 use anabranch_core::units::{Duration, Instant};
 
 use super::{Tunnel, lanes::Lane};
@@ -52,6 +54,8 @@ pub struct PathStats {
     pub path: PathId,
     /// Its liveness.
     pub state: State,
+    /// The other end's address.
+    pub remote: Option<SocketAddr>,
     /// The smoothed round-trip time; the way back is on the fastest path.
     pub srtt: Option<Duration>,
     /// The sending rate in octets per second.
@@ -125,6 +129,7 @@ impl Stats {
         let paths = tunnel.paths.iter().map(|(id, path)| PathStats {
             path: id,
             state: path.liveness.state(),
+            remote: path.route.map(|route| route.remote),
             srtt: path.round_trip.srtt(),
             rate: path.rate.rate(),
             in_flight: path.rate.in_flight(),

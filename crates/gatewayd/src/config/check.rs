@@ -8,12 +8,15 @@ use anabranch_document::{Error, class, error::Sources, select::Prefix, tree::Nod
 use anabranch_files::Files;
 
 use super::{
+    bypass::Mark,
     format::{Config, Peer, Secret, Way},
     value::Endpoint,
 };
 use crate::{
+    bypass,
     calendar::Period,
     key::{Key, public},
+    netlink::MARK,
 };
 
 /// The largest size of a key file in octets.
@@ -85,6 +88,7 @@ pub fn check(
     peers(&mut config, &own, &checker)?;
     paths(&config, &checker)?;
     classes(&config, &checker)?;
+    bypasses(&config, &checker)?;
     if let Some(metrics) = config.status.metrics
         && !metrics.ip().is_loopback()
     {
@@ -224,13 +228,13 @@ fn own_address(prefix: Prefix, config: &Config) -> Option<Prefix> {
     own.find(|own| is_host && own.0.addr() == prefix.0.addr())
 }
 
-/// An endpoint inside the prefix whose datagrams would enter the tunnel. A default route is exempt
-/// because it has a separate table, and a socket bound to an interface does not use routes over
-/// others.
+/// An endpoint inside the prefix whose datagrams would enter the tunnel. A default route and
+/// protected prefixes are exempt because they have separate tables, and a socket bound to an
+/// interface does not use routes over others.
 fn looping(prefix: Prefix, config: &Config) -> Option<SocketAddr> {
     let ways = &config.path.0;
     let is_bound = !ways.is_empty() && ways.iter().all(|(_, way)| way.interface.is_some());
-    if is_bound || prefix.0.prefix_len() == 0 {
+    if is_bound || config.gateway.protect || prefix.0.prefix_len() == 0 {
         return None;
     }
     let mut endpoints = config.peer.0.iter().flat_map(|(_, peer)| &peer.endpoints);
@@ -325,4 +329,34 @@ fn classes(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
     class::check(&config.class, &paths).map_err(|wrong| {
         checker.errors(&wrong.path(&["class"]), &wrong.message, wrong.help.clone())
     })
+}
+
+fn bypasses(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
+    for (name, bypass) in &config.bypass.0 {
+        if bypass.is_empty() {
+            let message = format!("the bypass `{name}` does not select any packets");
+            let help = "expected `prefix`, `domain`, `port`, `protocol`, `dscp`, `user` or `mark`";
+            return Err(checker.error(&["bypass", name], message, help));
+        }
+        let mut users = bypass.user.0.iter();
+        if let Some(user) = users.find(|user| user.uid().is_none()) {
+            let message = format!("there is no user `{user}`");
+            return Err(checker.errors(&["bypass", name, "user"], message, user.help()));
+        }
+        let is_own = |mark: &&Mark| MARK & mark.mask == mark.value;
+        if let Some(mark) = bypass.mark.0.iter().find(is_own) {
+            let message = format!("the mark {mark} is that of the tunnel's datagrams, {MARK}");
+            return Err(checker.error(&["bypass", name, "mark"], message, "expected another"));
+        }
+        let count = bypass::count(bypass);
+        if count > bypass::RULES {
+            let message = format!("the bypass `{name}` needs up to {count} rules of the kernel");
+            let help = format!(
+                "expected {} at most: one for each combination of its values",
+                bypass::RULES
+            );
+            return Err(checker.error(&["bypass", name], message, &help));
+        }
+    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use anabranch_document::{Named, class::Class, select::Prefix};
 use serde::Deserialize;
 
 use super::{
+    bypass::Bypass,
     cap::{AtCap, Cap, MaxRate},
     value::{Endpoint, Interface, Listen, Source},
 };
@@ -29,6 +30,9 @@ pub struct Config {
     /// Packet classes, by name; the first class that matches applies.
     #[serde(default)]
     pub class: Named<Class>,
+    /// Traffic that does not use the tunnel, by name.
+    #[serde(default)]
+    pub bypass: Named<Bypass>,
     /// Sockets for queries of the daemon's state.
     #[serde(default)]
     pub status: Status,
@@ -99,6 +103,10 @@ pub struct Gateway {
     /// systemd's `StateDirectory` if it is left out.
     #[serde(default)]
     pub state_directory: Option<PathBuf>,
+    /// Whether packets to the peers' `allowed` are refused while the gateway is down, until
+    /// `anabranch-gateway down`.
+    #[serde(default)]
+    pub protect: bool,
     /// The key of `private_key_file`.
     #[serde(skip)]
     pub secret: Secret,

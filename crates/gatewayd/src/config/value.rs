@@ -17,6 +17,26 @@ pub enum Endpoint {
     Name(String, u16),
 }
 
+/// Whether a text is a host's name.
+pub fn is_host(text: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && !label.starts_with('-')
+    };
+    let named = text.trim_end_matches('.');
+    // A name that ends in a number is a mistyped address (RFC 1123 §2.1).
+    let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
+    let last_is_name = named
+        .rsplit('.')
+        .next()
+        .is_some_and(|label| !is_number(label));
+    named.len() <= 253 && named.split('.').all(is_label) && last_is_name
+}
+
 impl FromStr for Endpoint {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -32,22 +52,7 @@ impl FromStr for Endpoint {
             .ok()
             .filter(|port| *port != 0)
             .ok_or("has no port from 1 to 65535")?;
-        let is_label = |label: &str| {
-            !label.is_empty()
-                && label.len() <= 63
-                && label
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-                && !label.starts_with('-')
-        };
-        let named = host.trim_end_matches('.');
-        // A name that ends in a number is a mistyped address (RFC 1123 §2.1).
-        let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
-        let last_is_name = named
-            .rsplit('.')
-            .next()
-            .is_some_and(|label| !is_number(label));
-        if named.len() > 253 || !named.split('.').all(is_label) || !last_is_name {
+        if !is_host(host) {
             return Err("has neither an address nor a host's name");
         }
         Ok(Self::Name(host.to_owned(), port))

@@ -13,8 +13,8 @@ use crate::{
     calendar::Day,
     config::{AtCap, Config},
     confine::{Account, confine_keeper},
+    endpoints,
     log::Log,
-    peers,
     store::Store,
     usage::{Event, Usage},
 };
@@ -104,7 +104,7 @@ impl Gateway {
             return;
         };
         let reached = self.usage.reached(name);
-        let role = peers::role(way.policy);
+        let role = endpoints::role(way.policy);
         let role = reached.map_or(role, |_| Role::Metered.max(role));
         let limit = way.max_rate.map(|limit| limit.0.bits_per_s() as f64 / 8.0);
         let is_off = reached == Some(AtCap::Off);

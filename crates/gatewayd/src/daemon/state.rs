@@ -6,8 +6,9 @@ use anabranch_gateway::{path::State, policy::Class, tunnel::ClassStats, wire::Pa
 
 use super::{Gateway, octets};
 use crate::{
+    config::Bypass,
     peers::Peer,
-    status::{ClassReport, PathReport, PeerDropped, PeerReport, Report},
+    status::{BypassReport, ClassReport, PathReport, PeerDropped, PeerReport, Report},
 };
 
 impl Gateway {
@@ -24,8 +25,16 @@ impl Gateway {
         Report {
             interface: self.config.gateway.interface.0.clone(),
             mtu: self.device.mtu(),
+            protect: self.config.gateway.protect,
             peers: peers
                 .map(|peer| (peer.name.clone(), self.report_of(peer)))
+                .collect(),
+            bypass: self
+                .config
+                .bypass
+                .0
+                .iter()
+                .map(|(name, bypass)| (name.clone(), self.report_of_bypass(bypass)))
                 .collect(),
             rejected,
             dropped: self.dropped,
@@ -52,6 +61,14 @@ impl Gateway {
         classes.iter().map(class).collect()
     }
 
+    fn report_of_bypass(&self, bypass: &Bypass) -> BypassReport {
+        let names = bypass.domain.0.iter();
+        let addresses = names.flat_map(|domain| self.domains.addresses(&domain.0));
+        BypassReport {
+            addresses: addresses.collect(),
+        }
+    }
+
     pub(super) fn report_of(&self, peer: &Peer) -> PeerReport {
         let stats = peer.tunnel.stats();
         // Whether a path was removed from the configuration.
@@ -63,9 +80,12 @@ impl Gateway {
             .iter()
             .filter(|path| !is_gone(path.path))
             .map(|path| {
+                let reason = self.reason(peer, path.path);
                 let report = PathReport {
                     state: state(path.state).to_owned(),
-                    reason: self.ways.lack(path.path, &self.links),
+                    cause: reason.as_ref().map(|reason| reason.code().to_owned()),
+                    reason: reason.map(|reason| reason.to_string()),
+                    endpoint: path.remote,
                     rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
                     rate_mbit_s: path.rate * 8e-6,
                     loss: path.loss,

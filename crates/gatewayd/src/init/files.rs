@@ -3,7 +3,8 @@
 use std::{
     fmt::{Display, Write as _},
     fs::{self, DirBuilder},
-    os::unix::fs::DirBuilderExt,
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, lchown},
     path::{Path, PathBuf},
 };
 
@@ -75,6 +76,21 @@ impl Set {
         Ok(said)
     }
 
+    /// Gives a file, and a folder between it and the set's, to the owner of the set's folder, so that
+    /// a service with its own user reads what root writes.
+    fn own(&self, path: &Path) -> io::Result<()> {
+        let owner = fs::metadata(&self.folder)?;
+        let (user, group) = (owner.uid(), owner.gid());
+        let inside = path.ancestors().take_while(|above| *above != self.folder);
+        for place in inside {
+            let about = fs::symlink_metadata(place)?;
+            if (about.uid(), about.gid()) != (user, group) {
+                lchown(place, Some(user), Some(group))?;
+            }
+        }
+        Ok(())
+    }
+
     fn write_all(&self, written: &mut Vec<PathBuf>) -> Result<(), Failure> {
         for (name, content, mode) in &self.files {
             let path = self.folder.join(name);
@@ -86,7 +102,9 @@ impl Set {
             }
             write_new(&path, content.as_bytes(), *mode)
                 .map_err(|error| failed(&path, error.to_string()))?;
-            written.push(path);
+            written.push(path.clone());
+            self.own(&path)
+                .map_err(|error| failed(&path, words(&error)))?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Tests of the command as an operator uses it: output, messages and exit status.
 
+mod bypass;
 mod caps;
 mod changes;
 mod hostile;
@@ -8,8 +9,10 @@ mod names;
 mod namespaces;
 mod outputs;
 mod page;
+mod protect;
 #[cfg(feature = "quic-tests")]
 mod quic;
+mod reasons;
 mod servers;
 mod traffic;
 
@@ -149,6 +152,8 @@ fn wrong_configurations_have_messages() {
             "[peer.office]",
             "[peer.office]\ngroup = \"hub\"\npriority = -1",
         )],
+        &[("listen =", "protect = \"yes\"\nlisten =")],
+        &[("listen =", "protct = true\nlisten =")],
         &[("\"metered\"", "\"metred\"")],
         &[(lte, "source = \"192.0.2.10\"\ncap = \"20 GB\"")],
         &[(lte, "source = \"192.0.2.10\"\ncap = \"20 GB/year\"")],
@@ -189,6 +194,28 @@ fn wrong_configurations_have_messages() {
         &[(
             "[class.backups]",
             "[status]\nmetrics = \"0.0.0.0:9469\"\n\n[class.backups]",
+        )],
+        &[("[class.backups]", "[bypass.x]\n\n[class.backups]")],
+        &[(
+            "[class.backups]",
+            "[bypass.x]\nuser = \"rot\"\n\n[class.backups]",
+        )],
+        &[("[class.backups]", "[bypass.x]\nprot = 5\n\n[class.backups]")],
+        &[(
+            "[class.backups]",
+            "[bypass.x]\ndomain = \"*.example\"\n\n[class.backups]",
+        )],
+        &[(
+            "[class.backups]",
+            "[bypass.x]\nmark = \"0x100/0xf0\"\n\n[class.backups]",
+        )],
+        &[(
+            "[class.backups]",
+            "[bypass.x]\nmark = 51900\n\n[class.backups]",
+        )],
+        &[(
+            "[class.backups]",
+            "[bypass.x]\nprotocol = \"ucp\"\n\n[class.backups]",
         )],
         &[
             ("listen =", "lisen ="),

@@ -245,7 +245,7 @@ pub fn ping(hosts: &[Host; 2]) -> bool {
 }
 
 /// Sends an echo request (RFC 792) and waits for its answer.
-fn ping_to(hosts: &[Host; 2], to: &str, from: &str) -> bool {
+pub fn ping_to(hosts: &[Host; 2], to: &str, from: &str) -> bool {
     let address = |text: &str| SocketAddr::new(text.parse().expect("an address"), 0);
     let (to, from) = (address(to), address(from));
     let pinged = hosts[0].inside(move || {

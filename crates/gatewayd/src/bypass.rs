@@ -1,0 +1,337 @@
+//! Traffic beside the tunnel: rules of the kernel before the rules of the tunnel's tables.
+//!
+//! All rules of a gateway have one priority, which identifies them. They remain after the daemon has
+//! ended if the tunnel's prefixes are protected, because they belong to these rules.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use anabranch_core::{
+    system::words,
+    units::{Duration, Instant},
+};
+
+use crate::{
+    config::{Bypass, Config},
+    netlink::{
+        Netlink,
+        selector::{Selector, host, is_v6},
+    },
+    resolver::Name,
+};
+
+/// The least priority of these rules, and the number of gateways that differ in it.
+const PRIORITY: u32 = 32_000;
+const GATEWAYS: u32 = 400;
+/// The message on a kernel that has no rules by DSCP.
+const NO_DSCP: &str = "this kernel has no rules by DSCP for IPv4; Linux 6.13 has; \
+                       a rule of nftables can set a `mark` instead";
+
+/// The most rules of a gateway: each packet of the host is compared with them.
+pub const RULES: usize = 4_096;
+
+/// The time after which a name's addresses are resolved again, if it has any, or if it has none.
+const FRESH: Duration = Duration::from_secs(60);
+const UNKNOWN: Duration = Duration::from_secs(5);
+/// The time for which an address counts after the last answer with it: many names have more
+/// addresses than one answer, and connections outlive an answer.
+const KEPT: Duration = Duration::from_secs(3_600);
+/// The most addresses of a name.
+const ADDRESSES: usize = 128;
+
+/// The addresses of domains, each with the time of the last answer that has it.
+#[derive(Debug, Clone, Default)]
+pub struct Domains {
+    known: BTreeMap<String, BTreeMap<IpAddr, Instant>>,
+    /// The time of the next resolution; `None` if there are no domains.
+    due: Option<Instant>,
+}
+
+impl Domains {
+    /// Keeps the addresses of the domains of a configuration, and has them resolved at once.
+    pub fn configure(&mut self, config: &Config, now: Instant) {
+        let before = std::mem::take(&mut self.known);
+        for name in domains(config) {
+            let known = before.get(&name).cloned().unwrap_or_default();
+            self.known.insert(name, known);
+        }
+        self.due = (!self.known.is_empty()).then_some(now);
+    }
+
+    /// The time of the next resolution.
+    pub const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Has the names resolved later.
+    pub fn wait_until(&mut self, at: Instant) {
+        self.due = self.due.map(|_| at);
+    }
+
+    /// The names to be resolved now. A domain has no port, unlike an endpoint.
+    pub fn names(&mut self, now: Instant) -> Vec<Name> {
+        let is_known = self.known.values().all(|addresses| !addresses.is_empty());
+        self.due = Some(now + if is_known { FRESH } else { UNKNOWN });
+        self.known.keys().map(|name| (name.clone(), 0)).collect()
+    }
+
+    /// Adds the addresses of an answer, and drops old ones. Returns whether the addresses changed.
+    pub fn add(&mut self, name: &str, found: &[IpAddr], now: Instant) -> bool {
+        let Some(known) = self.known.get_mut(name) else {
+            return false;
+        };
+        let before: Vec<IpAddr> = known.keys().copied().collect();
+        known.extend(found.iter().map(|address| (*address, now)));
+        known.retain(|_, at| now.saturating_since(*at) < KEPT);
+        while known.len() > ADDRESSES {
+            let oldest = known.iter().min_by_key(|(_, at)| **at);
+            let Some(oldest) = oldest.map(|(address, _)| *address) else {
+                break;
+            };
+            known.remove(&oldest);
+        }
+        !before.iter().eq(known.keys())
+    }
+
+    /// The addresses of a domain.
+    pub fn addresses(&self, name: &str) -> impl Iterator<Item = IpAddr> {
+        let known = self.known.get(name).into_iter();
+        known.flat_map(|addresses| addresses.keys().copied())
+    }
+}
+
+/// The domains of a configuration, without duplicates.
+fn domains(config: &Config) -> BTreeSet<String> {
+    let bypasses = config.bypass.0.iter();
+    let domains = bypasses.flat_map(|(_, bypass)| &bypass.domain.0);
+    domains.map(|domain| domain.0.clone()).collect()
+}
+
+/// The packets of all bypasses.
+pub fn selectors(config: &Config, domains: &Domains) -> BTreeSet<Selector> {
+    let bypasses = config.bypass.0.iter();
+    bypasses
+        .flat_map(|(_, bypass)| of_bypass(bypass, domains))
+        .collect()
+}
+
+/// The packets of a bypass: one rule for each combination of its values.
+fn of_bypass(bypass: &Bypass, domains: &Domains) -> Vec<Selector> {
+    let mut all = destinations(bypass, domains);
+    if let Some(protocol) = bypass.protocol {
+        for selector in &mut all {
+            selector.protocol = Some(protocol.number());
+        }
+    }
+    let ports = bypass.port.0.iter().map(|ports| (ports.first, ports.last));
+    let ports: Vec<_> = ports
+        .flat_map(|range| [(Some(range), None), (None, Some(range))])
+        .collect();
+    all = each(all, &ports, |selector, (source, destination)| {
+        selector.source_ports = source;
+        selector.destination_ports = destination;
+    });
+    let dscp: Vec<u8> = bypass.dscp.0.iter().map(|dscp| dscp.get()).collect();
+    all = each(all, &dscp, |selector, dscp| selector.dscp = Some(dscp));
+    let users: Vec<Option<u32>> = bypass.user.0.iter().map(|user| user.uid()).collect();
+    all = each(all, &users, |selector, uid| selector.uid = uid);
+    let marks: Vec<(u32, u32)> = bypass
+        .mark
+        .0
+        .iter()
+        .map(|mark| (mark.value, mark.mask))
+        .collect();
+    each(all, &marks, |selector, mark| selector.mark = Some(mark))
+}
+
+/// The packets by destination: of both families if none is given.
+fn destinations(bypass: &Bypass, domains: &Domains) -> Vec<Selector> {
+    let to = |net| Selector {
+        to: Some(net),
+        ..Selector::all(is_v6(&net))
+    };
+    if bypass.prefix.is_empty() && bypass.domain.is_empty() {
+        return vec![Selector::all(false), Selector::all(true)];
+    }
+    let prefixes = bypass.prefix.0.iter().map(|prefix| prefix.0.trunc());
+    let names = bypass.domain.0.iter();
+    let addresses = names.flat_map(|domain| domains.addresses(&domain.0));
+    prefixes.chain(addresses.map(host)).map(to).collect()
+}
+
+/// The combinations of selectors with values; the selectors themselves if there is no value.
+fn each<T: Copy>(
+    all: Vec<Selector>,
+    values: &[T],
+    set: impl Fn(&mut Selector, T),
+) -> Vec<Selector> {
+    if values.is_empty() {
+        return all;
+    }
+    let with = |selector: &Selector, value: T| {
+        let mut selector = *selector;
+        set(&mut selector, value);
+        selector
+    };
+    all.iter()
+        .flat_map(|selector| values.iter().map(move |&value| (selector, value)))
+        .map(|(selector, value)| with(selector, value))
+        .collect()
+}
+
+/// The greatest number of rules of a bypass, with all addresses that its domains may have.
+pub fn count(bypass: &Bypass) -> usize {
+    let destinations = bypass.prefix.0.len() + bypass.domain.0.len() * ADDRESSES;
+    let many = |count: usize| count.max(1);
+    let values = [
+        bypass.port.0.len() * 2,
+        bypass.dscp.0.len(),
+        bypass.user.0.len(),
+        bypass.mark.0.len(),
+    ];
+    let others = values.into_iter().map(many);
+    let destinations = if destinations == 0 { 2 } else { destinations };
+    others.fold(destinations, usize::saturating_mul)
+}
+
+/// The rules of one gateway, which are deleted on drop unless they are kept.
+pub struct Rules {
+    netlink: Netlink,
+    priority: u32,
+    /// Whether they stay, as the protection does.
+    pub is_kept: bool,
+}
+
+impl Drop for Rules {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = self.end();
+        }
+    }
+}
+
+impl Rules {
+    /// The rules of this configuration's gateway.
+    ///
+    /// # Errors
+    /// If there is no netlink socket.
+    pub fn of(config: &Config) -> Result<Self, String> {
+        let netlink = Netlink::new();
+        let netlink = netlink.map_err(|error| format!("netlink: {}", words(&error)))?;
+        let number = crate::protect::number(&config.gateway.interface.0);
+        Ok(Self {
+            netlink,
+            priority: PRIORITY + number % GATEWAYS,
+            is_kept: config.gateway.protect,
+        })
+    }
+
+    /// Sets these rules, and deletes all others of this gateway.
+    ///
+    /// # Errors
+    /// A message that has the rule that the kernel refused. Others may be set.
+    pub fn set(&mut self, wanted: &BTreeSet<Selector>) -> Result<(), String> {
+        let now: BTreeSet<Selector> = self.list()?.into_iter().collect();
+        let mut with_dscp = wanted.difference(&now).filter_map(Selector::harmless);
+        if let Some(selector) = with_dscp.next() {
+            self.check_dscp(&selector)?;
+        }
+        for selector in wanted.difference(&now) {
+            self.add(selector)?;
+        }
+        for selector in now.difference(wanted) {
+            // A rule that an operator deleted is gone already.
+            let _ = self.netlink.delete_bypass(selector, self.priority);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, selector: &Selector) -> Result<(), String> {
+        let added = self.netlink.add_bypass(selector, self.priority);
+        added.map_err(|error| format!("bypass: {}: {selector}", words(&error)))
+    }
+
+    /// Refuses DSCP on a kernel that ignores it in rules of IPv4, which would have all packets bypass
+    /// the tunnel.
+    fn check_dscp(&mut self, harmless: &Selector) -> Result<(), String> {
+        self.add(harmless)?;
+        let is_known = self.list()?.contains(harmless);
+        let deleted = self.netlink.delete_bypass(harmless, self.priority);
+        deleted.map_err(|error| format!("bypass: {}: {harmless}", words(&error)))?;
+        if is_known {
+            return Ok(());
+        }
+        Err(format!("bypass: {NO_DSCP}"))
+    }
+
+    /// Deletes all rules of this gateway. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn end(&mut self) -> Result<bool, String> {
+        let was_set = !self.list()?.is_empty();
+        self.set(&BTreeSet::new()).map(|()| was_set)
+    }
+
+    fn list(&mut self) -> Result<Vec<Selector>, String> {
+        let listed = self.netlink.bypasses(self.priority);
+        listed.map_err(|error| format!("bypass: {}", words(&error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use anabranch_core::units::Instant;
+
+    use super::{ADDRESSES, Bypass, Domains, KEPT, count, of_bypass};
+
+    fn bypass(text: &str) -> Bypass {
+        let root = anabranch_document::tree::parse_document(text).expect("TOML");
+        anabranch_document::de::read(&root, &crate::config::NoNames).expect("a bypass")
+    }
+
+    #[test]
+    fn each_combination_of_values_has_a_rule() {
+        let cases = [
+            ("dscp = \"ef\"", 2),
+            ("prefix = \"192.0.2.0/24\"\nport = 443", 2),
+            (
+                "prefix = [\"192.0.2.0/24\", \"2001:db8::/32\"]\nport = [80, 443]\nprotocol = \"tcp\"",
+                8,
+            ),
+            ("user = [0, 1]\nmark = 7", 4),
+            ("domain = \"video.example\"", 0),
+        ];
+        for (text, rules) in cases {
+            let bypass = bypass(text);
+            let found = of_bypass(&bypass, &Domains::default());
+            assert_eq!(found.len(), rules, "{text}");
+            assert!(found.len() <= count(&bypass), "{text}");
+        }
+    }
+
+    fn address(host: u32) -> IpAddr {
+        std::net::Ipv4Addr::from(0x0a00_0000 + host).into()
+    }
+
+    #[test]
+    fn addresses_of_a_domain_are_kept_for_a_while_and_bounded() {
+        let mut domains = Domains::default();
+        domains
+            .known
+            .insert("video.example".to_owned(), Default::default());
+        let mut add = |found: &[IpAddr], now| domains.add("video.example", found, now);
+        assert!(add(&[address(1)], Instant::START));
+        assert!(!add(&[address(1)], Instant::START));
+        let half = Instant::START + KEPT / 2;
+        assert!(add(&[address(2)], half));
+        assert!(add(&[address(2)], Instant::START + KEPT), "the first ends");
+        let many: Vec<IpAddr> = (0..300).map(address).collect();
+        assert!(add(&many, Instant::START + KEPT));
+        assert_eq!(domains.addresses("video.example").count(), ADDRESSES);
+    }
+}

@@ -1,0 +1,187 @@
+//! The reasons why a path does not deliver, in `check`, status, metrics and log.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use super::{
+    changes::{file, peer, state, write},
+    namespaces::{GATEWAY, Host, hosts, wait},
+};
+
+/// An address of the second host beyond its links.
+const BEYOND: &str = "10.3.0.2";
+
+fn beyond(hosts: &[Host; 2]) {
+    hosts[1].ip(&["addr", "add", &format!("{BEYOND}/32"), "dev", "lo"]);
+    let text = file(&hosts[0]).replace("10.1.0.2:51900", &format!("{BEYOND}:51900"));
+    write(&hosts[0], &text.replace(", \"10.2.0.2:51900\"", ""));
+}
+
+fn set(host: &Host, name: &'static str, value: &'static str) {
+    let written = host.inside(move || fs::write(format!("/proc/sys/net/{name}"), value));
+    written.join().expect("no panic").expect("root");
+}
+
+fn remarks(host: &Host) -> String {
+    let mut command = host.command(GATEWAY);
+    let done = command.args(["check", "gw.toml"]).output();
+    super::text(&done.expect("it runs").stderr)
+}
+
+fn cause(host: &Host, path: &str) -> String {
+    let peer = peer(host);
+    let cause = peer["paths"][path]["cause"].as_str();
+    cause.unwrap_or_default().to_owned()
+}
+
+/// Waits until all outputs of the daemon have a path's reason.
+fn is_reported(host: &Host, path: &str, code: &'static str, reason: &str) {
+    wait(reason, || cause(host, path) == code);
+    assert_eq!(peer(host)["paths"][path]["reason"], reason);
+    let shown = super::text(&host.ask(&[]).stdout);
+    assert!(shown.contains(&format!("  {reason}\n")), "{shown}");
+    let line = format!("peer other: path {path}: {reason}\n");
+    assert!(host.log().contains(&line), "{}", host.log());
+    let scrape = host.inside(|| {
+        let mut stream = TcpStream::connect("127.0.0.1:9469").expect("it listens");
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+            .expect("taken");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it is text");
+        answer
+    });
+    let sample = format!(
+        "anabranch_gateway_path_cause{{peer=\"other\",path=\"{path}\",cause=\"{code}\"}} 1\n"
+    );
+    let answer = scrape.join().expect("no panic");
+    assert!(answer.contains(&sample), "{answer}");
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn a_missing_route_is_reported() {
+    let mut hosts = hosts();
+    beyond(&hosts);
+    hosts[0].ip(&["route", "add", "default", "via", "10.1.0.2"]);
+    let reason = format!("no route to {BEYOND} by w2");
+    assert_eq!(remarks(&hosts[0]), format!("remark: path two: {reason}\n"));
+    for host in &mut hosts {
+        host.start();
+    }
+    is_reported(&hosts[0], "two", "no_route", &reason);
+    wait("the path", || state(&hosts[0], "one") == "active");
+    assert_eq!(cause(&hosts[0], "one"), "");
+    // The route of a DHCP client that comes late.
+    let late = ["route", "add", "default", "via", "10.2.0.2", "metric", "9"];
+    hosts[0].ip(&late);
+    wait("the path", || state(&hosts[0], "two") == "active");
+    assert_eq!(cause(&hosts[0], "two"), "");
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn a_missing_family_is_reported() {
+    let mut hosts = hosts();
+    hosts[0].ip(&["addr", "flush", "dev", "w2"]);
+    let reason = "w2 has no IPv4 address for 10.2.0.2";
+    assert!(remarks(&hosts[0]).starts_with("remark: path two: w2 has no IPv4 address for 10."));
+    let text = file(&hosts[0]).replace("\"10.1.0.2:51900\", ", "");
+    write(
+        &hosts[0],
+        &text.replace("[path.one]\ninterface = \"w1\"\n", ""),
+    );
+    for host in &mut hosts {
+        host.start();
+    }
+    is_reported(&hosts[0], "two", "wrong_family", reason);
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn a_strict_reverse_path_filter_is_reported() {
+    let mut hosts = hosts();
+    beyond(&hosts);
+    for (link, metric) in [("1", "1"), ("2", "2")] {
+        let gateway = format!("10.{link}.0.2");
+        hosts[0].ip(&["route", "add", "default", "via", &gateway, "metric", metric]);
+    }
+    set(&hosts[0], "ipv4/conf/w2/rp_filter", "1");
+    let reason = format!(
+        "the reverse path filter of w2 drops answers: the route to {BEYOND} leads over w1; \
+         sysctl net.ipv4.conf.w2.rp_filter=2"
+    );
+    assert_eq!(remarks(&hosts[0]), format!("remark: path two: {reason}\n"));
+    // Answers come from the address that is asked.
+    hosts[1].ip(&[
+        "route",
+        "replace",
+        "10.2.0.0/24",
+        "dev",
+        "w2",
+        "src",
+        BEYOND,
+    ]);
+    // Reports about the second path would come back on the first.
+    let text = file(&hosts[0]).replace("[path.one]\ninterface = \"w1\"\n", "");
+    write(&hosts[0], &text);
+    for host in &mut hosts {
+        host.start();
+    }
+    is_reported(&hosts[0], "two", "reverse_path_filter", &reason);
+    set(&hosts[0], "ipv4/conf/w2/rp_filter", "2");
+    wait("the path", || state(&hosts[0], "two") == "active");
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn a_port_without_gateway_is_reported() {
+    let mut hosts = hosts();
+    hosts[0].start();
+    let reason = "no gateway listens at 10.1.0.2:51900";
+    is_reported(&hosts[0], "one", "port_closed", reason);
+    hosts[1].start();
+    wait("the path", || state(&hosts[0], "one") == "active");
+    assert_eq!(cause(&hosts[0], "one"), "");
+}
+
+/// Handles the second host's UDP on the first link by a rule.
+fn filter(hosts: &[Host; 2], action: &str) {
+    hosts[1].ip(&["rule", "add", "pref", "100", "lookup", "local"]);
+    hosts[1].ip(&["rule", "del", "pref", "0"]);
+    let rule = ["rule", "add", "pref", "10", "iif", "w1", "ipproto", "udp"];
+    hosts[1].ip(&[&rule[..], &[action]].concat());
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn a_router_that_forbids_udp_is_reported() {
+    let mut hosts = hosts();
+    set(&hosts[1], "ipv4/ip_forward", "1");
+    filter(&hosts, "prohibit");
+    for host in &mut hosts {
+        host.start();
+    }
+    let reason = "10.1.0.2 forbids datagrams to 10.1.0.2";
+    is_reported(&hosts[0], "one", "prohibited", reason);
+    wait("the other path", || state(&hosts[0], "two") == "active");
+    // ICMP messages fail a call of the kernel each, which loses no datagram of the other path.
+    assert_eq!(hosts[0].status()["dropped"]["not_sent"], 0);
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn silence_while_other_paths_deliver_is_reported() {
+    let mut hosts = hosts();
+    filter(&hosts, "blackhole");
+    for host in &mut hosts {
+        host.start();
+    }
+    let reason =
+        "no answer from 10.1.0.2:51900, although other paths deliver: is UDP blocked on the way?";
+    is_reported(&hosts[0], "one", "silent", reason);
+    wait("the other path", || state(&hosts[0], "two") == "active");
+}
