@@ -489,6 +489,7 @@ impl Place<'_> {
     ) -> [[MiddleboxId; 2]; 2] {
         let role = |policy: &Policy| match policy {
             Policy::Active => Role::Active,
+            Policy::Overflow => Role::Overflow,
             Policy::Backup => Role::Backup,
             Policy::Metered => Role::Metered,
         };

@@ -130,7 +130,7 @@ impl Path {
         if self.route.is_some() {
             self.roamed += 1;
             self.mtu = Mtu::default();
-            self.rate = RateControl::default();
+            self.rate = self.rate.renewed();
             self.train = Train::default();
             self.worth = Worth::default();
             self.cookie = None;

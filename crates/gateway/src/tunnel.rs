@@ -8,6 +8,7 @@ mod lanes;
 mod protection;
 mod receiving;
 mod sending;
+mod spare;
 mod stats;
 
 pub use stats::{ClassStats, Counters, PathStats, Stats};
@@ -129,6 +130,8 @@ pub struct Tunnel {
     /// The first observed difference of the two clocks in microseconds, to which delays are
     /// relative.
     clock_difference: Option<u32>,
+    /// The time until which overflow paths carry packets, because all active ones are full.
+    overflow: Option<Instant>,
     counters: Counters,
     now: Instant,
     /// Whether all actions due at this time are done, and nothing has arrived since.
@@ -189,6 +192,7 @@ impl Tunnel {
             outbox: VecDeque::new(),
             acknowledge: None,
             clock_difference: None,
+            overflow: None,
             counters: Counters::default(),
             now,
             is_advanced: false,
@@ -261,7 +265,7 @@ impl Tunnel {
         let up = paths
             .chain(self.control_timeout())
             .chain(self.pace_timeout());
-        let up = up.chain(self.lanes.closes());
+        let up = up.chain(self.lanes.closes()).chain(self.spare_timeout());
         always.chain(up).min()
     }
 
@@ -351,22 +355,19 @@ impl Tunnel {
         self.is_advanced = true;
         let now = self.now;
         self.order.advance(now);
+        self.spare_paths();
         self.advance_handshakes();
         if !self.handshakes.is_up() {
             return;
-        }
-        let delivers = |path: &Path| path.liveness.is_well() && !path.liveness.is_metered();
-        let is_any = self.paths.values().any(delivers);
-        for path in self.paths.values_mut() {
-            let is_spare = is_any && path.liveness.is_metered();
-            path.liveness.set_spare(is_spare, now);
         }
         for (id, path) in self
             .paths
             .iter_mut()
             .filter(|(_, path)| path.route.is_some())
         {
-            path.mtu.advance(now);
+            if !path.liveness.is_spare() || !path.mtu.is_complete() {
+                path.mtu.advance(now);
+            }
             let (late, dead) = (path.round_trip.late(), path.round_trip.dead());
             let is_worse = path.liveness.advance(now, late, dead);
             // One change may make another due.
@@ -405,7 +406,7 @@ impl Tunnel {
 }
 
 fn may_probe_mtu(path: &Path) -> bool {
-    path.liveness.is_well() && !path.liveness.is_spare()
+    path.liveness.is_well() && (!path.liveness.is_spare() || !path.mtu.is_complete())
 }
 
 /// Whether a time has passed.

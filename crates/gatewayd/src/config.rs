@@ -1,6 +1,7 @@
 //! The configuration file: its format, and the consistency of its values.
 
 mod bypass;
+mod cap;
 mod check;
 mod format;
 mod value;
@@ -19,6 +20,7 @@ use anabranch_files::Files;
 
 pub use self::{
     bypass::{ADDRESSES, Account, Bypass},
+    cap::{AtCap, amount},
     format::{Config, Peer, Policy, Way},
     value::{Endpoint, Interface},
 };

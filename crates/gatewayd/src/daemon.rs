@@ -1,15 +1,17 @@
 //! The daemon: moves packets and datagrams between the kernel and the tunnels, in one thread.
 
+mod caps;
 mod change;
 mod names;
 mod reasons;
 mod samples;
+mod servers;
 mod state;
 
 use std::{
     fs,
     io::{self, Read},
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     os::{fd::AsFd, unix::net::UnixStream},
     path::{Path, PathBuf},
     rc::Rc,
@@ -55,7 +57,9 @@ use crate::{
     resolver::{self, Addresses, Name, Resolver},
     socket::Marks,
     status::{self, Dropped, Rejected, Request, StatusSocket},
+    store::Store,
     too_big::TooBig,
+    usage::Usage,
     ways::{Happened, Ways},
 };
 
@@ -109,6 +113,10 @@ struct Gateway {
     keeper: Keeper,
     /// The time of the next sample for the history.
     sampled: Instant,
+    /// Octets of paths with caps, their file, and the time of the next comparison with the caps.
+    usage: Usage,
+    store: Option<Store>,
+    capped: Instant,
 }
 
 /// Runs until a signal ends the daemon.
@@ -153,7 +161,7 @@ pub fn up(
             Ok(made)
         })
         .collect::<Result<Vec<_>, String>>()?;
-    let status = StatusSocket::open(status::path_of(&config))?;
+    let status = StatusSocket::open(status::path_of(&config), account)?;
     let metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let reachable = config.peer.0.iter().map(|(_, peer)| peer);
@@ -164,6 +172,7 @@ pub fn up(
     protection.prune(&config)?;
     let keeper = samples::keeper(&config, &file, account, &log)?;
     log.listen(keeper.listener());
+    let (usage, store) = caps::usage(&config, &file, account, &mut log)?;
     let confined = account.copied();
     let prepare = move || confine_resolver(confined.as_ref());
     let direct = Direct::new();
@@ -203,7 +212,11 @@ pub fn up(
         too_big: TooBig::default(),
         keeper,
         sampled: Instant::START,
+        usage,
+        store,
+        capped: Instant::START,
     };
+    gateway.set_caps();
     gateway.watch_paths();
     let name = gateway.config.gateway.interface.0.clone();
     gateway.log.say(&format!("{name} is up"));
@@ -228,6 +241,7 @@ pub fn up(
     let ended = outcome.as_ref().err().cloned();
     let ended = ended.unwrap_or_else(|| format!("{name} is going down"));
     gateway.log.say(&ended);
+    gateway.save_caps();
     gateway.keeper.end();
     outcome
 }
@@ -270,6 +284,7 @@ impl Gateway {
             self.follow_mtu();
             self.follow_names();
             self.follow_samples();
+            self.follow_caps();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
@@ -395,14 +410,18 @@ impl Gateway {
         ];
         let mut descriptors: Vec<PollFd<'_>> = first.map(read).into();
         descriptors.extend(self.ways.sockets().map(|(_, socket)| read(socket.as_fd())));
-        descriptors.extend(outside.status.descriptors().map(read));
-        let scrapers = outside.metrics.iter().flat_map(Metrics::descriptors);
-        descriptors.extend(scrapers.map(read));
+        let scrapers = outside.metrics.as_ref().map(Metrics::descriptors);
+        for [readable, writable] in [outside.status.descriptors()].into_iter().chain(scrapers) {
+            descriptors.extend(readable.into_iter().map(read));
+            let write = |fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT);
+            descriptors.extend(writable.into_iter().map(write));
+        }
         let due = self.peers.timeout().into_iter();
         let timeout = due
             .chain(self.times.due())
             .chain(self.domains.due())
             .chain([self.sampled])
+            .chain((!self.usage.is_empty()).then_some(self.capped))
             .min()
             .map(|due| due.saturating_since(self.now()));
         let timeout = timeout.map(timespec);
@@ -498,6 +517,9 @@ impl Gateway {
             let arrived = Instant::START + now.saturating_since(Instant::START).saturating_sub(age);
             let remote = received.from;
             let from = (Route { local, remote }, received.ecn);
+            let segments = received.length.div_ceil(received.segment.max(1));
+            self.usage
+                .count(local, is_v4(&remote), received.length, segments);
             for datagram in buffer[..received.length].chunks_mut(received.segment) {
                 self.on_datagram(datagram, from, arrived, now);
             }
@@ -601,6 +623,11 @@ impl Gateway {
                     is_confirmed: peer.delivers(transmit.path),
                 };
                 let route = transmit.route;
+                if !self.ways.is_closed(route.local) {
+                    let octets = self.buffer.len();
+                    self.usage
+                        .count(route.local, is_v4(&route.remote), octets, 1);
+                }
                 self.batches.add(route, marks, &self.buffer, &mut self.ways);
             }
         }
@@ -611,36 +638,6 @@ impl Gateway {
             self.follow_peer(number);
             self.peers.settle(number, now);
         }
-    }
-
-    /// Sets the interface's MTU to the largest of the tunnels that are up, and the MTU of each route
-    /// to that of its peer, so that the kernel notifies senders. A change of the interface takes a
-    /// descriptor; without one the next turn repeats it.
-    fn follow_mtu(&mut self) {
-        if let Some(mtu) = self.peers.mtu() {
-            let _ = self.device.set_mtu(octets(mtu));
-        }
-        for (net, mtu) in self.peers.take_route_mtus() {
-            self.device.set_route_mtu(net, octets(mtu));
-        }
-    }
-
-    /// Moves the traffic of groups to the best servers that are up.
-    fn follow_servers(&mut self) {
-        let now = self.now();
-        let log = &mut self.log;
-        self.peers.follow_servers(now, |before, after| {
-            let group = after.rank.group.as_deref().unwrap_or_default();
-            let why = if before.health.is_up() {
-                "which is better and has stayed up"
-            } else {
-                "because the other is down"
-            };
-            log.say(&format!(
-                "group {group}: the traffic moves from peer {} to peer {}, {why}",
-                before.name, after.name
-            ));
-        });
     }
 }
 
@@ -679,6 +676,10 @@ fn timespec(wait: Duration) -> Timespec {
         tv_sec: nanos / 1_000_000_000,
         tv_nsec: nanos % 1_000_000_000,
     }
+}
+
+fn is_v4(remote: &SocketAddr) -> bool {
+    remote.ip().to_canonical().is_ipv4()
 }
 
 /// The MTU as the kernel's type.

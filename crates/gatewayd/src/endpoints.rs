@@ -83,11 +83,7 @@ pub fn candidates(
         }
         Some(Candidates {
             path,
-            role: match way.policy {
-                Policy::Active => Role::Active,
-                Policy::Backup => Role::Backup,
-                Policy::Metered => Role::Metered,
-            },
+            role: role(way.policy),
             routes: routes(path, addresses, ways),
         })
     });
@@ -277,6 +273,16 @@ impl Trial {
             self.round = (self.round * 2).min(LONGEST);
         }
         others[turn % count]
+    }
+}
+
+/// The role of a path.
+pub const fn role(policy: Policy) -> Role {
+    match policy {
+        Policy::Active => Role::Active,
+        Policy::Overflow => Role::Overflow,
+        Policy::Backup => Role::Backup,
+        Policy::Metered => Role::Metered,
     }
 }
 

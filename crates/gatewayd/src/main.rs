@@ -1,8 +1,10 @@
 //! `anabranch-gateway`: generates keys, checks the configuration of a gateway, and runs it.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod batch;
 mod bypass;
+mod calendar;
 mod config;
 mod confine;
 mod daemon;
@@ -31,7 +33,9 @@ mod resolver;
 mod servers;
 mod socket;
 mod status;
+mod store;
 mod too_big;
+mod usage;
 mod watch;
 mod ways;
 

@@ -2,14 +2,14 @@
 
 use std::{
     fmt::Write as _,
-    io::{self, Read, Write},
+    io::{self, Read},
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::{AsFd, BorrowedFd},
 };
 
 use anabranch_core::system::words;
 
-use crate::status::Report;
+use crate::{answers::Answers, status::Report};
 
 /// The most connected clients; another one replaces the oldest.
 const CLIENTS: usize = 8;
@@ -98,6 +98,11 @@ const HELP: &[(&str, &str)] = &[
         "Octets of UDP payload received on a path.",
     ),
     ("path_deaths_total", "How often a path died."),
+    ("path_cap_bytes", "The data cap of a path in its period."),
+    (
+        "path_cap_used_bytes",
+        "Octets of IP packets that a path with a cap has carried in its period.",
+    ),
     (
         "path_cause",
         "1 for the known reason why a path does not deliver.",
@@ -108,6 +113,7 @@ const HELP: &[(&str, &str)] = &[
 pub struct Metrics {
     listener: TcpListener,
     clients: Vec<TcpStream>,
+    answers: Answers<TcpStream>,
 }
 
 impl Metrics {
@@ -119,19 +125,34 @@ impl Metrics {
         let failed = |error: io::Error| format!("{address}: {}", words(&error));
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let clients = Vec::new();
-        Ok(Self { listener, clients })
+        Ok(Self {
+            listener,
+            clients: Vec::new(),
+            answers: Answers::default(),
+        })
     }
 
-    /// The descriptors to wait on.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    /// The descriptors to wait on: to be readable, and to be writable.
+    pub fn descriptors(&self) -> [Vec<BorrowedFd<'_>>; 2] {
         let clients = self.clients.iter().map(AsFd::as_fd);
-        std::iter::once(self.listener.as_fd()).chain(clients)
+        let readable = std::iter::once(self.listener.as_fd()).chain(clients);
+        [readable.collect(), self.answers.descriptors().collect()]
     }
 
     /// Accepts new clients, and answers requests. The connection ends with the answer.
     pub fn serve(&mut self, report: impl Fn() -> Report) {
-        self.clients.retain_mut(|client| !answer(client, &report));
+        for mut client in std::mem::take(&mut self.clients) {
+            match client.read(&mut [0; 4096]) {
+                Ok(length) if length > 0 => {
+                    self.answers.send(client, response(&report()).into_bytes());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.clients.push(client);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.answers.flush();
         while let Ok((client, _)) = self.listener.accept() {
             if client.set_nonblocking(true).is_ok() {
                 if self.clients.len() == CLIENTS {
@@ -143,22 +164,14 @@ impl Metrics {
     }
 }
 
-/// Answers a client if it sent a request. Returns whether the connection ends.
-fn answer(client: &mut TcpStream, report: impl Fn() -> Report) -> bool {
-    let mut request = [0; 4096];
-    match client.read(&mut request) {
-        Ok(0) => true,
-        Ok(_) => {
-            let body = text(&report());
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                body.len()
-            );
-            let _ = client.write_all((head + &body).as_bytes());
-            true
-        }
-        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
-    }
+/// The response of HTTP with the metrics.
+fn response(report: &Report) -> String {
+    let body = text(report);
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    head + &body
 }
 
 /// The report as metrics.
@@ -234,6 +247,14 @@ pub fn text(report: &Report) -> String {
     text.of_paths(report, "path_deaths_total", "counter", |path| {
         Some(path.deaths as f64)
     });
+    text.family("path_cap_bytes", "gauge");
+    for (path, cap) in &report.caps {
+        text.sample("path_cap_bytes", &[("path", path)], cap.cap_bytes);
+    }
+    text.family("path_cap_used_bytes", "gauge");
+    for (path, cap) in &report.caps {
+        text.sample("path_cap_used_bytes", &[("path", path)], cap.used_bytes);
+    }
     text.family("path_cause", "gauge");
     for (peer_name, peer) in &report.peers {
         for (path_name, path) in &peer.paths {
@@ -343,6 +364,7 @@ mod tests {
             bypass: BTreeMap::new(),
             rejected: Rejected::default(),
             dropped: Dropped::default(),
+            caps: BTreeMap::new(),
         };
         let metrics = text(&report);
         let lines = metrics.lines().filter(|line| line.starts_with("# TYPE "));

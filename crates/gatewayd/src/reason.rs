@@ -21,6 +21,8 @@ const SILENT: Duration = Duration::from_secs(2);
 /// A reason why a path does not deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
+    /// The path's data cap is reached, and it is off.
+    CapReached,
     NoInterface(String),
     NoAddress(IpAddr),
     NoCarrier,
@@ -73,6 +75,7 @@ impl Reason {
     /// The name of the reason, for programs.
     pub const fn code(&self) -> &'static str {
         match self {
+            Self::CapReached => "cap_reached",
             Self::NoInterface(_) => "no_interface",
             Self::NoAddress(_) => "no_address",
             Self::NoCarrier => "no_carrier",
@@ -93,6 +96,7 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::CapReached => f.write_str("cap reached"),
             Self::NoInterface(name) => write!(f, "no interface {name}"),
             Self::NoAddress(address) => write!(f, "no address {address}"),
             Self::NoCarrier => f.write_str("no carrier"),

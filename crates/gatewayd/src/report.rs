@@ -39,10 +39,18 @@ pub fn report(config: &Config) -> String {
     for (name, way) in &config.path.0 {
         let policy = match way.policy {
             Policy::Active => "",
+            Policy::Overflow => ", overflow",
             Policy::Backup => ", backup",
             Policy::Metered => ", metered",
         };
-        let _ = writeln!(text, "path        {name}: {}{policy}", way.place());
+        let cap = way.cap.map_or(String::new(), |cap| format!(", {cap}"));
+        let rate = way.max_rate;
+        let rate = rate.map_or(String::new(), |rate| format!(", sends {} at most", rate.0));
+        let _ = writeln!(
+            text,
+            "path        {name}: {}{policy}{cap}{rate}",
+            way.place()
+        );
     }
     if config.path.is_empty() {
         let _ = writeln!(text, "path        the system's routes");

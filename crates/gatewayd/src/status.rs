@@ -21,7 +21,12 @@ use anabranch_core::system::words;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::{config::Config, history::Query};
+use crate::{
+    answers::Answers,
+    config::{Config, amount},
+    confine::Account,
+    history::Query,
+};
 
 /// The daemon's answer to a completed [`Request::Reload`].
 pub const RELOADED: &str = "the configuration was reloaded";
@@ -49,6 +54,28 @@ pub struct Report {
     pub rejected: Rejected,
     /// Packets that the daemon dropped outside the tunnels.
     pub dropped: Dropped,
+    /// The data caps of this end's paths, by path.
+    #[serde(default)]
+    pub caps: BTreeMap<String, CapReport>,
+}
+
+/// The data cap of a path.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CapReport {
+    /// Bytes of IP packets in both directions since the start of the period.
+    pub used_bytes: u64,
+    /// The cap.
+    pub cap_bytes: u64,
+    /// `day`, `week` or `month`.
+    pub period: String,
+    /// The first day of the period, in UTC.
+    pub since: String,
+    /// The first day of the next period.
+    pub until: String,
+    /// The percentage of the highest level that is reached: an alarm's, 100, or 0.
+    pub level: u8,
+    /// The use of the path once the cap is reached: `metered` or `off`.
+    pub at_cap: String,
 }
 
 /// A struct of counters with their reasons, in the order of the fields.
@@ -226,6 +253,9 @@ impl Report {
         for (name, peer) in &self.peers {
             peer.write(name, earlier, &mut text);
         }
+        for (name, cap) in &self.caps {
+            cap.write(name, &mut text);
+        }
         for (name, bypass) in &self.bypass {
             if !bypass.addresses.is_empty() {
                 let all: Vec<String> = bypass.addresses.iter().map(ToString::to_string).collect();
@@ -260,6 +290,24 @@ impl Earlier {
             rate(path.sent_bytes, before.sent_bytes),
             rate(path.received_bytes, before.received_bytes),
         ]
+    }
+}
+
+impl CapReport {
+    fn write(&self, name: &str, text: &mut String) {
+        let reached = match (self.level, self.at_cap.as_str()) {
+            (100, "off") => "; the path is off",
+            (100, _) => "; the path is metered",
+            _ => "",
+        };
+        let _ = writeln!(
+            text,
+            "cap {name}: {} of {} since {}, until {}{reached}",
+            amount(self.used_bytes),
+            amount(self.cap_bytes),
+            self.since,
+            self.until
+        );
     }
 }
 
@@ -462,18 +510,26 @@ pub struct StatusSocket {
     identity: Option<(u64, u64)>,
     /// Clients that wait for [`StatusSocket::answer`].
     waiting: Vec<UnixStream>,
+    answers: Answers<UnixStream>,
     path: PathBuf,
 }
 
 impl StatusSocket {
-    /// Creates the socket; only its owner may connect.
+    /// Creates the socket; only its owner may connect: `account`, or the user of this process.
     ///
     /// # Errors
     /// If another daemon listens there, or the system refuses.
-    pub fn open(path: PathBuf) -> Result<Self, String> {
+    pub fn open(path: PathBuf, account: Option<&Account>) -> Result<Self, String> {
         let failed = |error: io::Error| format!("{}: {}", path.display(), words(&error));
-        if let Some(folder) = path.parent() {
+        if let Some(folder) = path.parent()
+            && !folder.as_os_str().is_empty()
+            && !folder.exists()
+        {
             fs::create_dir_all(folder).map_err(failed)?;
+            // Its user removes the socket.
+            account
+                .map_or(Ok(()), |account| account.own(folder))
+                .map_err(failed)?;
         }
         match fs::symlink_metadata(&path) {
             // Connecting to any other file is refused too: it is not replaced.
@@ -504,22 +560,25 @@ impl StatusSocket {
             listener,
             clients: Vec::new(),
             waiting: Vec::new(),
+            answers: Answers::default(),
             path,
         };
         let failed = |error: io::Error| format!("{}: {}", socket.path.display(), words(&error));
         socket.listener.set_nonblocking(true).map_err(failed)?;
         fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        let owned = account.map_or(Ok(()), |account| account.own(&socket.path));
+        owned.map_err(failed)?;
         Ok(socket)
     }
 
-    /// The descriptors to wait on.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    /// The descriptors to wait on: to be readable, and to be writable.
+    pub fn descriptors(&self) -> [Vec<BorrowedFd<'_>>; 2] {
         let clients = self.clients.iter().map(AsFd::as_fd);
-        std::iter::once(self.listener.as_fd()).chain(clients)
+        let readable = std::iter::once(self.listener.as_fd()).chain(clients);
+        [readable.collect(), self.answers.descriptors().collect()]
     }
 
-    /// Accepts new clients, and answers requests; clients whose request has no answer yet wait. A
-    /// client that does not read receives only as much as its buffer holds.
+    /// Accepts new clients, and answers requests; clients whose request has no answer yet wait.
     /// A client that queries the history is passed to `pass`.
     pub fn serve(
         &mut self,
@@ -556,7 +615,7 @@ impl StatusSocket {
                         continue;
                     };
                     match answer(request) {
-                        Some(text) => drop(client.write_all(text.as_bytes())),
+                        Some(text) => self.answers.send(client, text.into_bytes()),
                         None => self.waiting.push(client),
                     }
                 }
@@ -568,6 +627,7 @@ impl StatusSocket {
         }
         let surplus = self.waiting.len().saturating_sub(CLIENTS);
         self.waiting.drain(..surplus);
+        self.answers.flush();
     }
 
     /// Answers all waiting clients, if there is an answer.
@@ -579,8 +639,8 @@ impl StatusSocket {
 
     /// Answers all waiting clients.
     pub fn answer(&mut self, text: &str) {
-        for mut client in self.waiting.drain(..) {
-            let _ = client.write_all(text.as_bytes());
+        for client in std::mem::take(&mut self.waiting) {
+            self.answers.send(client, text.into());
         }
     }
 }
@@ -620,7 +680,7 @@ mod tests {
         fs::write(&file, "years").expect("written");
         symlink("file", &link).expect("a link");
         for path in [&file, &link] {
-            let refused = StatusSocket::open(path.clone())
+            let refused = StatusSocket::open(path.clone(), None)
                 .err()
                 .expect("it is refused");
             assert!(
@@ -631,18 +691,18 @@ mod tests {
         assert_eq!(fs::read(&file).expect("it is there"), b"years");
 
         let path = folder.path().join("socket");
-        let first = StatusSocket::open(path.clone()).expect("the name is free");
+        let first = StatusSocket::open(path.clone(), None).expect("the name is free");
         fs::remove_file(&path).expect("it is there");
         fs::write(&path, "years").expect("written");
         drop(first);
         assert_eq!(fs::read(&path).expect("it is there"), b"years");
         fs::remove_file(&path).expect("it is there");
-        drop(StatusSocket::open(path.clone()).expect("the name is free"));
+        drop(StatusSocket::open(path.clone(), None).expect("the name is free"));
         assert!(!path.exists());
 
         // A killed daemon leaves a socket without a listener.
         drop(std::os::unix::net::UnixListener::bind(&path).expect("the name is free"));
-        let socket = StatusSocket::open(path.clone()).expect("it is taken over");
+        let socket = StatusSocket::open(path.clone(), None).expect("it is taken over");
         let about = fs::symlink_metadata(&path).expect("it is there");
         assert!(about.file_type().is_socket());
         drop(socket);

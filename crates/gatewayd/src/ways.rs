@@ -2,7 +2,7 @@
 //! listens.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
@@ -12,6 +12,7 @@ use anabranch_gateway::wire::{PATHS, PathId};
 use crate::{
     config::{Config, Way},
     links::Links,
+    reason::{self, Reason},
     socket::{Bind, PathSocket},
 };
 
@@ -59,6 +60,8 @@ impl fmt::Display for Happened {
 pub struct Ways {
     slots: BTreeMap<u32, Slot>,
     names: BTreeMap<PathId, String>,
+    /// Sockets that send nothing, because the caps of their paths are reached.
+    closed: BTreeSet<u32>,
 }
 
 impl Ways {
@@ -101,6 +104,7 @@ impl Ways {
             let same = before.find(|before| before.bind.is_same(&slot.bind));
             slot.socket = same.and_then(|before| before.socket.take());
         }
+        plan.closed = std::mem::take(&mut self.closed);
         *self = plan;
     }
 
@@ -143,8 +147,12 @@ impl Ways {
         self.slots.get(&number)?.socket.as_ref()
     }
 
-    /// Returns a socket for sending; `None` while its interface has no carrier.
+    /// Returns a socket for sending; `None` while its interface has no carrier, or its path's cap is
+    /// reached.
     pub fn socket_mut(&mut self, number: u32) -> Option<&mut PathSocket> {
+        if self.closed.contains(&number) {
+            return None;
+        }
         let slot = self.slots.get_mut(&number).filter(|slot| !slot.is_held)?;
         slot.socket.as_mut()
     }
@@ -163,6 +171,29 @@ impl Ways {
     pub fn of_path(&self, path: PathId) -> Option<&Bind> {
         self.names.get(&path)?;
         self.bind(path.number().into())
+    }
+
+    /// Suspends or resumes sending. Returns whether this is a change.
+    pub fn close(&mut self, number: u32, is_closed: bool) -> bool {
+        if is_closed {
+            self.closed.insert(number)
+        } else {
+            self.closed.remove(&number)
+        }
+    }
+
+    /// Whether sending is suspended by [`Self::close`].
+    pub fn is_closed(&self, number: u32) -> bool {
+        self.closed.contains(&number)
+    }
+
+    /// The cap of a path, or the interface, address or carrier that this machine lacks for it now.
+    pub fn lack(&self, path: PathId, links: &Links) -> Option<Reason> {
+        let number = path.number().into();
+        if self.is_closed(number) {
+            return Some(Reason::CapReached);
+        }
+        reason::lack(&self.slots.get(&number)?.bind, links)
     }
 
     /// Reads the ICMP messages about a socket's datagrams.

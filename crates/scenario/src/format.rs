@@ -166,9 +166,11 @@ pub enum Policy {
     /// Always.
     #[default]
     Active,
-    /// If no active route delivers.
+    /// While all active routes are full, or if none delivers.
+    Overflow,
+    /// If no active or overflow route delivers.
     Backup,
-    /// As a backup, and probed as little as possible.
+    /// If no other route delivers.
     Metered,
 }
 

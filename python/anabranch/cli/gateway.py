@@ -134,7 +134,8 @@ def _text(plan: Plan) -> Iterator[str]:
     for name, path in plan.config.paths.items():
         up, down = (plan.lines[name].shown(direction) for direction in DIRECTIONS)
         sides = f"{up} both ways" if up == down else f"up {up}; down {down}"
-        yield from wrapped(shown.plain(f"  {name} ({path.policy}): {sides}"), "    ")
+        idle = f"idle {_number(plan.idle_mb_month[name])} MB a month"
+        yield from wrapped(shown.plain(f"  {name} ({path.policy}): {sides}; {idle}"), "    ")
     for one in plan.config.classes:
         yield from wrapped(shown.plain(f"  class {one.name}: {one.shown()}"), "    ")
     for direction, title in zip(DIRECTIONS, ("Up, from this end", "Down, to this end"), strict=True):

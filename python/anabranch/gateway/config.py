@@ -16,9 +16,9 @@ from anabranch.files.files import MAX_TEXT_BYTES, read_bytes
 from anabranch.gateway import classes
 from anabranch.text import toml_text
 
-POLICIES = ("active", "backup", "metered")
+POLICIES = ("active", "overflow", "backup", "metered")
 _TABLES = ("gateway", "peer", "path", "class", "status")
-_PATH_KEYS = ("interface", "source", "policy")
+_PATH_KEYS = ("interface", "source", "policy", "cap", "reset_day", "at_cap", "alarms", "max_rate")
 MIN_PATHS = 2
 
 

@@ -48,6 +48,10 @@ LEAST_SECONDS, MOST_SECONDS = 6, 600
 MOST_FLOWS = 1000
 MOST_SEEDS = 100
 
+IDLE_WARM_UP_S, IDLE_S = 300, 1200
+"""Start and length of the measurement without traffic: ten changes of the session's keys."""
+MONTH_S = 30 * 86_400
+
 REQUEST = {"kind": "request-response", "request": "200 bytes", "response": "1 kB", "think": "50 ms"}
 """The small flow beside the bulk."""
 CALL_BYTES = 160
@@ -155,6 +159,11 @@ class ClassCase:
 
 
 @dataclass(frozen=True)
+class IdleCase:
+    """The gateway without traffic of users."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """The predicted effect of a configuration.
 
@@ -163,6 +172,7 @@ class Plan:
         lines: The properties of its paths.
         options: The options of the simulation.
         figures: The figures of each case, by name.
+        idle_mb_month: Traffic of each path in 30 days without traffic of users, in MB.
         remarks: Omissions and assumptions of the simulation.
     """
 
@@ -170,6 +180,7 @@ class Plan:
     lines: Mapping[str, Line]
     options: Options
     figures: Mapping[Case | ClassCase, Figures]
+    idle_mb_month: Mapping[str, float]
     remarks: tuple[str, ...] = field(default=())
 
     def document(self) -> PlanDocument:
@@ -180,6 +191,7 @@ class Plan:
             name: {
                 "policy": path.policy,
                 "source": self.lines[name].source,
+                "idle_mb_month": self.idle_mb_month[name],
                 "up": _side(self.lines[name].sides["up"]),
                 "down": _side(self.lines[name].sides["down"]),
             }
@@ -289,7 +301,19 @@ def make(
                 measured = [_measured(case, config, options, RunResult(run)) for run in of_case]
                 figures[case] = {name: _figure([one[name] for one in measured]) for name in measured[0]}
             done += len(group) * options.seeds
-    return Plan(config, lines, options, figures, remarks(config, lines))
+        idle = _idle(config, lines, options, file)
+    return Plan(config, lines, options, figures, idle, remarks(config, lines))
+
+
+def _idle(config: Config, lines: Mapping[str, Line], options: Options, file: str) -> dict[str, float]:
+    """Traffic of each path in 30 days without traffic of users, in MB: octets of IP packets of both directions."""
+    text = toml_text.write_document(document(config, lines, options, IdleCase()))
+    [[run]] = _run([(text, file)], 1, None, 0, None)
+    ways = [RunResult(run).gateways[_GATEWAY][way]["routes"] for way in ("forward", "reverse")]
+    month = MONTH_S / IDLE_S / 1e6
+    return {
+        name: month * sum(int(way[link]["sent_bytes"]) for way in ways) for name, link in _links(config).items()
+    }
 
 
 @contextmanager
@@ -342,16 +366,20 @@ def _figure(values: Sequence[float | None]) -> Figure | None:
     return Figure.of(found) if found else None
 
 
-def document(config: Config, lines: Mapping[str, Line], options: Options, case: Case | ClassCase) -> dict[str, Any]:
+def document(
+    config: Config, lines: Mapping[str, Line], options: Options, case: Case | ClassCase | IdleCase
+) -> dict[str, Any]:
     """The scenario of a case."""
     alone = case.alone if isinstance(case, Case) else None
     paths = [alone] if alone is not None else list(config.paths)
     links = _links(config)
-    end = WARM_UP_S + options.seconds
+    is_idle = isinstance(case, IdleCase)
+    start = IDLE_WARM_UP_S if is_idle else WARM_UP_S
+    end = start + (IDLE_S if is_idle else options.seconds)
     scenario: dict[str, Any] = {
         "title": f"A plan of {Path(config.file).name}",
         "duration": f"{end} s",
-        "warmup": f"{WARM_UP_S} s",
+        "warmup": f"{start} s",
         "link": {
             **{
                 links[name]: {
@@ -365,14 +393,16 @@ def document(config: Config, lines: Mapping[str, Line], options: Options, case: 
             _EXIT: {"between": [_HUB, _HOSTS[1]], **_LOCAL},
         },
     }
-    if isinstance(case, Case):
+    if isinstance(case, IdleCase):
+        scenario["flow"] = {"one-packet": _flow(options, "up") | {"workload": {"kind": "file", "size": "1 byte"}}}
+    elif isinstance(case, Case):
         scenario["flow"] = _bulk_flows(options, case)
     else:
         scenario |= _class_flows(config, options, case)
         scenario["link"][_TO_CLASSED] = {"between": [_HUB, _CLASSED], **_LOCAL}
     if alone is None:
         scenario["gateway"] = {_GATEWAY: _tunnel(config)}
-    if case.fails is not None:
+    if not isinstance(case, IdleCase) and case.fails is not None:
         is_up = f"link.{links[case.fails]}.up"
         dies, returns = outage(options)
         scenario["at"] = [

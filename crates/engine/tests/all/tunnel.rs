@@ -175,7 +175,7 @@ fn a_backup_path_carries_only_probes_and_reports() {
 }
 
 #[test]
-fn a_metered_path_is_probed_less_than_a_backup() {
+fn spare_paths_carry_few_probes() {
     let datagrams = |policy: &str| {
         let text = pair("linux", "").replace("12 MB", "2 MB").replace(
             "kind = \"tunnel\"",
@@ -184,8 +184,10 @@ fn a_metered_path_is_probed_less_than_a_backup() {
         let forward = &run(&text).summary.gateways["g"]["forward"];
         number(&forward["routes"]["b"], "sent_packets")
     };
-    let (backup, metered) = (datagrams("backup"), datagrams("metered"));
-    assert!(metered < backup / 2.0, "{metered} {backup}");
+    for policy in ["backup", "metered"] {
+        let datagrams = datagrams(policy);
+        assert!(datagrams < 20.0, "{policy}: {datagrams}");
+    }
 }
 
 /// Datagrams of one length and no other traffic: a link carries them with the octets of seal and

@@ -68,7 +68,9 @@ impl Mtu {
         }
     }
 
-    fn is_complete(&self) -> bool {
+    /// Whether the search has ended.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
         !self.is_doubted && (self.works == CEILING || self.fails - self.works <= STEP)
     }
 

@@ -9,6 +9,8 @@
 //! # Not implemented
 //! - ECN marks of the path.
 
+mod limit;
+
 use anabranch_core::units::{Duration, Instant};
 
 /// Initial rate in octets per second. `LEAST` and `MOST` bound the rate.
@@ -153,6 +155,8 @@ struct Long {
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,
+    /// The operator's limit of the rate.
+    limit: f64,
     /// The estimate before the start, in octets per second.
     first: Option<f64>,
     /// Octets in flight during the start.
@@ -209,6 +213,7 @@ impl Default for RateControl {
     fn default() -> Self {
         Self {
             rate: INITIAL,
+            limit: f64::INFINITY,
             first: None,
             window: WINDOW,
             delivery: 0.0,
@@ -612,7 +617,8 @@ impl RateControl {
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
         if self.is_starting {
             let empty_s = self.empty_s(srtt).max(1e-3);
-            self.rate = (START_PACE * self.window / empty_s).clamp(self.initial(), MOST);
+            let rate = (START_PACE * self.window / empty_s).clamp(self.initial(), MOST);
+            self.rate = rate.min(self.limit);
         }
         let past = now.saturating_since(self.round.since);
         if past < length {
@@ -727,7 +733,7 @@ impl RateControl {
             self.rate = self.rate.min(rate);
         }
         let most = (HEADROOM * self.delivery).clamp(INITIAL, MOST);
-        self.rate = self.rate.clamp(LEAST, most);
+        self.rate = self.rate.clamp(LEAST, most).min(self.limit);
     }
 
     /// Handles a round of the start, which ends when more sending does not increase the delivery.

@@ -4,7 +4,7 @@ use anabranch_core::units::Instant;
 
 use super::{PathConfig, Tunnel};
 use crate::{
-    path::{Liveness, Mtu, Path, RateControl, Route},
+    path::{Liveness, Mtu, Path, Route},
     policy::{Role, Rule},
     sources::Sources,
     wire::PathId,
@@ -40,9 +40,31 @@ impl Tunnel {
         path.control_due = false;
         path.confirm_due = false;
         path.cookie = None;
-        path.rate = RateControl::default();
+        path.rate = path.rate.renewed();
         for kept in path.ledger.take_kept(self.now) {
             self.lanes.repair(kept, &mut self.pool);
+        }
+    }
+
+    /// Changes the role of a path; sessions and packets continue. The other end learns the role
+    /// with the next report.
+    pub fn set_role(&mut self, id: PathId, role: Role, now: Instant) {
+        self.set_now(now);
+        self.is_advanced = false;
+        let mut configured = self.config.paths.iter_mut();
+        if let Some(configured) = configured.find(|path| path.id == id) {
+            configured.role = role;
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            path.roles[0] = role;
+            path.liveness.set_role(role.max(path.roles[1]));
+        }
+    }
+
+    /// Limits the sending rate of a path to this number of octets per second.
+    pub fn limit_rate(&mut self, id: PathId, octets_per_s: Option<f64>) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.rate.set_limit(octets_per_s.unwrap_or(f64::INFINITY));
         }
     }
 

@@ -120,6 +120,17 @@ impl Tunnel {
             .filter(move |(_, path)| path.liveness.usable() == Some(tier))
     }
 
+    /// The overflow paths that carry what full paths of a kind cannot.
+    pub(super) fn relieving(
+        &self,
+        octets: usize,
+        tier: Usable,
+    ) -> impl Iterator<Item = (PathId, &Path)> {
+        let overflow = self.overflows(tier).then_some(Usable::Overflow);
+        self.candidates(octets)
+            .filter(move |(_, path)| overflow.is_some() && path.liveness.usable() == overflow)
+    }
+
     /// The path to which a lane's packets are pinned, while it delivers them.
     pub(super) fn pinned(&self, number: u8, octets: usize) -> Option<(PathId, &Path)> {
         let Class::Pinned(id) = self.lanes.get(number)?.class else {
@@ -163,10 +174,13 @@ impl Tunnel {
         let is_gain = |path: &Path| {
             self.is_gain(path, octets, tier) || self.is_spread(number, path, octets, tier)
         };
-        self.of_tier(octets, tier)
-            .filter(|(_, path)| self.is_ready(path) && is_gain(path))
-            .min_by(by_arrival)
-            .map(|(id, _)| id)
+        let helps = |path: &Path| self.is_ready(path) && is_gain(path);
+        let best = self.of_tier(octets, tier).filter(|(_, path)| helps(path));
+        let best = best.min_by(by_arrival).or_else(|| {
+            let others = self.relieving(octets, tier);
+            others.filter(|(_, path)| helps(path)).min_by(by_arrival)
+        });
+        best.map(|(id, _)| id)
     }
 
     /// Whether packets of a lane are spread over this path, too, because a block is open.

@@ -271,7 +271,7 @@ impl Tunnel {
         if handshakes.fresh.is_some() && now >= handshakes.confirm {
             handshakes.confirm = now + RETRY;
             for path in self.paths.values_mut() {
-                path.confirm_due = path.route.is_some();
+                path.confirm_due = path.route.is_some() && !path.liveness.is_spare();
             }
         }
         if self
@@ -297,7 +297,7 @@ impl Tunnel {
         }
     }
 
-    /// Sends an initiation on every path that has a route.
+    /// Sends an initiation on every path that has a route and is not spare.
     fn initiate(&mut self) {
         let now = self.now;
         let handshakes = &mut self.handshakes;
@@ -319,7 +319,9 @@ impl Tunnel {
             return;
         };
         for (id, path) in self.paths.iter() {
-            let Some(route) = path.route else { continue };
+            let Some(route) = path.route.filter(|_| !path.liveness.is_spare()) else {
+                continue;
+            };
             let initiation = with_mac2(
                 id,
                 pending.index,
@@ -558,12 +560,16 @@ impl Tunnel {
         self.on_session(restarted);
     }
 
-    /// Begins a session: every path is probed under it, so that the other end notices it too.
+    /// Begins a session: paths are probed under it, so that the other end notices it too.
     fn on_session(&mut self, restarted: bool) {
         if restarted {
             self.restart();
         }
-        for path in self.paths.values_mut() {
+        for path in self
+            .paths
+            .values_mut()
+            .filter(|path| !path.liveness.is_spare())
+        {
             path.liveness.probe_now(self.now);
         }
     }

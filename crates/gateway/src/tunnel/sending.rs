@@ -570,7 +570,9 @@ impl Tunnel {
             if let Some((_, path)) = self.pinned(number, octets) {
                 return ready(path).filter(|&ready| ready > self.now);
             }
-            let paths = self.of_tier(octets, self.tier(octets)?);
+            let tier = self.tier(octets)?;
+            let paths = self.of_tier(octets, tier);
+            let paths = paths.chain(self.relieving(octets, tier));
             let times = paths.filter_map(|(_, path)| ready(path));
             times.filter(|&ready| ready > self.now).min()
         });

@@ -17,6 +17,8 @@ const ACKNOWLEDGED: u8 = 2;
 const BACKUP: u8 = 4;
 /// Flag: the path is metered.
 const METERED: u8 = 8;
+/// Both flags: the path takes what the active ones cannot carry.
+const OVERFLOW: u8 = BACKUP | METERED;
 /// The number of words is in the bits above the flags.
 const WORDS_SHIFT: u8 = 4;
 
@@ -27,9 +29,11 @@ pub enum Role {
     /// Used always.
     #[default]
     Active,
-    /// Used if no active path delivers.
+    /// Used while all active paths are full, or if none delivers.
+    Overflow,
+    /// Used if no active or overflow path delivers.
     Backup,
-    /// Used if no other path delivers. Until then it carries only the probes for liveness.
+    /// Used if no other path delivers.
     Metered,
 }
 
@@ -72,6 +76,7 @@ impl Entry {
         octets[0] = self.path.number();
         octets[1] = match self.role {
             Role::Active => 0,
+            Role::Overflow => OVERFLOW,
             Role::Backup => BACKUP,
             Role::Metered => METERED,
         };
@@ -111,6 +116,7 @@ impl Entry {
             0 => Role::Active,
             BACKUP => Role::Backup,
             METERED => Role::Metered,
+            OVERFLOW => Role::Overflow,
             _ => return Err(WireError::Reserved),
         };
         let (words, rest) = rest

@@ -62,7 +62,12 @@ enum Event {
 }
 
 fn role() -> impl Strategy<Value = Role> {
-    prop_oneof![3 => Just(Role::Active), 1 => Just(Role::Backup), 1 => Just(Role::Metered)]
+    prop_oneof![
+        3 => Just(Role::Active),
+        1 => Just(Role::Overflow),
+        1 => Just(Role::Backup),
+        1 => Just(Role::Metered),
+    ]
 }
 
 fn event(paths: usize) -> impl Strategy<Value = Event> {

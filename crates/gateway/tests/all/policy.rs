@@ -140,10 +140,12 @@ fn heavy_interactive_traffic_is_not_duplicated() {
 }
 
 #[test]
-fn a_metered_path_gets_no_copies_and_few_probes() {
-    for ends in [&[0][..], &[0, 1]] {
+fn a_spare_path_gets_no_copies_and_few_probes() {
+    let ends = [&[0][..], &[0, 1]].into_iter();
+    let roles = [Role::Overflow, Role::Backup, Role::Metered];
+    for (ends, role) in ends.flat_map(|ends| roles.map(|role| (ends, role))) {
         let mut network = Network::new(4, vec![wire(30, 12.5e6), wire(10, 12.5e6)], false);
-        network.role(ends, 1, Role::Metered);
+        network.role(ends, 1, role);
         network.rules(vec![rule(Class::Interactive)]);
         network.dscp.insert(1, EF);
         network.run(MS * 3_000);
@@ -154,7 +156,7 @@ fn a_metered_path_gets_no_copies_and_few_probes() {
         for end in [0, 1] {
             assert_eq!(network.stats(end).paths[1].state, State::Standby);
             let datagrams = network.datagrams[end][&1] - before[end];
-            assert!(datagrams <= 25, "end {end}: {datagrams} in 20 s");
+            assert!(datagrams <= 4, "end {end}: {datagrams} in 20 s");
         }
         // It carries all traffic if no other path delivers.
         let since = network.now;
@@ -166,6 +168,131 @@ fn a_metered_path_gets_no_copies_and_few_probes() {
         let gap = network.gap(1, since);
         assert!(gap <= MS * 300, "{} ms", gap.as_millis_f64());
     }
+}
+
+/// Octets of both directions in an hour that a second path of this role carries, with 48 octets of
+/// IPv6 and UDP below each datagram, beside a first path with little traffic. `is_dead`: the second
+/// path delivers nothing.
+fn octets_in_an_hour(role: Role, is_dead: bool) -> usize {
+    let mut network = Network::new(9, vec![wire(15, 12.5e6), wire(30, 12.5e6)], false);
+    network.role(&[0], 1, role);
+    network.run(MS * 5_000);
+    for wire in &mut network.wires[1] {
+        wire.is_dead = is_dead;
+    }
+    let before = network.datagrams.clone();
+    network.run(MS * 30_000);
+    network.recorded.clear();
+    network.flow(0, 1, MS * 1_000, MS * 3_600_000);
+    network.run(MS * 3_600_000);
+    assert!(network.datagrams != before);
+    let on_path = network.recorded.iter().filter(|(_, path, _)| *path == 1);
+    on_path.map(|(_, _, octets)| octets.len() + 48).sum()
+}
+
+/// 50 MB a month, also of a path that is dead.
+#[test]
+fn a_spare_path_carries_at_most_50_mb_a_month() {
+    const HOURS: usize = 30 * 24;
+    for role in [Role::Overflow, Role::Backup, Role::Metered] {
+        for is_dead in [false, true] {
+            let month = octets_in_an_hour(role, is_dead) * HOURS;
+            assert!(month <= 50_000_000, "{role:?}, dead {is_dead}: {month}");
+        }
+    }
+}
+
+#[test]
+fn an_overflow_path_relieves_active_ones_that_are_full() {
+    let mut network = Network::new(10, vec![wire(10, 1e6), wire(20, 1e6)], false);
+    network.role(&[0], 1, Role::Overflow);
+    network.run(MS * 3_000);
+    let count = |network: &Network| network.datagrams[0][&1];
+    // Half of the rate of the active path.
+    let before = count(&network);
+    network.flow(0, 1, MS * 2, MS * 5_000);
+    network.run(MS * 5_000);
+    assert!(count(&network) - before <= 4);
+    // One and a half of it: 15,000 packets in 10 s.
+    let (before, delivered) = (count(&network), network.delivered[1].len());
+    let interval = MS * 2 / 3;
+    network.flow(0, 2, interval, MS * 10_000);
+    network.run(MS * 10_000);
+    let relieved = count(&network) - before;
+    assert!(relieved >= 3_000, "{relieved} of 15000 packets");
+    let delivered = network.delivered[1].len() - delivered;
+    assert!(delivered >= 13_500, "{delivered} of 15000 packets");
+    // Afterwards it is spare again.
+    network.run(MS * 3_000);
+    let before = count(&network);
+    network.flow(0, 1, MS * 2, MS * 5_000);
+    network.run(MS * 5_000);
+    assert!(count(&network) - before <= 4);
+}
+
+#[test]
+fn an_overflow_path_is_used_before_a_backup() {
+    let wires = vec![wire(10, 1e6), wire(5, 1e6), wire(60, 1e6)];
+    let mut network = Network::new(11, wires, false);
+    network.role(&[0], 1, Role::Backup);
+    network.role(&[0], 2, Role::Overflow);
+    network.run(MS * 3_000);
+    for wire in &mut network.wires[0] {
+        wire.is_dead = true;
+    }
+    network.run(MS * 2_000);
+    let before = [1, 2].map(|path| network.datagrams[0][&path]);
+    network.flow(0, 1, MS * 5, MS * 2_000);
+    network.run(MS * 2_000);
+    let after = [1, 2].map(|path| network.datagrams[0][&path]);
+    assert!(after[0] - before[0] <= 5 && after[1] - before[1] >= 400);
+}
+
+/// As at a data cap: one end changes the role, and both obey it.
+#[test]
+fn a_role_changes_while_the_tunnel_is_up() {
+    let mut network = Network::new(12, vec![wire(10, 12.5e6), wire(10, 12.5e6)], false);
+    network.run(MS * 2_000);
+    let now = network.now;
+    network.tunnel(0).set_role(path(1), Role::Metered, now);
+    network.run(MS * 1_000);
+    for end in [0, 1] {
+        assert_eq!(network.stats(end).paths[1].state, State::Standby);
+        let before = network.datagrams[end][&1];
+        network.flow(end, 1, MS, MS * 3_000);
+        network.run(MS * 3_000);
+        assert!(network.datagrams[end][&1] - before <= 2, "end {end}");
+    }
+    let now = network.now;
+    network.tunnel(0).set_role(path(1), Role::Active, now);
+    network.run(MS * 11_000);
+    for end in [0, 1] {
+        assert_eq!(network.stats(end).paths[1].state, State::Active);
+    }
+    assert_eq!(network.stats(0).sessions, 1);
+}
+
+#[test]
+fn a_path_sends_no_faster_than_its_limit() {
+    let mut network = Network::new(13, vec![wire(10, 12.5e6)], false);
+    network.run(MS * 1_000);
+    network.tunnel(0).limit_rate(path(0), Some(2.5e5));
+    let before = network.delivered[1].len();
+    // 1 MB/s of packets of 1,000 octets.
+    network.flow(0, 1, MS, MS * 10_000);
+    network.run(MS * 10_000);
+    let delivered = network.delivered[1].len() - before;
+    assert!(
+        (2_000..=2_500).contains(&delivered),
+        "{delivered} of 10000 packets"
+    );
+    assert!(network.stats(0).paths[0].rate <= 2.5e5);
+    network.tunnel(0).limit_rate(path(0), None);
+    network.run(MS * 1_000);
+    let before = network.delivered[1].len();
+    network.flow(0, 1, MS, MS * 5_000);
+    network.run(MS * 5_000);
+    assert!(network.delivered[1].len() - before >= 4_500);
 }
 
 #[test]

@@ -206,10 +206,14 @@ fn words_without_a_report_are_refused() {
 }
 
 #[test]
-fn an_entry_has_one_role() {
-    let mut octets = entry_of(&[1 << (70 % 64)]);
-    octets[1] |= 4 | 8;
-    assert_eq!(Control::decode(&octets), Err(WireError::Reserved));
+fn an_entry_has_one_of_four_roles() {
+    let roles = [0, 4, 8, 4 | 8].map(|flags| {
+        let mut octets = entry_of(&[1 << (70 % 64)]);
+        octets[1] |= flags;
+        Control::decode(&octets).expect("it is valid").entries[0].role
+    });
+    let expected = [Role::Active, Role::Backup, Role::Metered, Role::Overflow];
+    assert_eq!(roles, expected);
 }
 
 fn encoded(message: &Message, original: &[u8]) -> Vec<u8> {
@@ -283,7 +287,7 @@ proptest! {
         let words = (most / present.len().max(1)).saturating_sub(24) / 8;
         let entries = (0_u8..).zip(present).map(|(number, (reported, highest, words, acknowledged))| Entry {
             path: path(number),
-            role: [Role::Active, Role::Backup, Role::Metered][usize::from(number % 3)],
+            role: [Role::Active, Role::Overflow, Role::Backup, Role::Metered][usize::from(number % 4)],
             report: reported.then(|| report_of(highest, words)),
             acknowledged,
         });

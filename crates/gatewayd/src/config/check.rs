@@ -9,10 +9,11 @@ use anabranch_files::Files;
 
 use super::{
     bypass::{Mark, RULES},
-    format::{Config, Peer, Secret},
+    format::{Config, Peer, Secret, Way},
     value::Endpoint,
 };
 use crate::{
+    calendar::Period,
     key::{Key, public},
     netlink::MARK,
 };
@@ -268,10 +269,55 @@ fn paths(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
             let message = format!("`{place}` is the tunnel's own interface");
             return Err(checker.error(&at, message, "expected one that leads out"));
         }
+        cap(name, way, checker)?;
         let before = &config.path.0[..i];
         if let Some((other, _)) = before.iter().find(|(_, w)| w.place() == place) {
             let message = format!("the path `{other}` leaves by `{place}`, too");
             return Err(checker.error(&at, message, "expected one path for each way out"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the keys of a path's data cap.
+fn cap(name: &str, way: &Way, checker: &Checker<'_>) -> Result<(), Error> {
+    let at = |key| ["path", name, key];
+    let given = [
+        ("reset_day", way.reset_day.is_some()),
+        ("at_cap", way.at_cap.is_some()),
+        ("alarms", way.alarms.is_some()),
+    ];
+    let without = given.iter().find(|(_, is_given)| *is_given);
+    if let (Some((key, _)), None) = (without, way.cap) {
+        let message = format!("`{key}` has no effect without a cap");
+        let help = "expected `cap` too, for example cap = \"20 GB/month\"";
+        return Err(checker.error(&at(key), message, help));
+    }
+    let is_monthly = way
+        .cap
+        .is_some_and(|cap| matches!(cap.period, Period::Month(_)));
+    if let Some(day) = way.reset_day
+        && !(is_monthly && (1..=31).contains(&day))
+    {
+        let (message, help) = if is_monthly {
+            (
+                format!("no month has a day {day}"),
+                "expected 1 to 31; in a shorter month the period begins on the last day",
+            )
+        } else {
+            (
+                "only a month has a `reset_day`".to_owned(),
+                "expected `cap` by the month; a day begins at midnight, a week on Monday (UTC)",
+            )
+        };
+        return Err(checker.error(&at("reset_day"), message, help));
+    }
+    let alarms = way.alarms.iter().flatten().copied();
+    for (n, alarm) in alarms.enumerate() {
+        if !(1..=99).contains(&alarm) {
+            let path = ["path", name, "alarms", &n.to_string()];
+            let message = format!("{alarm} is no level below the cap");
+            return Err(checker.error(&path, message, "expected percentages from 1 to 99"));
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::{
     bypass::Bypass,
+    cap::{AtCap, Cap, MaxRate},
     value::{Endpoint, Interface, Listen, Source},
 };
 use crate::key::Key;
@@ -166,6 +167,21 @@ pub struct Way {
     /// The role of the path.
     #[serde(default)]
     pub policy: Policy,
+    /// The octets that the path may carry in a period, in both directions.
+    #[serde(default)]
+    pub cap: Option<Cap>,
+    /// The day of the month on which the period of a monthly cap begins; 1 if it is left out.
+    #[serde(default)]
+    pub reset_day: Option<u8>,
+    /// The use of the path once its cap is reached.
+    #[serde(default)]
+    pub at_cap: Option<AtCap>,
+    /// Percentages of the cap at which a message is logged; 80 and 95 if it is left out.
+    #[serde(default)]
+    pub alarms: Option<Vec<u8>>,
+    /// The greatest rate at which this end sends on the path.
+    #[serde(default)]
+    pub max_rate: Option<MaxRate>,
 }
 
 impl Way {
@@ -184,9 +200,11 @@ pub enum Policy {
     /// Used always.
     #[default]
     Active,
-    /// Used if no active path is alive.
+    /// Used while all active paths are full, or if none is alive.
+    Overflow,
+    /// Used if no active or overflow path is alive.
     Backup,
-    /// As a backup, and probed as little as possible.
+    /// Used if no other path is alive.
     Metered,
 }
 

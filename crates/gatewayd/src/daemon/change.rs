@@ -25,7 +25,11 @@ impl Gateway {
             self.resolver.forget();
         }
         let loaded = config::load(&self.file).map_err(|failure| failure.to_string());
-        let loaded = loaded.and_then(|config| config.is_reloadable(&self.config).map(|()| config));
+        let loaded = loaded.and_then(|config| {
+            config.is_reloadable(&self.config)?;
+            self.may_have_caps(&config)?;
+            Ok(config)
+        });
         let config = match loaded {
             Ok(config) => config,
             Err(why) => return Some(self.outcome(Err(why))),
@@ -151,6 +155,7 @@ impl Gateway {
         self.bypass.is_kept = config.gateway.protect;
         self.domains = domains;
         self.watch_paths();
+        self.set_caps();
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use anabranch_gateway::wire::PathId;
 use super::Gateway;
 use crate::{
     peers::Peer,
-    reason::{self, Reason, SilentPath},
+    reason::{Reason, SilentPath},
 };
 
 impl Gateway {
@@ -32,7 +32,11 @@ impl Gateway {
                 since,
                 others_deliver: delivering.iter().any(|&other| other != path),
             };
-            let reason = silent.reason(&self.links, &mut self.reach, now);
+            let reason = if self.ways.is_closed(local) {
+                Some(Reason::CapReached)
+            } else {
+                silent.reason(&self.links, &mut self.reach, now)
+            };
             reasons.extend(reason.map(|reason| (path, reason)));
         }
         for (path, reason) in peer.set_reasons(reasons) {
@@ -45,8 +49,8 @@ impl Gateway {
     /// The reason why a path does not deliver, if one is known.
     pub(super) fn reason(&self, peer: &Peer, path: PathId) -> Option<Reason> {
         // The interfaces are known at once, other reasons by the last check.
-        let bind = self.ways.of_path(path);
-        let lack = bind.and_then(|bind| reason::lack(bind, &self.links));
+        let lack = self.ways.lack(path, &self.links);
+        let lack = lack.filter(|_| !self.config.path.is_empty());
         // The path may deliver since.
         let is_well = peer.delivering().contains(&path);
         let known = peer.reason(path).filter(|_| !is_well);

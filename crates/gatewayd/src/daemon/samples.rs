@@ -43,7 +43,7 @@ pub(super) fn keeper(
 }
 
 /// Makes the state directory if there is none, for the user of the daemon alone.
-fn make(folder: &Path, account: Option<&Account>) -> Result<(), String> {
+pub(super) fn make(folder: &Path, account: Option<&Account>) -> Result<(), String> {
     let failed = |error: std::io::Error| {
         format!(
             "{}: {}; expected a folder, or one that can be made, for `state_directory`",

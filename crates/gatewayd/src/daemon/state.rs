@@ -38,6 +38,7 @@ impl Gateway {
                 .collect(),
             rejected,
             dropped: self.dropped,
+            caps: self.usage.reports(),
         }
     }
 

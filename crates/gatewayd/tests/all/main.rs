@@ -1,6 +1,7 @@
 //! Tests of the command as an operator uses it: output, messages and exit status.
 
 mod bypass;
+mod caps;
 mod changes;
 mod hostile;
 mod init;
@@ -154,6 +155,28 @@ fn wrong_configurations_have_messages() {
         &[("listen =", "protect = \"yes\"\nlisten =")],
         &[("listen =", "protct = true\nlisten =")],
         &[("\"metered\"", "\"metred\"")],
+        &[(lte, "source = \"192.0.2.10\"\ncap = \"20 GB\"")],
+        &[(lte, "source = \"192.0.2.10\"\ncap = \"20 GB/year\"")],
+        &[(lte, "source = \"192.0.2.10\"\ncapp = \"20 GB/month\"")],
+        &[(lte, "source = \"192.0.2.10\"\nreset_day = 3")],
+        &[(
+            lte,
+            "source = \"192.0.2.10\"\ncap = \"1 GB/month\"\nreset_day = 32",
+        )],
+        &[(
+            lte,
+            "source = \"192.0.2.10\"\ncap = \"1 GB/week\"\nreset_day = 3",
+        )],
+        &[(
+            lte,
+            "source = \"192.0.2.10\"\ncap = \"1 GB/week\"\nat_cap = \"of\"",
+        )],
+        &[(
+            lte,
+            "source = \"192.0.2.10\"\ncap = \"1 GB/week\"\nalarms = [50, 100]",
+        )],
+        &[(lte, "source = \"192.0.2.10\"\nmax_rate = \"20 MB\"")],
+        &[(lte, "source = \"192.0.2.10\"\nmax_rate = \"1 kbit/s\"")],
         &[(lte, "interface = \"eth0\"")],
         &[(lte, "interface = \"an interface of many letters\"")],
         &[(lte, "source = \"192.0.2.300\"")],

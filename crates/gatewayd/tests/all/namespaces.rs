@@ -383,6 +383,9 @@ fn the_daemon_drops_unneeded_privileges() {
         let uids = of_process(&hosts[0], "Uid");
         assert!(uids.split_whitespace().all(|uid| uid != "0"), "{uids}");
         assert!(of_resolver(&hosts[0]).contains(&format!("Uid:\t{uids}")));
+        let socket = fs::metadata(hosts[0].folder.path().join("status.sock")).expect("it is there");
+        let owner = std::os::unix::fs::MetadataExt::uid(&socket).to_string();
+        assert_eq!(uids.split_whitespace().next(), Some(owner.as_str()));
     }
     assert!(transfer(&hosts, || {}) == content(), "the content differs");
     assert_eq!(hosts[1].stop(), Some(0));

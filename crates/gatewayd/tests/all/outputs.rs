@@ -1,6 +1,7 @@
 //! Files written by the command, and names in its output.
 
 use std::{
+    fmt::Write as _,
     fs,
     os::unix::fs::{FileTypeExt, symlink},
     process::Command,
@@ -63,6 +64,44 @@ fn a_key_can_be_written_to_dev_stdout() {
     let content = fs::read_to_string(&file).expect("it is text");
     assert_eq!(content.lines().count(), 2, "{content}");
     assert!(content.contains("\npublic "), "{content}");
+}
+
+/// A report that is larger than the buffers of a socket.
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn the_status_of_thousands_of_peers_is_complete() {
+    const PEERS: usize = 3_000;
+    let mut host = super::namespaces::Host::new();
+    let mut config = String::from(
+        "[gateway]\naddresses = [\"10.9.0.1/24\"]\nprivate_key_file = \"key\"\nlisten = [\"0.0.0.0:51900\"]\n\
+         [status]\nsocket = \"status.sock\"\nmetrics = \"127.0.0.1:9469\"\n",
+    );
+    for number in 0..PEERS {
+        // Base64 of 32 octets that contain the number.
+        let key = format!("{number:0>42}w=");
+        let _ = write!(
+            config,
+            "[peer.branch-{number}]\npublic_key = \"{key}\"\nallowed = [\"10.{}.{}.0/24\"]\n",
+            100 + number / 256,
+            number % 256
+        );
+    }
+    fs::write(host.folder.path().join("gw.toml"), config).expect("it is written");
+    host.start();
+    let status = host.status();
+    assert_eq!(
+        status["peers"].as_object().map(serde_json::Map::len),
+        Some(PEERS)
+    );
+    let shown = text(&host.ask(&[]).stdout);
+    assert_eq!(shown.matches("\npeer branch-").count(), PEERS);
+    let metrics = super::servers::metrics(&host);
+    let expected = format!(
+        "anabranch_gateway_peer_up{{peer=\"branch-{}\"}} 0",
+        PEERS - 1
+    );
+    assert!(metrics.contains(&expected));
+    assert!(metrics.len() > 1 << 20, "{}", metrics.len());
 }
 
 /// Whether it contains no control sequences for a terminal.

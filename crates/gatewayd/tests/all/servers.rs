@@ -96,7 +96,7 @@ fn branch_and_servers(second_rank: &str) -> [Host; 3] {
     hosts
 }
 
-fn metrics(host: &Host) -> String {
+pub fn metrics(host: &Host) -> String {
     let scraper = host.inside(|| TcpStream::connect("127.0.0.1:9469").expect("it is up"));
     let mut scraper = scraper.join().expect("no panic");
     let request = b"GET /metrics HTTP/1.1\r\n\r\n";
