@@ -18,7 +18,7 @@ use ipnet::IpNet;
 use crate::{
     config::{ADDRESSES, Bypass, Config},
     netlink::{
-        Netlink,
+        Netlink, is_unsupported,
         selector::{Selector, host, is_v6},
     },
     resolver::Name,
@@ -244,6 +244,10 @@ impl Rules {
 
     fn add(&mut self, selector: &Selector) -> Result<(), String> {
         let added = self.netlink.add_bypass(selector, self.priority);
+        // Without IPv6 there are no such packets.
+        if selector.is_of_all_v6() && added.as_ref().is_err_and(is_unsupported) {
+            return Ok(());
+        }
         added.map_err(|error| format!("bypass: {}: {selector}", words(&error)))
     }
 
@@ -270,8 +274,24 @@ impl Rules {
     }
 
     fn list(&mut self) -> Result<Vec<Selector>, String> {
-        let listed = self.netlink.bypasses(self.priority);
-        listed.map_err(|error| format!("bypass: {}", words(&error)))
+        let own = |(selector, priority)| (priority == self.priority).then_some(selector);
+        let all = self.netlink.bypasses();
+        let all = all.map_err(|error| format!("bypass: {}", words(&error)))?;
+        Ok(all.into_iter().filter_map(own).collect())
+    }
+
+    /// Deletes the rules of all gateways of this host. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn end_all(&mut self) -> Result<bool, String> {
+        let all = self.netlink.bypasses();
+        let all = all.map_err(|error| format!("bypass: {}", words(&error)))?;
+        for (selector, priority) in &all {
+            let deleted = self.netlink.delete_bypass(selector, *priority);
+            deleted.map_err(|error| format!("bypass: {}: {selector}", words(&error)))?;
+        }
+        Ok(!all.is_empty())
     }
 }
 

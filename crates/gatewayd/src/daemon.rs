@@ -173,11 +173,7 @@ pub fn up(
     let keeper = samples::keeper(&config, &file, account, &log)?;
     log.listen(keeper.listener());
     let (usage, store) = caps::usage(&config, &file, account, &mut log)?;
-    let confined = account.copied();
-    let prepare = move || confine_resolver(confined.as_ref());
-    let direct = Direct::new();
     let prefers_direct = Arc::new(AtomicBool::new(config.routes_all()));
-    let is_direct = Arc::clone(&prefers_direct);
     let mut gateway = Gateway {
         start,
         epoch,
@@ -188,9 +184,7 @@ pub fn up(
         file,
         config: Rc::new(config),
         addresses,
-        resolver: Resolver::start(prepare, move |name: &Name| {
-            resolver::look_up(name, &direct, is_direct.load(Ordering::Relaxed))
-        })?,
+        resolver: start_resolver(account, &prefers_direct)?,
         prefers_direct,
         wanted: None,
         times: Times::new(),
@@ -244,6 +238,22 @@ pub fn up(
     gateway.save_caps();
     gateway.keeper.end();
     outcome
+}
+
+/// Starts the thread that looks up names.
+fn start_resolver(
+    account: Option<&Account>,
+    prefers_direct: &Arc<AtomicBool>,
+) -> Result<Resolver, String> {
+    let confined = account.copied();
+    let direct = Direct::new();
+    let is_direct_first = Arc::clone(prefers_direct);
+    Resolver::start(
+        move || confine_resolver(confined.as_ref()),
+        move |name: &Name| {
+            resolver::look_up(name, &direct, is_direct_first.load(Ordering::Relaxed))
+        },
+    )
 }
 
 /// Sets the protection and the rules of bypasses.

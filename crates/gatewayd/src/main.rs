@@ -158,6 +158,9 @@ enum Command {
     Down {
         /// The configuration that it was brought up with (TOML)
         file: PathBuf,
+        /// End the protection of all gateways of this host, also of earlier configurations
+        #[arg(long)]
+        all: bool,
     },
     /// Set the protection of `protect = true` without bringing the gateway up
     ///
@@ -252,7 +255,7 @@ fn run(command: Command) -> Result<String, Failure> {
                 why => Err(Failure::System(why)),
             }
         }
-        Command::Down { file } => down(&load(&file)?).map_err(Failure::System),
+        Command::Down { file, all } => down(&load(&file)?, all).map_err(Failure::System),
         Command::Protect { file } => {
             let config = load(&file)?;
             let mut protection = protect::Protection::of(&config).map_err(Failure::System)?;
@@ -311,26 +314,40 @@ fn run(command: Command) -> Result<String, Failure> {
     }
 }
 
-/// Ends the gateway if it is up, and the protection.
-fn down(config: &config::Config) -> Result<String, String> {
-    let answer = status::ask_if_up(config, status::Request::Down)?;
-    match answer {
+/// Ends the gateway if it is up, and its protection, or the protection of all gateways.
+fn down(config: &config::Config, all: bool) -> Result<String, String> {
+    let is_up = match status::ask_if_up(config, status::Request::Down)? {
         Some(answer) if answer == status::ENDED => {
             wait_for_end(&config.gateway.interface.0)?;
-            Ok("the gateway is down; nothing is protected\n".to_owned())
+            true
         }
-        Some(why) => Err(why),
-        None => {
-            let had_rules = bypass::Rules::of(config)?.end()?;
-            let was_set = protect::Protection::of(config)?.end()? || had_rules;
-            let said = if was_set {
-                "no gateway is up; its protection has ended\n"
-            } else {
-                "no gateway is up, and nothing was protected\n"
-            };
-            Ok(said.to_owned())
-        }
+        Some(why) => return Err(why),
+        None => false,
+    };
+    let mut rules = bypass::Rules::of(config)?;
+    let mut protection = protect::Protection::of(config)?;
+    let was_set = if all {
+        rules.end_all()? | protection.end_all()?
+    } else {
+        rules.end()? | protection.end()?
+    };
+    let mut said = match (is_up, was_set) {
+        (true, _) => "the gateway is down; its protection has ended\n",
+        (false, true) => "no gateway is up; its protection has ended\n",
+        (false, false) => "no gateway is up, and nothing was protected\n",
     }
+    .to_owned();
+    let others: Vec<String> = protection
+        .others()?
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !others.is_empty() {
+        said.push_str("still protected by another gateway, or by an earlier `interface`: ");
+        said.push_str(&others.join(", "));
+        said.push_str("; --all ends it\n");
+    }
+    Ok(said)
 }
 
 /// The time within which a gateway that ends removes its interface.

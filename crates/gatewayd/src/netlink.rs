@@ -338,7 +338,8 @@ fn unless_there(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn is_unsupported(error: &io::Error) -> bool {
+/// Whether the kernel has no such family, or no rules.
+pub fn is_unsupported(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
     code.is_some_and(|code| [Errno::OPNOTSUPP, Errno::AFNOSUPPORT].contains(&code))
 }

@@ -74,6 +74,36 @@ impl Protection {
         Ok(was_set)
     }
 
+    /// Removes the barriers of all gateways of this host. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn end_all(&mut self) -> Result<bool, String> {
+        let all = self.all()?;
+        for barrier in &all {
+            let deleted = self.netlink.delete_barrier(*barrier);
+            deleted.map_err(|error| format!("protection of {}: {}", barrier.net, words(&error)))?;
+        }
+        self.remove(|_| true)?;
+        Ok(!all.is_empty())
+    }
+
+    /// The prefixes that other gateways of this host protect, or an earlier configuration with
+    /// another `interface`.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn others(&mut self) -> Result<Vec<IpNet>, String> {
+        let mut all = self.all()?;
+        all.retain(|barrier| barrier.metric != self.metric);
+        Ok(all.into_iter().map(|barrier| barrier.net).collect())
+    }
+
+    fn all(&mut self) -> Result<Vec<Barrier>, String> {
+        let all = self.netlink.barriers();
+        all.map_err(|error| format!("protection: {}", words(&error)))
+    }
+
     fn remove(&mut self, is_stale: impl Fn(&IpNet) -> bool) -> Result<(), String> {
         let failed = |error: &io::Error| format!("protection: {}", words(error));
         let stale: Vec<IpNet> = self.list()?.into_iter().filter(is_stale).collect();
@@ -92,8 +122,7 @@ impl Protection {
     /// # Errors
     /// If the kernel refuses.
     pub fn list(&mut self) -> Result<Vec<IpNet>, String> {
-        let all = self.netlink.barriers();
-        let all = all.map_err(|error| format!("protection: {}", words(&error)))?;
+        let all = self.all()?;
         let own = all.iter().filter(|barrier| barrier.metric == self.metric);
         Ok(own.map(|barrier| barrier.net).collect())
     }

@@ -350,10 +350,7 @@ fn bypasses(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
         let count = bypass.rules();
         if count > RULES {
             let message = format!("the bypass `{name}` needs up to {count} rules of the kernel");
-            let help = format!(
-                "expected {} at most: one for each combination of its values",
-                RULES
-            );
+            let help = format!("expected {RULES} at most: one for each combination of its values");
             return Err(checker.error(&["bypass", name], message, &help));
         }
     }

@@ -53,6 +53,11 @@ impl Selector {
         }
     }
 
+    /// Whether they are packets of IPv6 without regard to addresses.
+    pub const fn is_of_all_v6(&self) -> bool {
+        self.is_v6 && self.to.is_none() && self.from.is_none()
+    }
+
     /// These packets, if they are of IPv4 and have a DSCP, to one address of no host (RFC 5737).
     pub fn harmless(&self) -> Option<Self> {
         let to = host(IpAddr::from([192, 0, 2, 255]));
@@ -117,14 +122,18 @@ impl Selector {
         rule
     }
 
-    /// The packets of a rule of this kind and priority.
-    fn of(rule: &RuleMessage, priority: u32) -> Option<Self> {
+    /// The packets of a rule of this kind, and its priority.
+    fn of(rule: &RuleMessage) -> Option<(Self, u32)> {
         if rule.header.action != RuleAction::Goto
-            || !rule.attributes.contains(&RuleAttribute::Priority(priority))
             || !rule.attributes.contains(&RuleAttribute::Protocol(PROTOCOL))
         {
             return None;
         }
+        let mut priorities = rule.attributes.iter();
+        let priority = priorities.find_map(|attribute| match attribute {
+            RuleAttribute::Priority(priority) => Some(*priority),
+            _ => None,
+        })?;
         let mut selector = Self::all(rule.header.family == AddressFamily::Inet6);
         selector.dscp = (rule.header.tos != 0).then_some(rule.header.tos >> 2);
         let (mut mark, mut bits) = (0, None);
@@ -160,7 +169,7 @@ impl Selector {
             }
         }
         selector.mark = bits.map(|bits| (mark, bits));
-        Some(selector)
+        Some((selector, priority))
     }
 }
 
@@ -218,11 +227,11 @@ impl Netlink {
         self.request(message, NLM_F_ACK)
     }
 
-    /// The rules of [`Self::add_bypass`] of a priority.
+    /// The rules of [`Self::add_bypass`], of all gateways, with their priorities.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn bypasses(&mut self, priority: u32) -> io::Result<Vec<Selector>> {
+    pub fn bypasses(&mut self) -> io::Result<Vec<(Selector, u32)>> {
         let mut found = Vec::new();
         for family in FAMILIES {
             let mut message = RuleMessage::default();
@@ -233,7 +242,7 @@ impl Netlink {
                 Err(error) => return Err(error),
             };
             found.extend(rules.iter().filter_map(|rule| match rule {
-                RouteNetlinkMessage::NewRule(rule) => Selector::of(rule, priority),
+                RouteNetlinkMessage::NewRule(rule) => Selector::of(rule),
                 _ => None,
             }));
         }
@@ -281,8 +290,7 @@ mod tests {
             },
         ];
         for selector in all {
-            assert_eq!(Selector::of(&selector.message(7), 7), Some(selector));
-            assert_eq!(Selector::of(&selector.message(7), 8), None);
+            assert_eq!(Selector::of(&selector.message(7)), Some((selector, 7)));
         }
     }
 }

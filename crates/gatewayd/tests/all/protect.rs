@@ -193,7 +193,7 @@ fn no_packet_leaves_in_clear_until_the_gateway_is_taken_down() {
 
     hosts[0].start();
     let down = run(&hosts[0], &["down", "gw.toml"]);
-    assert_eq!(down, "the gateway is down; nothing is protected\n");
+    assert_eq!(down, "the gateway is down; its protection has ended\n");
     let mut gateway = hosts[0].gateway.take().expect("it was up");
     assert_eq!(gateway.wait().expect("it ends").code(), Some(0));
     assert!(attack.seen() > 0, "after down");
@@ -266,7 +266,10 @@ fn the_gateways_of_a_host_are_protected_separately() {
     let table = ["route", "show", "table", "51916"];
     let routes = listed(&hosts[0], &table);
     assert!(routes.contains("10.4.0.0/16") && routes.contains("10.5.0.0/16"));
-    run(&hosts[0], &["down", "gw.toml"]);
+    let down = run(&hosts[0], &["down", "gw.toml"]);
+    let others = "no gateway is up; its protection has ended\nstill protected by another \
+                  gateway, or by an earlier `interface`: 10.4.0.0/16; --all ends it\n";
+    assert_eq!(down, others);
     let routes = listed(&hosts[0], &table);
     assert!(routes.contains("10.4.0.0/16") && !routes.contains("10.5.0.0/16"));
     let left = second.replace("protect = true\n", "");
@@ -275,7 +278,8 @@ fn the_gateways_of_a_host_are_protected_separately() {
     let remark = "remark: 10.4.0.0/16 is refused by an earlier protection; \
                   anabranch-gateway down FILE removes it\n";
     assert!(told.contains(remark), "{told}");
-    let down = run(&hosts[0], &["down", "gw.toml"]);
+    write(&hosts[0], &second);
+    let down = run(&hosts[0], &["down", "gw.toml", "--all"]);
     assert_eq!(down, "no gateway is up; its protection has ended\n");
     assert!(!listed(&hosts[0], &["rule"]).contains("519"));
 }
