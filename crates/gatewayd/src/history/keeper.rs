@@ -273,7 +273,9 @@ mod tests {
         while !std::fs::read_to_string(&file).is_ok_and(|text| text.contains("hub")) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        std::mem::forget(first);
+        let crashed = std::fs::read(&file).expect("it is there");
+        first.end();
+        std::fs::write(&file, crashed).expect("written");
 
         let second = keeper(folder.path());
         let answer = ask(&second);
