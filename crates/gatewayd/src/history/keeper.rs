@@ -147,12 +147,12 @@ impl Thread {
             Err(why) => {
                 let mut aside = file.as_os_str().to_owned();
                 aside.push(".unreadable");
-                let _ = fs::rename(file, &aside);
-                let message = format!(
-                    "history: {}: {why}; it begins again, and the file is kept as {}",
-                    file.display(),
-                    PathBuf::from(aside).display()
-                );
+                let place = PathBuf::from(&aside);
+                let kept = match fs::rename(file, &aside) {
+                    Ok(()) => format!(", and the file is kept as {}", place.display()),
+                    Err(_) => String::new(),
+                };
+                let message = format!("history: {}: {why}; it begins again{kept}", file.display());
                 self.say(&message);
             }
         }
