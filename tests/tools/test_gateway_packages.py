@@ -189,10 +189,15 @@ def uci(stub: Path, sections: dict[str, dict[str, str]]) -> None:
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_uci_sections_make_a_configuration(tmp_path: Path, shell: list[str]) -> None:
     sections = {
-        "gateway": {".type": "gateway", "address": "10.9.0.2/24\nfd09::2/64", "private_key_file": "/etc/key"},
+        "gateway": {
+            ".type": "gateway",
+            "address": "10.9.0.2/24\nfd09::2/64",
+            "private_key_file": "/etc/key",
+            "protect": "1",
+        },
         "server": {".type": "peer", "public_key": "AA==", "allowed": "10.9.0.1/32", "endpoint": "gw.example:51900"},
         "fibre": {".type": "path", "interface": "eth1"},
-        "lte": {".type": "path", "interface": 'ww"\\an0', "policy": "metered"},
+        "lte": {".type": "path", "interface": 'ww"\\an0', "policy": "metered", "cap": "20 GB/month", "reset_day": "7"},
         "calls": {".type": "class", "dscp": "ef", "mode": "interactive"},
     }
     uci(tmp_path, sections)
@@ -201,9 +206,12 @@ def test_uci_sections_make_a_configuration(tmp_path: Path, shell: list[str]) -> 
     done = subprocess.run([*shell, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert tomllib.loads(done.stdout) == {
-        "gateway": {"addresses": ["10.9.0.2/24", "fd09::2/64"], "private_key_file": "/etc/key"},
+        "gateway": {"addresses": ["10.9.0.2/24", "fd09::2/64"], "private_key_file": "/etc/key", "protect": True},
         "peer": {"server": {"public_key": "AA==", "allowed": ["10.9.0.1/32"], "endpoints": ["gw.example:51900"]}},
-        "path": {"fibre": {"interface": "eth1"}, "lte": {"interface": 'ww"\\an0', "policy": "metered"}},
+        "path": {
+            "fibre": {"interface": "eth1"},
+            "lte": {"interface": 'ww"\\an0', "policy": "metered", "cap": "20 GB/month", "reset_day": 7},
+        },
         "class": {"calls": {"match": {"dscp": "ef"}, "mode": "interactive"}},
     }
 

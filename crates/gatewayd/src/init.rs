@@ -114,7 +114,7 @@ pub struct PathFact {
     policy: Option<&'static str>,
 }
 
-const POLICIES: [&str; 3] = ["active", "backup", "metered"];
+const POLICIES: [&str; 4] = ["active", "overflow", "backup", "metered"];
 
 impl FromStr for PathFact {
     type Err = String;

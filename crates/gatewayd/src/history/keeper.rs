@@ -147,12 +147,12 @@ impl Thread {
             Err(why) => {
                 let mut aside = file.as_os_str().to_owned();
                 aside.push(".unreadable");
-                let _ = fs::rename(file, &aside);
-                let message = format!(
-                    "history: {}: {why}; it begins again, and the file is kept as {}",
-                    file.display(),
-                    PathBuf::from(aside).display()
-                );
+                let place = PathBuf::from(&aside);
+                let kept = match fs::rename(file, &aside) {
+                    Ok(()) => format!(", and the file is kept as {}", place.display()),
+                    Err(_) => String::new(),
+                };
+                let message = format!("history: {}: {why}; it begins again{kept}", file.display());
                 self.say(&message);
             }
         }
@@ -273,7 +273,9 @@ mod tests {
         while !std::fs::read_to_string(&file).is_ok_and(|text| text.contains("hub")) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        std::mem::forget(first);
+        let crashed = std::fs::read(&file).expect("it is there");
+        first.end();
+        std::fs::write(&file, crashed).expect("written");
 
         let second = keeper(folder.path());
         let answer = ask(&second);

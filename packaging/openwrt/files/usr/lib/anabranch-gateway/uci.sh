@@ -26,10 +26,22 @@ gateway_text() {
 	[ -z "$value" ] || printf '%s = %s\n' "$2" "$(gateway_quote "$value")"
 }
 
+# gateway_number SECTION OPTION: nothing unless the value is a number.
+gateway_number() {
+	local value
+	config_get value "$1" "$2"
+	case $value in
+		'' | *[!0-9]*) ;;
+		*) printf '%s = %s\n' "$2" "$value" ;;
+	esac
+}
+
 gateway_of_peer() {
 	printf '\n[peer.%s]\n' "$(gateway_quote "$1")"
 	gateway_text "$1" public_key
 	gateway_text "$1" preshared_key_file
+	gateway_text "$1" group
+	gateway_number "$1" priority
 	gateway_array "$1" allowed allowed
 	gateway_array "$1" endpoint endpoints
 }
@@ -39,6 +51,10 @@ gateway_of_path() {
 	gateway_text "$1" interface
 	gateway_text "$1" source
 	gateway_text "$1" policy
+	gateway_text "$1" cap
+	gateway_number "$1" reset_day
+	gateway_text "$1" at_cap
+	gateway_text "$1" max_rate
 }
 
 gateway_of_class() {
@@ -56,12 +72,15 @@ gateway_of_class() {
 
 # The configuration, to standard output.
 gateway_toml() {
+	local protect
 	printf '# Made from /etc/config/anabranch-gateway: a change here is lost.\n[gateway]\n'
 	gateway_text gateway interface
 	gateway_array gateway address addresses
 	gateway_text gateway private_key_file
 	gateway_text gateway state_directory
 	gateway_array gateway listen listen
+	config_get_bool protect gateway protect 0
+	[ "$protect" -eq 0 ] || printf 'protect = true\n'
 	config_foreach gateway_of_peer peer
 	config_foreach gateway_of_path path
 	config_foreach gateway_of_class class
