@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -584,3 +585,22 @@ def test_the_commands_of_the_guide_print_the_shown_output(
             assert trimmed(done.out) == trimmed(shown)
             shown_outputs += 1
     assert shown_outputs == 1
+
+
+def test_a_capture_that_nothing_reached_was_running(lossy: Taps, compared: Callable[..., Points]) -> None:
+    first = lossy.client[0]
+    ends = {first.source, first.target}
+    client = [one for one in lossy.client if {one.source, one.target} == ends]
+    server = [one for one in lossy.server if {one.source, one.target} == ends]
+    middle = START_NS + 3 * 10**9
+    # The path ends after 3 s: the client repeats its data, and nothing comes back.
+    late = [one for one in client if one.time_ns >= middle and one.source == first.source][:8]
+    tail = [replace(one, time_ns=middle + number * 300_000_000) for number, one in enumerate(late, 1)]
+    found = compared(
+        [one for one in client if one.time_ns < middle] + tail, [one for one in server if one.time_ns < middle]
+    )
+    (part,) = found.content["parts"]
+    whole = compared([one for one in client if one.time_ns < middle], server).content["parts"][0]
+    # Of the last one nothing shows that the capture did not end before it arrived.
+    assert part["forward"]["lost"] >= whole["forward"]["lost"] + len(tail) - 1
+    assert not any("overlap" in line for line in overview(found.content))

@@ -14,7 +14,7 @@ from anabranch.diagnosis.diagnosis import DIRECTIONS, Diagnosis, main_direction,
 from anabranch.diagnosis.document import Connection, Limit
 from anabranch.errors import UserError
 from anabranch.multipoint.changes import changes
-from anabranch.multipoint.clocks import Clock
+from anabranch.multipoint.clocks import RESOLUTION_S, Clock
 from anabranch.multipoint.documents import Belonging, Change, Compared, Document, Outside, Part, Point
 from anabranch.multipoint.listing import MOST_SEGMENTS, SYN, Indices, Listing, flagged, list_segments
 from anabranch.multipoint.matching import NONE, Matched, Window, match
@@ -56,6 +56,7 @@ class ComparedPart:
     changes: list[list[Change]]
     parts: list[Part]
     clock: Clock
+    windows: tuple[Window, Window]
 
 
 @dataclass(frozen=True)
@@ -270,13 +271,35 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
                 for each in by_first
             ]
         to_first.append(matched.clock)
-        both = (by_first[0], by_first[1])
+        both = _running(matched, (by_first[0], by_first[1]))
         passages = (passage(matched, FORWARD, both), passage(matched, BACKWARD, both))
         made.append(ComparedPart(
             matched, passages, changes(matched, pairs, shifts, passages),
-            _parts((first.name, second.name), matched, passages, len(pairs)), matched.clock,
+            _parts((first.name, second.name), matched, passages, len(pairs)), matched.clock, both,
         ))  # fmt: skip
     return Comparison(listings, chains, made, [] if inverted is None else inverted.tolist())
+
+
+def _running(matched: Matched, windows: tuple[Window, Window]) -> tuple[Window, Window]:
+    """The times for which nothing shows that a capture did not run.
+
+    A capture without packets at an end of the time may not have run, or nothing reached it. It did not run if the other
+    one has packets that must have passed its point then.
+    """
+    least = (matched.clock.round_trip_s or 0.0) / 2 + RESOLUTION_S
+    made = []
+    for own, other, side, mate, way in (
+        (windows[0], windows[1], matched.two, matched.mate_of_two, FORWARD),
+        (windows[1], windows[0], matched.one, matched.mate, BACKWARD),
+    ):
+        passed = side.time_s[(side.way == way) & (mate == NONE)]
+        start, end = own.start_s, own.end_s
+        if not len(passed) or passed.min() - least >= start - RESOLUTION_S:
+            start = min(start, other.start_s)
+        if not len(passed) or passed.max() - least <= end + RESOLUTION_S:
+            end = max(end, other.end_s)
+        made.append(Window(start, end))
+    return made[0], made[1]
 
 
 def _directed(side: Side, inverted: np.ndarray[Any, Any]) -> Side:
@@ -332,6 +355,9 @@ def _document(comparison: Comparison, *, is_reordered: bool) -> Document:
         shifts.append(shifts[-1] + part.clock.offset_s)
     starts = [listing.start_s - shift for listing, shift in zip(listings, shifts, strict=True)]
     ends = [listing.end_s - shift for listing, shift in zip(listings, shifts, strict=True)]
+    span = Window(min(starts), max(ends))
+    running = [window for part in comparison.parts for window in part.windows]
+    overlap = Window(max(one.start_s for one in running) + origin_s, min(one.end_s for one in running) + origin_s)
     answers = [_answers(listing) for listing in (listings[0], listings[-1])]
     sent_by_pair = [[_by_pair(way, len(chains)) for way in part.passages] for part in comparison.parts]
     made: list[Compared] = []
@@ -362,8 +388,8 @@ def _document(comparison: Comparison, *, is_reordered: bool) -> Document:
         "format": 1,
         "points": [_point(comparison, index, len(chains)) for index in range(len(listings))],
         "reordered_points": is_reordered,
-        "overlap_s": max(0.0, min(ends) - max(starts)),
-        "span_s": max(ends) - min(starts),
+        "overlap_s": max(0.0, min(overlap.end_s, span.end_s) - max(overlap.start_s, span.start_s)),
+        "span_s": span.end_s - span.start_s,
         "parts": [part.parts[-1] for part in comparison.parts],
         "before": _total([one["before"] for one in made]),
         "beyond": _total([one["beyond"] for one in made]),

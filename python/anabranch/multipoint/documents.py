@@ -245,7 +245,7 @@ class Document(TypedDict):
         format: 1.
         points: The captures, in the order of the path.
         reordered_points: Whether that is another order than the given one.
-        overlap_s: The time for which all captured.
+        overlap_s: The time for which nothing shows that a capture did not run.
         span_s: The time from the first start to the last end.
         parts: The parts of the path, over all connections.
         before: The part before the first point.
