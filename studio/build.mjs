@@ -40,6 +40,24 @@ export async function bundle(entry, more = {}) {
   return outputFiles[0].text;
 }
 
+/** A module without custom sections: names of functions are half a megabyte. */
+export function stripped(module) {
+  const parts = [module.subarray(0, 8)];
+  for (let at = 8; at < module.length; ) {
+    const start = at;
+    const id = module[at++];
+    let length = 0;
+    for (let shift = 0; ; shift += 7) {
+      const octet = module[at++];
+      length += (octet & 127) * 2 ** shift;
+      if (octet < 128) break;
+    }
+    at += length;
+    if (id !== 0) parts.push(module.subarray(start, at));
+  }
+  return Buffer.concat(parts);
+}
+
 /** Text of a script element, which must not end it. */
 const inScript = (text) => text.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 
@@ -85,11 +103,12 @@ async function page(wasm) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [wasm, out] = process.argv.slice(2);
-  const made = await page(readFileSync(wasm));
+  const module = stripped(readFileSync(wasm));
+  const made = await page(module);
   mkdirSync(dirname(out), { recursive: true });
   writeFileSync(out, made);
   const { size } = statSync(out);
-  const compressed = gzipSync(readFileSync(wasm), { level: 9 }).length;
+  const compressed = gzipSync(module, { level: 9 }).length;
   console.log(
     `${relative(process.cwd(), out)}: ${(size / 2 ** 20).toFixed(2)} MiB; the engine ${(compressed / 2 ** 20).toFixed(2)} MiB compressed`,
   );

@@ -219,6 +219,32 @@ describe("the studio's page", () => {
     await page.close();
   });
 
+  test("a topology is built by hand, and steps are undone", async () => {
+    const page = await opened();
+    const text = await editor(page).inputValue();
+    await page.getByText("Change the topology").click();
+    await afterRun(page, () => page.getByRole("button", { name: "Add gateway" }).click());
+    await afterRun(page, () => page.getByRole("button", { name: "Add link" }).click());
+    assert.match(await editor(page).inputValue(), /routes = \["bottleneck", "link", "link2"\]/);
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await afterRun(page, () => page.getByRole("button", { name: "Add impairment" }).click());
+    await afterRun(page, () => page.getByRole("button", { name: "Add impairment" }).click());
+    await afterRun(page, () => page.getByRole("button", { name: "Add host beside A" }).click());
+    assert.match(await editor(page).inputValue(), /\[link.link\][\s\S]*\[gateway.gateway\][\s\S]*"host"/);
+    const node = page.locator("g.host").first();
+    const box = (await node.boundingBox())!;
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width + 60, box.y - 5, { steps: 4 });
+    await afterRun(page, () => page.mouse.up());
+    assert.match(await editor(page).inputValue(), /host2/);
+    for (let i = 0; i < 6; i++) await afterRun(page, () => page.keyboard.press("Control+z"));
+    assert.equal(await editor(page).inputValue(), text);
+    await afterRun(page, () => page.getByRole("button", { name: "Redo" }).click());
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.close();
+  });
+
   test("a capture is diagnosed in the page, and its path simulated", async () => {
     const page = await opened();
     await page.locator("input[type=file]").setInputFiles(join(CAPTURES, "reordering.pcapng.gz"));

@@ -1,4 +1,4 @@
-// Bundles the tests and runs them: node tests/run.mjs [FOLDER]
+// Bundles the tests and runs them: node tests/run.mjs [FOLDER [NAME]]
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -22,5 +22,9 @@ await build({
   jsxImportSource: "preact",
 });
 const made = files.map((file) => join(out, file.replace(/\.ts$/, ".mjs")));
-const { status } = spawnSync(process.execPath, ["--test", "--test-concurrency=1", ...made], { stdio: "inherit" });
+const { status } = spawnSync(
+  process.execPath,
+  ["--test", "--test-concurrency=1", ...(process.argv[3] ? [`--test-name-pattern=${process.argv[3]}`] : []), ...made],
+  { stdio: "inherit" },
+);
 process.exit(status ?? 1);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { has, length, remove, set, source } from "../src/toml/edit.ts";
+import { addTable, has, length, remove, removeTable, set, source } from "../src/toml/edit.ts";
 
 const TEXT = `# A comment.
 title = "t" # kept
@@ -89,4 +89,14 @@ test("reads as far as a text is valid", () => {
   assert.equal(source(text, ["b", "c"]), undefined);
   for (const broken of ["[", "a", "a =", "[[x]", "a = {b", "a = [1,", '"""', "= 1"])
     assert.doesNotThrow(() => set(broken, ["z"], "1"));
+});
+
+test("adds and removes tables with their parts", () => {
+  const longer = addTable(TEXT, ["flow", "a b"], ['from = "A"']);
+  assert.ok(longer.endsWith('\n\n[flow."a b"]\nfrom = "A"\n'));
+  assert.equal(removeTable(longer, ["flow", "a b"]).trimEnd(), TEXT.trimEnd());
+  const text =
+    "# First.\n[link.a]\nx = 1\n\n# Of a.\n[[link.a.impair]]\ny = 2\n\n# Of b.\n[link.b]\nz = [\n  [1],\n]\n";
+  assert.equal(removeTable(text, ["link", "a"]), "# Of b.\n[link.b]\nz = [\n  [1],\n]\n");
+  assert.equal(removeTable(text, ["link", "b"]), text.slice(0, text.indexOf("# Of b.")));
 });

@@ -97,11 +97,12 @@ export interface LinkWay {
 /** The direction of a link that most limits a flow: the slowest of its route. */
 export function bottleneck(resolved: Resolved, summary: Summary, flow?: string): LinkWay | undefined {
   const table = flow === undefined ? undefined : tableOf(resolved, flow);
+  const route = table?.route?.some((link) => summary.links[link]) ? table.route : undefined;
   const links = { ...resolved.link, ...resolved.group };
   let best: LinkWay | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const [link, ways] of Object.entries(summary.links)) {
-    if (table?.route && !table.route.includes(link)) continue;
+    if (route && !route.includes(link)) continue;
     for (const way of WAYS) {
       const capacity = capacityOf(links[link], ways[way], way);
       // Of equal rates, the direction with more packets dropped or waiting limits.

@@ -1,5 +1,5 @@
 /** Changes of values of a TOML text. Comments and the order of the keys stay. */
-import { type Entry, type List, type Node, readTree, type Table } from "./tree.ts";
+import { type Entry, type List, type Node, readHeaders, readTree, type Table } from "./tree.ts";
 
 export type Path = readonly (string | number)[];
 
@@ -142,4 +142,29 @@ function cut(text: string, start: number, end: number): string {
   if (after) return splice(text, start, end + after[0].length, "");
   const before = /,\s*$/.exec(text.slice(0, start));
   return splice(text, before ? start - before[0].length : start, end, "");
+}
+
+/** Appends a table with a header. */
+export function addTable(text: string, path: Path, statements: readonly string[]): string {
+  return `${text.trimEnd()}\n\n[${dotted(path)}]\n${statements.join("\n")}\n`;
+}
+
+/** Removes a table and those within it, with the comments directly above its header. */
+export function removeTable(text: string, path: Path): string {
+  const headers = readHeaders(text);
+  let made = text;
+  for (let i = headers.length - 1; i >= 0; i--) {
+    const { names, start } = headers[i];
+    if (!path.every((name, k) => names[k] === name)) continue;
+    const above = /(?:^|\n)((?:[ \t]*#[^\n]*\n)*)[ \t]*$/.exec(made.slice(0, start));
+    const begin = start - (above ? above[1].length + (/[ \t]*$/.exec(made.slice(0, start))?.[0].length ?? 0) : 0);
+    const next = headers[i + 1]?.start ?? made.length;
+    const end = Math.min(next, made.length);
+    // Comments above the next header belong to it.
+    const kept = /(?:^|\n)((?:[ \t]*#[^\n]*\n)+)[ \t]*$/.exec(made.slice(begin, end))?.[1].length ?? 0;
+    made = splice(made, begin, headers[i + 1] ? end - kept : end, "");
+    const cut = end - kept - begin;
+    for (const later of headers.slice(i + 1)) later.start -= headers[i + 1] ? cut : 0;
+  }
+  return made;
 }

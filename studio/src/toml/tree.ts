@@ -43,8 +43,15 @@ export function table(): Table {
 
 class Stop extends Error {}
 
+/** A header, from its bracket to the end of its line's brackets. */
+export interface Header {
+  names: string[];
+  start: number;
+}
+
 class Reader {
   at = 0;
+  readonly headers: Header[] = [];
   constructor(readonly text: string) {}
 
   private get char(): string {
@@ -172,12 +179,14 @@ class Reader {
         this.blank(true);
         if (this.at >= this.text.length) break;
         if (this.char === "[") {
+          const start = this.at;
           const isList = this.text.startsWith("[[", this.at);
           this.at += isList ? 2 : 1;
           this.blank(false);
           const names = this.names();
           this.need("]");
           if (isList) this.need("]");
+          this.headers.push({ names, start });
           current = header(root, names, isList, this.at);
         } else this.statement(current);
       }
@@ -216,4 +225,11 @@ function header(root: Table, names: string[], isList: boolean, end: number): Tab
 /** Reads the positions of a text. */
 export function readTree(text: string): Table {
   return new Reader(text).read();
+}
+
+/** The headers of a text, in order. */
+export function readHeaders(text: string): Header[] {
+  const reader = new Reader(text);
+  reader.read();
+  return reader.headers;
 }

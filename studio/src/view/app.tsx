@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { View } from "../chart/plot.ts";
 import { Engine, Problem } from "../engine/client.ts";
+import { addHost, addLink } from "../model/build.ts";
 import { chartsOf, overlaid } from "../model/charts.ts";
 import { command } from "../model/command.ts";
 import { FIRST, ready } from "../model/gallery.ts";
@@ -14,6 +15,7 @@ import { decode, encode, type State } from "../model/share.ts";
 import { bottleneck, type LinkWay } from "../model/summary.ts";
 import { verdict } from "../model/verdict.ts";
 import { nearest } from "../model/why.ts";
+import { Build } from "./build.tsx";
 import { Capture } from "./capture.tsx";
 import { Charts } from "./charts.tsx";
 import { Comparison } from "./comparison.tsx";
@@ -29,6 +31,9 @@ import { Topology } from "./topology.tsx";
 const LONG_MS = 300;
 /** Wait after a keystroke before the scenario runs. */
 const TYPING_MS = 250;
+
+/** Steps that can be undone. */
+const MOST_STEPS = 100;
 
 /** Longest scenario. */
 const MOST_TEXT = 4 * 2 ** 20;
@@ -164,11 +169,39 @@ export function App({ module, worker, served }: Props) {
     return () => clearTimeout(begin);
   }, [text, seed]);
 
+  const past = useRef<{ before: string[]; after: string[] }>({ before: [], after: [] });
   const change = (next: string) => {
+    if (text !== undefined && text !== next) {
+      past.current.before.push(text);
+      past.current.before.splice(0, past.current.before.length - MOST_STEPS);
+      past.current.after = [];
+    }
     setFile(undefined);
     setNotice("");
     setText(next);
   };
+  const undo = (from: "before" | "after", to: "before" | "after") => {
+    const next = past.current[from].pop();
+    if (next === undefined || text === undefined) return;
+    past.current[to].push(text);
+    setFile(undefined);
+    setText(next);
+  };
+  const undone = useRef(undo);
+  undone.current = undo;
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => {
+      // The editor has an undo of its keystrokes.
+      if (!(event.ctrlKey || event.metaKey) || (event.target as Element).tagName === "TEXTAREA") return;
+      const name = event.key.toLowerCase();
+      if (name !== "z" && name !== "y") return;
+      event.preventDefault();
+      if (name === "z" && !event.shiftKey) undone.current("before", "after");
+      else undone.current("after", "before");
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
   const focus = async (name: string) => {
     setFlow(name);
     if (!done || !done.message.tables.has("packets")) return;
@@ -275,6 +308,12 @@ export function App({ module, worker, served }: Props) {
               }}
             />
           </label>
+          <button type="button" disabled={!past.current.before.length} onClick={() => undo("before", "after")}>
+            Undo
+          </button>
+          <button type="button" disabled={!past.current.after.length} onClick={() => undo("after", "before")}>
+            Redo
+          </button>
           <button type="button" onClick={copyLink}>
             Copy link
           </button>
@@ -331,7 +370,14 @@ export function App({ module, worker, served }: Props) {
             moving={now === undefined || !packets ? undefined : movingAt(done, packets, rows, now)}
             onLink={setLink}
             onFlow={focus}
+            onDrag={(from, to) =>
+              text !== undefined &&
+              change(to === undefined ? addHost(text, done.resolved, from) : addLink(text, done.resolved, from, to))
+            }
           />
+        )}
+        {done && text !== undefined && (
+          <Build run={done} text={text} link={shownLink} flow={shownFlow} onText={change} />
         )}
         <div class="columns">
           <div class="side">

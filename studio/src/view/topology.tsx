@@ -21,16 +21,49 @@ interface Props {
   moving?: Moving[];
   onLink(link: LinkWay): void;
   onFlow(flow: string): void;
+  /** A drag from a node to another, or to the free space. */
+  onDrag(from: string, to: string | undefined): void;
 }
+
+/** A drag begins after this distance in pixels. */
+const FAR = 12;
 
 const MOST_FLOWS = 8;
 
-export function Topology({ run, width, link, flow, moving, onLink, onFlow }: Props) {
+export function Topology({ run, width, link, flow, moving, onLink, onFlow, onDrag }: Props) {
   const { resolved, summary } = run;
   const count = Object.keys({ ...resolved.link, ...resolved.group }).length;
   if (count > MOST_LINKS) return <p class="soft">{count} links are too many for a drawing.</p>;
   if (!count) return null;
   const drawn = layout(resolved, width);
+  const begin = (node: string, event: PointerEvent) => {
+    const home = (event.currentTarget as Element).closest("svg")!;
+    const [x, y] = [event.clientX, event.clientY];
+    const rubber = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    rubber.setAttribute("class", "rubber");
+    const place = (one: PointerEvent) =>
+      new DOMPoint(one.clientX, one.clientY).matrixTransform(home.getScreenCTM()!.inverse());
+    const start = place(event);
+    const move = (one: PointerEvent) => {
+      if (Math.hypot(one.clientX - x, one.clientY - y) < FAR) return;
+      const at = place(one);
+      rubber.setAttribute("d", `M${start.x} ${start.y}L${at.x} ${at.y}`);
+      if (!rubber.parentNode) home.append(rubber);
+    };
+    const end = (one: PointerEvent) => {
+      removeEventListener("pointermove", move);
+      removeEventListener("pointerup", end);
+      removeEventListener("pointercancel", end);
+      rubber.remove();
+      if (one.type === "pointercancel" || Math.hypot(one.clientX - x, one.clientY - y) < FAR) return;
+      const under = document.elementFromPoint(one.clientX, one.clientY);
+      const target = under?.closest<SVGElement>("[data-node]")?.dataset.node;
+      if (target !== node && (target !== undefined || home.contains(under))) onDrag(node, target);
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", end);
+    addEventListener("pointercancel", end);
+  };
   return (
     <div class="topology">
       <svg
@@ -98,7 +131,7 @@ export function Topology({ run, width, link, flow, moving, onLink, onFlow }: Pro
           );
         })}
         {drawn.nodes.map((node) => (
-          <g key={node.name}>
+          <g key={node.name} data-node={node.name} class="host" onPointerDown={(event) => begin(node.name, event)}>
             <title>{node.name}</title>
             <rect x={node.x - node.half} y={node.y - 17} width={2 * node.half} height={34} rx={17} class="node" />
             <text class="strong" x={node.x} y={node.y + 4} text-anchor="middle">

@@ -1,0 +1,90 @@
+/** Builds a topology: hosts, links, flows, gateways and impairments. Each step is written into the text. */
+import { useState } from "preact/hooks";
+import * as build from "../model/build.ts";
+import type { Run } from "../model/run.ts";
+import type { LinkWay } from "../model/summary.ts";
+
+interface Props {
+  run: Run;
+  text: string;
+  link: LinkWay | undefined;
+  flow: string | undefined;
+  onText(text: string): void;
+}
+
+function Pick(props: { label: string; value: string; names: string[]; on(value: string): void }) {
+  return (
+    <label>
+      {props.label}{" "}
+      <select value={props.value} onChange={(event) => props.on(event.currentTarget.value)}>
+        {props.names.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function Build({ run, text, link, flow, onText }: Props) {
+  const { resolved } = run;
+  const nodes = build.nodesOf(resolved);
+  const [first, setFirst] = useState("");
+  const [second, setSecond] = useState("");
+  const [kind, setKind] = useState("bernoulli-loss");
+  const from = nodes.includes(first) ? first : (nodes[0] ?? "");
+  const to = nodes.includes(second) ? second : (nodes[nodes.length - 1] ?? "");
+  const gateway = build.addGateway(text, resolved, from, to);
+  const table = flow?.replace(/\/\d+$/, "");
+  return (
+    <details class="build">
+      <summary>Change the topology</summary>
+      <div class="row">
+        <Pick label="From" value={from} names={nodes} on={setFirst} />
+        <Pick label="to" value={to} names={nodes} on={setSecond} />
+        <button type="button" disabled={from === to} onClick={() => onText(build.addLink(text, resolved, from, to))}>
+          Add link
+        </button>
+        <button type="button" disabled={from === to} onClick={() => onText(build.addFlow(text, resolved, from, to))}>
+          Add flow
+        </button>
+        <button
+          type="button"
+          disabled={!gateway}
+          title="A second link, and a tunnel over both"
+          onClick={() => gateway && onText(gateway)}
+        >
+          Add gateway
+        </button>
+        <button type="button" disabled={!from} onClick={() => onText(build.addHost(text, resolved, from))}>
+          Add host beside {from}
+        </button>
+      </div>
+      <div class="row">
+        {link && (
+          <>
+            <Pick
+              label={`Link ${link.link}: impairment`}
+              value={kind}
+              names={Object.keys(build.IMPAIRMENTS)}
+              on={setKind}
+            />
+            <button type="button" onClick={() => onText(build.addImpairment(text, resolved, link, kind))}>
+              Add impairment
+            </button>
+            <button type="button" onClick={() => onText(build.removeLink(text, resolved, link.link))}>
+              Remove link {link.link}
+            </button>
+          </>
+        )}
+        {table && (
+          <button type="button" onClick={() => onText(build.removeFlow(text, table))}>
+            Remove flow {table}
+          </button>
+        )}
+      </div>
+      <p class="hint">Drag from one node to another to add a link, or into the free space to add a host.</p>
+    </details>
+  );
+}
