@@ -29,6 +29,8 @@ const FEW: f64 = 3.0;
 const FLOW: f64 = 65_536.0;
 /// A path has the rate for a load up to this part of it.
 const FULL: f64 = 0.7;
+/// Beyond, a path with a higher rate leads if it gains more than its delay in this time.
+const OVERLOAD_S: f64 = 0.5;
 /// The load is the highest rate of the last one to two windows of this length.
 const LOAD_WINDOW: Duration = Duration::from_secs(2);
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
@@ -218,19 +220,23 @@ impl Tunnel {
         self.is_ready(path).then_some(id)
     }
 
-    /// The path of a kind that alone would carry bulk packets best: of those that have the rate for
-    /// the present load the one on which a flow of [`FLOW`] octets arrives first, or else the one
-    /// with the highest rate.
+    /// The path of a kind that alone would carry bulk packets best: the one on which a flow of
+    /// [`FLOW`] octets arrives first, of those that have the rate for the present load. If none has,
+    /// the one on which the octets of [`OVERLOAD_S`] arrive first.
     pub(super) fn lead(&self, octets: usize, tier: Usable) -> Option<(PathId, &Path)> {
         let load = self.load.rate();
-        let time = |path: &Path| {
+        let time = |path: &Path, octets: f64| {
             let delay_s = path.rate.target_delay_s().unwrap_or(0.0);
-            delay_s + FLOW / path.rate.capacity()
+            delay_s + octets / path.rate.capacity()
         };
-        let paths = || self.of_tier(octets, tier);
-        let able = paths().filter(|(_, path)| path.rate.capacity() * FULL >= load);
-        able.min_by(|a, b| time(a.1).total_cmp(&time(b.1)))
-            .or_else(|| paths().max_by(|a, b| a.1.rate.capacity().total_cmp(&b.1.rate.capacity())))
+        let first = |a: &Path, b: &Path, octets| time(a, octets).total_cmp(&time(b, octets));
+        let able = self
+            .of_tier(octets, tier)
+            .filter(|(_, path)| path.rate.capacity() * FULL >= load);
+        able.min_by(|a, b| first(a.1, b.1, FLOW)).or_else(|| {
+            self.of_tier(octets, tier)
+                .min_by(|a, b| first(a.1, b.1, load * OVERLOAD_S))
+        })
     }
 
     /// Whether a path helps the leading one: a packet on it delays no other, or the path raises the

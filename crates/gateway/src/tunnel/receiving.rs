@@ -216,7 +216,10 @@ impl Tunnel {
             path.round_trip.on_feedback(now.saturating_since(sent));
             let since = path.liveness.waiting().unwrap_or(sent);
             path.round_trip.on_silence(now.saturating_since(since));
-            path.liveness.on_report(now, sent, path.ledger.waiting());
+            // A path that was removed or reloaded may still be reported, but not be used.
+            if path.route.is_some() {
+                path.liveness.on_report(now, sent, path.ledger.waiting());
+            }
         }
         path.loss.on_arrived(outcome.arrived.len());
         if let Some((sent, in_flight)) = outcome.advanced {

@@ -215,3 +215,34 @@ proptest! {
         }
     }
 }
+
+/// An end that only answers has no address for a path that was reloaded until data arrives there.
+/// Reports about earlier datagrams must not make it an active path, for which metered paths would
+/// wait.
+#[test]
+fn a_path_without_an_address_does_not_silence_the_others() {
+    let delays = [2, 30, 15];
+    let wires = delays.map(|delay| {
+        [Wire {
+            delay: MS * delay,
+            ..Wire::default()
+        }; 2]
+    });
+    let mut network = Network::new(0, wires.to_vec(), false);
+    network.role(&[0], 2, Role::Metered);
+    for (from, flow) in [(0, 1), (1, 2)] {
+        network.flow(from, flow, MS * 20, MS * 6_000);
+    }
+    network.run(MS * 25);
+    network.wires[1][0].is_dead = true;
+    network.run(MS * 1_840);
+    network.reload(1, 1, Role::Active);
+    network.run(MS);
+    network.reload(0, 0, Role::Metered);
+    let since = network.now;
+    network.run(MS * 3_500);
+    for end in [0, 1] {
+        let gap = network.gap(end, since);
+        assert!(gap <= MS * 300, "end {end}: {} ms", gap.as_millis_f64());
+    }
+}
