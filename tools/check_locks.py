@@ -2,7 +2,8 @@
 
 A lock file names versions and hashes. An address in it would tie every user to the index of its
 author. The one exception is the fixed identifier by which Cargo.lock names the public registry:
-Cargo writes the same identifier for any configured mirror.
+Cargo writes the same identifier for any configured mirror. npm's `funding` names the pages of a
+package's authors, from which nothing is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ def is_lock(path: str) -> bool:
 def addresses(path: str, text: str) -> list[str]:
     """Return ``path:line: …`` for every download address in a lock file's text."""
     found = []
+    is_funding = False
     for number, line in enumerate(text.splitlines(), 1):
+        is_funding = line.strip() == '"funding": {' or (is_funding and "}" not in line)
+        if is_funding:
+            continue
         if path.endswith("Cargo.lock") and line.strip() == _CARGO_IDENTIFIER:
             continue
         # The host may be private, so the message gives the line and not the address.

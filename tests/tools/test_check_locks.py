@@ -52,3 +52,9 @@ def test_addresses_are_found_and_not_repeated(line: str) -> None:
 def test_versions_and_hashes_pass() -> None:
     text = "polars==1.0 \\\n    --hash=sha256:00ff\n    # via -r requirements.in\n"
     assert check_locks.addresses("requirements.lock", text) == []
+
+
+def test_pages_of_authors_are_no_downloads() -> None:
+    """npm copies them from the packages; an address after them is found."""
+    text = '"funding": {\n  "url": "https://example.com/author"\n},\n"resolved": "https://example.com/a.tgz"\n'
+    assert check_locks.addresses("package-lock.json", text) == ["package-lock.json:4: holds a download address"]

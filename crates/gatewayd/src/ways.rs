@@ -12,7 +12,6 @@ use anabranch_gateway::wire::{PATHS, PathId};
 use crate::{
     config::{Config, Way},
     links::Links,
-    reason::{self, Reason},
     socket::{Bind, PathSocket},
 };
 
@@ -185,15 +184,6 @@ impl Ways {
     /// Whether sending is suspended by [`Self::close`].
     pub fn is_closed(&self, number: u32) -> bool {
         self.closed.contains(&number)
-    }
-
-    /// The cap of a path, or the interface, address or carrier that this machine lacks for it now.
-    pub fn lack(&self, path: PathId, links: &Links) -> Option<Reason> {
-        let number = path.number().into();
-        if self.is_closed(number) {
-            return Some(Reason::CapReached);
-        }
-        reason::lack(&self.slots.get(&number)?.bind, links)
     }
 
     /// Reads the ICMP messages about a socket's datagrams.

@@ -6,7 +6,7 @@ use anabranch_gateway::wire::PathId;
 use super::Gateway;
 use crate::{
     peers::Peer,
-    reason::{Reason, SilentPath},
+    reason::{self, Reason, SilentPath},
 };
 
 impl Gateway {
@@ -49,11 +49,22 @@ impl Gateway {
     /// The reason why a path does not deliver, if one is known.
     pub(super) fn reason(&self, peer: &Peer, path: PathId) -> Option<Reason> {
         // The interfaces are known at once, other reasons by the last check.
-        let lack = self.ways.lack(path, &self.links);
-        let lack = lack.filter(|_| !self.config.path.is_empty());
+        let lack = if self.config.path.is_empty() {
+            None
+        } else {
+            self.lack(path)
+        };
         // The path may deliver since.
         let is_well = peer.delivering().contains(&path);
         let known = peer.reason(path).filter(|_| !is_well);
         lack.or_else(|| known.cloned())
+    }
+    /// The cap of a path, or the interface, address or carrier that this machine lacks for it now.
+    fn lack(&self, path: PathId) -> Option<Reason> {
+        let number = path.number().into();
+        if self.ways.is_closed(number) {
+            return Some(Reason::CapReached);
+        }
+        reason::lack(self.ways.bind(number)?, &self.links)
     }
 }
