@@ -232,11 +232,7 @@ pub fn up(
     let outcome = gateway
         .run(&mut outside)
         .map_err(|error| format!("{name}: {}", words(&error)));
-    let ended = outcome.as_ref().err().cloned();
-    let ended = ended.unwrap_or_else(|| format!("{name} is going down"));
-    gateway.log.say(&ended);
-    gateway.save_caps();
-    gateway.keeper.end();
+    gateway.end(&name, outcome.as_ref().err());
     outcome
 }
 
@@ -287,6 +283,14 @@ struct Outside {
 }
 
 impl Gateway {
+    /// Logs the end and stores what outlives it.
+    fn end(mut self, name: &str, why: Option<&String>) {
+        let said = why.map_or_else(|| format!("{name} is going down"), Clone::clone);
+        self.log.say(&said);
+        self.save_caps();
+        self.keeper.end();
+    }
+
     fn run(&mut self, outside: &mut Outside) -> io::Result<()> {
         loop {
             self.flush();

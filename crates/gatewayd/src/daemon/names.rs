@@ -101,7 +101,8 @@ impl Gateway {
             let is_changed = peer.try_addresses(
                 |path| {
                     let bind = ways.of_path(path);
-                    bind.is_none_or(|bind| reason::lack(bind, links).is_none())
+                    let is_there = bind.is_none_or(|bind| reason::lack(bind, links).is_none());
+                    is_there && !ways.is_closed(path.number().into())
                 },
                 |route| reach.has_route(route, ways, links, now),
                 now,

@@ -59,6 +59,7 @@ impl Gateway {
         let known = peer.reason(path).filter(|_| !is_well);
         lack.or_else(|| known.cloned())
     }
+
     /// The cap of a path, or the interface, address or carrier that this machine lacks for it now.
     fn lack(&self, path: PathId) -> Option<Reason> {
         let number = path.number().into();
