@@ -2,6 +2,7 @@
 //!
 //! - `never_worse calls SEED FIRST COUNT`: a CUBIC download of 14 s beside a call, over paths with
 //!   queues of 200 packets.
+//! - `never_worse named SEED 0 3`: the same over three pairs that were once worse.
 //! - `never_worse any SEED FIRST COUNT`: any sender, number of flows, queue, loss and jitter.
 //!
 //! Each line has the goodput over both paths and over the better one, through the tunnel, and their
@@ -24,6 +25,7 @@ use anabranch_core::{
 use anabranch_engine::Simulation;
 use anabranch_scenario::{Extensions, Scenario};
 
+const USAGE: &str = "usage: never_worse calls|named|any SEED FIRST COUNT";
 /// Ratios that 95 % of the draws and every draw must reach.
 const MOSTLY: f64 = 0.97;
 const ALWAYS: f64 = 0.9;
@@ -55,16 +57,33 @@ fn spread(draw: &mut Draw, low: f64, high: f64) -> f64 {
     low * powf(high / low, draw.uniform())
 }
 
-fn with_call(draw: &mut Draw) -> PairDraw {
-    let mut path = || PathDraw {
-        mbit_s: spread(draw, 1.0, 100.0).round(),
-        delay_ms: spread(draw, 5.0, 150.0).round(),
+/// Rate and delay of both paths.
+const NAMED: [[(f64, f64); 2]; 3] = [
+    [(20.0, 35.0), (2.0, 52.0)],
+    [(50.0, 11.0), (2.0, 14.0)],
+    [(5.0, 23.0), (80.0, 146.0)],
+];
+
+fn random_paths(draw: &mut Draw) -> [(f64, f64); 2] {
+    let mut path = || {
+        (
+            spread(draw, 1.0, 100.0).round(),
+            spread(draw, 5.0, 150.0).round(),
+        )
+    };
+    [path(), path()]
+}
+
+fn with_call(paths: [(f64, f64); 2]) -> PairDraw {
+    let path = |(mbit_s, delay_ms)| PathDraw {
+        mbit_s,
+        delay_ms,
         queue: "200 packets".to_owned(),
         loss: 0.0,
         jitter_ms: None,
     };
     PairDraw {
-        paths: [path(), path()],
+        paths: paths.map(path),
         cc: "cubic",
         flows: 1,
         seconds: 14.0,
@@ -215,16 +234,23 @@ fn main() -> ExitCode {
         .filter_map(|w| w.parse().ok())
         .collect();
     let (Some(set), &[seed, first, count]) = (words.first(), numbers.as_slice()) else {
-        eprintln!("usage: never_worse calls|any SEED FIRST COUNT");
+        eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
     let (mut ratios, mut gains) = (Vec::new(), Vec::new());
     for number in first..first + count {
         let draw = &mut Stream::new(seed, "never-worse").at(number);
-        let pair = if set == "calls" {
-            with_call(draw)
-        } else {
-            any(draw)
+        let pair = match (
+            set.as_str(),
+            usize::try_from(number).ok().and_then(|at| NAMED.get(at)),
+        ) {
+            ("calls", _) => with_call(random_paths(draw)),
+            ("named", Some(&paths)) => with_call(paths),
+            ("any", _) => any(draw),
+            _ => {
+                eprintln!("{USAGE}");
+                return ExitCode::from(2);
+            }
         };
         let of = |used: &[usize]| goodput(&scenario(&pair, used, number));
         let (both, first, second) = match (of(&[0, 1]), of(&[0]), of(&[1])) {
