@@ -62,11 +62,11 @@ def test_the_page_has_the_names_of_optional_outputs(tmp_path: Path) -> None:
 
 
 def test_the_guide_has_the_names_of_a_status() -> None:
-    table = GUIDE.partition("prints all of it as one object")[2].partition("\n## ")[0]
+    table = GUIDE.partition("prints all of it as one object")[2].partition("\n\n")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
-    told = {name.rsplit(".")[-1] for row in rows for name in re.findall(r"`(?:… )?([\w.]+)`", row)} - {"PATH"}
-    tables = {"peers", "paths", "rejected", "dropped"}
-    assert told == set[str]().union(*known(STATUS).values()) - tables
+    told = {name.rsplit(".")[-1] for row in rows for name in re.findall(r"`(?:… )?([\w.]+)`", row)}
+    tables = {"peers", "paths", "classes", "caps", "bypass", "rejected", "dropped"}
+    assert told - {"PATH"} == set[str]().union(*known(STATUS).values()) - tables
 
 
 def test_options_and_lists_have_units() -> None:

@@ -36,8 +36,14 @@ ABOUT_STATUS = """\
 ([guide](../guides/gateway-operations.md)).
 """
 
-_WORDS = {"bool": "yes or no", "String": "text", "&'static str": "text"}
-_NUMBERS = frozenset({"f64", "u64", "u32", "u16", "i64", "usize", "Estimate"})
+_WORDS = {
+    "bool": "yes or no",
+    "String": "text",
+    "&'static str": "text",
+    "SocketAddr": "address and port",
+    "IpAddr": "address",
+}
+_NUMBERS = frozenset({"f64", "u64", "u32", "u16", "u8", "i64", "usize", "Estimate"})
 HEAD = ("key", "unit", "meaning")
 
 

@@ -11,15 +11,21 @@ class Status(TypedDict):
 
     interface: str
     mtu: int
+    protect: bool
     peers: dict[str, PeerReport]
+    bypass: dict[str, BypassReport]
     rejected: Rejected
     dropped: Dropped
+    caps: dict[str, CapReport]
 
 
 class PeerReport(TypedDict):
     """A peer."""
 
     state: str
+    group: str | None
+    carries: bool | None
+    mtu: int
     paths: dict[str, PathReport]
     classes: dict[str, ClassReport]
     repaired_packets: int
@@ -38,6 +44,8 @@ class PathReport(TypedDict):
 
     state: str
     reason: str | None
+    cause: str | None
+    endpoint: str | None
     rtt_ms: float | None
     rate_mbit_s: float
     loss: float
@@ -64,6 +72,12 @@ class PeerDropped(TypedDict):
     duplicates: int
 
 
+class BypassReport(TypedDict):
+    """A bypass."""
+
+    addresses: list[str]
+
+
 class Rejected(TypedDict):
     """Datagrams that were refused, by reason."""
 
@@ -85,3 +99,15 @@ class Dropped(TypedDict):
     too_big: int
     not_sent: int
     not_delivered: int
+
+
+class CapReport(TypedDict):
+    """The data cap of a path."""
+
+    used_bytes: int
+    cap_bytes: int
+    period: str
+    since: str
+    until: str
+    level: int
+    at_cap: str
