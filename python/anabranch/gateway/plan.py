@@ -311,9 +311,7 @@ def _idle(config: Config, lines: Mapping[str, Line], options: Options, file: str
     [[run]] = _run([(text, file)], 1, None, 0, None)
     ways = [RunResult(run).gateways[_GATEWAY][way]["routes"] for way in ("forward", "reverse")]
     month = MONTH_S / IDLE_S / 1e6
-    return {
-        name: month * sum(int(way[link]["sent_bytes"]) for way in ways) for name, link in _links(config).items()
-    }
+    return {name: month * sum(int(way[link]["sent_bytes"]) for way in ways) for name, link in _links(config).items()}
 
 
 @contextmanager
