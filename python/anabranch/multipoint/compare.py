@@ -16,7 +16,7 @@ from anabranch.errors import UserError
 from anabranch.multipoint.changes import changes
 from anabranch.multipoint.clocks import RESOLUTION_S, Clock
 from anabranch.multipoint.documents import Belonging, Change, Compared, Document, Outside, Part, Point
-from anabranch.multipoint.listing import MOST_SEGMENTS, SYN, Indices, Listing, flagged, list_segments
+from anabranch.multipoint.listing import MOST_SEGMENTS, SYN, Flags, Indices, Listing, flagged, list_segments
 from anabranch.multipoint.matching import NONE, Matched, Window, match
 from anabranch.multipoint.pairing import Pair, pair_connections
 from anabranch.multipoint.parts import series, ways
@@ -25,8 +25,8 @@ from anabranch.multipoint.pauses import PathView, PointView, pauses_of
 from anabranch.multipoint.sides import BACKWARD, FORWARD, Shift, Side, answering_side, possible, sides_of
 from anabranch.text import shown
 
-Sides: TypeAlias = "tuple[Side, Side, Sequence[Shift]]"
-"""The packets of two points, and the shifts of sequence numbers between them."""
+Sides: TypeAlias = "tuple[Side, Side, Sequence[Shift], Flags]"
+"""The packets of two points, the shifts of sequence numbers, and the pairs whose `a` is on the second one's side."""
 
 LEAST_CAPTURES = 2
 MOST_CAPTURES = 8
@@ -200,8 +200,8 @@ def _placed(one: Listing, listing: Listing, near: dict[int, bool]) -> _Place:
     Without such connections the opening ends of most are on the side of the first point.
     """
     pairs = _paired(one, listing)
-    sides = sides_of(one, listing, pairs, int(one.rows["time_ns"][0]))
-    inverted = answering_side(sides[0], sides[1], len(pairs)).tolist()
+    sides = _sides(one, listing, pairs, int(one.rows["time_ns"][0]))
+    inverted = sides[3].tolist()
     votes = [is_inverted == near.get(pair.first["id"], True) for pair, is_inverted in zip(pairs, inverted, strict=True)]
     is_before = sum(votes) * 2 > len(votes)
     own = {pair.first["id"]: is_inverted == is_before for pair, is_inverted in zip(pairs, inverted, strict=True)}
@@ -252,9 +252,8 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
     to_first: list[Clock] = []
     for index, (first, second) in enumerate(itertools.pairwise(listings)):
         pairs = [chain.pairs[index] for chain in chains]
-        one, two, shifts = sides or sides_of(first, second, pairs, origin_ns)
-        if inverted is None:
-            inverted = answering_side(one, two, len(pairs))
+        one, two, shifts, own_inverted = sides or _sides(first, second, pairs, origin_ns)
+        inverted = own_inverted if inverted is None else inverted
         one, two = (_directed(side, inverted) for side in (one, two))
         windows = (_window(first, origin_ns), _window(second, origin_ns))
         matched = match(one, two, windows, 2 * len(pairs))
@@ -278,6 +277,11 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
             _parts((first.name, second.name), matched, passages, len(pairs)), matched.clock, both,
         ))  # fmt: skip
     return Comparison(listings, chains, made, [] if inverted is None else inverted.tolist())
+
+
+def _sides(first: Listing, second: Listing, pairs: Sequence[Pair], origin_ns: int) -> Sides:
+    one, two, shifts = sides_of(first, second, pairs, origin_ns)
+    return one, two, shifts, answering_side(one, two, len(pairs))
 
 
 def _running(matched: Matched, windows: tuple[Window, Window]) -> tuple[Window, Window]:
