@@ -110,6 +110,12 @@ describe("the studio's page", () => {
     await afterRun(page, () => page.getByLabel("Random loss").press("End"));
     await page.getByRole("button", { name: "Copy link" }).click();
     await page.waitForFunction(() => location.hash.length > 9);
+    const digest = async (of: Page) => {
+      await of.getByRole("button", { name: "Digest" }).click();
+      await of.waitForFunction(() => (document.querySelector(".digest code")?.textContent?.length ?? 0) === 32);
+      return of.locator(".digest code").innerText();
+    };
+    const made = await digest(page);
     const [fragment, text, said] = [
       await page.evaluate(() => location.hash),
       await editor(page).inputValue(),
@@ -119,6 +125,7 @@ describe("the studio's page", () => {
     const other = await opened(fragment);
     assert.equal(await editor(other).inputValue(), text);
     assert.equal(await verdict(other), said);
+    assert.equal(await digest(other), made);
     await other.close();
   });
 

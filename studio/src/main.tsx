@@ -5,4 +5,6 @@ import { App } from "./view/app.tsx";
 const { module, worker } = embedded();
 const home = document.getElementById("app")!;
 home.replaceChildren();
+// Inside a page of the documentation the studio shows one path.
+if (window !== window.top) document.documentElement.classList.add("embedded");
 render(<App module={module} worker={worker} served={served()} />, home);

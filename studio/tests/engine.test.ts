@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { type Message, readMessage } from "../src/engine/message.ts";
 import { ALONE, Instance } from "../src/engine/module.ts";
+import { fitted, type Report } from "../src/model/diagnosis.ts";
 import * as knobs from "../src/model/knobs.ts";
 import { packetsOf } from "../src/model/run.ts";
 import { COLUMNS, sequence } from "../src/model/sequence.ts";
@@ -186,8 +187,10 @@ describe("the engine's module", async () => {
     "a capture is diagnosed as by the command",
     { skip: CAPTURES ? false : "no reports of the command" },
     async () => {
-      const all: { file: string; report: unknown }[] = JSON.parse(readFileSync(CAPTURES, "utf8"));
-      for (const { file, report } of all) {
+      const all: { file: string; report: Report; fitted: { [id: string]: string } }[] = JSON.parse(
+        readFileSync(CAPTURES, "utf8"),
+      );
+      for (const { file, report, fitted: digests } of all) {
         assert.ok(existsSync(file));
         const octets = readFileSync(file);
         const reader = await Instance.start(module, {
@@ -197,6 +200,18 @@ describe("the engine's module", async () => {
         });
         const { head } = readMessage(reader.ask({ request: "diagnose", name: file }));
         assert.deepEqual(head.report, report, file);
+        for (const connection of report.connections) {
+          const scenario = fitted(connection);
+          const digest = digests[connection.id];
+          assert.equal(scenario !== undefined, digest !== undefined, `${file}: ${connection.id}`);
+          if (!scenario) continue;
+          const made = ask({ request: "run", scenario, digest: true }).head;
+          assert.equal(
+            (made.summary as { digest?: string } | undefined)?.digest,
+            digest,
+            `${file}: ${JSON.stringify(made.problem ?? "")}\n${scenario}`,
+          );
+        }
       }
     },
   );

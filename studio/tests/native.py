@@ -3,7 +3,7 @@
 python studio/tests/native.py FOLDER [RANDOM]
 
 FOLDER/digests.json has the digest of each ready-made scenario that reads no files, and of RANDOM (300) random ones.
-FOLDER/captures.json has the diagnosis of each capture of the documentation.
+FOLDER/captures.json has the diagnosis of each capture of the documentation, and digests of the fitted scenarios.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import random
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
-from anabranch import Scenario, diagnose
+from anabranch import Scenario, UserError, diagnose
+from anabranch.fitted.scenario import fitted
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_S = 60.0
@@ -62,6 +64,19 @@ def digest(text: str, seconds: float = MOST_S) -> str | None:
     return Scenario.from_text(text, file="scenario.toml").run().digest
 
 
+def captured(path: Path) -> dict[str, Any]:
+    """The report of a capture, and the digests of its connections' fitted scenarios by their numbers."""
+    report = diagnose(path).content
+    digests = {}
+    for connection in report["connections"]:
+        try:
+            text = fitted(connection, str(path)).text
+        except UserError:
+            continue
+        digests[str(connection["id"])] = Scenario.from_text(text, file="scenario.toml").run().digest
+    return {"file": str(path), "report": report, "fitted": digests}
+
+
 def main() -> None:
     """Write both files."""
     folder, count = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 300
@@ -75,7 +90,7 @@ def main() -> None:
     ]
     (folder / "digests.json").write_text(json.dumps(made), encoding="utf-8")
     captures = sorted((ROOT / "docs/captures").glob("*.pcapng.gz"))
-    reports = [{"file": str(path), "report": diagnose(path).content} for path in captures]
+    reports = [captured(path) for path in captures]
     (folder / "captures.json").write_text(json.dumps(reports), encoding="utf-8")
     print(f"{len(made)} digests, {len(reports)} diagnoses")  # noqa: T201
 

@@ -6,9 +6,14 @@ declare const self: DedicatedWorkerGlobalScope;
 /** Progress is reported at most this often. */
 const EVERY_MS = 60;
 
+/** Octets of a capture that are read at once. */
+const PART = 4 * 2 ** 20;
+
 let instance: Promise<Instance> | undefined;
 let module: WebAssembly.Module | undefined;
 let capture: File | undefined;
+/** The last part of the capture that was read: the engine asks for small pieces. */
+let part = { at: 0, octets: new Uint8Array() };
 let serving = 0;
 let reported = 0;
 
@@ -26,7 +31,10 @@ function start(): Promise<Instance> {
     captureLength: () => capture?.size ?? 0,
     readCapture(at, length) {
       try {
-        return new Uint8Array(reader.readAsArrayBuffer(capture!.slice(at, at + length)));
+        if (at < part.at || at >= part.at + part.octets.length) {
+          part = { at, octets: new Uint8Array(reader.readAsArrayBuffer(capture!.slice(at, at + PART))) };
+        }
+        return part.octets.subarray(at - part.at, at - part.at + length);
       } catch {
         return null;
       }
@@ -42,7 +50,10 @@ self.onmessage = async ({ data }: MessageEvent) => {
   }
   serving = data.id;
   reported = performance.now();
-  if (data.capture) capture = data.capture;
+  if (data.capture) {
+    capture = data.capture;
+    part = { at: 0, octets: new Uint8Array() };
+  }
   try {
     const octets = (await instance!).ask(data.request);
     self.postMessage({ id: data.id, octets }, [octets]);

@@ -19,6 +19,7 @@ import { Build } from "./build.tsx";
 import { Capture } from "./capture.tsx";
 import { Charts } from "./charts.tsx";
 import { Comparison } from "./comparison.tsx";
+import { Digest } from "./digest.tsx";
 import { Editor } from "./editor.tsx";
 import { Gallery } from "./gallery.tsx";
 import { Help } from "./help.tsx";
@@ -411,6 +412,7 @@ export function App({ module, worker, served }: Props) {
                     }}
                   />
                 </label>
+                <Digest engine={aside} run={done} />
                 <p class="soft">
                   {figure(done.took)} ms in this page
                   {done.focus === undefined ? "; packets are not recorded: the run has too many" : ""}

@@ -10,6 +10,8 @@ import { Charts } from "./charts.tsx";
 
 const MOST_SHOWN = 20;
 
+const plural = (count: number, noun: string) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
 interface Props {
   engine: Engine;
   file: File;
@@ -76,8 +78,7 @@ export function Capture({ engine, file, theme, onScenario, onClose }: Props) {
       {report && (
         <>
           <p>
-            {report.packets.toLocaleString("en")} frames, {report.connections.length.toLocaleString("en")} TCP
-            connections
+            {report.packets.toLocaleString("en")} frames, {plural(report.connections.length, "TCP connection")}
             {report.connections.length > MOST_SHOWN ? `; the ${MOST_SHOWN} with most data are shown` : ""}
             {report.damaged ? `; damaged: ${report.damaged}` : ""}.
           </p>

@@ -1,0 +1,26 @@
+/** The digest of a run: equal to that of the command for the same scenario, seed and version. */
+import { useEffect, useState } from "preact/hooks";
+import type { Engine } from "../engine/client.ts";
+import { type Run, run as runOnce } from "../model/run.ts";
+
+export function Digest({ engine, run }: { engine: Engine; run: Run }) {
+  const [digest, setDigest] = useState("");
+  useEffect(() => setDigest(""), [run]);
+  const ask = async () => {
+    setDigest("…");
+    try {
+      const made = await runOnce(engine, { text: run.text, seed: run.seed, digest: true, isBrief: true });
+      setDigest(made.summary.digest ?? "none");
+    } catch {
+      setDigest("");
+    }
+  };
+  return (
+    <p class="digest">
+      <button type="button" onClick={ask}>
+        Digest
+      </button>{" "}
+      <code aria-live="polite">{digest}</code>
+    </p>
+  );
+}
