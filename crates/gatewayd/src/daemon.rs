@@ -135,9 +135,7 @@ pub fn up(
     let file =
         fs::canonicalize(file).map_err(|error| format!("{}: {}", file.display(), words(&error)))?;
     let start = time::Instant::now();
-    // Only the order of stamps matters, so that a wrong clock does no harm.
-    let epoch = time::SystemTime::now().duration_since(time::UNIX_EPOCH);
-    let epoch = u64::try_from(epoch.unwrap_or_default().as_nanos()).unwrap_or(0);
+    let epoch = epoch();
     let secret = config.gateway.secret.0.as_ref();
     let identity = Identity::new(secret.ok_or("there is no private key")?.0);
     // Before anything else can fail.
@@ -234,6 +232,12 @@ pub fn up(
         .map_err(|error| format!("{name}: {}", words(&error)));
     gateway.end(&name, outcome.as_ref().err());
     outcome
+}
+
+/// The time of the clock for stamps. Only their order matters, so that a wrong clock does no harm.
+fn epoch() -> u64 {
+    let epoch = time::SystemTime::now().duration_since(time::UNIX_EPOCH);
+    u64::try_from(epoch.unwrap_or_default().as_nanos()).unwrap_or(0)
 }
 
 /// Starts the thread that looks up names.

@@ -161,6 +161,25 @@ fn rules(host: &Host) -> String {
 }
 
 #[test]
+fn wrong_bypasses_have_messages() {
+    let wrong = [
+        "",
+        "user = \"rot\"",
+        "prot = 5",
+        "domain = \"*.example\"",
+        "mark = \"0x100/0xf0\"",
+        "mark = 51900",
+        "protocol = \"ucp\"",
+        "domain = \"video.example\"\nport = [80, 443]\nuser = [0, 1, 2]\nmark = [1, 2, 3, 4, 5, 6]",
+    ];
+    let told = wrong.map(|keys| {
+        let table = format!("[bypass.x]\n{keys}\n\n[class.backups]");
+        super::refused(&[("[class.backups]", &table)])
+    });
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn selected_packets_do_not_enter_the_tunnel() {
     let mut hosts = up(

@@ -195,28 +195,6 @@ fn wrong_configurations_have_messages() {
             "[class.backups]",
             "[status]\nmetrics = \"0.0.0.0:9469\"\n\n[class.backups]",
         )],
-        &[("[class.backups]", "[bypass.x]\n\n[class.backups]")],
-        &[(
-            "[class.backups]",
-            "[bypass.x]\nuser = \"rot\"\n\n[class.backups]",
-        )],
-        &[("[class.backups]", "[bypass.x]\nprot = 5\n\n[class.backups]")],
-        &[(
-            "[class.backups]",
-            "[bypass.x]\ndomain = \"*.example\"\n\n[class.backups]",
-        )],
-        &[(
-            "[class.backups]",
-            "[bypass.x]\nmark = \"0x100/0xf0\"\n\n[class.backups]",
-        )],
-        &[(
-            "[class.backups]",
-            "[bypass.x]\nmark = 51900\n\n[class.backups]",
-        )],
-        &[(
-            "[class.backups]",
-            "[bypass.x]\nprotocol = \"ucp\"\n\n[class.backups]",
-        )],
         &[
             ("listen =", "lisen ="),
             ("\"ef\"", "\"af51\""),
