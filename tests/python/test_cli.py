@@ -49,6 +49,7 @@ def test_help(anabranch: Call) -> None:
         "  validate    Run scenarios in two engines and compare the results.\n"
         "  shell       Open a shell inside a host of a scenario.\n"
         "  completion  Print a script that completes commands in a shell.\n"
+        "  studio      Open the engine in a page of the browser.\n"
         "  cc          Congestion controls in the running kernel, as eBPF programs.\n"
         "  kernel      Linux kernels that run in virtual time, for --engine kernel.\n"
         "  gateway     Predict the performance of a gateway, or call anabranch-gateway.\n\n"

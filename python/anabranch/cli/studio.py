@@ -31,7 +31,7 @@ class StudioOptions:
 
 @command(StudioOptions, "anabranch studio scenarios/reordering.toml", "anabranch studio slow.pcapng")
 def run_studio(options: StudioOptions) -> None:
-    """Open the studio: the engine in a page of the browser.
+    """Open the engine in a page of the browser.
 
     The page runs scenarios and diagnoses captures itself. The server is reachable from this machine alone, and ends
     with Ctrl-C.

@@ -120,10 +120,13 @@ function layersOf(links: { ends: [string, string] }[], resolved: Resolved): stri
   return layers.filter((layer) => layer?.length);
 }
 
-/** The layout for a screen of some width; `isWide` if it fits side by side. */
+/** A drawing side by side is scaled down by this factor at most. */
+const SCALED = 1.4;
+
+/** The layout for a screen of some width: side by side if its letters stay legible. */
 export function layout(resolved: Resolved, mostWide = MOST_WIDE): Layout {
   const wide = placed(resolved, true);
-  return wide.width <= Math.min(mostWide, MOST_WIDE) ? wide : placed(resolved, false);
+  return wide.width <= Math.min(mostWide * SCALED, MOST_WIDE) ? wide : placed(resolved, false);
 }
 
 function placed(resolved: Resolved, isWide: boolean): Layout {
