@@ -13,6 +13,7 @@
 //! `PROPTEST_CASES=5000` runs thousands of cases of each.
 
 mod attacks;
+mod capacity;
 mod correction;
 mod crypto;
 mod events;
