@@ -228,7 +228,8 @@ describe("the studio's page", () => {
 
   test("a topology is built by hand, and steps are undone", async () => {
     const page = await opened();
-    const text = await editor(page).inputValue();
+    const text = (await editor(page).inputValue()).replace('duration = "15 s"', 'duration = "4 s"');
+    await afterRun(page, () => editor(page).fill(text));
     await page.getByText("Change the topology").click();
     await afterRun(page, () => page.getByRole("button", { name: "Add gateway" }).click());
     await afterRun(page, () => page.getByRole("button", { name: "Add link" }).click());
@@ -238,11 +239,14 @@ describe("the studio's page", () => {
     await afterRun(page, () => page.getByRole("button", { name: "Add impairment" }).click());
     await afterRun(page, () => page.getByRole("button", { name: "Add host beside A" }).click());
     assert.match(await editor(page).inputValue(), /\[link.link\][\s\S]*\[gateway.gateway\][\s\S]*"host"/);
-    const node = page.locator("g.host").first();
+    await page.locator('g.host[data-node="host"]').waitFor();
+    const node = page.locator('g.host[data-node="A"]');
+    await node.scrollIntoViewIfNeeded();
     const box = (await node.boundingBox())!;
+    const drawing = (await page.locator("svg.drawing").first().boundingBox())!;
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
     await page.mouse.down();
-    await page.mouse.move(box.x + box.width + 60, box.y - 5, { steps: 4 });
+    await page.mouse.move(drawing.x + 3, drawing.y + 3, { steps: 4 });
     await afterRun(page, () => page.mouse.up());
     assert.match(await editor(page).inputValue(), /host2/);
     for (let i = 0; i < 6; i++) await afterRun(page, () => page.keyboard.press("Control+z"));

@@ -72,7 +72,7 @@ test("help names the harm to others in the same sentence", () => {
   const to = { goodput: { main: 12, other: 3 }, delay: 40, time: {} };
   assert.equal(
     sentence({ words: "bbr for main", text: "" }, from, to, "main"),
-    "Bbr for main: main gets 12 instead of 5 Mbit/s; other falls from 10 to 3 Mbit/s; the queue's delay (95th percentile) rises from 20 to 40 ms.",
+    "With bbr for main, main gets 12 instead of 5 Mbit/s; other falls from 10 to 3 Mbit/s; the queue's delay (95th percentile) rises from 20 to 40 ms.",
   );
   assert.ok(gain(from, to, "main") > 2);
   assert.ok(gain(from, { ...from, delay: 5 }, "main") > 1.05);

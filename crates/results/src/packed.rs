@@ -52,6 +52,7 @@ const INDEX: u64 = 1 << 12;
 
 impl Packets {
     /// Packs the rows of a log.
+    #[must_use]
     pub fn of(log: &PacketLog) -> Self {
         let mut packed = Self {
             windows: log.windows().to_vec(),

@@ -452,6 +452,7 @@ fn figures<'a>(kind: &str, rows: impl Iterator<Item = &'a Value>) -> Columns {
 }
 
 /// The name of a column of the table `packets`, if there is one of this name.
+#[must_use]
 pub fn packet_column(name: &str) -> Option<&'static str> {
     packet_columns().find(|known| *known == name)
 }

@@ -142,9 +142,12 @@ impl Studio {
             .digest(order.digest)
             .samples(Some(every))
             .packet_log(order.packets)
-            .run_with(&mut |share| match page.progress(share) {
-                true => Progress::Continue,
-                false => Progress::Stop,
+            .run_with(&mut |share| {
+                if page.progress(share) {
+                    Progress::Continue
+                } else {
+                    Progress::Stop
+                }
             })?;
         let log = run.network.log_mut().map(std::mem::take);
         let packets = log.as_ref().map(Packets::of).unwrap_or_default();
@@ -155,13 +158,13 @@ impl Studio {
             "left_out_packets": packets.left_out,
         });
         let last = self.last.insert(Last { run, packets });
-        last.message(head, &order.tables)
+        last.message(&head, &order.tables)
     }
 
     fn tables(&self, order: &Tables) -> Result<Message, Problem> {
         let last = self.last.as_ref();
         let last = last.ok_or_else(|| Problem::request("there is no run"))?;
-        last.message(json!({}), &order.tables)
+        last.message(&json!({}), &order.tables)
     }
 }
 
@@ -190,8 +193,8 @@ fn described(resolved: &Resolved) -> Result<Value, Problem> {
 }
 
 impl Last {
-    fn message(&self, head: Value, wanted: &[Wanted]) -> Result<Message, Problem> {
-        let mut message = Message::of(&head);
+    fn message(&self, head: &Value, wanted: &[Wanted]) -> Result<Message, Problem> {
+        let mut message = Message::of(head);
         for table in wanted {
             match table {
                 Wanted::Whole(name) => {

@@ -135,7 +135,12 @@ export class Plot {
         sync: { key: "time", setSeries: false },
         points: { show: false },
         y: false,
-        bind: { dblclick: () => () => (view.showAll(), null) },
+        bind: {
+          dblclick: () => () => {
+            view.showAll();
+            return null;
+          },
+        },
       },
       scales: {
         x: { time: false, range: () => [view.min, view.max] },

@@ -126,8 +126,7 @@ export function sentence(change: Change, from: Outcome, to: Outcome, flow: strin
       `the queue's delay (95th percentile) ${to.delay > from.delay ? "rises" : "falls"} from ${figure(from.delay)} to ${figure(to.delay)} ms`,
     );
   }
-  const [first] = change.words;
-  return `${first.toUpperCase()}${change.words.slice(1)}: ${parts.join("; ")}.`;
+  return `With ${change.words}, ${parts.join("; ")}.`;
 }
 
 /** Flow that a change should help: the one with the lowest rate among bulk flows. */
