@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.cli.studio import _leading_to
 from anabranch.studio import page as studio_page
 from anabranch.studio.page import fragment, with_capture
 from anabranch.studio.server import LOOPBACK, Server
@@ -115,3 +116,12 @@ def test_the_page_is_written(anabranch: Call, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "studio.html").write_text(PAGE)
     assert anabranch("studio", "--out", tmp_path / "out.html").status == 0
     assert (tmp_path / "out.html").read_text() == PAGE
+
+
+def test_the_browsers_arguments_do_not_have_the_token() -> None:
+    """All users of a machine can read the arguments of its programs."""
+    with _leading_to("http://127.0.0.1:1/TOKEN/#1.</script>") as leading:
+        assert "TOKEN" not in leading.as_uri()
+        assert 'location.replace("http://127.0.0.1:1/TOKEN/#1.\\u003c/script>")' in leading.read_text()
+        assert leading.parent.stat().st_mode & 0o077 == 0
+    assert not leading.parent.exists()

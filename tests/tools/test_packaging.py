@@ -30,7 +30,10 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_files_included_in_a_wheel_exist() -> None:
-    for pattern in (*PROJECT["tool"]["maturin"]["include"], *PROJECT["project"]["license-files"]):
+    built = "python/anabranch/studio/studio.html"
+    assert f"OUT={built}" in (ROOT / "tools/build_studio").read_text("utf-8").splitlines()
+    patterns = {*PROJECT["tool"]["maturin"]["include"], *PROJECT["project"]["license-files"]}
+    for pattern in patterns - {built}:
         assert [path for path in ROOT.glob(pattern) if path.is_file()], pattern
     for kind in ("studies", "scenarios"):
         link = ROOT / "python/anabranch" / kind

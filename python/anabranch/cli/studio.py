@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Annotated
 
 from anabranch.cli.command import Argument, Option, command
@@ -86,7 +91,25 @@ def _serve(served: str, capture: Path | None, state: str, options: StudioOptions
     interrupt.watch()
     address = f"{server.address}{state}"
     note(f"the studio: {address}\nCtrl-C ends it")
-    if options.opens:
-        webbrowser.open(address)
-    with server:
+    with server, _leading_to(address) as leading:
+        if options.opens:
+            webbrowser.open(leading.as_uri())
         server.serve_forever(poll_interval=0.2)
+
+
+@contextmanager
+def _leading_to(address: str) -> Iterator[Path]:
+    """A file of this user alone that leads a browser to the address.
+
+    All users of a machine can read the arguments of its programs, and the address has the token.
+    """
+    folder = Path(mkdtemp(prefix="anabranch-studio-"))
+    try:
+        leading = folder / "studio.html"
+        target = json.dumps(address).replace("<", "\\u003c")
+        leading.write_text(
+            f"<!doctype html><title>Anabranch studio</title><script>location.replace({target})</script>\n"
+        )
+        yield leading
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

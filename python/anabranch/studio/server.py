@@ -7,14 +7,16 @@ the server's address (DNS rebinding).
 
 from __future__ import annotations
 
+import os
 import secrets
-import shutil
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 LOOPBACK = "127.0.0.1"
+PART = 1 << 20
+"""Octets read at once."""
 
 
 class Server(ThreadingHTTPServer):
@@ -87,9 +89,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         with file:
-            self._head("application/octet-stream", capture.stat().st_size)
-            if not is_head:
-                shutil.copyfileobj(file, self.wfile)
+            # The file may grow or shrink meanwhile.
+            left = os.fstat(file.fileno()).st_size
+            self._head("application/octet-stream", left)
+            while not is_head and left:
+                part = file.read(min(left, PART))
+                if not part:
+                    self.close_connection = True
+                    return
+                self.wfile.write(part)
+                left -= len(part)
 
     def _head(self, kind: str, length: int) -> None:
         self.send_response(HTTPStatus.OK)

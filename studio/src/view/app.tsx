@@ -95,7 +95,8 @@ export function App({ module, worker, served }: Props) {
   current.current.flow = flow;
 
   const start = async (state: State) => {
-    const own = state.text ?? ready[state.ready ?? ""];
+    const name = state.ready ?? "";
+    const own = state.text ?? (Object.hasOwn(ready, name) ? ready[name] : undefined);
     if (own === undefined) {
       setNotice("The link names a ready path that this page does not have. The first path is shown instead.");
       start({ ready: FIRST[0][0] });
@@ -119,8 +120,12 @@ export function App({ module, worker, served }: Props) {
     }
   };
 
+  const isOpen = useRef(false);
   const open = async () => {
     const fragment = location.hash.slice(1);
+    // A part of the page, of the link that skips to it.
+    if (isOpen.current && document.getElementById(fragment)) return;
+    isOpen.current = true;
     setNotice("");
     if (!fragment) return start({ ready: FIRST[0][0] });
     const state = await decode(fragment);
@@ -212,7 +217,7 @@ export function App({ module, worker, served }: Props) {
   };
 
   const shownFlow =
-    done && (flow && done.summary.flows[flow] ? flow : (done.focus ?? Object.keys(done.summary.flows)[0]));
+    done && (flow && Object.hasOwn(done.summary.flows, flow) ? flow : (done.focus ?? Object.keys(done.summary.flows)[0]));
   const shownLink =
     done && (link && done.summary.links[link.link] ? link : bottleneck(done.resolved, done.summary, shownFlow));
   const packets = done?.message.tables.get("packets");
