@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, Make]] = {
     "diagnose --annotate": (".pcapng", lambda file: ["diagnose", file, "--annotate", file.with_suffix(".annotated")]),
     "diagnose --follow": (".pcapng", lambda file: ["diagnose", "--follow", file.name]),
     "diagnose --save-on": (".pcapng", lambda file: ["diagnose", "--follow", "lo", "--save-on", file.name]),
+    "studio": (".toml", lambda file: ["studio", file, "--out", file.with_suffix(".html")]),
     "convert": (".toml", lambda file: ["convert", file, "--to", "netem"]),
     "convert --out": (".toml", lambda file: ["convert", file, "--to", "scenario", "--out", file.with_suffix(".x")]),
     "convert --link": (".toml", lambda file: ["convert", file, "--to", "netem", "--link", file.name]),

@@ -107,14 +107,14 @@ pub fn diagnose(
 #[pyfunction]
 #[pyo3(signature = (path, name, most, any_expansion = false, progress = None))]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
-pub fn diagnose_segments<'py>(
-    py: Python<'py>,
+pub fn diagnose_segments(
+    py: Python<'_>,
     path: PathBuf,
     name: String,
     most: usize,
     any_expansion: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(String, Bound<'py, PyBytes>, u64)> {
+) -> PyResult<(String, Bound<'_, PyBytes>, u64)> {
     let bounds = bounds(any_expansion);
     let (document, listing) = reading(py, &path, progress.as_ref(), move |file, interrupt| {
         let (report, listing) = list(file, &name, bounds, most, move || interrupt.is_raised())

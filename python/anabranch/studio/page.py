@@ -10,7 +10,7 @@ from pathlib import Path
 from anabranch.errors import UserError
 
 PAGE = Path(__file__).resolve().parent / "studio.html"
-"""`make studio` builds it; a wheel holds it."""
+"""Built by tools/build_studio; a wheel holds it."""
 VERSION = 1
 """The version of the links (studio/src/model/share.ts)."""
 _CLOSED = "default-src 'none'"
