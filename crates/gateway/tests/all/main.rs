@@ -23,6 +23,7 @@ mod order;
 mod outage;
 mod policy;
 mod reception;
+mod renewal;
 mod states;
 mod tunnel;
 mod vectors;
