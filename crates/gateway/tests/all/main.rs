@@ -24,6 +24,7 @@ mod outage;
 mod policy;
 mod reception;
 mod renewal;
+mod restart;
 mod states;
 mod tunnel;
 mod vectors;

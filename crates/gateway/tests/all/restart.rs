@@ -1,0 +1,45 @@
+//! A path after a restart of the other end or a new address: its numbers begin again.
+
+use super::network::{Network, Wire};
+use anabranch_core::units::{Duration, Instant};
+use anabranch_gateway::{
+    path::{Path, RateControl},
+    policy::Role,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_smaller_path_mtu_is_noticed_after_the_other_end_has_restarted() {
+    let mut network = Network::new(1, vec![[Wire::default(); 2]], false);
+    network.size = 1_432;
+    network.run(MS * 3_000);
+    network.flow(0, 1, MS, MS * 20_000);
+    network.run(MS * 20_000);
+    network.restart(1);
+    network.run(MS * 3_000);
+    assert_eq!(network.stats(0).paths[0].mtu, 1_472);
+    for wire in &mut network.wires[0] {
+        wire.mtu = 1_300;
+    }
+    network.flow(0, 2, MS * 5, MS * 5_000);
+    network.run(MS * 5_000);
+    let mtu = network.stats(0).paths[0].mtu;
+    assert!((1_292..=1_300).contains(&mtu), "{mtu}");
+}
+
+#[test]
+fn the_rate_is_estimated_again_after_the_other_end_has_restarted() {
+    let now = Instant::START + MS * 1_000;
+    let mut path = Path::new(None, Role::Active);
+    path.train.on_delay(1_000, now, 60, 0.01);
+    assert!(path.train.is_due(RateControl::ENOUGH, now));
+    path.train.begin(now);
+    for number in 1_001..1_011 {
+        path.train.on_sent(number);
+    }
+    path.restart();
+    assert!(!path.train.is_under_way());
+    path.train.on_delay(0, now + MS * 500, 60, 0.01);
+    assert!(path.train.is_due(RateControl::ENOUGH, now + MS * 500));
+}
