@@ -3,7 +3,7 @@
 use super::network::{Network, Wire};
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
-    path::{Path, RateControl},
+    path::{Path, RateControl, Worth},
     policy::Role,
 };
 
@@ -42,4 +42,28 @@ fn the_rate_is_estimated_again_after_the_other_end_has_restarted() {
     assert!(!path.train.is_under_way());
     path.train.on_delay(0, now + MS * 500, 60, 0.01);
     assert!(path.train.is_due(RateControl::ENOUGH, now + MS * 500));
+}
+
+/// A path with a new address begins again, but what it delivered counts in a trial of another.
+#[test]
+fn the_octets_that_a_path_delivered_remain_after_a_new_address() {
+    let mut rate = RateControl::default();
+    rate.on_arrived(5_000);
+    assert_eq!(rate.renewed().total(), 5_000);
+}
+
+#[test]
+fn a_trial_is_measured_again_if_the_sum_of_the_octets_decreased() {
+    let at = |ms: u64| Instant::START + MS * ms;
+    let (faster, round_trip) = (1e6, MS * 10);
+    let mut worth = Worth::default();
+    worth.on_used(at(0));
+    worth.judge(1_000_000, faster, round_trip, at(20));
+    worth.on_used(at(60));
+    worth.judge(10_000, faster, round_trip, at(60));
+    assert!(worth.is_on_trial() && worth.may_try(at(60)));
+    // 10 kB in 40 ms.
+    worth.on_used(at(100));
+    worth.judge(20_000, faster, round_trip, at(100));
+    assert!(!worth.is_on_trial() && !worth.may_try(at(100)));
 }
