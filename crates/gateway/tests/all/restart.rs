@@ -67,3 +67,16 @@ fn a_trial_is_measured_again_if_the_sum_of_the_octets_decreased() {
     worth.judge(20_000, faster, round_trip, at(100));
     assert!(!worth.is_on_trial() && !worth.may_try(at(100)));
 }
+
+#[test]
+fn a_slow_path_that_is_first_used_obeys_its_limit() {
+    const LIMIT: f64 = 1e5;
+    let mut rate = RateControl::default();
+    rate.set_limit(LIMIT);
+    rate.on_first_estimate(5e5);
+    assert!(rate.capacity() <= LIMIT, "{}", rate.capacity());
+    rate.on_use();
+    assert!(!rate.is_starting());
+    assert!(rate.rate() <= LIMIT, "{}", rate.rate());
+    assert!(rate.capacity() <= LIMIT, "{}", rate.capacity());
+}
