@@ -123,6 +123,8 @@ impl Path {
         self.ledger.forget();
         self.rate.clear_flight();
         self.rate.forget_delay();
+        self.mtu.restart();
+        self.train = Train::default();
     }
 
     /// Handles a change of the other end's address. The state of the old route is discarded.

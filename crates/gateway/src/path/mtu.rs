@@ -111,6 +111,12 @@ impl Mtu {
         }
     }
 
+    /// Handles a restart of the other end: numbers begin again. Probes continue.
+    pub const fn restart(&mut self) {
+        (self.tries, self.outstanding) = (0, None);
+        (self.losses, self.proven) = (0, 0);
+    }
+
     fn settle(&mut self, now: Instant) {
         (self.tries, self.outstanding) = (0, None);
         self.at = if self.is_complete() { now + RAISE } else { now };

@@ -314,14 +314,15 @@ impl RateControl {
     }
 
     /// The rate that the path may have, in octets per second: the delivery rate, or in the start
-    /// the first estimate.
+    /// the first estimate, but at most the limit.
     #[must_use]
     pub fn capacity(&self) -> f64 {
-        if self.is_starting {
+        let capacity = if self.is_starting {
             self.first.unwrap_or(INITIAL).max(self.delivery)
         } else {
             self.delivery.max(LEAST)
-        }
+        };
+        capacity.min(self.limit)
     }
 
     /// The rate with which the start begins.
@@ -345,7 +346,7 @@ impl RateControl {
         {
             self.is_starting = false;
             self.delivery = first.max(LEAST);
-            self.rate = self.delivery;
+            self.rate = self.delivery.min(self.limit);
         }
     }
 

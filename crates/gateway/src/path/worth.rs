@@ -67,13 +67,16 @@ impl Worth {
         if now.saturating_since(begun) < round_trip * SETTLING {
             return;
         }
-        let &mut (since, octets) = self.from.get_or_insert((now, delivered));
+        let (since, octets) = match self.from {
+            Some(from) if from.1 <= delivered => from,
+            _ => *self.from.insert((now, delivered)),
+        };
         let past = now.saturating_since(since);
         let is_unused = now.saturating_since(used) > round_trip;
         if past < round_trip * LENGTH && !is_unused || past < round_trip {
             return;
         }
-        let rate = (delivered - octets) as f64 / past.as_secs_f64();
+        let rate = delivered.saturating_sub(octets) as f64 / past.as_secs_f64();
         self.from = None;
         if rate >= faster {
             self.pause = PAUSE;

@@ -169,6 +169,15 @@ impl Handshakes {
         Some(begin.max(self.retry))
     }
 
+    /// Whether there is no session, or paths in use have not delivered the handshake that should
+    /// have replaced it: then spare paths carry handshakes, too.
+    fn is_overdue(&self, now: Instant) -> bool {
+        let at = |current: &Session| current.since + REKEY_ANSWERER + ATTEMPT;
+        self.current
+            .as_ref()
+            .is_none_or(|current| now >= at(current))
+    }
+
     fn expire_at(&self) -> Option<Instant> {
         let previous = self.previous.as_ref().and(self.current.as_ref());
         let previous = previous.map(|current| current.since + REKEY);
@@ -270,8 +279,10 @@ impl Tunnel {
         let handshakes = &mut self.handshakes;
         if handshakes.fresh.is_some() && now >= handshakes.confirm {
             handshakes.confirm = now + RETRY;
+            let is_overdue = handshakes.is_overdue(now);
             for path in self.paths.values_mut() {
-                path.confirm_due = path.route.is_some() && !path.liveness.is_spare();
+                let is_left_out = path.liveness.is_spare() && !is_overdue;
+                path.confirm_due = path.route.is_some() && !is_left_out;
             }
         }
         if self
@@ -297,7 +308,7 @@ impl Tunnel {
         }
     }
 
-    /// Sends an initiation on every path that has a route and is not spare.
+    /// Sends an initiation on every path that has a route, except on spare paths at first.
     fn initiate(&mut self) {
         let now = self.now;
         let handshakes = &mut self.handshakes;
@@ -318,8 +329,10 @@ impl Tunnel {
         let Some((pending, _)) = &handshakes.pending else {
             return;
         };
+        let is_overdue = handshakes.is_overdue(now);
         for (id, path) in self.paths.iter() {
-            let Some(route) = path.route.filter(|_| !path.liveness.is_spare()) else {
+            let is_left_out = path.liveness.is_spare() && !is_overdue;
+            let Some(route) = path.route.filter(|_| !is_left_out) else {
                 continue;
             };
             let initiation = with_mac2(

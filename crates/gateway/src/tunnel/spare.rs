@@ -15,10 +15,12 @@ const FULL: Duration = Duration::from_millis(300);
 const OVERFLOW: Duration = Duration::from_secs(1);
 
 impl Tunnel {
-    /// Determines which paths are spare: a path of a better role delivers, and is not full.
+    /// Determines which paths are spare: a path of a better role delivers, and is not full. None is
+    /// spare without a session, because nothing shows then which path delivers.
     pub(super) fn spare_paths(&mut self) {
         let now = self.now;
-        if self.handshakes.is_up() && self.is_full() {
+        let is_up = self.handshakes.is_up();
+        if is_up && self.is_full() {
             self.overflow = Some(now + OVERFLOW);
         }
         self.overflow = self.overflow.filter(|&until| until > now);
@@ -28,7 +30,7 @@ impl Tunnel {
         for path in self.paths.values_mut() {
             let role = path.liveness.role();
             let relieves = role == Role::Overflow && overflows;
-            let is_spare = best.is_some_and(|best| best < role) && !relieves;
+            let is_spare = is_up && best.is_some_and(|best| best < role) && !relieves;
             path.liveness.set_spare(is_spare, now);
         }
     }

@@ -24,6 +24,8 @@ mod order;
 mod outage;
 mod policy;
 mod reception;
+mod renewal;
+mod restart;
 mod states;
 mod tunnel;
 mod vectors;

@@ -98,6 +98,8 @@ pub struct Network {
     pub datagrams: [BTreeMap<u8, u64>; 2],
     /// The source port of each end on each path, as the other end sees it.
     pub ports: [Vec<u16>; 2],
+    /// Paths that lose every message of a handshake.
+    pub without_handshakes: BTreeSet<u8>,
     /// Every datagram that was carried, with its receiver and path.
     pub recorded: Vec<(End, u8, Vec<u8>)>,
     hosts: Vec<Host>,
@@ -182,6 +184,7 @@ impl Network {
             dscp: BTreeMap::new(),
             datagrams: Default::default(),
             ports: [ports(0), ports(1)],
+            without_handshakes: BTreeSet::new(),
             recorded: Vec::new(),
             hosts: Vec::new(),
             events: BTreeMap::new(),
@@ -509,7 +512,8 @@ impl Network {
         } else {
             draw.chance(wire.loss / (wire.burst * (1.0 - wire.loss)))
         };
-        if wire.is_dead || octets.len() > wire.mtu || *bad || is_full {
+        let is_blocked = octets[0] != 4 && self.without_handshakes.contains(&number);
+        if wire.is_dead || is_blocked || octets.len() > wire.mtu || *bad || is_full {
             return;
         }
         *free = begin + Duration::from_secs_f64(octets.len() as f64 / wire.rate);

@@ -3,10 +3,14 @@
 use super::RateControl;
 
 impl RateControl {
-    /// The controller of a path that begins again, with the same limit.
+    /// The controller of a path that begins again, with the same limit. The octets that arrived in
+    /// all count on, because trials of other paths compare their sum over time.
     #[must_use]
     pub fn renewed(&self) -> Self {
-        let mut renewed = Self::default();
+        let mut renewed = Self {
+            total: self.total,
+            ..Self::default()
+        };
         renewed.set_limit(self.limit);
         renewed
     }
