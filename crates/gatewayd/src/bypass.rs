@@ -16,7 +16,7 @@ use anabranch_core::{
 use ipnet::IpNet;
 
 use crate::{
-    config::{ADDRESSES, Bypass, Config},
+    config::{ADDRESSES, Account, Bypass, Config},
     netlink::{
         Netlink, is_unsupported,
         selector::{Selector, host, is_v6},
@@ -139,13 +139,12 @@ fn of_bypass(bypass: &Bypass, domains: &Domains) -> Vec<Selector> {
     });
     let dscp: Vec<u8> = bypass.dscp.0.iter().map(|dscp| dscp.get()).collect();
     all = each(all, &dscp, |selector, dscp| selector.dscp = Some(dscp));
-    let users: Vec<Option<u32>> = bypass
-        .user
-        .0
-        .iter()
-        .map(crate::config::Account::uid)
-        .collect();
-    all = each(all, &users, |selector, uid| selector.uid = uid);
+    // A selector without a number would have the packets of all users.
+    let users = bypass.user.0.iter().map(Account::uid);
+    let Some(users) = users.collect::<Option<Vec<u32>>>() else {
+        return Vec::new();
+    };
+    all = each(all, &users, |selector, uid| selector.uid = Some(uid));
     let marks: Vec<(u32, u32)> = bypass
         .mark
         .0
@@ -326,6 +325,14 @@ mod tests {
             let found = of_bypass(&bypass, &Domains::default());
             assert_eq!(found.len(), rules, "{text}");
             assert!(found.len() <= bypass.rules(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_user_without_a_number_has_no_rule() {
+        for text in ["user = \"absent\"", "user = [0, \"absent\"]\nport = 443"] {
+            let found = of_bypass(&bypass(text), &Domains::default());
+            assert_eq!(found, [], "{text}");
         }
     }
 

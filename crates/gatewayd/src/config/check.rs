@@ -87,7 +87,7 @@ pub fn check(
     peers(&mut config, &own, &checker)?;
     paths(&config, &checker)?;
     classes(&config, &checker)?;
-    bypasses(&config, &checker)?;
+    bypasses(&mut config, &checker)?;
     if let Some(metrics) = config.status.metrics
         && !metrics.ip().is_loopback()
     {
@@ -330,15 +330,15 @@ fn classes(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
     })
 }
 
-fn bypasses(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
-    for (name, bypass) in &config.bypass.0 {
+fn bypasses(config: &mut Config, checker: &Checker<'_>) -> Result<(), Error> {
+    for (name, bypass) in &mut config.bypass.0 {
         if bypass.is_empty() {
             let message = format!("the bypass `{name}` does not select any packets");
             let help = "expected `prefix`, `source`, `domain`, `port`, `protocol`, `dscp`, `user` or `mark`";
             return Err(checker.error(&["bypass", name], message, help));
         }
-        let mut users = bypass.user.0.iter();
-        if let Some(user) = users.find(|user| user.uid().is_none()) {
+        let mut users = bypass.user.0.iter_mut();
+        if let Some(user) = users.find_map(|user| (!user.look_up()).then_some(user)) {
             let message = format!("there is no user `{user}`");
             return Err(checker.errors(&["bypass", name, "user"], message, user.help()));
         }
