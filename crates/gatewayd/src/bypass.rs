@@ -41,6 +41,8 @@ const KEPT: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Clone, Default)]
 pub struct Domains {
     known: BTreeMap<String, BTreeMap<IpAddr, Instant>>,
+    /// The peers' prefixes other than default routes.
+    inside: Vec<IpNet>,
     /// The time of the next resolution; `None` if there are no domains.
     due: Option<Instant>,
 }
@@ -49,8 +51,12 @@ impl Domains {
     /// Keeps the addresses of the domains of a configuration, and has them resolved at once.
     pub fn configure(&mut self, config: &Config, now: Instant) {
         let before = std::mem::take(&mut self.known);
+        let peers = config.peer.0.iter();
+        let allowed = peers.flat_map(|(_, peer)| peer.allowed.iter().map(|net| net.0.trunc()));
+        self.inside = allowed.filter(|net| net.prefix_len() > 0).collect();
         for name in domains(config) {
-            let known = before.get(&name).cloned().unwrap_or_default();
+            let mut known = before.get(&name).cloned().unwrap_or_default();
+            known.retain(|address, _| self.may_have(*address));
             self.known.insert(name, known);
         }
         self.due = (!self.known.is_empty()).then_some(now);
@@ -73,8 +79,16 @@ impl Domains {
         self.known.keys().map(|name| (name.clone(), 0)).collect()
     }
 
-    /// Adds the addresses of an answer, and drops old ones. Returns whether the addresses changed.
+    /// Whether an answer may take packets to an address out of the tunnel. Whoever answers a query
+    /// would choose packets to networks behind the peers and to hosts nearby otherwise.
+    pub fn may_have(&self, address: IpAddr) -> bool {
+        is_public(address) && !self.inside.iter().any(|net| net.contains(&address))
+    }
+
+    /// Adds the permitted addresses of an answer, and drops old ones. Returns whether the addresses changed.
     pub fn add(&mut self, name: &str, found: &[IpAddr], now: Instant) -> bool {
+        let found = found.iter().filter(|address| self.may_have(**address));
+        let found: Vec<IpAddr> = found.copied().collect();
         let Some(known) = self.known.get_mut(name) else {
             return false;
         };
@@ -95,6 +109,20 @@ impl Domains {
     pub fn addresses(&self, name: &str) -> impl Iterator<Item = IpAddr> {
         let known = self.known.get(name).into_iter();
         known.flat_map(|addresses| addresses.keys().copied())
+    }
+}
+
+/// Whether an address is that of a host of the Internet.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let is_special = v4.is_multicast() || v4.is_broadcast() || v4.octets()[0] == 0;
+            !(is_special || v4.is_loopback() || v4.is_private() || v4.is_link_local())
+        }
+        IpAddr::V6(v6) => {
+            let is_special = v6.is_multicast() || v6.is_unspecified() || v6.to_ipv4().is_some();
+            !(is_special || v6.is_unique_local() || v6.is_unicast_link_local())
+        }
     }
 }
 
@@ -337,7 +365,44 @@ mod tests {
     }
 
     fn address(host: u32) -> IpAddr {
-        std::net::Ipv4Addr::from(0x0a00_0000 + host).into()
+        std::net::Ipv4Addr::from(0xcb00_7000 + host).into()
+    }
+
+    #[test]
+    fn no_answer_takes_private_or_allowed_addresses_out_of_the_tunnel() {
+        let mut domains = Domains {
+            inside: vec!["203.0.113.128/25".parse().expect("a prefix")],
+            ..Domains::default()
+        };
+        domains
+            .known
+            .insert("video.example".to_owned(), BTreeMap::default());
+        let refused = [
+            "10.9.0.1",
+            "192.168.7.1",
+            "127.0.0.1",
+            "169.254.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "203.0.113.200",
+            "::",
+            "::1",
+            "fd09::1",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:10.9.0.1",
+        ];
+        for text in refused {
+            let found = text.parse().expect("an address");
+            let is_changed = domains.add("video.example", &[found], Instant::START);
+            assert!(!is_changed, "{text}");
+        }
+        for text in ["203.0.113.2", "2001:db8::1"] {
+            let found = text.parse().expect("an address");
+            let is_changed = domains.add("video.example", &[found], Instant::START);
+            assert!(is_changed, "{text}");
+        }
     }
 
     #[test]

@@ -154,6 +154,11 @@ impl Gateway {
                 continue;
             }
             let found: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
+            let refused = found.iter().find(|found| !self.domains.may_have(**found));
+            answer.failures.extend(refused.map(|address| {
+                let name = resolver::label(&name);
+                format!("{name}: the answer {address} is private or of a peer, and is not used")
+            }));
             is_changed |= self.domains.add(&name.0, &found, now);
         }
         if is_changed {
