@@ -342,6 +342,11 @@ fn bypasses(config: &mut Config, checker: &Checker<'_>) -> Result<(), Error> {
             let message = format!("there is no user `{user}`");
             return Err(checker.errors(&["bypass", name, "user"], message, user.help()));
         }
+        if bypass.dscp.0.iter().any(|dscp| dscp.get() == 0) {
+            let message = "no rule of the kernel has the code point 0 alone";
+            let help = "expected code points from 1 to 63; 0 (cs0) is that of all usual packets";
+            return Err(checker.error(&["bypass", name, "dscp"], message, help));
+        }
         let is_own = |mark: &&Mark| MARK & mark.mask == mark.value;
         if let Some(mark) = bypass.mark.0.iter().find(is_own) {
             let message = format!("the mark {mark} is that of the tunnel's datagrams, {MARK}");

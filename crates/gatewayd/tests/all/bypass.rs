@@ -170,6 +170,8 @@ fn wrong_bypasses_have_messages() {
         "mark = \"0x100/0xf0\"",
         "mark = 51900",
         "protocol = \"ucp\"",
+        "dscp = 0",
+        "dscp = [\"ef\", \"cs0\"]",
         "domain = \"video.example\"\nport = [80, 443]\nuser = [0, 1, 2]\nmark = [1, 2, 3, 4, 5, 6]",
     ];
     let told = wrong.map(|keys| {
