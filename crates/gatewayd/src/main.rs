@@ -90,7 +90,7 @@ enum Command {
     ///
     /// Run it first at the end that the other one reaches. It asks for what no option gives, writes
     /// the files of both ends with new keys, and prints a line for the other end, where
-    /// `init --from LINE` makes the same. It never overwrites a file.
+    /// `init --from -` takes it and makes the same. It never overwrites a file.
     Init(init::Options),
     /// Make a private key, and print its public key
     ///
