@@ -75,7 +75,10 @@ impl Domains {
     /// The names to be resolved now. A domain has no port, unlike an endpoint.
     pub fn names(&mut self, now: Instant) -> Vec<Name> {
         let is_known = self.known.values().all(|addresses| !addresses.is_empty());
-        self.due = Some(now + if is_known { FRESH } else { UNKNOWN });
+        let next = now + if is_known { FRESH } else { UNKNOWN };
+        let times = self.known.values().flat_map(BTreeMap::values);
+        let ends = times.map(|at| *at + KEPT).filter(|end| *end > now);
+        self.due = Some(ends.fold(next, Instant::min));
         self.known.keys().map(|name| (name.clone(), 0)).collect()
     }
 
@@ -103,6 +106,17 @@ impl Domains {
             known.remove(&oldest);
         }
         !before.iter().eq(known.keys())
+    }
+
+    /// Drops the addresses without an answer for too long, also if there are no answers at all.
+    /// Returns whether the addresses changed.
+    pub fn expire(&mut self, now: Instant) -> bool {
+        let count = |domains: &Self| domains.known.values().map(BTreeMap::len).sum::<usize>();
+        let before = count(self);
+        for known in self.known.values_mut() {
+            known.retain(|_, at| now.saturating_since(*at) < KEPT);
+        }
+        count(self) != before
     }
 
     /// The addresses of a domain.
@@ -328,7 +342,7 @@ mod tests {
 
     use anabranch_core::units::Instant;
 
-    use super::{ADDRESSES, Bypass, Domains, KEPT, of_bypass};
+    use super::{ADDRESSES, Bypass, Domains, KEPT, UNKNOWN, of_bypass};
 
     fn bypass(text: &str) -> Bypass {
         let root = anabranch_document::tree::parse_document(text).expect("TOML");
@@ -403,6 +417,23 @@ mod tests {
             let is_changed = domains.add("video.example", &[found], Instant::START);
             assert!(is_changed, "{text}");
         }
+    }
+
+    #[test]
+    fn addresses_end_without_answers() {
+        let mut domains = Domains::default();
+        domains
+            .known
+            .insert("video.example".to_owned(), BTreeMap::default());
+        assert!(domains.add("video.example", &[address(1)], Instant::START));
+        let late = Instant::START + KEPT - UNKNOWN;
+        assert!(!domains.expire(late));
+        assert_eq!(domains.names(late).len(), 1);
+        let end = Instant::START + KEPT;
+        assert_eq!(domains.due(), Some(end));
+        assert!(domains.expire(end));
+        assert_eq!(domains.addresses("video.example").count(), 0);
+        assert!(!domains.expire(end));
     }
 
     #[test]

@@ -68,6 +68,12 @@ impl Gateway {
             }
         }
         if self.domains.due().is_some_and(|due| due <= now) {
+            if self.domains.expire(now)
+                && let Err(why) = self.set_bypasses()
+            {
+                self.log.say(&why);
+                self.failures.push(why);
+            }
             if self.resolver.is_asked() {
                 self.domains.wait_until(now + CHECK);
             } else {
@@ -162,9 +168,13 @@ impl Gateway {
             is_changed |= self.domains.add(&name.0, &found, now);
         }
         if is_changed {
-            let wanted = bypass::selectors(&self.config, &self.domains);
-            answer.failures.extend(self.bypass.set(&wanted).err());
+            answer.failures.extend(self.set_bypasses().err());
         }
+    }
+
+    fn set_bypasses(&mut self) -> Result<(), String> {
+        let wanted = bypass::selectors(&self.config, &self.domains);
+        self.bypass.set(&wanted)
     }
 
     /// Gives resolved addresses to the peers and the bypasses.
