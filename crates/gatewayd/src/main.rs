@@ -294,8 +294,11 @@ fn run(command: Command) -> Result<String, Failure> {
         } => {
             let account = user.as_deref().map(confine::Account::of).transpose();
             let account = account.map_err(Failure::Input)?;
+            // The process of the page has no need of the private key.
+            let config = config::load_without_keys(&file);
+            let config = config.map_err(|failure| Failure::Input(failure.to_string()))?;
             let options = page::Options {
-                socket: status::path_of(&load(&file)?),
+                socket: status::path_of(&config),
                 listen,
                 token: token.as_deref(),
                 account: account.as_ref(),
