@@ -233,16 +233,17 @@ fn run(command: Command) -> Result<String, Failure> {
             let config = load(&file)?;
             // If the interfaces cannot be listed, there are no remarks.
             let links = links::Links::now().ok();
-            for remark in links
+            let of_links = links
                 .iter()
-                .flat_map(|links| remarks::remarks(&config, links))
-            {
+                .flat_map(|links| remarks::remarks(&config, links));
+            for remark in of_links.chain(config.counts_caps(&file).err()) {
                 eprintln!("remark: {}", shown::terminal(&remark));
             }
             Ok(shown::terminal(&report::report(&config)))
         }
         Command::Up { file, user, log } => {
             let config = load(&file)?;
+            config.counts_caps(&file).map_err(Failure::Input)?;
             let account = user.as_deref().map(confine::Account::of).transpose();
             let account = account.map_err(Failure::Input)?;
             daemon::up(&file, config, account.as_ref(), Log::new(log)).map_err(Failure::System)?;

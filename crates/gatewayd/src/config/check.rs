@@ -86,6 +86,7 @@ pub fn check(
     listens(&config, &checker)?;
     peers(&mut config, &own, &checker)?;
     paths(&config, &checker)?;
+    config.uncounted = uncounted(&config, &checker);
     classes(&config, &checker)?;
     bypasses(&mut config, &checker)?;
     if let Some(metrics) = config.status.metrics
@@ -277,6 +278,16 @@ fn paths(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The message about the first cap without a folder, which systemd may give all the same.
+fn uncounted(config: &Config, checker: &Checker<'_>) -> Option<String> {
+    let mut paths = config.path.0.iter();
+    let (name, _) = paths.find(|(_, way)| way.cap.is_some())?;
+    let message = format!("path {name}: the count of a `cap` needs a folder");
+    let help = "expected `state_directory` in `[gateway]`, or StateDirectory= of the systemd unit";
+    let error = checker.error(&["path", name, "cap"], message, help);
+    (config.gateway.state_directory.is_none()).then(|| error.to_string())
 }
 
 /// Checks the keys of a path's data cap.

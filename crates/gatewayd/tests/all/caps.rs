@@ -51,6 +51,27 @@ fn on_the_wire(host: &Host, interface: &str) -> u64 {
 }
 
 #[test]
+fn a_cap_without_a_folder_is_told_with_its_place() {
+    let folder = super::folder();
+    let text = format!(
+        "{}[path.dsl]\ninterface = \"eth1\"\ncap = \"1 GB/month\"\n",
+        super::good()
+    );
+    fs::write(folder.path().join("gw.toml"), &text).expect("it is written");
+    let line = text.lines().position(|line| line.starts_with("cap = "));
+    let place = format!(
+        "gw.toml:{}:7: path dsl: the count",
+        line.expect("a line") + 1
+    );
+    for (command, status) in [("check", 0), ("up", 2)] {
+        let done = super::gateway(folder.path(), &[command, "gw.toml"]);
+        let told = super::text(&done.stderr);
+        assert_eq!(done.status.code(), Some(status), "{told}");
+        assert!(told.contains(&place), "{told}");
+    }
+}
+
+#[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_count_agrees_with_the_interface_and_outlives_a_crash() {
     let mut hosts = up_with("cap = \"1 GB/month\"");
@@ -207,7 +228,7 @@ fn counts_need_a_folder_and_a_damaged_file_is_kept() {
         .args(["up", "gw.toml"])
         .env_remove("STATE_DIRECTORY");
     let done = done.output().expect("it runs");
-    assert_eq!(done.status.code(), Some(1));
+    assert_eq!(done.status.code(), Some(2));
     let told = super::text(&done.stderr);
     assert!(
         told.contains("path two: the count of a `cap` needs a folder"),
