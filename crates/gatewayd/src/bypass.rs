@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    path::Path,
 };
 
 use anabranch_core::{
@@ -17,6 +18,7 @@ use ipnet::IpNet;
 
 use crate::{
     config::{ADDRESSES, Account, Bypass, Config},
+    links::Links,
     netlink::{
         Netlink, is_unsupported,
         selector::{Selector, host, is_v6},
@@ -231,6 +233,22 @@ fn each<T: Copy>(
         .collect()
 }
 
+/// The priority of the rules of a gateway.
+fn priority(interface: &str) -> u32 {
+    PRIORITY + crate::protect::number(interface) % GATEWAYS
+}
+
+/// The first other interface with the same priority.
+fn sharing<'a>(own: &str, mut others: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    others.find(|other| *other != own && priority(other) == priority(own))
+}
+
+/// Whether an interface is a tunnel's, as a gateway makes it.
+fn is_tunnel(interface: &str) -> bool {
+    let about = Path::new("/sys/class/net").join(interface);
+    about.join("tun_flags").exists()
+}
+
 /// The rules of one gateway, which are deleted on drop unless they are kept.
 pub struct Rules {
     netlink: Netlink,
@@ -255,12 +273,32 @@ impl Rules {
     pub fn of(config: &Config) -> Result<Self, String> {
         let netlink = Netlink::new();
         let netlink = netlink.map_err(|error| format!("netlink: {}", words(&error)))?;
-        let number = crate::protect::number(&config.gateway.interface.0);
         Ok(Self {
             netlink,
-            priority: PRIORITY + number % GATEWAYS,
+            priority: priority(&config.gateway.interface.0),
             is_kept: config.gateway.protect,
         })
+    }
+
+    /// Refuses to take over rules that another gateway may have made, because its interface gives
+    /// the same priority.
+    ///
+    /// # Errors
+    /// A message that names the other interface.
+    pub fn claim(&mut self, config: &Config) -> Result<(), String> {
+        if self.list()?.is_empty() {
+            return Ok(());
+        }
+        let own = &config.gateway.interface.0;
+        let links = Links::now().map_err(|error| format!("bypass: {}", words(&error)))?;
+        let tunnels = links.0.keys().filter(|name| is_tunnel(name));
+        match sharing(own, tunnels) {
+            Some(other) => Err(format!(
+                "bypass: the rules of {other} have the priority {} too; expected another `interface` than {own}",
+                self.priority
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Sets these rules, and deletes all others of this gateway.
@@ -342,7 +380,9 @@ mod tests {
 
     use anabranch_core::units::Instant;
 
-    use super::{ADDRESSES, Bypass, Domains, KEPT, UNKNOWN, of_bypass};
+    use super::{
+        ADDRESSES, Bypass, Domains, GATEWAYS, KEPT, UNKNOWN, of_bypass, priority, sharing,
+    };
 
     fn bypass(text: &str) -> Bypass {
         let root = anabranch_document::tree::parse_document(text).expect("TOML");
@@ -376,6 +416,18 @@ mod tests {
             let found = of_bypass(&bypass(text), &Domains::default());
             assert_eq!(found, [], "{text}");
         }
+    }
+
+    #[test]
+    fn gateways_with_the_same_priority_are_found() {
+        let names: Vec<String> = (0..=GATEWAYS).map(|n| format!("anabranch{n}")).collect();
+        let pair = names.iter().find_map(|own| {
+            let other = sharing(own, names.iter())?;
+            Some((own, other))
+        });
+        let (own, other) = pair.expect("there are more names than priorities");
+        assert!(own != other && priority(own) == priority(other));
+        assert_eq!(sharing(own, [own].into_iter()), None);
     }
 
     fn address(host: u32) -> IpAddr {

@@ -264,9 +264,11 @@ fn run(command: Command) -> Result<String, Failure> {
             if config.gateway.protect {
                 let wanted = bypass::selectors(&config, &bypass::Domains::default());
                 let rules = bypass::Rules::of(&config);
-                rules
-                    .and_then(|mut rules| rules.set(&wanted))
-                    .map_err(Failure::System)?;
+                let set = rules.and_then(|mut rules| {
+                    rules.claim(&config)?;
+                    rules.set(&wanted)
+                });
+                set.map_err(Failure::System)?;
             }
             let count = protect::nets(&config).len();
             Ok(match count {
