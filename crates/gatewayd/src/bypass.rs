@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    path::Path,
 };
 
 use anabranch_core::{
@@ -16,7 +17,8 @@ use anabranch_core::{
 use ipnet::IpNet;
 
 use crate::{
-    config::{ADDRESSES, Bypass, Config},
+    config::{ADDRESSES, Account, Bypass, Config},
+    links::Links,
     netlink::{
         Netlink, is_unsupported,
         selector::{Selector, host, is_v6},
@@ -41,6 +43,8 @@ const KEPT: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Clone, Default)]
 pub struct Domains {
     known: BTreeMap<String, BTreeMap<IpAddr, Instant>>,
+    /// The peers' prefixes other than default routes.
+    inside: Vec<IpNet>,
     /// The time of the next resolution; `None` if there are no domains.
     due: Option<Instant>,
 }
@@ -49,8 +53,12 @@ impl Domains {
     /// Keeps the addresses of the domains of a configuration, and has them resolved at once.
     pub fn configure(&mut self, config: &Config, now: Instant) {
         let before = std::mem::take(&mut self.known);
+        let peers = config.peer.0.iter();
+        let allowed = peers.flat_map(|(_, peer)| peer.allowed.iter().map(|net| net.0.trunc()));
+        self.inside = allowed.filter(|net| net.prefix_len() > 0).collect();
         for name in domains(config) {
-            let known = before.get(&name).cloned().unwrap_or_default();
+            let mut known = before.get(&name).cloned().unwrap_or_default();
+            known.retain(|address, _| self.may_have(*address));
             self.known.insert(name, known);
         }
         self.due = (!self.known.is_empty()).then_some(now);
@@ -69,12 +77,23 @@ impl Domains {
     /// The names to be resolved now. A domain has no port, unlike an endpoint.
     pub fn names(&mut self, now: Instant) -> Vec<Name> {
         let is_known = self.known.values().all(|addresses| !addresses.is_empty());
-        self.due = Some(now + if is_known { FRESH } else { UNKNOWN });
+        let next = now + if is_known { FRESH } else { UNKNOWN };
+        let times = self.known.values().flat_map(BTreeMap::values);
+        let ends = times.map(|at| *at + KEPT).filter(|end| *end > now);
+        self.due = Some(ends.fold(next, Instant::min));
         self.known.keys().map(|name| (name.clone(), 0)).collect()
     }
 
-    /// Adds the addresses of an answer, and drops old ones. Returns whether the addresses changed.
+    /// Whether an answer may take packets to an address out of the tunnel. Whoever answers a query
+    /// would choose packets to networks behind the peers and to hosts nearby otherwise.
+    pub fn may_have(&self, address: IpAddr) -> bool {
+        is_public(address) && !self.inside.iter().any(|net| net.contains(&address))
+    }
+
+    /// Adds the permitted addresses of an answer, and drops old ones. Returns whether the addresses changed.
     pub fn add(&mut self, name: &str, found: &[IpAddr], now: Instant) -> bool {
+        let found = found.iter().filter(|address| self.may_have(**address));
+        let found: Vec<IpAddr> = found.copied().collect();
         let Some(known) = self.known.get_mut(name) else {
             return false;
         };
@@ -91,10 +110,35 @@ impl Domains {
         !before.iter().eq(known.keys())
     }
 
+    /// Drops the addresses without an answer for too long, also if there are no answers at all.
+    /// Returns whether the addresses changed.
+    pub fn expire(&mut self, now: Instant) -> bool {
+        let count = |domains: &Self| domains.known.values().map(BTreeMap::len).sum::<usize>();
+        let before = count(self);
+        for known in self.known.values_mut() {
+            known.retain(|_, at| now.saturating_since(*at) < KEPT);
+        }
+        count(self) != before
+    }
+
     /// The addresses of a domain.
     pub fn addresses(&self, name: &str) -> impl Iterator<Item = IpAddr> {
         let known = self.known.get(name).into_iter();
         known.flat_map(|addresses| addresses.keys().copied())
+    }
+}
+
+/// Whether an address is that of a host of the Internet.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let is_special = v4.is_multicast() || v4.is_broadcast() || v4.octets()[0] == 0;
+            !(is_special || v4.is_loopback() || v4.is_private() || v4.is_link_local())
+        }
+        IpAddr::V6(v6) => {
+            let is_special = v6.is_multicast() || v6.is_unspecified() || v6.to_ipv4().is_some();
+            !(is_special || v6.is_unique_local() || v6.is_unicast_link_local())
+        }
     }
 }
 
@@ -139,13 +183,12 @@ fn of_bypass(bypass: &Bypass, domains: &Domains) -> Vec<Selector> {
     });
     let dscp: Vec<u8> = bypass.dscp.0.iter().map(|dscp| dscp.get()).collect();
     all = each(all, &dscp, |selector, dscp| selector.dscp = Some(dscp));
-    let users: Vec<Option<u32>> = bypass
-        .user
-        .0
-        .iter()
-        .map(crate::config::Account::uid)
-        .collect();
-    all = each(all, &users, |selector, uid| selector.uid = uid);
+    // A selector without a number would have the packets of all users.
+    let users = bypass.user.0.iter().map(Account::uid);
+    let Some(users) = users.collect::<Option<Vec<u32>>>() else {
+        return Vec::new();
+    };
+    all = each(all, &users, |selector, uid| selector.uid = Some(uid));
     let marks: Vec<(u32, u32)> = bypass
         .mark
         .0
@@ -190,6 +233,22 @@ fn each<T: Copy>(
         .collect()
 }
 
+/// The priority of the rules of a gateway.
+fn priority(interface: &str) -> u32 {
+    PRIORITY + crate::protect::number(interface) % GATEWAYS
+}
+
+/// The first other interface with the same priority.
+fn sharing<'a>(own: &str, mut others: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    others.find(|other| *other != own && priority(other) == priority(own))
+}
+
+/// Whether an interface is a tunnel's, as a gateway makes it.
+fn is_tunnel(interface: &str) -> bool {
+    let about = Path::new("/sys/class/net").join(interface);
+    about.join("tun_flags").exists()
+}
+
 /// The rules of one gateway, which are deleted on drop unless they are kept.
 pub struct Rules {
     netlink: Netlink,
@@ -214,12 +273,32 @@ impl Rules {
     pub fn of(config: &Config) -> Result<Self, String> {
         let netlink = Netlink::new();
         let netlink = netlink.map_err(|error| format!("netlink: {}", words(&error)))?;
-        let number = crate::protect::number(&config.gateway.interface.0);
         Ok(Self {
             netlink,
-            priority: PRIORITY + number % GATEWAYS,
+            priority: priority(&config.gateway.interface.0),
             is_kept: config.gateway.protect,
         })
+    }
+
+    /// Refuses to take over rules that another gateway may have made, because its interface gives
+    /// the same priority.
+    ///
+    /// # Errors
+    /// A message that names the other interface.
+    pub fn claim(&mut self, config: &Config) -> Result<(), String> {
+        if self.list()?.is_empty() {
+            return Ok(());
+        }
+        let own = &config.gateway.interface.0;
+        let links = Links::now().map_err(|error| format!("bypass: {}", words(&error)))?;
+        let tunnels = links.0.keys().filter(|name| is_tunnel(name));
+        match sharing(own, tunnels) {
+            Some(other) => Err(format!(
+                "bypass: the rules of {other} have the priority {} too; expected another `interface` than {own}",
+                self.priority
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Sets these rules, and deletes all others of this gateway.
@@ -301,7 +380,9 @@ mod tests {
 
     use anabranch_core::units::Instant;
 
-    use super::{ADDRESSES, Bypass, Domains, KEPT, of_bypass};
+    use super::{
+        ADDRESSES, Bypass, Domains, GATEWAYS, KEPT, UNKNOWN, of_bypass, priority, sharing,
+    };
 
     fn bypass(text: &str) -> Bypass {
         let root = anabranch_document::tree::parse_document(text).expect("TOML");
@@ -329,8 +410,82 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_user_without_a_number_has_no_rule() {
+        for text in ["user = \"absent\"", "user = [0, \"absent\"]\nport = 443"] {
+            let found = of_bypass(&bypass(text), &Domains::default());
+            assert_eq!(found, [], "{text}");
+        }
+    }
+
+    #[test]
+    fn gateways_with_the_same_priority_are_found() {
+        let names: Vec<String> = (0..=GATEWAYS).map(|n| format!("anabranch{n}")).collect();
+        let pair = names.iter().find_map(|own| {
+            let other = sharing(own, names.iter())?;
+            Some((own, other))
+        });
+        let (own, other) = pair.expect("there are more names than priorities");
+        assert!(own != other && priority(own) == priority(other));
+        assert_eq!(sharing(own, [own].into_iter()), None);
+    }
+
     fn address(host: u32) -> IpAddr {
-        std::net::Ipv4Addr::from(0x0a00_0000 + host).into()
+        std::net::Ipv4Addr::from(0xcb00_7000 + host).into()
+    }
+
+    #[test]
+    fn no_answer_takes_private_or_allowed_addresses_out_of_the_tunnel() {
+        let mut domains = Domains {
+            inside: vec!["203.0.113.128/25".parse().expect("a prefix")],
+            ..Domains::default()
+        };
+        domains
+            .known
+            .insert("video.example".to_owned(), BTreeMap::default());
+        let refused = [
+            "10.9.0.1",
+            "192.168.7.1",
+            "127.0.0.1",
+            "169.254.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "203.0.113.200",
+            "::",
+            "::1",
+            "fd09::1",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:10.9.0.1",
+        ];
+        for text in refused {
+            let found = text.parse().expect("an address");
+            let is_changed = domains.add("video.example", &[found], Instant::START);
+            assert!(!is_changed, "{text}");
+        }
+        for text in ["203.0.113.2", "2001:db8::1"] {
+            let found = text.parse().expect("an address");
+            let is_changed = domains.add("video.example", &[found], Instant::START);
+            assert!(is_changed, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_end_without_answers() {
+        let mut domains = Domains::default();
+        domains
+            .known
+            .insert("video.example".to_owned(), BTreeMap::default());
+        assert!(domains.add("video.example", &[address(1)], Instant::START));
+        let late = Instant::START + KEPT - UNKNOWN;
+        assert!(!domains.expire(late));
+        assert_eq!(domains.names(late).len(), 1);
+        let end = Instant::START + KEPT;
+        assert_eq!(domains.due(), Some(end));
+        assert!(domains.expire(end));
+        assert_eq!(domains.addresses("video.example").count(), 0);
+        assert!(!domains.expire(end));
     }
 
     #[test]

@@ -60,6 +60,22 @@ impl Names for NoNames {
 
 /// Reads the file and all files that it names.
 pub fn load(path: &Path) -> Result<Config, Failure> {
+    let (text, file) = text(path)?;
+    parse(&text, &file, path.parent().unwrap_or(Path::new(""))).map_err(Failure::Wrong)
+}
+
+/// Reads the file without those that it names, and without a check that its values are consistent.
+pub fn load_without_keys(path: &Path) -> Result<Config, Failure> {
+    let (text, file) = text(path)?;
+    let sources = Sources::new(&file, &text);
+    let root = parse_document(&text).map_err(|faults| sources.faults(faults, Place::new(0, 0..0)));
+    let root = root.map_err(Failure::Wrong)?;
+    let config = de::read(&root, &NoNames);
+    config.map_err(|fault| Failure::Wrong(sources.fault(fault, root.place)))
+}
+
+/// The text of the file, and its name.
+fn text(path: &Path) -> Result<(String, String), Failure> {
     let file = path.display().to_string();
     let unreadable = |why: String| Failure::Unreadable {
         file: file.clone(),
@@ -74,7 +90,7 @@ pub fn load(path: &Path) -> Result<Config, Failure> {
             e.utf8_error().valid_up_to()
         ))
     })?;
-    parse(&text, &file, path.parent().unwrap_or(Path::new(""))).map_err(Failure::Wrong)
+    Ok((text, file))
 }
 
 /// Reads a configuration from a text; `folder` is the folder of the files that it names.

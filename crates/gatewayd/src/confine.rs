@@ -75,8 +75,26 @@ pub fn confine(
     writable: Option<&Path>,
 ) -> Result<Option<String>, String> {
     let files = Files {
+        system: &SYSTEM_FILES,
         readable,
         removable: writable,
+        writable: None,
+    };
+    confine_to(account, kept, files, &[])
+}
+
+/// Confines the calling thread, which opens no file from now on.
+///
+/// # Errors
+/// As [`confine`].
+pub fn confine_page(
+    account: Option<&Account>,
+    kept: CapabilitySet,
+) -> Result<Option<String>, String> {
+    let files = Files {
+        system: &[],
+        readable: &[],
+        removable: None,
         writable: None,
     };
     confine_to(account, kept, files, &[])
@@ -88,6 +106,7 @@ pub fn confine(
 /// As [`confine`].
 pub fn confine_keeper(account: Option<&Account>, folder: Option<&Path>) -> Result<(), String> {
     let files = Files {
+        system: &SYSTEM_FILES,
         readable: &[],
         removable: None,
         writable: folder,
@@ -98,6 +117,8 @@ pub fn confine_keeper(account: Option<&Account>, folder: Option<&Path>) -> Resul
 /// Files that stay accessible.
 #[derive(Clone, Copy)]
 struct Files<'a> {
+    /// Folders of the system to read.
+    system: &'a [&'a str],
     /// Folders to read.
     readable: &'a [PathBuf],
     /// A folder to remove files from.
@@ -161,7 +182,7 @@ fn restrict_files(files: Files<'_>) -> Result<Option<String>, landlock::RulesetE
     let abi = ABI::V3;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
-    let system = SYSTEM_FILES.iter().map(PathBuf::from);
+    let system = files.system.iter().map(PathBuf::from);
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(abi))?
         .create()?
@@ -286,3 +307,20 @@ const OF_THIS_MACHINE: &[i64] = &[
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OF_THIS_MACHINE: &[i64] = &[];
+
+#[cfg(test)]
+mod tests {
+    use rustix::thread::CapabilitySet;
+
+    use super::confine_page;
+
+    #[test]
+    fn the_page_reads_no_file() {
+        let thread = std::thread::spawn(|| {
+            let remark = confine_page(None, CapabilitySet::empty()).expect("it is permitted");
+            (remark, std::fs::read("/etc/passwd").is_err())
+        });
+        let (remark, is_refused) = thread.join().expect("no panic");
+        assert_eq!(is_refused, remark.is_none(), "{remark:?}");
+    }
+}

@@ -261,6 +261,7 @@ fn protect(config: &Config) -> Result<(Protection, bypass::Rules, Domains), Stri
     let mut protection = Protection::of(config)?;
     protection.add(config)?;
     let mut bypass = bypass::Rules::of(config)?;
+    bypass.claim(config)?;
     let mut domains = Domains::default();
     domains.configure(config, Instant::START);
     bypass.set(&bypass::selectors(config, &domains))?;

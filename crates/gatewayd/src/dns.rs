@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::net::connect_unspec;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::netlink::MARK;
@@ -72,7 +73,6 @@ fn open(any: SocketAddr) -> io::Result<UdpSocket> {
     if any.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    socket.bind(&any.into())?;
     Ok(socket.into())
 }
 
@@ -116,11 +116,21 @@ fn ask(socket: &UdpSocket, server: SocketAddr, host: &str) -> io::Result<Vec<IpA
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|_| io::Error::other("no randomness"))?;
     let first = u16::from_be_bytes([random[0], random[1]]);
-    let ids = [(A, first), (AAAA, first ^ 1)];
+    let second = u16::from_be_bytes([random[2], random[3]]);
+    let ids = [(A, first), (AAAA, second)];
+    // Each server is asked from another port, which a forger has to guess too: the kernel chooses
+    // one at the connection, and forgets it at its end. A new socket could not have the mark.
+    socket.connect(server)?;
+    let found = exchange(socket, ids, host);
+    let _ = connect_unspec(socket);
+    found
+}
+
+fn exchange(socket: &UdpSocket, ids: [(u16, u16); 2], host: &str) -> io::Result<Vec<IpAddr>> {
     let mut open = Vec::new();
     for (kind, id) in ids {
         let query = query(host, kind, id).ok_or(io::ErrorKind::InvalidInput)?;
-        socket.send_to(&query, server)?;
+        socket.send(&query)?;
         open.push(query);
     }
     let start = Instant::now();
@@ -132,14 +142,15 @@ fn ask(socket: &UdpSocket, server: SocketAddr, host: &str) -> io::Result<Vec<IpA
             break;
         }
         socket.set_read_timeout(Some(left))?;
-        let (length, from) = match socket.recv_from(&mut buffer) {
+        // The connection receives from this server only.
+        let length = match socket.recv(&mut buffer) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) => return Err(error),
         };
         let answer = &buffer[..length];
         let asked = open.iter().position(|query| is_answer(query, answer));
-        let Some(asked) = asked.filter(|_| from == server) else {
+        let Some(asked) = asked else {
             continue;
         };
         open.swap_remove(asked);
@@ -228,9 +239,13 @@ fn skip_name(rest: &mut Cursor<&[u8]>) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, SocketAddr, UdpSocket};
+    use std::{
+        collections::BTreeSet,
+        net::{IpAddr, SocketAddr, UdpSocket},
+    };
 
     use proptest::prelude::*;
+    use socket2::{Domain, Socket, Type};
 
     use super::{A, AAAA, Direct, addresses, is_answer, listed, names_host, query};
 
@@ -313,14 +328,45 @@ mod tests {
         assert_eq!(listed(text), expected);
     }
 
+    fn unmarked() -> Direct {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).expect("a socket");
+        Direct {
+            v4: Some(socket.into()),
+            v6: None,
+        }
+    }
+
+    #[test]
+    fn each_question_has_another_port() {
+        let direct = unmarked();
+        let server = UdpSocket::bind("127.0.0.1:0").expect("it is free");
+        let at = server.local_addr().expect("it is bound");
+        let thread = std::thread::spawn(move || {
+            let mut buffer = [0; 512];
+            let mut ports = BTreeSet::new();
+            for _ in 0..8 {
+                let (length, from) = server.recv_from(&mut buffer).expect("a query");
+                ports.insert(from.port());
+                let answer = answer(&buffer[..length], &[]);
+                server.send_to(&answer, from).expect("sent");
+            }
+            ports.len()
+        });
+        for _ in 0..4 {
+            assert_eq!(
+                direct.look_up_at("hub.example", vec![at]),
+                [] as [IpAddr; 0]
+            );
+        }
+        // Two of four may be the same by chance.
+        assert!(thread.join().expect("no panic") > 2);
+    }
+
     /// The second server answers; the first is closed.
     #[test]
     fn a_server_that_refuses_is_passed() {
         let loopback = || UdpSocket::bind("127.0.0.1:0").expect("it is free");
-        let direct = Direct {
-            v4: Some(loopback()),
-            v6: None,
-        };
+        let direct = unmarked();
         let closed = loopback().local_addr().expect("it is bound");
         let server = loopback();
         let at = server.local_addr().expect("it is bound");

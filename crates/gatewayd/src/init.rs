@@ -10,7 +10,6 @@ mod system;
 
 use std::{
     fmt::Write as _,
-    io::Read,
     net::IpAddr,
     path::{Path, PathBuf},
     str::FromStr,
@@ -42,7 +41,7 @@ pub struct Options {
     /// The folder for the files
     #[arg(long, value_name = "FOLDER", default_value = "/etc/anabranch-gateway")]
     folder: PathBuf,
-    /// The line that init printed at the other end; - reads it from standard input
+    /// The line that init printed at the other end; - asks for it, or reads it from standard input
     #[arg(long, value_name = "LINE", conflicts_with_all = ["endpoint", "name", "network", "lan", "internet"])]
     from: Option<String>,
     /// Where the other end reaches this one; the port is 51900 if it is left out
@@ -159,7 +158,7 @@ pub fn init(options: &Options, is_terminal: bool) -> Result<String, Failure> {
     match &options.from {
         Some(line) => second(options, line, &asker),
         None if !options.path.is_empty() => Err(Failure::Input(
-            "--path is of the end that takes the line; expected --from LINE with it".to_owned(),
+            "--path is of the end that takes the line; expected --from - with it".to_owned(),
         )),
         None => first(options, &asker, is_terminal),
     }
@@ -295,7 +294,7 @@ fn first(options: &Options, asker: &Asker, is_terminal: bool) -> Result<String, 
     let line = invitation.line();
     let _ = writeln!(
         said,
-        "\nAt the other end, as root:\n\n  anabranch-gateway init --from {line}\n"
+        "\nAt the other end, as root:\n\n  anabranch-gateway init --from -\n\nIt asks for this line:\n\n  {line}\n"
     );
     if is_terminal || options.qr {
         said.push_str(&invitation::qr(&line).unwrap_or_default());
@@ -320,12 +319,7 @@ fn first(options: &Options, asker: &Asker, is_terminal: bool) -> Result<String, 
 fn second(options: &Options, line: &str, asker: &Asker) -> Result<String, Failure> {
     let input = Failure::Input;
     let line = if line == "-" {
-        let mut text = String::new();
-        let read = std::io::stdin()
-            .take(invitation::MOST)
-            .read_to_string(&mut text);
-        read.map_err(|error| Failure::Input(format!("standard input: {error}")))?;
-        text
+        ask::line("Line of the other end: ", invitation::MOST).map_err(input)?
     } else {
         line.to_owned()
     };

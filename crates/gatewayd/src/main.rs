@@ -90,7 +90,7 @@ enum Command {
     ///
     /// Run it first at the end that the other one reaches. It asks for what no option gives, writes
     /// the files of both ends with new keys, and prints a line for the other end, where
-    /// `init --from LINE` makes the same. It never overwrites a file.
+    /// `init --from -` takes it and makes the same. It never overwrites a file.
     Init(init::Options),
     /// Make a private key, and print its public key
     ///
@@ -233,16 +233,17 @@ fn run(command: Command) -> Result<String, Failure> {
             let config = load(&file)?;
             // If the interfaces cannot be listed, there are no remarks.
             let links = links::Links::now().ok();
-            for remark in links
+            let of_links = links
                 .iter()
-                .flat_map(|links| remarks::remarks(&config, links))
-            {
+                .flat_map(|links| remarks::remarks(&config, links));
+            for remark in of_links.chain(config.counts_caps(&file).err()) {
                 eprintln!("remark: {}", shown::terminal(&remark));
             }
             Ok(shown::terminal(&report::report(&config)))
         }
         Command::Up { file, user, log } => {
             let config = load(&file)?;
+            config.counts_caps(&file).map_err(Failure::Input)?;
             let account = user.as_deref().map(confine::Account::of).transpose();
             let account = account.map_err(Failure::Input)?;
             daemon::up(&file, config, account.as_ref(), Log::new(log)).map_err(Failure::System)?;
@@ -263,9 +264,11 @@ fn run(command: Command) -> Result<String, Failure> {
             if config.gateway.protect {
                 let wanted = bypass::selectors(&config, &bypass::Domains::default());
                 let rules = bypass::Rules::of(&config);
-                rules
-                    .and_then(|mut rules| rules.set(&wanted))
-                    .map_err(Failure::System)?;
+                let set = rules.and_then(|mut rules| {
+                    rules.claim(&config)?;
+                    rules.set(&wanted)
+                });
+                set.map_err(Failure::System)?;
             }
             let count = protect::nets(&config).len();
             Ok(match count {
@@ -294,8 +297,11 @@ fn run(command: Command) -> Result<String, Failure> {
         } => {
             let account = user.as_deref().map(confine::Account::of).transpose();
             let account = account.map_err(Failure::Input)?;
+            // The process of the page has no need of the private key.
+            let config = config::load_without_keys(&file);
+            let config = config.map_err(|failure| Failure::Input(failure.to_string()))?;
             let options = page::Options {
-                socket: status::path_of(&load(&file)?),
+                socket: status::path_of(&config),
                 listen,
                 token: token.as_deref(),
                 account: account.as_ref(),

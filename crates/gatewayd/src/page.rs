@@ -1,7 +1,8 @@
 //! `page`: serves one HTML page with the state and the history of the gateway that is up.
 //!
-//! The page is a separate process. It parses HTTP from browsers, and needs neither the daemon's keys
-//! nor its capabilities: it has only the status socket.
+//! The page is a separate process. It parses HTTP from browsers, and reads neither the daemon's keys
+//! nor, after its start, any file. It has the status socket, by which it could also end or reload
+//! the daemon, though it sends only questions.
 
 mod http;
 mod token;
@@ -22,7 +23,7 @@ use serde_json::json;
 
 use crate::{
     Failure,
-    confine::{Account, confine},
+    confine::{Account, confine_page},
     history::{Query, Range},
     status::ask_at,
 };
@@ -80,7 +81,7 @@ pub fn serve(options: &Options<'_>) -> Result<(), Failure> {
         Some(_) => CapabilitySet::empty(),
         None => CapabilitySet::DAC_OVERRIDE,
     };
-    let remark = confine(options.account, kept, &[], None).map_err(Failure::System)?;
+    let remark = confine_page(options.account, kept).map_err(Failure::System)?;
     if let Some(remark) = remark {
         eprintln!("remark: {}", shown::terminal(&remark));
     }

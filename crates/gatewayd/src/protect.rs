@@ -171,6 +171,16 @@ pub fn remark(config: &Config) -> Option<String> {
     })
 }
 
+/// Remark of `check` about bypasses, which skip the rules of other gateways too.
+pub fn remark_of_bypasses(config: &Config) -> Option<String> {
+    let (name, _) = config.bypass.0.first()?;
+    let others = Protection::of(config).and_then(|mut protection| protection.others());
+    let net = others.ok()?.into_iter().next()?;
+    Some(format!(
+        "bypass {name}: its packets to {net} leave in clear, although another gateway of this host protects it"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{METRIC, metric};

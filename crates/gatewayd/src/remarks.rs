@@ -22,6 +22,7 @@ pub fn remarks(config: &Config, links: &Links) -> Vec<String> {
         remarks.extend(remark.map(|remark| format!("path {name}: {remark}")));
     }
     remarks.extend(protect::remark(config));
+    remarks.extend(protect::remark_of_bypasses(config));
     remarks
 }
 

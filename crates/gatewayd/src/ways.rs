@@ -103,7 +103,12 @@ impl Ways {
             let same = before.find(|before| before.bind.is_same(&slot.bind));
             slot.socket = same.and_then(|before| before.socket.take());
         }
+        // A number may be that of a socket without a path now, which nothing would open again.
         plan.closed = std::mem::take(&mut self.closed);
+        plan.closed.retain(|&number| {
+            let mut paths = plan.names.keys();
+            paths.any(|path| u32::from(path.number()) == number)
+        });
         *self = plan;
     }
 
@@ -302,4 +307,33 @@ fn without_paths(listen: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<Bind> {
         });
     }
     binds
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use anabranch_gateway::wire::PathId;
+
+    use super::Ways;
+
+    #[test]
+    fn no_socket_stays_closed_without_its_path() {
+        let path = PathId::new(1).expect("a path");
+        let number = u32::from(path.number());
+        for (names, is_closed) in [
+            (BTreeMap::from([(path, "lte".to_owned())]), true),
+            (BTreeMap::new(), false),
+        ] {
+            let mut ways = Ways {
+                closed: BTreeSet::from([number]),
+                ..Ways::default()
+            };
+            ways.replace(Ways {
+                names,
+                ..Ways::default()
+            });
+            assert_eq!(ways.is_closed(number), is_closed);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use anabranch_document::{
     from_text,
     select::{Dscp, Many, Ports, Prefix},
 };
-use nix::unistd::{Uid, User};
+use nix::unistd::User;
 use serde::Deserialize;
 
 use super::value::is_host;
@@ -154,31 +154,43 @@ from_text!(Domain, "a host's name, for example \"video.example.net\"");
 
 /// A user of this machine, by name or number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account(String);
+pub struct Account {
+    name: String,
+    uid: Option<u32>,
+}
 
 impl FromStr for Account {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         (!text.is_empty())
-            .then(|| Self(text.to_owned()))
+            .then(|| Self {
+                name: text.to_owned(),
+                uid: text.parse().ok(),
+            })
             .ok_or("is no user")
     }
 }
 
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.name.fmt(f)
     }
 }
 
 from_text!(Account, "a user's name or number");
 
 impl Account {
-    /// Its number; `None` if this machine has no such user.
-    pub fn uid(&self) -> Option<u32> {
-        let number = self.0.parse().ok();
-        let named = || User::from_name(&self.0).ok().flatten();
-        number.or_else(|| named().map(|user| Uid::as_raw(user.uid)))
+    /// Its number; `None` if a name was not looked up, or this machine has no such user.
+    pub const fn uid(&self) -> Option<u32> {
+        self.uid
+    }
+
+    /// Looks up its name. The number stays, so that no later lookup can fail. Returns whether this
+    /// machine has such a user.
+    pub fn look_up(&mut self) -> bool {
+        let named = || User::from_name(&self.name).ok().flatten();
+        self.uid = self.uid.or_else(|| named().map(|user| user.uid.as_raw()));
+        self.uid.is_some()
     }
 
     /// The expected values, and the nearest name.
@@ -186,7 +198,7 @@ impl Account {
         let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let names = users.lines().filter_map(|line| line.split(':').next());
         let expected = "expected the name or number of a user of this machine".to_owned();
-        let nearest = choice(&self.0, &names.collect::<Vec<_>>());
+        let nearest = choice(&self.name, &names.collect::<Vec<_>>());
         let nearest = nearest.into_iter().skip(1);
         std::iter::once(expected).chain(nearest).collect()
     }
@@ -263,7 +275,11 @@ mod tests {
 
     #[test]
     fn users_are_found_by_name_and_number() {
-        let uid = |text: &str| text.parse::<Account>().expect("a text").uid();
+        let uid = |text: &str| {
+            let mut account: Account = text.parse().expect("a text");
+            account.look_up();
+            account.uid()
+        };
         assert_eq!(uid("root"), Some(0));
         assert_eq!(uid("4711"), Some(4_711));
         assert_eq!(uid("no such user"), None);

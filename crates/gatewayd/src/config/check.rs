@@ -86,8 +86,9 @@ pub fn check(
     listens(&config, &checker)?;
     peers(&mut config, &own, &checker)?;
     paths(&config, &checker)?;
+    config.uncounted = uncounted(&config, &checker);
     classes(&config, &checker)?;
-    bypasses(&config, &checker)?;
+    bypasses(&mut config, &checker)?;
     if let Some(metrics) = config.status.metrics
         && !metrics.ip().is_loopback()
     {
@@ -279,6 +280,16 @@ fn paths(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// The message about the first cap without a folder, which systemd may give all the same.
+fn uncounted(config: &Config, checker: &Checker<'_>) -> Option<String> {
+    let mut paths = config.path.0.iter();
+    let (name, _) = paths.find(|(_, way)| way.cap.is_some())?;
+    let message = format!("path {name}: the count of a `cap` needs a folder");
+    let help = "expected `state_directory` in `[gateway]`, or StateDirectory= of the systemd unit";
+    let error = checker.error(&["path", name, "cap"], message, help);
+    (config.gateway.state_directory.is_none()).then(|| error.to_string())
+}
+
 /// Checks the keys of a path's data cap.
 fn cap(name: &str, way: &Way, checker: &Checker<'_>) -> Result<(), Error> {
     let at = |key| ["path", name, key];
@@ -330,17 +341,22 @@ fn classes(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
     })
 }
 
-fn bypasses(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
-    for (name, bypass) in &config.bypass.0 {
+fn bypasses(config: &mut Config, checker: &Checker<'_>) -> Result<(), Error> {
+    for (name, bypass) in &mut config.bypass.0 {
         if bypass.is_empty() {
             let message = format!("the bypass `{name}` does not select any packets");
             let help = "expected `prefix`, `source`, `domain`, `port`, `protocol`, `dscp`, `user` or `mark`";
             return Err(checker.error(&["bypass", name], message, help));
         }
-        let mut users = bypass.user.0.iter();
-        if let Some(user) = users.find(|user| user.uid().is_none()) {
+        let mut users = bypass.user.0.iter_mut();
+        if let Some(user) = users.find_map(|user| (!user.look_up()).then_some(user)) {
             let message = format!("there is no user `{user}`");
             return Err(checker.errors(&["bypass", name, "user"], message, user.help()));
+        }
+        if bypass.dscp.0.iter().any(|dscp| dscp.get() == 0) {
+            let message = "no rule of the kernel has the code point 0 alone";
+            let help = "expected code points from 1 to 63; 0 (cs0) is that of all usual packets";
+            return Err(checker.error(&["bypass", name, "dscp"], message, help));
         }
         let is_own = |mark: &&Mark| MARK & mark.mask == mark.value;
         if let Some(mark) = bypass.mark.0.iter().find(is_own) {

@@ -36,6 +36,9 @@ pub struct Config {
     /// Sockets for queries of the daemon's state.
     #[serde(default)]
     pub status: Status,
+    /// The message about the first cap, if the file has no folder for its count.
+    #[serde(skip)]
+    pub uncounted: Option<String>,
 }
 
 impl Config {
@@ -58,6 +61,17 @@ impl Config {
         let given = std::env::var("STATE_DIRECTORY").ok()?;
         let first = given.split(':').next().filter(|first| !first.is_empty())?;
         Some(PathBuf::from(first))
+    }
+
+    /// Whether there is a folder for the counts of caps.
+    ///
+    /// # Errors
+    /// A message about the first cap if there is none.
+    pub fn counts_caps(&self, file: &Path) -> Result<(), String> {
+        match &self.uncounted {
+            Some(why) if self.state_folder(file).is_none() => Err(why.clone()),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a peer has a default route, so that queries for names may take the tunnel.

@@ -33,7 +33,7 @@ pub(super) fn usage(
     log: &mut Log,
 ) -> Result<(Usage, Option<Store>), String> {
     let Some(folder) = config.state_folder(file) else {
-        needs_folder(config)?;
+        config.counts_caps(file)?;
         return Ok((Usage::default(), None));
     };
     samples::make(&folder, account)?;
@@ -65,22 +65,12 @@ fn beside(file: &Path) -> PathBuf {
     aside.into()
 }
 
-fn needs_folder(config: &Config) -> Result<(), String> {
-    let capped = config.path.0.iter().find(|(_, way)| way.cap.is_some());
-    match capped {
-        Some((name, _)) => Err(format!(
-            "path {name}: the count of a `cap` needs a folder; expected `state_directory` in `[gateway]`, or StateDirectory= of the systemd unit"
-        )),
-        None => Ok(()),
-    }
-}
-
 impl Gateway {
     /// Whether a changed configuration has a file for its caps.
     pub(super) fn may_have_caps(&self, config: &Config) -> Result<(), String> {
         match self.store {
             Some(_) => Ok(()),
-            None => needs_folder(config),
+            None => config.uncounted.clone().map_or(Ok(()), Err),
         }
     }
 

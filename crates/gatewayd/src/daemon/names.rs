@@ -68,6 +68,12 @@ impl Gateway {
             }
         }
         if self.domains.due().is_some_and(|due| due <= now) {
+            if self.domains.expire(now)
+                && let Err(why) = self.set_bypasses()
+            {
+                self.log.say(&why);
+                self.failures.push(why);
+            }
             if self.resolver.is_asked() {
                 self.domains.wait_until(now + CHECK);
             } else {
@@ -154,12 +160,21 @@ impl Gateway {
                 continue;
             }
             let found: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
+            let refused = found.iter().find(|found| !self.domains.may_have(**found));
+            answer.failures.extend(refused.map(|address| {
+                let name = resolver::label(&name);
+                format!("{name}: the answer {address} is private or of a peer, and is not used")
+            }));
             is_changed |= self.domains.add(&name.0, &found, now);
         }
         if is_changed {
-            let wanted = bypass::selectors(&self.config, &self.domains);
-            answer.failures.extend(self.bypass.set(&wanted).err());
+            answer.failures.extend(self.set_bypasses().err());
         }
+    }
+
+    fn set_bypasses(&mut self) -> Result<(), String> {
+        let wanted = bypass::selectors(&self.config, &self.domains);
+        self.bypass.set(&wanted)
     }
 
     /// Gives resolved addresses to the peers and the bypasses.

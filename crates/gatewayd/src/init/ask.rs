@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Display,
-    io::{self, BufRead, IsTerminal, Write},
+    io::{self, BufRead, IsTerminal, Read, Write},
     str::FromStr,
 };
 
@@ -120,6 +120,22 @@ fn prompt(text: &str) -> Result<String, String> {
         ),
         _ => Ok(line.trim().to_owned()),
     }
+}
+
+/// Reads one line of standard input, of at most `most` octets; asks for it on a terminal, where the
+/// answers to questions may follow.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn line(question: &str, most: u64) -> Result<String, String> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        eprint!("{question}");
+    }
+    let mut line = String::new();
+    let read = stdin.lock().take(most).read_line(&mut line);
+    read.map_err(|error| format!("standard input: {}", words(&error)))?;
+    Ok(line)
 }
 
 fn complain(why: &str) {

@@ -90,6 +90,7 @@ impl Selector {
             rule.attributes.push(RuleAttribute::Source(from.network()));
         }
         match self.dscp {
+            // The file has no code point 0, which would be that of all packets here.
             Some(dscp) if self.is_v6 => rule.header.tos = dscp << 2,
             Some(dscp) => {
                 let dscp = DefaultNla::new(FRA_DSCP, vec![dscp]);

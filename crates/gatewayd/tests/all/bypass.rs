@@ -170,6 +170,8 @@ fn wrong_bypasses_have_messages() {
         "mark = \"0x100/0xf0\"",
         "mark = 51900",
         "protocol = \"ucp\"",
+        "dscp = 0",
+        "dscp = [\"ef\", \"cs0\"]",
         "domain = \"video.example\"\nport = [80, 443]\nuser = [0, 1, 2]\nmark = [1, 2, 3, 4, 5, 6]",
     ];
     let told = wrong.map(|keys| {
@@ -338,17 +340,25 @@ fn a_bypass_stays_open_while_the_gateway_is_down() {
 fn the_addresses_of_a_domain_are_kept_fresh() {
     let mut hosts = prepared("[bypass.video]\ndomain = \"video.example\"\n");
     let names = NameServer::start(&hosts[0], KNOWN);
-    names.answer(&[[10, 4, 0, 2]]);
+    names.answer(&[[198, 51, 100, 2]]);
     start(&mut hosts[0]);
     hosts[1].start();
     let links = Links::of(&hosts[1]);
     let plain = plain(&hosts[0]);
-    wait("the bypass", || links.carry("10.4.0.2:9", &plain));
-    assert!(!links.carry("10.4.0.3:9", &plain));
+    wait("the bypass", || links.carry("198.51.100.2:9", &plain));
+    assert!(!links.carry("198.51.100.3:9", &plain));
     let listed = hosts[0].status()["bypass"]["video"]["addresses"].clone();
-    assert_eq!(listed, serde_json::json!(["10.4.0.2"]));
+    assert_eq!(listed, serde_json::json!(["198.51.100.2"]));
+    // Answers with addresses of a peer or of the LAN.
+    names.answer(&[[10, 6, 0, 2], [10, 4, 0, 2]]);
+    wait("the refusal", || hosts[0].log().contains("is not used"));
+    for to in ["10.6.0.2:9", "10.4.0.2:9"] {
+        assert!(!links.carry(to, &plain), "{to}");
+    }
     // Earlier addresses remain in use by connections.
-    names.answer(&[[10, 4, 0, 3]]);
-    wait("the other address", || links.carry("10.4.0.3:9", &plain));
-    assert!(links.carry("10.4.0.2:9", &plain));
+    names.answer(&[[198, 51, 100, 3]]);
+    wait("the other address", || {
+        links.carry("198.51.100.3:9", &plain)
+    });
+    assert!(links.carry("198.51.100.2:9", &plain));
 }
