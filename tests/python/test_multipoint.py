@@ -369,15 +369,16 @@ workload = { kind = "request-response", request = "1 kB", response = "1 kB" }
 """Points away from both hosts; B opens the connection, so that its side is the first one."""
 
 
+@pytest.mark.parametrize(("offset_s", "drift"), [(0.0, 0.0), (10.0, 50e-6), (-0.4, -50e-6)])
 @pytest.mark.parametrize("way", ["forward", "reverse"])
 @pytest.mark.parametrize(("link", "place"), [("ZERO", "client–b"), ("WAN", "server–client"), ("LAST", "a–server")])
 def test_timeouts_belong_to_the_part_that_lost(
-    link: str, place: str, way: str, compared: Callable[..., Points]
+    link: str, place: str, way: str, offset_s: float, drift: float, compared: Callable[..., Points]
 ) -> None:
     impaired = f'{way}.impair = [{{ kind = "bernoulli-loss", rate = 0.05 }}]'
     text = HOSTS_APART.replace(f"IN_{link}", impaired)
     run = taps(re.sub("IN_[A-Z]+", "", text))
-    found = compared(run.client, run.server).content
+    found = compared(run.client, through(run.server, clock(offset_s, drift, START_NS))).content
     timeouts = [
         pause["belongs_to"]
         for one in found["connections"]

@@ -377,8 +377,8 @@ def _document(comparison: Comparison, *, is_reordered: bool) -> Document:
         before = _outside(views[0], answers[0], "b" if is_inverted else "a")
         beyond = _outside(views[-1], answers[1], "a" if is_inverted else "b")
         path = PathView(
-            number, views, names, [part.passages for part in comparison.parts], sent, parts, is_inverted, shifts,
-            origin_s, (before["answer_ms"], beyond["answer_ms"]),
+            number, views, names, [part.passages for part in comparison.parts], sent, parts, is_inverted,
+            [part.clock for part in comparison.parts], origin_s, (before["answer_ms"], beyond["answer_ms"]),
         )  # fmt: skip
         first = chain.connections[0]
         made.append({
