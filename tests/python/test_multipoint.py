@@ -26,8 +26,10 @@ from .command import Call
 from .real_kernel import needs_kernel
 from .test_guides import blocks, steps, trimmed
 from .two_points import (
+    ACK,
     RST,
     START_NS,
+    SYN,
     Change,
     Packet,
     Taps,
@@ -605,3 +607,85 @@ def test_a_capture_that_nothing_reached_was_running(lossy: Taps, compared: Calla
     # Of the last one nothing shows that the capture did not end before it arrived.
     assert part["forward"]["lost"] >= whole["forward"]["lost"] + len(tail) - 1
     assert not any("overlap" in line for line in overview(found.content))
+
+
+def later(one: Packet, seconds: float) -> Packet:
+    return replace(one, time_ns=one.time_ns + round(seconds * 1e9))
+
+
+def lost_and_added(found: Points) -> list[int]:
+    (part,) = found.content["parts"]
+    return [value for way in (part["forward"], part["backward"]) for value in (way["lost"], sum(way["added"].values()))]
+
+
+def test_repeated_syns_alone_are_matched(lossy: Taps, compared: Callable[..., Points]) -> None:
+    syn = next(one for one in lossy.client if one.flags == SYN)
+    syns = [later(syn, seconds) for seconds in (0, 1, 3, 7)]
+    found = compared(syns, [later(one, 0.01) for one in syns])
+    assert lost_and_added(found) == [0, 0, 0, 0]
+    (part,) = found.content["parts"]
+    assert part["forward"]["packets"] == 4
+    # No packet came back, so that the delay counts as a difference of the clocks.
+    assert part["round_trip_ms"] is None
+
+
+def test_keepalives_alone_are_matched(lossy: Taps, compared: Callable[..., Points]) -> None:
+    ends = {lossy.client[0].source, lossy.client[0].target}
+    own = [one for one in lossy.client if {one.source, one.target} == ends and one.flags == ACK and not one.payload]
+    probe = next(one for one in own if one.source[0] == CLIENT)
+    answer = next(one for one in own if one.source[0] == SERVER)
+    no_id = through([probe, replace(answer, time_ns=probe.time_ns)], stripped_identification, NO_STAMPS)
+    client, server = [], []
+    for number in range(5):
+        asked, told = (later(one, 60 * number) for one in no_id)
+        client += [asked, later(told, 0.0201)]
+        server += [later(asked, 0.01), later(told, 0.0101)]
+    found = compared(client, through(server, clock(3.0)))
+    assert lost_and_added(found) == [0, 0, 0, 0]
+    (part,) = found.content["parts"]
+    assert part["round_trip_ms"] == pytest.approx(20.0, abs=0.01)
+
+
+@pytest.mark.parametrize("is_doubled", [(True, True), (False, True), (True, False)])
+def test_captures_that_have_each_packet_twice(
+    is_doubled: tuple[bool, bool], lossy: Taps, compared: Callable[..., Points]
+) -> None:
+    sides = [
+        [one for packet in side for one in ([packet, later(packet, 5e-6)] if twice else [packet])]
+        for side, twice in zip((lossy.client, lossy.server), is_doubled, strict=True)
+    ]
+    (part,) = compared(sides[0], through(sides[1], clock(2.0))).content["parts"]
+    assert part["round_trip_ms"] == pytest.approx(30.1, abs=0.5)
+
+
+@pytest.mark.parametrize("cut", ["the client's capture ends early", "the server's capture begins late"])
+def test_packets_of_a_long_queue_at_the_edge_of_a_capture_are_matched(
+    cut: str, compared: Callable[..., Points]
+) -> None:
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("[flow.main]")[0]
+    text = text.replace('"10 Mbit/s"', '"2 Mbit/s"').replace('"1 bdp"', '"40 bdp"')
+    # Packets meet no queue before and after the transfer.
+    run = taps(
+        text + '[flow.main]\nfrom = "A"\nto = "B"\nstart = "0.5 s"\nstop = "4 s"\n'
+        '[flow.chat]\nfrom = "A"\nto = "B"\n'
+        'workload = { kind = "request-response", request = "100 bytes", response = "100 bytes" }\n'
+    )
+    client, server = (stripped(side) for side in (run.client, run.server))
+    middle = START_NS + 3 * 10**9
+    if "client" in cut:
+        client = [one for one in client if one.time_ns < middle]
+    else:
+        server = [one for one in server if one.time_ns > middle]
+    (part,) = compared(client, through(server, clock(7.0))).content["parts"]
+    assert (part["forward"]["delay_ms"]["max"] or 0) > 200
+    arrived = {one.octets for one in server}
+    gone = sum(one.source[0] == CLIENT and one.octets not in arrived for one in client)
+    if "client" in cut:
+        assert part["forward"]["lost"] == gone
+    else:
+        assert sum(part["forward"]["added"].values()) == 0
+
+
+def stripped(side: list[Packet]) -> list[Packet]:
+    """Packets that only their octets of data distinguish."""
+    return through(side, NO_STAMPS, stripped_identification)

@@ -26,6 +26,7 @@ from anabranch.multipoint.listing import (
     distinct,
     flagged,
     has,
+    is_among,
     mixed,
 )
 from anabranch.multipoint.pairing import Pair
@@ -296,7 +297,7 @@ def answering_side(one: Side, two: Side, pairs: int) -> Flags:
     offset is the same: the sum of their delays is a round trip between the points if ``a`` is on the first point's
     side, and the negative round trip otherwise.
     """
-    left, right = unique(one.core(), two.core())
+    left, right = in_common(one, two)
     order = np.lexsort((one.time_s[left], one.pair[left]))
     left, right = left[order], right[order]
     later = two.time_s[right] - one.time_s[left]
@@ -316,6 +317,48 @@ def unique(one: Numbers, two: Numbers) -> tuple[Indices, Indices]:
         sides.append((found[counts == 1], first[counts == 1]))
     _, left, right = np.intersect1d(sides[0][0], sides[1][0], assume_unique=True, return_indices=True)
     return sides[0][1][left], sides[1][1][right]
+
+
+def in_common(one: Side, two: Side) -> tuple[Indices, Indices]:
+    """Rows that are one packet at both points: those whose core occurs once on both sides.
+
+    Without such rows, copies differ by fields that a device may change; without a difference their rank or their
+    being first does.
+    """
+    cores = one.core(), two.core()
+    left, right = unique(*cores)
+    if not len(left):
+        left, right = unique(*(_with_fields(side, core) for side, core in zip((one, two), cores, strict=True)))
+    return (left, right) if len(left) else _by_rank(*cores)
+
+
+def _with_fields(side: Side, core: Numbers) -> Numbers:
+    rows = side.rows
+    return mixed(core, side.ack, rows["ip_id"], rows["ts_value"], rows["ts_echo"])
+
+
+def _by_rank(one: Numbers, two: Numbers) -> tuple[Indices, Indices]:
+    """Rows with equal keys, of the most frequent numbers of copies: by rank if these are equal, or the first ones.
+
+    Other numbers have copies that were lost, or repeated.
+    """
+    found = [np.unique(keys, return_index=True, return_counts=True) for keys in (one, two)]
+    _, left, right = np.intersect1d(found[0][0], found[1][0], assume_unique=True, return_indices=True)
+    if not len(left):
+        return left, right
+    counts = np.stack((found[0][2][left], found[1][2][right]))
+    numbers, inverse, times = np.unique(counts, axis=1, return_inverse=True, return_counts=True)
+    usual = int(np.argmax(times))
+    is_usual = inverse.ravel() == usual
+    if numbers[0, usual] != numbers[1, usual]:
+        return found[0][1][left[is_usual]], found[1][1][right[is_usual]]
+    # A stable sort keeps the order of time among equal keys.
+    some = [
+        np.flatnonzero(is_among(keys, each[0][at[is_usual]]))
+        for keys, each, at in zip((one, two), found, (left, right), strict=True)
+    ]
+    here, there = (at[np.argsort(keys[at], kind="stable")] for keys, at in zip((one, two), some, strict=True))
+    return here, there
 
 
 STRONG = ("sequence-numbers", "timestamps")
