@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from anabranch import Scenario, UserError
 from anabranch.multipoint.compare import Points, diagnose_points
 from anabranch.multipoint.text import overview
+from anabranch.multipoint.tracks import tracks
 from anabranch.report.points_output import html_report
 
 from .browser import asked, needs_chromium
@@ -40,6 +41,7 @@ from .two_points import (
     only_from,
     packets,
     randomised,
+    real,
     stripped_identification,
     taps,
     through,
@@ -689,3 +691,80 @@ def test_packets_of_a_long_queue_at_the_edge_of_a_capture_are_matched(
 def stripped(side: list[Packet]) -> list[Packet]:
     """Packets that only their octets of data distinguish."""
     return through(side, NO_STAMPS, stripped_identification)
+
+
+def test_few_super_segments_among_many_acknowledgments_are_matched(compared: Callable[..., Points]) -> None:
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("[flow.main]")[0]
+    text += '[flow.web]\nfrom = "A"\nto = "B"\n'
+    run = taps(text + 'workload = { kind = "request-response", request = "2 kB", response = "200 kB" }\n')
+    host = joined(run.server, SERVER, 2)
+    assert 10 < len(run.server) - len(host) < 0.05 * len(host)
+    plain, cut = (lost_and_added(compared(run.client, server)) for server in (run.server, host))
+    assert cut == plain
+
+
+def far_on(first: int, jumps: list[int], octets: int) -> Change:
+    """The client sends many octets in no time, before some octets after its first number."""
+
+    def moved(number: int, *, is_after: bool) -> bytes:
+        place = (number - first) & 0xFFFFFFFF
+        count = sum(place >= jump + (0 if is_after else 1) for jump in jumps)
+        return ((number + count * octets) & 0xFFFFFFFF).to_bytes(4, "big")
+
+    def change(one: Packet) -> Packet:
+        if one.source[0] == CLIENT:
+            return one.changed(4, moved(one.seq, is_after=True))
+        return one.changed(8, moved(one.ack, is_after=False)) if one.flags & ACK else one
+
+    return change
+
+
+@pytest.mark.parametrize("is_stamped", [True, False])
+@pytest.mark.parametrize("late_s", [0.35, 0.6, 0.85])
+def test_a_capture_that_begins_after_gigabytes_is_matched(
+    late_s: float, is_stamped: bool, compared: Callable[..., Points]
+) -> None:
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("[flow.main]")[0].replace('"6 s"', '"1.2 s"')
+    # The window keeps the queue empty.
+    flow = '[flow.main]\nfrom = "A"\nto = "B"\ntransport = { receive_window = "60 kB" }\n'
+    run = taps(text.replace('"10 Mbit/s"', '"100 Mbit/s"') + flow)
+    first = run.client[0].seq
+    data = [one for one in run.client if one.source[0] == CLIENT and one.payload]
+    jumps = [
+        (next(one for one in data if one.time_ns > START_NS + seconds * 1e9).seq - first) & 0xFFFFFFFF
+        for seconds in (0.3, 0.5, 0.7)
+    ]
+    sides = [through(side, far_on(first, jumps, 1_500_000_000)) for side in (run.client, run.server)]
+    if not is_stamped:
+        sides = [through(side, NO_STAMPS) for side in sides]
+    late = [one for one in sides[1] if one.time_ns > START_NS + late_s * 1e9]
+    found = compared(sides[0], late)
+    assert lost_and_added(found) == [0, 0, 0, 0]
+    assert found.content["parts"][0]["forward"]["packets"] > 100
+    # The order of the captures does not matter.
+    assert lost_and_added(compared(late, sides[0])) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_octets_are_the_same_in_all_parts(late: int, tmp_path: Path) -> None:
+    text = HOSTS_APART.replace("IN_WAN", 'reverse.impair = [{ kind = "bernoulli-loss", rate = 0.05 }]')
+    run = Scenario.from_text(re.sub("IN_[A-Z]+", "", text), file="points.toml").run(
+        seed=1, captures=["zero", "near", "far"]
+    )
+    files = []
+    for number, name in enumerate(("zero", "near", "far")):
+        side = through(packets(run.pcapng(name)), real)
+        if number == late:
+            side = [one for one in side if one.time_ns > START_NS + 1e9]
+        files.append(write(tmp_path / f"{name}.pcap", side))
+    found = diagnose_points(files)
+    assert [point["name"] for point in found.content["points"]] == ["far", "near", "zero"]
+    # Three lines for a packet that all points have, or fewer: none is shown once for each part.
+    rows = tracks(found, 0)
+    assert len(rows) < 1.1 * max(point["packets"] for point in found.content["points"])
+    timeouts = [
+        pause["belongs_to"] for one in found.content["connections"] for pause in one["pauses"]
+        if pause["cause"] == "retransmission-timeout"
+    ]  # fmt: skip
+    assert len(timeouts) > 10
+    assert timeouts.count("far–near") >= 0.9 * len(timeouts)

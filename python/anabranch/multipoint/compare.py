@@ -22,7 +22,7 @@ from anabranch.multipoint.pairing import Pair, pair_connections
 from anabranch.multipoint.parts import series, ways
 from anabranch.multipoint.passage import Passage, passage
 from anabranch.multipoint.pauses import PathView, PointView, pauses_of
-from anabranch.multipoint.sides import BACKWARD, FORWARD, Shift, Side, answering_side, possible, sides_of
+from anabranch.multipoint.sides import BACKWARD, FORWARD, Shift, Side, answering_side, octets_zero, possible, sides_of
 from anabranch.text import shown
 
 Sides: TypeAlias = "tuple[Side, Side, Sequence[Shift], Flags]"
@@ -250,9 +250,12 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
     made: list[ComparedPart] = []
     inverted: np.ndarray[Any, Any] | None = None
     to_first: list[Clock] = []
+    # Octets have the same numbers in all parts.
+    octet_zero: Indices | None = None
     for index, (first, second) in enumerate(itertools.pairwise(listings)):
         pairs = [chain.pairs[index] for chain in chains]
-        one, two, shifts, own_inverted = sides or _sides(first, second, pairs, origin_ns)
+        one, two, shifts, own_inverted = sides or _sides(first, second, pairs, origin_ns, octet_zero)
+        octet_zero = octets_zero(one, two, shifts)
         inverted = own_inverted if inverted is None else inverted
         one, two = (_directed(side, inverted) for side in (one, two))
         windows = (_window(first, origin_ns), _window(second, origin_ns))
@@ -279,8 +282,10 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
     return Comparison(listings, chains, made, [] if inverted is None else inverted.tolist())
 
 
-def _sides(first: Listing, second: Listing, pairs: Sequence[Pair], origin_ns: int) -> Sides:
-    one, two, shifts = sides_of(first, second, pairs, origin_ns)
+def _sides(
+    first: Listing, second: Listing, pairs: Sequence[Pair], origin_ns: int, octet_zero: Indices | None = None
+) -> Sides:
+    one, two, shifts = sides_of(first, second, pairs, origin_ns, octet_zero)
     return one, two, shifts, answering_side(one, two, len(pairs))
 
 

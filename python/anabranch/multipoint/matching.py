@@ -175,7 +175,9 @@ def _mates(
 ) -> tuple[Indices, Indices]:
     mate = np.full(len(one), NONE, np.int64)
     mate_of_two = np.full(len(two), NONE, np.int64)
-    keys = [_key(side, is_kept)[at] for side, at in zip((one, two), possible, strict=True)]
+    # A piece of a super-segment has no identification of its own: its copies are compared without theirs.
+    pieces = distinct(np.concatenate([side.core()[side.is_piece] for side in (one, two)]))
+    keys = [_key(side, is_kept, pieces)[at] for side, at in zip((one, two), possible, strict=True)]
     both = np.concatenate(keys)
     order, begins = groups(both)
     if not len(order):
@@ -208,13 +210,22 @@ def _mates(
     return mate, mate_of_two
 
 
-def _key(side: Side, is_kept: dict[str, Flags]) -> Numbers:
-    """A number that equal packets at both points have."""
+def _key(side: Side, is_kept: dict[str, Flags], pieces: Numbers | None = None) -> Numbers:
+    """A number that equal packets at both points have.
+
+    Args:
+        side: The packets.
+        is_kept: By the name of a field: the streams of which the path preserves it.
+        pieces: The ascending cores of pieces of super-segments; without them such packets have other numbers.
+    """
     made = side.core()
+    is_whole = np.ones(len(side), np.bool_) if pieces is None else ~is_among(made, pieces)
     is_syn = flagged(side.rows, SYN)
     for name, field in FIELDS.items():
         value, is_some = field(side)
         is_used = is_some & is_kept[name][side.stream] & ~is_syn
+        if name == "identification":
+            is_used &= is_whole
         made = mixed(made, np.where(is_used, value, np.uint64(0)))
     return made
 
