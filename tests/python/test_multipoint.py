@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anabranch import Scenario, UserError
+from anabranch.multipoint import compare
 from anabranch.multipoint.compare import Points, diagnose_points
 from anabranch.multipoint.text import overview
 from anabranch.multipoint.tracks import tracks
@@ -465,6 +466,8 @@ def test_bad_input_is_one_message(lossy: Taps, tmp_path: Path, anabranch: Call) 
             "expected 2 names, one for each capture\n  for example --names client,server",
         ),
         ((client, client), ("--names", "one,one"), "expected different names"),
+        ((client, client), ("--names", "client,b"), "--names client,b: b is an end of each connection"),
+        ((client, client), ("--names", "x–y,z"), "– separates the names of a part's points"),
         ((client, client), ("--advise",), "--advise is for one capture, and 2 are given"),
         ((client, client), ("--connection", "99"), "not all captures have this connection"),
         ((client,), ("--names", "one"), "--names is for several captures, and one is given"),
@@ -557,7 +560,6 @@ def test_damaged_pairs_never_crash(
         place = at % (len(one) - 1)
         one[place], one[place + 1] = one[place + 1], one[place]
     for at in drops:
-        del sides[at % 2][at % len(sides[at % 2]) :][:1]
         sides[at % 2].pop(at % len(sides[at % 2]))
     files = [write(tmp_path / f"{i}.pcap", side) for i, side in enumerate(sides)]
     for side, at, value in edits:
@@ -768,3 +770,25 @@ def test_octets_are_the_same_in_all_parts(late: int, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert len(timeouts) > 10
     assert timeouts.count("far–near") >= 0.9 * len(timeouts)
+
+
+def test_names_of_files_are_no_names_of_ends_or_parts(compared: Callable[..., Points], tmp_path: Path) -> None:
+    run = taps(
+        re.sub("IN_[A-Z]+", "", HOSTS_APART.replace("IN_WAN", "reverse.impair = [LOSS]")).replace(
+            "LOSS", '{ kind = "bernoulli-loss", rate = 0.05 }'
+        )
+    )
+    files = [write(tmp_path / "a.pcap", run.client), write(tmp_path / "b.pcap", run.server)]
+    found = diagnose_points(files).content
+    assert [point["name"] for point in found["points"]] == ["b-2", "a-1"]
+    assert any("belong to the path between b-2 and a-1" in line for line in found["summary"]), found["summary"]
+    files = [write(tmp_path / "x–y.pcap", run.client), write(tmp_path / "z.pcap", run.server)]
+    assert {point["name"] for point in diagnose_points(files).content["points"]} == {"x-y", "z"}
+
+
+def test_more_captures_have_fewer_segments_each(lossy: Taps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "MOST_SEGMENTS", 1500)
+    files = [write(tmp_path / f"{number}.pcap", lossy.client) for number in range(3)]
+    for count, most in ((2, 1500), (3, 1000)):
+        for point in diagnose_points(files[:count]).content["points"]:
+            assert point["left_out"] == len(lossy.client) - most
