@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import statistics
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import Scenario, UserError, diagnose
-from anabranch.diagnosis.diagnosis import Diagnosis
+from anabranch.diagnosis.diagnosis import Diagnosis, directions
 from anabranch.diagnosis.difference import Comparison, compare, hodges_lehmann, ratio
 
 from .command import Call
@@ -111,6 +112,28 @@ def test_the_same_path_has_no_change(old: Diagnosis, tmp_path: Path) -> None:
         found = compare(old, diagnose(capture(tmp_path, f"new{seed}", seed=seed)))
         assert changed(found) == {}
         assert found["sentence"] == "Nothing differs by more than its interval."
+
+
+def test_connections_without_a_handshake_are_no_change(old: Diagnosis) -> None:
+    new = copy.deepcopy(old)
+    for one in new.content["connections"]:
+        one["handshake"] = "missed"
+        for _, way in directions(one):
+            way["limits_s"]["application"] += way["limits_s"]["handshake"]
+            way["limits_s"]["handshake"] = 0.0
+    (group,) = compare(old, new)["groups"]
+    found = {one["measure"]: one for one in group["measures"]}
+    assert (found["time to open"]["new"], found["time to open"]["verdict"]) == (None, "undecided")
+    assert {one["verdict"] for name, one in found.items() if name.startswith("limit ")} == {"undecided"}
+    assert not changed(compare(old, new))
+    # One such connection among the others counts for its goodput alone.
+    new = copy.deepcopy(old)
+    new.content["connections"][0]["handshake"] = "missed"
+    new.content["connections"][0]["directions"]["a_to_b"]["limits_s"]["handshake"] = 0.0
+    (group,) = compare(old, new)["groups"]
+    assert not [one for one in group["measures"] if one["verdict"] == "changed"]
+    again = compare(new, new)
+    assert all(one["difference"] in (0, None) for one in again["groups"][0]["measures"])
 
 
 def test_single_connections_are_compared_by_their_paths(tmp_path: Path) -> None:

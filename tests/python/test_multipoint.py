@@ -17,8 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anabranch import Scenario, UserError
+from anabranch.multipoint import compare
 from anabranch.multipoint.compare import Points, diagnose_points
 from anabranch.multipoint.text import overview
+from anabranch.multipoint.tracks import tracks
 from anabranch.report.points_output import html_report
 
 from .browser import asked, needs_chromium
@@ -26,8 +28,10 @@ from .command import Call
 from .real_kernel import needs_kernel
 from .test_guides import blocks, steps, trimmed
 from .two_points import (
+    ACK,
     RST,
     START_NS,
+    SYN,
     Change,
     Packet,
     Taps,
@@ -38,6 +42,7 @@ from .two_points import (
     only_from,
     packets,
     randomised,
+    real,
     stripped_identification,
     taps,
     through,
@@ -369,15 +374,16 @@ workload = { kind = "request-response", request = "1 kB", response = "1 kB" }
 """Points away from both hosts; B opens the connection, so that its side is the first one."""
 
 
+@pytest.mark.parametrize(("offset_s", "drift"), [(0.0, 0.0), (10.0, 50e-6), (-0.4, -50e-6)])
 @pytest.mark.parametrize("way", ["forward", "reverse"])
 @pytest.mark.parametrize(("link", "place"), [("ZERO", "client–b"), ("WAN", "server–client"), ("LAST", "a–server")])
 def test_timeouts_belong_to_the_part_that_lost(
-    link: str, place: str, way: str, compared: Callable[..., Points]
+    link: str, place: str, way: str, offset_s: float, drift: float, compared: Callable[..., Points]
 ) -> None:
     impaired = f'{way}.impair = [{{ kind = "bernoulli-loss", rate = 0.05 }}]'
     text = HOSTS_APART.replace(f"IN_{link}", impaired)
     run = taps(re.sub("IN_[A-Z]+", "", text))
-    found = compared(run.client, run.server).content
+    found = compared(run.client, through(run.server, clock(offset_s, drift, START_NS))).content
     timeouts = [
         pause["belongs_to"]
         for one in found["connections"]
@@ -460,6 +466,8 @@ def test_bad_input_is_one_message(lossy: Taps, tmp_path: Path, anabranch: Call) 
             "expected 2 names, one for each capture\n  for example --names client,server",
         ),
         ((client, client), ("--names", "one,one"), "expected different names"),
+        ((client, client), ("--names", "client,b"), "--names client,b: b is an end of each connection"),
+        ((client, client), ("--names", "x–y,z"), "– separates the names of a part's points"),
         ((client, client), ("--advise",), "--advise is for one capture, and 2 are given"),
         ((client, client), ("--connection", "99"), "not all captures have this connection"),
         ((client,), ("--names", "one"), "--names is for several captures, and one is given"),
@@ -552,7 +560,6 @@ def test_damaged_pairs_never_crash(
         place = at % (len(one) - 1)
         one[place], one[place + 1] = one[place + 1], one[place]
     for at in drops:
-        del sides[at % 2][at % len(sides[at % 2]) :][:1]
         sides[at % 2].pop(at % len(sides[at % 2]))
     files = [write(tmp_path / f"{i}.pcap", side) for i, side in enumerate(sides)]
     for side, at, value in edits:
@@ -604,3 +611,184 @@ def test_a_capture_that_nothing_reached_was_running(lossy: Taps, compared: Calla
     # Of the last one nothing shows that the capture did not end before it arrived.
     assert part["forward"]["lost"] >= whole["forward"]["lost"] + len(tail) - 1
     assert not any("overlap" in line for line in overview(found.content))
+
+
+def later(one: Packet, seconds: float) -> Packet:
+    return replace(one, time_ns=one.time_ns + round(seconds * 1e9))
+
+
+def lost_and_added(found: Points) -> list[int]:
+    (part,) = found.content["parts"]
+    return [value for way in (part["forward"], part["backward"]) for value in (way["lost"], sum(way["added"].values()))]
+
+
+def test_repeated_syns_alone_are_matched(lossy: Taps, compared: Callable[..., Points]) -> None:
+    syn = next(one for one in lossy.client if one.flags == SYN)
+    syns = [later(syn, seconds) for seconds in (0, 1, 3, 7)]
+    found = compared(syns, [later(one, 0.01) for one in syns])
+    assert lost_and_added(found) == [0, 0, 0, 0]
+    (part,) = found.content["parts"]
+    assert part["forward"]["packets"] == 4
+    # No packet came back, so that the delay counts as a difference of the clocks.
+    assert part["round_trip_ms"] is None
+
+
+def test_keepalives_alone_are_matched(lossy: Taps, compared: Callable[..., Points]) -> None:
+    ends = {lossy.client[0].source, lossy.client[0].target}
+    own = [one for one in lossy.client if {one.source, one.target} == ends and one.flags == ACK and not one.payload]
+    probe = next(one for one in own if one.source[0] == CLIENT)
+    answer = next(one for one in own if one.source[0] == SERVER)
+    no_id = through([probe, replace(answer, time_ns=probe.time_ns)], stripped_identification, NO_STAMPS)
+    client, server = [], []
+    for number in range(5):
+        asked, told = (later(one, 60 * number) for one in no_id)
+        client += [asked, later(told, 0.0201)]
+        server += [later(asked, 0.01), later(told, 0.0101)]
+    found = compared(client, through(server, clock(3.0)))
+    assert lost_and_added(found) == [0, 0, 0, 0]
+    (part,) = found.content["parts"]
+    assert part["round_trip_ms"] == pytest.approx(20.0, abs=0.01)
+
+
+@pytest.mark.parametrize("is_doubled", [(True, True), (False, True), (True, False)])
+def test_captures_that_have_each_packet_twice(
+    is_doubled: tuple[bool, bool], lossy: Taps, compared: Callable[..., Points]
+) -> None:
+    sides = [
+        [one for packet in side for one in ([packet, later(packet, 5e-6)] if twice else [packet])]
+        for side, twice in zip((lossy.client, lossy.server), is_doubled, strict=True)
+    ]
+    (part,) = compared(sides[0], through(sides[1], clock(2.0))).content["parts"]
+    assert part["round_trip_ms"] == pytest.approx(30.1, abs=0.5)
+
+
+@pytest.mark.parametrize("cut", ["the client's capture ends early", "the server's capture begins late"])
+def test_packets_of_a_long_queue_at_the_edge_of_a_capture_are_matched(
+    cut: str, compared: Callable[..., Points]
+) -> None:
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("[flow.main]")[0]
+    text = text.replace('"10 Mbit/s"', '"2 Mbit/s"').replace('"1 bdp"', '"40 bdp"')
+    # Packets meet no queue before and after the transfer.
+    run = taps(
+        text + '[flow.main]\nfrom = "A"\nto = "B"\nstart = "0.5 s"\nstop = "4 s"\n'
+        '[flow.chat]\nfrom = "A"\nto = "B"\n'
+        'workload = { kind = "request-response", request = "100 bytes", response = "100 bytes" }\n'
+    )
+    client, server = (stripped(side) for side in (run.client, run.server))
+    middle = START_NS + 3 * 10**9
+    if "client" in cut:
+        client = [one for one in client if one.time_ns < middle]
+    else:
+        server = [one for one in server if one.time_ns > middle]
+    (part,) = compared(client, through(server, clock(7.0))).content["parts"]
+    assert (part["forward"]["delay_ms"]["max"] or 0) > 200
+    arrived = {one.octets for one in server}
+    gone = sum(one.source[0] == CLIENT and one.octets not in arrived for one in client)
+    if "client" in cut:
+        assert part["forward"]["lost"] == gone
+    else:
+        assert sum(part["forward"]["added"].values()) == 0
+
+
+def stripped(side: list[Packet]) -> list[Packet]:
+    """Packets that only their octets of data distinguish."""
+    return through(side, NO_STAMPS, stripped_identification)
+
+
+def test_few_super_segments_among_many_acknowledgments_are_matched(compared: Callable[..., Points]) -> None:
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("[flow.main]")[0]
+    text += '[flow.web]\nfrom = "A"\nto = "B"\n'
+    run = taps(text + 'workload = { kind = "request-response", request = "2 kB", response = "200 kB" }\n')
+    host = joined(run.server, SERVER, 2)
+    assert 10 < len(run.server) - len(host) < 0.05 * len(host)
+    plain, cut = (lost_and_added(compared(run.client, server)) for server in (run.server, host))
+    assert cut == plain
+
+
+def far_on(first: int, jumps: list[int], octets: int) -> Change:
+    """The client sends many octets in no time, before some octets after its first number."""
+
+    def moved(number: int, *, is_after: bool) -> bytes:
+        place = (number - first) & 0xFFFFFFFF
+        count = sum(place >= jump + (0 if is_after else 1) for jump in jumps)
+        return ((number + count * octets) & 0xFFFFFFFF).to_bytes(4, "big")
+
+    def change(one: Packet) -> Packet:
+        if one.source[0] == CLIENT:
+            return one.changed(4, moved(one.seq, is_after=True))
+        return one.changed(8, moved(one.ack, is_after=False)) if one.flags & ACK else one
+
+    return change
+
+
+@pytest.mark.parametrize("is_stamped", [True, False])
+@pytest.mark.parametrize("late_s", [0.35, 0.6, 0.85])
+def test_a_capture_that_begins_after_gigabytes_is_matched(
+    late_s: float, is_stamped: bool, compared: Callable[..., Points]
+) -> None:
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("[flow.main]")[0].replace('"6 s"', '"1.2 s"')
+    # The window keeps the queue empty.
+    flow = '[flow.main]\nfrom = "A"\nto = "B"\ntransport = { receive_window = "60 kB" }\n'
+    run = taps(text.replace('"10 Mbit/s"', '"100 Mbit/s"') + flow)
+    first = run.client[0].seq
+    data = [one for one in run.client if one.source[0] == CLIENT and one.payload]
+    jumps = [
+        (next(one for one in data if one.time_ns > START_NS + seconds * 1e9).seq - first) & 0xFFFFFFFF
+        for seconds in (0.3, 0.5, 0.7)
+    ]
+    sides = [through(side, far_on(first, jumps, 1_500_000_000)) for side in (run.client, run.server)]
+    if not is_stamped:
+        sides = [through(side, NO_STAMPS) for side in sides]
+    late = [one for one in sides[1] if one.time_ns > START_NS + late_s * 1e9]
+    found = compared(sides[0], late)
+    assert lost_and_added(found) == [0, 0, 0, 0]
+    assert found.content["parts"][0]["forward"]["packets"] > 100
+    # The order of the captures does not matter.
+    assert lost_and_added(compared(late, sides[0])) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_octets_are_the_same_in_all_parts(late: int, tmp_path: Path) -> None:
+    text = HOSTS_APART.replace("IN_WAN", 'reverse.impair = [{ kind = "bernoulli-loss", rate = 0.05 }]')
+    run = Scenario.from_text(re.sub("IN_[A-Z]+", "", text), file="points.toml").run(
+        seed=1, captures=["zero", "near", "far"]
+    )
+    files = []
+    for number, name in enumerate(("zero", "near", "far")):
+        side = through(packets(run.pcapng(name)), real)
+        if number == late:
+            side = [one for one in side if one.time_ns > START_NS + 1e9]
+        files.append(write(tmp_path / f"{name}.pcap", side))
+    found = diagnose_points(files)
+    assert [point["name"] for point in found.content["points"]] == ["far", "near", "zero"]
+    # Three lines for a packet that all points have, or fewer: none is shown once for each part.
+    rows = tracks(found, 0)
+    assert len(rows) < 1.1 * max(point["packets"] for point in found.content["points"])
+    timeouts = [
+        pause["belongs_to"] for one in found.content["connections"] for pause in one["pauses"]
+        if pause["cause"] == "retransmission-timeout"
+    ]  # fmt: skip
+    assert len(timeouts) > 10
+    assert timeouts.count("far–near") >= 0.9 * len(timeouts)
+
+
+def test_names_of_files_are_no_names_of_ends_or_parts(compared: Callable[..., Points], tmp_path: Path) -> None:
+    run = taps(
+        re.sub("IN_[A-Z]+", "", HOSTS_APART.replace("IN_WAN", "reverse.impair = [LOSS]")).replace(
+            "LOSS", '{ kind = "bernoulli-loss", rate = 0.05 }'
+        )
+    )
+    files = [write(tmp_path / "a.pcap", run.client), write(tmp_path / "b.pcap", run.server)]
+    found = diagnose_points(files).content
+    assert [point["name"] for point in found["points"]] == ["b-2", "a-1"]
+    assert any("belong to the path between b-2 and a-1" in line for line in found["summary"]), found["summary"]
+    files = [write(tmp_path / "x–y.pcap", run.client), write(tmp_path / "z.pcap", run.server)]
+    assert {point["name"] for point in diagnose_points(files).content["points"]} == {"x-y", "z"}
+
+
+def test_more_captures_have_fewer_segments_each(lossy: Taps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "MOST_SEGMENTS", 1500)
+    files = [write(tmp_path / f"{number}.pcap", lossy.client) for number in range(3)]
+    for count, most in ((2, 1500), (3, 1000)):
+        for point in diagnose_points(files[:count]).content["points"]:
+            assert point["left_out"] == len(lossy.client) - most

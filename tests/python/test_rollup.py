@@ -12,7 +12,7 @@ import pytest
 
 from anabranch import Scenario, diagnose
 from anabranch.diagnosis.diagnosis import Diagnosis, directions
-from anabranch.diagnosis.rollup import roll_up
+from anabranch.diagnosis.rollup import _most, roll_up
 from anabranch.diagnosis.text import overview
 from anabranch.report.capture_output import html_report
 
@@ -217,3 +217,22 @@ def test_the_report_has_a_heat_map_and_tables(many: Diagnosis) -> None:
 def test_the_report_fits_a_telephone(many: Diagnosis, tmp_path: Path) -> None:
     script = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth;"
     assert asked(html_report(many), script, tmp_path, "--window-size=400,800")
+
+
+def test_the_most_frequent_value_takes_no_comparison_of_all_pairs(calm: Diagnosis) -> None:
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    one = calm.content["connections"][0]
+    numbers = iter(range(1000))
+    assert _most([one] * 1000, lambda _: Name(next(numbers))) is None
+    assert compared < 10_000
+    assert _most([one] * 10, lambda _: "x") == "x"

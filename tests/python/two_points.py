@@ -236,7 +236,7 @@ def joined(content: list[Packet], host: str, most: int = 10) -> list[Packet]:
             last is not None and one.source == last.source and one.source[0] == host and one.target == last.target
             and one.payload and last.payload and one.seq == (last.seq + last.payload) & 0xFFFFFFFF
             and one.ack == last.ack and one.time_ns - last.time_ns < 50_000 and count < most
-            and one.tcp[20:32] == last.tcp[20:32]
+            and one.tcp[14:16] == last.tcp[14:16] and one.tcp[20:32] == last.tcp[20:32]
         ):  # fmt: skip
             octets = bytearray(last.octets)
             length = last.length + one.payload

@@ -208,11 +208,16 @@ def _loss_rate(one: Connection) -> Estimate | None:
     return None if loss is None else loss["rate"]
 
 
+def _open_ms(one: Connection) -> float | None:
+    """The time of the handshake, if it was captured and the connection opened."""
+    return 1e3 * one["directions"]["a_to_b"]["limits_s"]["handshake"] if one["handshake"] == "seen" else None
+
+
 _MEASURES: Mapping[str, tuple[str, _Values]] = {
     "goodput": ("Mbit/s", lambda one: main_direction(one)[1]["goodput_mbit_s"] or None),
     "median round trip": ("ms", _trip("median")),
     "least round trip": ("ms", _trip("min")),
-    "time to open": ("ms", lambda one: 1e3 * one["directions"]["a_to_b"]["limits_s"]["handshake"]),
+    "time to open": ("ms", _open_ms),
     "answer time of the server": ("ms", _think_ms("b_to_a")),
     "answer time of the client": ("ms", _think_ms("a_to_b")),
     "receiver's window": ("kB", _window),
@@ -240,11 +245,12 @@ def _measures(old: Sequence[Connection], new: Sequence[Connection]) -> Iterator[
     yield _pooled("lost segments", old, new, _needed, _segments)
     yield _pooled("spurious retransmissions", old, new, _spurious, _segments)
     yield _pooled("failed connections", old, new, lambda one: float(one["failure"] is not None), lambda _: 1.0)
-    sides = [[_shares(one) for one in side] for side in (old, new)]
-    limits: list[Limit] = list(sides[0][0])
+    # Without the handshake windows have no scale, and no time is the handshake's: the shares are others.
+    sides = [[_shares(one) for one in side if one["handshake"] != "missed"] for side in (old, new)]
+    limits: list[Limit] = list(next((one for side in sides for one in side), {}))
     for limit in limits:
         parts = [[100.0 * one[limit] for one in side] for side in sides]
-        if max(map(statistics.fmean, parts)) >= 100.0 * LEAST_SHARE:
+        if max(statistics.fmean(part) for part in parts if part) >= 100.0 * LEAST_SHARE:
             yield _shift(f"limit {limit}", "%", parts[0], parts[1])
 
 

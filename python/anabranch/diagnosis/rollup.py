@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, TypedDict
@@ -285,9 +286,8 @@ def _client(one: Connection) -> str:
 
 
 def _most(own: Sequence[Connection], key: Callable[[Connection], str]) -> str | None:
-    values = [key(one) for one in own]
-    value = max(dict.fromkeys(values), key=values.count)
-    return value if values.count(value) >= MOSTLY * len(values) else None
+    ((value, count),) = Counter(key(one) for one in own).most_common(1)
+    return value if count >= MOSTLY * len(own) else None
 
 
 def _says_something(connections: Sequence[Connection], value: str, key: Callable[[Connection], str]) -> bool:

@@ -22,7 +22,7 @@ from anabranch.multipoint.pairing import Pair, pair_connections
 from anabranch.multipoint.parts import series, ways
 from anabranch.multipoint.passage import Passage, passage
 from anabranch.multipoint.pauses import PathView, PointView, pauses_of
-from anabranch.multipoint.sides import BACKWARD, FORWARD, Shift, Side, answering_side, possible, sides_of
+from anabranch.multipoint.sides import BACKWARD, FORWARD, Shift, Side, answering_side, octets_zero, possible, sides_of
 from anabranch.text import shown
 
 Sides: TypeAlias = "tuple[Side, Side, Sequence[Shift], Flags]"
@@ -30,6 +30,10 @@ Sides: TypeAlias = "tuple[Side, Side, Sequence[Shift], Flags]"
 
 LEAST_CAPTURES = 2
 MOST_CAPTURES = 8
+ENDS = ("a", "b")
+"""The ends of a connection, as places."""
+BETWEEN = "–"
+"""What separates the points of a part in its name."""
 LEAST_SHARE = 0.01
 """Limits with a smaller share of the time are left out."""
 
@@ -83,7 +87,7 @@ def diagnose_points(
     *,
     names: Sequence[str] | None = None,
     any_expansion: bool = False,
-    most: int = MOST_SEGMENTS,
+    most: int | None = None,
     progress: Callable[[str, float], None] | None = None,
     chosen: Callable[[Diagnosis], Diagnosis] | None = None,
 ) -> Points:
@@ -93,7 +97,8 @@ def diagnose_points(
         paths: The captures.
         names: The names of the points; by default those of the files.
         any_expansion: Whether compressed captures may expand to more than 256 times their size.
-        most: Segments of each capture that are compared.
+        most: Segments of each capture that are compared; by default ten million of all captures together, in equal
+            parts.
         progress: Called with the name of the capture that is read and the share that has been read.
         chosen: Selects connections of the first capture; others are left out.
 
@@ -104,6 +109,9 @@ def diagnose_points(
     if not LEAST_CAPTURES <= len(files) <= MOST_CAPTURES:
         raise UserError(f"expected {LEAST_CAPTURES} to {MOST_CAPTURES} captures, and {len(files)} were given")
     labels = point_names(files, names)
+    if most is None:
+        # The packets of all parts stay in memory.
+        most = LEAST_CAPTURES * MOST_SEGMENTS // len(files)
     listings = []
     for path, name in zip(files, labels, strict=True):
         report = None if progress is None else (lambda share, name=name: progress(name, share))
@@ -125,24 +133,32 @@ def diagnose_points(
 
 
 def point_names(files: Sequence[Path], names: Sequence[str] | None) -> list[str]:
-    """The names of the points, all different.
+    """The names of the points, all different, none of them that of an end or of a part.
 
     Raises:
-        UserError: There are more or fewer names than captures, or two equal ones.
+        UserError: There are more or fewer names than captures, two equal ones, or such a name.
     """
     if names is None:
         names = [shown.plain(file.name).partition(".")[0] or shown.plain(file.name) for file in files]
+        names = [name.replace(BETWEEN, "-") for name in names]
+        names = [f"{name}-{number}" if name in ENDS else name for number, name in enumerate(names, 1)]
         if len(set(names)) < len(names):
             names = [f"{name}-{number}" for number, name in enumerate(names, 1)]
         return list(names)
+    given = shown.plain(f"--names {','.join(names)}")
     if len(names) != len(files):
         raise UserError(
-            f"--names {','.join(names)}: expected {len(files)} names, one for each capture",
+            f"{given}: expected {len(files)} names, one for each capture",
             hint="for example --names "
             + ",".join(["client", "server", *(f"point-{i}" for i in range(3, 9))][: len(files)]),
         )
     if len(set(names)) < len(names) or not all(name.strip() for name in names):
-        raise UserError(f"--names {','.join(names)}: expected different names")
+        raise UserError(f"{given}: expected different names")
+    for name in names:
+        if name.strip() in ENDS:
+            raise UserError(f"{given}: {name.strip()} is an end of each connection", hint="expected another name")
+        if BETWEEN in name:
+            raise UserError(f"{given}: {BETWEEN} separates the names of a part's points", hint="expected another name")
     return [shown.plain(name) for name in names]
 
 
@@ -250,9 +266,12 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
     made: list[ComparedPart] = []
     inverted: np.ndarray[Any, Any] | None = None
     to_first: list[Clock] = []
+    # Octets have the same numbers in all parts.
+    octet_zero: Indices | None = None
     for index, (first, second) in enumerate(itertools.pairwise(listings)):
         pairs = [chain.pairs[index] for chain in chains]
-        one, two, shifts, own_inverted = sides or _sides(first, second, pairs, origin_ns)
+        one, two, shifts, own_inverted = sides or _sides(first, second, pairs, origin_ns, octet_zero)
+        octet_zero = octets_zero(one, two, shifts)
         inverted = own_inverted if inverted is None else inverted
         one, two = (_directed(side, inverted) for side in (one, two))
         windows = (_window(first, origin_ns), _window(second, origin_ns))
@@ -279,8 +298,10 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
     return Comparison(listings, chains, made, [] if inverted is None else inverted.tolist())
 
 
-def _sides(first: Listing, second: Listing, pairs: Sequence[Pair], origin_ns: int) -> Sides:
-    one, two, shifts = sides_of(first, second, pairs, origin_ns)
+def _sides(
+    first: Listing, second: Listing, pairs: Sequence[Pair], origin_ns: int, octet_zero: Indices | None = None
+) -> Sides:
+    one, two, shifts = sides_of(first, second, pairs, origin_ns, octet_zero)
     return one, two, shifts, answering_side(one, two, len(pairs))
 
 
@@ -372,13 +393,13 @@ def _document(comparison: Comparison, *, is_reordered: bool) -> Document:
             PointView(listing.name, connection, flip)
             for listing, connection, flip in zip(listings, chain.connections, chain.flips, strict=True)
         ]
-        names = [f"{part['from']}–{part['to']}" for part in parts]
+        names = [f"{part['from']}{BETWEEN}{part['to']}" for part in parts]
         sent = [(by_pair[0][number], by_pair[1][number]) for by_pair in sent_by_pair]
         before = _outside(views[0], answers[0], "b" if is_inverted else "a")
         beyond = _outside(views[-1], answers[1], "a" if is_inverted else "b")
         path = PathView(
-            number, views, names, [part.passages for part in comparison.parts], sent, parts, is_inverted, shifts,
-            origin_s, (before["answer_ms"], beyond["answer_ms"]),
+            number, views, names, [part.passages for part in comparison.parts], sent, parts, is_inverted,
+            [part.clock for part in comparison.parts], origin_s, (before["answer_ms"], beyond["answer_ms"]),
         )  # fmt: skip
         first = chain.connections[0]
         made.append({

@@ -17,7 +17,7 @@ from anabranch.errors import UserError
 from anabranch.text import shown
 
 MOST_SEGMENTS = 5_000_000
-"""Segments of a capture that are compared; two such captures take 4.5 GB of memory."""
+"""Segments of each of two captures that are compared, and fewer of more; they take 4.5 GB of memory."""
 
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 1, 2, 4, 8, 16, 64, 128
 FROM_A, HAS_ID, HAS_STAMPS, SACK_PERMITTED, ALL_OPTIONS, HAS_MSS, HAS_SCALE = (1 << bit for bit in range(7))

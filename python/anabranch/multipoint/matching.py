@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from anabranch.errors import UserError
 from anabranch.multipoint.clocks import RESOLUTION_S, Clock, fit
 from anabranch.multipoint.listing import (
     HAS_ID,
@@ -23,7 +24,7 @@ from anabranch.multipoint.listing import (
     is_among,
     mixed,
 )
-from anabranch.multipoint.sides import FORWARD, NO_ACK, Side, unique
+from anabranch.multipoint.sides import BACKWARD, FORWARD, NO_ACK, Side, in_common
 
 PRESERVED = 0.9
 """A field is the path's to identify packets by if it is equal at both points in this share of them."""
@@ -76,25 +77,54 @@ def match(one: Side, two: Side, windows: tuple[Window, Window], streams: int) ->
         two: The packets at the second point, with the times of its clock.
         windows: The times of both captures, by their clocks.
         streams: The number of streams.
+
+    Raises:
+        UserError: No packet is at both points.
     """
-    left, right = unique(one.core(), two.core())
+    left, right = in_common(one, two)
+    if not len(left):
+        raise UserError(
+            "the captures have connections in common, and none of their packets",
+            hint="give captures of the same connections at the same time",
+        )
     clock = fit(one.time_s[left], two.time_s[right], one.way[left] == FORWARD)
     two = replace(two, time_s=clock.to_first(two.time_s))
-    least = (clock.round_trip_s or 0.0) / 2
     here, there = one.at(left), two.at(right)
     is_kept = {name: _is_kept(field, here, there, streams) for name, field in FIELDS.items()}
     compared = np.bincount(here.stream, minlength=streams)
-    start, end = clock.to_first(np.array([windows[1].start_s, windows[1].end_s]))
-    # A packet that passed one point while the other did not capture has no mate.
-    early = RESOLUTION_S + least
-    from_first = one.way == FORWARD
-    leaves = np.where(from_first, one.time_s + least, one.time_s - least)
-    possible_one = np.flatnonzero((leaves >= start - early) & (leaves <= end + early))
-    to_second = two.way == FORWARD
-    came = np.where(to_second, two.time_s - least, two.time_s + least)
-    possible_two = np.flatnonzero((came >= windows[0].start_s - early) & (came <= windows[0].end_s + early))
+    capture = clock.to_first(np.array([windows[1].start_s, windows[1].end_s]))
+    delays = _delays(here, there, clock, is_kept)
+    possible_one = _passing(one, FORWARD, delays, Window(float(capture[0]), float(capture[1])))
+    possible_two = _passing(two, BACKWARD, delays, windows[0])
     mate, mate_of_two = _mates(one, two, (possible_one, possible_two), is_kept)
     return Matched(one, two, mate, mate_of_two, clock, is_kept, compared)
+
+
+def _delays(here: Side, there: Side, clock: Clock, is_kept: dict[str, Flags]) -> tuple[float, dict[int, float]]:
+    """The least delay between the points, and the largest one of each way, of packets that are certainly the same."""
+    least = (clock.round_trip_s or 0.0) / 2
+    every = np.arange(len(here))
+    delay = _delay(here, there, every, every)
+    is_same = _key(here, is_kept) == _key(there, is_kept)
+    most = {way: float(delay[is_same & (here.way == way)].max(initial=least)) for way in (FORWARD, BACKWARD)}
+    return least, most
+
+
+def _passing(side: Side, onward: int, delays: tuple[float, dict[int, float]], capture: Window) -> Indices:
+    """The packets that can have passed the other point while it captured; others have no mate.
+
+    Args:
+        side: The packets of a point.
+        onward: The way on which they pass this point first.
+        delays: The least delay, and the largest one of each way.
+        capture: The time of the other point's capture.
+    """
+    least, most = delays
+    is_onward = side.way == onward
+    early = np.where(is_onward, side.time_s + least, side.time_s - most[1 - onward])
+    late = np.where(is_onward, side.time_s + most[onward], side.time_s - least)
+    slack = RESOLUTION_S + least
+    return np.flatnonzero((late >= capture.start_s - slack) & (early <= capture.end_s + slack))
 
 
 def _acknowledgment(side: Side) -> tuple[Numbers, Flags]:
@@ -145,7 +175,9 @@ def _mates(
 ) -> tuple[Indices, Indices]:
     mate = np.full(len(one), NONE, np.int64)
     mate_of_two = np.full(len(two), NONE, np.int64)
-    keys = [_key(side, is_kept)[at] for side, at in zip((one, two), possible, strict=True)]
+    # A piece of a super-segment has no identification of its own: its copies are compared without theirs.
+    pieces = distinct(np.concatenate([side.core()[side.is_piece] for side in (one, two)]))
+    keys = [_key(side, is_kept, pieces)[at] for side, at in zip((one, two), possible, strict=True)]
     both = np.concatenate(keys)
     order, begins = groups(both)
     if not len(order):
@@ -178,13 +210,22 @@ def _mates(
     return mate, mate_of_two
 
 
-def _key(side: Side, is_kept: dict[str, Flags]) -> Numbers:
-    """A number that equal packets at both points have."""
+def _key(side: Side, is_kept: dict[str, Flags], pieces: Numbers | None = None) -> Numbers:
+    """A number that equal packets at both points have.
+
+    Args:
+        side: The packets.
+        is_kept: By the name of a field: the streams of which the path preserves it.
+        pieces: The ascending cores of pieces of super-segments; without them such packets have other numbers.
+    """
     made = side.core()
+    is_whole = np.ones(len(side), np.bool_) if pieces is None else ~is_among(made, pieces)
     is_syn = flagged(side.rows, SYN)
     for name, field in FIELDS.items():
         value, is_some = field(side)
         is_used = is_some & is_kept[name][side.stream] & ~is_syn
+        if name == "identification":
+            is_used &= is_whole
         made = mixed(made, np.where(is_used, value, np.uint64(0)))
     return made
 

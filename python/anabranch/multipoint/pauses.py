@@ -9,6 +9,7 @@ import numpy as np
 
 from anabranch.diagnosis.diagnosis import DIRECTIONS
 from anabranch.diagnosis.document import Connection, DirectionName, Stall
+from anabranch.multipoint.clocks import Clock
 from anabranch.multipoint.documents import Part, Pause
 from anabranch.multipoint.listing import FIN, SYN, Indices, flagged
 from anabranch.multipoint.matching import NONE
@@ -52,7 +53,7 @@ class PathView:
         sent: The indices of the connection's sent packets, of each part and way.
         parts: The parts' counts and delays of the connection.
         is_inverted: The end ``a`` is beyond the last point.
-        clock_shift_s: How far each point's times are ahead of the first point's.
+        clocks: The clock of each further point, relative to the point before it.
         origin_s: The start of the comparison, by the first clock.
         answers_ms: The times in which the ends before the first point and beyond the last one answer.
     """
@@ -64,13 +65,20 @@ class PathView:
     sent: Sequence[tuple[Indices, Indices]]
     parts: Sequence[Part]
     is_inverted: bool
-    clock_shift_s: Sequence[float]
+    clocks: Sequence[Clock]
     origin_s: float
     answers_ms: tuple[float | None, float | None]
 
     def own(self, index: int, way: int) -> Indices:
         """The indices of the connection's packets among those sent on a way of a part."""
         return self.sent[index][way]
+
+    def by_first(self, at: int, time_s: float) -> float:
+        """A time of a point by the first clock."""
+        time = np.array([time_s - self.origin_s])
+        for clock in reversed(self.clocks[:at]):
+            time = clock.to_first(time)
+        return float(time[0]) + self.origin_s
 
 
 def pauses_of(path: PathView) -> list[Pause]:
@@ -90,11 +98,13 @@ def _of_direction(path: PathView, name: DirectionName) -> Iterator[Pause]:
     view = path.points[at]
     other: DirectionName = "b_to_a" if name == "a_to_b" else "a_to_b"
     own = view.connection["directions"][other if view.is_flipped else name]
-    for stall in sorted(own["stalls"], key=lambda one: -one["duration_s"])[:MOST_PAUSES]:
+    for found in sorted(own["stalls"], key=lambda one: -one["duration_s"])[:MOST_PAUSES]:
+        # The packets of all points have the times of the first clock.
+        stall: Stall = {**found, "start_s": path.by_first(at, found["start_s"])}
         place, why = _place(path, name, is_forward, stall)
         yield {
             "direction": name,
-            "start_s": stall["start_s"] - path.clock_shift_s[at],
+            "start_s": stall["start_s"],
             "duration_s": stall["duration_s"],
             "own_s": 0.0,
             "cause": stall["cause"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from anabranch.multipoint.listing import (
     distinct,
     flagged,
     has,
+    is_among,
     mixed,
 )
 from anabranch.multipoint.pairing import Pair
@@ -104,22 +106,112 @@ class Shift:
 
 
 def sides_of(
-    first: Listing, second: Listing, pairs: Sequence[Pair], origin_ns: int
+    first: Listing, second: Listing, pairs: Sequence[Pair], origin_ns: int, octet_zero: Indices | None = None
 ) -> tuple[Side, Side, Sequence[Shift]]:
-    """The packets of pairs at both points, and the shifts of sequence numbers between the points."""
+    """The packets of pairs at both points, and the shifts of sequence numbers between the points.
+
+    Args:
+        first: The capture of the first point.
+        second: The capture of the second one.
+        pairs: The connections.
+        origin_ns: The start of the comparison.
+        octet_zero: The sequence number of octet 0 of each stream at the first point, from the part before; by default
+            its first captured number.
+    """
     one = _plain(first.rows, [pair.first["id"] for pair in pairs], [pair.first_is_flipped for pair in pairs], origin_ns)
     two = _plain(second.rows, [pair.second["id"] for pair in pairs], [pair.is_flipped for pair in pairs], origin_ns)
     shifts = _shifts(one, two, len(pairs))
-    seen = np.zeros(2 * len(pairs), np.int64)
-    base = np.zeros(2 * len(pairs), np.int64)
-    for side, delta in ((one, np.zeros_like(shifts)), (two, shifts)):
-        streams, at = np.unique(side.stream, return_index=True)
-        fresh = seen[streams] == 0
-        base[streams[fresh]] = (side.rows["seq"][at].astype(np.int64) - delta[streams])[fresh] & 0xFFFFFFFF
-        seen[streams] = 1
-    made = (_placed(one, base, np.zeros_like(shifts)), _placed(two, base, shifts))
-    one, two = _split(made[0], made[1]), _split(made[1], made[0])
+    zero = _first_numbers(one, two, shifts) if octet_zero is None else octet_zero
+    one, two = _placed(one, zero, np.zeros_like(shifts)), _placed(two, zero, shifts)
+    if octet_zero is not None:
+        streams, at = np.unique(one.stream, return_index=True)
+        late = np.zeros_like(shifts)
+        late[streams] = one.start[at] - (one.rows["seq"][at].astype(np.int64) - octet_zero[streams])
+        one = _moved(one, late)
+    two = _moved(two, _laps(one, two, len(shifts)))
+    one, two = _split(one, two), _split(two, one)
     return one, two, [Shift(int(shifts[2 * i]), int(shifts[2 * i + 1])) for i in range(len(pairs))]
+
+
+def octets_zero(one: Side, two: Side, shifts: Sequence[Shift]) -> Indices:
+    """The sequence number of octet 0 of each stream at the second point, as a whole number.
+
+    Args:
+        one: The packets at the first point.
+        two: The packets at the second point.
+        shifts: What the path adds to the sequence numbers of each pair.
+    """
+    added = np.array([value for shift in shifts for value in (shift.of_a, shift.of_b)], np.int64)
+    zero = np.zeros_like(added)
+    for side, delta in ((one, added), (two, np.zeros_like(added))):
+        streams, at = np.unique(side.stream, return_index=True)
+        zero[streams] = side.rows["seq"][at].astype(np.int64) - side.start[at] + delta[streams]
+    return zero
+
+
+def _first_numbers(one: Side, two: Side, shifts: Indices) -> Indices:
+    """The first captured sequence number of each stream, as the first point has it."""
+    made = np.zeros_like(shifts)
+    for side, delta in ((two, shifts), (one, np.zeros_like(shifts))):
+        streams, at = np.unique(side.stream, return_index=True)
+        made[streams] = (side.rows["seq"][at].astype(np.int64) - delta[streams]) & _LAST
+    return made
+
+
+def _moved(side: Side, octets: Indices) -> Side:
+    """The packets with their octets reduced by a number for each stream."""
+    if not octets.any():
+        return side
+    start = side.start - octets[side.stream]
+    ack = np.where(side.ack == NO_ACK, NO_ACK, side.ack - octets[side.other_stream])
+    return replace(side, start=start, end=start + side.length, ack=ack)
+
+
+def _laps(one: Side, two: Side, streams: int) -> Indices:
+    """The multiple of 2**32 by which the octets of each stream at the second point are too large.
+
+    A capture that begins long after the other one does not show how often the numbers have begun again. Packets with
+    equal numbers and lengths do, with timestamps if there are some: the most frequent difference counts.
+    """
+    made = np.zeros(streams, np.int64)
+    is_open = np.ones(streams, np.bool_)
+    for kind in (_lap_by_stamps, _lap_by_sequence, _lap_by_ack):
+        keyed = [kind(side, is_open) for side in (one, two)]
+        left, right = unique(keyed[0][0], keyed[1][0])
+        stream = keyed[0][1][left]
+        laps = ((keyed[1][2][right] - keyed[0][2][left]) >> 32) + _MOST_LAPS
+        both, counts = np.unique(stream * (2 * _MOST_LAPS) + laps, return_counts=True)
+        both = both[np.argsort(counts, kind="stable")]
+        found = both // (2 * _MOST_LAPS)
+        made[found] = (both % (2 * _MOST_LAPS) - _MOST_LAPS) << 32
+        is_open[found] = False
+    return made
+
+
+_LAST = 0xFFFFFFFF
+_MOST_LAPS = 1 << 12
+_Keyed: TypeAlias = "tuple[Numbers, Indices, Indices]"
+"""Keys, and the stream and octet of each."""
+
+
+def _lap_by_sequence(side: Side, is_open: Flags) -> _Keyed:
+    return _lap_by_octets(side, is_open[side.stream], stamped=False)
+
+
+def _lap_by_stamps(side: Side, is_open: Flags) -> _Keyed:
+    return _lap_by_octets(side, is_open[side.stream] & has(side.rows, HAS_STAMPS), stamped=True)
+
+
+def _lap_by_octets(side: Side, chosen: Flags, *, stamped: bool) -> _Keyed:
+    at = np.flatnonzero(chosen & ((side.length > 0) | flagged(side.rows, SYN)))
+    streams, octets, rows = side.stream[at], side.start[at], side.rows[at]
+    stamps = (rows["ts_value"], rows["ts_echo"]) if stamped else ()
+    return mixed(streams, octets & _LAST, side.length[at], *stamps), streams, octets
+
+
+def _lap_by_ack(side: Side, is_open: Flags) -> _Keyed:
+    at = np.flatnonzero(is_open[side.other_stream] & (side.ack != NO_ACK) & (side.length == 0))
+    return mixed(side.other_stream[at], side.ack[at] & _LAST), side.other_stream[at], side.ack[at]
 
 
 def _plain(rows: Rows, ids: Sequence[int], flips: Sequence[bool], origin_ns: int) -> Side:
@@ -196,9 +288,14 @@ def _placed(side: Side, base: Indices, shifts: Indices) -> Side:
     seq = side.rows["seq"].astype(np.int64) - shifts[side.stream] - base[side.stream]
     ack = side.rows["ack"].astype(np.int64) - shifts[side.other_stream] - base[side.other_stream]
     has_ack = flagged(side.rows, ACK)
-    start = _unwrapped(side.stream, seq, ~flagged(side.rows, RST))
-    there = _unwrapped(side.other_stream, ack, has_ack & ~flagged(side.rows, RST))
-    there = np.where(has_ack, there + ACK_ZERO, NO_ACK)
+    is_steady = ~flagged(side.rows, RST)
+    start = _unwrapped(side.stream, seq, is_steady)
+    # Acknowledged octets are within 2**31 of the first captured ones.
+    near = np.zeros(len(base), np.int64)
+    streams, at = np.unique(side.stream[is_steady], return_index=True)
+    near[streams] = start[is_steady][at]
+    there = _unwrapped(side.other_stream, ack - near[side.other_stream], has_ack & is_steady)
+    there = np.where(has_ack, there + near[side.other_stream] + ACK_ZERO, NO_ACK)
     return replace(side, start=start, end=start + side.rows["bytes"].astype(np.int64), ack=there)
 
 
@@ -296,7 +393,7 @@ def answering_side(one: Side, two: Side, pairs: int) -> Flags:
     offset is the same: the sum of their delays is a round trip between the points if ``a`` is on the first point's
     side, and the negative round trip otherwise.
     """
-    left, right = unique(one.core(), two.core())
+    left, right = in_common(one, two)
     order = np.lexsort((one.time_s[left], one.pair[left]))
     left, right = left[order], right[order]
     later = two.time_s[right] - one.time_s[left]
@@ -316,6 +413,48 @@ def unique(one: Numbers, two: Numbers) -> tuple[Indices, Indices]:
         sides.append((found[counts == 1], first[counts == 1]))
     _, left, right = np.intersect1d(sides[0][0], sides[1][0], assume_unique=True, return_indices=True)
     return sides[0][1][left], sides[1][1][right]
+
+
+def in_common(one: Side, two: Side) -> tuple[Indices, Indices]:
+    """Rows that are one packet at both points: those whose core occurs once on both sides.
+
+    Without such rows, copies differ by fields that a device may change; without a difference their rank or their
+    being first does.
+    """
+    cores = one.core(), two.core()
+    left, right = unique(*cores)
+    if not len(left):
+        left, right = unique(*(_with_fields(side, core) for side, core in zip((one, two), cores, strict=True)))
+    return (left, right) if len(left) else _by_rank(*cores)
+
+
+def _with_fields(side: Side, core: Numbers) -> Numbers:
+    rows = side.rows
+    return mixed(core, side.ack, rows["ip_id"], rows["ts_value"], rows["ts_echo"])
+
+
+def _by_rank(one: Numbers, two: Numbers) -> tuple[Indices, Indices]:
+    """Rows with equal keys, of the most frequent numbers of copies: by rank if these are equal, or the first ones.
+
+    Other numbers have copies that were lost, or repeated.
+    """
+    found = [np.unique(keys, return_index=True, return_counts=True) for keys in (one, two)]
+    _, left, right = np.intersect1d(found[0][0], found[1][0], assume_unique=True, return_indices=True)
+    if not len(left):
+        return left, right
+    counts = np.stack((found[0][2][left], found[1][2][right]))
+    numbers, inverse, times = np.unique(counts, axis=1, return_inverse=True, return_counts=True)
+    usual = int(np.argmax(times))
+    is_usual = inverse.ravel() == usual
+    if numbers[0, usual] != numbers[1, usual]:
+        return found[0][1][left[is_usual]], found[1][1][right[is_usual]]
+    # A stable sort keeps the order of time among equal keys.
+    some = [
+        np.flatnonzero(is_among(keys, each[0][at[is_usual]]))
+        for keys, each, at in zip((one, two), found, (left, right), strict=True)
+    ]
+    here, there = (at[np.argsort(keys[at], kind="stable")] for keys, at in zip((one, two), some, strict=True))
+    return here, there
 
 
 STRONG = ("sequence-numbers", "timestamps")
