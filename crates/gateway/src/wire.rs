@@ -1,4 +1,4 @@
-//! Encoding of the tunnel's messages: version 2.
+//! Encoding of the tunnel's messages: version 3.
 //!
 //! All numbers are in network order. `docs/design/027-gateway-protocol.md` shows the layouts.
 //! Decoding is strict: a message of another length, type or version is refused, and so are reserved
@@ -28,7 +28,7 @@ pub const OVERHEAD: usize = HEADER + INNER + TAG;
 /// The largest number of paths of a tunnel; they are numbered from 0.
 pub const PATHS: usize = 16;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const TYPE_INITIATION: u8 = 1;
 const TYPE_RESPONSE: u8 = 2;
 const TYPE_COOKIE_REPLY: u8 = 3;

@@ -11,7 +11,7 @@ use super::{
 use crate::wire::{Initiation, NOISE_INITIATION, NOISE_RESPONSE, Response};
 
 const NAME: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
-const PROLOGUE: &[u8] = b"anabranch gateway 2";
+const PROLOGUE: &[u8] = b"anabranch gateway 3";
 /// The message that the pre-shared key enters.
 const PSK: usize = 2;
 

@@ -115,7 +115,7 @@ fn golden_octets() {
         mac1: [0xbb; 16],
     };
     let expected = format!(
-        "020202000102030405060708{}{}",
+        "020302000102030405060708{}{}",
         "aa".repeat(56),
         "bb".repeat(16)
     );
