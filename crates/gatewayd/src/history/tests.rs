@@ -50,7 +50,7 @@ fn each_range_has_the_same_rate_in_its_own_steps() {
         assert!(sent.iter().all(|rate| rate == 1000.0), "{sent:?}");
         let age = series["age"].as_array().expect("a list");
         assert_eq!(age.len(), sent.len());
-        assert!(age.last().and_then(|age| age.as_u64()) <= Some(1));
+        assert!(age.last().and_then(serde_json::Value::as_u64) <= Some(1));
     }
     // The extremes of two minutes remain, and unknown values do not count.
     let answer = answer(&history, Range::Day);

@@ -76,8 +76,8 @@ mod tests {
         let file = folder.path().join("token");
         let (made, is_new) = Token::read_or_make(&file).expect("it is made");
         assert!(is_new);
-        let mode = fs::metadata(&file).expect("it exists").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        let permissions = fs::metadata(&file).expect("it exists").permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o600);
         let (read, is_new) = Token::read_or_make(&file).expect("it is read");
         assert!(!is_new && read.is(&made.0));
         for wrong in [
