@@ -122,10 +122,11 @@ impl Directory {
         let shared = choices.filter(|(_, choice)| choice.candidates().len() > 1);
         self.shared.clear();
         for (number, choice) in shared {
-            let carried = choice.candidates().iter().copied();
+            let mut candidates = choice.candidates().iter().copied();
             let carries = |number: &u32| self.peers.get(place(*number)).is_some_and(|p| p.carries);
-            let before = carried.clone().find(carries);
-            before.into_iter().for_each(|before| choice.resume(before));
+            if let Some(before) = candidates.find(carries) {
+                choice.resume(before);
+            }
             self.shared.push(number);
         }
         let mut sources: Vec<Vec<[IpAddr; 2]>> = vec![Vec::new(); self.peers.len()];

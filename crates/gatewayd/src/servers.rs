@@ -183,7 +183,7 @@ mod tests {
             now += 1;
         }
         assert_eq!(waits, [0, 10, 20, 40, 80, 160, 320, 320]);
-        assert_eq!(HOLD_MAX.as_secs_f64(), 320.0);
+        assert_eq!(HOLD_MAX, super::Duration::from_secs(320));
         // A long time without a failure clears the record.
         pair.set(0, true, now);
         assert_eq!(pair.at(now + 2_000), 0);

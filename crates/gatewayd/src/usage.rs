@@ -229,7 +229,7 @@ impl Usage {
     }
 
     /// The content of the file, if it must be written now.
-    pub fn to_save(&mut self, now: Instant) -> Option<Vec<u8>> {
+    pub fn unsaved(&mut self, now: Instant) -> Option<Vec<u8>> {
         let since = now.saturating_since(self.saved);
         let is_much = |entry: &Entry| entry.unsaved >= (entry.cap / SAVE_PART).max(SAVE_OCTETS);
         let is_any = self.entries.iter().any(|entry| entry.unsaved > 0);
@@ -398,14 +398,14 @@ mod tests {
         let mut usage = usage(AtCap::Metered);
         usage.follow(day(11, 20));
         let start = Instant::START;
-        assert_eq!(usage.to_save(start + SAVE), None);
+        assert_eq!(usage.unsaved(start + SAVE), None);
         usage.count(0, true, 1_000, 1);
-        assert_eq!(usage.to_save(start + SAVE_LEAST), None);
-        assert!(usage.to_save(start + SAVE).is_some());
+        assert_eq!(usage.unsaved(start + SAVE_LEAST), None);
+        assert!(usage.unsaved(start + SAVE).is_some());
         let octets = usize::try_from(20 * SAVE_OCTETS).expect("small");
         usage.count(0, true, octets, 1);
-        assert_eq!(usage.to_save(start + SAVE), None);
-        assert!(usage.to_save(start + SAVE + SAVE_LEAST).is_some());
-        assert_eq!(usage.to_save(start + SAVE * 3), None);
+        assert_eq!(usage.unsaved(start + SAVE), None);
+        assert!(usage.unsaved(start + SAVE + SAVE_LEAST).is_some());
+        assert_eq!(usage.unsaved(start + SAVE * 3), None);
     }
 }

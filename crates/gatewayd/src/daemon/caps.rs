@@ -131,7 +131,7 @@ impl Gateway {
             }
         }
         let Some(store) = &self.store else { return };
-        if let Some(content) = self.usage.to_save(now) {
+        if let Some(content) = self.usage.unsaved(now) {
             store.write(content);
         }
         if let Some(failure) = store.failure()

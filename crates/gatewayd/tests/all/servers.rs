@@ -283,7 +283,7 @@ fn each_peer_has_its_own_mtu() {
         .expect("a route");
     wait("ICMP \"fragmentation needed\"", || {
         let _ = socket.send(&[7; 1_400]);
-        ip_mtu(&socket).is_ok_and(|mtu| Value::from(mtu) == small)
+        ip_mtu(&socket).is_ok_and(|mtu| mtu == small)
     });
     wait("an answer", || passes(a, "192.168.7.1", b, "192.168.8.1"));
     assert_eq!(hub.status()["dropped"]["too_big"], 0);
