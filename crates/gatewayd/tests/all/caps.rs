@@ -15,6 +15,11 @@ fn hosts_with(two: &str) -> [Host; 2] {
         "interface = \"w2\"\n",
         &format!("interface = \"w2\"\n{two}\n"),
     );
+    // Without a limit the first path may carry everything: the links have no rate of their own.
+    let text = text.replace(
+        "interface = \"w1\"\n",
+        "interface = \"w1\"\nmax_rate = \"20 Mbit/s\"\n",
+    );
     let text = text.replace("[gateway]\n", "[gateway]\nstate_directory = \"state\"\n");
     write(&hosts[0], &text);
     hosts
@@ -34,7 +39,7 @@ fn used(host: &Host) -> u64 {
     used.as_u64().expect("a counter")
 }
 
-/// Transfers until the cap of 2 MB is reached: the paths' shares depend on their measured rates.
+/// Transfers until the cap of 2 MB is reached: the paths' shares depend on their rates.
 fn use_up(hosts: &[Host; 2]) {
     for _ in 0..40 {
         transfer(hosts, || {});
