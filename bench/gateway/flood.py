@@ -58,7 +58,7 @@ def handshakes(public: bytes | None) -> list[bytes]:
     """Return datagrams of an initiation's form; with its first code right if the receiver's key is known."""
     found = []
     for _ in range(1_000):
-        body = bytes([1, 2, 0, 0]) + os.urandom(116)
+        body = bytes([1, 3, 0, 0]) + os.urandom(116)
         code = os.urandom(16)
         if public:
             key = hashlib.blake2s(b"mac1----" + public).digest()

@@ -240,7 +240,7 @@ fn a_garbage_flood_neither_stops_transfers_nor_fills_memory() {
                 let kind = u8::try_from(number % 6).expect("small");
                 let length = [5, 152, 84, 64, 40, 1_400][usize::from(kind)];
                 let mut datagram = vec![0x5a; length];
-                datagram[..4].copy_from_slice(&[kind, 2 * u8::from(kind < 4), 0, 0]);
+                datagram[..4].copy_from_slice(&[kind, 3 * u8::from(kind < 4), 0, 0]);
                 let index = (burst * 100 + number).to_be_bytes();
                 datagram[4..]
                     .iter_mut()
