@@ -84,8 +84,8 @@ impl Domains {
         self.known.keys().map(|name| (name.clone(), 0)).collect()
     }
 
-    /// Whether an answer may take packets to an address out of the tunnel. Whoever answers a query
-    /// would choose packets to networks behind the peers and to hosts nearby otherwise.
+    /// Whether an answer may take packets to an address out of the tunnel. Otherwise the
+    /// sender of an answer could choose packets to the networks of the peers and to hosts nearby.
     pub fn may_have(&self, address: IpAddr) -> bool {
         is_public(address) && !self.inside.iter().any(|net| net.contains(&address))
     }

@@ -143,7 +143,7 @@ mod tests {
     use super::{Day, LAST, Period};
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_match_the_calendar() {
         for (day, text) in [
             (0, "1970-01-01"),
             (58, "1970-02-28"),

@@ -64,7 +64,7 @@ pub fn load(path: &Path) -> Result<Config, Failure> {
     parse(&text, &file, path.parent().unwrap_or(Path::new(""))).map_err(Failure::Wrong)
 }
 
-/// Reads the file without those that it names, and without a check that its values are consistent.
+/// Reads the file, but none of the files in it, and does not check that its values are consistent.
 pub fn load_without_keys(path: &Path) -> Result<Config, Failure> {
     let (text, file) = text(path)?;
     let sources = Sources::new(&file, &text);

@@ -288,7 +288,7 @@ struct Outside {
 }
 
 impl Gateway {
-    /// Logs the end and stores what outlives it.
+    /// Logs the end and stores counts and history.
     fn end(mut self, name: &str, why: Option<&String>) {
         let said = why.map_or_else(|| format!("{name} is going down"), Clone::clone);
         self.log.say(&said);

@@ -21,8 +21,8 @@ const PORT: u16 = 53;
 const SERVERS: usize = 3;
 /// The time for which answers of a name server are awaited.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The files that list name servers: the system's, and those behind the local stub of
-/// systemd-resolved.
+/// The files that list name servers: the system's, and the list of the servers that
+/// the local stub of systemd-resolved asks.
 const FILES: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 /// Octets of the largest answer over UDP without extensions, and more (RFC 1035 §4.2.1).
 const ANSWER: usize = 4096;
@@ -119,7 +119,7 @@ fn ask(socket: &UdpSocket, server: SocketAddr, host: &str) -> io::Result<Vec<IpA
     let second = u16::from_be_bytes([random[2], random[3]]);
     let ids = [(A, first), (AAAA, second)];
     // Each server is asked from another port, which a forger has to guess too: the kernel chooses
-    // one at the connection, and forgets it at its end. A new socket could not have the mark.
+    // one at each connection. A new socket could not have the mark.
     socket.connect(server)?;
     let found = exchange(socket, ids, host);
     let _ = connect_unspec(socket);

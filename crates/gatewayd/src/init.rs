@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_folders() {
+    fn names_of_peers_are_valid_folders() {
         assert!("branch-7_b".parse::<PeerName>().is_ok());
         for wrong in ["", "a/b", "..", "a b", &"x".repeat(33)] {
             assert!(wrong.parse::<PeerName>().is_err(), "{wrong}");

@@ -44,7 +44,7 @@ pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Barrier {
     pub net: IpNet,
-    /// The metric, which is greater than those of usable routes.
+    /// The metric, above the metrics of usable routes.
     pub metric: u32,
 }
 
@@ -228,7 +228,7 @@ impl Netlink {
         self.request(RouteNetlinkMessage::DelRoute(unreachable(barrier)), 0)
     }
 
-    /// All barriers, whoever added them.
+    /// All barriers, also of other programs.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -115,7 +115,7 @@ struct Client {
 }
 
 impl Server {
-    /// Waits for clients and serves those that are ready.
+    /// Waits for clients and serves the ready ones.
     fn turn(&mut self) -> io::Result<()> {
         let clients = self.clients.iter().map(|client| {
             let flags = match client.answer {

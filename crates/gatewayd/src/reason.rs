@@ -1,4 +1,4 @@
-//! The reasons why a path does not deliver, as far as this end can tell.
+//! The reasons why a path does not deliver, as far as this end knows them.
 
 use std::{
     fmt, fs,

@@ -48,7 +48,7 @@ impl Health {
     }
 }
 
-/// The servers of some prefixes, and the one that carries the traffic.
+/// The servers of some prefixes, and the current one, which carries the traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The numbers of the peers, the best first.

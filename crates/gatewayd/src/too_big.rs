@@ -1,7 +1,7 @@
 //! Messages to senders inside whose packets no path carries: "fragmentation needed" (RFC 1191 §4) and "packet too big" (RFC 4443
 //! §3.2).
 //!
-//! The interface's MTU follows the tunnel's, so the kernel sends nearly all of them. These are for what passes just after the MTU has
+//! The interface's MTU follows the tunnel's, so the kernel sends nearly all of them. These are for packets that pass just after the MTU has
 //! shrunk, and below IPv6's least MTU.
 
 use anabranch_core::units::{Duration, Instant};

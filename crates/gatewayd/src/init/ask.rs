@@ -22,7 +22,7 @@ impl Asker {
     /// Asks until the answer is valid; `option` gives the answer on the command line.
     ///
     /// # Errors
-    /// If there is nobody to ask, or the terminal is closed.
+    /// If there is no terminal, or it is closed.
     pub fn required<T: FromStr<Err: Display>>(
         &self,
         question: &str,

@@ -77,7 +77,7 @@ impl Set {
     }
 
     /// Gives a file, and a folder between it and the set's, to the owner of the set's folder, so that
-    /// a service with its own user reads what root writes.
+    /// a service with a user reads the files that root writes.
     fn own(&self, path: &Path) -> io::Result<()> {
         let owner = fs::metadata(&self.folder)?;
         let (user, group) = (owner.uid(), owner.gid());

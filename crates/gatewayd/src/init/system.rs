@@ -34,7 +34,7 @@ fn default_routes(v4: &str, v6: &str) -> BTreeSet<String> {
     v4.chain(v6).collect()
 }
 
-/// What the operator should change for these paths.
+/// Changes of the system that these paths need.
 pub fn remarks(paths: &[PathFact]) -> Vec<String> {
     let routed = with_default_route();
     let mut remarks = Vec::new();

@@ -18,7 +18,7 @@ const FRA_DSCP: u16 = 25;
 /// The priority of the kernel's rule for the main table, to which these rules go.
 const MAIN_RULE: u32 = 32_766;
 
-/// The packets of a rule: those that have each value that is given.
+/// The packets of a rule, which have each given value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     pub is_v6: bool,

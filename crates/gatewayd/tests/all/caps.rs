@@ -15,7 +15,7 @@ fn hosts_with(two: &str) -> [Host; 2] {
         "interface = \"w2\"\n",
         &format!("interface = \"w2\"\n{two}\n"),
     );
-    // Without a limit the first path may carry everything: the links have no rate of their own.
+    // Without a limit the first path may carry everything: the links have no rate.
     let text = text.replace(
         "interface = \"w1\"\n",
         "interface = \"w1\"\nmax_rate = \"20 Mbit/s\"\n",
@@ -67,7 +67,7 @@ fn on_the_wire(host: &Host, interface: &str) -> u64 {
 }
 
 #[test]
-fn a_cap_without_a_folder_is_told_with_its_place() {
+fn a_cap_without_a_folder_is_refused_with_its_place() {
     let folder = super::folder();
     let text = format!(
         "{}[path.dsl]\ninterface = \"eth1\"\ncap = \"1 GB/month\"\n",

@@ -233,7 +233,7 @@ fn endpoint(host: &Host, path: &str) -> String {
     endpoint.unwrap_or_default().to_owned()
 }
 
-/// A server behind a dynamic name service has another address, without a reload.
+/// A server with a dynamic name gets another address, without a reload.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_silent_path_resolves_its_name_again() {
@@ -271,7 +271,7 @@ fn each_address_of_a_name_is_tried() {
     hosts[1].start();
     wait("an answer", || ping(&hosts));
     assert_eq!(endpoint(&hosts[0], "two"), "10.2.0.2:51900");
-    // The address of the other link, behind the same name.
+    // The address of the other link, by the same name.
     names.answer(&[[10, 2, 0, 8], [10, 2, 0, 3]]);
     hosts[1].ip(&["addr", "del", "10.2.0.2/24", "dev", "w2"]);
     hosts[1].ip(&["addr", "add", "10.2.0.3/24", "dev", "w2"]);

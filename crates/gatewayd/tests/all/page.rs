@@ -1,4 +1,4 @@
-//! The page over HTTP, and the history behind it.
+//! The page over HTTP, and its history.
 
 use std::{
     fs,

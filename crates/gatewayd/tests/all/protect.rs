@@ -231,7 +231,7 @@ fn prefixes_are_protected_and_longer_routes_stay() {
     let routes = listed(&hosts[0], &["route", "show", "table", "51932"]);
     assert!(routes.starts_with("unreachable 10.9.0.2 "), "{routes}");
 
-    // The next start adopts what is left, and removes what the configuration no longer has.
+    // The next start adopts the rest, and removes routes that the configuration no longer has.
     let fewer = file(&hosts[0]).replace("\"10.4.0.0/16\", ", "");
     write(&hosts[0], &fewer);
     hosts[0].start();
