@@ -217,7 +217,8 @@ export function App({ module, worker, served }: Props) {
   };
 
   const shownFlow =
-    done && (flow && Object.hasOwn(done.summary.flows, flow) ? flow : (done.focus ?? Object.keys(done.summary.flows)[0]));
+    done &&
+    (flow && Object.hasOwn(done.summary.flows, flow) ? flow : (done.focus ?? Object.keys(done.summary.flows)[0]));
   const shownLink =
     done && (link && done.summary.links[link.link] ? link : bottleneck(done.resolved, done.summary, shownFlow));
   const packets = done?.message.tables.get("packets");
