@@ -144,6 +144,19 @@ describe("the studio's page", () => {
     }
   });
 
+  test("the link to the charts keeps the scenario", async () => {
+    const page = await opened();
+    await verdict(page);
+    const text = `${await editor(page).inputValue()}# own\n`;
+    await afterRun(page, () => editor(page).fill(text));
+    await page.locator("a.skip").focus();
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => location.hash === "#charts");
+    assert.equal(await editor(page).inputValue(), text);
+    assert.doesNotMatch(await page.locator("body").innerText(), /link is broken/);
+    await page.close();
+  });
+
   test("a long run shows its progress and stops", async () => {
     const page = await opened();
     const text = (await editor(page).inputValue())
