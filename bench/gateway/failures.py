@@ -41,7 +41,7 @@ LOADS = ("call", "download", "both")
 GAP_MS = 300
 """Of the design: silence at a failure of a path that carries traffic, 95th percentile."""
 KNOWN = {("loss of half of the packets", load, "download") for load in ("download", "both")}
-"""Failure, load and flow that miss it: a path that loses half of its packets still leads (design record 077)."""
+"""Failure, load and flow that miss it: half of the packets still take the path that loses them."""
 
 
 def scenario(failure: str, load: str, phase: float) -> Scenario:

@@ -1,4 +1,4 @@
-"""Write what the native engine computes, for comparison with the engine of the studio.
+"""Write the native engine's digests and diagnoses, for comparison with the engine of the studio.
 
 python studio/tests/native.py FOLDER [RANDOM]
 

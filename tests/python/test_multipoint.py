@@ -112,7 +112,7 @@ def wan(found: Taps, direction: str) -> dict[str, Any]:
 
 
 def device(found: Taps, *outward: Change, inward: tuple[Change, ...] = ()) -> list[Packet]:
-    """The packets at the server after a device: what it does to packets of the client, and undoes to the others."""
+    """The packets at the server after a device: it changes the client's packets, and undoes that in the others."""
     return through(found.server, only_from(CLIENT, *outward), only_from(SERVER, *inward))
 
 

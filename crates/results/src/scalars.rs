@@ -14,7 +14,7 @@ use serde_json::Value;
 #[cfg(feature = "schema")]
 static DEFINITIONS: LazyLock<Value> = LazyLock::new(|| definitions(|_| ()));
 
-/// The schemas of all structs of the summary, and of those that `more` adds, by their names.
+/// The schemas of all structs of the summary, and of the structs that `more` adds, by their names.
 #[cfg(feature = "schema")]
 pub fn definitions(more: impl FnOnce(&mut SchemaGenerator)) -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();

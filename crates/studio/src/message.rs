@@ -1,7 +1,7 @@
 //! An answer: JSON, then columns that a page reads as typed arrays in place.
 //!
 //! Octets 0 to 3 hold the length of the JSON (little endian). The JSON begins at octet 8, and the
-//! columns at the next multiple of 8 behind it. `tables` in the JSON holds the columns of each table:
+//! columns at the next multiple of 8 after it. `tables` in the JSON holds the columns of each table:
 //! name, kind, and the distance in octets from the beginning of the columns:
 //!
 //! | kind | values | no value |

@@ -8,7 +8,7 @@ from datetime import datetime
 from anabranch.diagnosis.diagnosis import Diagnosis
 from anabranch.diagnosis.rollup import By, Group, Outlier, Rollup, limits_of, roll_up
 from anabranch.text import shown
-from anabranch.text.lines import percent, wrapped
+from anabranch.text.lines import amount, number, percent, wrapped
 
 MANY = 10
 """More connections than these are summed up before the table of connections."""
@@ -110,18 +110,3 @@ def outlier_text(outlier: Outlier) -> str:
         f"connection {outlier['id']} to {outlier['server']} {verb} {number(outlier['value'])} {unit}; the median of "
         f"its {outlier['peers']:,} peers is {number(outlier['usual'])} {unit}"
     )
-
-
-def number(value: float | None) -> str:
-    """A number of three digits."""
-    if value is None:
-        return "-"
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
-
-
-def amount(octets: int) -> str:
-    """An amount of data with its unit."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if octets >= size:
-            return f"{octets / size:.3g} {unit}"
-    return f"{octets} B"

@@ -24,7 +24,7 @@ from anabranch.diagnosis.document import (
 )
 from anabranch.diagnosis.rollup_text import MANY, screen
 from anabranch.text import shown
-from anabranch.text.lines import percent, wrapped
+from anabranch.text.lines import amount, number, percent, wrapped
 
 MOST_ROWS, FEW_ROWS = 10, 3
 """Connections of the overview, without and with the sums of many."""
@@ -185,8 +185,8 @@ _MARGIN = " " * 7
 def _table(connections: Sequence[Connection]) -> Iterator[str]:
     """Two lines for each connection: its ends, and its figures below them."""
     rows = [("#", _ENDS, _FIGURES, _LIMIT), *map(_row, connections)]
-    for number, ends, figures, limit in rows:
-        yield from wrapped(f"{number:>5}  {ends}", _MARGIN)
+    for place, ends, figures, limit in rows:
+        yield from wrapped(f"{place:>5}  {ends}", _MARGIN)
         yield f"{_MARGIN}{' '.join(map(str.rjust, figures, _WIDTHS))}  {limit}"
 
 
@@ -196,9 +196,9 @@ def _row(connection: Connection) -> tuple[str, str, tuple[str, ...], str]:
     limit, part = next(iter(shares(connection, direction).items()))
     figures = (
         amount(direction["captured_bytes"]) + ("+" if direction["uncaptured_bytes"] else ""),
-        f"{_number(connection['duration_s'])} s",
-        _number(direction["goodput_mbit_s"]),
-        _number(direction["rtt_ms"]["median"]),
+        f"{number(connection['duration_s'])} s",
+        number(direction["goodput_mbit_s"]),
+        number(direction["rtt_ms"]["median"]),
         str(direction["retransmission_counts"]["all"]),
     )
     named = f"{limit.replace('-', ' ')} {percent(part)}" if part > 0 else "-"
@@ -252,7 +252,7 @@ def limits_text(connection: Connection, direction: OneWay) -> str:
     if quiet < max(LEAST_QUIET_S, LEAST_QUIET_SHARE * connection["duration_s"]):
         return named or "none"
     last = {"a": connection["a"], "b": connection["b"]}.get(connection["spoke_last"] or "", "none")
-    return f"{named or 'none'}; idle for {_number(quiet)} s after the last data, from {last}"
+    return f"{named or 'none'}; idle for {number(quiet)} s after the last data, from {last}"
 
 
 def bytes_text(direction: OneWay) -> str:
@@ -282,7 +282,7 @@ def round_trips_text(direction: OneWay) -> str:
     rtt = direction["rtt_ms"]
     if rtt["min"] is None:
         return "no round trip measured"
-    least, median, high = (_number(rtt[name]) for name in ("min", "median", "p95"))
+    least, median, high = (number(rtt[name]) for name in ("min", "median", "p95"))
     if least == median == high:
         return f"round trip {median} ms"
     return f"round trip {least} / {median} / {high} ms (least, median, 95 %)"
@@ -384,17 +384,3 @@ def cause_text(stall: Stall) -> str:
 def plural(number: int, noun: str) -> str:
     """A number and its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
-
-
-def amount(octets: int) -> str:
-    """An amount of data with its unit."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if octets >= size:
-            return f"{octets / size:.3g} {unit}"
-    return f"{octets} B"

@@ -175,7 +175,7 @@ def _mates(
 ) -> tuple[Indices, Indices]:
     mate = np.full(len(one), NONE, np.int64)
     mate_of_two = np.full(len(two), NONE, np.int64)
-    # A piece of a super-segment has no identification of its own: its copies are compared without theirs.
+    # A piece of a super-segment has no identification, so its copies are compared without theirs.
     pieces = distinct(np.concatenate([side.core()[side.is_piece] for side in (one, two)]))
     keys = [_key(side, is_kept, pieces)[at] for side, at in zip((one, two), possible, strict=True)]
     both = np.concatenate(keys)

@@ -272,7 +272,7 @@ def _excess(path: PathView, index: int, stall: Stall) -> float:
 
 
 def uncovered_s(pauses: Sequence[Pause]) -> list[float]:
-    """The time of each pause that no pause with a cause of its own covers.
+    """The time of each pause that no other pause with a cause covers.
 
     An end that waits for data pauses because the other one does: `round-trips` come last, then shorter ones.
     """

@@ -93,7 +93,7 @@ def clock_text(first: Point, point: Point) -> str:
     at_once = "" if clock["uncertain_s"] is not None else "; packets of one way only passed both points"
     return (
         f"the clock of {point['name']} is {abs(clock['offset_s']):.6f} s{error} {direction} that of {first['name']}, "
-        f"{drift} ({low:+.2f} to {high:+.2f}), from {clock['packets']:,} packets{at_once}"
+        f"{drift} ({low:+.2f} to {high:+.2f} ppm), from {clock['packets']:,} packets{at_once}"
     )
 
 

@@ -15,7 +15,6 @@ from anabranch.diagnosis.document import Connection, OneWay
 from anabranch.diagnosis.points import Again, Pause, Trace, moments, points
 from anabranch.diagnosis.rollup import roll_up
 from anabranch.diagnosis.text import (
-    amount,
     cause_text,
     counts_text,
     parties_text,
@@ -32,6 +31,7 @@ from anabranch.report.page import page, table, text
 from anabranch.result.format import figure
 from anabranch.result.table_file import write_table
 from anabranch.text import shown
+from anabranch.text.lines import amount
 
 if TYPE_CHECKING:
     from anabranch.charts.model import Chart

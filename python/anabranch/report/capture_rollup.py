@@ -1,4 +1,4 @@
-"""The part of a capture's report on all connections: what the bad ones have in common, tables, and a heat map."""
+"""The part of a capture's report on all connections: properties that the bad ones share, tables, and a heat map."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from anabranch.charts.heat import heat_map
 from anabranch.diagnosis.diagnosis import Diagnosis
 from anabranch.diagnosis.document import Connection
 from anabranch.diagnosis.rollup import BINS, KEYS, By, Group, Rollup, host, interval, limits_of, roll_up
-from anabranch.diagnosis.rollup_text import MEASURES, amount, key_text, number
+from anabranch.diagnosis.rollup_text import MEASURES, key_text
 from anabranch.report.page import table, text
+from anabranch.text.lines import amount, number
 
 MOST_GROUPS = 50
 """Groups of a table."""

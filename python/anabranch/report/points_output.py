@@ -89,11 +89,12 @@ def html_report(found: Points, *, connection: int | None = None, command: str = 
     body.append(_changes(content))
     body.append(_pauses(content))
     body.append(_connections(content))
-    numbers = _drawn(content, connection)
-    for number in numbers:
+    # A single connection has the charts of the path.
+    of_path = charts[:] if len(content["connections"]) == 1 else None
+    for number in _drawn(content, connection):
         own = [chart for chart in _connection_charts(found, number) if any(len(one.x) for one in chart.series)]
-        charts += own
-        body += _connection(found, number, own)
+        charts += [] if of_path else own
+        body += _connection(found, number, of_path or own, is_drawn=bool(of_path))
     return page(title, "\n".join(body), charts=charts, scripts=["ladder.js", "points.js"] if charts else [])
 
 
@@ -234,13 +235,14 @@ def _connections(content: Document) -> str:
     return f"<h2>Connections</h2>{table(head, rows, left=3, words=(3, 4))}{cut}"
 
 
-def _connection(found: Points, number: int, own: Sequence[Chart]) -> Iterator[str]:
+def _connection(found: Points, number: int, own: Sequence[Chart], *, is_drawn: bool) -> Iterator[str]:
     from anabranch.charts import place_all
 
     content = found.content
     connection = content["connections"][number]
     yield f"<h2>Connection {connection['id']}: {text(connection['a'])} to {text(connection['b'])}</h2>"
-    yield place_all(own, level=3)
+    if not is_drawn:
+        yield place_all(own, level=3)
     yield _moments(found, number, connection, own[0].name if own else "")
 
 

@@ -41,3 +41,18 @@ def percent(share: float, *, signed: bool = False) -> str:
 def span(low: str, high: str, unit: str = "") -> str:
     """A range of two displayed figures: "20 to 22 ms"; empty if both are equal."""
     return "" if low == high else f"{low} to {high} {unit}".rstrip()
+
+
+def number(value: float | None) -> str:
+    """A number of three digits."""
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def amount(octets: int) -> str:
+    """An amount of data with its unit."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if octets >= size:
+            return f"{octets / size:.3g} {unit}"
+    return f"{octets} B"

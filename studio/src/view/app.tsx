@@ -69,7 +69,7 @@ function useTheme(): number {
 
 export function App({ module, worker, served }: Props) {
   const engine = useMemo(() => new Engine(module, worker), []);
-  // A second worker for what is computed beside the run in view.
+  // A second worker for runs beside the run in view.
   const aside = useMemo(() => new Engine(module, worker), []);
   const latest = useMemo(() => new Latest(() => engine.stop(), LONG_MS), []);
   const view = useMemo(() => new View(), []);

@@ -2,7 +2,7 @@
 //!
 //! A flow in order waits for its last packet, so a path that is added delays all of them. If the
 //! window of the inner sender does not cover that delay, the faster paths run empty, and the
-//! throughput falls although the added path has a rate of its own.
+//! throughput falls although the added path adds its rate.
 
 use anabranch_core::units::{Duration, Instant};
 

@@ -221,7 +221,7 @@ impl Tunnel {
     }
 
     /// The path of a kind that alone would carry bulk packets best: the one on which a flow of
-    /// [`FLOW`] octets arrives first, of those that have the rate for the present load. If none has,
+    /// [`FLOW`] octets arrives first, among paths with the rate for the present load. If none has,
     /// the one on which the octets of [`OVERLOAD_S`] arrive first.
     pub(super) fn lead(&self, octets: usize, tier: Usable) -> Option<(PathId, &Path)> {
         let load = self.load.rate();

@@ -122,7 +122,7 @@ impl Lane {
         }
     }
 
-    /// Takes the next retransmission. Drops those that are too old.
+    /// Takes the next retransmission. Drops those beyond the age limit.
     pub(super) fn take_repair(&mut self, now: Instant, pool: &mut Pool) -> Option<Kept> {
         while let Some(kept) = self.repairs.pop_front() {
             if let Some(kept) = self.unless_old(kept, now, pool) {

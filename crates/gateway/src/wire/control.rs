@@ -17,7 +17,7 @@ const ACKNOWLEDGED: u8 = 2;
 const BACKUP: u8 = 4;
 /// Flag: the path is metered.
 const METERED: u8 = 8;
-/// Both flags: the path takes what the active ones cannot carry.
+/// Both flags: the path takes the packets that the active ones cannot carry.
 const OVERFLOW: u8 = BACKUP | METERED;
 /// The number of words is in the bits above the flags.
 const WORDS_SHIFT: u8 = 4;

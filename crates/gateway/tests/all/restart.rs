@@ -44,7 +44,7 @@ fn the_rate_is_estimated_again_after_the_other_end_has_restarted() {
     assert!(path.train.is_due(RateControl::ENOUGH, now + MS * 500));
 }
 
-/// A path with a new address begins again, but what it delivered counts in a trial of another.
+/// A path with a new address begins again, but its earlier deliveries count in a trial of another.
 #[test]
 fn the_octets_that_a_path_delivered_remain_after_a_new_address() {
     let mut rate = RateControl::default();
