@@ -214,7 +214,7 @@ def test_connections_are_paired_through_a_device(name: str, lossy: Taps, compare
         assert part[way]["lost"] == plain[way]["lost"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 44))])
 def test_each_lost_packet_is_found_on_random_paths(seed: int, compared: Callable[..., Points]) -> None:
     draw = random.Random(seed)  # noqa: S311 - no secret
     impair = [f'{{ kind = "bernoulli-loss", rate = {draw.choice([0.002, 0.01, 0.03])} }}']
