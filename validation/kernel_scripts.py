@@ -27,7 +27,8 @@ SCRIPTS = ROOT / "tests/scripts"
 PAGE = ROOT / "docs/validation/scripts-kernel.md"
 PART = "scripts"
 BEGIN, END = f"<!-- begin {PART} -->", f"<!-- end {PART} -->"
-BUILD = ("cargo", "build", "--quiet", "--locked", "-p", "anabranch-live", "--example", "scripts")
+# The profile and the features of `make test`, so that its results are used.
+BUILD = ("cargo", "build", "--quiet", "--profile", "release", "--locked", "--workspace", "--example", "scripts")
 LONGEST = 900.0
 """Seconds after which the runner counts as hung."""
 
@@ -49,7 +50,7 @@ def run(files: Sequence[Path], settings: Mapping[str, int] | None = None) -> lis
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     sets = [word for name, value in (settings or {}).items() for word in ("--set", f"{name}={value}")]
     done = subprocess.run(
-        [target / "debug/examples/scripts", *sets, *(file.relative_to(ROOT) for file in files)],
+        [target / "release/examples/scripts", *sets, *(file.relative_to(ROOT) for file in files)],
         cwd=ROOT,
         capture_output=True,
         text=True,

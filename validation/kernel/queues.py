@@ -37,7 +37,8 @@ from kernel.queue_rows import CHANCE, RATE, ROWS, Row  # noqa: E402
 PAGE = ROOT / "docs/validation/kernel-queues.md"
 DATA = ROOT / "validation/data/kernel-queues.json"
 FEED = Path(__file__).with_name("feed.py")
-BUILD = ("cargo", "build", "--quiet", "--locked", "-p", "anabranch-path", "--example", "decisions")
+# The profile and the features of `make test`, so that its results are used.
+BUILD = ("cargo", "build", "--quiet", "--profile", "release", "--locked", "--workspace", "--example", "decisions")
 KERNEL = "6.12"
 """The page's release, unless ``ANABRANCH_KERNEL`` names another one."""
 DRAIN_NS = 3 * 10**9
@@ -128,7 +129,7 @@ def _program() -> str:
     """The compiled program that runs our queues."""
     target = json.loads(_output(["cargo", "metadata", "--no-deps", "--format-version", "1"]))["target_directory"]
     _output(BUILD)
-    return f"{target}/debug/examples/decisions"
+    return f"{target}/release/examples/decisions"
 
 
 def _ours(decisions: Sequence[Mapping[str, Any]], packets: Sequence[Arrival]) -> Decisions:
