@@ -129,6 +129,10 @@ class TestPlan:
         assert 0 < backup["paths"]["lte"]["idle_mb_month"] <= 50
         assert backup["paths"]["fibre"]["idle_mb_month"] > 1000
 
+    def test_a_backup_costs_at_most_50_mb_a_month_while_the_other_end_is_absent(self, backup: dict[str, Any]) -> None:
+        assert 0 < backup["paths"]["lte"]["absent_mb_month"] <= 50
+        assert backup["paths"]["fibre"]["absent_mb_month"] > 1000
+
     @pytest.mark.parametrize("direction", lines.DIRECTIONS)
     def test_a_backup_is_unused_until_the_primary_fails(self, backup: dict[str, Any], direction: str) -> None:
         found = backup["directions"][direction]

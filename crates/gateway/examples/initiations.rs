@@ -13,10 +13,11 @@
     reason = "the program measures, and sends over sockets"
 )]
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::{
     crypto::{Entropy, Identity, Keys, MacKey, Pending, open_cookie, public_key, with_mac2},
     reception::{Admission, Reception},
+    time::Instant,
     wire::{Initiation, MAC, Message, NOISE_INITIATION, PathId},
 };
 use std::{

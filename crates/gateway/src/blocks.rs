@@ -4,7 +4,7 @@
 //! A symbol of the code is a packet preceded by its place in its flow. The code is Reed-Solomon of
 //! `anabranch_fec`. Symbols carry no length, because an IP packet contains its own.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_erasure::{Code as _, Cover, reed_solomon::ReedSolomon};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,6 +12,7 @@ use crate::{
     inner,
     path::Kept,
     pool::Pool,
+    time::Instant,
     wire::{Place, Repair},
 };
 

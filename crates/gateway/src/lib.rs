@@ -16,5 +16,6 @@ pub mod pool;
 pub mod queue;
 pub mod reception;
 pub mod sources;
+pub mod time;
 pub mod tunnel;
 pub mod wire;

@@ -5,7 +5,7 @@
 //! packets took. If fewer than a tenth of the gaps are filled at all, waiting does not help, and
 //! packets do not wait. A packet that arrives after its gap was given up is delivered late.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, VecDeque},
@@ -15,6 +15,7 @@ use crate::{
     blocks::NearPlace,
     inner::{self, FLOWS},
     pool::Pool,
+    time::Instant,
     wire::Place,
 };
 

@@ -1,5 +1,6 @@
 //! A path: its address, its liveness, its outstanding packets, and its received packets.
 
+mod allowance;
 mod ledger;
 mod liveness;
 mod loss;
@@ -11,6 +12,7 @@ mod round_trip;
 mod train;
 mod worth;
 
+pub use allowance::Allowance;
 pub use ledger::{Kept, Ledger, Outcome, Sent};
 pub use liveness::{Liveness, State, Usable};
 pub use loss::{Loss, Pattern};
@@ -22,10 +24,9 @@ pub use round_trip::RoundTrip;
 pub use train::Train;
 pub use worth::Worth;
 
-use anabranch_core::units::Instant;
 use core::net::SocketAddr;
 
-use crate::policy::Role;
+use crate::{policy::Role, time::Instant};
 
 /// The destination of a path's datagrams: a local socket, by the number that the shell assigned,
 /// and the other end's address.
@@ -72,6 +73,10 @@ pub struct Path {
     pub confirm_due: bool,
     /// The other end's cookie for this path's address.
     pub cookie: Option<[u8; 16]>,
+    /// The initiations that the path may carry while paths of better roles have a route.
+    pub initiations: Allowance,
+    /// Whether the interface has lost its carrier, as far as the shell has said.
+    pub is_down: bool,
     /// Number of changes of the other end's address.
     pub roamed: u64,
 }
@@ -97,6 +102,8 @@ impl Path {
             control_after: Instant::START,
             confirm_due: false,
             cookie: None,
+            initiations: Allowance::default(),
+            is_down: false,
             roamed: 0,
         }
     }

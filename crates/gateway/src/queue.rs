@@ -7,23 +7,30 @@
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
-    units::{Duration, Instant, text::Limit},
+    units::{self, Duration, text::Limit},
 };
 use anabranch_path::queue::{
     Init, Item, Outcome, QueueContext, QueueDiscipline as _,
     fq_codel::{FqCodel, Params},
 };
 
-use crate::pool::Pool;
+use crate::{pool::Pool, time::Instant};
 
 /// The largest number of waiting packets. It bounds memory to 3 MB at 1,500 octets.
 const PACKETS: u64 = 2_048;
+
+/// The discipline's clock ends after 213 days. The discipline begins again after 106 days, as soon as no
+/// packet waits, and after 160 days even if some wait, which are then dropped.
+const RENEWED: Duration = Duration::from_picos(1 << 63);
+const LATEST: Duration = Duration::from_picos((1 << 63) + (1 << 62));
 
 /// The packets of one lane that wait to be sent.
 #[derive(Debug)]
 pub struct Queue {
     /// Created with the first packet: it has 76 kB, and many peers of a gateway are idle.
     discipline: Option<FqCodel>,
+    /// The start of the discipline's clock.
+    base: Instant,
     /// By their numbers in the discipline, which are reused.
     packets: Vec<Option<(u16, Vec<u8>)>>,
     free: Vec<u32>,
@@ -41,6 +48,7 @@ impl Queue {
     pub fn new(seed: u64) -> Self {
         Self {
             discipline: None,
+            base: Instant::START,
             packets: Vec::new(),
             free: Vec::new(),
             order: 0,
@@ -98,8 +106,25 @@ impl Queue {
         self.discipline.as_ref().map_or(0, FqCodel::bytes)
     }
 
+    /// The time on the discipline's clock. The discipline begins again before that clock ends.
+    fn local(&mut self, now: Instant, pool: &mut Pool) -> units::Instant {
+        let past = now.saturating_since(self.base);
+        if past >= LATEST || past >= RENEWED && self.is_empty() {
+            let waiting = self.packets.drain(..).flatten();
+            for (_, packet) in waiting {
+                self.dropped += 1;
+                pool.put(packet);
+            }
+            self.free.clear();
+            self.discipline = None;
+            self.base = now;
+        }
+        units::Instant::START + now.saturating_since(self.base)
+    }
+
     /// Adds a packet. The buffers of dropped packets return to the pool.
     pub fn push(&mut self, flow: u16, packet: Vec<u8>, now: Instant, pool: &mut Pool) {
+        let now = self.local(now, pool);
         let size = u32::try_from(packet.len()).unwrap_or(u32::MAX);
         let number = self.free.pop().unwrap_or_else(|| {
             self.packets.push(None);
@@ -134,12 +159,14 @@ impl Queue {
         now: Instant,
         pool: &mut Pool,
     ) -> Option<(u16, Vec<u8>, Instant)> {
+        let now = self.local(now, pool);
         self.discipline.as_mut()?.set_target(target);
         loop {
             let item = self.with(now, pool, FqCodel::dequeue)?;
             let (flow, packet) = self.take(item.packet)?;
             if now.saturating_since(item.arrived) <= age {
-                return Some((flow, packet, item.arrived));
+                let since = item.arrived.saturating_since(units::Instant::START);
+                return Some((flow, packet, self.base + since));
             }
             self.expired += 1;
             pool.put(packet);
@@ -154,7 +181,7 @@ impl Queue {
 
     fn with<T>(
         &mut self,
-        now: Instant,
+        now: units::Instant,
         pool: &mut Pool,
         act: impl FnOnce(&mut FqCodel, &mut QueueContext<'_>) -> T,
     ) -> T {

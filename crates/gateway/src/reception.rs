@@ -13,12 +13,12 @@
 //!
 //! Half of both bursts is reserved for prefixes of source addresses that keep to their own rates.
 
-use anabranch_core::units::Instant;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     crypto::{Entropy, Identity, Jar, MacKey, Meter, Opened, mac, open},
+    time::Instant,
     wire::{CookieReply, Initiation, MAC},
 };
 

@@ -13,10 +13,7 @@ mod stats;
 
 pub use stats::{ClassStats, Counters, PathStats, Stats};
 
-use anabranch_core::{
-    packet::Ecn,
-    units::{Duration, Instant},
-};
+use anabranch_core::{packet::Ecn, units::Duration};
 use std::collections::VecDeque;
 
 use crate::{
@@ -29,6 +26,7 @@ use crate::{
     pool::Pool,
     reception::Reception,
     sources::Sources,
+    time::Instant,
     wire::{Control, OVERHEAD, PathId, Place},
 };
 use handshakes::Handshakes;
@@ -274,6 +272,7 @@ impl Tunnel {
         self.set_now(now);
         self.is_advanced = false;
         if let Some(path) = self.paths.get_mut(id) {
+            path.is_down = true;
             path.liveness.die(self.now);
             path.rate.clear_flight();
         }

@@ -1,11 +1,12 @@
 //! In steady state a packet costs no allocation at either end. This is a separate program, because
 //! allocations are counted for the whole process.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::{
     crypto::{Entropy, Keys, public_key},
     path::Route,
     policy::{Class, Match, Role, Rule},
+    time::Instant,
     tunnel::{Config, PathConfig, Tunnel},
     wire::PathId,
 };

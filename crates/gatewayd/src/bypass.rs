@@ -1,34 +1,28 @@
 //! Traffic beside the tunnel: rules of the kernel before the rules of the tunnel's tables.
 //!
-//! All rules of a gateway have one priority, which identifies them. They remain after the daemon has
-//! ended if the tunnel's prefixes are protected, because they belong to these rules.
+//! Each rule names the gateway that made it ([`Owner`]). The rules remain after the daemon has ended if
+//! the tunnel's prefixes are protected, because they belong to these rules.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
-    path::Path,
 };
 
-use anabranch_core::{
-    system::words,
-    units::{Duration, Instant},
-};
+use anabranch_core::{system::words, units::Duration};
+use anabranch_gateway::time::Instant;
 
 use ipnet::IpNet;
 
 use crate::{
     config::{ADDRESSES, Account, Bypass, Config},
-    links::Links,
     netlink::{
         Netlink, is_unsupported,
-        selector::{Selector, host, is_v6},
+        selector::{Owner, Selector, host, is_v6},
     },
+    protect,
     resolver::Name,
 };
 
-/// The least priority of these rules, and the number of gateways that differ in it.
-const PRIORITY: u32 = 32_000;
-const GATEWAYS: u32 = 400;
 /// The message on a kernel that has no rules by DSCP.
 const NO_DSCP: &str = "this kernel has no rules by DSCP for IPv4; Linux 6.13 has; \
                        a rule of nftables can set a `mark` instead";
@@ -233,26 +227,10 @@ fn each<T: Copy>(
         .collect()
 }
 
-/// The priority of the rules of a gateway.
-fn priority(interface: &str) -> u32 {
-    PRIORITY + crate::protect::number(interface) % GATEWAYS
-}
-
-/// The first other interface with the same priority.
-fn sharing<'a>(own: &str, mut others: impl Iterator<Item = &'a String>) -> Option<&'a String> {
-    others.find(|other| *other != own && priority(other) == priority(own))
-}
-
-/// Whether an interface is a tunnel's, as a gateway makes it.
-fn is_tunnel(interface: &str) -> bool {
-    let about = Path::new("/sys/class/net").join(interface);
-    about.join("tun_flags").exists()
-}
-
 /// The rules of one gateway, which are deleted on drop unless they are kept.
 pub struct Rules {
     netlink: Netlink,
-    priority: u32,
+    owner: Owner,
     /// Whether they stay, as the protection does.
     pub is_kept: bool,
 }
@@ -275,30 +253,9 @@ impl Rules {
         let netlink = netlink.map_err(|error| format!("netlink: {}", words(&error)))?;
         Ok(Self {
             netlink,
-            priority: priority(&config.gateway.interface.0),
+            owner: Owner::new(protect::number(&config.gateway.interface.0)),
             is_kept: config.gateway.protect,
         })
-    }
-
-    /// Refuses to take over rules that another gateway may have made, because its interface gives
-    /// the same priority.
-    ///
-    /// # Errors
-    /// A message that names the other interface.
-    pub fn claim(&mut self, config: &Config) -> Result<(), String> {
-        if self.list()?.is_empty() {
-            return Ok(());
-        }
-        let own = &config.gateway.interface.0;
-        let links = Links::now().map_err(|error| format!("bypass: {}", words(&error)))?;
-        let tunnels = links.0.keys().filter(|name| is_tunnel(name));
-        match sharing(own, tunnels) {
-            Some(other) => Err(format!(
-                "bypass: the rules of {other} have the priority {} too; expected another `interface` than {own}",
-                self.priority
-            )),
-            None => Ok(()),
-        }
     }
 
     /// Sets these rules, and deletes all others of this gateway.
@@ -316,13 +273,13 @@ impl Rules {
         }
         for selector in now.difference(wanted) {
             // A rule that an operator deleted is gone already.
-            let _ = self.netlink.delete_bypass(selector, self.priority);
+            let _ = self.netlink.delete_bypass(selector, self.owner);
         }
         Ok(())
     }
 
     fn add(&mut self, selector: &Selector) -> Result<(), String> {
-        let added = self.netlink.add_bypass(selector, self.priority);
+        let added = self.netlink.add_bypass(selector, self.owner);
         // Without IPv6 there are no such packets.
         if selector.is_of_all_v6() && added.as_ref().is_err_and(is_unsupported) {
             return Ok(());
@@ -335,7 +292,7 @@ impl Rules {
     fn check_dscp(&mut self, harmless: &Selector) -> Result<(), String> {
         self.add(harmless)?;
         let is_known = self.list()?.contains(harmless);
-        let deleted = self.netlink.delete_bypass(harmless, self.priority);
+        let deleted = self.netlink.delete_bypass(harmless, self.owner);
         deleted.map_err(|error| format!("bypass: {}: {harmless}", words(&error)))?;
         if is_known {
             return Ok(());
@@ -353,7 +310,7 @@ impl Rules {
     }
 
     fn list(&mut self) -> Result<Vec<Selector>, String> {
-        let own = |(selector, priority)| (priority == self.priority).then_some(selector);
+        let own = |(selector, owner)| (owner == self.owner).then_some(selector);
         let all = self.netlink.bypasses();
         let all = all.map_err(|error| format!("bypass: {}", words(&error)))?;
         Ok(all.into_iter().filter_map(own).collect())
@@ -366,8 +323,8 @@ impl Rules {
     pub fn end_all(&mut self) -> Result<bool, String> {
         let all = self.netlink.bypasses();
         let all = all.map_err(|error| format!("bypass: {}", words(&error)))?;
-        for (selector, priority) in &all {
-            let deleted = self.netlink.delete_bypass(selector, *priority);
+        for (selector, owner) in &all {
+            let deleted = self.netlink.delete_bypass(selector, *owner);
             deleted.map_err(|error| format!("bypass: {}: {selector}", words(&error)))?;
         }
         Ok(!all.is_empty())
@@ -378,11 +335,9 @@ impl Rules {
 mod tests {
     use std::{collections::BTreeMap, net::IpAddr};
 
-    use anabranch_core::units::Instant;
+    use anabranch_gateway::time::Instant;
 
-    use super::{
-        ADDRESSES, Bypass, Domains, GATEWAYS, KEPT, UNKNOWN, of_bypass, priority, sharing,
-    };
+    use super::{ADDRESSES, Bypass, Domains, KEPT, UNKNOWN, of_bypass};
 
     fn bypass(text: &str) -> Bypass {
         let root = anabranch_document::tree::parse_document(text).expect("TOML");
@@ -416,18 +371,6 @@ mod tests {
             let found = of_bypass(&bypass(text), &Domains::default());
             assert_eq!(found, [], "{text}");
         }
-    }
-
-    #[test]
-    fn gateways_with_the_same_priority_are_found() {
-        let names: Vec<String> = (0..=GATEWAYS).map(|n| format!("anabranch{n}")).collect();
-        let pair = names.iter().find_map(|own| {
-            let other = sharing(own, names.iter())?;
-            Some((own, other))
-        });
-        let (own, other) = pair.expect("there are more names than priorities");
-        assert!(own != other && priority(own) == priority(other));
-        assert_eq!(sharing(own, [own].into_iter()), None);
     }
 
     fn address(host: u32) -> IpAddr {
@@ -478,7 +421,7 @@ mod tests {
             .known
             .insert("video.example".to_owned(), BTreeMap::default());
         assert!(domains.add("video.example", &[address(1)], Instant::START));
-        let late = Instant::START + KEPT - UNKNOWN;
+        let late = (Instant::START + KEPT).saturating_sub(UNKNOWN);
         assert!(!domains.expire(late));
         assert_eq!(domains.names(late).len(), 1);
         let end = Instant::START + KEPT;

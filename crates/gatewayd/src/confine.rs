@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -25,6 +26,8 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
 /// Capabilities for interfaces, routes and marks, and for sockets bound to an interface.
 pub const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW);
+/// The user without rights of other programs, by its usual number.
+const NOBODY: u32 = 65_534;
 /// Files for the resolution of names, in addition to the configuration.
 const SYSTEM_FILES: [&str; 6] = ["/etc", "/run", "/usr", "/lib", "/lib64", "/proc"];
 
@@ -53,6 +56,35 @@ impl Account {
 }
 
 impl Account {
+    /// An account without rights, if this process is root and may change to it. In a user namespace
+    /// there may be no such user.
+    pub fn nobody_if_root() -> Option<Self> {
+        let nobody = Self {
+            uid: Uid::from_raw(NOBODY),
+            gid: Gid::from_raw(NOBODY),
+        };
+        let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
+        let is_there = map.lines().any(|line| {
+            let mut numbers = line.split_whitespace().map(str::parse::<u32>);
+            let (Some(Ok(first)), _, Some(Ok(count))) =
+                (numbers.next(), numbers.next(), numbers.next())
+            else {
+                return false;
+            };
+            (first..first.saturating_add(count)).contains(&NOBODY)
+        });
+        (Uid::effective().is_root() && is_there).then_some(nobody)
+    }
+
+    /// The same user in the group of a file, or of the folder in which the file will be.
+    pub fn in_group_of(self, path: &Path) -> Self {
+        let folder = path.parent().map(|folder| Path::new(".").join(folder));
+        let mut places = std::iter::once(path.to_owned()).chain(folder);
+        let about = places.find_map(|place| std::fs::metadata(place).ok());
+        let gid = about.map_or(self.gid, |about| Gid::from_raw(about.gid()));
+        Self { gid, ..self }
+    }
+
     /// Makes the user the owner of a file.
     ///
     /// # Errors
@@ -87,17 +119,14 @@ pub fn confine(
 ///
 /// # Errors
 /// As [`confine`].
-pub fn confine_page(
-    account: Option<&Account>,
-    kept: CapabilitySet,
-) -> Result<Option<String>, String> {
+pub fn confine_page(account: Option<&Account>) -> Result<Option<String>, String> {
     let files = Files {
         system: &[],
         readable: &[],
         removable: None,
         writable: None,
     };
-    confine_to(account, kept, files, &[])
+    confine_to(account, CapabilitySet::empty(), files, &[])
 }
 
 /// Confines the calling thread to the files of one folder, which it reads, writes and renames.
@@ -310,14 +339,12 @@ const OF_THIS_MACHINE: &[i64] = &[];
 
 #[cfg(test)]
 mod tests {
-    use rustix::thread::CapabilitySet;
-
     use super::confine_page;
 
     #[test]
     fn the_page_reads_no_file() {
         let thread = std::thread::spawn(|| {
-            let remark = confine_page(None, CapabilitySet::empty()).expect("it is permitted");
+            let remark = confine_page(None).expect("it is permitted");
             (remark, std::fs::read("/etc/passwd").is_err())
         });
         let (remark, is_refused) = thread.join().expect("no panic");

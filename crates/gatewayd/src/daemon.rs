@@ -22,15 +22,12 @@ use std::{
     time,
 };
 
-use anabranch_core::{
-    packet::Ecn,
-    system::words,
-    units::{Duration, Instant},
-};
+use anabranch_core::{packet::Ecn, system::words, units::Duration};
 use anabranch_gateway::{
     crypto::Identity,
     path::Route,
     reception::Admission,
+    time::Instant,
     tunnel::Refused,
     wire::{Initiation, Message, PathId},
 };
@@ -160,6 +157,7 @@ pub fn up(
         })
         .collect::<Result<Vec<_>, String>>()?;
     let status = StatusSocket::open(status::path_of(&config), account)?;
+    let view = StatusSocket::open_view(status::view_of(&config), account)?;
     let metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let reachable = config.peer.0.iter().map(|(_, peer)| peer);
@@ -225,6 +223,7 @@ pub fn up(
         reloads,
         watch,
         status,
+        view,
         metrics,
     };
     let outcome = gateway
@@ -261,7 +260,6 @@ fn protect(config: &Config) -> Result<(Protection, bypass::Rules, Domains), Stri
     let mut protection = Protection::of(config)?;
     protection.add(config)?;
     let mut bypass = bypass::Rules::of(config)?;
-    bypass.claim(config)?;
     let mut domains = Domains::default();
     domains.configure(config, Instant::START);
     bypass.set(&bypass::selectors(config, &domains))?;
@@ -284,6 +282,7 @@ struct Outside {
     reloads: UnixStream,
     watch: Watch,
     status: StatusSocket,
+    view: StatusSocket,
     metrics: Option<Metrics>,
 }
 
@@ -342,6 +341,10 @@ impl Gateway {
                             Some(self.end_protection())
                         }
                     },
+                    |client, query| queries.push((client, query)),
+                );
+                outside.view.serve(
+                    |_| serde_json::to_string(&self.report()).ok(),
                     |client, query| queries.push((client, query)),
                 );
                 for (client, query) in queries {
@@ -430,7 +433,8 @@ impl Gateway {
         let mut descriptors: Vec<PollFd<'_>> = first.map(read).into();
         descriptors.extend(self.ways.sockets().map(|(_, socket)| read(socket.as_fd())));
         let scrapers = outside.metrics.as_ref().map(Metrics::descriptors);
-        for [readable, writable] in [outside.status.descriptors()].into_iter().chain(scrapers) {
+        let sockets = [&outside.status, &outside.view].map(StatusSocket::descriptors);
+        for [readable, writable] in sockets.into_iter().chain(scrapers) {
             descriptors.extend(readable.into_iter().map(read));
             let write = |fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT);
             descriptors.extend(writable.into_iter().map(write));
@@ -533,7 +537,7 @@ impl Gateway {
             };
             let now = self.now();
             let age = Duration::from_nanos(u64::try_from(received.age.as_nanos()).unwrap_or(0));
-            let arrived = Instant::START + now.saturating_since(Instant::START).saturating_sub(age);
+            let arrived = now.saturating_sub(age);
             let remote = received.from;
             let from = (Route { local, remote }, received.ecn);
             let segments = received.length.div_ceil(received.segment.max(1));

@@ -6,11 +6,11 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use anabranch_core::units::Instant;
 use anabranch_gateway::{
     crypto::Identity,
     reception::{Admission, Reception},
     sources::Sources,
+    time::Instant,
     wire::Initiation,
 };
 use ipnet::IpNet;

@@ -6,10 +6,11 @@
 
 use std::net::SocketAddr;
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::{
     path::{Route, State},
     policy::Role,
+    time::Instant,
     tunnel::PathConfig,
     wire::{PATHS, PathId},
 };
@@ -288,8 +289,9 @@ pub const fn role(policy: Policy) -> Role {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::units::{Duration, Instant};
+    use anabranch_core::units::Duration;
     use anabranch_gateway::path::Route;
+    use anabranch_gateway::time::Instant;
 
     use super::{LONGEST, PATIENCE, Trial};
 

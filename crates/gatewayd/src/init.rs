@@ -5,6 +5,7 @@
 
 mod ask;
 mod files;
+mod further;
 mod invitation;
 mod system;
 
@@ -62,6 +63,10 @@ pub struct Options {
     /// An interface of this end that leads to the other one, with a policy if it is not active
     #[arg(long, value_name = "[NAME=]INTERFACE[,POLICY]")]
     path: Vec<PathFact>,
+    /// Add a branch to the gateway in the folder, whose file is replaced as a whole; without it,
+    /// print the lines to add
+    #[arg(long, conflicts_with_all = ["from", "network"])]
+    add: bool,
     /// Ask nothing: take the default of each question
     #[arg(long)]
     yes: bool,
@@ -160,7 +165,10 @@ pub fn init(options: &Options, is_terminal: bool) -> Result<String, Failure> {
         None if !options.path.is_empty() => Err(Failure::Input(
             "--path is of the end that takes the line; expected --from - with it".to_owned(),
         )),
-        None => first(options, &asker, is_terminal),
+        None => match further::server(options)? {
+            Some(server) => further::further(options, &server, &asker, is_terminal),
+            None => first(options, &asker, is_terminal),
+        },
     }
 }
 
@@ -175,7 +183,17 @@ struct Facts {
 }
 
 impl Facts {
+    /// The facts of the first branch of a server.
     fn of(options: &Options, asker: &Asker) -> Result<Self, String> {
+        let inside = options.network.iter().map(|network| pair(network.0));
+        let inside = inside.collect::<Result<_, _>>()?;
+        let facts = Self::with(options, asker, inside)?;
+        free(&options.network)?;
+        Ok(facts)
+    }
+
+    /// The facts of a branch with these addresses.
+    fn with(options: &Options, asker: &Asker, inside: Vec<[IpNet; 2]>) -> Result<Self, String> {
         let endpoints = if options.endpoint.is_empty() {
             let question = "Name or address at which the other end reaches this one (HOST[:PORT])";
             vec![asker.required(question, "--endpoint HOST[:PORT]")?]
@@ -191,9 +209,6 @@ impl Facts {
         };
         let question = "Shall the other end send all its Internet traffic through the tunnel?";
         let is_internet = options.internet || asker.yes(question)?;
-        let inside = options.network.iter().map(|network| pair(network.0));
-        let inside = inside.collect::<Result<_, _>>()?;
-        free(&options.network)?;
         Ok(Self {
             name: options.name.0.clone(),
             endpoints: endpoints
@@ -229,11 +244,19 @@ impl Facts {
         let listen = ports
             .iter()
             .flat_map(|port| [format!("0.0.0.0:{port}"), format!("[::]:{port}")]);
-        let behind = self.hosts(1).chain(self.lan.iter().copied());
         format!(
-            "{}listen = {}\n\n[peer.{}]\npublic_key = \"{other}\"\nallowed = {}\n",
+            "{}listen = {}\n\n{}",
             end_at(self.networks(0)),
             files::list(listen),
+            self.peer(other),
+        )
+    }
+
+    /// The lines of the other end in the file of this end.
+    fn peer(&self, other: &Key) -> String {
+        let behind = self.hosts(1).chain(self.lan.iter().copied());
+        format!(
+            "[peer.{}]\npublic_key = \"{other}\"\nallowed = {}\n",
             self.name,
             files::list(behind),
         )
@@ -291,15 +314,7 @@ fn first(options: &Options, asker: &Asker, is_terminal: bool) -> Result<String, 
     set.add(&their_key, format!("{}\n", keys[1]), 0o600);
     let mut said = set.write(&["gateway.toml", &theirs])?;
 
-    let line = invitation.line();
-    let _ = writeln!(
-        said,
-        "\nAt the other end, as root:\n\n  anabranch-gateway init --from -\n\nIt asks for this line:\n\n  {line}\n"
-    );
-    if is_terminal || options.qr {
-        said.push_str(&invitation::qr(&line).unwrap_or_default());
-        said.push('\n');
-    }
+    said.push_str(&instructions(&invitation, is_terminal || options.qr));
     let folder = options.folder.display();
     let ports: Vec<String> = facts.ports().iter().map(u16::to_string).collect();
     let _ = writeln!(
@@ -313,6 +328,19 @@ fn first(options: &Options, asker: &Asker, is_terminal: bool) -> Result<String, 
         said.push_str(&facts.forwarding());
     }
     Ok(said)
+}
+
+/// The command and the line for the other end.
+fn instructions(invitation: &Invitation, has_code: bool) -> String {
+    let line = invitation.line();
+    let mut said = format!(
+        "\nAt the other end, as root:\n\n  anabranch-gateway init --from -\n\nIt asks for this line:\n\n  {line}\n\n"
+    );
+    if has_code {
+        said.push_str(&invitation::qr(&line).unwrap_or_default());
+        said.push('\n');
+    }
+    said
 }
 
 /// The end that reaches the other one.

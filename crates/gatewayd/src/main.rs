@@ -140,7 +140,7 @@ enum Command {
         /// Clients must give the token in this file as password of any user; made if there is no file
         #[arg(long, value_name = "FILE")]
         token: Option<PathBuf>,
-        /// Change to this user; must be the user of the gateway
+        /// Change to this user, which must not be the gateway's; as root `nobody` when left out
         #[arg(long, value_name = "NAME")]
         user: Option<String>,
     },
@@ -264,10 +264,7 @@ fn run(command: Command) -> Result<String, Failure> {
             if config.gateway.protect {
                 let wanted = bypass::selectors(&config, &bypass::Domains::default());
                 let rules = bypass::Rules::of(&config);
-                let set = rules.and_then(|mut rules| {
-                    rules.claim(&config)?;
-                    rules.set(&wanted)
-                });
+                let set = rules.and_then(|mut rules| rules.set(&wanted));
                 set.map_err(Failure::System)?;
             }
             let count = protect::nets(&config).len();
@@ -301,7 +298,7 @@ fn run(command: Command) -> Result<String, Failure> {
             let config = config::load_without_keys(&file);
             let config = config.map_err(|failure| Failure::Input(failure.to_string()))?;
             let options = page::Options {
-                socket: status::path_of(&config),
+                socket: status::view_of(&config),
                 listen,
                 token: token.as_deref(),
                 account: account.as_ref(),

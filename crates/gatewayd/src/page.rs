@@ -1,24 +1,23 @@
 //! `page`: serves one HTML page with the state and the history of the gateway that is up.
 //!
 //! The page is a separate process. It parses HTTP from browsers, and reads neither the daemon's keys
-//! nor, after its start, any file. It has the status socket, by which it could also end or reload
-//! the daemon, though it sends only questions.
+//! nor, after its start, any file. It has the view socket, which takes only questions. If it has
+//! another user than the daemon, it cannot end or reload it.
 
 mod http;
 mod token;
 
 use std::{
+    fs,
     io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use anabranch_core::{shown, system::words};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    thread::CapabilitySet,
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use crate::{
@@ -41,7 +40,7 @@ const PAGE: &str = include_str!("page/page.html");
 
 /// A listening address.
 pub struct Options<'a> {
-    /// The daemon's status socket.
+    /// The daemon's view socket.
     pub socket: PathBuf,
     pub listen: SocketAddr,
     /// The file with the token that clients must give; made if there is none.
@@ -76,13 +75,16 @@ pub fn serve(options: &Options<'_>) -> Result<(), Failure> {
         println!("a token was written to {}", file.display());
     }
     println!("http://{bound}/");
-    // Root without this capability could not use the socket of another user.
-    let kept = match options.account {
-        Some(_) => CapabilitySet::empty(),
-        None => CapabilitySet::DAC_OVERRIDE,
-    };
-    let remark = confine_page(options.account, kept).map_err(Failure::System)?;
-    if let Some(remark) = remark {
+    let account = options.account.copied().or_else(Account::nobody_if_root);
+    let account = account.map(|account| account.in_group_of(&options.socket));
+    let remark = confine_page(account.as_ref()).map_err(Failure::System)?;
+    let own = rustix::process::geteuid().as_raw();
+    let owner = fs::symlink_metadata(&options.socket);
+    let is_owner = owner.is_ok_and(|about| about.uid() == own);
+    let of_user = is_owner.then(|| {
+        "the page has the gateway's user, so that an intruder in it could end the gateway; expected root, which changes to another user, or a user in the gateway's group".to_owned()
+    });
+    for remark in remark.into_iter().chain(of_user) {
         eprintln!("remark: {}", shown::terminal(&remark));
     }
     let mut server = Server {

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_core::units::Instant;
 use anabranch_document::class::Mode;
 use anabranch_gateway::{
     crypto::{Entropy, Identity, Keys},
     path::{Route, State},
     policy::{Class, Match, Rule},
     sources::Sources,
+    time::Instant,
     tunnel::{self, PathConfig, Tunnel},
     wire::{PATHS, PathId},
 };

@@ -5,8 +5,8 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use anabranch_core::units::{Duration, Instant};
-use anabranch_gateway::path::Route;
+use anabranch_core::units::Duration;
+use anabranch_gateway::{path::Route, time::Instant};
 use rustix::io::Errno;
 
 use crate::{

@@ -5,7 +5,8 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+use anabranch_gateway::time::Instant;
 use rustix::io::Errno;
 
 use crate::{

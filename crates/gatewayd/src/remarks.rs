@@ -1,7 +1,7 @@
 //! Remarks of `check` about the state of this machine: paths that could not send now, although they
 //! may be able to later, and the protection.
 
-use anabranch_core::units::Instant;
+use anabranch_gateway::time::Instant;
 
 use crate::{
     config::{Config, Endpoint, Way},

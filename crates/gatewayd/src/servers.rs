@@ -3,7 +3,8 @@
 //! A server that goes down is replaced at once. Traffic returns to a better one after it has been
 //! up for a hold time, which doubles each time that the server goes down soon after it came up.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+use anabranch_gateway::time::Instant;
 
 /// The time for which a better server must be up before traffic returns to it: initial value and
 /// maximum.
@@ -113,7 +114,8 @@ impl Choice {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::units::{Duration, Instant};
+    use anabranch_core::units::Duration;
+    use anabranch_gateway::time::Instant;
 
     use super::{Choice, HOLD, HOLD_MAX, Health};
 

@@ -395,6 +395,12 @@ pub fn path_of(config: &Config) -> PathBuf {
     })
 }
 
+/// The path of the view socket of this configuration's daemon: the status socket of questions that
+/// change nothing.
+pub fn view_of(config: &Config) -> PathBuf {
+    path_of(config).with_extension("view.sock")
+}
+
 /// A request to the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
@@ -419,6 +425,11 @@ impl Request {
         let mut all = Self::ALL.into_iter();
         all.find(|(request, _)| *request == self)
             .map_or("", |(_, line)| line)
+    }
+
+    /// Whether it changes nothing.
+    const fn is_question(self) -> bool {
+        matches!(self, Self::Status)
     }
 
     /// The time for which a client waits for the answer. In usual configurations a resolver gives
@@ -512,6 +523,8 @@ pub struct StatusSocket {
     waiting: Vec<UnixStream>,
     answers: Answers<UnixStream>,
     path: PathBuf,
+    /// Whether it takes only requests that change nothing.
+    is_view: bool,
 }
 
 impl StatusSocket {
@@ -520,6 +533,18 @@ impl StatusSocket {
     /// # Errors
     /// If another daemon listens there, or the system refuses.
     pub fn open(path: PathBuf, account: Option<&Account>) -> Result<Self, String> {
+        Self::bind(path, account, false)
+    }
+
+    /// Creates a socket that takes only requests that change nothing. The owner's group may connect too.
+    ///
+    /// # Errors
+    /// As [`StatusSocket::open`].
+    pub fn open_view(path: PathBuf, account: Option<&Account>) -> Result<Self, String> {
+        Self::bind(path, account, true)
+    }
+
+    fn bind(path: PathBuf, account: Option<&Account>, is_view: bool) -> Result<Self, String> {
         let failed = |error: io::Error| format!("{}: {}", path.display(), words(&error));
         if let Some(folder) = path.parent()
             && !folder.as_os_str().is_empty()
@@ -562,12 +587,14 @@ impl StatusSocket {
             waiting: Vec::new(),
             answers: Answers::default(),
             path,
+            is_view,
         };
         let failed = |error: io::Error| format!("{}: {}", socket.path.display(), words(&error));
         socket.listener.set_nonblocking(true).map_err(failed)?;
-        fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         let owned = account.map_or(Ok(()), |account| account.own(&socket.path));
         owned.map_err(failed)?;
+        let mode = fs::Permissions::from_mode(if is_view { 0o660 } else { 0o600 });
+        fs::set_permissions(&socket.path, mode).map_err(failed)?;
         Ok(socket)
     }
 
@@ -611,7 +638,9 @@ impl StatusSocket {
                         pass(client, query);
                         continue;
                     }
-                    let Some(request) = Request::read(request) else {
+                    let request = Request::read(request);
+                    let is_permitted = |request: &Request| !self.is_view || request.is_question();
+                    let Some(request) = request.filter(is_permitted) else {
                         continue;
                     };
                     match answer(request) {

@@ -4,7 +4,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt, lchown},
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, mpsc::sync_channel},
     thread::{self, JoinHandle},
@@ -119,10 +119,31 @@ fn run(file: &Path, (mutex, condition): &(Mutex<Shared>, Condvar)) {
 /// Writes a file beside and renames it, so that a reader finds the whole earlier or the whole new
 /// content, also after a loss of power.
 fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
+    replace_after(file, content, |_| Ok(()))
+}
+
+/// As [`replace`], for a file that exists and keeps its owner and mode.
+pub fn replace_kept(file: &Path, content: &[u8]) -> io::Result<()> {
+    let about = fs::metadata(file)?;
+    replace_after(file, content, |aside| {
+        let now = fs::symlink_metadata(aside)?;
+        if (now.uid(), now.gid()) != (about.uid(), about.gid()) {
+            lchown(aside, Some(about.uid()), Some(about.gid()))?;
+        }
+        fs::set_permissions(aside, about.permissions())
+    })
+}
+
+fn replace_after(
+    file: &Path,
+    content: &[u8],
+    prepare: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     let mut aside = file.as_os_str().to_owned();
     aside.push(".part");
     let aside = PathBuf::from(aside);
-    let written = write(&aside, content).and_then(|()| fs::rename(&aside, file));
+    let written = write(&aside, content).and_then(|()| prepare(&aside));
+    let written = written.and_then(|()| fs::rename(&aside, file));
     if written.is_err() {
         let _ = fs::remove_file(&aside);
         return written;

@@ -4,7 +4,8 @@
 //! The interface's MTU follows the tunnel's, so the kernel sends nearly all of them. These are for packets that pass just after the MTU has
 //! shrunk, and below IPv6's least MTU.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+use anabranch_gateway::time::Instant;
 use anabranch_wire::{IpPacket, icmp::Error};
 
 /// Messages within [`PERIOD`], at most (RFC 4443 §2.4 (f)).

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+use anabranch_gateway::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -293,7 +294,7 @@ mod tests {
         config::AtCap,
         usage::{Entry, SAVE, SAVE_LEAST, SAVE_OCTETS},
     };
-    use anabranch_core::units::Instant;
+    use anabranch_gateway::time::Instant;
 
     const GB: usize = 1_000_000_000;
 

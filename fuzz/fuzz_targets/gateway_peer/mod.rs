@@ -3,15 +3,14 @@
 
 use anabranch_core::{
     rng::Stream,
-    units::{Duration, Instant},
+    units::Duration,
 };
 use anabranch_gateway::{
     crypto::{Entropy, Identity, Keys, MacKey, Pending, Session, public_key, with_mac2},
     path::Route,
     policy::{Class, Match, Role, Rule},
     tunnel::{Config, PathConfig, Tunnel},
-    wire::{Arrivals, Control, Entry, Inner, Kind, Message, PathId, Report},
-};
+    wire::{Arrivals, Control, Entry, Inner, Kind, Message, PathId, Report}, time::Instant};
 
 pub struct Seeded(Stream, u64);
 

@@ -134,7 +134,8 @@ def _text(plan: Plan) -> Iterator[str]:
     for name, path in plan.config.paths.items():
         up, down = (plan.lines[name].shown(direction) for direction in DIRECTIONS)
         sides = f"{up} both ways" if up == down else f"up {up}; down {down}"
-        idle = f"idle {_number(plan.idle_mb_month[name])} MB a month"
+        months = (_number(figures[name]) for figures in (plan.idle_mb_month, plan.absent_mb_month))
+        idle = "idle {} MB a month, and {} MB while the other end is absent".format(*months)
         yield from wrapped(shown.plain(f"  {name} ({path.policy}): {sides}; {idle}"), "    ")
     for one in plan.config.classes:
         yield from wrapped(shown.plain(f"  class {one.name}: {one.shown()}"), "    ")

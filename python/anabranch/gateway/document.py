@@ -94,6 +94,7 @@ class PlanPath(TypedDict):
     policy: str
     source: str
     idle_mb_month: float
+    absent_mb_month: float
     up: PlanSide
     down: PlanSide
 

@@ -160,7 +160,13 @@ class ClassCase:
 
 @dataclass(frozen=True)
 class IdleCase:
-    """The gateway without traffic of users."""
+    """The gateway without traffic of users.
+
+    Attributes:
+        is_absent: Whether the other end is absent, so that there is no session.
+    """
+
+    is_absent: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,7 @@ class Plan:
         options: The options of the simulation.
         figures: The figures of each case, by name.
         idle_mb_month: Traffic of each path in 30 days without traffic of users, in MB.
+        absent_mb_month: The same while the other end is absent.
         remarks: Omissions and assumptions of the simulation.
     """
 
@@ -181,6 +188,7 @@ class Plan:
     options: Options
     figures: Mapping[Case | ClassCase, Figures]
     idle_mb_month: Mapping[str, float]
+    absent_mb_month: Mapping[str, float]
     remarks: tuple[str, ...] = field(default=())
 
     def document(self) -> PlanDocument:
@@ -192,6 +200,7 @@ class Plan:
                 "policy": path.policy,
                 "source": self.lines[name].source,
                 "idle_mb_month": self.idle_mb_month[name],
+                "absent_mb_month": self.absent_mb_month[name],
                 "up": _side(self.lines[name].sides["up"]),
                 "down": _side(self.lines[name].sides["down"]),
             }
@@ -301,17 +310,22 @@ def make(
                 measured = [_measured(case, config, options, RunResult(run)) for run in of_case]
                 figures[case] = {name: _figure([one[name] for one in measured]) for name in measured[0]}
             done += len(group) * options.seeds
-        idle = _idle(config, lines, options, file)
-    return Plan(config, lines, options, figures, idle, remarks(config, lines))
+        idle, absent = _idle(config, lines, options, file)
+    return Plan(config, lines, options, figures, idle, absent, remarks(config, lines))
 
 
-def _idle(config: Config, lines: Mapping[str, Line], options: Options, file: str) -> dict[str, float]:
-    """Traffic of each path in 30 days without traffic of users, in MB: octets of IP packets of both directions."""
-    text = toml_text.write_document(document(config, lines, options, IdleCase()))
-    [[run]] = _run([(text, file)], 1, None, 0, None)
-    ways = [RunResult(run).gateways[_GATEWAY][way]["routes"] for way in ("forward", "reverse")]
+def _idle(config: Config, lines: Mapping[str, Line], options: Options, file: str) -> Iterator[dict[str, float]]:
+    """Traffic of each path in 30 days without traffic of users, in MB: octets of IP packets of both directions.
+
+    First with the other end, then without it.
+    """
+    cases = [IdleCase(is_absent=is_absent) for is_absent in (False, True)]
+    texts = [(toml_text.write_document(document(config, lines, options, case)), file) for case in cases]
     month = MONTH_S / IDLE_S / 1e6
-    return {name: month * sum(int(way[link]["sent_bytes"]) for way in ways) for name, link in _links(config).items()}
+    for [run] in _run(texts, 1, None, 0, None):
+        ways = [RunResult(run).gateways[_GATEWAY][way]["routes"] for way in ("forward", "reverse")]
+        links = _links(config).items()
+        yield {name: month * sum(int(way[link]["sent_bytes"]) for way in ways) for name, link in links}
 
 
 @contextmanager
@@ -400,6 +414,8 @@ def document(
         scenario["link"][_TO_CLASSED] = {"between": [_HUB, _CLASSED], **_LOCAL}
     if alone is None:
         scenario["gateway"] = {_GATEWAY: _tunnel(config)}
+    if isinstance(case, IdleCase) and case.is_absent:
+        scenario["at"] = [{"time": "1 ms", "set": {f"link.{link}.up": False for link in links.values()}}]
     if not isinstance(case, IdleCase) and case.fails is not None:
         is_up = f"link.{links[case.fails]}.up"
         dies, returns = outage(options)

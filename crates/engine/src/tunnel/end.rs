@@ -16,6 +16,7 @@ use anabranch_gateway::{
     inner,
     path::{Route, State},
     policy::{Role, Rule},
+    time,
     tunnel::{Config, PathConfig, Stats, Tunnel},
     wire::PathId,
 };
@@ -88,7 +89,8 @@ pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
         };
         let entropy = Box::new(Seeded::new(parts.seed, &element(parts.name, way)));
         let clock_offset = parts.clock_offset[way as usize];
-        let tunnel = Tunnel::new(config, entropy, Instant::START + clock_offset);
+        let start = time::Instant::START + clock_offset;
+        let tunnel = Tunnel::new(config, entropy, start);
         let end = End {
             tunnel,
             way,
@@ -170,8 +172,8 @@ impl<B: Body> fmt::Debug for End<B> {
 
 impl<B: Body> End<B> {
     /// The time by this end's clock.
-    fn local(&self, now: Instant) -> Instant {
-        now + self.clock_offset
+    fn local(&self, now: Instant) -> time::Instant {
+        time::Instant::from(now) + self.clock_offset
     }
 
     /// Stores the core's counters at the start of the measured time.
@@ -355,7 +357,7 @@ impl<B: Body> Middlebox<B> for End<B> {
     }
     fn timer(&self) -> Option<Instant> {
         let at = self.tunnel.poll_timeout()?;
-        let start = Instant::START + self.clock_offset;
+        let start = time::Instant::START + self.clock_offset;
         Some(Instant::START + at.saturating_since(start))
     }
     fn report(&self) -> Option<Report> {

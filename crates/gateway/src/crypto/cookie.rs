@@ -1,7 +1,9 @@
 //! Message authentication codes of initiations, and cookies under load (as in WireGuard, Donenfeld
 //! 2017, §5.4.4 and §5.4.7).
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+
+use crate::time::Instant;
 use blake2::{
     Blake2s256, Blake2sMac,
     digest::{Digest, FixedOutput, KeyInit, Update, consts::U16},

@@ -1,6 +1,6 @@
 //! A session: its keys, the next number of each path, and the replay window of each path.
 
-use anabranch_core::units::Instant;
+use crate::time::Instant;
 use std::fmt;
 
 use super::{aead::Cipher, handshake::SessionKeys, replay::Window};

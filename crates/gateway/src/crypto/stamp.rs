@@ -5,7 +5,7 @@
 //! of an earlier start, the other end reports the newest stamp in a stamp reply, and the next
 //! initiation has a greater one. So no clock has to be right, and nothing is stored.
 
-use anabranch_core::units::Instant;
+use crate::time::Instant;
 use blake2::{Blake2s256, digest::Digest};
 use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305, XNonce,
@@ -40,8 +40,7 @@ impl Stamps {
 
     /// The stamp of a new initiation.
     pub fn next(&mut self, now: Instant) -> u64 {
-        let past = now.saturating_since(Instant::START).as_nanos();
-        let time = self.epoch.saturating_add(past);
+        let time = self.epoch.saturating_add(now.as_nanos());
         self.last = time.max(self.last.saturating_add(1));
         self.last
     }

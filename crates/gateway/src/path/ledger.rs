@@ -1,10 +1,11 @@
 //! Packets that this end sent on a path and whose outcome is unknown.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use std::collections::VecDeque;
 
 use crate::{
     pool::Pool,
+    time::Instant,
     wire::{Kind, Place, Report},
 };
 

@@ -11,9 +11,9 @@
 //! time that the path dies within a minute of its return. A path that was never reported before is
 //! used at the first report.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 
-use crate::policy::Role;
+use crate::{policy::Role, time::Instant};
 
 /// Interval of probes on a path that carries nothing else.
 const IDLE_PROBE: Duration = Duration::from_millis(250);

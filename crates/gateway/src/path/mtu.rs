@@ -5,7 +5,9 @@
 //! - A black hole is suspected from packets that are lost while smaller ones arrive (§4.3), and
 //!   confirmed by probes of the present size: a full queue also drops several packets in a row.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+
+use crate::time::Instant;
 
 /// UDP payload that every path delivers (RFC 8899 §5.1.2, `BASE_PLPMTU`).
 pub const BASE: usize = 1_200;

@@ -11,7 +11,9 @@
 
 mod limit;
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+
+use crate::time::Instant;
 
 /// Initial rate in octets per second. `LEAST` and `MOST` bound the rate.
 const INITIAL: f64 = 1e6;
@@ -482,8 +484,7 @@ impl RateControl {
             BURST
         };
         let catch_up = pause.max(Duration::from_secs_f64(burst / self.rate));
-        let earliest = Instant::START + now.saturating_since(Instant::START + catch_up);
-        let from = self.next.max(earliest);
+        let from = self.next.max(now.saturating_sub(catch_up));
         self.next = from + Duration::from_secs_f64(octets as f64 / self.rate);
     }
 

@@ -1,7 +1,9 @@
 //! Packets that arrived on a path, and the report about them: a state that is repeated until it is
 //! acknowledged or superseded.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+
+use crate::time::Instant;
 use std::collections::VecDeque;
 
 use crate::wire::{Arrivals, Report, WORDS};
@@ -175,7 +177,7 @@ impl Received {
             version: self.version,
             loss: in_65536ths(self.loss),
             highest,
-            arrived: micros(self.arrived.saturating_since(Instant::START)),
+            arrived: self.arrived.as_wrapped_micros(),
             held: micros(now.saturating_since(self.arrived)),
             arrivals: Arrivals::new(words.map(|word| self.words[place(word)])),
         })

@@ -5,7 +5,9 @@
 //! packets of a flow would queue in a path that is much slower than the others. A jump of the delay
 //! by jitter makes the estimate too low, so a low one is confirmed by further trains.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+
+use crate::time::Instant;
 
 use super::BASE;
 

@@ -4,7 +4,9 @@
 //! window of the inner sender does not cover that delay, the faster paths run empty, and the
 //! throughput falls although the added path adds its rate.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+
+use crate::time::Instant;
 
 /// Measurement begins after this number of round trips of the path, and takes [`LENGTH`] of them.
 const SETTLING: u64 = 1;

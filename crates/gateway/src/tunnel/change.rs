@@ -1,12 +1,11 @@
 //! Changes of the configuration while the tunnel is up; sessions and flows continue.
 
-use anabranch_core::units::Instant;
-
 use super::{PathConfig, Tunnel};
 use crate::{
     path::{Liveness, Mtu, Path, Route},
     policy::{Role, Rule},
     sources::Sources,
+    time::Instant,
     wire::PathId,
 };
 
@@ -21,6 +20,7 @@ impl Tunnel {
             .get_or_insert_with(config.id, || Path::new(None, config.role));
         path.route = config.route;
         path.roles[0] = config.role;
+        path.is_down = false;
         path.liveness = Liveness::new(config.role.max(path.roles[1]));
         path.liveness.probe_now(self.now);
     }
@@ -94,6 +94,8 @@ impl Tunnel {
         if let Some(path) = self.paths.get_mut(id) {
             path.mtu = Mtu::default();
             path.cookie = None;
+            path.is_down = false;
+            path.initiations.renew();
             path.liveness.probe_now(self.now);
         }
     }

@@ -1,12 +1,13 @@
 //! The choice of a packet's path.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use std::cmp::Ordering;
 
 use super::Tunnel;
 use crate::{
     path::{Path, Usable},
     policy::Class,
+    time::Instant,
     wire::{PATHS, PathId},
 };
 

@@ -1,9 +1,6 @@
 //! Timing of handshakes, and the choice of the session in use.
 
-use anabranch_core::{
-    packet::Ecn,
-    units::{Duration, Instant},
-};
+use anabranch_core::{packet::Ecn, units::Duration};
 
 use super::{Config, OUTBOX, Transmit, Tunnel};
 use crate::{
@@ -13,6 +10,7 @@ use crate::{
     },
     path::Route,
     reception::Admission,
+    time::Instant,
     wire::{
         CookieReply, Initiation, Inner, NOISE_INITIATION, NOISE_RESPONSE, PathId, Response,
         StampReply,
@@ -308,7 +306,8 @@ impl Tunnel {
         }
     }
 
-    /// Sends an initiation on every path that has a route, except on spare paths at first.
+    /// Sends an initiation on every path that has a route, except on spare paths at first. A path
+    /// that is held back by its role carries few in the long run.
     fn initiate(&mut self) {
         let now = self.now;
         let handshakes = &mut self.handshakes;
@@ -330,11 +329,18 @@ impl Tunnel {
             return;
         };
         let is_overdue = handshakes.is_overdue(now);
-        for (id, path) in self.paths.iter() {
+        let there = self.paths.values();
+        let there = there.filter(|path| path.route.is_some() && !path.is_down);
+        let best = there.map(|path| path.liveness.role()).min();
+        for (id, path) in self.paths.iter_mut() {
             let is_left_out = path.liveness.is_spare() && !is_overdue;
             let Some(route) = path.route.filter(|_| !is_left_out) else {
                 continue;
             };
+            let is_held = best.is_some_and(|best| best < path.liveness.role());
+            if is_held && !path.initiations.take(now) {
+                continue;
+            }
             let initiation = with_mac2(
                 id,
                 pending.index,

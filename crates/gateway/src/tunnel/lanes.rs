@@ -1,7 +1,7 @@
 //! Packets that wait for a path. Each class has a lane, so that no packet waits for a path that
 //! only another lane must use.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use std::collections::VecDeque;
 
 use super::{homes::Homes, stats::ClassStats};
@@ -12,6 +12,7 @@ use crate::{
     policy::{Class, Match, Rule},
     pool::Pool,
     queue::Queue,
+    time::Instant,
     wire::{OVERHEAD, PATHS},
 };
 

@@ -6,7 +6,7 @@
 //! the repair packets of a block are retransmitted. Packets that are sent in duplicate need no
 //! protection.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 
 use super::{Tunnel, lanes::Lanes};
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     inner::FLOWS,
     path::{Kept, Pattern, Usable},
     policy::Class,
+    time::Instant,
     wire::Place,
 };
 

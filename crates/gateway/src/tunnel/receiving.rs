@@ -1,9 +1,6 @@
 //! Processing of datagrams that arrive.
 
-use anabranch_core::{
-    packet::Ecn,
-    units::{Duration, Instant},
-};
+use anabranch_core::{packet::Ecn, units::Duration};
 
 use super::{ACKNOWLEDGE, Tunnel};
 use crate::{
@@ -11,6 +8,7 @@ use crate::{
     inner,
     path::{Path, Route},
     policy::Role,
+    time::Instant,
     wire::{Control, Entry, Header, Inner, Kind, Message, PathId, Place, Report},
 };
 
@@ -69,6 +67,7 @@ impl Tunnel {
         let path = self
             .paths
             .get_or_insert_with(header.path, || Path::new(None, Role::Active));
+        path.is_down = false;
         let is_newest = path
             .received
             .highest()
@@ -274,8 +273,7 @@ impl Tunnel {
 /// The one-way delay in seconds, relative to the first one, because the clocks are not
 /// synchronized.
 fn relative_delay(arrived: u32, sent: Instant, reference: &mut Option<u32>) -> f64 {
-    let sent = sent.saturating_since(Instant::START).as_nanos() / 1_000;
-    let difference = arrived.wrapping_sub(u32::try_from(sent & u64::from(u32::MAX)).unwrap_or(0));
+    let difference = arrived.wrapping_sub(sent.as_wrapped_micros());
     let reference = *reference.get_or_insert(difference);
     f64::from(difference.wrapping_sub(reference).cast_signed()) * 1e-6
 }

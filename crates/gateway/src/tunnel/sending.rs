@@ -10,12 +10,10 @@ use crate::{
     inner::{self, FLOWS},
     path::{BASE, Kept, Path, RateControl, Sent, Train, Usable},
     policy::{Class, Role},
+    time::Instant,
     wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
 };
-use anabranch_core::{
-    packet::Ecn,
-    units::{Duration, Instant},
-};
+use anabranch_core::{packet::Ecn, units::Duration};
 
 /// With this many packets outstanding, a probe follows the last one to detect losses at the end.
 const BURST: usize = 4;

@@ -1,12 +1,13 @@
 //! Paths that are held back, by their roles: spare paths carry only rare probes, and overflow paths
 //! relieve active ones that are full.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 
 use super::Tunnel;
 use crate::{
     path::{Path, Usable},
     policy::Role,
+    time::Instant,
 };
 
 /// All active paths are full if each has been used to its rate for this time.

@@ -2,10 +2,10 @@
 
 use core::net::SocketAddr;
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 
 use super::{Tunnel, lanes::Lane};
-use crate::{order::OrderStats, path::State, policy::Class, wire::PathId};
+use crate::{order::OrderStats, path::State, policy::Class, time::Instant, wire::PathId};
 
 /// The counters of the tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

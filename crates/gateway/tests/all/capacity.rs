@@ -1,7 +1,8 @@
 //! The first estimate of a path's rate, and the trials of a path that is used for throughput.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::path::{Train, Worth};
+use anabranch_gateway::time::Instant;
 
 const MS: Duration = Duration::from_millis(1);
 const ENOUGH: f64 = 2e6;

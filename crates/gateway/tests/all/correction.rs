@@ -1,14 +1,12 @@
 //! Error correction across paths: restored packets, overhead, and cases without repair packets.
 
 use super::network::{Network, Wire, packet};
-use anabranch_core::{
-    rng::Stream,
-    units::{Duration, Instant},
-};
+use anabranch_core::{rng::Stream, units::Duration};
 use anabranch_gateway::{
     blocks::{Protector, Rebuilder, SOURCES},
     path::{Loss, Pattern},
     pool::Pool,
+    time::Instant,
     wire::{Place, Repair},
 };
 use proptest::prelude::*;

@@ -1,12 +1,13 @@
 //! Handshakes, seals, replay windows and cookies.
 
 use super::Seeded;
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::{
     crypto::{
         Answer, Entropy as _, Identity, Jar, Keys, MacKey, Meter, Pending, Session, StampKey,
         Stamps, Window, open, open_cookie, public_key, with_mac2,
     },
+    time::Instant,
     wire::{Initiation, Inner, Kind, Message, PathId, Response},
 };
 use proptest::prelude::*;

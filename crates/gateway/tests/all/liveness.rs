@@ -1,10 +1,11 @@
 //! Comparison of the states of a path with a reference model, and reports under any loss.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::{
     path::{Ledger, Liveness, Outcome, Received, Sent, State},
     policy::Role,
     pool::Pool,
+    time::Instant,
     wire::{Arrivals, Report, WORDS},
 };
 use proptest::prelude::*;

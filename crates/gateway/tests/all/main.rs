@@ -14,12 +14,14 @@
 
 mod attacks;
 mod capacity;
+mod clock;
 mod correction;
 mod crypto;
 mod events;
 mod inner;
 mod liveness;
 mod network;
+mod octets;
 mod order;
 mod outage;
 mod policy;

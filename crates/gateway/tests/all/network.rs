@@ -5,15 +5,13 @@ use super::{
     Seeded,
     states::{Cause, Watch},
 };
-use anabranch_core::{
-    rng::Stream,
-    units::{Duration, Instant},
-};
+use anabranch_core::{rng::Stream, units::Duration};
 use anabranch_gateway::{
     crypto::{Entropy as _, Identity, Keys, MacKey, Pending, public_key, with_mac2},
     inner::Prefix,
     path::Route,
     policy::{Role, Rule},
+    time::Instant,
     tunnel::{Config, PathConfig, Stats, Tunnel},
     wire::PathId,
 };
@@ -250,6 +248,13 @@ impl Network {
         if let Some(watch) = &mut self.watch {
             watch.restart(end);
         }
+    }
+
+    /// Restarts an end, whose clock begins at this time.
+    pub fn start_clock(&mut self, end: End, at: Duration) {
+        self.hosts[end].offset = at;
+        let (now, boots) = (self.local(end), self.hosts[end].boots);
+        self.hosts[end].tunnel = self.boot(end, boots, now);
     }
 
     /// Removes the carrier of a path's interface at an end.

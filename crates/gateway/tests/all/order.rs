@@ -1,8 +1,8 @@
 //! The restorer of order: packets delivered once, in order while no gap is given up, within bounds
 //! of time and memory.
 
-use anabranch_core::units::{Duration, Instant};
-use anabranch_gateway::{order::Order, pool::Pool, wire::Place};
+use anabranch_core::units::Duration;
+use anabranch_gateway::{order::Order, pool::Pool, time::Instant, wire::Place};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

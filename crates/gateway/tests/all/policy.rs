@@ -42,7 +42,7 @@ fn network(seed: u64, wires: Vec<[Wire; 2]>, class: Class) -> Network {
 fn longest(
     network: &Network,
     flow: u16,
-    since: anabranch_core::units::Instant,
+    since: anabranch_gateway::time::Instant,
     interval: Duration,
 ) -> Duration {
     let of_flow = network.delivered[1]
@@ -199,6 +199,78 @@ fn a_spare_path_carries_at_most_50_mb_a_month() {
             let month = octets_in_an_hour(role, is_dead) * HOURS;
             assert!(month <= 50_000_000, "{role:?}, dead {is_dead}: {month}");
         }
+    }
+}
+
+/// The octets of both directions in an hour that a second path of this role carries while the other
+/// end is absent, after two minutes of its absence.
+fn octets_without_an_answer(role: Role, had_session: bool) -> usize {
+    let mut network = Network::new(9, vec![wire(15, 12.5e6), wire(30, 12.5e6)], false);
+    network.role(&[0], 1, role);
+    if had_session {
+        network.run(MS * 5_000);
+    }
+    for wire in network.wires.iter_mut().flatten() {
+        wire.is_dead = true;
+    }
+    // The session ends after 260 s.
+    network.run(MS * 400_000);
+    network.recorded.clear();
+    network.run(MS * 3_600_000);
+    let on = |number| {
+        let of_path = network
+            .recorded
+            .iter()
+            .filter(move |(_, path, _)| *path == number);
+        of_path
+            .map(|(_, _, octets)| octets.len() + 48)
+            .sum::<usize>()
+    };
+    // The active path is tried four times a second.
+    assert!(on(0) > 2_000_000, "{}", on(0));
+    on(1)
+}
+
+/// 50 MB a month, also without a session.
+#[test]
+fn a_held_path_carries_few_handshakes_while_the_other_end_is_absent() {
+    const HOURS: usize = 30 * 24;
+    for role in [Role::Overflow, Role::Backup, Role::Metered] {
+        for had_session in [false, true] {
+            let month = octets_without_an_answer(role, had_session) * HOURS;
+            assert!(month <= 50_000_000, "{role:?}: {month}");
+            assert!(month > 0, "{role:?}");
+        }
+    }
+}
+
+/// The first ten seconds, and again when the better path's carrier is gone.
+#[test]
+fn a_held_path_brings_the_tunnel_up_alone() {
+    let mut network = Network::new(9, vec![wire(15, 12.5e6), wire(30, 12.5e6)], false);
+    network.role(&[0], 1, Role::Metered);
+    for wire in &mut network.wires[0] {
+        wire.is_dead = true;
+    }
+    network.run(MS * 1_000);
+    assert_eq!(network.stats(0).sessions, 1);
+
+    for loses_carrier in [false, true] {
+        let mut network = Network::new(10, vec![wire(15, 12.5e6), wire(30, 12.5e6)], false);
+        network.role(&[0], 1, Role::Metered);
+        for wire in network.wires.iter_mut().flatten() {
+            wire.is_dead = true;
+        }
+        network.run(MS * 600_000);
+        for wire in &mut network.wires[1] {
+            wire.is_dead = false;
+        }
+        if loses_carrier {
+            network.lose_carrier(0, 0);
+        }
+        // An initiation each 30 s, or four a second.
+        network.run(MS * if loses_carrier { 1_000 } else { 31_000 });
+        assert_eq!(network.stats(0).sessions, 1, "{loses_carrier}");
     }
 }
 

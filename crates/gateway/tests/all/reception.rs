@@ -1,10 +1,11 @@
 //! Reception of initiations for many peers under load.
 
 use super::Seeded;
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::{
     crypto::{Entropy as _, Identity, Keys, MacKey, Pending, open_cookie, public_key, with_mac2},
     reception::{Admission, COOKIES_PER_S, FREE_PER_S, PAID_PER_S, Reception},
+    time::Instant,
     wire::{Initiation, MAC, NOISE_INITIATION, PathId},
 };
 use core::net::SocketAddr;

@@ -1,10 +1,11 @@
 //! A path after a restart of the other end or a new address: its numbers begin again.
 
 use super::network::{Network, Wire};
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::{
     path::{Path, RateControl, Worth},
     policy::Role,
+    time::Instant,
 };
 
 const MS: Duration = Duration::from_millis(1);

@@ -2,8 +2,8 @@
 //! conditions. A network checks every transition of every path at both ends against it.
 
 use super::network::End;
-use anabranch_core::units::{Duration, Instant};
-use anabranch_gateway::{path::State, tunnel::Stats};
+use anabranch_core::units::Duration;
+use anabranch_gateway::{path::State, time::Instant, tunnel::Stats};
 use std::collections::BTreeMap;
 
 const MS: Duration = Duration::from_millis(1);

@@ -1,10 +1,11 @@
 //! Two tunnels over a network.
 
 use super::network::{End, Network, Wire, packet, path};
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
 use anabranch_gateway::{
     path::{Mtu, State},
     policy::Role,
+    time::Instant,
     tunnel::{Refused, Stats},
 };
 

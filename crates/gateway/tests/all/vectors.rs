@@ -3,7 +3,6 @@
 //!
 //! `ANABRANCH_WRITE_VECTORS=1` writes the file.
 
-use anabranch_core::units::Instant;
 use anabranch_gateway::{
     blocks::{Protector, Rebuilder},
     crypto::{
@@ -12,6 +11,7 @@ use anabranch_gateway::{
     },
     policy::Role,
     pool::Pool,
+    time::Instant,
     wire::{
         Arrivals, Control, Entry, Initiation, Inner, Kind, MAC, Message, PathId, Place, Report,
         Response,

@@ -6,7 +6,8 @@ use std::{
     rc::Rc,
 };
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Duration;
+use anabranch_gateway::time::Instant;
 
 use super::Gateway;
 use crate::{

@@ -1,7 +1,6 @@
 //! The reasons why paths do not deliver, for status, metrics and log.
 
-use anabranch_core::units::Instant;
-use anabranch_gateway::wire::PathId;
+use anabranch_gateway::{time::Instant, wire::PathId};
 
 use super::Gateway;
 use crate::{

@@ -76,6 +76,13 @@ impl Set {
         Ok(said)
     }
 
+    /// Removes the files that [`Self::write`] has written.
+    pub fn remove(&self) {
+        for (name, _, _) in &self.files {
+            let _ = fs::remove_file(self.folder.join(name));
+        }
+    }
+
     /// Gives a file, and a folder between it and the set's, to the owner of the set's folder, so that
     /// a service with a user reads the files that root writes.
     fn own(&self, path: &Path) -> io::Result<()> {

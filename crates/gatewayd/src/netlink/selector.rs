@@ -18,6 +18,22 @@ const FRA_DSCP: u16 = 25;
 /// The priority of the kernel's rule for the main table, to which these rules go.
 const MAIN_RULE: u32 = 32_766;
 
+/// The priority of all rules of bypasses: before those of tunnels.
+const PRIORITY: u32 = 32_000;
+
+/// The gateway that made a rule. It is stored as `FRA_SUPPRESS_IFGROUP`, which has no effect on a rule that
+/// goes to another one. The kernel compares it when it looks for a rule, so that gateways may have
+/// the same rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner(u32);
+
+impl Owner {
+    /// The gateway with this number. All bits set would mean no value.
+    pub const fn new(number: u32) -> Self {
+        Self(number & (u32::MAX >> 1))
+    }
+}
+
 /// The packets of a rule, which have each given value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
@@ -67,7 +83,7 @@ impl Selector {
         })
     }
 
-    fn message(&self, priority: u32) -> RuleMessage {
+    fn message(&self, owner: Owner) -> RuleMessage {
         let mut rule = RuleMessage::default();
         rule.header.family = if self.is_v6 {
             AddressFamily::Inet6
@@ -76,9 +92,10 @@ impl Selector {
         };
         rule.header.action = RuleAction::Goto;
         rule.attributes = vec![
-            RuleAttribute::Priority(priority),
+            RuleAttribute::Priority(PRIORITY),
             RuleAttribute::Goto(MAIN_RULE),
             RuleAttribute::Protocol(PROTOCOL),
+            RuleAttribute::SuppressIfGroup(owner.0),
         ];
         if let Some(to) = self.to {
             rule.header.dst_len = to.prefix_len();
@@ -123,16 +140,16 @@ impl Selector {
         rule
     }
 
-    /// The packets of a rule of this kind, and its priority.
-    fn of(rule: &RuleMessage) -> Option<(Self, u32)> {
+    /// The packets of a rule of this kind, and the gateway that made it.
+    fn of(rule: &RuleMessage) -> Option<(Self, Owner)> {
         if rule.header.action != RuleAction::Goto
             || !rule.attributes.contains(&RuleAttribute::Protocol(PROTOCOL))
         {
             return None;
         }
-        let mut priorities = rule.attributes.iter();
-        let priority = priorities.find_map(|attribute| match attribute {
-            RuleAttribute::Priority(priority) => Some(*priority),
+        let mut owners = rule.attributes.iter();
+        let owner = owners.find_map(|attribute| match attribute {
+            RuleAttribute::SuppressIfGroup(number) => Some(Owner(*number)),
             _ => None,
         })?;
         let mut selector = Self::all(rule.header.family == AddressFamily::Inet6);
@@ -170,7 +187,7 @@ impl Selector {
             }
         }
         selector.mark = bits.map(|bits| (mark, bits));
-        Some((selector, priority))
+        Some((selector, owner))
     }
 }
 
@@ -210,12 +227,12 @@ impl fmt::Display for Selector {
 }
 
 impl Netlink {
-    /// Has packets skip the rules between a priority and that of the main table.
+    /// Has packets skip the rules up to that of the main table.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn add_bypass(&mut self, selector: &Selector, priority: u32) -> io::Result<()> {
-        let message = RouteNetlinkMessage::NewRule(selector.message(priority));
+    pub fn add_bypass(&mut self, selector: &Selector, owner: Owner) -> io::Result<()> {
+        let message = RouteNetlinkMessage::NewRule(selector.message(owner));
         unless_there(self.request(message, NLM_F_CREATE | NLM_F_EXCL))
     }
 
@@ -223,16 +240,16 @@ impl Netlink {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn delete_bypass(&mut self, selector: &Selector, priority: u32) -> io::Result<()> {
-        let message = RouteNetlinkMessage::DelRule(selector.message(priority));
+    pub fn delete_bypass(&mut self, selector: &Selector, owner: Owner) -> io::Result<()> {
+        let message = RouteNetlinkMessage::DelRule(selector.message(owner));
         self.request(message, NLM_F_ACK)
     }
 
-    /// The rules of [`Self::add_bypass`], of all gateways, with their priorities.
+    /// The rules of [`Self::add_bypass`], of all gateways, and who made each.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn bypasses(&mut self) -> io::Result<Vec<(Selector, u32)>> {
+    pub fn bypasses(&mut self) -> io::Result<Vec<(Selector, Owner)>> {
         let mut found = Vec::new();
         for family in FAMILIES {
             let mut message = RuleMessage::default();
@@ -263,7 +280,7 @@ pub fn host(address: IpAddr) -> IpNet {
 
 #[cfg(test)]
 mod tests {
-    use super::{Selector, host};
+    use super::{Owner, Selector, host};
 
     #[test]
     fn a_rule_has_its_packets() {
@@ -291,7 +308,11 @@ mod tests {
             },
         ];
         for selector in all {
-            assert_eq!(Selector::of(&selector.message(7)), Some((selector, 7)));
+            let owner = Owner::new(7);
+            assert_eq!(
+                Selector::of(&selector.message(owner)),
+                Some((selector, owner))
+            );
         }
     }
 }

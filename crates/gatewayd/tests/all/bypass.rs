@@ -301,6 +301,31 @@ fn packets_with_a_code_point_bypass_the_tunnel_or_none_do() {
     assert!(!links.carry("10.5.0.2:9", plain(&hosts[0])));
 }
 
+/// Rules remain after a gateway. Another one of this host with the same bypass has separate rules.
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn gateways_of_a_host_have_separate_rules() {
+    let hosts = prepared("[bypass.provider]\nprefix = \"10.4.0.0/24\"\n");
+    let first = file(&hosts[0]).replace("[gateway]\n", "[gateway]\nprotect = true\n");
+    write(&hosts[0], &first);
+    let second = first.replace("[gateway]\n", "[gateway]\ninterface = \"anabranch1\"\n");
+    std::fs::write(hosts[0].folder.path().join("second.toml"), second).expect("it is written");
+    let count = || rules(&hosts[0]).matches("to 10.4.0.0/24 goto").count();
+    for (command, file, left) in [
+        ("protect", "gw.toml", 1),
+        ("protect", "second.toml", 2),
+        ("protect", "second.toml", 2),
+        ("down", "gw.toml", 1),
+        ("down", "gw.toml", 1),
+        ("down", "second.toml", 0),
+    ] {
+        let mut ran = hosts[0].command(GATEWAY);
+        let done = ran.args([command, file]).output().expect("it runs");
+        assert!(done.status.success(), "{}", super::text(&done.stderr));
+        assert_eq!(count(), left, "{command} {file}: {}", rules(&hosts[0]));
+    }
+}
+
 /// A bypass is part of the protection: the same packets leave in clear in each state.
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]

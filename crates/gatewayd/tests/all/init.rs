@@ -148,6 +148,106 @@ fn nothing_is_overwritten_and_a_failure_leaves_nothing() {
     assert_eq!(content(folder.path()), []);
 }
 
+/// The lines that `init` prints, and the file that `--add` makes of them.
+#[test]
+fn branches_are_added_to_a_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let done = first(folder.path(), &["--lan", "192.168.7.0/24"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let mut before = fs::read_to_string(at("a/gateway.toml")).expect("a file");
+    // No newline at the end.
+    before += "# by hand";
+    fs::write(at("a/gateway.toml"), &before).expect("written");
+    fs::set_permissions(at("a/gateway.toml"), fs::Permissions::from_mode(0o640)).expect("ours");
+
+    let shown = first(
+        folder.path(),
+        &["--name", "bonn", "--lan", "192.168.8.0/24"],
+    );
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    let said = text(&shown.stdout);
+    let allowed = "allowed = [\"10.9.0.3/32\", \"192.168.8.0/24\"]";
+    assert!(
+        said.contains("[peer.bonn]\npublic_key = ") && said.contains(allowed),
+        "{said}"
+    );
+    let file = || fs::read_to_string(at("a/gateway.toml")).expect("a file");
+    assert_eq!(file(), before);
+    assert!(!at("a/bonn").exists());
+
+    for (name, number) in [("bonn", 3), ("ulm", 4)] {
+        let done = first(folder.path(), &["--name", name, "--add"]);
+        assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+        let said = text(&done.stdout);
+        assert!(said.contains(&format!("added [peer.{name}]")), "{said}");
+        assert!(said.contains("anabranch-gateway reload"), "{said}");
+        let line = line(&done);
+        let taken = ["init", "--folder", name, "--from", &line, "--path", "lo"];
+        let taken = gateway(folder.path(), &taken);
+        assert_eq!(taken.status.code(), Some(0), "{}", text(&taken.stderr));
+        let own = fs::read_to_string(at(name).join("gateway.toml")).expect("a file");
+        let address = format!("addresses = [\"10.9.0.{number}/24\"]");
+        assert!(own.contains(&address), "{own}");
+        // Each end has the other's key.
+        let checked = |file: &str| text(&gateway(folder.path(), &["check", file]).stdout);
+        for (one, other) in [("a", name), (name, "a")] {
+            let said = checked(&format!("{one}/gateway.toml"));
+            let key = said
+                .lines()
+                .next()
+                .and_then(|line| line.strip_prefix("public key  "));
+            let there = fs::read_to_string(at(other).join("gateway.toml")).expect("a file");
+            assert!(there.contains(key.expect("a key")), "{there}");
+        }
+    }
+    assert!(file().starts_with(&before), "{}", file());
+    let mode = fs::metadata(at("a/gateway.toml"))
+        .expect("there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o640);
+
+    // Facts that contradict the file change nothing.
+    let before = content(folder.path());
+    for (arguments, said) in [
+        (&["--name", "ulm", "--add"][..], "it has the peer `ulm`"),
+        (
+            &["--name", "jena", "--lan", "192.168.7.0/24", "--add"],
+            "192.168.7.0/24",
+        ),
+        (
+            &["--name", "jena", "--lan", "192.168.7.0/24"],
+            "192.168.7.0/24",
+        ),
+        (
+            &["--name", "jena", "--network", "10.8.0.0/24", "--add"],
+            "cannot be used with",
+        ),
+    ] {
+        let done = first(folder.path(), arguments);
+        assert_eq!(done.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&done.stderr).contains(said), "{}", text(&done.stderr));
+        assert_eq!(content(folder.path()), before);
+    }
+    for (folder_of, said) in [("nowhere", "No such file"), ("bonn", "has no `listen`")] {
+        let more = [
+            "init",
+            "--folder",
+            folder_of,
+            "--endpoint",
+            "gw",
+            "--name",
+            "jena",
+            "--add",
+        ];
+        let done = gateway(folder.path(), &more);
+        assert_eq!(done.status.code(), Some(2), "{folder_of}");
+        assert!(text(&done.stderr).contains(said), "{}", text(&done.stderr));
+        assert_eq!(content(folder.path()), before);
+    }
+}
+
 #[test]
 fn missing_and_wrong_facts_are_named() {
     let folder = tempfile::tempdir().expect("a folder");

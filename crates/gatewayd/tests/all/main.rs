@@ -5,6 +5,7 @@ mod caps;
 mod changes;
 mod hostile;
 mod init;
+mod many;
 mod names;
 mod namespaces;
 mod outputs;

@@ -338,7 +338,7 @@ fn a_transfer_outlives_a_path() {
 }
 
 /// The value of a line of /proc/PID/status.
-fn of_process(host: &Host, name: &str) -> String {
+pub fn of_process(host: &Host, name: &str) -> String {
     let pid = host.gateway.as_ref().expect("it is up").id();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
     let mut lines = status.lines();
@@ -392,7 +392,7 @@ fn the_daemon_drops_unneeded_privileges() {
     assert!(!hosts[1].folder.path().join("status.sock").exists());
 }
 
-fn may_change_user() -> bool {
+pub fn may_change_user() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").expect("it is there");
     map.split_whitespace().nth(2) == Some("4294967295")
 }

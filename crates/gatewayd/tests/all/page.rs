@@ -4,6 +4,11 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::UnixStream,
+        process::CommandExt,
+    },
     process::{Child, Stdio},
     time::Duration,
 };
@@ -24,6 +29,9 @@ struct Page {
 
 impl Page {
     fn of(host: &Host, arguments: &[&str]) -> Self {
+        // The page changes to another user, of the group of the sockets.
+        let mode = fs::Permissions::from_mode(0o750);
+        fs::set_permissions(host.folder.path(), mode).expect("it is ours");
         let mut command = host.command(GATEWAY);
         command
             .args(["page", "gw.toml", "--listen"])
@@ -188,6 +196,58 @@ fn the_page_needs_no_key() {
     let _ = child.wait();
     let first = first.expect("it starts without a key");
     assert!(first.starts_with("http://127.0.0.1:"), "{first}");
+}
+
+/// The view socket answers questions alone, and the page's user cannot use the other one.
+#[test]
+fn the_page_cannot_end_or_reload_the_gateway() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    hosts[0].start();
+    let host = &hosts[0];
+    let at = |name: &str| host.folder.path().join(name);
+    let said = |socket: &str, request: &str| {
+        let mut stream = UnixStream::connect(at(socket)).expect("it listens");
+        stream.write_all(request.as_bytes()).expect("it is taken");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it is text");
+        answer
+    };
+    assert!(said("status.view.sock", "status\n").starts_with('{'));
+    assert!(said("status.view.sock", "history hour\n").starts_with('{'));
+    for request in ["reload\n", "down\n", "other\n"] {
+        assert_eq!(said("status.view.sock", request), "");
+    }
+    assert!(said("status.sock", "reload\n").contains("was reloaded"));
+    for (socket, mode) in [("status.sock", 0o600), ("status.view.sock", 0o660)] {
+        let about = fs::metadata(at(socket)).expect("it is there");
+        assert_eq!(about.mode() & 0o777, mode, "{socket}");
+    }
+
+    let page = Page::of(host, &["127.0.0.1:0"]);
+    assert_eq!(page.get(host, "/status", "").0, 200);
+    let status = fs::read_to_string(format!("/proc/{}/status", page.child.id()));
+    let status = status.expect("it runs");
+    assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
+    // In user namespaces without root, a process cannot change its user.
+    if !super::namespaces::may_change_user() {
+        return;
+    }
+    assert!(
+        status.contains("Uid:\t65534\t65534\t65534\t65534"),
+        "{status}"
+    );
+    let group = fs::metadata(at("status.view.sock"))
+        .expect("it is there")
+        .gid();
+    for (socket, is_open) in [("status.sock", false), ("status.view.sock", true)] {
+        let mut may_write = std::process::Command::new("test");
+        may_write.arg("-w").arg(at(socket)).uid(65_534).gid(group);
+        let done = may_write.status().expect("it runs");
+        assert_eq!(done.success(), is_open, "{socket}");
+    }
 }
 
 #[test]
