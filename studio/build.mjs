@@ -1,5 +1,5 @@
 // Builds the studio: one HTML file with the engine, the worker and the page (make studio).
-//   node build.mjs ENGINE.wasm OUT.html
+//   node build.mjs ENGINE.wasm STUDIES.json OUT.html
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -63,7 +63,7 @@ const inScript = (text) => text.replaceAll("</script", "<\\/script").replaceAll(
 
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-async function page(wasm) {
+async function page(wasm, studies) {
   const worker = inScript(await bundle("src/engine/worker.ts"));
   const main = inScript(await bundle("src/main.tsx", { define: { READY: JSON.stringify(ready()) } }));
   const style = `${readFileSync(join(HERE, "node_modules/uplot/dist/uPlot.min.css"), "utf8")}${readFileSync(join(HERE, "src/style.css"), "utf8")}`;
@@ -77,7 +77,7 @@ async function page(wasm) {
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
-  const engine = gzipSync(wasm, { level: constants.Z_BEST_COMPRESSION }).toString("base64");
+  const packed = (content) => gzipSync(content, { level: constants.Z_BEST_COMPRESSION }).toString("base64");
   const licences = readFileSync(join(HERE, "LICENSES.txt"), "utf8");
   return `<!doctype html>
 <html lang="en">
@@ -94,7 +94,8 @@ async function page(wasm) {
 <noscript><p>The studio needs JavaScript and WebAssembly.</p></noscript>
 <script type="text/plain" id="licences">${inScript(licences)}</script>
 <script type="text/plain" id="worker">${worker}</script>
-<script type="application/octet-stream" id="engine">${engine}</script>
+<script type="application/octet-stream" id="engine">${packed(wasm)}</script>
+<script type="application/octet-stream" id="studies">${packed(studies)}</script>
 <script>${main}</script>
 </body>
 </html>
@@ -102,9 +103,9 @@ async function page(wasm) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [wasm, out] = process.argv.slice(2);
+  const [wasm, studies, out] = process.argv.slice(2);
   const module = stripped(readFileSync(wasm));
-  const made = await page(module);
+  const made = await page(module, readFileSync(studies));
   mkdirSync(dirname(out), { recursive: true });
   writeFileSync(out, made);
   const { size } = statSync(out);

@@ -255,7 +255,7 @@ describe("the studio's page", () => {
     await page.locator('g.host[data-node="host"]').waitFor();
     const node = page.locator('g.host[data-node="A"]');
     await node.scrollIntoViewIfNeeded();
-    const box = (await node.boundingBox())!;
+    const box = (await node.locator(".handle").boundingBox())!;
     const drawing = (await page.locator("svg.drawing").first().boundingBox())!;
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
     await page.mouse.down();
@@ -282,6 +282,101 @@ describe("the studio's page", () => {
     await diagnosis.getByRole("region", { name: "Time and sequence" }).waitFor({ timeout: 60_000 });
     await afterRun(page, () => diagnosis.getByRole("button", { name: "Simulate its path" }).click());
     assert.match(await editor(page).inputValue(), /fitted/);
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.close();
+  });
+
+  test("a capture of 100 MB is diagnosed in the page", { skip: !process.env.STUDIO_LARGE }, async () => {
+    const page = await opened();
+    await page.locator("input[type=file]").setInputFiles(process.env.STUDIO_LARGE!);
+    await page.waitForSelector("html[data-diagnosed]", { timeout: 180_000 });
+    assert.match(await page.getByRole("region", { name: "Diagnosis" }).innerText(), /1\d\d MB, read in this page/);
+    // The page stays usable while another worker reads the capture.
+    await afterRun(page, () => page.getByRole("button", { name: "Random loss" }).click());
+    await page.close();
+  });
+
+  test("claims are judged in the page, and figures drawn", async () => {
+    const page = await opened();
+    await page.getByRole("button", { name: "Studies" }).click();
+    const studies = page.getByRole("region", { name: "Studies" });
+    await studies.getByRole("button", { name: "multipath" }).click();
+    await studies.getByRole("button", { name: "Check claim M3" }).click();
+    await page.waitForSelector("html[data-judged]", { timeout: 180_000 });
+    const claim = studies.getByRole("article", { name: "Claim M3" });
+    assert.match(await claim.innerText(), /reproduced[\s\S]*Published[\s\S]*Measured\s+explained A 0\.99/);
+    await studies.getByRole("button", { name: /^Draw Throughput over the loss/ }).click();
+    const chart = studies.getByRole("region", { name: /^Throughput over the loss/ });
+    await chart.waitFor({ timeout: 180_000 });
+    assert.ok(await chart.getByRole("button", { name: /method A/ }).isVisible());
+    // Both are in the link.
+    await page.getByRole("button", { name: "Copy link" }).click();
+    await page.waitForFunction(() => location.hash.length > 9);
+    const other = await opened(await page.evaluate(() => location.hash));
+    await other.getByRole("region", { name: "Studies" }).getByText("Check claim M3").waitFor();
+    await other.close();
+    await page.getByRole("button", { name: "Run the quick grid" }).click();
+    await studies.getByRole("button", { name: "Stop" }).click();
+    await studies.getByRole("progressbar").waitFor({ state: "detached" });
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.close();
+  });
+
+  test("a node is moved by drag and by keys, and put back", async () => {
+    const page = await opened();
+    const node = page.locator('g.host[data-node="A"]');
+    await node.scrollIntoViewIfNeeded();
+    const place = async () => (await node.locator("rect").boundingBox())!;
+    const before = await place();
+    const drawing = async () => (await page.locator("svg.drawing").first().boundingBox())!;
+    const whole = await drawing();
+    await page.mouse.move(before.x + before.width / 2, before.y + before.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(before.x + before.width / 2, before.y + before.height / 2 + 90, { steps: 5 });
+    await page.mouse.up();
+    assert.ok((await drawing()).height > whole.height + 30);
+    const text = await editor(page).inputValue();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.waitForFunction((height) => {
+      const now = document.querySelector("svg.drawing")!.getBoundingClientRect().height;
+      return Math.abs(now - height) < 2;
+    }, whole.height);
+    assert.equal(await editor(page).inputValue(), text);
+    await node.focus();
+    for (let i = 0; i < 8; i++) await page.keyboard.press("ArrowDown");
+    assert.ok((await drawing()).height > whole.height + 30);
+    await page.getByRole("button", { name: "Copy link" }).click();
+    await page.waitForFunction(() => location.hash.length > 9);
+    const other = await opened(await page.evaluate(() => location.hash));
+    const shown = (await other.locator("svg.drawing").first().boundingBox())!;
+    assert.ok(Math.abs(shown.height - (await drawing()).height) < 2);
+    await other.close();
+    await node.focus();
+    await page.keyboard.press("0");
+    assert.ok(Math.abs((await drawing()).height - whole.height) < 2);
+    await page.close();
+  });
+
+  test("several impairments of a link are changed and removed", async () => {
+    const page = await opened();
+    await page.getByText("Change the topology").click();
+    const add = page.getByRole("button", { name: "Add impairment" });
+    await afterRun(page, () => add.click());
+    await page.getByLabel(/impairment$/).selectOption("duplicate");
+    await afterRun(page, () => add.click());
+    await page.getByLabel(/impairment$/).selectOption("jitter");
+    await afterRun(page, () => add.click());
+    const list = page.getByRole("list", { name: "Impairments of link bottleneck, forward" });
+    assert.equal(await list.getByRole("listitem").count(), 3);
+    const rate = list.getByRole("listitem").nth(1).getByLabel("rate");
+    await afterRun(page, async () => {
+      await rate.fill("0.25");
+      await rate.press("Enter");
+    });
+    assert.match(await editor(page).inputValue(), /kind = "duplicate", rate = 0\.25/);
+    await afterRun(page, () => list.getByRole("button", { name: "Remove impairment 1, bernoulli-loss" }).click());
+    assert.equal(await list.getByRole("listitem").count(), 2);
+    assert.doesNotMatch(await editor(page).inputValue(), /bernoulli-loss/);
     assert.equal(await page.getByRole("alert").count(), 0);
     await page.close();
   });

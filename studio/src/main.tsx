@@ -1,5 +1,6 @@
 import { render } from "preact";
-import { embedded, served } from "./embedded.ts";
+import { embedded, studies } from "./embedded.ts";
+import { local } from "./engine/local.ts";
 import { App } from "./view/app.tsx";
 
 const { module, worker } = embedded();
@@ -7,4 +8,4 @@ const home = document.getElementById("app")!;
 home.replaceChildren();
 // Inside a page of the documentation the studio shows one path.
 if (window !== window.top) document.documentElement.classList.add("embedded");
-render(<App module={module} worker={worker} served={served()} />, home);
+render(<App module={module} worker={worker} local={local()} studies={studies} />, home);

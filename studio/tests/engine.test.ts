@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { describe, test } from "node:test";
 import { type Message, readMessage } from "../src/engine/message.ts";
 import { ALONE, Instance } from "../src/engine/module.ts";
@@ -15,6 +15,7 @@ import { nearest, why } from "../src/model/why.ts";
 const WASM = process.env.STUDIO_WASM ?? "";
 const DIGESTS = process.env.STUDIO_DIGESTS ?? "";
 const CAPTURES = process.env.STUDIO_CAPTURES ?? "";
+const LARGE = process.env.STUDIO_LARGE ?? "";
 
 const LOSSY = `title = "Loss"
 duration = "10 s"
@@ -215,6 +216,30 @@ describe("the engine's module", async () => {
       }
     },
   );
+
+  test("a capture of 100 MB is diagnosed in bounded memory", { skip: LARGE ? false : "no capture" }, async () => {
+    const file = openSync(LARGE, "r");
+    const { size } = fstatSync(file);
+    assert.ok(size > 100e6, `${size}`);
+    const room = Buffer.alloc(2 ** 20);
+    const reader = await Instance.start(module, {
+      progress: () => 0,
+      captureLength: () => size,
+      readCapture: (at, length) => room.subarray(0, readSync(file, room, 0, Math.min(length, room.length), at)),
+    });
+    const { head } = readMessage(reader.ask({ request: "diagnose", name: "large.pcapng" }));
+    const report = head.report as unknown as Report;
+    assert.equal(report.connections.length, 1);
+    const diagnosed = reader.memory;
+    const connections = [report.connections[0].id];
+    const traced = readMessage(reader.ask({ request: "diagnose", name: "large.pcapng", connections }));
+    assert.equal((traced.head.traces as unknown[]).length, 1);
+    console.log(
+      `${(size / 1e6).toFixed(0)} MB: diagnosed in ${diagnosed / 2 ** 20} MiB, traced in ${reader.memory / 2 ** 20} MiB`,
+    );
+    assert.ok(diagnosed < 24 * 2 ** 20 && reader.memory < 96 * 2 ** 20);
+    closeSync(file);
+  });
 
   test("a file that is no capture gives one message", async () => {
     const octets = Buffer.from("this is no capture at all, but a text of some length");

@@ -3,10 +3,13 @@ import { test } from "node:test";
 import { extent, firstAt, type Series, valueAt } from "../src/chart/model.ts";
 import { drawSeries, type Pen } from "../src/chart/pen.ts";
 import { ticks } from "../src/chart/plot.ts";
+import { tableOf } from "../src/engine/local.ts";
 import { command } from "../src/model/command.ts";
 import { difference } from "../src/model/compare.ts";
 import { gain, sentence } from "../src/model/help.ts";
 import { figure, megabits, milliseconds, rateText, timeText } from "../src/model/quantity.ts";
+import type { Run } from "../src/model/run.ts";
+import { ordersOf, places, type Swept, sweptCharts } from "../src/model/sweep.ts";
 
 test("quantities in both ways", () => {
   assert.equal(megabits("1.5 Gbit/s"), 1500);
@@ -64,7 +67,44 @@ test("round ticks", () => {
 test("a paired difference has a t interval", () => {
   const { mean, lower, upper } = difference([2, 3, 4], [1, 1, 1]);
   assert.equal(mean, 2);
-  assert.ok(Math.abs(upper - (2 + 4.303 / Math.sqrt(3))) < 1e-9 && Math.abs(lower - (2 - 4.303 / Math.sqrt(3))) < 1e-9);
+  const half = 4.302652729911275 / Math.sqrt(3);
+  assert.ok(Math.abs(upper - (2 + half)) < 1e-9 && Math.abs(lower - (2 - half)) < 1e-9);
+});
+
+test("a sweep orders its runs by value and seed, and draws means with intervals", () => {
+  const run = { text: "x", seed: 3, resolved: { seed: 1 } } as unknown as Run;
+  const order = { path: "link.a.rate", values: ["1 Mbit/s", "2 Mbit/s"], seeds: 2 };
+  assert.deepEqual(ordersOf(run, order).slice(1, 3), [
+    { scenario: "x", set: ['link.a.rate="1 Mbit/s"'], seed: 4 },
+    { scenario: "x", set: ['link.a.rate="2 Mbit/s"'], seed: 3 },
+  ]);
+  assert.deepEqual(ordersOf(run, { ...order, values: ["0.5", "true"] })[2].set, ["link.a.rate=true"]);
+  assert.throws(() => ordersOf(run, { ...order, values: ["1"] }), /two values/);
+  assert.throws(() => ordersOf(run, { ...order, seeds: 2000 }), /more than 2000/);
+  const results = [1, 3, 4, 4].map((rate) => ({
+    summary: { flows: { main: { goodput_mbit_s: rate } }, links: {} },
+    resolved: {},
+  })) as unknown as Swept[];
+  const [goodput] = sweptCharts(order, results);
+  assert.equal(goodput.axis?.label, "link.a.rate (Mbit/s)");
+  const [middle, lower, upper] = goodput.series;
+  assert.deepEqual(
+    [[...middle.x], [...middle.y]],
+    [
+      [1, 2],
+      [2, 4],
+    ],
+  );
+  assert.ok(lower.y[0] < -10 && upper.y[0] > 14 && lower.y[1] === 4);
+  assert.deepEqual(places(["codel", "pie"]), { x: [1, 2], hasNumbers: false });
+});
+
+test("columns in JSON become a table", () => {
+  const table = tableOf({ time_s: [0, 1], flow: ["a", null], ok: [true, null], none: [null, 2] });
+  assert.deepEqual([...table.numbers("none")], [Number.NaN, 2]);
+  assert.deepEqual([...table.flags("ok")], [1, 2]);
+  assert.deepEqual([...table.rowsWith("flow", "a")], [0]);
+  assert.equal(table.rows, 2);
 });
 
 test("help names the harm to others in the same sentence", () => {

@@ -4,6 +4,8 @@ python studio/tests/native.py FOLDER [RANDOM]
 
 FOLDER/digests.json has the digest of each ready-made scenario that reads no files, and of RANDOM (300) random ones.
 FOLDER/captures.json has the diagnosis of each capture of the documentation, and digests of the fitted scenarios.
+FOLDER/large.pcapng is a capture of more than 100 MB.
+FOLDER/verdicts.json has the verdicts on the claims of some published studies, on the quick grid.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from anabranch import Scenario, UserError, diagnose
+from anabranch import Scenario, Study, UserError, diagnose
 from anabranch.fitted.scenario import fitted
 
 ROOT = Path(__file__).resolve().parents[2]
+JUDGED = ("link-aggregation", "multipath")
+"""The studies whose runs of the quick grid take the studio's engine less than half a minute."""
 MOST_S = 60.0
 """Longest ready-made scenario that is run."""
 CONTROLS = ("reno", "cubic", "bbr", "bbr3", "vegas", "westwood-plus", "htcp", "compound", "bic")
@@ -77,6 +81,17 @@ def captured(path: Path) -> dict[str, Any]:
     return {"file": str(path), "report": report, "fitted": digests}
 
 
+def large() -> bytes:
+    """A capture of more than 100 MB: both directions of a fast path with rare losses."""
+    scenario = (
+        Scenario("A long download", duration="8 s")
+        .link("path", between=("A", "B"), rate="800 Mbit/s", delay="10 ms",
+              queue={"kind": "drop-tail", "limit": "1 bdp"}, impair=[{"kind": "bernoulli-loss", "rate": 0.0001}])
+        .flow("main", source="A", target="B", cc="bbr")
+    )  # fmt: skip
+    return scenario.run(captures=["path"]).pcapng("path")
+
+
 def main() -> None:
     """Write both files."""
     folder, count = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 300
@@ -92,7 +107,10 @@ def main() -> None:
     captures = sorted((ROOT / "docs/captures").glob("*.pcapng.gz"))
     reports = [captured(path) for path in captures]
     (folder / "captures.json").write_text(json.dumps(reports), encoding="utf-8")
-    print(f"{len(made)} digests, {len(reports)} diagnoses")  # noqa: T201
+    (folder / "large.pcapng").write_bytes(large())
+    judged = [Study.load(name).run(quick=True, figures=False).to_json() for name in JUDGED]
+    (folder / "verdicts.json").write_text(json.dumps(judged), encoding="utf-8")
+    print(f"{len(made)} digests, {len(reports)} diagnoses, {len(judged)} studies")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addTable, has, length, remove, removeTable, set, source } from "../src/toml/edit.ts";
+import { addTable, has, length, remove, removeItem, removeTable, set, source } from "../src/toml/edit.ts";
 
 const TEXT = `# A comment.
 title = "t" # kept
@@ -99,4 +99,20 @@ test("adds and removes tables with their parts", () => {
     "# First.\n[link.a]\nx = 1\n\n# Of a.\n[[link.a.impair]]\ny = 2\n\n# Of b.\n[link.b]\nz = [\n  [1],\n]\n";
   assert.equal(removeTable(text, ["link", "a"]), "# Of b.\n[link.b]\nz = [\n  [1],\n]\n");
   assert.equal(removeTable(text, ["link", "b"]), text.slice(0, text.indexOf("# Of b.")));
+});
+
+test("removes an item with a header", () => {
+  const text =
+    '[link.a]\nx = 1\n\n[[link.a.impair]]\nkind = "one"\n\n[[link.a.impair]]\nkind = "two"\n[link.a.impair.more]\ny = 1\n\n[flow.b]\nz = 1\n';
+  assert.equal(
+    removeItem(text, ["link", "a", "impair"], 1),
+    '[link.a]\nx = 1\n\n[[link.a.impair]]\nkind = "one"\n\n[flow.b]\nz = 1\n',
+  );
+  assert.equal(
+    removeItem(text, ["link", "a", "impair"], 0),
+    '[link.a]\nx = 1\n\n[[link.a.impair]]\nkind = "two"\n[link.a.impair.more]\ny = 1\n\n[flow.b]\nz = 1\n',
+  );
+  assert.equal(removeItem(text, ["link", "a", "impair"], 2), text);
+  const last = '[[link.a.impair]]\nkind = "one"\n';
+  assert.equal(removeItem(`[link.a]\n${last}`, ["link", "a", "impair"], 0), "[link.a]\n");
 });

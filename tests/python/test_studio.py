@@ -10,12 +10,15 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from anabranch import Scenario
 from anabranch.cli.studio import _leading_to
 from anabranch.studio import page as studio_page
-from anabranch.studio.page import fragment, with_capture
+from anabranch.studio.jobs import Jobs
+from anabranch.studio.page import fragment, with_server
 from anabranch.studio.server import LOOPBACK, Server
 
 from .command import Call
@@ -24,9 +27,9 @@ PAGE = "<html><meta content=\"default-src 'none'; x\"><noscript></noscript></htm
 
 
 @contextmanager
-def serving(capture: Path | None = None) -> Iterator[Server]:
+def serving(capture: Path | None = None, jobs: Jobs | None = None) -> Iterator[Server]:
     """A server in another thread."""
-    with Server(PAGE, capture) as server:
+    with Server(PAGE, capture, jobs=jobs) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -47,6 +50,97 @@ def asked(server: Server, path: str, host: str | None = None, method: str = "GET
         connection.close()
 
 
+def worked(server: Server, name: str, order: object, **headers: str) -> tuple[int, list[dict[str, Any]]]:
+    """The status and the parts of the answer to a request for work, as the page sends it."""
+    host = f"{LOOPBACK}:{server.port}"
+    connection = http.client.HTTPConnection(LOOPBACK, server.port, timeout=60)
+    body = order if isinstance(order, bytes) else json.dumps(order).encode()
+    sent = {"Host": host, "Origin": f"http://{host}", **headers}
+    try:
+        connection.request("POST", f"/{server.token}/{name}", body, {k: v for k, v in sent.items() if v})
+        answer = connection.getresponse()
+        return answer.status, [json.loads(line) for line in answer.read().splitlines()]
+    finally:
+        connection.close()
+
+
+SCENARIO = """duration = "1 s"
+[link.a]
+between = ["S", "R"]
+rate = "5 Mbit/s"
+delay = "10 ms"
+[flow.main]
+from = "S"
+to = "R"
+"""
+
+
+@pytest.mark.engine
+def test_runs_on_all_cores_are_those_of_the_command() -> None:
+    with serving() as server:
+        orders = [{"scenario": SCENARIO, "set": [f'link.a.rate="{rate} Mbit/s"'], "seed": 7} for rate in (1, 4)]
+        status, parts = worked(server, "runs", {"runs": orders * 20})
+    assert status == 200
+    made = [summary for part in parts for summary in part["summaries"]]
+    assert len(made) == 40
+    for rate, summary in zip((1, 4), made, strict=False):
+        own = Scenario.from_text(SCENARIO).set("link.a.rate", f"{rate} Mbit/s").run(seed=7).summary
+        assert summary["flows"] == json.loads(json.dumps(own["flows"]))
+
+
+@pytest.mark.engine
+def test_work_on_bad_orders_gives_one_message(tmp_path: Path) -> None:
+    with serving() as server:
+        for order, message in (
+            ({"runs": [{"scenario": "x"}]}, "scenario.toml:1"),
+            ({"runs": 5}, "at most"),
+            ({"runs": [{"scenario": 5}]}, "a text was expected"),
+            ({"runs": [{"scenario": SCENARIO}] * 2001}, "at most 2000 runs"),
+            ({}, "runs"),
+        ):
+            status, parts = worked(server, "runs", order)
+            assert status == 200
+            assert message in parts[-1]["problem"], order
+        # A scenario that came with a link reads no files and runs no programs, live neither.
+        for text in (
+            SCENARIO.replace('rate = "5 Mbit/s"', 'service = { kind = "trace", file = "/etc/passwd" }'),
+            SCENARIO.replace('to = "R"', 'to = "R"\nworkload = { kind = "exec", command = ["touch", "x"] }'),
+        ):
+            for name, order in (("runs", {"runs": [{"scenario": text}]}), ("live", {"scenario": text})):
+                assert "problem" in worked(server, name, order)[1][-1], name
+
+
+def test_work_needs_the_page_as_origin(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("old")
+    with serving(jobs=Jobs(file)) as server:
+        for origin in (
+            "",
+            "null",
+            "http://attacker.example",
+            f"http://{LOOPBACK}:1",
+            f"https://{LOOPBACK}:{server.port}",
+        ):
+            assert worked(server, "save", {"text": "new"}, Origin=origin)[0] == 403, origin
+        assert worked(server, "save", {"text": "new"}, Host="attacker.example")[0] == 421
+        assert worked(server, "save", b"{")[0] == 400
+        assert worked(server, "save", [])[0] == 404
+        assert worked(server, "nothing", {})[0] == 404
+        assert file.read_text() == "old"
+        assert worked(server, "save", {"text": 5}) == (200, [{"problem": "a text was expected"}])
+        assert worked(server, "save", {"text": "ä"}) == (200, [{"saved": "a.toml"}])
+        assert file.read_text(encoding="utf-8") == "ä"
+    with serving() as server:
+        assert worked(server, "save", {"text": "new"})[0] == 404
+        assert asked(server, f"/{server.token}/follow")[0] == 404
+
+
+def test_one_request_for_work_at_a_time() -> None:
+    jobs = Jobs()
+    with jobs._busy, serving(jobs=jobs) as server:
+        assert worked(server, "runs", {"runs": []})[0] == 409
+
+
 def test_the_page_needs_the_token_and_the_host() -> None:
     with serving() as server:
         path = f"/{server.token}/"
@@ -58,7 +152,8 @@ def test_the_page_needs_the_token_and_the_host() -> None:
         for other in ("/", "//", "/x/", f"/{server.token[:-1]}/", f"/{server.token}/../x", f"/{server.token}/x"):
             assert asked(server, other)[0] == 404, other
         assert asked(server, f"/{server.token}/capture")[0] == 404
-        assert asked(server, path, method="POST")[0] == 501
+        assert asked(server, path, method="POST")[0] == 403
+        assert asked(server, path, method="PUT")[0] == 501
 
 
 def test_the_server_listens_on_the_loopback_interface_alone() -> None:
@@ -76,7 +171,7 @@ def test_a_capture_is_sent_whole(tmp_path: Path) -> None:
 
 
 def test_the_page_with_a_capture_may_connect_to_its_server_alone() -> None:
-    made = with_capture(PAGE, "</script><script>alert(1)", "capture")
+    made = with_server(PAGE, {"capture": "</script><script>alert(1)"})
     assert "default-src 'none'; connect-src 'self'; x" in made
     assert "</script><script>alert" not in made
 
@@ -105,6 +200,9 @@ def test_bad_input(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ([tmp_path / "long.toml"], "long.toml: a scenario file has at most 4 MiB"),
         ([tmp_path / "studio.html", "--out", tmp_path / "x.html"], "--out writes a page without a capture"),
         (["--port", "70000"], "--port 70000: 0 to 65535 was expected"),
+        (["--follow", "none0"], "--follow none0: there is no such interface"),
+        (["--follow", "lo", "--ring", "x"], "--ring x: expected a time"),
+        (["--follow", "lo", tmp_path / "binary.toml"], "expected neither a file nor --out beside it"),
     ):
         done = anabranch("studio", *arguments)
         assert (done.status, done.out) == (2, "")

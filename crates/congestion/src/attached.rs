@@ -132,6 +132,9 @@ impl CongestionControl for Attached {
     fn pacing_rate(&self) -> Option<Rate> {
         self.control.pacing_rate()
     }
+    fn bandwidth_estimate(&self) -> Option<Rate> {
+        self.control.bandwidth_estimate()
+    }
     fn wants(&self) -> Wants {
         self.control.wants()
     }

@@ -256,6 +256,11 @@ impl CongestionControl for Bbr {
     fn pacing_rate(&self) -> Option<Rate> {
         whole_rate(self.0.pacing_rate)
     }
+    /// BtlBw
+    fn bandwidth_estimate(&self) -> Option<Rate> {
+        let bw = self.0.btl_bw.max();
+        (bw > 0.0).then(|| whole_rate(bw)).flatten()
+    }
     fn wants(&self) -> Wants {
         Wants {
             rate_samples: true,

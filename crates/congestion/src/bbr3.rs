@@ -325,6 +325,11 @@ impl CongestionControl for Bbr3 {
     fn pacing_rate(&self) -> Option<Rate> {
         whole_rate(self.0.pacing_rate)
     }
+    /// BBR.bw: the maximum, limited by the bound that losses set
+    fn bandwidth_estimate(&self) -> Option<Rate> {
+        let bw = self.0.bw();
+        (bw > 0.0).then(|| whole_rate(bw)).flatten()
+    }
     fn wants(&self) -> Wants {
         Wants {
             rate_samples: true,

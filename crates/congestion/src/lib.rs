@@ -82,6 +82,11 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
+    /// The estimate of the path's bandwidth; `None` without a measurement, or if the control makes
+    /// none.
+    fn bandwidth_estimate(&self) -> Option<Rate> {
+        None
+    }
     /// The optional events and parts of [`Ack`] that the control needs; each costs work.
     fn wants(&self) -> Wants {
         Wants::default()
@@ -266,6 +271,9 @@ impl CongestionControl for Control {
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
         each!(self, c => c.pacing_rate())
+    }
+    fn bandwidth_estimate(&self) -> Option<Rate> {
+        each!(self, c => c.bandwidth_estimate())
     }
     fn wants(&self) -> Wants {
         each!(self, c => c.wants())

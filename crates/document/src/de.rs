@@ -3,14 +3,18 @@
 //! An enum is a table: its `kind` selects the variant, and its other keys are the variant's
 //! content. The bare name selects a variant with default content.
 
-use serde::{Deserializer, Serialize, de::Visitor, forward_to_deserialize_any};
+use serde::{
+    Deserializer, Serialize,
+    de::{Error as _, Expected, Unexpected, Visitor},
+    forward_to_deserialize_any,
+};
 
 mod access;
 
 use self::access::{Beside, Entries, Items, Pair, Variant};
 use crate::{
     error::{Fault, Place},
-    tree::{Node, Value},
+    tree::{Node, Table, Value},
 };
 
 /// Marks a newtype whose content is a kind that other crates may extend: `kind:SEAM`.
@@ -77,6 +81,36 @@ impl<'a> De<'a> {
 
     fn here<T>(self, result: Result<T, Fault>) -> Result<T, Fault> {
         result.map_err(|fault| fault.at(self.node.place))
+    }
+
+    /// A table for a visitor of tables, which reads nothing else.
+    fn read_table<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            Value::Table(table) => self.here(visitor.visit_map(self.entries(table))),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn entries(self, table: &'a Table) -> Entries<'a> {
+        Entries {
+            de: self,
+            rest: table.0.iter(),
+            value: None,
+        }
+    }
+
+    /// The error for a value of another type than expected.
+    #[cold]
+    fn mismatch(self, expected: &dyn Expected) -> Fault {
+        let found = match &self.node.value {
+            Value::String(text) => Unexpected::Str(text),
+            Value::Integer(n) => Unexpected::Signed(*n),
+            Value::Float(n) => Unexpected::Float(*n),
+            Value::Boolean(b) => Unexpected::Bool(*b),
+            Value::List(_) => Unexpected::Seq,
+            Value::Table(_) => Unexpected::Map,
+        };
+        Fault::invalid_type(found, expected).at(self.node.place)
     }
 
     /// The name that selects the variant, and its position.
@@ -163,12 +197,21 @@ impl<'de> Deserializer<'de> for De<'_> {
                             .help(format!("expected a list of {} elements", list.len() - rest))),
                     })
             }
-            Value::Table(table) => visitor.visit_map(Entries {
-                de: self,
-                rest: table.0.iter(),
-                value: None,
-            }),
+            Value::Table(table) => visitor.visit_map(self.entries(table)),
         })
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.read_table(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.read_table(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -250,7 +293,7 @@ impl<'de> Deserializer<'de> for De<'_> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct seq tuple tuple_struct map struct identifier
+        unit_struct seq tuple tuple_struct identifier
     }
 }
 

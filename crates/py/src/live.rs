@@ -630,7 +630,10 @@ mod engine {
                 min_rtt: micros(info.min_rtt_us.checked_add(1).map_or(0, |us| us - 1)),
                 rto: micros(info.rto_us),
                 state: info.congestion_state(),
-                pacing_rate: Rate::new(info.pacing_rate.saturating_mul(8)),
+                pacing_rate: (info.pacing_rate != u64::MAX)
+                    .then(|| Rate::new(info.pacing_rate.saturating_mul(8)))
+                    .flatten(),
+                bandwidth_estimate: None,
             },
             delivered_bytes,
             fast_recoveries: None,

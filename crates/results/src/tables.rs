@@ -190,6 +190,11 @@ table! {
         srtt_ms: number = |s| measured_ms(s.snapshot.srtt);
         /// Retransmission timeout
         rto_ms: number = |s| Some(s.snapshot.rto.as_millis_f64());
+        /// Rate at which the sender paces its packets; null if it does not pace them
+        pacing_rate_mbit_s: number = |s| Some(s.snapshot.pacing_rate?.as_mbit_per_s());
+        /// BBR's estimate of the path's bandwidth; null for other controls, and live
+        bandwidth_estimate_mbit_s: number =
+            |s| Some(s.snapshot.bandwidth_estimate?.as_mbit_per_s());
         /// Octets delivered in order up to this time
         delivered_bytes: count = |s| Some(s.delivered_bytes);
         /// Fast recoveries up to this time; null live without a trace

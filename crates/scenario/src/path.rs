@@ -74,9 +74,9 @@ impl Path {
 
     /// Parses a key of the file; the position of every segment is the whole key.
     pub(super) fn of_key(key: &str, key_place: Place) -> Result<Self, Fault> {
-        let mut path = Self::parse(key_place.source, 0, key).map_err(|fault| Fault {
-            place: Some(key_place),
-            ..fault
+        let mut path = Self::parse(key_place.source, 0, key).map_err(|mut fault| {
+            fault.place = Some(key_place);
+            fault
         })?;
         for segment in &mut path.segments {
             segment.place = key_place;

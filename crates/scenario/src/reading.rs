@@ -22,7 +22,7 @@ pub(super) fn read<'de, T: serde::Deserialize<'de>>(
     node: &Node,
     names: &Extensions,
 ) -> Result<T, Fault> {
-    de::read(node, names).map_err(|fault| {
+    de::read(node, names).map_err(|mut fault| {
         let Some(unknown) = &fault.unknown else {
             return fault;
         };
@@ -40,11 +40,9 @@ pub(super) fn read<'de, T: serde::Deserialize<'de>>(
         let Some((name, instead)) = removed else {
             return fault;
         };
-        Fault {
-            message: format!("the {noun} `{name}` was removed"),
-            help: vec![format!("instead: {instead}")],
-            unknown: None,
-            ..fault
-        }
+        fault.message = format!("the {noun} `{name}` was removed");
+        fault.help = vec![format!("instead: {instead}")];
+        fault.unknown = None;
+        fault
     })
 }

@@ -134,13 +134,10 @@ impl Studio {
         self.last = None;
         let resolved = resolve(order)?;
         let described = described(&resolved)?;
-        let each = (resolved.flows.len() + 2 * resolved.links.len()) as u64;
-        let samples = order.samples.unwrap_or(SAMPLES).max(1);
-        let samples = samples.min(MOST_SAMPLES / each.max(1)).max(1);
-        let every = Duration::from_picos((resolved.duration.as_picos() / samples).max(1));
+        let every = between_samples(order, &resolved);
         let mut run = Simulation::<Length>::new(&resolved)
             .digest(order.digest)
-            .samples(Some(every))
+            .samples(every)
             .packet_log(order.packets)
             .run_with(&mut |share| {
                 if page.progress(share) {
@@ -153,7 +150,7 @@ impl Studio {
         let packets = log.as_ref().map(Packets::of).unwrap_or_default();
         let head = json!({
             "scenario": described,
-            "sample_s": every.as_secs_f64(),
+            "sample_s": every.map(Duration::as_secs_f64),
             "summary": run.summary,
             "left_out_packets": packets.left_out,
         });
@@ -177,6 +174,21 @@ fn resolve(order: &Run) -> Result<Resolved, Problem> {
         scenario.set(set)?;
     }
     Ok(scenario.resolve(order.seed)?)
+}
+
+/// The time between samples, which limits their number; `None` without samples.
+fn between_samples(order: &Run, resolved: &Resolved) -> Option<Duration> {
+    let each = (resolved.flows.len() + 2 * resolved.links.len()) as u64;
+    let most = (MOST_SAMPLES / each.max(1)).max(1);
+    let whole = resolved.duration.as_picos();
+    let least = (whole / most).max(1);
+    let every = match (order.samples_ms, order.samples.unwrap_or(SAMPLES)) {
+        (Some(ms), _) if ms.is_finite() && ms > 0.0 => Duration::from_secs_f64(ms / 1e3).as_picos(),
+        (Some(_), _) => least,
+        (None, 0) => return None,
+        (None, samples) => whole / samples,
+    };
+    Some(Duration::from_picos(every.max(least)))
 }
 
 fn described(resolved: &Resolved) -> Result<Value, Problem> {

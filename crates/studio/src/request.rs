@@ -27,9 +27,12 @@ pub struct Run {
     /// A seed in place of the scenario's.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// Number of samples.
+    /// Number of samples; 0: none.
     #[serde(default)]
     pub samples: Option<u64>,
+    /// Time between samples in milliseconds, in place of their number.
+    #[serde(default)]
+    pub samples_ms: Option<f64>,
     /// Whether each packet is recorded.
     #[serde(default)]
     pub packets: bool,

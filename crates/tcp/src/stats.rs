@@ -203,4 +203,6 @@ pub struct Snapshot {
     pub state: CongestionState,
     /// Pacing rate, if data is paced.
     pub pacing_rate: Option<Rate>,
+    /// The congestion control's estimate of the bandwidth, if it makes one.
+    pub bandwidth_estimate: Option<Rate>,
 }

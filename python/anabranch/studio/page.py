@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from anabranch.errors import UserError
 
@@ -35,8 +37,8 @@ def fragment(scenario: str) -> str:
     return f"{VERSION}.{base64.urlsafe_b64encode(packed).decode().rstrip('=')}"
 
 
-def with_capture(page: str, name: str, address: str) -> str:
-    """The page with a capture that it reads from its own server, and nothing else."""
-    served = json.dumps({"name": name, "address": address}).replace("<", "\\u003c")
+def with_server(page: str, offered: Mapping[str, Any]) -> str:
+    """The page with the offers of its own server, which it may reach, and nothing else."""
+    served = json.dumps(offered).replace("<", "\\u003c")
     opened = page.replace(_CLOSED, f"{_CLOSED}; connect-src 'self'", 1)
     return opened.replace("<noscript>", f'<script type="application/json" id="served">{served}</script>\n<noscript>', 1)

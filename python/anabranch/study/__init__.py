@@ -331,9 +331,16 @@ class Study:
 
     def _everything(self, pool: Pool, *, quick: bool) -> list[Job]:
         """Every run that verdicts and tables need."""
-        return [job for plan in self._plans(pool, quick=quick).values() for job in plan]
+        return [job for plan in self.plans(pool, quick=quick).values() for job in plan]
 
-    def _plans(self, pool: Pool, *, quick: bool, figures: bool = True) -> dict[str, list[Job]]:
+    def plans(self, pool: Pool, *, quick: bool, figures: bool = True) -> dict[str, list[Job]]:
+        """The runs by their condition: ``plain``, ``jitter``, ``wrong NAME``, ``before NAME``.
+
+        Args:
+            pool: Knows the scenarios' first seeds.
+            quick: The quick grid rather than the full one.
+            figures: Also the runs that no claim or table needs.
+        """
         definition = self.definition
         conditions = {"plain": Condition(full=not quick)}
         if definition.jitter:
@@ -367,7 +374,7 @@ class Study:
         ``spoilt`` returns the reason why a claim has no verdict, given the number of its runs without a result.
         """
         definition = self.definition
-        plans = self._plans(pool, quick=quick, figures=figures)
+        plans = self.plans(pool, quick=quick, figures=figures)
         everything = [job for plan in plans.values() for job in plan]
         total = len(pool.missing(everything))
         pool.make(everything, lambda n: progress(f"study {definition.name}", n, total) if progress else None)

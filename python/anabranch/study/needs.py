@@ -37,6 +37,12 @@ def of_claims(definition: Definition, claims: Iterable[Claim]) -> frozenset[Need
     return frozenset(needs)
 
 
+def of_expressions(definition: Definition, expressions: Iterable[Expression], experiment: str) -> frozenset[Need]:
+    """The runs that expressions over an experiment can depend on."""
+    walker = _Walker(definition, set())
+    return frozenset(need for expression in expressions for need in walker.of(expression, experiment))
+
+
 def of_table(definition: Definition, table: Table) -> frozenset[Need]:
     """The runs that the cells of a table can depend on."""
     walker = _Walker(definition, set())

@@ -1,4 +1,4 @@
-/** A chart over time, without a drawing. */
+/** A chart over time or another axis, without a drawing. */
 
 export interface Series {
   label: string;
@@ -10,6 +10,8 @@ export interface Series {
   colour: number;
   dash?: number[];
   width?: number;
+  /** A dot at each value of a line. */
+  hasDots?: boolean;
   /** Drawn, and off at first. */
   isHidden?: boolean;
 }
@@ -23,6 +25,21 @@ export interface Chart {
   /** The vertical axis fits the visible part instead of beginning at 0. */
   fits?: boolean;
   about?: string;
+  /** The horizontal axis; without it the time, which all such charts share. */
+  axis?: Axis;
+}
+
+/** A horizontal axis other than the time. */
+export interface Axis {
+  label: string;
+  /** The values of the series are decimal logarithms. */
+  isLog?: boolean;
+}
+
+/** A place on the horizontal axis for people. */
+export function placeText(chart: Chart, at: number, digits = 4): string {
+  const value = chart.axis?.isLog ? 10 ** at : at;
+  return String(Number(value.toPrecision(digits)));
 }
 
 /** A part of an axis. */

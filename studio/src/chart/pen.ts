@@ -15,12 +15,13 @@ export interface Frame {
   y: Range;
 }
 
-const SIZES = { points: 2.6, marks: 6, crosses: 8 };
+const SIZES = { points: 2.6, marks: 6, crosses: 8, line: 4.5, step: 4.5 };
 
 /** Draws a series. */
 export function drawSeries(pen: Pen, series: Series, frame: Frame, colour: string): void {
-  if (series.kind === "line" || series.kind === "step") drawLine(pen, series, frame, colour);
-  else drawCloud(pen, series, frame, colour);
+  const isLine = series.kind === "line" || series.kind === "step";
+  if (isLine) drawLine(pen, series, frame, colour);
+  if (!isLine || series.hasDots) drawCloud(pen, series, frame, colour);
 }
 
 /** First, lowest, highest and last value of each pixel column. */
@@ -96,7 +97,7 @@ function drawCloud(pen: Pen, series: Series, frame: Frame, colour: string): void
     room[2 * count] = at;
     room[2 * count++ + 1] = value;
   }
-  const kind = series.kind as keyof typeof SIZES;
+  const { kind } = series;
   if (count) pen.dots(room, count, { colour, size: SIZES[kind], isCross: kind === "crosses" });
 }
 

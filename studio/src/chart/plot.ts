@@ -3,7 +3,7 @@
  * arrays, so that a zoom joins and copies nothing.
  */
 import uPlot from "uplot";
-import { type Chart, extent, type Range } from "./model.ts";
+import { type Chart, extent, placeText, type Range } from "./model.ts";
 import { canvasPen, drawSeries, svgPen } from "./pen.ts";
 
 /** The part of the time that all charts of a page show. */
@@ -45,6 +45,12 @@ export class View {
       this.min = 0;
       this.max = max;
     }
+  }
+
+  /** Sets the whole of an axis that need not begin at 0, and shows it. */
+  setRange(whole: Range): void {
+    this.whole = whole;
+    this.showAll();
   }
 
   zoom(factor: number, around?: number): void {
@@ -132,7 +138,7 @@ export class Plot {
       padding: [6, 8, this.size.hasAxis ? 0 : 4, 0],
       cursor: {
         drag: { x: true, y: false, setScale: false },
-        sync: { key: "time", setSeries: false },
+        ...(this.chart.axis ? {} : { sync: { key: "time", setSeries: false } }),
         points: { show: false },
         y: false,
         bind: {
@@ -148,7 +154,16 @@ export class Plot {
       },
       axes: [
         this.size.hasAxis
-          ? { ...axis, label: "time (s)", labelSize: 16, size: 34, labelFont: FONT }
+          ? {
+              ...axis,
+              label: this.chart.axis?.label ?? "time (s)",
+              labelSize: 16,
+              size: 34,
+              labelFont: FONT,
+              ...(this.chart.axis?.isLog
+                ? { values: (_: uPlot, all: number[]) => all.map((at) => placeText(this.chart, at, 2)) }
+                : {}),
+            }
           : { ...axis, size: 0, values: () => [] },
         { ...axis, label: this.chart.unit, labelSize: 16, labelFont: FONT, size: AXIS, space: 22 },
       ],
@@ -303,14 +318,14 @@ export class Plot {
     for (const tick of ticks(this.view.min, this.view.max, Math.max(width / 90, 2))) {
       const x = left + ((tick - this.view.min) / (this.view.max - this.view.min)) * width;
       out.push(`<path d="M${x.toFixed(1)} ${top}v${height}" stroke="${colours.grid}"/>`);
-      text(x, top + height + 15, String(Number(tick.toPrecision(6))), "middle");
+      text(x, top + height + 15, placeText(this.chart, tick, this.chart.axis?.isLog ? 2 : 6), "middle");
     }
     for (const tick of ticks(low, high, Math.max(height / 30, 2))) {
       const y = top + height - ((tick - low) / (high - low)) * height;
       out.push(`<path d="M${left} ${y.toFixed(1)}h${width}" stroke="${colours.grid}"/>`);
       text(left - 6, y + 4, String(Number(tick.toPrecision(6))), "end");
     }
-    text(left + width / 2, top + height + 32, "time (s)", "middle");
+    text(left + width / 2, top + height + 32, this.chart.axis?.label ?? "time (s)", "middle");
     const middle = top + height / 2;
     text(13, middle, this.chart.unit, "middle", ` transform="rotate(-90 13 ${middle.toFixed(1)})"`);
     out.push(

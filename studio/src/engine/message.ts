@@ -28,6 +28,15 @@ export class Table {
     return found;
   }
 
+  has(name: string): boolean {
+    return this.columns.has(name);
+  }
+
+  kindOf(name: string): "number" | "flag" | "text" {
+    const column = this.column(name);
+    return column instanceof Float64Array ? "number" : column instanceof Uint8Array ? "flag" : "text";
+  }
+
   /** NaN where there is no value. */
   numbers(name: string): Float64Array {
     return this.column(name) as Float64Array;

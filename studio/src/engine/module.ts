@@ -40,6 +40,11 @@ export class Instance {
     return new Instance(exports);
   }
 
+  /** Octets of the module's memory, which never shrinks. */
+  get memory(): number {
+    return this.exports.memory.buffer.byteLength;
+  }
+
   /** Serves a request. The answer is a copy. */
   ask(request: object): ArrayBuffer {
     const octets = new TextEncoder().encode(JSON.stringify(request));

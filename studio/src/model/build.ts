@@ -1,5 +1,16 @@
 /** Additions to a scenario and removals from it, as the drawing offers them. */
-import { addTable, has, length, quoted, removeTable, set } from "../toml/edit.ts";
+import {
+  addTable,
+  has,
+  length,
+  type Path,
+  quoted,
+  remove,
+  removeItem,
+  removeTable,
+  set,
+  source,
+} from "../toml/edit.ts";
 import { directionOf } from "./knobs.ts";
 import type { LinkWay, Resolved } from "./summary.ts";
 
@@ -96,7 +107,43 @@ export function removeFlow(text: string, flow: string): string {
   return removeTable(text, ["flow", flow]);
 }
 
+/** An impairment of a link's direction, with the parameters that a field can hold. */
+export interface Impairment {
+  kind: string;
+  parameters: [name: string, value: string | number][];
+}
+
 /** The impairments of a link's direction. */
-export function impairmentsOf(resolved: Resolved, at: LinkWay): string[] {
-  return (directionOf(resolved, at)?.impair ?? []).map(({ kind }) => kind);
+export function impairmentsOf(resolved: Resolved, at: LinkWay): Impairment[] {
+  return (directionOf(resolved, at)?.impair ?? []).map(({ kind, ...rest }) => ({
+    kind,
+    parameters: Object.entries(rest).filter(
+      (one): one is [string, string | number] => typeof one[1] === "string" || typeof one[1] === "number",
+    ),
+  }));
+}
+
+function impairment(text: string, resolved: Resolved, { link, way }: LinkWay, index: number): Path {
+  const table = resolved.group?.[link] ? "group" : "link";
+  const own: Path = [table, link, way, "impair"];
+  return [...(has(text, own) ? own : [table, link, "impair"]), index];
+}
+
+/** Sets a parameter of the impairment at an index: a number, or a quantity with its unit. */
+export function setParameter(
+  text: string,
+  resolved: Resolved,
+  at: LinkWay,
+  index: number,
+  name: string,
+  value: string,
+): string {
+  const path = impairment(text, resolved, at, index);
+  const isNumber = value.trim() !== "" && Number.isFinite(Number(value));
+  return set(text, [...path, name], isNumber ? String(Number(value)) : quoted(value));
+}
+
+export function removeImpairment(text: string, resolved: Resolved, at: LinkWay, index: number): string {
+  const path = impairment(text, resolved, at, index);
+  return source(text, path) === undefined ? removeItem(text, path.slice(0, -1), index) : remove(text, path);
 }

@@ -117,6 +117,38 @@ export function chartsOf(run: Run, focus: string, look: Look = PLAIN): Chart[] {
   if (round.length)
     charts.push({ name: "rtt", title: "Smoothed round-trip time", unit: "ms", series: round, about: few });
 
+  const paced = named.flatMap((flow, i): Series[] => {
+    const line = read.get(flow)!;
+    const [rate, bandwidth] = [line("pacing_rate_mbit_s"), line("bandwidth_estimate_mbit_s")];
+    const name = (text: string) => look.label(flows.length === 1 ? text : `${flow} ${text}`);
+    const own = { kind: "line", colour: colour(i) } as const;
+    return [
+      ...(hasValues(bandwidth.y)
+        ? [
+            {
+              label: name("bandwidth estimate"),
+              ...bandwidth,
+              ...own,
+              colour: colour(flows.length === 1 ? 2 : i),
+              dash: look.dash,
+            },
+          ]
+        : []),
+      ...(hasValues(rate.y)
+        ? [{ label: name("pacing rate"), ...rate, ...own, width: 1, dash: look.dash ?? [1, 2] }]
+        : []),
+    ];
+  });
+  // A control without an estimate is paced by its window, which has a chart.
+  if (paced.some(({ label }) => label.endsWith("bandwidth estimate")))
+    charts.push({
+      name: "pacing",
+      title: "Pacing rate and bandwidth estimate",
+      unit: "Mbit/s",
+      series: paced,
+      about: few,
+    });
+
   const packets = message.tables.get("packets");
   if (packets?.rows && look.shift === 0) {
     const set = sequence(packets);

@@ -1,6 +1,6 @@
 /** Runs of scenarios in the engine. */
 import type { Engine } from "../engine/client.ts";
-import type { Message } from "../engine/message.ts";
+import type { Message, Table } from "../engine/message.ts";
 import { megabits, milliseconds } from "./quantity.ts";
 import { COLUMNS } from "./sequence.ts";
 import type { Resolved, Summary } from "./summary.ts";
@@ -86,6 +86,25 @@ export async function run(engine: Engine, order: Order, progress?: (share: numbe
   if (packets && focus !== undefined) await focusOn(engine, made, focus);
   made.took = performance.now() - began;
   return made;
+}
+
+/** A run that the command made with this machine's kernel. */
+export function liveOf(
+  text: string,
+  seed: number | undefined,
+  summary: Summary & { resolved_scenario: Resolved; duration_s: number },
+  tables: Map<string, Table>,
+): Run {
+  return {
+    text,
+    seed,
+    message: { head: {}, tables },
+    summary,
+    resolved: summary.resolved_scenario,
+    duration: summary.duration_s,
+    focus: undefined,
+    took: summary.duration_s * 1e3,
+  };
 }
 
 /** Reads the packets of a flow of the engine's last run. */

@@ -1,5 +1,7 @@
 /** The page's state in the fragment of its address: `#VERSION.DATA`, data in compressed JSON. Nothing is sent. */
 
+import type { Moved } from "./topology.ts";
+
 /** What a link restores. */
 export interface State {
   /** The ready path, if the text is unchanged; the text itself otherwise. */
@@ -12,6 +14,10 @@ export interface State {
   view?: [number, number];
   /** The flow in focus. */
   flow?: string;
+  /** Nodes of the drawing that were moved by hand. */
+  moved?: Moved;
+  /** The open study; "" for the first. */
+  study?: string;
 }
 
 export const VERSION = 1;
@@ -80,16 +86,29 @@ function isRecord(value: unknown): value is { [name: string]: unknown } {
 const isText = (value: unknown): value is string => typeof value === "string" && value.length <= MOST;
 const isSeed = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
+/** Most moved nodes of a link, and how far they may be moved. */
+const MOST_MOVED = 100;
+const FARTHEST = 5000;
+
+function isPlace(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 2 && value.every((one) => Math.abs(one) <= FARTHEST);
+}
+
 /** The state of data that anyone may have written. */
 function checked(value: unknown): State | undefined {
   if (!isRecord(value)) return undefined;
-  const { ready, text, seed, pinned, view, flow } = value;
+  const { ready, text, seed, pinned, view, flow, study, moved } = value;
   const state: State = {};
   if (isText(ready)) state.ready = ready;
   if (isText(text)) state.text = text;
   if (state.ready === undefined && state.text === undefined) return undefined;
   if (isSeed(seed)) state.seed = seed;
   if (isText(flow)) state.flow = flow;
+  if (isText(study)) state.study = study;
+  if (isRecord(moved)) {
+    const places = Object.entries(moved).filter((one): one is [string, [number, number]] => isPlace(one[1]));
+    if (places.length) state.moved = Object.fromEntries(places.slice(0, MOST_MOVED));
+  }
   if (isRecord(pinned) && isText(pinned.text)) {
     state.pinned = { text: pinned.text };
     if (isSeed(pinned.seed)) state.pinned.seed = pinned.seed;

@@ -123,10 +123,51 @@ function layersOf(links: { ends: [string, string] }[], resolved: Resolved): stri
 /** A drawing side by side is scaled down by this factor at most. */
 const SCALED = 1.4;
 
+/** Distances by which nodes were moved from their places, by their names. */
+export interface Moved {
+  [node: string]: [x: number, y: number];
+}
+
 /** The layout for a screen of some width: side by side if its letters stay legible. */
-export function layout(resolved: Resolved, mostWide = MOST_WIDE): Layout {
+export function layout(resolved: Resolved, mostWide = MOST_WIDE, moved: Moved = {}): Layout {
   const wide = placed(resolved, true);
-  return wide.width <= Math.min(mostWide * SCALED, MOST_WIDE) ? wide : placed(resolved, false);
+  const made = wide.width <= Math.min(mostWide * SCALED, MOST_WIDE) ? wide : placed(resolved, false);
+  return made.nodes.some(({ name }) => moved[name]) ? shiftedNodes(made, moved) : made;
+}
+
+/** Moves nodes. A link follows by half of the distances of its ends, and the drawing grows to hold everything. */
+function shiftedNodes({ nodes, links }: Layout, moved: Moved): Layout {
+  const by = (name: string): [number, number] => moved[name] ?? [0, 0];
+  const places = nodes.map((node) => ({ ...node, x: node.x + by(node.name)[0], y: node.y + by(node.name)[1] }));
+  const boxes = links.map((link) => {
+    const [a, b] = link.ends.map(by);
+    return { ...link, x: link.x + (a[0] + b[0]) / 2, y: link.y + (a[1] + b[1]) / 2 };
+  });
+  const left = Math.min(0, ...places.map(({ x, half }) => x - half), ...boxes.map(({ x, width }) => x - width / 2)) - 2;
+  const top = Math.min(0, ...places.map(({ y }) => y - NODE), ...boxes.map(({ y, height }) => y - height / 2)) - 2;
+  for (const one of [...places, ...boxes]) {
+    one.x -= left;
+    one.y -= top;
+  }
+  const width = Math.max(...places.map(({ x, half }) => x + half), ...boxes.map((one) => one.x + one.width / 2)) + 4;
+  const height = Math.max(...places.map(({ y }) => y + NODE), ...boxes.map((one) => one.y + one.height / 2)) + 4;
+  const at = new Map(places.map((node) => [node.name, node]));
+  for (const box of boxes) {
+    const [from, to] = box.ends.map((end) => at.get(end)!);
+    box.d = `M${dot(from.x, from.y)}C${half(from, box)}C${half(box, to)}`;
+  }
+  return { width, height, nodes: places, links: boxes };
+}
+
+const dot = (x: number, y: number): string => `${x.toFixed(1)} ${y.toFixed(1)}`;
+
+/** The curve from one place to another, along the longer of the two distances first. */
+function half(from: { x: number; y: number }, to: { x: number; y: number }): string {
+  const isWide = Math.abs(to.x - from.x) >= Math.abs(to.y - from.y);
+  const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2];
+  return isWide
+    ? `${dot(x, from.y)} ${dot(x, to.y)} ${dot(to.x, to.y)}`
+    : `${dot(from.x, y)} ${dot(to.x, y)} ${dot(to.x, to.y)}`;
 }
 
 function placed(resolved: Resolved, isWide: boolean): Layout {

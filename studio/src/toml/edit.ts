@@ -168,3 +168,15 @@ export function removeTable(text: string, path: Path): string {
   }
   return made;
 }
+
+/** Removes an item that a header `[[…]]` makes, with the tables within it. */
+export function removeItem(text: string, path: Path, index: number): string {
+  const headers = readHeaders(text);
+  const isItem = (names: readonly string[]) => names.length === path.length && path.every((one, i) => names[i] === one);
+  const items = headers.filter(({ names }) => isItem(names));
+  const item = items[index];
+  if (!item) return text;
+  const later = headers.slice(headers.indexOf(item) + 1);
+  const next = later.find(({ names }) => isItem(names) || !path.every((one, i) => names[i] === one));
+  return next ? splice(text, item.start, next.start, "") : `${text.slice(0, item.start).trimEnd()}\n`;
+}

@@ -2,19 +2,23 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { View } from "../chart/plot.ts";
 import { Engine, Problem } from "../engine/client.ts";
+import type { Local } from "../engine/local.ts";
 import { addHost, addLink } from "../model/build.ts";
 import { chartsOf, overlaid } from "../model/charts.ts";
 import { command } from "../model/command.ts";
 import { FIRST, ready } from "../model/gallery.ts";
 import { Latest } from "../model/latest.ts";
+import { Many } from "../model/many.ts";
 import names from "../model/names.json";
 import { figure } from "../model/quantity.ts";
-import { focusOn, type Run, run } from "../model/run.ts";
+import { focusOn, liveOf, type Run, run } from "../model/run.ts";
 import { mainRows } from "../model/sequence.ts";
 import { decode, encode, type State } from "../model/share.ts";
 import { bottleneck, type LinkWay } from "../model/summary.ts";
+import type { Moved } from "../model/topology.ts";
 import { verdict } from "../model/verdict.ts";
 import { nearest } from "../model/why.ts";
+import type { Study } from "../study/definition.ts";
 import { Build } from "./build.tsx";
 import { Capture } from "./capture.tsx";
 import { Charts } from "./charts.tsx";
@@ -26,6 +30,8 @@ import { Help } from "./help.tsx";
 import { Knobs } from "./knobs.tsx";
 import { movingAt, Player } from "./player.tsx";
 import { Reason } from "./reason.tsx";
+import { Studies } from "./studies.tsx";
+import { Sweep } from "./sweep.tsx";
 import { Topology } from "./topology.tsx";
 
 /** A run that takes longer shows a progress bar and can be stopped. */
@@ -33,16 +39,29 @@ const LONG_MS = 300;
 /** Wait after a keystroke before the scenario runs. */
 const TYPING_MS = 250;
 
+/** Time between two looks at the packets that the command captures. */
+const FOLLOW_MS = 3000;
+/** Octets of a capture without packets. */
+const EMPTY = 24;
+
 /** Steps that can be undone. */
 const MOST_STEPS = 100;
 
 /** Longest scenario. */
 const MOST_TEXT = 4 * 2 ** 20;
 
+/** A state that undo restores. */
+interface Step {
+  text: string;
+  file: string | undefined;
+  moved: Moved;
+}
+
 interface Props {
   module: Promise<WebAssembly.Module>;
   worker: string;
-  served: Promise<File | undefined>;
+  local: Local | undefined;
+  studies: () => Promise<Study[]>;
 }
 
 /** Width of the window, in steps that matter to the drawing. */
@@ -67,8 +86,9 @@ function useTheme(): number {
   return theme;
 }
 
-export function App({ module, worker, served }: Props) {
+export function App({ module, worker, local, studies }: Props) {
   const engine = useMemo(() => new Engine(module, worker), []);
+  const many = useMemo(() => new Many(module, worker, local), []);
   // A second worker for runs beside the run in view.
   const aside = useMemo(() => new Engine(module, worker), []);
   const latest = useMemo(() => new Latest(() => engine.stop(), LONG_MS), []);
@@ -88,9 +108,12 @@ export function App({ module, worker, served }: Props) {
   const [now, setNow] = useState<number>();
   const [, setFocused] = useState(0);
   const [capture, setCapture] = useState<File>();
+  const [study, setStudy] = useState<string>();
+  const [moved, setMoved] = useState<Moved>({});
   const [isOver, setOver] = useState(false);
   const theme = useTheme();
   const width = useWidth();
+  const liveRun = useRef<AbortController>();
   const current = useRef({ flow, asked: 0 });
   current.current.flow = flow;
 
@@ -107,7 +130,9 @@ export function App({ module, worker, served }: Props) {
     setFlow(state.flow);
     setLink(undefined);
     setChosen(-1);
+    setMoved(state.moved ?? {});
     setText(own);
+    if (state.study !== undefined) setStudy(state.study);
     if (state.view) {
       view.whole = { min: 0, max: Math.max(view.whole.max, state.view[1]) };
       view.show(...state.view);
@@ -136,9 +161,27 @@ export function App({ module, worker, served }: Props) {
 
   useEffect(() => {
     open();
-    served.then(setCapture, (error) => setNotice(String(error.message)));
+    local?.capture().then(setCapture, (error) => setNotice(String(error.message)));
     addEventListener("hashchange", open);
     return () => removeEventListener("hashchange", open);
+  }, []);
+  // The interface that the command follows: its last packets are a capture, which is read again and again.
+  const isFollowing = local?.follows !== null && local !== undefined;
+  useEffect(() => {
+    if (!isFollowing) return;
+    let waiting: ReturnType<typeof setTimeout>;
+    const next = async () => {
+      try {
+        const found = await local!.followed();
+        // A capture without packets has its head alone.
+        if (found.size > EMPTY) setCapture(found);
+        waiting = setTimeout(next, FOLLOW_MS);
+      } catch (error) {
+        setNotice(`${local!.follows} is no longer followed: ${(error as Error).message}`);
+      }
+    };
+    next();
+    return () => clearTimeout(waiting);
   }, []);
 
   const typed = useRef(false);
@@ -175,23 +218,38 @@ export function App({ module, worker, served }: Props) {
     return () => clearTimeout(begin);
   }, [text, seed]);
 
-  const past = useRef<{ before: string[]; after: string[] }>({ before: [], after: [] });
+  const past = useRef<{ before: Step[]; after: Step[] }>({ before: [], after: [] });
+  const remember = (step: Step) => {
+    past.current.before.push(step);
+    past.current.before.splice(0, past.current.before.length - MOST_STEPS);
+    past.current.after = [];
+  };
   const change = (next: string) => {
-    if (text !== undefined && text !== next) {
-      past.current.before.push(text);
-      past.current.before.splice(0, past.current.before.length - MOST_STEPS);
-      past.current.after = [];
-    }
+    if (text !== undefined && text !== next) remember({ text, file, moved });
     setFile(undefined);
     setNotice("");
     setText(next);
   };
+  // A drag is one step: the places before it are kept until its end.
+  const beforeDrag = useRef<Moved>();
+  const move = (node: string, by: [number, number], isDone: boolean) => {
+    beforeDrag.current ??= moved;
+    if (isDone && text !== undefined) {
+      remember({ text, file, moved: beforeDrag.current });
+      beforeDrag.current = undefined;
+    }
+    setMoved((now) => {
+      const { [node]: _, ...others } = now;
+      return by[0] || by[1] ? { ...others, [node]: by } : others;
+    });
+  };
   const undo = (from: "before" | "after", to: "before" | "after") => {
     const next = past.current[from].pop();
     if (next === undefined || text === undefined) return;
-    past.current[to].push(text);
-    setFile(undefined);
-    setText(next);
+    past.current[to].push({ text, file, moved });
+    setFile(next.file);
+    setText(next.text);
+    setMoved(next.moved);
   };
   const undone = useRef(undo);
   undone.current = undo;
@@ -251,6 +309,8 @@ export function App({ module, worker, served }: Props) {
     const state: State = file ? { ready: file } : { text };
     if (seed !== undefined) state.seed = seed;
     if (flow) state.flow = flow;
+    if (study !== undefined) state.study = study;
+    if (Object.keys(moved).length) state.moved = moved;
     if (pinned) state.pinned = { text: pinned.text, seed: pinned.seed };
     if (!view.isWhole) state.view = [view.min, view.max];
     const fragment = await encode(state);
@@ -290,6 +350,38 @@ export function App({ module, worker, served }: Props) {
       removeEventListener("drop", drop);
     };
   }, []);
+  const saveFile = async () => {
+    if (text === undefined) return;
+    try {
+      await local!.save(text);
+      setNotice(`Saved ${local!.file}.`);
+    } catch (error) {
+      setNotice(`${local!.file} is not saved: ${(error as Error).message}`);
+    }
+  };
+  const runLive = async () => {
+    if (text === undefined) return;
+    setNotice("");
+    setShare(0);
+    setLong(true);
+    const control = new AbortController();
+    liveRun.current = control;
+    try {
+      const { summary, tables } = await local!.live(text, seed, setShare, control.signal);
+      view.setWhole(summary.duration_s);
+      setDone(liveOf(text, seed, summary, tables));
+      setChosen(-1);
+      setProblem(undefined);
+      setNotice("This run was made with the kernel of this machine. A change of the scenario simulates again.");
+    } catch (error) {
+      if (!control.signal.aborted) setNotice(`No live run: ${(error as Error).message}`);
+    } finally {
+      setShare(undefined);
+      setLong(false);
+      liveRun.current = undefined;
+      document.documentElement.dataset.live = String(Date.now());
+    }
+  };
   const line = text === undefined ? "" : command(text, file, seed);
 
   return (
@@ -321,9 +413,21 @@ export function App({ module, worker, served }: Props) {
           <button type="button" disabled={!past.current.after.length} onClick={() => undo("after", "before")}>
             Redo
           </button>
+          <button
+            type="button"
+            aria-pressed={study !== undefined}
+            onClick={() => setStudy(study === undefined ? "" : undefined)}
+          >
+            Studies
+          </button>
           <button type="button" onClick={copyLink}>
             Copy link
           </button>
+          {local && local.file !== null && (
+            <button type="button" title={`Save the scenario into ${local.file}`} onClick={saveFile}>
+              Save
+            </button>
+          )}
           <button
             type="button"
             aria-pressed={pinned !== undefined}
@@ -343,11 +447,23 @@ export function App({ module, worker, served }: Props) {
             engine={aside}
             file={capture}
             theme={theme}
+            isFollowing={isFollowing}
             onClose={() => setCapture(undefined)}
             onScenario={(next) => {
               change(next);
               document.getElementById("verdict")?.scrollIntoView();
             }}
+          />
+        )}
+        {study !== undefined && (
+          <Studies
+            module={module}
+            worker={worker}
+            studies={studies}
+            chosen={study}
+            theme={theme}
+            onChoose={setStudy}
+            onClose={() => setStudy(undefined)}
           />
         )}
         <section class="verdict" id="verdict" aria-label="Verdict">
@@ -363,7 +479,7 @@ export function App({ module, worker, served }: Props) {
         {isLong && (
           <div class="running">
             <progress max={1} value={share ?? 0} aria-label="Progress of the run" />
-            <button type="button" onClick={() => engine.stop()}>
+            <button type="button" onClick={() => (liveRun.current ? liveRun.current.abort() : engine.stop())}>
               Stop
             </button>
           </div>
@@ -375,6 +491,8 @@ export function App({ module, worker, served }: Props) {
             link={shownLink}
             flow={shownFlow}
             moving={now === undefined || !packets ? undefined : movingAt(done, packets, rows, now)}
+            moved={moved}
+            onMove={move}
             onLink={setLink}
             onFlow={focus}
             onDrag={(from, to) =>
@@ -383,6 +501,7 @@ export function App({ module, worker, served }: Props) {
             }
           />
         )}
+        {done && <Sweep many={many} run={done} link={shownLink} theme={theme} />}
         {done && text !== undefined && (
           <Build run={done} text={text} link={shownLink} flow={shownFlow} onText={change} />
         )}
@@ -418,6 +537,11 @@ export function App({ module, worker, served }: Props) {
                     }}
                   />
                 </label>
+                {local && (
+                  <button type="button" disabled={isLong} onClick={runLive}>
+                    Run with this machine's kernel
+                  </button>
+                )}
                 <Digest engine={aside} run={done} />
                 <p class="soft">
                   {figure(done.took)} ms in this page
@@ -428,7 +552,7 @@ export function App({ module, worker, served }: Props) {
           </div>
           <div class="main" id="charts">
             {pinned && done && (
-              <Comparison engine={aside} first={done} second={pinned} onUnpin={() => setPinned(undefined)} />
+              <Comparison many={many} first={done} second={pinned} onUnpin={() => setPinned(undefined)} />
             )}
             {done && <Player view={view} packets={packets} rows={rows} now={now} onNow={setNow} />}
             <Charts
@@ -446,7 +570,9 @@ export function App({ module, worker, served }: Props) {
       </main>
       <footer>
         <p class="soft">
-          The engine runs in this page. Nothing leaves the browser: the page's policy permits no connection.
+          {local
+            ? "The engine runs in this page. Its policy permits connections to the command that opened it, and to nothing else."
+            : "The engine runs in this page. Nothing leaves the browser: the page's policy permits no connection."}
         </p>
       </footer>
     </div>

@@ -84,7 +84,57 @@ export function Build({ run, text, link, flow, onText }: Props) {
           </button>
         )}
       </div>
-      <p class="hint">Drag from one node to another to add a link, or into the free space to add a host.</p>
+      {link && <Impairments run={run} text={text} link={link} onText={onText} />}
+      <p class="hint">
+        Drag a node to move it, or move it with the arrow keys. Drag its + to another node to add a link, or into the
+        free space to add a host. Ctrl-Z undoes a step.
+      </p>
     </details>
+  );
+}
+
+/** The impairments of a direction of a link, in the order in which packets meet them. */
+function Impairments({
+  run,
+  text,
+  link,
+  onText,
+}: {
+  run: Run;
+  text: string;
+  link: LinkWay;
+  onText(text: string): void;
+}) {
+  const { resolved } = run;
+  const all = build.impairmentsOf(resolved, link);
+  if (!all.length) return null;
+  return (
+    <ol class="impairments" aria-label={`Impairments of link ${link.link}, ${link.way}`}>
+      {all.map(({ kind, parameters }, i) => (
+        <li key={`${i} ${kind}`}>
+          <b>
+            {i + 1}. {kind}
+          </b>
+          {parameters.map(([name, value]) => (
+            <label key={name}>
+              {name.replaceAll("_", " ")}{" "}
+              <input
+                value={String(value)}
+                onChange={(event) =>
+                  onText(build.setParameter(text, resolved, link, i, name, event.currentTarget.value))
+                }
+              />
+            </label>
+          ))}
+          <button
+            type="button"
+            aria-label={`Remove impairment ${i + 1}, ${kind}`}
+            onClick={() => onText(build.removeImpairment(text, resolved, link, i))}
+          >
+            Remove
+          </button>
+        </li>
+      ))}
+    </ol>
   );
 }

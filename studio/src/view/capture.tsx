@@ -16,23 +16,27 @@ interface Props {
   engine: Engine;
   file: File;
   theme: number;
+  /** Whether the capture is the newest of many: the report before stays until its own is there. */
+  isFollowing: boolean;
   onScenario(text: string): void;
   onClose(): void;
 }
 
-export function Capture({ engine, file, theme, onScenario, onClose }: Props) {
+export function Capture({ engine, file, theme, isFollowing, onScenario, onClose }: Props) {
   const [report, setReport] = useState<Report>();
   const [share, setShare] = useState<number>();
   const [problem, setProblem] = useState("");
-  const [open, setOpen] = useState<Connection>();
+  const [open, setOpen] = useState<string>();
   useEffect(() => {
     let isCurrent = true;
-    setReport(undefined);
-    setOpen(undefined);
     setProblem("");
-    setShare(0);
+    if (!isFollowing) {
+      setReport(undefined);
+      setOpen(undefined);
+      setShare(0);
+    }
     engine
-      .ask({ request: "diagnose", name: file.name }, (part) => isCurrent && setShare(part), file)
+      .ask({ request: "diagnose", name: file.name }, (part) => isCurrent && !isFollowing && setShare(part), file)
       .then(({ head }) => {
         if (!isCurrent) return;
         const found = head.report as unknown as Report;
@@ -56,7 +60,10 @@ export function Capture({ engine, file, theme, onScenario, onClose }: Props) {
     <section class="capture" aria-label="Diagnosis">
       <div class="row">
         <h2>{file.name}</h2>
-        <span class="soft">{figure(file.size / 1e6)} MB, read in this page; it is not sent anywhere</span>
+        <span class="soft">
+          {figure(file.size / 1e6)} MB, read in this page;{" "}
+          {isFollowing ? "the last packets" : "it is not sent anywhere"}
+        </span>
         <span class="spring" />
         <button type="button" onClick={onClose}>
           Close
@@ -83,7 +90,7 @@ export function Capture({ engine, file, theme, onScenario, onClose }: Props) {
             {report.damaged ? `; damaged: ${report.damaged}` : ""}.
           </p>
           {shown?.map((connection) => (
-            <article key={connection.id} class="connection">
+            <article key={endsOf(connection)} class="connection">
               <h3>
                 Connection {connection.id}: {headline(connection)}
               </h3>
@@ -110,8 +117,8 @@ export function Capture({ engine, file, theme, onScenario, onClose }: Props) {
               <div class="row">
                 <button
                   type="button"
-                  aria-expanded={open === connection}
-                  onClick={() => setOpen(open === connection ? undefined : connection)}
+                  aria-expanded={open === endsOf(connection)}
+                  onClick={() => setOpen(open === endsOf(connection) ? undefined : endsOf(connection))}
                 >
                   Charts
                 </button>
@@ -121,7 +128,9 @@ export function Capture({ engine, file, theme, onScenario, onClose }: Props) {
                   </button>
                 )}
               </div>
-              {open === connection && <Traced engine={engine} file={file} connection={connection} theme={theme} />}
+              {open === endsOf(connection) && (
+                <Traced engine={engine} file={file} connection={connection} theme={theme} />
+              )}
             </article>
           ))}
           <p class="soft">
@@ -133,6 +142,8 @@ export function Capture({ engine, file, theme, onScenario, onClose }: Props) {
   );
 }
 
+/** The ends of a connection, which stay in later captures of an interface. */
+const endsOf = ({ a, b }: Connection): string => `${a} ${b}`;
 const size = (connection: Connection) => connection.directions[mainSide(connection)].bytes;
 
 function Traced({

@@ -1,6 +1,6 @@
 /** The stack of charts, which share one axis of time. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Chart, valueAt } from "../chart/model.ts";
+import { type Chart, placeText, valueAt } from "../chart/model.ts";
 import { coloursOf, Plot, type View } from "../chart/plot.ts";
 import { figure } from "../model/quantity.ts";
 import { save, saveCanvas } from "./save.ts";
@@ -22,7 +22,7 @@ interface OneProps {
   onStep?(by: number): void;
 }
 
-function One({ chart, view, isLast, theme, onCursor, cursor, onPick, onStep }: OneProps) {
+export function One({ chart, view, isLast, theme, onCursor, cursor, onPick, onStep }: OneProps) {
   const home = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot>();
   const handlers = useRef({ onCursor, onPick });
@@ -143,7 +143,7 @@ function One({ chart, view, isLast, theme, onCursor, cursor, onPick, onStep }: O
         tabIndex={0}
         role="application"
         aria-roledescription="chart"
-        aria-label={`${chart.title} over time, ${chart.series.map(({ label }) => label).join(", ")}. Arrow keys read values, plus and minus zoom, 0 shows everything.`}
+        aria-label={`${chart.title} over ${chart.axis?.label ?? "time"}, ${chart.series.map(({ label }) => label).join(", ")}. Arrow keys read values, plus and minus zoom, 0 shows everything.`}
         onKeyDown={key}
       />
       {isOpen && <Values chart={chart} view={view} />}
@@ -153,13 +153,15 @@ function One({ chart, view, isLast, theme, onCursor, cursor, onPick, onStep }: O
 
 function Values({ chart, view }: { chart: Chart; view: View }) {
   const lines = chart.series.filter(({ kind }) => kind === "line" || kind === "step");
-  const times = Array.from({ length: ROWS }, (_, i) => view.min + ((view.max - view.min) * i) / (ROWS - 1));
+  const times = chart.axis
+    ? [...new Set(lines.flatMap(({ x }) => [...x]))].sort((a, b) => a - b)
+    : Array.from({ length: ROWS }, (_, i) => view.min + ((view.max - view.min) * i) / (ROWS - 1));
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label={`Values of ${chart.title}`}>
       <table>
         <thead>
           <tr>
-            <th scope="col">time (s)</th>
+            <th scope="col">{chart.axis?.label ?? "time (s)"}</th>
             {lines.map(({ label }) => (
               <th scope="col" key={label}>
                 {label} ({chart.unit})
@@ -170,7 +172,7 @@ function Values({ chart, view }: { chart: Chart; view: View }) {
         <tbody>
           {times.map((time) => (
             <tr key={time}>
-              <td>{figure(time, 4)}</td>
+              <td>{placeText(chart, time)}</td>
               {lines.map((series) => (
                 <td key={series.label}>{figure(valueAt(series, time))}</td>
               ))}

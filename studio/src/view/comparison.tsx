@@ -1,18 +1,21 @@
 /** The run in view beside the pinned one, and their difference over seeds. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Engine } from "../engine/client.ts";
+import type { Brief } from "../engine/local.ts";
 import { difference } from "../model/compare.ts";
+import type { Many } from "../model/many.ts";
 import { figure } from "../model/quantity.ts";
-import { type Run, run as runOnce } from "../model/run.ts";
+import type { Run } from "../model/run.ts";
 import { bottleneck } from "../model/summary.ts";
 import { verdict } from "../model/verdict.ts";
 
+/** Seeds of the difference: in the page, and by the command. */
 const SEEDS = 10;
+const SEEDS_NATIVE = 100;
 
 interface Row {
   label: string;
   unit: string;
-  of(run: Run): number | null;
+  of(run: Brief): number | null;
 }
 
 function measures(first: Run, second: Run): Row[] {
@@ -22,7 +25,7 @@ function measures(first: Run, second: Run): Row[] {
     unit: "Mbit/s",
     of: (run) => run.summary.flows[name]?.goodput_mbit_s ?? null,
   }));
-  const goodput = (run: Run) =>
+  const goodput = (run: Brief) =>
     Object.values(run.summary.flows).reduce((sum, flow) => sum + (flow.goodput_mbit_s ?? 0), 0);
   if (flows.length !== 1 || Object.keys(second.summary.flows).length !== 1)
     rows.push({ label: "goodput of all flows", unit: "Mbit/s", of: goodput });
@@ -34,48 +37,36 @@ function measures(first: Run, second: Run): Row[] {
       return at ? run.summary.links[at.link][at.way].p95_queue_delay_ms : null;
     },
   });
-  const again = (run: Run) =>
+  const again = (run: Brief) =>
     Object.values(run.summary.flows).reduce((sum, flow) => sum + (flow.retransmitted_packets ?? 0), 0);
   rows.push({ label: "retransmissions", unit: "", of: again });
   return rows;
 }
 
-export function Comparison({
-  engine,
-  first,
-  second,
-  onUnpin,
-}: {
-  engine: Engine;
-  first: Run;
-  second: Run;
-  onUnpin(): void;
-}) {
-  const [over, setOver] = useState<[Run[], Run[]]>();
+export function Comparison({ many, first, second, onUnpin }: { many: Many; first: Run; second: Run; onUnpin(): void }) {
+  const seeds = many.isNative ? SEEDS_NATIVE : SEEDS;
+  const [over, setOver] = useState<[Brief[], Brief[]]>();
   const [made, setMade] = useState<number>();
-  const asked = useRef(0);
+  const abort = useRef<AbortController>();
   useEffect(() => {
-    asked.current++;
+    abort.current?.abort();
     setOver(undefined);
     setMade(undefined);
   }, [first, second]);
   const ask = async () => {
-    const mine = ++asked.current;
-    const all: [Run[], Run[]] = [[], []];
+    const control = new AbortController();
+    abort.current = control;
     setMade(0);
+    const orders = [first, second].flatMap(({ text }) =>
+      Array.from({ length: seeds }, (_, i) => ({ scenario: text, seed: 1 + i })),
+    );
     try {
-      for (let i = 0; i < SEEDS; i++) {
-        for (const [k, one] of [first, second].entries()) {
-          all[k].push(await runOnce(engine, { text: one.text, seed: 1 + i, isBrief: true }));
-        }
-        if (mine !== asked.current) return;
-        setMade(i + 1);
-      }
-      setOver(all);
+      const all = await many.runs(orders, (count) => setMade(Math.floor(count / 2)), control.signal);
+      if (!control.signal.aborted) setOver([all.slice(0, seeds), all.slice(seeds)]);
     } catch {
       // Stopped, or one of the texts has an error that the editor shows.
     }
-    setMade(undefined);
+    if (!control.signal.aborted) setMade(undefined);
   };
   return (
     <section class="comparison" aria-label="Comparison with the pinned run">
@@ -92,7 +83,7 @@ export function Comparison({
               <th scope="col">measure</th>
               <th scope="col">this run</th>
               <th scope="col">pinned</th>
-              <th scope="col">{over ? `difference over ${SEEDS} seeds, 95 % interval` : "difference"}</th>
+              <th scope="col">{over ? `difference over ${seeds} seeds, 95 % interval` : "difference"}</th>
             </tr>
           </thead>
           <tbody>
@@ -127,7 +118,7 @@ export function Comparison({
         </table>
       </div>
       <button type="button" disabled={made !== undefined} onClick={ask}>
-        {made === undefined ? `Difference over ${SEEDS} seeds` : `${made} of ${SEEDS} seeds`}
+        {made === undefined ? `Difference over ${seeds} seeds` : `${made} of ${seeds} seeds`}
       </button>
     </section>
   );

@@ -3,7 +3,7 @@
 import { figure, percent } from "../model/quantity.ts";
 import type { Run } from "../model/run.ts";
 import { type LinkWay, tableOf, WAYS } from "../model/summary.ts";
-import { LINE, layout, MOST_LINKS } from "../model/topology.ts";
+import { LINE, layout, MOST_LINKS, type Moved } from "../model/topology.ts";
 import { protocolOf } from "../model/verdict.ts";
 
 /** A packet on the drawing: a share of the way along a link. */
@@ -21,22 +21,64 @@ interface Props {
   moving?: Moving[];
   onLink(link: LinkWay): void;
   onFlow(flow: string): void;
-  /** A drag from a node to another, or to the free space. */
+  /** Nodes that were moved by hand. */
+  moved: Moved;
+  /** Moves a node; `isDone` ends a drag. */
+  onMove(node: string, by: [number, number], isDone: boolean): void;
+  /** A drag from a node's handle to another node, or to the free space. */
   onDrag(from: string, to: string | undefined): void;
 }
 
 /** A drag begins after this distance in pixels. */
 const FAR = 12;
+const NEAR = 3;
+/** Distance of a step by an arrow key. */
+const STEP = 12;
 
 const MOST_FLOWS = 8;
 
-export function Topology({ run, width, link, flow, moving, onLink, onFlow, onDrag }: Props) {
+export function Topology({ run, width, link, flow, moving, moved, onLink, onFlow, onMove, onDrag }: Props) {
   const { resolved, summary } = run;
   const count = Object.keys({ ...resolved.link, ...resolved.group }).length;
   if (count > MOST_LINKS) return <p class="soft">{count} links are too many for a drawing.</p>;
   if (!count) return null;
-  const drawn = layout(resolved, width);
+  const drawn = layout(resolved, width, moved);
+  const shift = (node: string, x: number, y: number, isDone: boolean) => {
+    const [from, to] = moved[node] ?? [0, 0];
+    onMove(node, [from + x, to + y], isDone);
+  };
   const begin = (node: string, event: PointerEvent) => {
+    const home = (event.currentTarget as Element).closest("svg")!;
+    const scale = home.getScreenCTM()!.inverse();
+    const start = [event.clientX, event.clientY];
+    const [x0, y0] = moved[node] ?? [0, 0];
+    let isFar = false;
+    const place = (one: PointerEvent): [number, number] => [
+      x0 + (one.clientX - start[0]) * scale.a,
+      y0 + (one.clientY - start[1]) * scale.d,
+    ];
+    const move = (one: PointerEvent) => {
+      isFar ||= Math.hypot(one.clientX - start[0], one.clientY - start[1]) >= NEAR;
+      if (isFar) onMove(node, place(one), false);
+    };
+    const end = (one: PointerEvent) => {
+      removeEventListener("pointermove", move);
+      removeEventListener("pointerup", end);
+      removeEventListener("pointercancel", end);
+      if (isFar) onMove(node, one.type === "pointercancel" ? [x0, y0] : place(one), true);
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", end);
+    addEventListener("pointercancel", end);
+  };
+  const arrows: { [key: string]: [number, number] } = {
+    ArrowLeft: [-STEP, 0],
+    ArrowRight: [STEP, 0],
+    ArrowUp: [0, -STEP],
+    ArrowDown: [0, STEP],
+  };
+  const connect = (node: string, event: PointerEvent) => {
+    event.stopPropagation();
     const home = (event.currentTarget as Element).closest("svg")!;
     const [x, y] = [event.clientX, event.clientY];
     const rubber = document.createElementNS("http://www.w3.org/2000/svg", "path");
@@ -131,12 +173,32 @@ export function Topology({ run, width, link, flow, moving, onLink, onFlow, onDra
           );
         })}
         {drawn.nodes.map((node) => (
-          <g key={node.name} data-node={node.name} class="host" onPointerDown={(event) => begin(node.name, event)}>
+          <g
+            key={node.name}
+            data-node={node.name}
+            class="host"
+            role="button"
+            tabindex={0}
+            aria-label={`Node ${node.name}: arrow keys move it, 0 puts it back`}
+            onPointerDown={(event) => begin(node.name, event)}
+            onKeyDown={(event) => {
+              const step = arrows[event.key];
+              if (!step && event.key !== "0") return;
+              event.preventDefault();
+              if (step) shift(node.name, ...step, true);
+              else onMove(node.name, [0, 0], true);
+            }}
+          >
             <title>{node.name}</title>
             <rect x={node.x - node.half} y={node.y - 17} width={2 * node.half} height={34} rx={17} class="node" />
             <text class="strong" x={node.x} y={node.y + 4} text-anchor="middle">
               {node.name.length <= 9 ? node.name : `${node.name.slice(0, 8)}…`}
             </text>
+            <g class="handle" onPointerDown={(event) => connect(node.name, event)}>
+              <title>Drag to another node to add a link, or into the free space to add a host</title>
+              <circle cx={node.x + node.half - 5} cy={node.y - 14} r={7} />
+              <path d={`M${node.x + node.half - 9} ${node.y - 14}h8m-4-4v8`} />
+            </g>
           </g>
         ))}
         {moving?.map((one, i) => {

@@ -313,7 +313,7 @@ def test_a_wrong_system_can_be_limited_to_some_variants(write: Write) -> None:
     study = Study.load(write('title = "both rates', 'variants = ["reno"]\ntitle = "both rates'))
     assert study.definition.live is not None
     pool = LivePool(study.definition.live)
-    plans = Study(study.definition.live)._plans(pool, quick=False)
+    plans = Study(study.definition.live).plans(pool, quick=False)
     assert {job.variant for job in plans["wrong one_rate"]} == {"reno"}
     assert {job.variant for job in plans["plain"]} == {"reno", "cubic"}
 

@@ -1,14 +1,23 @@
 //! Errors found while a value is read, in terms that require no knowledge of the program.
 
-use std::fmt::{self, Write};
+use std::{
+    fmt::{self, Write},
+    ops::{Deref, DerefMut},
+};
 
 use serde::de;
 
 use super::{Place, choice};
 
 /// An error found while a value is read; the innermost reader with a position adds it.
+///
+/// It is boxed, because every reader of a value returns it through all levels of the format.
 #[derive(Debug, Clone)]
-pub struct Fault {
+pub struct Fault(Box<Parts>);
+
+/// The parts of a [`Fault`].
+#[derive(Debug, Clone, Default)]
+pub struct Parts {
     /// Position; `None` until a reader adds it.
     pub place: Option<Place>,
     /// Description of the error, on one line.
@@ -16,7 +25,7 @@ pub struct Fault {
     /// The expected value.
     pub help: Vec<String>,
     /// Set for an invalid name; it determines the message.
-    pub unknown: Option<Box<Unknown>>,
+    pub unknown: Option<Unknown>,
     /// A key is missing.
     pub is_missing: bool,
 }
@@ -35,22 +44,18 @@ pub struct Unknown {
 impl Fault {
     /// An error with only a message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            place: None,
+        Self(Box::new(Parts {
             message: message.into(),
-            help: Vec::new(),
-            unknown: None,
-            is_missing: false,
-        }
+            ..Parts::default()
+        }))
     }
 
     /// The error for a missing required key.
     #[must_use]
     pub fn missing(key: &str) -> Self {
-        Self {
-            is_missing: true,
-            ..Self::new(format!("the key `{key}` is missing here"))
-        }
+        let mut fault = Self::new(format!("the key `{key}` is missing here"));
+        fault.is_missing = true;
+        fault
     }
 
     /// Adds a line of help.
@@ -62,6 +67,7 @@ impl Fault {
 
     /// Sets the position, unless an inner reader has set it.
     #[must_use]
+    #[cold]
     pub fn at(mut self, place: Place) -> Self {
         self.place.get_or_insert(place);
         self
@@ -70,14 +76,13 @@ impl Fault {
     /// The error for an invalid name.
     #[must_use]
     pub fn unknown(noun: &'static str, name: &str, expected: Vec<String>) -> Self {
-        Self {
-            unknown: Some(Box::new(Unknown {
-                noun,
-                name: name.to_owned(),
-                expected,
-            })),
-            ..Self::new("")
-        }
+        let mut fault = Self::new("");
+        fault.unknown = Some(Unknown {
+            noun,
+            name: name.to_owned(),
+            expected,
+        });
+        fault
     }
 
     /// Adds a word that was also valid.
@@ -94,11 +99,26 @@ impl Fault {
     }
 
     pub(super) fn explain(self) -> (String, Vec<String>) {
-        let Some(unknown) = self.unknown else {
-            return (self.message, self.help);
+        let parts = *self.0;
+        let Some(unknown) = parts.unknown else {
+            return (parts.message, parts.help);
         };
         let message = format!("unknown {} `{}`", unknown.noun, unknown.name);
         (message, choice(&unknown.name, &unknown.expected))
+    }
+}
+
+impl Deref for Fault {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl DerefMut for Fault {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.0
     }
 }
 

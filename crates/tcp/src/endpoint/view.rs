@@ -1,5 +1,6 @@
 //! Read access to the state of an endpoint.
 
+use anabranch_congestion::CongestionControl as _;
 use anabranch_core::{
     body::Body,
     packet::Ecn,
@@ -114,6 +115,7 @@ impl<B: Body> Endpoint<B> {
                 .recovery
                 .congestion_state(self.snd.window.is_slow_start()),
             pacing_rate: self.snd.pacing_rate(),
+            bandwidth_estimate: self.snd.window.control().bandwidth_estimate(),
         }
     }
 
