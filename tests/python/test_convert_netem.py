@@ -286,6 +286,14 @@ def test_a_qdisc_below_netems_rate_has_no_queue() -> None:
     assert notes == ("link.sh:2:31: a qdisc below netem's rate, which never has a queue",)
 
 
+def test_a_limit_that_never_applies_is_noted(anabranch: Call, tmp_path: Path) -> None:
+    script = tmp_path / "link.sh"
+    for arguments, noted in (("limit 100 loss 1%", True), ("limit 1000 loss 1%", False), ("limit 9 rate 1mbit", False)):
+        script.write_text(f"tc qdisc add dev eth0 root netem {arguments}\n")
+        done = anabranch("convert", script, "--out", tmp_path / "out.toml", "--strict", "--force")
+        assert (done.status, "limit of 100 packets never applies" in done.err) == (0, noted)
+
+
 def test_the_second_interface_is_the_reverse_direction() -> None:
     scenario, _ = read("tc qdisc add dev a root netem delay 10ms; tc qdisc add dev b root netem delay 30ms")
     assert [link(scenario)[side]["delay"] for side in ("forward", "reverse")] == ["10 ms", "30 ms"]
@@ -386,6 +394,7 @@ def test_features_that_netem_lacks_are_noted(anabranch: Call, tmp_path: Path, ke
         ("tc qdisc add dev eth0 root netem delay", "1:34: nothing follows 'delay'; a time was expected"),
         ("tc qdisc add dev eth0 root netem rate 0", "1:39: '0' is no rate; at least 1bit was expected"),
         ("tc qdisc add dev eth0 root netem reorder 5%", "1:34: reordering without a delay has no effect"),
+        ("tc qdisc add dev eth0 root netem gap 5 delay 9ms", "1:34: tc refuses a gap without `reorder PERCENT`"),
         ("tc qdisc add root netem delay 5ms", "1:19: no interface for netem; `dev NAME` was expected"),
         ("tc qdisk add dev eth0 root netem", "1:4: 'qdisk' is not an object of tc"),
         ('tc qdisc add dev "eth0 root netem', '1:18: " is not closed'),

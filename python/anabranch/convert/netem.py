@@ -309,6 +309,8 @@ def _read_netem(cursor: Cursor, kind: Word, notes: Notes) -> _Netem:
         raise cursor.text.error(
             reorder_at, "reordering without a delay has no effect; `delay TIME` was expected as well"
         )
+    if netem.gap and netem.reorder is None:
+        raise cursor.text.error(reorder_at, "tc refuses a gap without `reorder PERCENT`")
     return netem
 
 
@@ -467,6 +469,8 @@ def _direction(text: Text, device: _Device, notes: Notes) -> Side:
         side.update(_limits(text, (device, netem), rate, notes))
     elif (queue := _queue(text, device)) is not None:
         side["queue"] = queue
+    if netem is not None and netem.limit != NETEM_LIMIT and not _holds(netem, rate):
+        notes.remarks.append(f"netem's limit of {netem.limit} packets never applies: no delay or rate holds packets")
     impair = _impairments(netem, jitter) if netem is not None else []
     if impair:
         side["impair"] = impair
