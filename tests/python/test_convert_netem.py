@@ -307,6 +307,28 @@ def test_one_name_in_two_namespaces_is_two_interfaces() -> None:
     assert ([link(scenario)[side]["delay"] for side in ("forward", "reverse")], notes) == (["10 ms", "30 ms"], ())
 
 
+def test_one_name_with_two_namespace_options_is_two_interfaces() -> None:
+    scenario, notes = read(
+        "tc -n a qdisc add dev eth0 root netem delay 10ms\ntc -s -netns b qdisc add dev eth0 root netem delay 30ms\n"
+    )
+    assert ([link(scenario)[side]["delay"] for side in ("forward", "reverse")], notes) == (["10 ms", "30 ms"], ())
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_continued_command_is_read_to_its_end(end: str) -> None:
+    """``tc -s`` prints lines that begin with the same words."""
+    lines = ("tc qdisc add dev e root netem delay 9ms \\", "    limit 50 \\", "    rate 5mbit", "  rate 7bit 2pps", "")
+    assert direction(end.join(lines)) == direction("tc qdisc add dev e root netem delay 9ms limit 50 rate 5mbit\n")
+
+
+def test_a_batch_file_needs_no_tc(anabranch: Call, tmp_path: Path) -> None:
+    batch = tmp_path / "batch"
+    batch.write_text("# tc -batch FILE\nqdisc add dev e root netem delay 10ms rate 1mbit\nqdisc del dev f root\n")
+    done = anabranch("convert", batch, "--out", tmp_path / "link.toml")
+    assert (done.status, done.err) == (0, f"wrote {tmp_path / 'link.toml'}\n")
+    assert link(Scenario.from_file(tmp_path / "link.toml"))["forward"]["rate"] == "1 Mbit/s"
+
+
 def test_the_rate_of_an_htb_class_is_the_links_rate() -> None:
     scenario, _ = read(
         "tc qdisc del dev eth0 root\n"

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from itertools import dropwhile
 from pathlib import Path
 from statistics import NormalDist
 
@@ -46,6 +45,8 @@ DRAWS = 100
 
 _KINDS = ("netem", "htb", *qdiscs.PARAMETERS)
 _STATISTICS = re.compile(
+    # A line that continues the one above is part of a command.
+    r"(?<!\\\n)(?<!\\\r\n)"
     r"^[ \t]+(?:Sent|backlog|rate|maxpacket|new_flows|prob|marked|early|lended|borrowed|tokens|maxpeak|pkts|bytes)"
     r"\b(?:.*[^\\\n])?$",
     re.MULTILINE,
@@ -90,7 +91,9 @@ class _Device:
 
 def recognise(_name: str, head: bytes) -> bool:
     """Whether a file holds ``tc`` commands or output of ``tc qdisc show``."""
-    return re.search(rb"(?m)^[^#\n]*\b(?:tc\s+(?:-\S+\s+)*(?:qdisc|class)|qdisc\s+\S+\s+\S+:)", head) is not None
+    command = rb"tc\s+(?:-\S+\s+(?:[^-\s]\S*\s+)?)*?(?:qdisc|class)"
+    pattern = rb"(?m)^[^#\n]*\b(?:" + command + rb"|qdisc\s+\S+\s+\S+:)|^\s*(?:qdisc|class)\s+(?:add|change|replace)\s"
+    return re.search(pattern, head) is not None
 
 
 def read(source: Source, notes: Notes) -> Description:
@@ -140,6 +143,8 @@ def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> Side:
 
 _VERBS = ("add", "change", "replace", "link")
 _OTHER_VERBS = ("del", "delete", "show", "list", "ls")
+_WITH_ARGUMENT = ("-n", "-net", "-netns", "-b", "-batch", "-cf", "-conf")
+"""Options of ``tc`` that take a value."""
 _SHELL = ("sudo", "if", "then", "else", "do", "while", "!", "{", "(", "time")
 """Words before a command that do not change it."""
 _OBJECTS = ("qdisc", "class", "filter")
@@ -149,8 +154,11 @@ _WITH_VALUE = ("dev", "parent", "handle", "refcnt", "index")
 
 
 def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: Notes) -> None:
-    """Read one command of a script, or one line of ``tc qdisc show``."""
-    if words[0].text == "qdisc":
+    """Read one command of a script or of a ``tc -batch`` file, or one line of ``tc qdisc show``."""
+    is_batch = words[0].text in _OBJECTS and len(words) > 1 and words[1].text in (*_VERBS, *_OTHER_VERBS)
+    if is_batch:
+        words = [Word("tc", words[0].at), *words]
+    elif words[0].text == "qdisc":
         _shown(Cursor(text, words[1:] or words), devices, notes)
         return
     while words and words[0].text in _SHELL:
@@ -158,11 +166,15 @@ def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: 
     start = next((n for n, word in enumerate(words) if word.text.rsplit("/", 1)[-1] == "tc"), None)
     if start is None or words[0].text in ("echo", "printf", "command", "which"):
         return
-    # `ip netns exec NAME tc …`: the same name there means another interface.
-    place = " ".join(word.text for word in words[:start])
     # Options of tc come before its object; later a minus begins a number, such as the overhead of
     # netem's rate.
-    rest = list(dropwhile(lambda word: word.text.startswith("-"), words[start + 1 :]))
+    options = start + 1
+    while options < len(words) and words[options].text.startswith("-"):
+        options += 2 if words[options].text in _WITH_ARGUMENT else 1
+    rest = words[options:]
+    # `ip netns exec NAME tc …` and `tc -n NAME …`: the same name there means another interface.
+    namespace = [word.text for word in words[start + 1 : options] if not word.text.startswith("-")]
+    place = " ".join([*(word.text for word in words[:start]), *namespace])
     if len(rest) < 2:
         raise text.error(words[start].at, "a tc command without an object; `tc qdisc add dev …` was expected")
     subject, verb, arguments = rest[0], rest[1], rest[2:]
