@@ -176,9 +176,14 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
         ("netem delay 5ms limit 4294967295", {"delay": "5 ms"}),
         ("netem delay 1e1ms rate 1.5Mbit", {"delay": "10 ms", "rate": "1500 kbit/s", "held_limit": "1000 packets"}),
         ("pfifo limit 2k", {"queue": {"kind": "drop-tail", "limit": "2048 packets"}}),
+        # `tc` sends the kernel these limits: the latency's bytes, and the bucket of 1600 or 2048.
         (
             "tbf rate 1mbit burst 1600 latency 400ms",
-            {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "50000 bytes"}},
+            {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "51600 bytes"}},
+        ),
+        (
+            "tbf rate 1mbit buffer 2kb lat 400ms",
+            {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "52048 bytes"}},
         ),
         (
             "tbf rate 1mbps burst 1600 limit 10kb",

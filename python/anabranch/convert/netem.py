@@ -287,12 +287,17 @@ def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes
     devices.setdefault(f"{place} {device}".strip(), _Device(rate[1])).rates.append(rate)
 
 
+def _bucket(tbf: Qdisc) -> str | None:
+    """The parameter that gives the size of tbf's token bucket."""
+    return next((name for name in ("burst", "buffer", "maxburst") if name in tbf.given), None)
+
+
 def _tbf_rate(tbf: Qdisc, text: Text, notes: Notes) -> int:
     given = tbf.given
     if "rate" not in given:
         raise text.error(tbf.at, "tbf has no rate; `rate RATE` was expected")
     rate: int = given["rate"]
-    bucket = next((name for name in ("burst", "buffer", "maxburst") if name in given), None)
+    bucket = _bucket(tbf)
     # The kernel's timer needs a bucket of this size for the rate (tc-tbf(8): 10 kbytes at 10
     # Mbit/s), so it is no separate burst.
     if bucket is not None and given[bucket] > max(rate // 800, 2 * PAPER_PACKET):
@@ -544,7 +549,10 @@ def _tbf_queue(tbf: Qdisc, text: Text) -> Component:
     name = next((name for name in ("latency", "lat") if name in given), None)
     if name is None:
         raise text.error(tbf.at, "tbf has no limit; `limit BYTES` or `latency TIME` was expected")
-    return qdiscs.drop_tail(max(int(given[name] * given["rate"] / 8), PAPER_PACKET), "bytes")
+    # tc adds the bucket to the bytes that wait for this time.
+    bucket = _bucket(tbf)
+    burst = given[bucket] if bucket is not None else 0
+    return qdiscs.drop_tail(max(int(given[name] * given["rate"] / 8) + burst, PAPER_PACKET), "bytes")
 
 
 def _delays(netem: _Netem, notes: Notes, text: Text) -> tuple[Decimal, Component | None]:
