@@ -176,9 +176,14 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
         ("netem delay 5ms limit 4294967295", {"delay": "5 ms"}),
         ("netem delay 1e1ms rate 1.5Mbit", {"delay": "10 ms", "rate": "1500 kbit/s", "held_limit": "1000 packets"}),
         ("pfifo limit 2k", {"queue": {"kind": "drop-tail", "limit": "2048 packets"}}),
+        # `tc` sends the kernel these limits: the latency's bytes, and the bucket of 1600 or 2048.
         (
             "tbf rate 1mbit burst 1600 latency 400ms",
-            {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "50000 bytes"}},
+            {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "51600 bytes"}},
+        ),
+        (
+            "tbf rate 1mbit buffer 2kb lat 400ms",
+            {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "52048 bytes"}},
         ),
         (
             "tbf rate 1mbps burst 1600 limit 10kb",
@@ -286,6 +291,14 @@ def test_a_qdisc_below_netems_rate_has_no_queue() -> None:
     assert notes == ("link.sh:2:31: a qdisc below netem's rate, which never has a queue",)
 
 
+def test_a_limit_that_never_applies_is_noted(anabranch: Call, tmp_path: Path) -> None:
+    script = tmp_path / "link.sh"
+    for arguments, noted in (("limit 100 loss 1%", True), ("limit 1000 loss 1%", False), ("limit 9 rate 1mbit", False)):
+        script.write_text(f"tc qdisc add dev eth0 root netem {arguments}\n")
+        done = anabranch("convert", script, "--out", tmp_path / "out.toml", "--strict", "--force")
+        assert (done.status, "limit of 100 packets never applies" in done.err) == (0, noted)
+
+
 def test_the_second_interface_is_the_reverse_direction() -> None:
     scenario, _ = read("tc qdisc add dev a root netem delay 10ms; tc qdisc add dev b root netem delay 30ms")
     assert [link(scenario)[side]["delay"] for side in ("forward", "reverse")] == ["10 ms", "30 ms"]
@@ -297,6 +310,28 @@ def test_one_name_in_two_namespaces_is_two_interfaces() -> None:
         "ip netns exec b /sbin/tc -s qdisc add dev eth0 root netem delay 30ms\n"
     )
     assert ([link(scenario)[side]["delay"] for side in ("forward", "reverse")], notes) == (["10 ms", "30 ms"], ())
+
+
+def test_one_name_with_two_namespace_options_is_two_interfaces() -> None:
+    scenario, notes = read(
+        "tc -n a qdisc add dev eth0 root netem delay 10ms\ntc -s -netns b qdisc add dev eth0 root netem delay 30ms\n"
+    )
+    assert ([link(scenario)[side]["delay"] for side in ("forward", "reverse")], notes) == (["10 ms", "30 ms"], ())
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_continued_command_is_read_to_its_end(end: str) -> None:
+    """``tc -s`` prints lines that begin with the same words."""
+    lines = ("tc qdisc add dev e root netem delay 9ms \\", "    limit 50 \\", "    rate 5mbit", "  rate 7bit 2pps", "")
+    assert direction(end.join(lines)) == direction("tc qdisc add dev e root netem delay 9ms limit 50 rate 5mbit\n")
+
+
+def test_a_batch_file_needs_no_tc(anabranch: Call, tmp_path: Path) -> None:
+    batch = tmp_path / "batch"
+    batch.write_text("# tc -batch FILE\nqdisc add dev e root netem delay 10ms rate 1mbit\nqdisc del dev f root\n")
+    done = anabranch("convert", batch, "--out", tmp_path / "link.toml")
+    assert (done.status, done.err) == (0, f"wrote {tmp_path / 'link.toml'}\n")
+    assert link(Scenario.from_file(tmp_path / "link.toml"))["forward"]["rate"] == "1 Mbit/s"
 
 
 def test_the_rate_of_an_htb_class_is_the_links_rate() -> None:
@@ -386,6 +421,7 @@ def test_features_that_netem_lacks_are_noted(anabranch: Call, tmp_path: Path, ke
         ("tc qdisc add dev eth0 root netem delay", "1:34: nothing follows 'delay'; a time was expected"),
         ("tc qdisc add dev eth0 root netem rate 0", "1:39: '0' is no rate; at least 1bit was expected"),
         ("tc qdisc add dev eth0 root netem reorder 5%", "1:34: reordering without a delay has no effect"),
+        ("tc qdisc add dev eth0 root netem gap 5 delay 9ms", "1:34: tc refuses a gap without `reorder PERCENT`"),
         ("tc qdisc add root netem delay 5ms", "1:19: no interface for netem; `dev NAME` was expected"),
         ("tc qdisk add dev eth0 root netem", "1:4: 'qdisk' is not an object of tc"),
         ('tc qdisc add dev "eth0 root netem', '1:18: " is not closed'),

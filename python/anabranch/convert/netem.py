@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from itertools import dropwhile
 from pathlib import Path
 from statistics import NormalDist
 
@@ -46,6 +45,8 @@ DRAWS = 100
 
 _KINDS = ("netem", "htb", *qdiscs.PARAMETERS)
 _STATISTICS = re.compile(
+    # A line that continues the one above is part of a command.
+    r"(?<!\\\n)(?<!\\\r\n)"
     r"^[ \t]+(?:Sent|backlog|rate|maxpacket|new_flows|prob|marked|early|lended|borrowed|tokens|maxpeak|pkts|bytes)"
     r"\b(?:.*[^\\\n])?$",
     re.MULTILINE,
@@ -90,7 +91,9 @@ class _Device:
 
 def recognise(_name: str, head: bytes) -> bool:
     """Whether a file holds ``tc`` commands or output of ``tc qdisc show``."""
-    return re.search(rb"(?m)^[^#\n]*\b(?:tc\s+(?:-\S+\s+)*(?:qdisc|class)|qdisc\s+\S+\s+\S+:)", head) is not None
+    command = rb"tc\s+(?:-\S+\s+(?:[^-\s]\S*\s+)?)*?(?:qdisc|class)"
+    pattern = rb"(?m)^[^#\n]*\b(?:" + command + rb"|qdisc\s+\S+\s+\S+:)|^\s*(?:qdisc|class)\s+(?:add|change|replace)\s"
+    return re.search(pattern, head) is not None
 
 
 def read(source: Source, notes: Notes) -> Description:
@@ -140,6 +143,8 @@ def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> Side:
 
 _VERBS = ("add", "change", "replace", "link")
 _OTHER_VERBS = ("del", "delete", "show", "list", "ls")
+_WITH_ARGUMENT = ("-n", "-net", "-netns", "-b", "-batch", "-cf", "-conf")
+"""Options of ``tc`` that take a value."""
 _SHELL = ("sudo", "if", "then", "else", "do", "while", "!", "{", "(", "time")
 """Words before a command that do not change it."""
 _OBJECTS = ("qdisc", "class", "filter")
@@ -149,8 +154,11 @@ _WITH_VALUE = ("dev", "parent", "handle", "refcnt", "index")
 
 
 def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: Notes) -> None:
-    """Read one command of a script, or one line of ``tc qdisc show``."""
-    if words[0].text == "qdisc":
+    """Read one command of a script or of a ``tc -batch`` file, or one line of ``tc qdisc show``."""
+    is_batch = words[0].text in _OBJECTS and len(words) > 1 and words[1].text in (*_VERBS, *_OTHER_VERBS)
+    if is_batch:
+        words = [Word("tc", words[0].at), *words]
+    elif words[0].text == "qdisc":
         _shown(Cursor(text, words[1:] or words), devices, notes)
         return
     while words and words[0].text in _SHELL:
@@ -158,11 +166,15 @@ def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: 
     start = next((n for n, word in enumerate(words) if word.text.rsplit("/", 1)[-1] == "tc"), None)
     if start is None or words[0].text in ("echo", "printf", "command", "which"):
         return
-    # `ip netns exec NAME tc …`: the same name there means another interface.
-    place = " ".join(word.text for word in words[:start])
     # Options of tc come before its object; later a minus begins a number, such as the overhead of
     # netem's rate.
-    rest = list(dropwhile(lambda word: word.text.startswith("-"), words[start + 1 :]))
+    options = start + 1
+    while options < len(words) and words[options].text.startswith("-"):
+        options += 2 if words[options].text in _WITH_ARGUMENT else 1
+    rest = words[options:]
+    # `ip netns exec NAME tc …` and `tc -n NAME …`: the same name there means another interface.
+    namespace = [word.text for word in words[start + 1 : options] if not word.text.startswith("-")]
+    place = " ".join([*(word.text for word in words[:start]), *namespace])
     if len(rest) < 2:
         raise text.error(words[start].at, "a tc command without an object; `tc qdisc add dev …` was expected")
     subject, verb, arguments = rest[0], rest[1], rest[2:]
@@ -275,12 +287,17 @@ def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes
     devices.setdefault(f"{place} {device}".strip(), _Device(rate[1])).rates.append(rate)
 
 
+def _bucket(tbf: Qdisc) -> str | None:
+    """The parameter that gives the size of tbf's token bucket."""
+    return next((name for name in ("burst", "buffer", "maxburst") if name in tbf.given), None)
+
+
 def _tbf_rate(tbf: Qdisc, text: Text, notes: Notes) -> int:
     given = tbf.given
     if "rate" not in given:
         raise text.error(tbf.at, "tbf has no rate; `rate RATE` was expected")
     rate: int = given["rate"]
-    bucket = next((name for name in ("burst", "buffer", "maxburst") if name in given), None)
+    bucket = _bucket(tbf)
     # The kernel's timer needs a bucket of this size for the rate (tc-tbf(8): 10 kbytes at 10
     # Mbit/s), so it is no separate burst.
     if bucket is not None and given[bucket] > max(rate // 800, 2 * PAPER_PACKET):
@@ -309,6 +326,8 @@ def _read_netem(cursor: Cursor, kind: Word, notes: Notes) -> _Netem:
         raise cursor.text.error(
             reorder_at, "reordering without a delay has no effect; `delay TIME` was expected as well"
         )
+    if netem.gap and netem.reorder is None:
+        raise cursor.text.error(reorder_at, "tc refuses a gap without `reorder PERCENT`")
     return netem
 
 
@@ -467,6 +486,8 @@ def _direction(text: Text, device: _Device, notes: Notes) -> Side:
         side.update(_limits(text, (device, netem), rate, notes))
     elif (queue := _queue(text, device)) is not None:
         side["queue"] = queue
+    if netem is not None and netem.limit != NETEM_LIMIT and not _holds(netem, rate):
+        notes.remarks.append(f"netem's limit of {netem.limit} packets never applies: no delay or rate holds packets")
     impair = _impairments(netem, jitter) if netem is not None else []
     if impair:
         side["impair"] = impair
@@ -528,7 +549,10 @@ def _tbf_queue(tbf: Qdisc, text: Text) -> Component:
     name = next((name for name in ("latency", "lat") if name in given), None)
     if name is None:
         raise text.error(tbf.at, "tbf has no limit; `limit BYTES` or `latency TIME` was expected")
-    return qdiscs.drop_tail(max(int(given[name] * given["rate"] / 8), PAPER_PACKET), "bytes")
+    # tc adds the bucket to the bytes that wait for this time.
+    bucket = _bucket(tbf)
+    burst = given[bucket] if bucket is not None else 0
+    return qdiscs.drop_tail(max(int(given[name] * given["rate"] / 8) + burst, PAPER_PACKET), "bytes")
 
 
 def _delays(netem: _Netem, notes: Notes, text: Text) -> tuple[Decimal, Component | None]:

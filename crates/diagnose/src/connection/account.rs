@@ -134,8 +134,9 @@ impl Account {
             self.spend_drain(asked, interval);
             let travel = self.spend_turn(asked, interval.back, wait, thought);
             // A message that the peer sends at its own pace costs no round trip.
+            // The first request may arrive at the server with the end of the handshake.
             let is_turn = interval.since.is_none() || 2 * travel > interval.least.unwrap_or(0);
-            if is_turn && travel > 0 {
+            if is_turn {
                 self.turns += 1;
                 // A long request takes longer than its first segment.
                 let most = interval.whole.max(interval.least);

@@ -555,6 +555,7 @@ impl Direction {
         }
         self.ledger.finish(budget);
         self.delivered.finish();
+        self.scoreboard.finish();
         let wait = Wait {
             is_last: true,
             is_idle: self.sender.una() >= self.scoreboard.next(),

@@ -2,10 +2,17 @@
 //!
 //! A firewall that randomises sequence numbers but not the SACK option produces blocks anywhere in
 //! the sequence space. A sender ignores such blocks, and so does the diagnosis. A block beyond the
-//! captured data may also report data that the capture lost. Only a block beyond the receiver's
-//! window, or of data that is first sent later, proves such a device.
+//! captured data may also report data that the capture lost. Such a device is proved only by a block
+//! beyond the receiver's window, of data that is first sent later, or of data that the cumulative
+//! acknowledgment never reaches although later data is acknowledged.
+
+use std::collections::VecDeque;
 
 use super::view::FURTHEST;
+
+/// Maximum number of blocks beyond the captured data that are stored. Beyond it, the oldest are
+/// discarded.
+const MOST_CLAIMS: usize = 64;
 
 /// A SACK block, and the state when it passed.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +42,17 @@ pub(crate) struct SackCheck {
     edge: Option<i64>,
     /// The sequence number of the SYN: no block is below it.
     origin: Option<i64>,
-    /// The latest block beyond the captured data.
-    claimed: Option<(i64, i64)>,
+    /// The blocks beyond the captured data.
+    claims: VecDeque<Claim>,
+}
+
+/// A block of data that the capture lacks.
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    start: i64,
+    end: i64,
+    /// One past the highest octet that was captured before the block.
+    next: i64,
 }
 
 impl SackCheck {
@@ -61,7 +77,11 @@ impl SackCheck {
         let is_beyond = !is_wrong && block.has_data && end > block.next;
         self.wrong += u64::from(is_wrong);
         if is_beyond {
-            self.claimed = Some((start, end));
+            if self.claims.len() >= MOST_CLAIMS {
+                self.claims.pop_front();
+            }
+            let next = block.next;
+            self.claims.push_back(Claim { start, end, next });
         }
         if is_wrong || is_beyond {
             self.ignored += 1;
@@ -72,14 +92,22 @@ impl SackCheck {
     }
 
     /// Processes data that is sent for the first time: a block that reported it earlier was wrong.
+    /// Blocks about the same loss count as one: after a timeout, a sender may retransmit data that the
+    /// receiver has and the capture lost.
     pub(crate) fn send(&mut self, start: i64, end: i64) {
-        let Some((from, to)) = self.claimed else {
-            return;
-        };
-        let is_claimed = start < to && from < end;
-        self.wrong += u64::from(is_claimed);
-        if is_claimed || to <= start {
-            self.claimed = None;
+        let mut claims = self.claims.iter();
+        let is_claimed = |one: &&Claim| start < one.end && one.start < end;
+        if let Some(&wrong) = claims.find(is_claimed) {
+            self.wrong += 1;
+            self.claims.retain(|one| one.next != wrong.next);
         }
+    }
+
+    /// Ends the connection. Data that the receiver had reported would have been acknowledged with the
+    /// data sent after the report.
+    pub(crate) fn finish(&mut self, una: i64) {
+        let claims = self.claims.drain(..);
+        let wrong = claims.filter(|one| one.next < una && una < one.end);
+        self.wrong += u64::try_from(wrong.count()).unwrap_or(u64::MAX);
     }
 }

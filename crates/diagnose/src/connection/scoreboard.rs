@@ -78,6 +78,12 @@ impl Scoreboard {
         &self.acknowledged.sack_check
     }
 
+    /// Ends the connection.
+    pub(crate) fn finish(&mut self) {
+        let una = self.acknowledged.una;
+        self.acknowledged.sack_check.finish(una);
+    }
+
     pub(crate) fn sacked_octets(&self) -> i64 {
         self.acknowledged.sacked.octets()
     }

@@ -8,8 +8,8 @@ pub(super) const META: Meta = Meta {
     title: "SACK blocks of other sequence numbers",
     meaning: "A firewall rewrites the sequence numbers of the connection and leaves those in the SACK option as they are. The \
               sender ignores such blocks, so that it recovers lost segments without SACK, mostly by timeouts.",
-    evidence: "SACK blocks lie beyond the receiver's window, below the first octet, or in data that is sent for the first time \
-               later.",
+    evidence: "SACK blocks lie beyond the receiver's window, below the first octet, in data that is sent for the first time later, \
+               or in data that is not acknowledged although data sent after the block is.",
     confusion: "A receiver whose SACK option is wrong. Blocks of data that the capture lost are not counted.",
     next: "let the firewall before {receiver} keep sequence numbers, or rewrite SACK options as well",
     rank: Some(6),

@@ -72,6 +72,25 @@ fn sack_blocks_of_other_numbers_are_ignored() {
 }
 
 #[test]
+fn sack_blocks_within_the_window_are_wrong_if_later_data_is_acknowledged_without_them() {
+    for shift in [70_000, 400_000] {
+        let mut script = lost(shift, 60_000);
+        // Scaled by 2^7.
+        for syn in &mut script.packets[..2] {
+            syn.options.extend([1, 3, 3, 7]);
+        }
+        let connection = script.connection();
+        let sent = &connection.directions.a_to_b;
+        assert_eq!((sent.ignored_sack_blocks, sent.wrong_sack_blocks), (9, 9));
+        let mut causes = connection.findings.iter().map(|one| one.cause.meta().name);
+        assert!(
+            causes.any(|cause| cause == "sequence-randomiser"),
+            "{shift}"
+        );
+    }
+}
+
+#[test]
 fn sack_blocks_of_the_data_are_used() {
     let sent = lost(0, 60_000).sent();
     assert_eq!(

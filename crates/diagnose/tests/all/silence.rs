@@ -41,6 +41,24 @@ fn a_path_that_carries_only_small_segments_is_a_black_hole() {
 }
 
 #[test]
+fn data_that_arrives_only_in_smaller_segments_shows_a_black_hole() {
+    for (small, expected) in [(500, true), (MSS, false)] {
+        let mut script = black_hole(MSS);
+        // The sender probes a smaller MTU.
+        for (k, start) in (100..100 + MSS).step_by(small as usize).enumerate() {
+            let (ms, end) = (12_000 + 100 * k as u64, (start + small).min(100 + MSS));
+            script.data(ms, start, end - start).ack(ms + 15, end, &[]);
+        }
+        let found = causes(&script);
+        assert_eq!(
+            found == ["large-segments-lost"],
+            expected,
+            "{small}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn a_host_silent_after_full_segments_is_not_a_black_hole() {
     let mut script = Script::opened();
     for k in 0..6 {

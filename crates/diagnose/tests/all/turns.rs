@@ -225,6 +225,19 @@ fn programs_that_answer_at_once_are_not_blamed() {
 }
 
 #[test]
+fn requests_are_counted_at_each_capture_point() {
+    for ways in [[0, 50], [25, 25], [50, 0]] {
+        let chat = Chat {
+            ways,
+            thinks: [0, 300],
+            ..Chat::default()
+        };
+        let turns = chat.connection().directions.b_to_a.turns;
+        assert_eq!(turns, 40, "{ways:?}");
+    }
+}
+
+#[test]
 fn a_slow_client_is_named_beside_the_round_trips() {
     let (thinks, segments) = ([300, 0], 2);
     let chat = Chat {
