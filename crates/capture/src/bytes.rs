@@ -120,6 +120,11 @@ impl<'a> Bytes<'a> {
         Ok(Some(start..start + count))
     }
 
+    /// Bytes in the buffer.
+    pub(crate) fn ahead(&self) -> usize {
+        self.ahead.len()
+    }
+
     /// Consumes `count` bytes. Returns false if the file has fewer.
     pub(crate) fn skip(&mut self, mut count: u64) -> Result<bool, Failure> {
         while count > 0 {

@@ -16,6 +16,7 @@ mod annotate;
 mod bytes;
 mod compression;
 mod container;
+mod content;
 pub mod conversations;
 mod error;
 pub mod layers;
@@ -26,6 +27,7 @@ pub mod selection;
 
 pub use annotate::annotate;
 pub use container::is_capture;
+pub use content::Content;
 pub use conversations::{Conversation, Conversations, Fragments};
 pub use error::Error;
 pub use layers::Skip;

@@ -14,12 +14,14 @@
 
 pub mod connection;
 mod counters;
+pub mod figures;
 pub mod finding;
 pub mod limit;
 pub mod listing;
 pub mod next;
 mod order;
 pub mod path;
+pub mod quic;
 pub mod report;
 pub mod retransmission;
 mod run;

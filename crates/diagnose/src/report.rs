@@ -5,17 +5,20 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use crate::{
+    figures::{Fairness, Responsiveness},
     connection::{
         announced::{Origin, Sign},
         handshake::Handshake,
     },
     path::LossKind,
+    quic::{QuicFlow, QuicLog},
     retransmission::{Evidence, LossSide, Trigger},
     segment::{DirectionName, EndName},
 };
 
 use crate::{
     connection::{self, direction::Direction, route::Route, rtt::Rtt},
+    figures,
     limit::Limit,
     path::{Model, Seen},
     retransmission,
@@ -30,8 +33,10 @@ use crate::{
 pub struct Report {
     /// The version of this format.
     pub format: u32,
-    /// The capture's name.
+    /// The file's name.
     pub file: String,
+    /// The kind of the file: `capture` or `qlog`. The frames of a qlog are its events.
+    pub source: Source,
     /// The earliest time of an IP packet.
     pub start_s: Option<f64>,
     /// Frames of all kinds.
@@ -58,10 +63,36 @@ pub struct Report {
     pub damaged: Option<String>,
     /// Connections, in the order of their first packets.
     pub connections: Vec<Connection>,
+    /// Jain's index of connections that competed: to or from one host, at the same time.
+    pub fairness: Vec<Fairness>,
+    /// Connections of QUIC in a capture, by their unencrypted headers.
+    pub quic: Vec<QuicFlow>,
+    /// Connections of QUIC that are not listed.
+    pub quic_omitted: u64,
     /// Totals of the connections that are not listed.
     pub omitted: Omitted,
     /// Connections that were ended because too many were open.
     pub ended_early: u64,
+}
+
+/// The kind of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Packets: pcap or pcapng.
+    Capture,
+    /// Events of QUIC.
+    Qlog,
+}
+
+/// The transport protocol of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// QUIC.
+    Quic,
 }
 
 /// How the packets of a capture were put in order of time.
@@ -102,6 +133,10 @@ impl Omitted {
 pub struct Connection {
     /// Its number, from 1, by its first packet.
     pub id: u64,
+    /// `tcp` or `quic`.
+    pub transport: Transport,
+    /// Properties of QUIC; `None` for TCP.
+    pub quic: Option<QuicLog>,
     /// The end that sent the SYN, or else the first packet.
     pub a: String,
     /// The other end.
@@ -142,6 +177,9 @@ pub struct Connection {
     /// Time that the connection lost to limits that delay a transfer, to its requests' round trips
     /// and to answers, in the direction that lost more; 0 if it is little.
     pub lost_s: f64,
+    /// Goodput of the direction with more data ÷ the rate of the path, if that was measured.
+    /// Headers are part of the rate and not of the goodput.
+    pub rate_used: Option<f64>,
     /// The model of the path.
     pub path: Path,
     /// Remedies.
@@ -256,6 +294,8 @@ pub struct OneWay {
     pub goodput_mbit_s: Option<f64>,
     /// Round trips.
     pub rtt_ms: RoundTrips,
+    /// Round trips per minute, idle and under load.
+    pub responsiveness: Responsiveness,
     /// Retransmissions, in the order of the capture.
     pub retransmissions: Vec<Retransmission>,
     /// Their number, listed or not.
@@ -470,8 +510,10 @@ impl Connection {
             (Some(a), Some(b)) => Some(if a.packet < b.packet { a } else { b }),
             (one, other) => one.or(other),
         };
-        Self {
+        let mut made = Self {
             id: from.id,
+            transport: Transport::Tcp,
+            quic: None,
             a: end(from.ends[0]),
             b: end(from.ends[1]),
             start_s: seconds(from.start),
@@ -490,11 +532,14 @@ impl Connection {
             failure: None,
             next: None,
             lost_s: 0.0,
+            rate_used: None,
             path: Path {
                 model: model.map(Box::new),
             },
             advice: Vec::new(),
-        }
+        };
+        made.rate_used = figures::rate_used(&made);
+        made
     }
 
     /// All retransmissions.
@@ -547,6 +592,7 @@ impl OneWay {
             data_packets: counts.data_packets,
             goodput_mbit_s: time.map(|time| from.span() as f64 * 8e3 / time as f64),
             rtt_ms: RoundTrips::of(&from.rtt, back_ms),
+            responsiveness: Responsiveness::of(&from.rtt, back_ms),
             retransmissions: ledger.kept().iter().map(Retransmission::of).collect(),
             retransmission_counts: Counts {
                 all: ledger.count.all(),

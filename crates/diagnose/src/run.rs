@@ -9,10 +9,12 @@ use std::{
 use anabranch_capture::{Counts, Error, Limits, Reader};
 
 use crate::{
+    figures::fairness,
     listing::{Listed, Listing},
     order::{Clock, Nearby, Sorting, Witness},
-    report::{Omitted, Order, Report},
-    segment::Segment,
+    quic::packets::Flows,
+    report::{Omitted, Order, Report, Source},
+    segment::{Omit, Segment},
     table::Table,
     time::{from_picos, seconds},
     trace::{Trace, Watch},
@@ -99,7 +101,9 @@ fn report(name: &str, account: Account, table: Table) -> Report {
         steps,
         damaged,
         start,
+        quic,
     } = account;
+    let quic_omitted = quic.omitted;
     let without_ip: u64 = counts.skipped.values().sum();
     passed_over.insert("no-ip", without_ip);
     let skipped = counts.skipped.iter();
@@ -107,6 +111,7 @@ fn report(name: &str, account: Account, table: Table) -> Report {
     Report {
         format: 1,
         file: name.to_owned(),
+        source: Source::Capture,
         start_s: start.map(|picos| seconds(from_picos(picos))),
         packets: counts.frames,
         passed_over: passed_over
@@ -124,7 +129,10 @@ fn report(name: &str, account: Account, table: Table) -> Report {
         cut_off: counts.is_cut_off,
         trailing_bytes: counts.trailing,
         damaged,
+        fairness: fairness(&connections),
         connections,
+        quic: quic.end(),
+        quic_omitted,
         omitted,
         ended_early: evicted,
     }
@@ -157,6 +165,8 @@ struct Account {
     damaged: Option<String>,
     /// The earliest time of an IP packet.
     start: Option<i128>,
+    /// Connections of QUIC.
+    quic: Flows,
 }
 
 /// A table that has received all segments of a capture.
@@ -302,6 +312,7 @@ fn pass(
     let mut passed_over: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut damaged = None;
     let mut start: Option<i128> = None;
+    let mut quic = Flows::default();
     loop {
         match reader.next_packet() {
             Ok(Some(packet)) => {
@@ -312,6 +323,7 @@ fn pass(
                             break;
                         }
                     }
+                    Err(Omit::NoTcp) if quic.add(&packet) => {}
                     Err(omit) => *passed_over.entry(omit.name()).or_default() += 1,
                 }
             }
@@ -333,5 +345,6 @@ fn pass(
         steps: 0,
         damaged,
         start,
+        quic,
     })
 }

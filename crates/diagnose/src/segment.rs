@@ -6,7 +6,10 @@ use anabranch_capture::{Fragment, Packet};
 use anabranch_wire::{DecodeError, Flags, Protocol, TcpHeader, TcpOption, iter_options};
 use serde::Serialize;
 
-use crate::time::{Nanos, from_picos};
+use crate::{
+    retransmission::Trigger,
+    time::{Nanos, from_picos},
+};
 
 /// Reason for which an IP packet is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +103,59 @@ pub(crate) struct Segment {
     pub(crate) has_all_options: bool,
     pub(crate) blocks: [(u32, u32); MOST_BLOCKS],
     pub(crate) block_count: u8,
+    /// The parts of a QUIC packet that a TCP header has no field for.
+    pub(crate) quic: Option<Quic>,
+}
+
+/// A QUIC packet of a qlog, read as a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quic {
+    /// Octets from the acknowledgment to the limit of flow control, if it is known.
+    pub(crate) window: Option<i64>,
+    /// Octets of the packet other than stream data.
+    pub(crate) overhead: u32,
+    /// The reason for which the data was declared lost.
+    pub(crate) lost: Option<LostBy>,
+    /// The segment's `TSecr` is the last packet that its sender received.
+    pub(crate) is_echo: bool,
+    /// The end that sent it wrote the log.
+    pub(crate) is_local: bool,
+    /// The sender's own record of its window and pace.
+    pub(crate) record: Option<Record>,
+}
+
+/// A QUIC sender's record of its limits after a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Octets of the congestion window that are not in flight.
+    pub(crate) free: i64,
+    /// Time that the pacer needs for the packet, if its rate is known.
+    pub(crate) pace: Option<Nanos>,
+}
+
+impl Quic {
+    /// The trigger of a retransmission, by the sender's own record. QUIC has one timer, and it
+    /// sends probes.
+    pub(crate) const fn refine(self, trigger: Trigger) -> Trigger {
+        match (self.lost, trigger) {
+            (Some(LostBy::Time), _) => Trigger::Rack,
+            (Some(LostBy::Reordering), Trigger::FastRetransmit | Trigger::Sack) => trigger,
+            (Some(LostBy::Reordering), _) => Trigger::FastRetransmit,
+            (Some(LostBy::Probe), _) | (None, Trigger::Rto | Trigger::GoBackN) => Trigger::Tlp,
+            (None, _) => trigger,
+        }
+    }
+}
+
+/// The reason for which a QUIC sender retransmits (RFC 9002 §6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LostBy {
+    /// Later packets were acknowledged.
+    Reordering,
+    /// Time elapsed.
+    Time,
+    /// The probe timer expired.
+    Probe,
 }
 
 impl Segment {
@@ -143,6 +199,7 @@ impl Segment {
             has_all_options: octets.len() >= header_len,
             blocks: [(0, 0); MOST_BLOCKS],
             block_count: 0,
+            quic: None,
         };
         // As far as they are present and make sense.
         for option in iter_options(TcpHeader::options(octets, header_len)) {
@@ -150,6 +207,12 @@ impl Segment {
             segment.read_option(option);
         }
         Ok(segment)
+    }
+
+    /// The timestamp that the segment echoes, if it is the last one that its sender received.
+    pub(crate) fn echo(&self) -> Option<u32> {
+        let is_echo = self.quic.is_none_or(|quic| quic.is_echo);
+        self.stamps.filter(|_| is_echo).map(|stamps| stamps.1)
     }
 
     pub(crate) const fn has(&self, flag: Flags) -> bool {

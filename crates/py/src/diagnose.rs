@@ -14,7 +14,12 @@ use std::{
 use anabranch::{Interrupt, system::words};
 use anabranch_capture::{Error, annotate};
 use anabranch_diagnose::{
-    Bounds, Watch, diagnose as read, finding::Kind, limit::Limit, list, trace as follow,
+    Bounds, Watch, diagnose as read,
+    finding::Kind,
+    limit::Limit,
+    list,
+    quic::{diagnose_log, is_log, trace_log},
+    trace as follow,
 };
 use anabranch_files::Files;
 use pyo3::{
@@ -95,9 +100,14 @@ pub fn diagnose(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let bounds = bounds(any_expansion);
-    reading(py, &path, progress.as_ref(), move |file, interrupt| {
-        let report = read(file, &name, bounds, move || interrupt.is_raised())
-            .map_err(|error| unreadable(&error))?;
+    reading(py, &path, progress.as_ref(), move |mut file, interrupt| {
+        let stop = move || interrupt.is_raised();
+        let is_log = is_log(&mut file).map_err(|error| unreadable(&error))?;
+        let report = if is_log {
+            diagnose_log(file, &name, bounds, stop).map_err(|error| unreadable(&error))?
+        } else {
+            read(file, &name, bounds, stop).map_err(|error| unreadable(&error))?
+        };
         serde_json::to_string(&report).map_err(|error| unreadable(&error))
     })
 }
@@ -144,11 +154,16 @@ pub fn diagnose_trace(
         frames,
         points,
     };
-    reading(py, &path, progress.as_ref(), move |file, interrupt| {
-        let traces = follow(file, Bounds::ANY_EXPANSION, &watch, move || {
-            interrupt.is_raised()
-        })
-        .map_err(|error| unreadable(&error))?;
+    reading(py, &path, progress.as_ref(), move |mut file, interrupt| {
+        let stop = move || interrupt.is_raised();
+        let is_log = is_log(&mut file).map_err(|error| unreadable(&error))?;
+        let traces = if is_log {
+            trace_log(file, Bounds::ANY_EXPANSION, &watch, stop)
+                .map_err(|error| unreadable(&error))?
+        } else {
+            follow(file, Bounds::ANY_EXPANSION, &watch, stop)
+                .map_err(|error| unreadable(&error))?
+        };
         serde_json::to_string(&traces).map_err(|error| unreadable(&error))
     })
 }

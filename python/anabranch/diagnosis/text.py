@@ -62,12 +62,12 @@ def overview(
     connections = content["connections"]
     count = len(connections) + content["omitted"]["connections"]
     file = shown.plain(content["file"])
-    contents = f"{content['packets']:,} frames, {plural(count, 'TCP connection')}"
+    contents = contents_text(content, count)
     yield from wrapped(f"{file}: {contents}", "  ", whole=(file, contents))
     for remark in remarks(content):
         yield from wrapped(f"  {remark}", "    ")
     if not connections:
-        yield "No TCP connection was found."
+        yield f"No {_protocol(content)} connection was found."
         return
     ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not one["failure"], one["id"]))
     ranked = list(connections) if is_ranked else ranked
@@ -94,16 +94,31 @@ def overview(
         yield f"--connection {worst['id']} lists its retransmissions and pauses; --advise tries remedies."
 
 
+def contents_text(content: Document, count: int) -> str:
+    """Number of packets and connections of a file."""
+    noun = "packet" if content["source"] == "qlog" else "frame"
+    return f"{plural(content['packets'], noun)}, {plural(count, f'{_protocol(content)} connection')}"
+
+
+def _protocol(content: Document) -> str:
+    return "QUIC" if content["source"] == "qlog" else "TCP"
+
+
+def frame_noun(connection: Connection) -> str:
+    """A frame of a capture, or an event of a qlog."""
+    return "event" if connection["transport"] == "quic" else "frame"
+
+
 def _then(connections: Sequence[Connection], worst: Connection, around_s: float) -> Iterator[str]:
     """The pauses around a time: of the summarized connection, then the longest ones of others."""
     if pause := pause_around(worst, around_s):
-        yield from wrapped(f"  then: {pause_text(pause, worst['start_s'])}", "    ")
+        yield from wrapped(f"  then: {pause_text(pause, worst['start_s'], frame_noun(worst))}", "    ")
     else:
         yield "  then: no pause"
     others = [(one, found) for one in connections if one is not worst and (found := pause_around(one, around_s))]
     others.sort(key=lambda one: -one[1]["duration_s"])
     for one, found in others[:MOST_THEN]:
-        yield from wrapped(f"  also then, connection {one['id']}: {pause_text(found, one['start_s'])}", "    ")
+        yield from wrapped(f"  also then, connection {one['id']}: {pause_text(found, one['start_s'], frame_noun(one))}", "    ")
 
 
 def fared_worst(ranked: Sequence[Connection], around_s: float | None = None) -> Connection:
@@ -125,8 +140,8 @@ def detail(connection: Connection) -> Iterator[str]:
         sender, receiver = ends_of(connection, name)
         yield ""
         yield from wrapped(f"{sender} to {receiver}", "  ")
-        yield from _retransmissions(direction, connection["start_s"])
-        yield from _stalls(direction, connection["start_s"])
+        yield from _retransmissions(direction, connection["start_s"], frame_noun(connection))
+        yield from _stalls(direction, connection["start_s"], frame_noun(connection))
 
 
 def _others(connections: Sequence[Connection]) -> Iterator[str]:
@@ -219,7 +234,8 @@ def _summary(connection: Connection) -> Iterator[str]:
     yield from _item(f"limits: {limits_text(connection, direction)}")
     yield from _item(counts_text(direction))
     for finding in connection["findings"]:
-        packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
+        noun = frame_noun(connection).capitalize()
+        packets = f" {noun}s {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
         yield from _item(f"- {finding_text(finding, sender, receiver)}{packets}")
     yield from _next(connection)
 
@@ -339,13 +355,13 @@ def counts_text(direction: OneWay) -> str:
     return f"{segments}, {plural(counts['all'], 'retransmission')}: {verdicts} (by {triggers})"
 
 
-def _retransmissions(direction: OneWay, start_s: float) -> Iterator[str]:
+def _retransmissions(direction: OneWay, start_s: float, noun: str) -> Iterator[str]:
     found = direction["retransmissions"]
     for one in found[:MOST_LISTED]:
         need = {True: "needed", False: "spurious", None: "undecided"}[one["needed"]]
         lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
-        earlier = f", earlier copy in frame {one['earlier']}" if one["earlier"] else ""
-        frame = f"frame {one['packet']}, {one['time_s'] - start_s:.6f} s"
+        earlier = f", earlier copy in {noun} {one['earlier']}" if one["earlier"] else ""
+        frame = f"{noun} {one['packet']}, {one['time_s'] - start_s:.6f} s"
         yield from _item(f"{frame}: {octets_text(one)}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}")
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
@@ -359,18 +375,18 @@ def octets_text(retransmission: Retransmission) -> str:
     return "SYN" if first < 0 else "FIN"
 
 
-def _stalls(direction: OneWay, start_s: float) -> Iterator[str]:
+def _stalls(direction: OneWay, start_s: float, noun: str) -> Iterator[str]:
     found = sorted(direction["stalls"], key=lambda one: -one["duration_s"])
     for one in found[:MOST_LISTED]:
-        yield from _item(pause_text(one, start_s))
+        yield from _item(pause_text(one, start_s, noun))
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"
 
 
-def pause_text(stall: Stall, start_s: float) -> str:
+def pause_text(stall: Stall, start_s: float, noun: str = "frame") -> str:
     """A pause, from the start of its connection on, its frames and its cause."""
     frames = " to ".join(map(str, stall["packets"]))
-    noun = "frames" if len(stall["packets"]) > 1 else "frame"
+    noun = f"{noun}s" if len(stall["packets"]) > 1 else noun
     at = f"{stall['duration_s'] * 1e3:.1f} ms at {stall['start_s'] - start_s:.6f} s"
     return f"pause of {at}, {noun} {frames}: {cause_text(stall)}"
 

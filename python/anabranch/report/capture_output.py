@@ -117,7 +117,7 @@ def html_report(
     origin = min((one["start_s"] for one in content["connections"]), default=0.0)
     count = len(content["connections"]) + content["omitted"]["connections"]
     title = f"Diagnosis of {shown.plain(Path(content['file']).name)}"
-    facts = [f"{content['packets']:,} frames", plural(count, "TCP connection"), _version()]
+    facts = [contents_text(content, count), _version()]
     body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{text(' · '.join(facts))}</p>"]
     if command:
         body.append(f"<pre class='command' aria-label='The command that made this report'>{text(command)}</pre>")
@@ -168,7 +168,7 @@ def _connections(document: Diagnosis, count: int) -> str:
     head = ("connection", "sender", "receiver", "data", "time (s)", "goodput (Mbit/s)", "median RTT (ms)",
             "retransmissions", "of them spurious", "limited by", "of the time")  # fmt: skip
     more = f"<p class='soft'>Bad ones first, then by data; {count - len(rows):,} more.</p>" if count > len(rows) else ""
-    return f"<h2>Connections</h2>{table(head, rows, left=3, words=(9,))}{more}" if rows else "<p>No TCP connection.</p>"
+    return f"<h2>Connections</h2>{table(head, rows, left=3, words=(9,))}{more}" if rows else "<p>No connection.</p>"
 
 
 def _connection(connection: Connection, charts: Sequence[Chart], traced: Trace, origin: float) -> Iterator[str]:

@@ -243,7 +243,8 @@ impl Acknowledged {
                     }
                     piece.cover = Some(Cover {
                         time: ack.segment.time,
-                        echo: None,
+                        // QUIC acknowledges packets, not octets.
+                        echo: ack.segment.quic.and(ack.segment.stamps).map(|stamps| stamps.1),
                         reaches_beyond: false,
                         is_at_once: false,
                     });
@@ -310,7 +311,7 @@ impl Acknowledged {
             }
             piece.cover.get_or_insert(Cover {
                 time,
-                echo: echo.filter(|_| is_front),
+                echo: echo.filter(|_| is_front || ack.segment.quic.is_some()),
                 reaches_beyond: false,
                 is_at_once: is_at_once
                     && !is_front

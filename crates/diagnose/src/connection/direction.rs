@@ -185,7 +185,7 @@ impl Direction {
         if let Some(ack) = segment.ack {
             self.sender.prove(ack);
         }
-        self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
+        self.arrive(segment.time, segment.echo(), delays);
         self.sender.begin(self.scoreboard.next());
         self.settle(segment.time, delays, budget);
         let Some(sent) = self.scoreboard.range(segment) else {
@@ -318,6 +318,7 @@ impl Direction {
                     let history = self.scoreboard.history(sent);
                     self.sender.scene(sent, &history, conditions).trigger()
                 };
+                let trigger = sent.segment.quic.map_or(trigger, |quic| quic.refine(trigger));
                 self.retransmit(sent, repeated, trigger, conditions, budget);
                 Some(trigger)
             }
@@ -497,7 +498,8 @@ impl Direction {
 
     /// Records a round-trip sample between the capture point and the receiver.
     fn sample(&mut self, time: Nanos, took: Nanos, delays: Delays) {
-        self.rtt.sample(took);
+        let is_loaded = self.account.clock.last() == Some(Limit::Bottleneck);
+        self.rtt.sample(took, is_loaded);
         let una = self.scoreboard.una().max(0);
         self.routes[0].see(
             Sample {

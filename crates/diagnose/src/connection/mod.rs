@@ -414,10 +414,9 @@ impl Connection {
 
     /// Records the timestamps. Returns the host's response time to the other's.
     fn add_stamps(&mut self, segment: &Segment, from: usize) -> Option<Nanos> {
-        let (stamp, echo) = segment.stamps?;
-        let took = segment
-            .ack
-            .and_then(|_| self.hosts[from].answer(echo, segment.time));
+        let (stamp, _) = segment.stamps?;
+        let echo = segment.ack.and_then(|_| segment.echo());
+        let took = echo.and_then(|echo| self.hosts[from].answer(echo, segment.time));
         let is_new = self.announced[from]
             .last_stamp
             .is_none_or(|last| crate::retransmission::need::is_before(last, stamp));
@@ -430,6 +429,9 @@ impl Connection {
 
     /// The window that an end announces, if its scale is known (RFC 7323 §2.2).
     fn window(&self, segment: &Segment, from: usize) -> Option<i64> {
+        if let Some(quic) = segment.quic {
+            return quic.window;
+        }
         let raw = i64::from(segment.window);
         if segment.has(SYN) || raw == 0 {
             return Some(raw);

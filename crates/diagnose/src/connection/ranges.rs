@@ -110,6 +110,12 @@ impl Ranges {
         sum
     }
 
+    /// One past the last octet of the range that contains `at`; `at` if none does.
+    pub(crate) fn end_from(&self, at: i64) -> i64 {
+        let range = self.ranges.get(self.behind(at));
+        range.map_or(at, |&(from, to)| if from <= at { to } else { at })
+    }
+
     /// The parts of a range that are not in the set.
     pub(crate) fn missing(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
         let mut missing = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::{delays::Delays, pattern::Pattern, view::View};
 use crate::{
-    segment::Segment,
+    segment::{Record, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct Last {
     pub(crate) is_recovering: bool,
     /// The amount in flight, including it.
     pub(crate) flight: i64,
+    /// The sender's own record of its limits after it.
+    pub(crate) record: Option<Record>,
 }
 
 /// A segment with data that is sent now, and the state of the path.
@@ -91,7 +93,9 @@ impl Releases {
         if self.last.is_some() && !leaving.is_small {
             self.pattern.see_apart(since);
         }
-        let stamp = leaving.segment.stamps.map(|stamps| stamps.0);
+        // The numbers of QUIC packets are no clock.
+        let clock = leaving.segment.stamps.filter(|_| leaving.segment.quic.is_none());
+        let stamp = clock.map(|stamps| stamps.0);
         let is_same_tick = stamp.is_some_and(|stamp| self.pattern.is_same_tick(stamp));
         let is_burst =
             self.last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
@@ -136,7 +140,7 @@ impl Releases {
         if is_burst {
             return self.train.is_released;
         }
-        let has_stamps = leaving.segment.stamps.is_some();
+        let has_stamps = leaving.segment.echo().is_some();
         let is_near = leaving
             .round_trip
             .is_some_and(|round_trip| 10 * delays.back() < round_trip);

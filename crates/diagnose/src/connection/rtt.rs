@@ -32,10 +32,13 @@ pub(crate) struct Rtt {
     min: Option<Nanos>,
     most: Nanos,
     all: Histogram,
+    /// Samples while the sender filled the path.
+    loaded: Histogram,
 }
 
 impl Rtt {
-    pub(crate) fn sample(&mut self, rtt: Nanos) {
+    /// Records a round trip. `is_loaded`: the sender filled the path.
+    pub(crate) fn sample(&mut self, rtt: Nanos, is_loaded: bool) {
         let rtt = rtt.clamp(0, LONGEST);
         if self.smoothed.is_some() {
             self.step += ((rtt - self.latest).abs() - self.step) / 16;
@@ -52,8 +55,16 @@ impl Rtt {
         });
         let whole = rtt + self.queued_before();
         self.most = self.most.max(whole);
-        self.all
-            .record(u64::try_from(whole / MICROSECOND).unwrap_or_default());
+        let micros = u64::try_from(whole / MICROSECOND).unwrap_or_default();
+        self.all.record(micros);
+        if is_loaded {
+            self.loaded.record(micros);
+        }
+    }
+
+    /// The round trips in microseconds while the sender filled the path.
+    pub(crate) fn loaded(&self) -> &Histogram {
+        &self.loaded
     }
 
     /// Records an acknowledgment at `time` without data that covered two full segments, so that the
@@ -180,11 +191,11 @@ mod tests {
         let mut rtt = Rtt::default();
         for _ in 0..20 {
             for ms in 20..60 {
-                rtt.sample(ms * MILLISECOND);
+                rtt.sample(ms * MILLISECOND, true);
             }
         }
         for _ in 0..20 {
-            rtt.sample(stopped * MILLISECOND);
+            rtt.sample(stopped * MILLISECOND, true);
         }
         rtt
     }
@@ -193,9 +204,9 @@ mod tests {
     fn a_host_that_stops_does_not_hide_a_full_queue() {
         for stopped in [30, 59, 300] {
             let mut rtt = sawtooth(stopped);
-            rtt.sample(55 * MILLISECOND);
+            rtt.sample(55 * MILLISECOND, true);
             assert!(rtt.is_full(0), "{stopped}");
-            rtt.sample(22 * MILLISECOND);
+            rtt.sample(22 * MILLISECOND, true);
             assert!(!rtt.is_full(0), "{stopped}");
         }
     }

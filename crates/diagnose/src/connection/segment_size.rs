@@ -72,8 +72,11 @@ impl SegmentSize {
     }
 }
 
-/// Octets of payload, and of SACK blocks, which displace payload.
+/// Octets of payload, and of SACK blocks, which displace payload; the octets of a QUIC packet.
 fn whole(segment: &Segment) -> i64 {
+    if let Some(quic) = segment.quic {
+        return i64::from(segment.payload) + i64::from(quic.overhead);
+    }
     let blocks = segment.blocks().len();
     let taken = if blocks == 0 { 0 } else { 4 + 8 * blocks };
     i64::from(segment.payload) + i64::try_from(taken).unwrap_or(0)

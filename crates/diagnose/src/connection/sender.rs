@@ -339,6 +339,18 @@ impl Sender {
             is_unfilled: pattern.is_below_any_window(mss),
             is_queued: conditions.is_queued,
         };
+        let wait = match last.and_then(|last| last.record) {
+            Some(record) => {
+                let is_paced = record.pace.is_none_or(|pace| since <= pace);
+                wait.with_record(record.free < mss, is_paced)
+            }
+            // The other end's window and queue are not in the log.
+            None if sent.segment.quic.is_some_and(|quic| !quic.is_local) => Wait {
+                is_pace_or_buffer: true,
+                ..wait
+            },
+            None => wait,
+        };
         let follows = match (is_burst, released) {
             (true, false) => Follows::Yes,
             (true, true) if self.view.una <= self.releases.train.start => Follows::IfWritten,
@@ -431,6 +443,7 @@ impl Sender {
                 room: self.view.room_from(next),
                 is_recovering: self.is_recovering(),
                 flight: next - self.view.una.max(0),
+                record: segment.quic.and_then(|quic| quic.record),
             },
             mss,
         );

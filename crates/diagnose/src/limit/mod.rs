@@ -82,6 +82,28 @@ pub(crate) struct Wait {
     pub(crate) is_queued: bool,
 }
 
+impl Wait {
+    /// The interval if the sender's own record says whether the congestion window was full after
+    /// the last segment, and whether its pacer takes as long.
+    pub(crate) fn with_record(self, is_full: bool, may_be_paced: bool) -> Self {
+        Self {
+            // Only a full window or the application holds data back: a QUIC sender has no socket
+            // buffer.
+            is_level: false,
+            is_refill: false,
+            may_refill: false,
+            is_unclear: false,
+            is_pace_or_buffer: false,
+            is_unfilled: false,
+            is_bulk: false,
+            is_blocked: is_full && !self.is_idle,
+            is_small: self.is_small && !is_full,
+            is_paced: self.is_paced && may_be_paced,
+            ..self
+        }
+    }
+}
+
 terms! {
     /// A limit of a sender. Rules are checked in this order.
     Limit: holds(&Wait) -> bool;

@@ -129,5 +129,6 @@ pub(super) fn read(record: &[u8]) -> Segment {
         has_all_options: whole & WHOLE != 0,
         blocks,
         block_count,
+        quic: None,
     }
 }

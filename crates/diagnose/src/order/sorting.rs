@@ -177,6 +177,7 @@ mod tests {
             has_all_options: has(7),
             blocks: [(word, !word); MOST_BLOCKS],
             block_count: octet % 5,
+            quic: None,
         }
     }
 

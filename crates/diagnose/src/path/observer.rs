@@ -62,6 +62,9 @@ pub(crate) struct Sent {
     pub(crate) by_timer: bool,
 }
 
+/// Octets of the headers of IPv4 and UDP.
+const UDP: i64 = 28;
+
 /// The data of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
@@ -79,6 +82,8 @@ pub(crate) struct Observer {
     largest: i64,
     has_stamps: bool,
     is_v6: bool,
+    /// Octets of a full QUIC packet other than stream data.
+    overhead: Option<i64>,
     /// Octets that came late, how many octets had overtaken them, and their lateness.
     pub(super) late: u64,
     pub(super) extents: Histogram,
@@ -123,6 +128,9 @@ impl Observer {
 
     /// Octets of headers of IP and TCP.
     pub(super) fn headers(&self) -> i64 {
+        if let Some(overhead) = self.overhead {
+            return overhead + UDP + i64::from(self.is_v6) * 20;
+        }
         HEADERS + i64::from(self.is_v6) * 20 + i64::from(self.has_stamps) * STAMPS
     }
 
@@ -150,15 +158,21 @@ impl Observer {
         self.is_v6 = segment.source.0.is_ipv6();
         if segment.payload > 0 {
             self.has_stamps = segment.stamps.is_some();
-            self.largest = self.largest.max(i64::from(segment.payload));
+            let payload = i64::from(segment.payload);
+            if let Some(quic) = segment.quic
+                && payload >= self.largest
+            {
+                self.overhead = Some(quic.overhead.into());
+            }
+            self.largest = self.largest.max(payload);
         }
         // The handshake gives the minimum time. Later on, only data waits in the queue.
         if segment.payload == 0 && self.bare >= MOST_BARE {
             return;
         }
         self.bare = self.bare.saturating_add(u8::from(segment.payload == 0));
-        let echo = segment.stamps.filter(|_| segment.ack.is_some());
-        let sample = echo.and_then(|(_, echo)| self.echo.answer(echo, segment.time));
+        let echo = segment.ack.and_then(|_| segment.echo());
+        let sample = echo.and_then(|echo| self.echo.answer(echo, segment.time));
         let Some(sample) = sample else {
             return;
         };

@@ -37,6 +37,8 @@ pub enum Evidence {
     AcknowledgedTooSoon,
     /// The acknowledgment echoes the timestamp of one copy (RFC 3522).
     TimestampEcho,
+    /// The acknowledgment names the packet of one copy (QUIC).
+    PacketNumber,
     /// A duplicate SACK (RFC 2883).
     DuplicateSack,
     /// The acknowledgment covers later data that had not arrived above a gap (RFC 5682).
