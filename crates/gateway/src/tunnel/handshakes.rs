@@ -223,11 +223,16 @@ impl Handshakes {
         index
     }
 
-    /// Whether this end has just begun the current session or the next one.
-    fn has_just_begun(&self, now: Instant) -> bool {
+    /// Whether this end has just begun the current session or the next one, and the other end still
+    /// has its keys: `peer_boot` is the start of the other end that began `waiting`.
+    fn has_just_begun(&self, peer_boot: u64, now: Instant) -> bool {
         let is_young =
-            |session: &Session| session.initiator && now.saturating_since(session.since) < ATTEMPT;
-        self.fresh.is_some() || self.current.as_ref().is_some_and(is_young)
+            |session: &&Session| session.initiator && now.saturating_since(session.since) < ATTEMPT;
+        let mut begun = self
+            .fresh
+            .iter()
+            .chain(self.current.iter().filter(is_young));
+        begun.any(|session| session.peer_boot == peer_boot)
     }
 
     /// Whether a session that the other end has answered is used at once: there is no other, or the other end has restarted and lost its keys.
@@ -559,7 +564,12 @@ impl Tunnel {
             let restarted = handshakes.promote(fresh);
             return self.on_session(restarted);
         }
-        let is_ours = handshakes.is_first && handshakes.has_just_begun(self.now);
+        let begun = handshakes
+            .waiting
+            .as_ref()
+            .map(|waiting| waiting.session.peer_boot);
+        let is_ours = handshakes.is_first
+            && begun.is_some_and(|boot| handshakes.has_just_begun(boot, self.now));
         if is_ours && handshakes.fresh.is_some() {
             return;
         }

@@ -246,3 +246,37 @@ fn a_path_without_an_address_does_not_silence_the_others() {
         assert!(gap <= MS * 300, "end {end}: {} ms", gap.as_millis_f64());
     }
 }
+
+/// Both ends begin a session at the same time, then one restarts. The other must accept the session
+/// that follows, although it has just begun one itself: the keys of that one are lost.
+#[test]
+fn a_restart_after_simultaneous_handshakes_leaves_no_long_gap() {
+    let delays = [22, 16, 14];
+    let wires = delays.map(|delay| {
+        [Wire {
+            delay: MS * delay,
+            ..Wire::default()
+        }; 2]
+    });
+    let mut network = Network::new(762_691_077, wires.to_vec(), true);
+    network.role(&[0], 2, Role::Overflow);
+    for (from, flow) in [(0, 1), (1, 2)] {
+        network.flow(from, flow, MS * 20, MS * 5_000);
+    }
+    network.wires[2][0].is_dead = true;
+    network.run(MS * 3);
+    network.ports[0][1] += 100;
+    network.run(MS * 128);
+    network.wires[0][0].is_dead = true;
+    network.run(MS * 73);
+    network.restart(0);
+    network.run(MS * 573);
+    network.lose_carrier(1, 1);
+    network.run(MS * 89);
+    let since = network.now;
+    network.run(MS * 3_500);
+    for end in [0, 1] {
+        let gap = network.gap(end, since);
+        assert!(gap <= MS * 1_000, "end {end}: {} ms", gap.as_millis_f64());
+    }
+}
