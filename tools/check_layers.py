@@ -43,7 +43,7 @@ _DIAGNOSE = _PATH | {"anabranch-capture"}
 # Rooms of Python by floor, the lowest first.
 FLOORS: Sequence[frozenset[str]] = (
     frozenset({"control", "errors", "interrupt"}),
-    frozenset({"extras", "studio", "text"}),
+    frozenset({"extras", "text"}),
     frozenset({"files", "keys", "limits", "progress", "statistics"}),
     frozenset({"builders", "result"}),
     frozenset({"live"}),
@@ -52,7 +52,7 @@ FLOORS: Sequence[frozenset[str]] = (
     frozenset({"fitted", "gateway", "kernel", "multipoint"}),
     frozenset({"compare", "study", "validate"}),
     frozenset({"plot"}),
-    frozenset({"report"}),
+    frozenset({"report", "studio"}),
     frozenset({"cli"}),
     frozenset({"entry"}),
     frozenset({"__main__"}),
