@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tests.python.two_points import ACK, FIN, SYN, Packet
+from .two_points import ACK, FIN, SYN, Packet
 
 Event = tuple[float, str, dict[str, Any]]
 """A time in milliseconds, a name without its category, and the data."""
@@ -23,11 +23,16 @@ FULL = 1448 + OVERHEAD
 
 
 def events(
-    near: list[Packet], far: list[Packet], *, of_receiver: bool = False, windows: Iterable[tuple[float, float]] = ()
+    near: list[Packet],
+    far: list[Packet],
+    *,
+    of_receiver: bool = False,
+    windows: Iterable[tuple[float, float, float]] = (),
 ) -> Iterator[Event]:
     """The log of the sender, or of the receiver, in the order of time.
 
-    ``windows`` are times in seconds and congestion windows in packets.
+    ``windows`` are times in seconds, congestion windows in packets and smoothed round trips in milliseconds, from which
+    the log has the rate of a pacer as RFC 9002 §7.7 suggests; 0 for none.
     """
     sender = next(one.source for one in near if one.flags & SYN)
     numbers = _numbers(near, sender)
@@ -49,8 +54,11 @@ def events(
     for one in log:
         at = (one.time_ns - start) / 1e6
         while known and known[0][0] * 1e9 <= one.time_ns:
-            _, cwnd = known.popleft()
-            yield at, "metrics", {"congestion_window": round(cwnd * FULL)}
+            _, cwnd, srtt_ms = known.popleft()
+            metrics = {"congestion_window": round(cwnd * FULL)}
+            if srtt_ms:
+                metrics["pacing_rate"] = round(1.25 * cwnd * FULL * 8000 / srtt_ms)
+            yield at, "metrics", metrics
         if one.flags & SYN:
             frames = [{"frame_type": "crypto", "offset": 0, "length": 300}]
             name = outgoing if one.source == sender else incoming
@@ -63,14 +71,16 @@ def events(
             if not of_receiver:
                 for number in lost.pop(one.seq, ()):
                     yield at, "packet_lost", {"header": {"packet_type": "1RTT", "packet_number": number}}
-                lost[one.seq] = [numbers[_key(one)]]
+                lost[one.seq] = [numbers[key_of(one)]]
             frame = {"frame_type": "stream", "stream_id": 0, "offset": offset, "length": one.payload}
             if one.flags & FIN:
                 frame["fin"] = True
-            yield at, outgoing, _packet("1RTT", numbers[_key(one)], [frame], one.payload + OVERHEAD)
-        elif one.flags & ACK and acknowledged[_key(one)]:
-            ranges = acknowledged[_key(one)].popleft()
-            made: list[dict[str, Any]] = [{"frame_type": "ack", "ack_delay": 0, "acked_ranges": ranges}] if ranges else []
+            yield at, outgoing, _packet("1RTT", numbers[key_of(one)], [frame], one.payload + OVERHEAD)
+        elif one.flags & ACK and acknowledged[key_of(one)]:
+            ranges = acknowledged[key_of(one)].popleft()
+            made: list[dict[str, Any]] = (
+                [{"frame_type": "ack", "ack_delay": 0, "acked_ranges": ranges}] if ranges else []
+            )
             window = int.from_bytes(one.tcp[14:16], "big") << scale
             edge = ((one.ack - first - 1) & 0xFFFFFFFF) + window
             if edge > limit:
@@ -85,14 +95,14 @@ def _packet(kind: str, number: int, frames: list[dict[str, Any]], length: int) -
     return {"header": header, "raw": {"length": length}, "frames": frames}
 
 
-def _key(one: Packet) -> bytes:
+def key_of(one: Packet) -> bytes:
     """A packet's identification and TCP header: the same at both points."""
     return one.octets[4:6] + one.tcp[: (one.tcp[12] >> 4) * 4]
 
 
 def _numbers(near: list[Packet], sender: tuple[str, int]) -> dict[bytes, int]:
     data = [one for one in near if one.source == sender and not one.flags & SYN and (one.payload or one.flags & FIN)]
-    return {_key(one): number for number, one in enumerate(data)}
+    return {key_of(one): number for number, one in enumerate(data)}
 
 
 def _received(
@@ -102,10 +112,10 @@ def _received(
     arrived: list[list[int]] = []
     for one in far:
         if one.source == sender:
-            if _key(one) in numbers:
-                _add(arrived, numbers[_key(one)])
+            if key_of(one) in numbers:
+                _add(arrived, numbers[key_of(one)])
         elif not one.flags & SYN:
-            yield _key(one), [[a, b] if a != b else [a] for a, b in reversed(arrived[-64:])]
+            yield key_of(one), [[a, b] if a != b else [a] for a, b in reversed(arrived[-64:])]
 
 
 def _add(ranges: list[list[int]], number: int) -> None:

@@ -68,7 +68,10 @@ DIAGNOSIS = Document(
     (
         "crates/diagnose/src/connection/announced.rs",
         "crates/diagnose/src/connection/handshake.rs",
+        "crates/diagnose/src/figures.rs",
         "crates/diagnose/src/path",
+        "crates/diagnose/src/quic/mod.rs",
+        "crates/diagnose/src/quic/packets.rs",
         "crates/diagnose/src/retransmission",
         "crates/diagnose/src/segment.rs",
         "crates/diagnose/src/report.rs",

@@ -82,7 +82,9 @@ pub struct Fairness {
 pub(crate) fn rate_used(connection: &Connection) -> Option<f64> {
     let model = connection.path.model.as_ref()?;
     let rate = model.rate_mbit_s;
-    let rate = rate.value.filter(|value| rate.seen == Seen::Measured && *value > 0.0)?;
+    let rate = rate
+        .value
+        .filter(|value| rate.seen == Seen::Measured && *value > 0.0)?;
     let goodput = connection.directions.of(model.direction).goodput_mbit_s?;
     Some(goodput / rate)
 }
@@ -198,7 +200,8 @@ mod tests {
 
     #[test]
     fn equal_rates_are_fair_and_one_of_four_is_a_quarter() {
-        let close = |one: Option<f64>, other: f64| one.is_some_and(|one| (one - other).abs() < 1e-9);
+        let close =
+            |one: Option<f64>, other: f64| one.is_some_and(|one| (one - other).abs() < 1e-9);
         assert!(close(jain(&[2.0, 2.0, 2.0]), 1.0));
         assert!(close(jain(&[4.0, 0.0, 0.0, 0.0]), 0.25));
         assert_eq!(jain(&[0.0]), None);

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use crate::{
-    figures::{Fairness, Responsiveness},
     connection::{
         announced::{Origin, Sign},
         handshake::Handshake,
     },
+    figures::{Fairness, Responsiveness},
     path::LossKind,
     quic::{QuicFlow, QuicLog},
     retransmission::{Evidence, LossSide, Trigger},
@@ -67,8 +67,8 @@ pub struct Report {
     pub fairness: Vec<Fairness>,
     /// Connections of QUIC in a capture, by their unencrypted headers.
     pub quic: Vec<QuicFlow>,
-    /// Connections of QUIC that are not listed.
-    pub quic_omitted: u64,
+    /// Datagrams that begin connections of QUIC that are not listed.
+    pub quic_not_listed: u64,
     /// Totals of the connections that are not listed.
     pub omitted: Omitted,
     /// Connections that were ended because too many were open.

@@ -103,7 +103,7 @@ fn report(name: &str, account: Account, table: Table) -> Report {
         start,
         quic,
     } = account;
-    let quic_omitted = quic.omitted;
+    let quic_not_listed = quic.omitted;
     let without_ip: u64 = counts.skipped.values().sum();
     passed_over.insert("no-ip", without_ip);
     let skipped = counts.skipped.iter();
@@ -132,7 +132,7 @@ fn report(name: &str, account: Account, table: Table) -> Report {
         fairness: fairness(&connections),
         connections,
         quic: quic.end(),
-        quic_omitted,
+        quic_not_listed,
         omitted,
         ended_early: evicted,
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     retransmission::Trigger,
-    time::{Nanos, from_picos},
+    time::{MICROSECOND, Nanos, from_picos},
 };
 
 /// Reason for which an IP packet is not used.
@@ -111,9 +111,9 @@ pub(crate) struct Segment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quic {
     /// Octets from the acknowledgment to the limit of flow control, if it is known.
-    pub(crate) window: Option<i64>,
+    pub(crate) window: Option<u32>,
     /// Octets of the packet other than stream data.
-    pub(crate) overhead: u32,
+    pub(crate) overhead: u16,
     /// The reason for which the data was declared lost.
     pub(crate) lost: Option<LostBy>,
     /// The segment's `TSecr` is the last packet that its sender received.
@@ -128,9 +128,16 @@ pub(crate) struct Quic {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
     /// Octets of the congestion window that are not in flight.
-    pub(crate) free: i64,
-    /// Time that the pacer needs for the packet, if its rate is known.
-    pub(crate) pace: Option<Nanos>,
+    pub(crate) free: i32,
+    /// Time in microseconds that the pacer needs for the packet; `u32::MAX` if its rate is unknown.
+    pub(crate) pace_us: u32,
+}
+
+impl Record {
+    /// Whether the pacer may take this time.
+    pub(crate) fn may_take(self, time: Nanos) -> bool {
+        self.pace_us == u32::MAX || time <= Nanos::from(self.pace_us) * MICROSECOND
+    }
 }
 
 impl Quic {

@@ -161,8 +161,7 @@ pub fn diagnose_trace(
             trace_log(file, Bounds::ANY_EXPANSION, &watch, stop)
                 .map_err(|error| unreadable(&error))?
         } else {
-            follow(file, Bounds::ANY_EXPANSION, &watch, stop)
-                .map_err(|error| unreadable(&error))?
+            follow(file, Bounds::ANY_EXPANSION, &watch, stop).map_err(|error| unreadable(&error))?
         };
         serde_json::to_string(&traces).map_err(|error| unreadable(&error))
     })

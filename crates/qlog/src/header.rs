@@ -136,7 +136,13 @@ pub(crate) fn check_version(file: &Map<String, Value>) -> Result<(), Error> {
     }
     let version = named("qlog_version").or(schema);
     match version {
-        Some(version) if KNOWN_VERSIONS.iter().any(|known| version.starts_with(known)) => Ok(()),
+        Some(version)
+            if KNOWN_VERSIONS
+                .iter()
+                .any(|known| version.starts_with(known)) =>
+        {
+            Ok(())
+        }
         Some(version) => Err(Error::UnknownVersion(short(version))),
         None => match file.get("qlog_version") {
             Some(other) => Err(Error::UnknownVersion(short(&other.to_string()))),

@@ -356,12 +356,14 @@ impl<'s, F: FnMut(Record<'_>)> Sink<'s, F> {
             return;
         };
         let at = time * header.unit_ms;
-        let at = match header.format {
-            TimeFormat::Relative => header.reference_ms + at,
-            TimeFormat::Absolute => at,
+        // The reference has too many digits to be added in floating point.
+        let reference = nanos(header.reference_ms);
+        let time = match header.format {
+            TimeFormat::Relative => reference + nanos(at),
+            TimeFormat::Absolute => nanos(at),
             TimeFormat::Delta => {
                 self.last[trace] += at;
-                header.reference_ms + self.last[trace]
+                reference + nanos(self.last[trace])
             }
         };
         // `transport:packet_sent`, `quic:packet_sent`, or `packet_sent` alone.
@@ -376,7 +378,7 @@ impl<'s, F: FnMut(Record<'_>)> Sink<'s, F> {
         self.account.packets += u64::from(matches!(event, Event::Packet(_)));
         (self.take)(Record {
             number: self.account.events,
-            time: nanos(at),
+            time,
             trace,
             header,
             group: group.filter(|group| header.group.as_deref() != Some(group)),
@@ -397,7 +399,10 @@ struct Parts<'v> {
 fn parts<'v>(header: &Header, value: &'v Value) -> Option<Parts<'v>> {
     if let Some(row) = value.as_array() {
         let column = |names: &[&str]| {
-            let at = header.columns.iter().position(|one| names.contains(&one.as_str()))?;
+            let at = header
+                .columns
+                .iter()
+                .position(|one| names.contains(&one.as_str()))?;
             row.get(at)
         };
         return Some(Parts {
@@ -417,7 +422,7 @@ fn parts<'v>(header: &Header, value: &'v Value) -> Option<Parts<'v>> {
 }
 
 /// The bound on times: the difference of two fits in 64 bits.
-const LATEST_MS: f64 = 4e12;
+const LATEST_MS: f64 = 2e12;
 
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn nanos(ms: f64) -> i64 {

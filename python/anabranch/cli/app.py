@@ -26,7 +26,10 @@ app = Group(
         "study": ("study:run_studies", "Reproduce published studies: claims with verdicts, figures."),
         "sweep": ("sweep:run_sweep", "Run a scenario over a grid, on all cores."),
         "compare": ("compare:run_compare", "Set runs, or sweeps, side by side."),
-        "diagnose": ("diagnose:run_diagnose", "Find out why the TCP connections of a capture are slow."),
+        "diagnose": (
+            "diagnose:run_diagnose",
+            "Find out why the TCP or QUIC connections of a capture or a qlog are slow.",
+        ),
         "convert": ("convert:run_convert", "Convert paths, runs and results from and to other tools."),
         "list": ("explain:list_kinds", "List components, studies and formats, by kind."),
         "explain": ("explain:explain_names", "Describe a name: its effect, sources, parameters and bounds."),

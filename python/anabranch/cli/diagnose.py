@@ -30,8 +30,8 @@ class DiagnoseOptions:
         tuple[Path, ...],
         Argument(
             "CAPTURE...",
-            "A pcap or pcapng file, also compressed with gzip or zstd; several of the same connections at points "
-            "along their path.",
+            "A pcap or pcapng file, or a qlog of QUIC, also compressed with gzip or zstd; several captures of the same "
+            "connections at points along their path.",
         ),
     ] = ()
     names: Annotated[
@@ -144,11 +144,12 @@ class DiagnoseOptions:
     "anabranch diagnose slow.pcapng --advise --engine kernel",
     "anabranch diagnose slow.pcapng --out slow",
     "anabranch diagnose slow.pcapng --annotate annotated.pcapng",
+    "anabranch diagnose server.sqlog",
     "anabranch diagnose a.pcap --json",
     "anabranch diagnose --follow eth0 --save-on zero-window --ring 2min",
 )
 def run_diagnose(options: DiagnoseOptions) -> None:
-    """Find out why the TCP connections of a capture are slow.
+    """Find out why the TCP or QUIC connections of a capture or a qlog are slow.
 
     Names the limit of each connection, the trigger of each retransmission and whether it was needed, and the cause
     of each pause. Questions that the capture does not answer are called undecidable. With --out it writes report.html
@@ -158,6 +159,9 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     Captures of the same connections at several points are compared: the clocks are aligned by the packets, also
     through NAT, and each part of the path is reported with its losses, delays, reordering, duplicates and changed
     headers, and with the pauses that belong to it.
+
+    A qlog of one end of QUIC has the same diagnosis. Packets of QUIC in a capture show the handshake, rates, and round
+    trips if the spin bit is used.
     """
     if options.compare:
         from anabranch.cli.diagnose_difference import diagnose_difference

@@ -153,20 +153,25 @@ def _network(text: str) -> Network:
         ) from None
 
 
-def _address(end: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    return ipaddress.ip_address(end.rpartition(":")[0].strip("[]").partition("%")[0])
+def _is_in(end: str, network: Network) -> bool:
+    """Whether an end is in a network. The ends of a qlog without addresses are in none."""
+    try:
+        return ipaddress.ip_address(end.rpartition(":")[0].strip("[]").partition("%")[0]) in network
+    except ValueError:
+        return False
 
 
-def _port(end: str) -> int:
-    return int(end.rpartition(":")[2])
+def _port(end: str) -> int | None:
+    port = end.rpartition(":")[2]
+    return int(port) if port.isdecimal() else None
 
 
 def _is_between(connection: Connection, networks: Sequence[Network]) -> bool:
-    one, other = _address(connection["a"]), _address(connection["b"])
+    one, other = connection["a"], connection["b"]
     if len(networks) == 1:
-        return one in networks[0] or other in networks[0]
+        return _is_in(one, networks[0]) or _is_in(other, networks[0])
     first, second = networks
-    return (one in first and other in second) or (one in second and other in first)
+    return (_is_in(one, first) and _is_in(other, second)) or (_is_in(one, second) and _is_in(other, first))
 
 
 def _distance_s(connection: Connection, moment: float) -> float:
@@ -186,13 +191,13 @@ def _listed(names: Sequence[str]) -> str:
 
 def _hosts(connections: Sequence[Connection]) -> str:
     ends = [one[end] for one in connections for end in ("b", "a")]
-    return _listed(list(dict.fromkeys(end.rpartition(":")[0] for end in ends)))
+    return _listed(list(dict.fromkeys(end.rpartition(":")[0] or end for end in ends)))
 
 
 def _ports(connections: Sequence[Connection]) -> str:
     """The ports of the hosts that were called, listed first because they are fewer."""
     ports = [_port(one[end]) for end in ("b", "a") for one in connections]
-    return _listed([str(port) for port in dict.fromkeys(ports)])
+    return _listed([str(port) for port in dict.fromkeys(ports) if port is not None])
 
 
 def _nearest(connections: Sequence[Connection], moment: float) -> str:

@@ -45,9 +45,14 @@ def write_annotated(document: Diagnosis, target: OutputFile) -> None:
     """Write the capture of a diagnosis as pcapng with comments; the file appears whole or not at all.
 
     Raises:
-        UserError: The capture cannot be read any more, or the place cannot be written.
+        UserError: It is a qlog, the capture cannot be read any more, or the place cannot be written.
         RunFailedError: The disk is full, or fails otherwise.
     """
+    if document["source"] == "qlog":
+        raise UserError(
+            f"{target.given}: packet comments are for captures, and {document['file']} is a qlog",
+            hint="--json and --out have the findings with the numbers of its events",
+        )
 
     def make(aside: Path) -> None:
         title = "\n".join(overview(document, has_hint=False))

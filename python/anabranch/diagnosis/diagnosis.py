@@ -1,4 +1,4 @@
-"""Diagnosis of a capture's TCP connections: the limits of each, and the cause of each retransmission."""
+"""Diagnosis of a capture's TCP connections or of a qlog: the limits of each, the cause of each retransmission."""
 
 from __future__ import annotations
 
@@ -156,16 +156,16 @@ class Diagnosis(dict[str, Any]):
 def diagnose(
     path: str | Path, *, any_expansion: bool = False, progress: Callable[[float], None] | None = None
 ) -> Diagnosis:
-    """Diagnose the TCP connections of a capture, pcap or pcapng, compressed or not.
+    """Diagnose the TCP connections of a capture, pcap or pcapng, or the QUIC connections of a qlog, compressed or not.
 
     Args:
-        path: The capture.
+        path: The capture or the qlog.
         any_expansion: Whether a compressed capture may expand to more than 256 times its size.
         progress: Called many times a second with the share that has been read, 0 to 1. It begins again if the
             packets are far out of order, so that the capture is read again.
 
     Raises:
-        UserError: It is no capture, or cannot be read.
+        UserError: It is neither, or cannot be read.
     """
     try:
         document = _engine.diagnose(str(path), str(path), any_expansion, progress)
@@ -231,6 +231,8 @@ def _connections(document: Diagnosis) -> Iterator[Row]:
     for connection in document.content["connections"]:
         scalars = {name: value for name, value in connection.items() if not isinstance(value, dict | list)}
         scalars.pop("flow", None)
+        # Null for TCP, and a table otherwise.
+        scalars.pop("quic", None)
         yield {"connection": connection["id"], **scalars}
 
 
@@ -268,6 +270,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     "connections": {
         "connection": "Int64",
         "id": "Int64",
+        "transport": "String",
         "a": "String",
         "b": "String",
         "start_s": "Float64",

@@ -12,11 +12,13 @@ Sign = Literal["hops", "ip-identification", "no-timestamps", "sequence", "too-so
 Handshake = Literal["seen", "partial", "missed", "refused", "unanswered"]
 Seen = Literal["measured", "at-least", "at-most", "not-seen"]
 LossKind = Literal["none", "bernoulli", "gilbert-elliott"]
+Spin = Literal["used", "constant", "random", "unknown"]
 LossSide = Literal["before", "after", "unknown"]
 Evidence = Literal[
     "acknowledged-before",
     "acknowledged-too-soon",
     "timestamp-echo",
+    "packet-number",
     "duplicate-sack",
     "acknowledgment-reaches-beyond",
     "gap",
@@ -28,6 +30,8 @@ Evidence = Literal[
 Trigger = Literal["fast-retransmit", "go-back-n", "keepalive", "rack", "rto", "sack", "tlp", "unknown", "window-probe"]
 DirectionName = Literal["a_to_b", "b_to_a"]
 EndName = Literal["a", "b"]
+Source = Literal["capture", "qlog"]
+Transport = Literal["tcp", "quic"]
 Order = Literal["file", "nearby", "sorted", "clock-set-back"]
 CapturePoint = Literal["near-a", "near-b", "middle", "unknown"]
 Role = Literal["sender", "receiver"]
@@ -83,6 +87,7 @@ class Document(TypedDict):
 
     format: int
     file: str
+    source: Source
     start_s: float | None
     packets: int
     passed_over: dict[str, int]
@@ -95,6 +100,9 @@ class Document(TypedDict):
     trailing_bytes: int
     damaged: str | None
     connections: list[Connection]
+    fairness: list[Fairness]
+    quic: list[QuicFlow]
+    quic_not_listed: int
     omitted: Omitted
     ended_early: int
 
@@ -103,6 +111,8 @@ class Connection(AddedConnection):
     """A connection."""
 
     id: int
+    transport: Transport
+    quic: QuicLog | None
     a: str
     b: str
     start_s: float
@@ -121,8 +131,18 @@ class Connection(AddedConnection):
     failure: Cause | None
     next: str | None
     lost_s: float
+    rate_used: float | None
     path: PathModel
     advice: list[Advice]
+
+
+class QuicLog(TypedDict):
+    """Properties of a QUIC connection."""
+
+    vantage: str
+    version: str | None
+    retry: bool
+    frames: bool
 
 
 class Reset(TypedDict):
@@ -151,6 +171,7 @@ class OneWay(TypedDict):
     data_packets: int
     goodput_mbit_s: float | None
     rtt_ms: RoundTrips
+    responsiveness: Responsiveness
     retransmissions: list[Retransmission]
     retransmission_counts: Counts
     triggers: dict[Trigger, int]
@@ -186,6 +207,16 @@ class RoundTrips(TypedDict):
     min: float | None
     median: float | None
     p95: float | None
+
+
+class Responsiveness(TypedDict):
+    """Round trips per minute, idle and under load (draft-ietf-ippm-responsiveness). `None` if unknown."""
+
+    idle_ms: float | None
+    idle_rpm: float | None
+    loaded_ms: float | None
+    loaded_rpm: float | None
+    loaded_samples: int
 
 
 class Retransmission(TypedDict):
@@ -346,6 +377,68 @@ class Flow(TypedDict):
     sack: bool
     segments_per_ack: float | None
     initial_window_packets: int | None
+
+
+class Fairness(TypedDict):
+    """Jain's index of the connections to a host, or from one, while most of them sent data."""
+
+    host: str
+    receives: bool
+    connections: list[int]
+    start_s: float
+    duration_s: float
+    goodput_mbit_s: list[float]
+    jain: float
+
+
+class QuicFlow(TypedDict):
+    """A connection of QUIC."""
+
+    id: int
+    a: str
+    b: str
+    start_s: float
+    duration_s: float
+    version: str
+    version_negotiation: bool
+    retry: bool
+    handshake: QuicHandshake
+    spin: Spin
+    spin_rtt_ms: QuicRoundTrips
+    directions: QuicDirections
+
+
+class QuicHandshake(TypedDict):
+    """Times of a handshake, from the client's first Initial packet."""
+
+    answered_ms: float | None
+    returned_ms: float | None
+    client_ready_ms: float | None
+    server_ready_ms: float | None
+    unanswered_datagrams: int
+
+
+class QuicRoundTrips(TypedDict):
+    """Round-trip times."""
+
+    min: float | None
+    median: float | None
+    p95: float | None
+
+
+class QuicDirections(TypedDict):
+    """Packets of both ends."""
+
+    a_to_b: QuicOneWay
+    b_to_a: QuicOneWay
+
+
+class QuicOneWay(TypedDict):
+    """Packets of one end."""
+
+    datagrams: int
+    bytes: int
+    mbit_s: float | None
 
 
 class Omitted(TypedDict):

@@ -186,7 +186,7 @@ def port(end: str) -> str:
 
 def host(end: str) -> str:
     """The address of an end."""
-    return end.rpartition(":")[0]
+    return end.rpartition(":")[0] or end
 
 
 def _key(by: By, start: float, length: float) -> Callable[[Connection], str]:

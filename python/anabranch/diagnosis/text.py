@@ -22,6 +22,7 @@ from anabranch.diagnosis.document import (
     Retransmission,
     Stall,
 )
+from anabranch.diagnosis.figures_text import fairness_lines, figures_text, quic_lines
 from anabranch.diagnosis.rollup_text import MANY, screen
 from anabranch.text import shown
 from anabranch.text.lines import amount, number, percent, wrapped
@@ -67,7 +68,9 @@ def overview(
     for remark in remarks(content):
         yield from wrapped(f"  {remark}", "    ")
     if not connections:
-        yield f"No {_protocol(content)} connection was found."
+        if not content["quic"]:
+            yield f"No {_protocol(content)} connection was found."
+        yield from quic_lines(content)
         return
     ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not one["failure"], one["id"]))
     ranked = list(connections) if is_ranked else ranked
@@ -81,6 +84,7 @@ def overview(
     yield from _table(ranked[:rows])
     if len(ranked) > rows or content["omitted"]["connections"]:
         yield f"       {count - min(len(ranked), rows):,} more; --json lists {len(connections):,}"
+    yield from fairness_lines(content)
     yield ""
     worst = fared_worst(ranked, around_s)
     yield from _summary(worst)
@@ -89,6 +93,7 @@ def overview(
     if worst is not ranked[0]:
         yield from _briefly(ranked[0])
     yield from _others([one for one in ranked[1:] if one is not worst])
+    yield from quic_lines(content)
     if has_hint:
         yield ""
         yield f"--connection {worst['id']} lists its retransmissions and pauses; --advise tries remedies."
@@ -97,7 +102,9 @@ def overview(
 def contents_text(content: Document, count: int) -> str:
     """Number of packets and connections of a file."""
     noun = "packet" if content["source"] == "qlog" else "frame"
-    return f"{plural(content['packets'], noun)}, {plural(count, f'{_protocol(content)} connection')}"
+    told = f"{plural(content['packets'], noun)}, {plural(count, f'{_protocol(content)} connection')}"
+    quic = len(content["quic"])
+    return f"{told}, {quic:,} of QUIC" if quic else told
 
 
 def _protocol(content: Document) -> str:
@@ -118,7 +125,9 @@ def _then(connections: Sequence[Connection], worst: Connection, around_s: float)
     others = [(one, found) for one in connections if one is not worst and (found := pause_around(one, around_s))]
     others.sort(key=lambda one: -one[1]["duration_s"])
     for one, found in others[:MOST_THEN]:
-        yield from wrapped(f"  also then, connection {one['id']}: {pause_text(found, one['start_s'], frame_noun(one))}", "    ")
+        yield from wrapped(
+            f"  also then, connection {one['id']}: {pause_text(found, one['start_s'], frame_noun(one))}", "    "
+        )
 
 
 def fared_worst(ranked: Sequence[Connection], around_s: float | None = None) -> Connection:
@@ -228,11 +237,12 @@ def _summary(connection: Connection) -> Iterator[str]:
     yield from wrapped(
         f"Connection {connection['id']}: {sender} sends {bytes_text(direction)} to {receiver} in {time}", "    "
     )
-    yield from _item(f"capture point {point_text(connection, name)}, handshake {connection['handshake']}")
-    yield from _item(round_trips_text(direction))
+    yield from _item(place_text(connection, name))
+    figures = figures_text(connection, direction)
+    yield from _item("; ".join([round_trips_text(direction), *([figures] if figures else [])]))
     yield from _item(f"time: {parties_text(connection, name)}")
     yield from _item(f"limits: {limits_text(connection, direction)}")
-    yield from _item(counts_text(direction))
+    yield from _item(counts_text(direction, packet_noun(connection)))
     for finding in connection["findings"]:
         noun = frame_noun(connection).capitalize()
         packets = f" {noun}s {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
@@ -293,6 +303,17 @@ def point_text(connection: Connection, direction: DirectionName) -> str:
     return "near the sender" if near == direction else "near the receiver"
 
 
+def place_text(connection: Connection, name: DirectionName) -> str:
+    """The place of the capture and its part of the handshake; of a qlog the end that wrote it."""
+    handshake = f"handshake {connection['handshake']}"
+    quic = connection["quic"]
+    if quic is None:
+        return f"capture point {point_text(connection, name)}, {handshake}"
+    version = f", QUIC version {shown.plain(quic['version'])}" if quic["version"] else ""
+    inferred = "" if quic["frames"] else "; it lists no frames: acknowledgments are inferred from the octets in flight"
+    return f"qlog of the {quic['vantage']}{version}, {handshake}{', with a Retry' if quic['retry'] else ''}{inferred}"
+
+
 def round_trips_text(direction: OneWay) -> str:
     """The round trips of a direction."""
     rtt = direction["rtt_ms"]
@@ -343,10 +364,15 @@ def _parties() -> dict[Limit, str]:
     return {limit["name"]: limit["party"] for limit in _terms()["limits"] if limit["party"]}
 
 
-def counts_text(direction: OneWay) -> str:
-    """Number of retransmitted segments, and of spurious retransmissions among them."""
+def packet_noun(connection: Connection) -> str:
+    """A segment of TCP, or a packet of QUIC."""
+    return "packet" if connection["transport"] == "quic" else "segment"
+
+
+def counts_text(direction: OneWay, noun: str = "segment") -> str:
+    """Number of retransmitted segments or packets, and of spurious retransmissions among them."""
     counts = direction["retransmission_counts"]
-    segments = f"{plural(direction['data_packets'], 'segment')} with data"
+    segments = f"{plural(direction['data_packets'], noun)} with data"
     if not counts["all"]:
         return f"{segments}, none retransmitted"
     triggers = ", ".join(f"{number} {name}" for name, number in direction["triggers"].items())
@@ -359,7 +385,8 @@ def _retransmissions(direction: OneWay, start_s: float, noun: str) -> Iterator[s
     found = direction["retransmissions"]
     for one in found[:MOST_LISTED]:
         need = {True: "needed", False: "spurious", None: "undecided"}[one["needed"]]
-        lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
+        place = "on the path" if noun == "event" else f"{one['lost']} the capture point"
+        lost = f", lost {place}" if one["lost"] != "unknown" else ""
         earlier = f", earlier copy in {noun} {one['earlier']}" if one["earlier"] else ""
         frame = f"{noun} {one['packet']}, {one['time_s'] - start_s:.6f} s"
         yield from _item(f"{frame}: {octets_text(one)}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}")

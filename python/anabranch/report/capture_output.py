@@ -11,15 +11,18 @@ from anabranch.charts import place_all
 from anabranch.charts.capture import VERDICTS, CaptureColumns
 from anabranch.charts.pack import thinned
 from anabranch.diagnosis.diagnosis import TABLES, Diagnosis, directions, ends_of, main_direction, shares
-from anabranch.diagnosis.document import Connection, OneWay
+from anabranch.diagnosis.document import Connection, Fairness, OneWay, QuicFlow
+from anabranch.diagnosis.figures_text import figures_text, octets, quic_text
 from anabranch.diagnosis.points import Again, Pause, Trace, moments, points
 from anabranch.diagnosis.rollup import roll_up
 from anabranch.diagnosis.text import (
     cause_text,
+    contents_text,
     counts_text,
+    frame_noun,
+    packet_noun,
     parties_text,
-    plural,
-    point_text,
+    place_text,
     remarks,
     round_trips_text,
 )
@@ -126,6 +129,8 @@ def html_report(
         body.append(f"<ul>{''.join(f'<li>{text(line)}</li>' for line in told)}</ul>")
     body.append(rollup_section(document))
     body.append(_connections(document, count))
+    body += _fairness(content["fairness"])
+    body += _quic(content["quic"])
     charts: list[Chart] = []
     if drawn:
         body.append(HINT)
@@ -171,6 +176,37 @@ def _connections(document: Diagnosis, count: int) -> str:
     return f"<h2>Connections</h2>{table(head, rows, left=3, words=(9,))}{more}" if rows else "<p>No connection.</p>"
 
 
+def _fairness(found: Sequence[Fairness]) -> Iterator[str]:
+    """The connections that competed."""
+    if not found:
+        return
+    rows = [
+        (
+            ", ".join(map(str, one["connections"][:MOST_CONNECTIONS])),
+            f"{'to' if one['receives'] else 'from'} {one['host']}",
+            figure(one["duration_s"]),
+            ", ".join(figure(rate) for rate in one["goodput_mbit_s"][:MOST_CONNECTIONS]),
+            f"{one['jain']:.3f}",
+        )
+        for one in found[:MOST_CONNECTIONS]
+    ]
+    head = ("connections", "host", "time together (s)", "goodputs (Mbit/s)", "Jain's index")
+    yield f"<h2>Fairness</h2>{table(head, rows, left=2, words=(0, 1, 3))}"
+
+
+def _quic(flows: Sequence[QuicFlow]) -> Iterator[str]:
+    """Connections of QUIC, by their headers."""
+    if not flows:
+        return
+    ranked = sorted(flows, key=lambda one: -sum(octets(one)))[:MOST_CONNECTIONS]
+    items = []
+    for flow in ranked:
+        first, *rest = quic_text(flow)
+        items.append(f"<li>{text(first)}<ul>{''.join(f'<li>{text(line)}</li>' for line in rest)}</ul></li>")
+    told = "By unencrypted headers alone: for limits and retransmissions, diagnose a qlog of one end."
+    yield f"<h2>QUIC</h2><p class='soft'>{told}</p><ul>{''.join(items)}</ul>"
+
+
 def _connection(connection: Connection, charts: Sequence[Chart], traced: Trace, origin: float) -> Iterator[str]:
     name, way = main_direction(connection)
     sender, receiver = ends_of(connection, name)
@@ -178,16 +214,19 @@ def _connection(connection: Connection, charts: Sequence[Chart], traced: Trace, 
         f"<h2>Connection {connection['id']}: {text(sender)} sends {amount(way['bytes'])} to {text(receiver)} in "
         f"{figure(connection['duration_s'])} s</h2>"
     )
+    place = place_text(connection, name)
     facts = [
-        f"Capture point {point_text(connection, name)}, handshake {connection['handshake']}, {round_trips_text(way)}.",
+        f"{place[:1].upper()}{place[1:]}, {round_trips_text(way)}.",
+        *(f"Responsiveness and rate: {one}." for one in [figures_text(connection, way)] if one),
         f"Time: {parties_text(connection, name) or 'none'}.",
-        f"{counts_text(way)}.",
+        f"{counts_text(way, packet_noun(connection))}.",
     ]
     if connection["next"]:
         facts.append(f"Next: {connection['next']}.")
     yield f"<ul>{''.join(f'<li>{text(fact)}</li>' for fact in facts)}</ul>"
+    noun = frame_noun(connection).capitalize()
     findings = [
-        text(one["text"]) + (f" Frames {', '.join(map(str, one['packets']))}." if one["packets"] else "")
+        text(one["text"]) + (f" {noun}s {', '.join(map(str, one['packets']))}." if one["packets"] else "")
         for one in connection["findings"]
     ]
     if findings:
@@ -221,7 +260,8 @@ def _moments(connection: Connection, traced: Trace, origin: float, chart: str) -
         if isinstance(moment, Pause):
             what = f"{at}: pause of {moment.row['duration_s'] * 1e3:.1f} ms, {cause_text(moment.row)}"
         else:
-            what = f"{at}: retransmission, frame {moment.row['packet']}, {VERDICTS[moment.row['needed']]}"
+            which = f"{frame_noun(connection)} {moment.row['packet']}"
+            what = f"{at}: retransmission, {which}, {VERDICTS[moment.row['needed']]}"
         options.append(f"<option value='{i}'{' selected' if i == longest else ''}>{text(what)}</option>")
     number = connection["id"]
     of = sum(len(way["stalls"]) + len(way["retransmissions"]) for _, way in directions(connection))

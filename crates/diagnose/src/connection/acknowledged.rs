@@ -244,7 +244,11 @@ impl Acknowledged {
                     piece.cover = Some(Cover {
                         time: ack.segment.time,
                         // QUIC acknowledges packets, not octets.
-                        echo: ack.segment.quic.and(ack.segment.stamps).map(|stamps| stamps.1),
+                        echo: ack
+                            .segment
+                            .quic
+                            .and(ack.segment.stamps)
+                            .map(|stamps| stamps.1),
                         reaches_beyond: false,
                         is_at_once: false,
                     });

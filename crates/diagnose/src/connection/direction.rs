@@ -318,7 +318,10 @@ impl Direction {
                     let history = self.scoreboard.history(sent);
                     self.sender.scene(sent, &history, conditions).trigger()
                 };
-                let trigger = sent.segment.quic.map_or(trigger, |quic| quic.refine(trigger));
+                let trigger = sent
+                    .segment
+                    .quic
+                    .map_or(trigger, |quic| quic.refine(trigger));
                 self.retransmit(sent, repeated, trigger, conditions, budget);
                 Some(trigger)
             }

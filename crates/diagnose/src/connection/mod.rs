@@ -430,7 +430,7 @@ impl Connection {
     /// The window that an end announces, if its scale is known (RFC 7323 §2.2).
     fn window(&self, segment: &Segment, from: usize) -> Option<i64> {
         if let Some(quic) = segment.quic {
-            return quic.window;
+            return quic.window.map(i64::from);
         }
         let raw = i64::from(segment.window);
         if segment.has(SYN) || raw == 0 {

@@ -94,7 +94,10 @@ impl Releases {
             self.pattern.see_apart(since);
         }
         // The numbers of QUIC packets are no clock.
-        let clock = leaving.segment.stamps.filter(|_| leaving.segment.quic.is_none());
+        let clock = leaving
+            .segment
+            .stamps
+            .filter(|_| leaving.segment.quic.is_none());
         let stamp = clock.map(|stamps| stamps.0);
         let is_same_tick = stamp.is_some_and(|stamp| self.pattern.is_same_tick(stamp));
         let is_burst =

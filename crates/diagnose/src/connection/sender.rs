@@ -340,10 +340,7 @@ impl Sender {
             is_queued: conditions.is_queued,
         };
         let wait = match last.and_then(|last| last.record) {
-            Some(record) => {
-                let is_paced = record.pace.is_none_or(|pace| since <= pace);
-                wait.with_record(record.free < mss, is_paced)
-            }
+            Some(record) => wait.with_record(i64::from(record.free) < 2 * mss, record.may_take(since)),
             // The other end's window and queue are not in the log.
             None if sent.segment.quic.is_some_and(|quic| !quic.is_local) => Wait {
                 is_pace_or_buffer: true,

@@ -19,7 +19,7 @@ use crate::{
     connection::Connection,
     retransmission::ledger::Budget,
     segment::{End, FIN, LostBy, MOST_BLOCKS, Quic, Record, SYN, Segment},
-    time::{Nanos, from_millis},
+    time::Nanos,
     trace::Tracer,
 };
 
@@ -31,6 +31,10 @@ const BLOCKS: usize = 2;
 const SMALL: u64 = 80;
 /// Octets of a short header, a packet number and a tag, in a log without frames.
 const OVERHEAD: u64 = 30;
+
+/// A pacer may take this many times the packet's time at its rate, and a tick of its timer.
+const SLACK: f64 = 1.25;
+const TICK_US: f64 = 1000.0;
 
 /// The ends of every connection: they are named when it is reported.
 pub(super) const CLIENT: End = (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 1)), 1);
@@ -243,7 +247,7 @@ impl Flow {
         if is_raised && !has_acks {
             self.emit(from, Flags::ACK, None, None, budget);
         }
-        let overhead = u32::try_from(length - octets).unwrap_or(0);
+        let overhead = u16::try_from(length - octets).unwrap_or(0);
         for (k, range) in ranges.iter().enumerate() {
             let is_end = is_last && k + 1 == ranges.len();
             let flags = if is_end { Flags::PSH } else { Flags::ACK };
@@ -304,8 +308,13 @@ impl Flow {
         if let Some(window) = metrics.congestion_window {
             self.cwnd = i64::try_from(window).ok();
         }
-        self.pacing = metrics.pacing_rate.filter(|rate| *rate > 0.0).or(self.pacing);
-        let flight = metrics.bytes_in_flight.and_then(|flight| i64::try_from(flight).ok());
+        self.pacing = metrics
+            .pacing_rate
+            .filter(|rate| *rate > 0.0)
+            .or(self.pacing);
+        let flight = metrics
+            .bytes_in_flight
+            .and_then(|flight| i64::try_from(flight).ok());
         let local = self.local();
         let Some(flight) = flight else {
             return;
@@ -325,7 +334,11 @@ impl Flow {
     fn permit(&mut self, parameters: &Parameters) {
         let local = self.local();
         // An end's parameters limit the other end's data.
-        let limited = if parameters.is_local { 1 - local } else { local };
+        let limited = if parameters.is_local {
+            1 - local
+        } else {
+            local
+        };
         let streams = &mut self.halves[limited].streams;
         if let Some(maximum) = parameters.max_data {
             streams.permit(maximum);
@@ -427,11 +440,13 @@ impl Flow {
     fn record(&self, from: usize, data: &Data) -> Option<Record> {
         let window = self.cwnd.filter(|_| from == self.local())?;
         let octets = data.range.1 - data.range.0 + i64::from(data.overhead);
-        // Pacers permit a burst and rates vary: twice the time is still the pacer's.
-        let pace = self.pacing.map(|rate| 2.0 * octets as f64 * 8e3 / rate);
+        let free = (window - self.halves[from].flight).clamp(i32::MIN.into(), i32::MAX.into());
+        let pace = self
+            .pacing
+            .map(|rate| SLACK * octets as f64 * 8e6 / rate + TICK_US);
         Some(Record {
-            free: window - self.halves[from].flight,
-            pace: pace.map(from_millis),
+            free: i32::try_from(free).unwrap_or_default(),
+            pace_us: pace.map_or(u32::MAX, micros),
         })
     }
 
@@ -447,8 +462,18 @@ impl Flow {
 #[derive(Debug, Clone, Copy)]
 struct Data {
     range: (i64, i64),
-    overhead: u32,
+    overhead: u16,
     lost: Option<LostBy>,
+}
+
+/// Whole microseconds, below `u32::MAX`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the range is checked"
+)]
+fn micros(micros: f64) -> u32 {
+    micros.clamp(0.0, 4e9) as u32
 }
 
 /// The sequence number of an octet.

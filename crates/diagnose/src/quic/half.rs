@@ -206,10 +206,9 @@ impl Half {
     }
 
     /// Octets from the acknowledgment to the limit of flow control.
-    pub(super) fn window(&self, opener: u64) -> Option<i64> {
-        self.streams
-            .edge(opener)
-            .map(|edge| (edge - self.una).clamp(0, 1 << 30))
+    pub(super) fn window(&self, opener: u64) -> Option<u32> {
+        let edge = self.streams.edge(opener)?;
+        u32::try_from((edge - self.una).clamp(0, 1 << 30)).ok()
     }
 }
 

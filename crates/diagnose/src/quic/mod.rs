@@ -8,6 +8,7 @@ mod flow;
 mod half;
 pub(crate) mod packets;
 mod streams;
+mod words;
 
 use std::{
     collections::BTreeMap,
@@ -30,9 +31,7 @@ use crate::{
     trace::{Trace, Tracer},
 };
 use flow::Flow;
-pub use packets::{
-    QuicDirections, QuicFlow, QuicHandshake, QuicOneWay, QuicRoundTrips, Spin,
-};
+pub use packets::{QuicDirections, QuicFlow, QuicHandshake, QuicOneWay, QuicRoundTrips, Spin};
 
 /// Properties of a QUIC connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -77,6 +76,8 @@ pub fn diagnose_log(
 ) -> Result<Report, Error> {
     let mut read = run(file, bounds, None, stop)?;
     let mut connections: Vec<report::Connection> = Vec::new();
+    // Which of `a` and `b` wrote the log.
+    let mut locals: Vec<usize> = Vec::new();
     for (_, flow) in std::mem::take(&mut read.flows) {
         let quic = QuicLog {
             vantage: ["client", "server"][flow.local()],
@@ -84,15 +85,20 @@ pub fn diagnose_log(
             retry: flow.has_retry,
             frames: flow.has_frames,
         };
-        let (names, packets) = (flow.names, flow.packets);
+        let (local, names, packets) = (flow.local(), flow.names, flow.packets);
         read.went_back += flow.went_back;
         let Some(connection) = flow.end(&mut read.budget) else {
             continue;
         };
+        let is_swapped = connection.ends[0] != flow::CLIENT;
+        locals.push(if is_swapped { 1 - local } else { local });
         connections.push(reported(&connection, names, packets, quic));
     }
     finding::add(&mut connections);
     next::add(&mut connections);
+    for (connection, local) in connections.iter_mut().zip(locals) {
+        words::translate(connection, local);
+    }
     Ok(Report {
         format: 1,
         file: name.to_owned(),
@@ -111,7 +117,7 @@ pub fn diagnose_log(
         fairness: fairness(&connections),
         connections,
         quic: Vec::new(),
-        quic_omitted: 0,
+        quic_not_listed: 0,
         omitted: read.omitted,
         ended_early: 0,
     })
@@ -129,8 +135,12 @@ pub fn trace_log(
 ) -> Result<Vec<Trace>, Error> {
     let mut read = run(file, bounds, Some(watch), stop)?;
     let flows = std::mem::take(&mut read.flows);
-    let ended = flows.into_iter().filter_map(|(_, flow)| flow.end(&mut read.budget));
-    Ok(ended.filter_map(|mut connection| connection.end_trace()).collect())
+    let ended = flows
+        .into_iter()
+        .filter_map(|(_, flow)| flow.end(&mut read.budget));
+    Ok(ended
+        .filter_map(|mut connection| connection.end_trace())
+        .collect())
 }
 
 /// A file that has been read.
@@ -153,7 +163,9 @@ fn run(
         bytes: u64::MAX,
         expansion: bounds.expansion,
     };
-    let begin = file.stream_position().map_err(|error| Error::System(error.to_string()))?;
+    let begin = file
+        .stream_position()
+        .map_err(|error| Error::System(error.to_string()))?;
     let file = std::cell::RefCell::new(file);
     let mut ids: BTreeMap<(usize, Option<String>), u64> = BTreeMap::new();
     let mut log = Log {
@@ -179,7 +191,10 @@ fn run(
             log.omitted.connections = ids.len() as u64 - bounds.connections as u64;
             return;
         }
-        log.start = Some(log.start.map_or(record.time, |start| start.min(record.time)));
+        log.start = Some(
+            log.start
+                .map_or(record.time, |start| start.min(record.time)),
+        );
         let flow = log.flows.entry(id).or_insert_with(|| {
             let local = match record.header.vantage {
                 Vantage::Client => Some(0),

@@ -129,7 +129,7 @@ pub(crate) struct Flows {
     /// By the ends, the smaller one first.
     known: BTreeMap<(End, End), usize>,
     flows: Vec<Flow>,
-    /// Connections beyond the bound.
+    /// Datagrams that begin connections beyond the bound.
     pub(crate) omitted: u64,
 }
 
@@ -309,7 +309,9 @@ impl Flow {
             None if spins.contains(&Spin::Constant) => Spin::Constant,
             None => Spin::Unknown,
         };
-        let [a, b] = self.ends.map(|(address, port)| std::net::SocketAddr::new(address, port));
+        let [a, b] = self
+            .ends
+            .map(|(address, port)| std::net::SocketAddr::new(address, port));
         QuicFlow {
             id,
             a: a.to_string(),
@@ -389,7 +391,9 @@ impl Side {
     fn round_trips(&self) -> QuicRoundTrips {
         let percentile = |p: f64| {
             let micros = self.rtt.percentile(p)?;
-            Some(millis(i64::try_from(micros).unwrap_or_default() * MICROSECOND))
+            Some(millis(
+                i64::try_from(micros).unwrap_or_default() * MICROSECOND,
+            ))
         };
         QuicRoundTrips {
             min: self.least.map(millis),

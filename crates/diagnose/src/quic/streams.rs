@@ -92,10 +92,9 @@ impl Streams {
         let missing = offset.saturating_sub(stream.highest);
         let missing = if missing > LONGEST { 0 } else { missing };
         let from = offset.max(stream.highest);
-        for (offset, length, is_present) in [
-            (from - missing, missing, false),
-            (from, end - from, true),
-        ] {
+        for (offset, length, is_present) in
+            [(from - missing, missing, false), (from, end - from, true)]
+        {
             if length == 0 {
                 continue;
             }
@@ -146,9 +145,10 @@ impl Streams {
     pub(super) fn edge(&self, opener: u64) -> Option<i64> {
         let all = self.max_data.filter(|_| self.is_from_start);
         let all = all.map(|limit| limit.saturating_sub(self.consumed));
-        let active = self.streams.iter().filter(|(_, stream)| {
-            !stream.is_finished && stream.used + RECENT > self.packets
-        });
+        let active = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| !stream.is_finished && stream.used + RECENT > self.packets);
         // A stream without a known limit is limited by that on all streams alone.
         let mut streams = Some(0_u64);
         let mut has_active = false;
@@ -170,7 +170,12 @@ impl Streams {
             (Some(all), Some(streams)) => all.min(streams),
             (one, other) => one.or(other)?,
         };
-        Some(self.next + i64::try_from(room).unwrap_or(i64::MAX / 4).min(i64::MAX / 4))
+        Some(
+            self.next
+                + i64::try_from(room)
+                    .unwrap_or(i64::MAX / 4)
+                    .min(i64::MAX / 4),
+        )
     }
 }
 

@@ -12,6 +12,7 @@ mod one_sided;
 mod order;
 mod path;
 mod properties;
+mod quic;
 mod resets;
 mod retransmissions;
 mod silence;

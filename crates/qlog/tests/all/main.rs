@@ -1,0 +1,2 @@
+//! Reads hand-made qlogs.
+mod reader;
