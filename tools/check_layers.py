@@ -38,7 +38,7 @@ _GATEWAY = _PATH | {"anabranch-erasure", "anabranch-path"}
 # Files are opened outside the engine; their errors use the wording of the core.
 _SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}
-_DIAGNOSE = _PATH | {"anabranch-capture"}
+_DIAGNOSE = _PATH | {"anabranch-capture", "anabranch-qlog"}
 
 # Rooms of Python by floor, the lowest first.
 FLOORS: Sequence[frozenset[str]] = (
@@ -98,6 +98,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-fec": _FEC,
     "anabranch-path": _PATH,
     "anabranch-capture": _PATH,
+    "anabranch-qlog": frozenset(),
     "anabranch-columns": frozenset(),
     "anabranch-diagnose": _DIAGNOSE,
     "anabranch-document": frozenset(),

@@ -7,7 +7,7 @@ mod diagnosis;
 
 use std::{fmt::Write as _, io::Cursor};
 
-use anabranch_diagnose::quic::diagnose_log;
+use anabranch_diagnose::log::diagnose_log;
 use anabranch_fuzz::fuzz_target;
 
 /// Octets of input per event.

@@ -1,21 +1,16 @@
 //! Figures that people know: responsiveness, the use of the path's rate, and Jain's index.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use crate::{
     connection::rtt::Rtt,
-    path::Seen,
-    report::{Connection, DirectionName},
+    path::{Model, Seen},
 };
 
 /// Share of the round trips, the shortest ones, over which the mean is taken.
 const TRIMMED_PERCENT: u32 = 95;
 /// Least number of round trips under load.
 const FEW: u64 = 10;
-/// Minimum time for which flows compete.
-const LEAST_SECONDS: f64 = 1.0;
 const MS_PER_MINUTE: f64 = 60_000.0;
 
 /// Round trips per minute, idle and under load (draft-ietf-ippm-responsiveness). `None` if unknown.
@@ -78,146 +73,11 @@ pub struct Fairness {
     pub jain: f64,
 }
 
-/// The goodput of a connection's main direction ÷ the rate of its path, if that was measured.
-pub(crate) fn rate_used(connection: &Connection) -> Option<f64> {
-    let model = connection.path.model.as_ref()?;
+/// A goodput ÷ the rate of the path, if that was measured.
+pub(crate) fn rate_used(model: &Model, goodput_mbit_s: Option<f64>) -> Option<f64> {
     let rate = model.rate_mbit_s;
     let rate = rate
         .value
         .filter(|value| rate.seen == Seen::Measured && *value > 0.0)?;
-    let goodput = connection.directions.of(model.direction).goodput_mbit_s?;
-    Some(goodput / rate)
-}
-
-/// A connection's data over time.
-struct Flow<'a> {
-    id: u64,
-    start_s: f64,
-    interval_s: f64,
-    rates: &'a [f64],
-    ends: [&'a str; 2],
-}
-
-impl Flow<'_> {
-    fn end_s(&self) -> f64 {
-        self.start_s + self.interval_s * self.rates.len() as f64
-    }
-
-    /// The goodput within a time.
-    fn within(&self, from: f64, to: f64) -> f64 {
-        let bins = self.rates.iter().enumerate().map(|(k, rate)| {
-            let start = self.start_s + self.interval_s * k as f64;
-            let overlap = to.min(start + self.interval_s) - from.max(start);
-            rate * overlap.max(0.0)
-        });
-        bins.sum::<f64>() / (to - from)
-    }
-}
-
-/// The groups of connections that competed for a second or more.
-pub(crate) fn fairness(connections: &[Connection]) -> Vec<Fairness> {
-    let mut groups: BTreeMap<(bool, &str), Vec<usize>> = BTreeMap::new();
-    let flows: Vec<Flow<'_>> = connections.iter().filter_map(flow).collect();
-    for (k, flow) in flows.iter().enumerate() {
-        let [sender, receiver] = flow.ends;
-        groups.entry((true, receiver)).or_default().push(k);
-        groups.entry((false, sender)).or_default().push(k);
-    }
-    let mut found: Vec<Fairness> = Vec::new();
-    for ((receives, host), members) in groups {
-        let members: Vec<_> = members.iter().map(|k| &flows[*k]).collect();
-        let Some((from, to)) = busiest(&members) else {
-            continue;
-        };
-        let members = members
-            .into_iter()
-            .filter(|flow| flow.start_s <= from && flow.end_s() >= to);
-        let (ids, rates): (Vec<_>, Vec<_>) =
-            members.map(|flow| (flow.id, flow.within(from, to))).unzip();
-        let is_known = found.iter().any(|one| one.connections == ids);
-        if let Some(jain) = jain(&rates).filter(|_| !is_known) {
-            found.push(Fairness {
-                host: host.to_owned(),
-                receives,
-                connections: ids,
-                start_s: from,
-                duration_s: to - from,
-                goodput_mbit_s: rates,
-                jain,
-            });
-        }
-    }
-    found.sort_by(|one, other| other.connections.len().cmp(&one.connections.len()));
-    found
-}
-
-fn flow(connection: &Connection) -> Option<Flow<'_>> {
-    let model = connection.path.model.as_ref()?;
-    let host = |end: &'_ str| -> usize { end.rfind(':').unwrap_or(end.len()) };
-    let ends = match model.direction {
-        DirectionName::AToB => [&connection.a, &connection.b],
-        DirectionName::BToA => [&connection.b, &connection.a],
-    };
-    Some(Flow {
-        id: connection.id,
-        start_s: connection.start_s + model.goodput.start_s,
-        interval_s: model.goodput.interval_s,
-        rates: &model.goodput.mbit_s,
-        ends: ends.map(|end| &end[..host(end)]),
-    })
-}
-
-/// The longest time in which most flows sent data at once, if they are two or more.
-fn busiest(flows: &[&Flow<'_>]) -> Option<(f64, f64)> {
-    let starts = flows.iter().map(|flow| (flow.start_s, 1_i64));
-    let ends = flows.iter().map(|flow| (flow.end_s(), -1));
-    let mut steps: Vec<_> = starts.chain(ends).collect();
-    steps.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-    let mut open = 0;
-    let mut best: Option<(i64, f64, f64)> = None;
-    for pair in steps.windows(2) {
-        open += pair[0].1;
-        let (from, to) = (pair[0].0, pair[1].0);
-        let is_better =
-            best.is_none_or(|(most, a, b)| open > most || (open == most && to - from > b - a));
-        if open >= 2 && to - from >= LEAST_SECONDS && is_better {
-            best = Some((open, from, to));
-        }
-    }
-    best.map(|(_, from, to)| (from, to))
-}
-
-/// Jain's index; `None` without data.
-fn jain(rates: &[f64]) -> Option<f64> {
-    let sum: f64 = rates.iter().sum();
-    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
-    (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_rates_are_fair_and_one_of_four_is_a_quarter() {
-        let close =
-            |one: Option<f64>, other: f64| one.is_some_and(|one| (one - other).abs() < 1e-9);
-        assert!(close(jain(&[2.0, 2.0, 2.0]), 1.0));
-        assert!(close(jain(&[4.0, 0.0, 0.0, 0.0]), 0.25));
-        assert_eq!(jain(&[0.0]), None);
-    }
-
-    #[test]
-    fn competition_is_the_time_with_most_flows() {
-        let flow = |id: u64, start_s: f64, seconds: usize| Flow {
-            id,
-            start_s,
-            interval_s: 1.0,
-            rates: &[1.0; 10][..seconds],
-            ends: ["a", "b"],
-        };
-        let flows = [flow(1, 0.0, 10), flow(2, 2.0, 4), flow(3, 3.0, 2)];
-        assert_eq!(busiest(&flows.iter().collect::<Vec<_>>()), Some((3.0, 5.0)));
-        assert_eq!(busiest(&[&flows[0]]), None);
-    }
+    Some(goodput_mbit_s? / rate)
 }

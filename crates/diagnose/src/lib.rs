@@ -14,10 +14,12 @@
 
 pub mod connection;
 mod counters;
+mod fairness;
 pub mod figures;
 pub mod finding;
 pub mod limit;
 pub mod listing;
+pub mod log;
 pub mod next;
 mod order;
 pub mod path;

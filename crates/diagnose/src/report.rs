@@ -538,7 +538,10 @@ impl Connection {
             },
             advice: Vec::new(),
         };
-        made.rate_used = figures::rate_used(&made);
+        made.rate_used = made.path.model.as_ref().and_then(|model| {
+            let way = made.directions.of(model.direction);
+            figures::rate_used(model, way.goodput_mbit_s)
+        });
         made
     }
 

@@ -6,10 +6,7 @@ use anabranch_capture::{Fragment, Packet};
 use anabranch_wire::{DecodeError, Flags, Protocol, TcpHeader, TcpOption, iter_options};
 use serde::Serialize;
 
-use crate::{
-    retransmission::Trigger,
-    time::{MICROSECOND, Nanos, from_picos},
-};
+use crate::time::{MICROSECOND, Nanos, from_picos};
 
 /// Reason for which an IP packet is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,20 +134,6 @@ impl Record {
     /// Whether the pacer may take this time.
     pub(crate) fn may_take(self, time: Nanos) -> bool {
         self.pace_us == u32::MAX || time <= Nanos::from(self.pace_us) * MICROSECOND
-    }
-}
-
-impl Quic {
-    /// The trigger of a retransmission, by the sender's own record. QUIC has one timer, and it
-    /// sends probes.
-    pub(crate) const fn refine(self, trigger: Trigger) -> Trigger {
-        match (self.lost, trigger) {
-            (Some(LostBy::Time), _) => Trigger::Rack,
-            (Some(LostBy::Reordering), Trigger::FastRetransmit | Trigger::Sack) => trigger,
-            (Some(LostBy::Reordering), _) => Trigger::FastRetransmit,
-            (Some(LostBy::Probe), _) | (None, Trigger::Rto | Trigger::GoBackN) => Trigger::Tlp,
-            (None, _) => trigger,
-        }
     }
 }
 

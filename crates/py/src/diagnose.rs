@@ -18,7 +18,7 @@ use anabranch_diagnose::{
     finding::Kind,
     limit::Limit,
     list,
-    quic::{diagnose_log, is_log, trace_log},
+    log::{diagnose_log, is_log, trace_log},
     trace as follow,
 };
 use anabranch_files::Files;

@@ -321,7 +321,7 @@ impl Direction {
                 let trigger = sent
                     .segment
                     .quic
-                    .map_or(trigger, |quic| quic.refine(trigger));
+                    .map_or(trigger, |quic| trigger.recorded(quic));
                 self.retransmit(sent, repeated, trigger, conditions, budget);
                 Some(trigger)
             }

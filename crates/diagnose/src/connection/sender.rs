@@ -340,7 +340,9 @@ impl Sender {
             is_queued: conditions.is_queued,
         };
         let wait = match last.and_then(|last| last.record) {
-            Some(record) => wait.with_record(i64::from(record.free) < 2 * mss, record.may_take(since)),
+            Some(record) => {
+                wait.with_record(i64::from(record.free) < 2 * mss, record.may_take(since))
+            }
             // The other end's window and queue are not in the log.
             None if sent.segment.quic.is_some_and(|quic| !quic.is_local) => Wait {
                 is_pace_or_buffer: true,

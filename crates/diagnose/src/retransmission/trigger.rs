@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::time::{MILLISECOND, Nanos};
+use crate::{
+    segment::{LostBy, Quic},
+    time::{MILLISECOND, Nanos},
+};
 
 /// The trigger of a retransmission, in the order of results: by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,6 +29,19 @@ pub enum Trigger {
     Unknown,
     /// A probe of a closed window (RFC 1122 §4.2.2.17).
     WindowProbe,
+}
+
+impl Trigger {
+    /// The trigger by the record of a QUIC sender. QUIC has one timer, and it sends probes.
+    pub(crate) const fn recorded(self, quic: Quic) -> Self {
+        match (quic.lost, self) {
+            (Some(LostBy::Time), _) => Self::Rack,
+            (Some(LostBy::Reordering), Self::FastRetransmit | Self::Sack) => self,
+            (Some(LostBy::Reordering), _) => Self::FastRetransmit,
+            (Some(LostBy::Probe), _) | (None, Self::Rto | Self::GoBackN) => Self::Tlp,
+            (None, _) => self,
+        }
+    }
 }
 
 /// The sender's recovery state.

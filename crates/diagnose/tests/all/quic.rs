@@ -5,7 +5,8 @@ use std::{fmt::Write as _, io::Cursor};
 use anabranch_diagnose::{
     Bounds, Report,
     limit::Limit,
-    quic::{Spin, diagnose_log, is_log},
+    log::{diagnose_log, is_log},
+    quic::Spin,
     report::{Connection, Evidence, LossSide, OneWay, Transport, Trigger},
 };
 
