@@ -48,7 +48,7 @@ def events(
     start = log[0].time_ns
     limit = 0
     acks = 0
-    begun = set()
+    begun: set[tuple[str, int]] = set()
     known = deque(windows)
     lost: dict[int, list[int]] = {}
     for one in log:

@@ -70,7 +70,14 @@ class Group(TypedDict):
 
 
 class Bad(TypedDict):
-    """A bad connection."""
+    """A bad connection.
+
+    Attributes:
+        id: Its number.
+        cause: The finding or limit that made it bad.
+        failed: It failed, or began late.
+        lost_s: The time that it lost.
+    """
 
     id: int
     cause: Cause

@@ -231,7 +231,13 @@ class Compared(TypedDict):
 
 
 class Belonging(TypedDict):
-    """The time of pauses that belongs to a place; simultaneous pauses of both ends count once."""
+    """The time of pauses that belongs to a place; simultaneous pauses of both ends count once.
+
+    Attributes:
+        place: The part of the path or the host; ``null`` if it is undecided.
+        pauses: Their number.
+        time_s: Their time.
+    """
 
     place: str | None
     pauses: int
