@@ -96,7 +96,8 @@ impl Wait {
             is_pace_or_buffer: false,
             is_unfilled: false,
             is_bulk: false,
-            is_blocked: is_full && !self.is_idle,
+            // A full receive window also waits for acknowledgments.
+            is_blocked: !self.is_idle && (is_full || (self.is_blocked && self.was_full)),
             is_small: self.is_small && !is_full,
             is_paced: self.is_paced && may_be_paced,
             ..self
