@@ -2,7 +2,8 @@
 //!
 //! A sender retransmits at least a round trip after the original: duplicate acknowledgments, RACK
 //! and timers all take longer (RFC 5681 §3.2, RFC 8985 §6, RFC 6298 §5). An equal packet that comes
-//! sooner is a copy.
+//! sooner is a copy. So is one whose data just passed in other segments: with segmentation offload one
+//! interface has a large segment, and another has it in parts.
 
 use std::collections::VecDeque;
 
@@ -49,6 +50,8 @@ pub(crate) struct Copies {
     /// Packets that take sequence numbers, and copies that cannot be retransmissions.
     originals: u64,
     mirrored: u64,
+    /// Copies whose data is cut into segments otherwise.
+    recut: u64,
     /// The most copies of one such packet.
     most: u32,
     /// Acknowledgments that advance, and the number of them that came twice.
@@ -62,14 +65,20 @@ impl Copies {
     pub(crate) fn is_copy(
         &mut self,
         segment: &Segment,
-        round_trip: impl FnOnce() -> Option<Nanos>,
+        round_trip: impl Fn() -> Option<Nanos>,
     ) -> bool {
         self.forget(segment.time - LATEST_IDENTIFIED);
         let found = self.find(segment);
+        let is_recut =
+            || !self.is_new(segment) && self.is_recut(segment, end(segment), &round_trip);
+        if found.is_none() && is_recut() {
+            self.recut += 1;
+            return true;
+        }
         let is_copy = found.is_some_and(|at| {
             let since = segment.time - self.recent[at].segment.time;
-            let is_early = since <= LATEST && self.is_mirrored();
-            is_early || self.is_too_soon(segment, since, round_trip)
+            let is_early = since <= LATEST && self.is_mirrored() && self.lacks_copies(at, segment);
+            is_early || self.is_too_soon(segment, since, &round_trip)
         });
         if let Some(original) = found.and_then(|at| self.recent.get_mut(at)) {
             original.copies += 1;
@@ -92,20 +101,69 @@ impl Copies {
     /// none. A receiver without SACK repeats acknowledgments itself; at most as many of them count
     /// as copies as data packets have copies.
     fn find(&self, segment: &Segment) -> Option<usize> {
-        let takes_numbers = takes_numbers(segment);
-        let is_new = if takes_numbers {
-            self.next.is_none_or(|next| is_before(next, end(segment)))
-        } else {
-            self.is_advance(segment)
-        };
-        if is_new {
+        if self.is_new(segment) {
             return None;
         }
+        let takes_numbers = takes_numbers(segment);
         let mut recent = self.recent.iter();
         let most = self.most.max(1);
         let has_room =
             |one: &Recent| takes_numbers || self.is_identified(segment) || one.copies < most;
         recent.rposition(|one| is_equal(&one.segment, segment) && has_room(one))
+    }
+
+    /// Whether a segment has new data, or a new acknowledgment if it has no data.
+    fn is_new(&self, segment: &Segment) -> bool {
+        if takes_numbers(segment) {
+            self.next.is_none_or(|next| is_before(next, end(segment)))
+        } else {
+            self.is_advance(segment)
+        }
+    }
+
+    /// The part of a segment whose data did not just pass in other segments, if another part did.
+    pub(crate) fn new_part(
+        &self,
+        segment: &Segment,
+        round_trip: impl Fn() -> Option<Nanos>,
+    ) -> Option<Segment> {
+        let next = self.next?;
+        let is_partly_new = is_before(segment.seq, next) && is_before(next, end(segment));
+        if !is_partly_new || !self.is_mirrored() || !self.is_recut(segment, next, &round_trip) {
+            return None;
+        }
+        let passed = next.wrapping_sub(segment.seq);
+        Some(Segment {
+            seq: next,
+            payload: segment.payload.checked_sub(passed)?,
+            ..*segment
+        })
+    }
+
+    /// Whether the data of a segment up to `upto` just passed in other segments with the same
+    /// acknowledgment and window.
+    fn is_recut(
+        &self,
+        segment: &Segment,
+        upto: u32,
+        round_trip: &impl Fn() -> Option<Nanos>,
+    ) -> bool {
+        if segment.payload == 0 || segment.has(SYN) {
+            return false;
+        }
+        let earliest = segment.time - soon(round_trip());
+        let mut reached = segment.seq;
+        for Recent { segment: other, .. } in &self.recent {
+            let has_next = other.payload > 0
+                && other.time >= earliest
+                && is_same_state(other, segment)
+                && !is_before(reached, other.seq)
+                && is_before(reached, end(other));
+            if has_next {
+                reached = end(other);
+            }
+        }
+        !is_before(reached, upto)
     }
 
     fn is_advance(&self, segment: &Segment) -> bool {
@@ -118,16 +176,14 @@ impl Copies {
         &self,
         segment: &Segment,
         since: Nanos,
-        round_trip: impl FnOnce() -> Option<Nanos>,
+        round_trip: &impl Fn() -> Option<Nanos>,
     ) -> bool {
         // Only timers retransmit a SYN or FIN.
         if self.is_identified(segment) || (segment.has(SYN | FIN) && since <= LATEST) {
             return true;
         }
         // Without SACK, a receiver sends identical acknowledgments for the segments after a gap.
-        let is_soon =
-            || since <= round_trip().map_or(LATEST, |round_trip| LATEST.min(round_trip / 2));
-        takes_numbers(segment) && is_soon()
+        takes_numbers(segment) && since <= soon(round_trip())
     }
 
     /// Whether an equal identification proves a copy: a sender that counts its packets gives a
@@ -138,8 +194,16 @@ impl Copies {
 
     /// Whether the direction's packets are mirrored.
     fn is_mirrored(&self) -> bool {
-        (self.mirrored > 0 && MIRRORED * self.mirrored >= self.originals)
+        let copies = self.mirrored + self.recut;
+        (copies > 0 && MIRRORED * copies >= self.originals)
             || (self.pairs >= FEW_PAIRS && 2 * self.pairs >= self.advances)
+    }
+
+    /// Whether the original has fewer copies than others of a mirrored direction. On a short path a
+    /// retransmission may follow as soon as a copy.
+    fn lacks_copies(&self, at: usize, segment: &Segment) -> bool {
+        let usual = self.mirrored.div_ceil(self.originals.max(1)).max(1);
+        !takes_numbers(segment) || u64::from(self.recent[at].copies) < usual
     }
 
     fn forget(&mut self, earliest: Nanos) {
@@ -172,6 +236,11 @@ impl Copies {
     }
 }
 
+/// Longest delay of a copy that has no other sign than its time.
+fn soon(round_trip: Option<Nanos>) -> Nanos {
+    round_trip.map_or(LATEST, |round_trip| LATEST.min(round_trip / 2))
+}
+
 fn takes_numbers(segment: &Segment) -> bool {
     segment.payload > 0 || segment.has(SYN | FIN)
 }
@@ -187,13 +256,18 @@ fn end(segment: &Segment) -> u32 {
 
 /// Whether two packets are equal except for fields that devices on the path change: hop limit, MSS.
 fn is_equal(one: &Segment, other: &Segment) -> bool {
-    // If the capture truncates packets, a VLAN tag on one of the two moves the cut.
-    let have_options = one.has_all_options && other.has_all_options;
     one.seq == other.seq
         && one.payload == other.payload
-        && one.ack == other.ack
         && one.flags == other.flags
-        && one.window == other.window
         && one.id == other.id
+        && is_same_state(one, other)
+}
+
+/// Whether a sender in the same state sent both packets.
+fn is_same_state(one: &Segment, other: &Segment) -> bool {
+    // If the capture truncates packets, a VLAN tag on one of the two moves the cut.
+    let have_options = one.has_all_options && other.has_all_options;
+    one.ack == other.ack
+        && one.window == other.window
         && (!have_options || (one.stamps == other.stamps && one.blocks() == other.blocks()))
 }

@@ -271,10 +271,10 @@ impl Connection {
         let time = segment.time;
         self.packets += 1;
         self.last = self.last.max(time);
-        if self.is_copy(segment, from) {
+        let Some(segment) = &self.without_copy(segment, from) else {
             self.directions[from].counts.see_copy();
             return;
-        }
+        };
         self.choose_answers(segment, from);
         if self.is_foreign(segment, from) {
             self.directions[from].counts.see_foreign();
@@ -331,11 +331,13 @@ impl Connection {
         }
     }
 
-    /// Whether a mirror port or a bridge made the packet.
-    fn is_copy(&mut self, segment: &Segment, from: usize) -> bool {
+    /// The part of a packet that is no copy made by a mirror port or a bridge.
+    fn without_copy(&mut self, segment: &Segment, from: usize) -> Option<Segment> {
         let delays = self.delays(from);
         let round_trip = || delays.to_sender.and(delays.round_trip());
-        self.copies[from].is_copy(segment, round_trip)
+        let copies = &mut self.copies[from];
+        let part = copies.new_part(segment, round_trip).unwrap_or(*segment);
+        (!copies.is_copy(&part, round_trip)).then_some(part)
     }
 
     /// Whether a segment belongs to another connection between the same ends, or to none.

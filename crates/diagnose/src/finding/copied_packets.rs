@@ -7,8 +7,8 @@ pub(super) const META: Meta = Meta {
     title: "Copied packets",
     meaning: "The capture has packets more than once: a mirror port (SPAN) of both sides of a switch, a bridge, or a capture on \
               several interfaces. Copies are counted as neither retransmissions nor duplicate acknowledgments.",
-    evidence: "Equal packets follow each other sooner than any sender retransmits, with the same IP identification if the sender \
-               counts its packets.",
+    evidence: "Equal packets, or the same data in other segments, follow sooner than any sender retransmits. Equal packets have \
+               the same IP identification if the sender counts its packets.",
     confusion: "A link that duplicates packets: the receiver then reports duplicate SACKs.",
     ..Meta::PLAIN
 };

@@ -119,6 +119,86 @@ fn an_equal_segment_after_a_round_trip_is_a_retransmission() {
 }
 
 #[test]
+fn a_retransmission_on_a_short_mirrored_path_is_no_copy() {
+    let mut script = Script::opened();
+    for turn in 0..10 {
+        let ms = 30 + 20 * u64::from(turn);
+        for k in 0..4 {
+            script.data(ms, (4 * turn + k) * MSS, MSS);
+        }
+        if turn == 4 {
+            // The first of the four is lost.
+            let (first, end) = (4 * turn * MSS, 4 * (turn + 1) * MSS);
+            for k in 2..=4 {
+                script.ack(ms + 10, first, &[(first + MSS, first + k * MSS)]);
+            }
+            script.data(ms + 14, first, MSS).ack(ms + 18, end, &[]);
+        } else {
+            script.ack(ms + 10, 4 * (turn + 1) * MSS, &[]);
+        }
+    }
+    // The round trip takes 0.8 ms, and the retransmission follows after 0.56 ms.
+    for (k, packet) in (0_u64..).zip(&mut script.packets) {
+        packet.id = 0;
+        packet.micros = 1_000_000_000 + (packet.micros - 1_000_000_000) / 25 + k;
+    }
+    for delay in [3, 60, 300] {
+        let sent = mirrored(&script, delay, |_, _| true).sent();
+        let found = (sent.retransmissions.len(), sent.data_packets);
+        assert_eq!(found, (1, 41), "{delay} µs");
+    }
+}
+
+/// Flights of eight segments. One interface has them as they are, and the other in segments of
+/// `cut`, which begin `shift` segments later.
+fn offloaded(cut: u32, shift: u32, is_large_first: bool) -> Script {
+    let mut script = Script::opened();
+    let mut copies = mirrored(&script, 20, |_, _| true).packets;
+    script.packets.clear();
+    for turn in 0..12_u32 {
+        let ms = 30 + 21 * u64::from(turn);
+        let first = 8 * turn;
+        for k in first..first + 8 {
+            script.data(ms, k * MSS, MSS);
+        }
+        let mut at = first;
+        while at < first + 8 {
+            let until = (at + if at == first && shift > 0 { shift } else { cut }).min(first + 8);
+            script.data(ms, at * MSS, (until - at) * MSS);
+            script.last().micros += if is_large_first { 0 } else { 90 };
+            copies.push(script.last().clone());
+            script.forget();
+            at = until;
+        }
+        script.ack(ms + 10, (first + 8) * MSS, &[]);
+    }
+    for (k, packet) in (0_u64..).zip(&mut script.packets) {
+        packet.micros += if is_large_first { 40 } else { 0 } + k % 9;
+    }
+    script.packets.extend(copies);
+    script.packets.sort_by_key(|packet| packet.micros);
+    for packet in &mut script.packets {
+        packet.id = 0;
+    }
+    script
+}
+
+#[test]
+fn copies_cut_into_other_segments_are_not_retransmissions() {
+    for is_large_first in [false, true] {
+        for (cut, shift) in [(8, 0), (4, 0), (3, 0), (4, 2), (3, 1)] {
+            let connection = offloaded(cut, shift, is_large_first).connection();
+            let sent = &connection.directions.a_to_b;
+            let case = (cut, shift, is_large_first);
+            assert_eq!(sent.retransmissions, [], "{case:?}");
+            assert_eq!(sent.bytes, 96_000, "{case:?}");
+            let mut causes = connection.findings.iter().map(|one| one.cause.meta().name);
+            assert!(causes.any(|cause| cause == "copied-packets"), "{case:?}");
+        }
+    }
+}
+
+#[test]
 fn equal_acknowledgments_of_a_receiver_without_sack_are_duplicates() {
     let mut script = Script::opened();
     for k in 0..10 {
