@@ -313,7 +313,7 @@ describe("the studio's page", () => {
     await page.getByRole("button", { name: "Copy link" }).click();
     await page.waitForFunction(() => location.hash.length > 9);
     const other = await opened(await page.evaluate(() => location.hash));
-    await other.getByRole("region", { name: "Studies" }).getByText("Check claim M3").waitFor();
+    await other.getByRole("button", { name: "Check claim M3" }).waitFor();
     await other.close();
     await page.getByRole("button", { name: "Run the quick grid" }).click();
     await studies.getByRole("button", { name: "Stop" }).click();
@@ -362,9 +362,9 @@ describe("the studio's page", () => {
     await page.getByText("Change the topology").click();
     const add = page.getByRole("button", { name: "Add impairment" });
     await afterRun(page, () => add.click());
-    await page.getByLabel(/impairment$/).selectOption("duplicate");
+    await page.getByRole("combobox", { name: /: impairment/ }).selectOption("duplicate");
     await afterRun(page, () => add.click());
-    await page.getByLabel(/impairment$/).selectOption("jitter");
+    await page.getByRole("combobox", { name: /: impairment/ }).selectOption("jitter");
     await afterRun(page, () => add.click());
     const list = page.getByRole("list", { name: "Impairments of link bottleneck, forward" });
     assert.equal(await list.getByRole("listitem").count(), 3);

@@ -117,7 +117,7 @@ export function chartsOf(run: Run, focus: string, look: Look = PLAIN): Chart[] {
   if (round.length)
     charts.push({ name: "rtt", title: "Smoothed round-trip time", unit: "ms", series: round, about: few });
 
-  const paced = named.flatMap((flow, i): Series[] => {
+  const paced = (samples.has("pacing_rate_mbit_s") ? named : []).flatMap((flow, i): Series[] => {
     const line = read.get(flow)!;
     const [rate, bandwidth] = [line("pacing_rate_mbit_s"), line("bandwidth_estimate_mbit_s")];
     const name = (text: string) => look.label(flows.length === 1 ? text : `${flow} ${text}`);
