@@ -509,6 +509,27 @@ describe("the studio's page", () => {
     });
   }
 
+  test("accessible with all panels open", async () => {
+    const page = await opened();
+    await page.getByRole("button", { name: "Studies" }).click();
+    await page.getByRole("button", { name: "Check claim R1" }).waitFor();
+    await page.getByText("Change the topology").click();
+    await afterRun(page, () => page.getByRole("button", { name: "Add impairment" }).click());
+    await page.getByText("Sweep a value").click();
+    await page.getByLabel("seeds").fill("2");
+    await page.getByLabel("seeds").press("Enter");
+    await page.getByRole("button", { name: "Sweep", exact: true }).click();
+    await page.getByRole("region", { name: "Goodput over link.bottleneck.rate" }).waitFor({ timeout: 120_000 });
+    await page.getByRole("button", { name: "Pin run" }).click();
+    await page.evaluate(AXE);
+    const found = await page.evaluate(async () => {
+      const axe = (window as unknown as { axe: { run(): Promise<{ violations: { id: string }[] }> } }).axe;
+      return (await axe.run()).violations.map(({ id }) => id);
+    });
+    assert.deepEqual(found, []);
+    await page.close();
+  });
+
   test("nothing was asked of the network, and nothing failed", () => {
     assert.deepEqual(
       asked.filter((address) => !/^(file|blob|data):/.test(address)),
