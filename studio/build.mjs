@@ -1,5 +1,6 @@
 // Builds the studio: one HTML file with the engine, the worker and the page (make studio).
 //   node build.mjs ENGINE.wasm STUDIES.json OUT.html
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -63,7 +64,13 @@ const inScript = (text) => text.replaceAll("</script", "<\\/script").replaceAll(
 
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-async function page(wasm, studies) {
+/** The module as the page carries it (src/lzma.ts). */
+function packed(module) {
+  const python = process.env.PYTHON ?? join(ROOT, ".venv/bin/python");
+  return execFileSync(python, [join(HERE, "pack.py")], { input: module, maxBuffer: 2 ** 26 });
+}
+
+async function page(engine, studies) {
   const worker = inScript(await bundle("src/engine/worker.ts"));
   const main = inScript(await bundle("src/main.tsx", { define: { READY: JSON.stringify(ready()) } }));
   const style = `${readFileSync(join(HERE, "node_modules/uplot/dist/uPlot.min.css"), "utf8")}${readFileSync(join(HERE, "src/style.css"), "utf8")}`;
@@ -77,7 +84,7 @@ async function page(wasm, studies) {
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
-  const packed = (content) => gzipSync(content, { level: constants.Z_BEST_COMPRESSION }).toString("base64");
+  const texts = gzipSync(studies, { level: constants.Z_BEST_COMPRESSION });
   const licences = readFileSync(join(HERE, "LICENSES.txt"), "utf8");
   return `<!doctype html>
 <html lang="en">
@@ -94,8 +101,8 @@ async function page(wasm, studies) {
 <noscript><p>The studio needs JavaScript and WebAssembly.</p></noscript>
 <script type="text/plain" id="licences">${inScript(licences)}</script>
 <script type="text/plain" id="worker">${worker}</script>
-<script type="application/octet-stream" id="engine">${packed(wasm)}</script>
-<script type="application/octet-stream" id="studies">${packed(studies)}</script>
+<script type="application/octet-stream" id="engine">${engine.toString("base64")}</script>
+<script type="application/octet-stream" id="studies">${texts.toString("base64")}</script>
 <script>${main}</script>
 </body>
 </html>
@@ -105,13 +112,15 @@ async function page(wasm, studies) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [wasm, studies, out] = process.argv.slice(2);
   const module = stripped(readFileSync(wasm));
-  const made = await page(module, readFileSync(studies));
+  const engine = packed(module);
+  const made = await page(engine, readFileSync(studies));
   mkdirSync(dirname(out), { recursive: true });
   writeFileSync(out, made);
   const { size } = statSync(out);
-  const compressed = gzipSync(module, { level: 9 }).length;
+  const megabytes = (octets) => `${(octets / 1e6).toFixed(2)} MB`;
+  const gzip = gzipSync(module, { level: constants.Z_BEST_COMPRESSION }).length;
   console.log(
-    `${relative(process.cwd(), out)}: ${(size / 2 ** 20).toFixed(2)} MiB; the engine ${(compressed / 2 ** 20).toFixed(2)} MiB compressed`,
+    `${relative(process.cwd(), out)}: ${megabytes(size)}; the engine ${megabytes(engine.length)} compressed (${megabytes(gzip)} by gzip, ${megabytes(module.length)} as code)`,
   );
   if (size > MOST) {
     console.error(`error: the page has ${size} octets, more than ${MOST}`);

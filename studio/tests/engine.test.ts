@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type Message, readMessage } from "../src/engine/message.ts";
 import { ALONE, Instance } from "../src/engine/module.ts";
+import { unpacked } from "../src/lzma.ts";
 import { fitted, type Report } from "../src/model/diagnosis.ts";
 import * as knobs from "../src/model/knobs.ts";
 import { packetsOf } from "../src/model/run.ts";
@@ -43,6 +47,34 @@ describe("the engine's module", async () => {
     const described = head.scenario as unknown as { resolved_scenario: Resolved };
     return { summary: head.summary as unknown as Summary, resolved: described.resolved_scenario, tables };
   };
+
+  test("the packed engine is the module", () => {
+    const whole = readFileSync(WASM);
+    const python = process.env.STUDIO_PYTHON ?? "python3";
+    const pack = (content: Uint8Array) =>
+      execFileSync(python, [join(import.meta.dirname, "../../pack.py")], { input: content, maxBuffer: 2 ** 26 });
+    for (const content of [
+      whole,
+      Buffer.alloc(0),
+      Buffer.from("a"),
+      Buffer.alloc(100_000, "ab"),
+      randomBytes(70_000),
+    ]) {
+      const began = performance.now();
+      const made = unpacked(new Uint8Array(pack(content)));
+      assert.ok(Buffer.from(made.buffer).equals(content), `${content.length}`);
+      if (content === whole) console.log(`packed and unpacked in ${(performance.now() - began).toFixed(0)} ms`);
+    }
+    const damaged = new Uint8Array(pack(Buffer.from("damaged ".repeat(99))));
+    damaged.fill(0xff, 20);
+    assert.doesNotThrow(() => {
+      try {
+        unpacked(damaged);
+      } catch (error) {
+        assert.match(String(error), /damaged/);
+      }
+    });
+  });
 
   test("errors have places, carets and the nearest name", () => {
     const { head } = ask({ request: "run", scenario: LOSSY.replace("cubic", "cubik") });

@@ -17,7 +17,7 @@ import pytest
 from anabranch import Scenario
 from anabranch.cli.studio import _leading_to
 from anabranch.studio import page as studio_page
-from anabranch.studio.jobs import Jobs
+from anabranch.studio.jobs import Jobs, _tcp_ports
 from anabranch.studio.page import fragment, with_server
 from anabranch.studio.server import LOOPBACK, Server
 
@@ -133,6 +133,16 @@ def test_work_needs_the_page_as_origin(tmp_path: Path) -> None:
     with serving() as server:
         assert worked(server, "save", {"text": "new"})[0] == 404
         assert asked(server, f"/{server.token}/follow")[0] == 404
+
+
+def test_the_servers_own_packets_are_left_out_of_a_followed_interface() -> None:
+    head = bytes(12) + b"\x08\x00"
+    for length in (5, 6):
+        ip = bytes([0x40 | length]) + bytes(8) + b"\x06" + bytes(4 * length - 10)
+        assert _tcp_ports(head + ip + b"\x1f\x90\x00\x50" + bytes(16)) == (b"\x1f\x90", b"\x00\x50")
+    udp = bytes([0x45]) + bytes(8) + b"\x11" + bytes(10)
+    assert _tcp_ports(head + udp + b"\x1f\x90\x00\x50") == ()
+    assert _tcp_ports(b"\x08\x00") == ()
 
 
 def test_one_request_for_work_at_a_time() -> None:

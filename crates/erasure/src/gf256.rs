@@ -6,12 +6,27 @@
 /// The polynomial without its highest term.
 const POLYNOMIAL: u8 = 0x1d;
 
-/// Table of products, a row for each factor.
-static PRODUCTS: [[u8; 256]; 256] = products();
+/// The products of a factor with each element.
+#[cfg(not(target_arch = "wasm32"))]
+#[inline]
+fn row(factor: u8) -> &'static [u8; 256] {
+    static PRODUCTS: [[u8; 256]; 256] = products();
+    &PRODUCTS[usize::from(factor)]
+}
+
+/// The products of a factor with each element. A page makes the table at its first use: it has
+/// 64 KiB, which no compression shortens.
+#[cfg(target_arch = "wasm32")]
+#[inline]
+fn row(factor: u8) -> &'static [u8; 256] {
+    static PRODUCTS: std::sync::LazyLock<Box<[[u8; 256]; 256]>> =
+        std::sync::LazyLock::new(|| Box::new(products()));
+    &PRODUCTS[usize::from(factor)]
+}
 
 #[expect(
     clippy::large_stack_arrays,
-    reason = "it is made when the program is compiled"
+    reason = "it is made when the program is compiled, and once in a page"
 )]
 const fn products() -> [[u8; 256]; 256] {
     let mut table = [[0; 256]; 256];
@@ -36,13 +51,13 @@ const fn products() -> [[u8; 256]; 256] {
 #[must_use]
 #[inline]
 pub fn multiply(a: u8, b: u8) -> u8 {
-    PRODUCTS[usize::from(a)][usize::from(b)]
+    row(a)[usize::from(b)]
 }
 
 /// The multiplicative inverse of `a`; `None` for 0.
 #[must_use]
 pub fn inverse(a: u8) -> Option<u8> {
-    let row = &PRODUCTS[usize::from(a)];
+    let row = row(a);
     (0..=u8::MAX).find(|b| row[usize::from(*b)] == 1)
 }
 
@@ -54,7 +69,7 @@ pub fn multiply_add(to: &mut [u8], from: &[u8], factor: u8) {
         0 => {}
         1 => add(to, from),
         _ => {
-            let row = &PRODUCTS[usize::from(factor)];
+            let row = row(factor);
             for (to, from) in to.iter_mut().zip(from) {
                 *to ^= row[usize::from(*from)];
             }

@@ -120,6 +120,8 @@ def _serve(served: str, capture: Path | None, state: str, options: StudioOptions
         server = Server(served, capture, options.port, jobs)
     except OSError as error:
         raise UserError(f"--port {options.port}: {error.strerror}", hint="leave it out for a free port") from None
+    if jobs.follower is not None:
+        jobs.follower.without_port(server.port)
     interrupt.watch()
     address = f"{server.address}{state}"
     note(f"the studio: {address}\nCtrl-C ends it")

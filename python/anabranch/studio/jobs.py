@@ -145,16 +145,26 @@ class Following:
         self._ring = Ring(seconds, self._interface.link_type)
         self._wake = os.pipe()
         self._error = ""
+        self._port: bytes | None = None
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._is_ending = False
         self._thread.start()
+
+    def without_port(self, port: int) -> None:
+        """Leave out the packets of the studio's own server, or each look at the capture would be in the next."""
+        self._port = port.to_bytes(2, "big")
+
+    def add(self, nanoseconds: int, length: int, captured: bytes | memoryview) -> None:
+        """Add a packet to the ring."""
+        if self._port is None or self._port not in _tcp_ports(captured):
+            self._ring.add(nanoseconds, length, captured)
 
     def _read(self) -> None:
         from anabranch.errors import RunFailedError
 
         while not self._is_ending:
             try:
-                self._interface.read(self._ring, 0.5, self._wake[0])
+                self._interface.read(self, 0.5, self._wake[0])
             except RunFailedError as error:
                 self._error = str(error)
                 return
@@ -178,3 +188,11 @@ class Following:
         for end in self._wake:
             with contextlib.suppress(OSError):
                 os.close(end)
+
+
+def _tcp_ports(frame: bytes | memoryview) -> tuple[bytes, ...]:
+    """Both ports of an Ethernet frame with TCP over IPv4, as the loopback interface has them; none of others."""
+    if len(frame) < 34 or bytes(frame[12:14]) != b"\x08\x00" or frame[23] != 6:
+        return ()
+    start = 14 + 4 * (frame[14] & 15)
+    return bytes(frame[start : start + 2]), bytes(frame[start + 2 : start + 4])

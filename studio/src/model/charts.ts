@@ -10,6 +10,9 @@ export const MOST_LINES = 8;
 /** The rate is the mean over this share of the run. */
 const BINS = 200;
 
+/** A pacing rate of more than this many times the largest bandwidth estimate is not drawn. */
+const MOST_PACED = 3;
+
 const CWND = 0;
 const SSTHRESH = 1;
 const IN_FLIGHT = 2;
@@ -117,25 +120,27 @@ export function chartsOf(run: Run, focus: string, look: Look = PLAIN): Chart[] {
   if (round.length)
     charts.push({ name: "rtt", title: "Smoothed round-trip time", unit: "ms", series: round, about: few });
 
-  const paced = named.flatMap((flow, i): Series[] => {
+  const paced = (samples.has("pacing_rate_mbit_s") ? named : []).flatMap((flow, i): Series[] => {
     const line = read.get(flow)!;
     const [rate, bandwidth] = [line("pacing_rate_mbit_s"), line("bandwidth_estimate_mbit_s")];
     const name = (text: string) => look.label(flows.length === 1 ? text : `${flow} ${text}`);
     const own = { kind: "line", colour: colour(i) } as const;
+    // Before its first measurements BBR paces at many times the path's rate, which would flatten the lines.
+    const most = MOST_PACED * (bandwidth.y.reduce((a, b) => (b > a ? b : a), 0) || Number.POSITIVE_INFINITY);
+    const y = rate.y.map((value) => (value > most ? Number.NaN : value));
     return [
+      ...(hasValues(rate.y) ? [{ label: name("pacing rate"), x: rate.x, y, ...own, width: 1, dash: look.dash }] : []),
       ...(hasValues(bandwidth.y)
         ? [
             {
               label: name("bandwidth estimate"),
               ...bandwidth,
               ...own,
-              colour: colour(flows.length === 1 ? 2 : i),
-              dash: look.dash,
+              colour: colour(flows.length === 1 ? 1 : i),
+              width: 2.4,
+              dash: look.dash ?? [6, 3],
             },
           ]
-        : []),
-      ...(hasValues(rate.y)
-        ? [{ label: name("pacing rate"), ...rate, ...own, width: 1, dash: look.dash ?? [1, 2] }]
         : []),
     ];
   });
@@ -146,7 +151,7 @@ export function chartsOf(run: Run, focus: string, look: Look = PLAIN): Chart[] {
       title: "Pacing rate and bandwidth estimate",
       unit: "Mbit/s",
       series: paced,
-      about: few,
+      about: `A pacing rate of more than ${MOST_PACED} times the largest estimate is not drawn.`,
     });
 
   const packets = message.tables.get("packets");

@@ -80,14 +80,14 @@ export function sweptCharts(order: Order, results: Swept[]): Chart[] {
   return [
     {
       name: "sweep-goodput",
-      title: "Goodput",
+      title: `Goodput over ${path}`,
       unit: "Mbit/s",
       series: flows.flatMap((flow, i) => lines(flow, i, ({ summary }) => summary.flows[flow]?.goodput_mbit_s ?? null)),
       axis,
     },
     {
       name: "sweep-delay",
-      title: "Queue delay (p95) of the bottleneck",
+      title: `Queue delay (p95) of the bottleneck over ${path}`,
       unit: "ms",
       series: lines("queue delay", 0, ({ summary, resolved }) => {
         const at = bottleneck(resolved, summary);

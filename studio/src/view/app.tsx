@@ -165,23 +165,23 @@ export function App({ module, worker, local, studies }: Props) {
     addEventListener("hashchange", open);
     return () => removeEventListener("hashchange", open);
   }, []);
-  // The interface that the command follows: its last packets are a capture, which is read again and again.
-  const isFollowing = local?.follows !== null && local !== undefined;
+  // The interface that the command follows: its last packets are a capture. The next is read after the diagnosis of
+  // the one before.
+  const isFollowing = local !== undefined && local.follows !== null;
+  const waiting = useRef<ReturnType<typeof setTimeout>>();
+  const follow = async () => {
+    try {
+      const found = await local!.followed();
+      // A capture without packets has its head alone.
+      if (found.size > EMPTY) setCapture(found);
+      else waiting.current = setTimeout(follow, FOLLOW_MS);
+    } catch (error) {
+      setNotice(`${local!.follows} is no longer followed: ${(error as Error).message}`);
+    }
+  };
   useEffect(() => {
-    if (!isFollowing) return;
-    let waiting: ReturnType<typeof setTimeout>;
-    const next = async () => {
-      try {
-        const found = await local!.followed();
-        // A capture without packets has its head alone.
-        if (found.size > EMPTY) setCapture(found);
-        waiting = setTimeout(next, FOLLOW_MS);
-      } catch (error) {
-        setNotice(`${local!.follows} is no longer followed: ${(error as Error).message}`);
-      }
-    };
-    next();
-    return () => clearTimeout(waiting);
+    if (isFollowing) follow();
+    return () => clearTimeout(waiting.current);
   }, []);
 
   const typed = useRef(false);
@@ -448,7 +448,13 @@ export function App({ module, worker, local, studies }: Props) {
             file={capture}
             theme={theme}
             isFollowing={isFollowing}
-            onClose={() => setCapture(undefined)}
+            onRead={() => {
+              if (isFollowing) waiting.current = setTimeout(follow, FOLLOW_MS);
+            }}
+            onClose={() => {
+              clearTimeout(waiting.current);
+              setCapture(undefined);
+            }}
             onScenario={(next) => {
               change(next);
               document.getElementById("verdict")?.scrollIntoView();

@@ -18,11 +18,13 @@ interface Props {
   theme: number;
   /** Whether the capture is the newest of many: the report before stays until its own is there. */
   isFollowing: boolean;
+  /** Called after the diagnosis of a capture. */
+  onRead(): void;
   onScenario(text: string): void;
   onClose(): void;
 }
 
-export function Capture({ engine, file, theme, isFollowing, onScenario, onClose }: Props) {
+export function Capture({ engine, file, theme, isFollowing, onRead, onScenario, onClose }: Props) {
   const [report, setReport] = useState<Report>();
   const [share, setShare] = useState<number>();
   const [problem, setProblem] = useState("");
@@ -50,7 +52,11 @@ export function Capture({ engine, file, theme, isFollowing, onScenario, onClose 
             error instanceof Problem && error.kind === "stopped" ? "Stopped." : `${file.name}: ${error.message}`,
           ),
       )
-      .finally(() => isCurrent && setShare(undefined));
+      .finally(() => {
+        if (!isCurrent) return;
+        setShare(undefined);
+        onRead();
+      });
     return () => {
       isCurrent = false;
     };

@@ -91,6 +91,7 @@ export function Sweep({ many, run, link, theme }: Props) {
           {problem}
         </p>
       )}
+      {charts && <h2>Means over {seeds} seeds</h2>}
       {charts?.map((chart) => (
         <One key={chart.name} chart={chart} view={view} theme={theme} isLast cursor={cursor} onCursor={setCursor} />
       ))}
