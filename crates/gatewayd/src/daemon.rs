@@ -162,9 +162,7 @@ pub fn up(
             Ok(made)
         })
         .collect::<Result<Vec<_>, String>>()?;
-    let status = StatusSocket::open(status::path_of(&config), account)?;
-    let view = StatusSocket::open_view(status::view_of(&config), account)?;
-    let metrics = config.status.metrics.map(Metrics::open).transpose()?;
+    let mut outside = Outside::open(&config, account, [ends, reloads], watch)?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let reachable = config.peer.0.iter().map(|(_, peer)| peer);
     let reachable = reachable.filter(|peer| peers::is_routable(&config, peer, &addresses));
@@ -226,14 +224,6 @@ pub fn up(
     if let Some(remark) = confine(account, KEPT, &readable, folder.as_deref())? {
         gateway.log.say(&remark);
     }
-    let mut outside = Outside {
-        ends,
-        reloads,
-        watch,
-        status,
-        view,
-        metrics,
-    };
     let outcome = gateway
         .run(&mut outside)
         .map_err(|error| format!("{name}: {}", words(&error)));
@@ -301,6 +291,24 @@ struct Outside {
     status: StatusSocket,
     view: StatusSocket,
     metrics: Option<Metrics>,
+}
+
+impl Outside {
+    fn open(
+        config: &Config,
+        account: Option<&Account>,
+        [ends, reloads]: [UnixStream; 2],
+        watch: Watch,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            ends,
+            reloads,
+            watch,
+            status: StatusSocket::open(status::path_of(config), account)?,
+            view: StatusSocket::open_view(status::view_of(config), account)?,
+            metrics: config.status.metrics.map(Metrics::open).transpose()?,
+        })
+    }
 }
 
 impl Gateway {
