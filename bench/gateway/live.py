@@ -8,6 +8,8 @@ runs over both paths without a tunnel, in one run with the others: it serves pro
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ from network import (
     ENDS,
     INNER,
     check,
+    ended,
     engine,
     gateway_argument,
     gateways,
@@ -70,7 +73,11 @@ def goodput(program: Path, profile: Profile, paths: list[int], seed: int, throug
 if __name__ == "__main__":
     parser = arguments(__doc__)
     gateway_argument(parser)
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="use N processors meanwhile; %(default)s")
     options = parser.parse_args()
     check(options.gateway)
-    table(options, partial(goodput, options.gateway.resolve()), {"kernel MPTCP": mptcp})
+    with ExitStack() as stack:
+        for _ in range(options.busy):
+            stack.enter_context(ended(subprocess.Popen([sys.executable, "-c", "while True: pass"], text=True)))
+        table(options, partial(goodput, options.gateway.resolve()), {"kernel MPTCP": mptcp})
     print(load_average())

@@ -237,6 +237,12 @@ impl Tunnel {
         self.order.pop()
     }
 
+    /// The next packet from the other end that waits for no other one. Unlike [`Self::poll_deliver`] it
+    /// gives up no gap: the missing packet may wait for the shell.
+    pub fn poll_ready(&mut self) -> Option<Vec<u8>> {
+        self.order.pop()
+    }
+
     /// An empty buffer for a packet to [`Self::handle_inner`].
     #[must_use]
     pub fn buffer(&mut self) -> Vec<u8> {

@@ -64,6 +64,10 @@ use crate::{
 const BATCHES: usize = 16;
 /// Reads of one socket before other descriptors have their turn.
 const DRAIN: usize = 1024;
+/// Datagrams after whose reading their packets are delivered, while these are in the processor's cache.
+const TOGETHER: usize = 128;
+/// The nice value of the thread that carries packets, if the process has none yet and may set it.
+const NICE: i32 = -10;
 /// Octets of the largest packet or datagram.
 const LARGEST: usize = 1 << 16;
 
@@ -103,6 +107,8 @@ struct Gateway {
     rejected: Rejected,
     buffer: Vec<u8>,
     received: Vec<u8>,
+    /// The peers whose datagrams were read since the last delivery.
+    senders: Vec<u32>,
     batch: Batch,
     batches: Batches,
     delivered: Delivered,
@@ -156,9 +162,7 @@ pub fn up(
             Ok(made)
         })
         .collect::<Result<Vec<_>, String>>()?;
-    let status = StatusSocket::open(status::path_of(&config), account)?;
-    let view = StatusSocket::open_view(status::view_of(&config), account)?;
-    let metrics = config.status.metrics.map(Metrics::open).transpose()?;
+    let mut outside = Outside::open(&config, account, [ends, reloads], watch)?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let reachable = config.peer.0.iter().map(|(_, peer)| peer);
     let reachable = reachable.filter(|peer| peers::is_routable(&config, peer, &addresses));
@@ -196,6 +200,7 @@ pub fn up(
         rejected: Rejected::default(),
         buffer: Vec::new(),
         received: vec![0; LARGEST],
+        senders: Vec::new(),
         batch: Batch::new(),
         batches: Batches::default(),
         delivered: Delivered::default(),
@@ -213,19 +218,12 @@ pub fn up(
     // Outside systemd there is no socket to notify.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let socket = status::path_of(&gateway.config);
+    raise_priority();
     let readable = gateway.config.folders(&gateway.file);
     let folder = socket.parent().map(|folder| Path::new(".").join(folder));
     if let Some(remark) = confine(account, KEPT, &readable, folder.as_deref())? {
         gateway.log.say(&remark);
     }
-    let mut outside = Outside {
-        ends,
-        reloads,
-        watch,
-        status,
-        view,
-        metrics,
-    };
     let outcome = gateway
         .run(&mut outside)
         .map_err(|error| format!("{name}: {}", words(&error)));
@@ -237,6 +235,15 @@ pub fn up(
 fn epoch() -> u64 {
     let epoch = time::SystemTime::now().duration_since(time::UNIX_EPOCH);
     u64::try_from(epoch.unwrap_or_default().as_nanos()).unwrap_or(0)
+}
+
+/// Raises the priority of the calling thread: a gateway that waits for the processor measures that as
+/// delay of its links. A value that an operator has set remains.
+fn raise_priority() {
+    if rustix::process::getpriority_process(None) == Ok(0) {
+        // Without CAP_SYS_NICE it remains.
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
 }
 
 /// Starts the thread that looks up names.
@@ -286,6 +293,24 @@ struct Outside {
     metrics: Option<Metrics>,
 }
 
+impl Outside {
+    fn open(
+        config: &Config,
+        account: Option<&Account>,
+        [ends, reloads]: [UnixStream; 2],
+        watch: Watch,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            ends,
+            reloads,
+            watch,
+            status: StatusSocket::open(status::path_of(config), account)?,
+            view: StatusSocket::open_view(status::view_of(config), account)?,
+            metrics: config.status.metrics.map(Metrics::open).transpose()?,
+        })
+    }
+}
+
 impl Gateway {
     /// Logs the end and stores counts and history.
     fn end(mut self, name: &str, why: Option<&String>) {
@@ -322,9 +347,7 @@ impl Gateway {
             if ready.device {
                 self.take_packets()?;
             }
-            for socket in ready.sockets {
-                self.take_datagrams(socket);
-            }
+            self.take_datagrams(&ready.sockets);
             if ready.client {
                 let mut outcome = None;
                 let mut ends = false;
@@ -521,33 +544,73 @@ impl Gateway {
     }
 
     /// Takes waiting datagrams, up to a limit: a report that waits after other datagrams would make
-    /// its path appear silent.
-    fn take_datagrams(&mut self, local: u32) {
-        let mut buffer = std::mem::take(&mut self.received);
-        for count in 0..DRAIN {
-            let Some(socket) = self.ways.socket(local) else {
-                break;
-            };
-            let Ok(received) = socket.receive(&mut buffer) else {
-                // A socket that is readable without a datagram has an ICMP message.
-                if count == 0 {
-                    self.ways.read_errors(local);
+    /// its path appear silent. Packets are delivered while the last socket is read, because those of
+    /// a flow that uses several paths wait for each other.
+    fn take_datagrams(&mut self, sockets: &[u32]) {
+        let mut taken = 0;
+        for (at, &local) in sockets.iter().enumerate() {
+            let is_last = at + 1 == sockets.len();
+            for count in 0..DRAIN {
+                let datagrams = self.take_from(local, count == 0);
+                if datagrams == 0 {
+                    break;
                 }
-                break;
-            };
-            let now = self.now();
-            let age = Duration::from_nanos(u64::try_from(received.age.as_nanos()).unwrap_or(0));
-            let arrived = now.saturating_sub(age);
-            let remote = received.from;
-            let from = (Route { local, remote }, received.ecn);
-            let segments = received.length.div_ceil(received.segment.max(1));
-            self.usage
-                .count(local, is_v4(&remote), received.length, segments);
-            for datagram in buffer[..received.length].chunks_mut(received.segment) {
-                self.on_datagram(datagram, from, arrived, now);
+                taken += datagrams;
+                if is_last && taken >= TOGETHER {
+                    taken = 0;
+                    self.deliver_ready();
+                }
             }
         }
+    }
+
+    /// Takes the datagrams of one read. Returns their number.
+    fn take_from(&mut self, local: u32, is_first: bool) -> usize {
+        let Some(socket) = self.ways.socket(local) else {
+            return 0;
+        };
+        let mut buffer = std::mem::take(&mut self.received);
+        let Ok(received) = socket.receive(&mut buffer) else {
+            self.received = buffer;
+            // A socket that is readable without a datagram has an ICMP message.
+            if is_first {
+                self.ways.read_errors(local);
+            }
+            return 0;
+        };
+        let now = self.now();
+        let age = Duration::from_nanos(u64::try_from(received.age.as_nanos()).unwrap_or(0));
+        let arrived = now.saturating_sub(age);
+        let remote = received.from;
+        let from = (Route { local, remote }, received.ecn);
+        let segments = received.length.div_ceil(received.segment.max(1));
+        self.usage
+            .count(local, is_v4(&remote), received.length, segments);
+        for datagram in buffer[..received.length].chunks_mut(received.segment) {
+            self.on_datagram(datagram, from, arrived, now);
+        }
         self.received = buffer;
+        segments.max(1)
+    }
+
+    /// Delivers the packets that wait for no other one. Timers do not advance: their reports or
+    /// packets may wait in a socket.
+    fn deliver_ready(&mut self) {
+        let mut numbers = std::mem::take(&mut self.senders);
+        for number in numbers.drain(..) {
+            let Some(peer) = self.peers.polled(number) else {
+                continue;
+            };
+            while let Some(packet) = peer.tunnel.poll_ready() {
+                self.delivered.add(&packet);
+                peer.tunnel.recycle(packet);
+                if self.delivered.is_full() {
+                    self.dropped.not_delivered += self.device.send(&mut self.delivered);
+                }
+            }
+        }
+        self.senders = numbers;
+        self.dropped.not_delivered += self.device.send(&mut self.delivered);
     }
 
     /// Passes a datagram to the tunnel with the index in it. An initiation has no index: the key in
@@ -591,6 +654,9 @@ impl Gateway {
             peer.traffic[path.index()].received += datagram.len() as u64;
         }
         peer.tunnel.handle_marked(datagram, from, arrived, now);
+        if self.senders.last() != Some(&number) {
+            self.senders.push(number);
+        }
     }
 
     fn on_initiation(&mut self, initiation: &Initiation, route: Route, now: Instant) {
@@ -627,6 +693,7 @@ impl Gateway {
     /// handles due events once per time.
     fn flush(&mut self) {
         let now = self.now();
+        self.senders.clear();
         let due = self.peers.take_due(now);
         for &number in &due {
             let Some(peer) = self.peers.polled(number) else {

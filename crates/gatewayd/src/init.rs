@@ -38,6 +38,7 @@ const SERVER: &str = "server";
 
 /// Arguments of the command.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Options {
     /// The folder for the files
     #[arg(long, value_name = "FOLDER", default_value = "/etc/anabranch-gateway")]

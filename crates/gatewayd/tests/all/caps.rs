@@ -91,6 +91,10 @@ fn a_cap_without_a_folder_is_refused_with_its_place() {
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_count_agrees_with_the_interface_and_outlives_a_crash() {
     let mut hosts = up_with("cap = \"1 GB/month\"");
+    // The interface would count the headers of a batch of datagrams once.
+    for host in &hosts {
+        host.ip(&["link", "set", "w2", "gso_max_segs", "1"]);
+    }
     wait("the path", || state(&hosts[0], "two") == "active");
     let (before, wire) = (used(&hosts[0]), on_the_wire(&hosts[0], "w2"));
     for _ in 0..4 {
@@ -101,9 +105,8 @@ fn a_count_agrees_with_the_interface_and_outlives_a_crash() {
         on_the_wire(&hosts[0], "w2") - wire,
     );
     assert!(after > 2_000_000, "{after}");
-    // The interface counts the headers of a batch of datagrams once. Beside the tunnel it carries
-    // neighbour discovery.
-    let range = wire - wire / 100..wire + wire * 3 / 100;
+    // Headers are 2 % of full packets. Beside the tunnel the interface carries neighbour discovery.
+    let range = wire - wire / 100..wire + wire / 100;
     assert!(
         range.contains(&after),
         "counted {after}, on the wire {wire}"

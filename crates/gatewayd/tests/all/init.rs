@@ -231,7 +231,7 @@ fn branches_are_added_to_a_server() {
         assert_eq!(content(folder.path()), before);
     }
     for (folder_of, said) in [("nowhere", "No such file"), ("bonn", "has no `listen`")] {
-        let more = [
+        let arguments = [
             "init",
             "--folder",
             folder_of,
@@ -241,7 +241,7 @@ fn branches_are_added_to_a_server() {
             "jena",
             "--add",
         ];
-        let done = gateway(folder.path(), &more);
+        let done = gateway(folder.path(), &arguments);
         assert_eq!(done.status.code(), Some(2), "{folder_of}");
         assert!(text(&done.stderr).contains(said), "{}", text(&done.stderr));
         assert_eq!(content(folder.path()), before);

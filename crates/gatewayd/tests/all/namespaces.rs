@@ -380,6 +380,10 @@ fn the_daemon_drops_unneeded_privileges() {
         }
     }
     if is_root {
+        // The field `nice` of proc_pid_stat(5); the program's name has no space.
+        let pid = hosts[1].gateway.as_ref().expect("it is up").id();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+        assert_eq!(stat.split(' ').nth(18), Some("-10"), "{stat}");
         let uids = of_process(&hosts[0], "Uid");
         assert!(uids.split_whitespace().all(|uid| uid != "0"), "{uids}");
         assert!(of_resolver(&hosts[0]).contains(&format!("Uid:\t{uids}")));
