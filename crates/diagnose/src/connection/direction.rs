@@ -258,6 +258,7 @@ impl Direction {
             sacked: self.sender.sacked(),
             is_reduced: segment.has(CWR),
             is_full: self.sender.is_window_full(next.max(sent.end)),
+            is_tcp: segment.quic.is_none(),
         });
         self.scoreboard.move_to(sent);
         self.sender.leave(segment, self.scoreboard.next());

@@ -67,6 +67,8 @@ pub(crate) struct Sent {
     pub(crate) is_reduced: bool,
     /// The receiver's window has no room for another segment.
     pub(crate) is_full: bool,
+    /// The laws of congestion controls are those of TCP's stacks.
+    pub(crate) is_tcp: bool,
 }
 
 /// Octets of the headers of IPv4 and UDP.
@@ -212,17 +214,19 @@ impl Observer {
     /// Processes data.
     pub(crate) fn data(&mut self, sent: Sent) {
         self.first.get_or_insert(sent.time);
-        self.rounds.send(&Step {
-            time: sent.time,
-            next: sent.end.max(sent.next),
-            una: sent.una,
-            sacked: sent.sacked,
-            mss: self.mss(),
-            is_recovering: sent.is_recovering,
-            by_timer: sent.by_timer,
-            is_reduced: sent.is_reduced,
-            is_full: sent.is_full,
-        });
+        if sent.is_tcp {
+            self.rounds.send(&Step {
+                time: sent.time,
+                next: sent.end.max(sent.next),
+                una: sent.una,
+                sacked: sent.sacked,
+                mss: self.mss(),
+                is_recovering: sent.is_recovering,
+                by_timer: sent.by_timer,
+                is_reduced: sent.is_reduced,
+                is_full: sent.is_full,
+            });
+        }
         self.reductions.see(
             sent.end.max(sent.next),
             sent.una.max(0),
