@@ -3,9 +3,9 @@
     tools/env python validation/diagnose/controls.py [--paths N] [--others N] [--first SEED] [--keep FOLDER]
                                                      [--write] [--verbose]
 
-Each of N paths (20), drawn from the seeds 101, 102 …, carries each named control, and the first paths
+Each of N paths (20), drawn from the seeds 201, 202 …, carries each named control, and the first paths
 (10) also the controls that are none of them. Rules and thresholds were chosen with the paths of the seeds
-below 100. --keep names a folder of captures to reuse or fill. --write fills the part of
+below 200. --keep names a folder of captures to reuse or fill. --write fills the part of
 docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
 """
 
@@ -27,7 +27,7 @@ from anabranch.diagnosis.diagnosis import diagnose
 from diagnose import page
 from diagnose.control_runs import OTHERS, POINTS, SIMULATED, TestPath, captures
 
-PATHS, OTHER_PATHS, FIRST = 20, 10, 101
+PATHS, OTHER_PATHS, FIRST = 20, 10, 201
 NONE, UNDECIDED = "none of these", "undecided"
 UNNAMED = (*OTHERS, *(name for name in SIMULATED if name not in TITLES))
 LEAST_RIGHT, MOST_WRONG = 0.9, 0.02
