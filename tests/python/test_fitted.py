@@ -202,7 +202,11 @@ PATH_MODEL: Any = {
     "policer": None,
     "reordering": {"ratio": {"value": None}},
     "jitter_ms": {"seen": "at-most", "value": 0.001},
-    "flow": {"congestion_control": "cubic", "congestion_control_evidence": "assumed " * 12},
+    "flow": {
+        "control": {"name": None},
+        "congestion_control": "cubic",
+        "congestion_control_evidence": "assumed " * 12,
+    },
 }
 
 

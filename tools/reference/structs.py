@@ -68,6 +68,7 @@ DIAGNOSIS = Document(
     (
         "crates/diagnose/src/connection/announced.rs",
         "crates/diagnose/src/connection/handshake.rs",
+        "crates/diagnose/src/control/mod.rs",
         "crates/diagnose/src/figures.rs",
         "crates/diagnose/src/path",
         "crates/diagnose/src/quic/mod.rs",

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.diagnosis.diagnosis import diagnose
+from anabranch.kernel import program
 
 from diagnose.causes import WINDOW, Cause
+from diagnose.folder import within
 from diagnose.judging import Judgement, Pause, is_notable
 from diagnose.simulated import Score, compare
 
@@ -31,8 +33,11 @@ LATE = 0.005
 quarter of a round trip (RFC 8985 §6.2)."""
 
 
-def judgements(planted: Cause, seed: int, kept: Path | None = None) -> Iterator[Judgement]:
-    """The diagnoses of one run at each point; `kept` names a folder of captures to reuse or fill.
+def judgements(planted: Cause, seed: int, kept: Path | None = None, kernel: str | None = None) -> Iterator[Judgement]:
+    """The diagnoses of one run at each point.
+
+    `kept` names a folder of captures to reuse or fill. `kernel` is the release of a kernel in virtual
+    time that runs the hosts, in place of this machine's.
 
     Raises:
         RuntimeError: The run failed.
@@ -40,17 +45,23 @@ def judgements(planted: Cause, seed: int, kept: Path | None = None) -> Iterator[
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) if kept is None else kept / planted.name.replace(" ", "-") / str(seed)
         if not (folder / "truth.json").exists():
-            _run(planted, seed, folder)
+            _run(planted, seed, folder, kernel)
         truth = json.loads((folder / "truth.json").read_text())
         truth["captured_s"] = diagnose(folder / "sender.pcap")["connections"][0]["duration_s"]
         for point, numbers in truth["frames"].items():
             yield _judge(planted, seed, point, numbers, truth, diagnose(folder / f"{point}.pcap"))
 
 
-def _run(planted: Cause, seed: int, folder: Path) -> None:
+def _run(planted: Cause, seed: int, folder: Path, kernel: str | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    words = [sys.executable, str(WIRE), planted.name, str(seed), str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    words = [sys.executable, str(WIRE.resolve()), planted.name, str(seed), "."]
+    if kernel is not None:
+        with within(folder):
+            status = program.run(words, seed=seed % 2**32, kernel=kernel)
+        if status != 0:
+            raise RuntimeError(f"{planted.name}, seed {seed}: status {status}")
+        return
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         raise RuntimeError(f"{planted.name}, seed {seed}: {done.stderr.strip()[-500:]}")
 

@@ -1,13 +1,14 @@
 """Plant causes in runs, diagnose their captures, and print how often the diagnosis is right: the confusion matrix.
 
-    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live]
-    [--keep FOLDER]
-                                                    [--write] [--verbose]
+    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED]
+                                                    [--engine simulator|live|kernel] [--kernel RELEASE]
+                                                    [--keep FOLDER] [--write] [--verbose]
 
 Each cause is run with N seeds (4; 100 with --write; 2 live), which draw path and fault, and
 captured near the sender, in the middle and near the receiver. The first seed is drawn when the
 program starts and printed, so that rules are judged with unseen runs; --first repeats a judgement.
---keep keeps the captures of live runs in a folder, and judges the ones already in it. --write
+--engine live, or --live, runs the TCP of this machine, and kernel that of a Linux kernel in virtual time.
+--keep keeps the captures of these runs in a folder, and judges the ones already in it. --write
 writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
 """
 
@@ -153,20 +154,26 @@ def main() -> int:
     options.add_argument("--seeds", type=int, default=0)
     options.add_argument("--first", type=int)
     options.add_argument("--live", action="store_true")
+    options.add_argument("--engine", choices=("simulator", "live", "kernel"), default="simulator")
+    options.add_argument("--kernel", metavar="RELEASE", default="6.12")
     options.add_argument("--keep", type=Path, metavar="FOLDER")
     options.add_argument("--verbose", action="store_true")
     options.add_argument("--write", action="store_true")
     arguments = options.parse_args()
-    if arguments.keep and not arguments.live:
-        options.error("--keep: expected --live as well: simulated runs are made anew")
-    causes = (*CAUSES, *LIVE) if arguments.live else CAUSES
+    engine = "live" if arguments.live else arguments.engine
+    if arguments.keep and engine == "simulator":
+        options.error("--keep: expected --engine live or kernel as well: simulated runs are made anew")
+    causes = CAUSES if engine == "simulator" else (*CAUSES, *LIVE)
     unknown = set(arguments.cause) - {cause.name for cause in causes}
     if unknown:
         options.error(f"no such cause: {', '.join(sorted(unknown))}")
-    seeds = arguments.seeds or (LIVE_SEEDS if arguments.live else SEEDS if arguments.write else FEW)
+    usual = LIVE_SEEDS if engine != "simulator" else SEEDS if arguments.write else FEW
+    seeds = arguments.seeds or usual
     first = secrets.randbelow(10**9) if arguments.first is None else arguments.first
     print(f"first seed {first}, {seeds} seeds")
-    judge = partial(live.judgements, kept=arguments.keep) if arguments.live else judgements
+    kernel = arguments.kernel if engine == "kernel" else None
+    real = partial(live.judgements, kept=arguments.keep, kernel=kernel)
+    judge = judgements if engine == "simulator" else real
     tally = Tally()
     for cause in causes:
         if arguments.cause and cause.name not in arguments.cause:
@@ -176,12 +183,11 @@ def main() -> int:
                 tally.add(one)
                 if arguments.verbose:
                     print("".join(f"{line}\n" for line in one.complaints()), end="", flush=True)
-    engine = "live" if arguments.live else "simulated"
-    bars = judge_bars(tally, engine)
+    bars = judge_bars(tally, "simulated" if engine == "simulator" else "live")
     print(matrix(tally))
     print("\n".join(str(bar) for bar in bars))
     if arguments.write:
-        page.write(engine, page.generated(tally, bars, first, seeds))
+        page.write("simulated" if engine == "simulator" else engine, page.generated(tally, bars, first, seeds))
     return int(any(not bar.is_met for bar in bars))
 
 

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod connection;
+pub mod control;
 mod counters;
 mod fairness;
 pub mod figures;

@@ -64,10 +64,14 @@ impl EndName {
 /// An address and a port.
 pub(crate) type End = (IpAddr, u16);
 
+pub(crate) const CWR: Flags = Flags::CWR;
 pub(crate) const FIN: Flags = Flags::FIN;
 pub(crate) const SYN: Flags = Flags::SYN;
 pub(crate) const RST: Flags = Flags::RST;
 pub(crate) const PSH: Flags = Flags::PSH;
+
+/// The bits of the ECN field in the traffic class.
+const ECN_BITS: u8 = 3;
 
 /// Maximum number of blocks of a SACK option: a header has no room for more.
 pub(crate) const MOST_BLOCKS: usize = 4;
@@ -89,6 +93,8 @@ pub(crate) struct Segment {
     pub(crate) payload: u32,
     /// Time to live, or hop limit.
     pub(crate) hop_limit: u8,
+    /// The ECN field of the IP header (RFC 3168 §5).
+    pub(crate) ecn: u8,
     /// IPv4's identification.
     pub(crate) id: Option<u16>,
     /// `TSval`, `TSecr`.
@@ -157,7 +163,8 @@ impl Segment {
         if ip.fragment == Fragment::Later {
             return Err(Omit::Fragment);
         }
-        let octets = packet.octets.get(ip.header as usize..);
+        let whole = packet.octets;
+        let octets = whole.get(ip.header as usize..);
         let octets = octets.ok_or(Omit::CutShort)?;
         let (tcp, header_len) = TcpHeader::read(octets).map_err(|error| match error {
             DecodeError::TcpTruncated => Omit::CutShort,
@@ -178,6 +185,10 @@ impl Segment {
             window: tcp.window,
             payload: ip.length - ip.header - header,
             hop_limit: ip.hop_limit,
+            ecn: whole.get(1).map_or(0, |octet| {
+                let shift = if ip.source.is_ipv4() { 0 } else { 4 };
+                octet >> shift & ECN_BITS
+            }),
             id: ip
                 .source
                 .is_ipv4()

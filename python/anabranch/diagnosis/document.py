@@ -10,6 +10,7 @@ from anabranch.diagnosis.simulated import AddedConnection, Advice
 Origin = Literal["host", "middlebox", "unknown"]
 Sign = Literal["hops", "ip-identification", "no-timestamps", "sequence", "too-soon", "goes-on"]
 Handshake = Literal["seen", "partial", "missed", "refused", "unanswered"]
+Verdict = Literal["named", "none-of-these", "undecided"]
 Seen = Literal["measured", "at-least", "at-most", "not-seen"]
 LossKind = Literal["none", "bernoulli", "gilbert-elliott"]
 Spin = Literal["used", "constant", "random", "unknown"]
@@ -368,6 +369,7 @@ class Flow(TypedDict):
     bytes: int
     is_closed: bool
     is_from_start: bool
+    control: Control
     congestion_control: str
     congestion_control_evidence: str
     reduction: float | None
@@ -377,6 +379,15 @@ class Flow(TypedDict):
     sack: bool
     segments_per_ack: float | None
     initial_window_packets: int | None
+
+
+class Control(TypedDict):
+    """The congestion control."""
+
+    verdict: Verdict
+    name: str | None
+    candidates: list[str]
+    evidence: list[str]
 
 
 class Fairness(TypedDict):

@@ -10,6 +10,7 @@ from typing import Any
 
 from anabranch import _engine
 from anabranch.diagnosis.choice import pause_around
+from anabranch.diagnosis.controls import control_of, control_text, evidence_text
 from anabranch.diagnosis.diagnosis import Diagnosis, directions, ends_of, main_direction, shares
 from anabranch.diagnosis.document import (
     Cause,
@@ -143,6 +144,10 @@ def fared_worst(ranked: Sequence[Connection], around_s: float | None = None) -> 
 def detail(connection: Connection) -> Iterator[str]:
     """One connection in full."""
     yield from _summary(connection)
+    if control := control_of(connection):
+        yield ""
+        yield from wrapped(f"Congestion control: {control_text(connection) or 'undecided'}", "  ")
+        yield from _item(evidence_text(control))
     for name, direction in directions(connection):
         if not direction["retransmissions"] and not direction["stalls"]:
             continue
@@ -243,6 +248,8 @@ def _summary(connection: Connection) -> Iterator[str]:
     yield from _item(f"time: {parties_text(connection, name)}")
     yield from _item(f"limits: {limits_text(connection, direction)}")
     yield from _item(counts_text(direction, packet_noun(connection)))
+    if control := control_text(connection):
+        yield from _item(f"congestion control: {control}")
     for finding in connection["findings"]:
         noun = frame_noun(connection).capitalize()
         packets = f" {noun}s {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""

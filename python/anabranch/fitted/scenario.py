@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anabranch.diagnosis.controls import TITLES
 from anabranch.diagnosis.document import Connection, PathModel
 from anabranch.errors import UserError
 from anabranch.keys.component import Component
@@ -188,7 +189,9 @@ def _flow(connection: Connection, path: PathModel) -> tuple[Component, float, li
     seen = path["flow"]
     assumptions: list[str] = []
     if seen["congestion_control_evidence"].startswith("assumed"):
-        assumptions.append(f"the congestion control is {seen['congestion_control']}")
+        lacks = seen["control"]["name"]
+        of_named = f", in place of {TITLES[lacks]}, which the simulator lacks" if lacks else ""
+        assumptions.append(f"the congestion control is {seen['congestion_control']}{of_named}")
     if not seen["is_from_start"]:
         assumptions.append("the connection begins where the capture does, with slow start")
     transport: Component = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from anabranch.diagnosis.controls import TITLES
 from anabranch.diagnosis.document import Estimate, Loss, PathModel
 from anabranch.diagnosis.simulated import Advice, KernelFigures, Measure, MeasureName, Replay
 from anabranch.fitted.scenario import known
@@ -46,7 +47,10 @@ def path_items(model: PathModel, assumptions: Sequence[str] = ()) -> Iterator[st
         yield f"reordered {_estimate(ratio, '%', 100)}" + (f", half of them by more than {late:.3g} ms" if late else "")
     yield f"jitter {_estimate(model['jitter_ms'], 'ms')}"
     flow = model["flow"]
-    yield f"congestion control {flow['congestion_control']}: {flow['congestion_control_evidence']}"
+    if name := flow["control"]["name"]:
+        yield f"congestion control {TITLES[name]}: {flow['congestion_control_evidence']}"
+    else:
+        yield f"congestion control {flow['congestion_control']}: {flow['congestion_control_evidence']}"
     yield from (f"assumed: {one}" for one in assumptions)
 
 

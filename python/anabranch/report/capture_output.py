@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from anabranch.charts import place_all
 from anabranch.charts.capture import VERDICTS, CaptureColumns
 from anabranch.charts.pack import thinned
+from anabranch.diagnosis.controls import control_of, control_text, evidence_text
 from anabranch.diagnosis.diagnosis import TABLES, Diagnosis, directions, ends_of, main_direction, shares
 from anabranch.diagnosis.document import Connection, Fairness, OneWay, QuicFlow
 from anabranch.diagnosis.figures_text import figures_text, octets, quic_text
@@ -221,6 +222,9 @@ def _connection(connection: Connection, charts: Sequence[Chart], traced: Trace, 
         f"Time: {parties_text(connection, name) or 'none'}.",
         f"{counts_text(way, packet_noun(connection))}.",
     ]
+    if control := control_of(connection):
+        told = control_text(connection) or "undecided"
+        facts.append(f"Congestion control: {told}. {evidence_text(control)}")
     if connection["next"]:
         facts.append(f"Next: {connection['next']}.")
     yield f"<ul>{''.join(f'<li>{text(fact)}</li>' for fact in facts)}</ul>"

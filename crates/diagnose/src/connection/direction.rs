@@ -25,7 +25,7 @@ use crate::{
         need::Path,
         piece::{Piece, Room},
     },
-    segment::{SYN, Segment},
+    segment::{CWR, SYN, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
@@ -220,6 +220,7 @@ impl Direction {
             ..Conditions::of(&self.rtt, delays, peer.queue)
         };
         let trigger = self.enter(sent, &conditions, budget);
+        self.path.see_ecn(segment, trigger.is_some());
         if segment.has(SYN) {
             self.scoreboard.pass(sent);
             return;
@@ -254,6 +255,10 @@ impl Direction {
             una: self.sender.una(),
             is_recovering: self.sender.is_recovering(),
             by_timer: trigger == Some(Trigger::Rto),
+            sacked: self.sender.sacked(),
+            is_reduced: segment.has(CWR),
+            is_full: self.sender.is_window_full(next.max(sent.end)),
+            is_tcp: segment.quic.is_none(),
         });
         self.scoreboard.move_to(sent);
         self.sender.leave(segment, self.scoreboard.next());

@@ -87,6 +87,18 @@ impl Sender {
         self.view.una
     }
 
+    /// Octets SACKed above [`Self::una`], as the sender knows.
+    pub(crate) fn sacked(&self) -> i64 {
+        self.view.sacked
+    }
+
+    /// Whether the receiver's window has no room for a segment after `next`.
+    pub(crate) fn is_window_full(&self, next: i64) -> bool {
+        self.view
+            .room_from(next)
+            .is_some_and(|room| room < self.mss())
+    }
+
     pub(crate) fn is_recovering(&self) -> bool {
         self.phase != Phase::Open
     }

@@ -408,6 +408,7 @@ impl Flow {
             window: u16::MAX,
             payload: u32::try_from(length).unwrap_or(0),
             hop_limit: 64,
+            ecn: 0,
             id: None,
             stamps: Some((own.stamp, echo)),
             mss: None,

@@ -18,6 +18,8 @@ const MSS: u8 = 32;
 const SCALE: u8 = 64;
 const SACK: u8 = 128;
 const WHOLE: u8 = 1;
+/// The position of the ECN field in the last octet.
+const ECN_SHIFT: u8 = 1;
 
 /// Appends a record.
 pub(super) fn write(segment: &Segment, out: &mut Vec<u8>) {
@@ -61,7 +63,7 @@ pub(super) fn write(segment: &Segment, out: &mut Vec<u8>) {
         segment.scale.unwrap_or_default(),
         segment.block_count,
         bits,
-        bit(segment.has_all_options, WHOLE),
+        bit(segment.has_all_options, WHOLE) | segment.ecn << ECN_SHIFT,
     ]);
 }
 
@@ -121,6 +123,7 @@ pub(super) fn read(record: &[u8]) -> Segment {
         window,
         payload,
         hop_limit,
+        ecn: whole >> ECN_SHIFT,
         id: has(ID).then_some(id),
         stamps: has(STAMPS).then_some((stamp, echo)),
         mss: has(MSS).then_some(mss),

@@ -169,6 +169,7 @@ mod tests {
             window: half,
             payload: word,
             hop_limit: octet,
+            ecn: octet & 3,
             id: has(2).then_some(half),
             stamps: has(3).then_some((word, !word)),
             mss: has(4).then_some(half),

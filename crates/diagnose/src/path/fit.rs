@@ -10,6 +10,7 @@ use super::{
     side::Side,
 };
 use crate::{
+    control::Control,
     segment::DirectionName,
     time::{MILLISECOND, Nanos, millis, seconds},
 };
@@ -246,12 +247,17 @@ impl Observer {
 
     fn flow(&self, facts: &Facts) -> Flow {
         let mss = self.mss();
-        let (congestion_control, congestion_control_evidence) = self.control(facts);
+        let control = self
+            .rounds
+            .control(facts.to_sender.unwrap_or(0), facts.to_receiver.unwrap_or(0));
+        let (congestion_control, congestion_control_evidence) =
+            simulated(&control).unwrap_or_else(|| self.control(facts));
         Flow {
             mss_bytes: mss,
             bytes: facts.octets,
             is_closed: facts.is_closed,
             is_from_start: facts.is_from_start,
+            control,
             congestion_control,
             congestion_control_evidence,
             reduction: self.reductions.median().map(|(ratio, _)| ratio),
@@ -287,6 +293,18 @@ impl Observer {
             _ => ("cubic", "assumed: the capture does not show it"),
         }
     }
+}
+
+/// The control of the simulator that stands for a named one, and the evidence.
+fn simulated(control: &Control) -> Option<(&'static str, &'static str)> {
+    let law = "its window law explains the capture";
+    Some(match control.name? {
+        // The simulator has neither; both reduce and grow as Reno on a path with a short queue.
+        "illinois" => ("reno", "assumed: it is Illinois, which the simulator lacks"),
+        "yeah" => ("reno", "assumed: it is YeAH, which the simulator lacks"),
+        name @ ("bbr" | "bbr3") => (name, "its probing cycle appears in the capture"),
+        name => (name, law),
+    })
 }
 
 /// The jitter: the deviation of the times between packets from their transmission times.

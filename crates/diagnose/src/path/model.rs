@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Estimate, Policer, Series};
-use crate::segment::DirectionName;
+use crate::{control::Control, segment::DirectionName};
 
 /// The path of one direction of data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -119,7 +119,9 @@ pub struct Flow {
     pub is_closed: bool,
     /// The beginning of the connection was captured.
     pub is_from_start: bool,
-    /// `cubic`, `reno` or `bbr`.
+    /// The verdict about the congestion control.
+    pub control: Control,
+    /// The control for a simulation: the named one, or the nearest that the simulator has.
     pub congestion_control: &'static str,
     /// The evidence for it.
     pub congestion_control_evidence: &'static str,

@@ -10,7 +10,8 @@ use super::{
     side::{Prompt, Side},
 };
 use crate::{
-    segment::Segment,
+    control::{Rounds, Step},
+    segment::{SYN, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
@@ -60,6 +61,14 @@ pub(crate) struct Sent {
     pub(crate) una: i64,
     pub(crate) is_recovering: bool,
     pub(crate) by_timer: bool,
+    /// Octets SACKed above `una`.
+    pub(crate) sacked: i64,
+    /// The segment has CWR (RFC 3168 §6.1.2).
+    pub(crate) is_reduced: bool,
+    /// The receiver's window has no room for another segment.
+    pub(crate) is_full: bool,
+    /// The laws of congestion controls are those of TCP's stacks.
+    pub(crate) is_tcp: bool,
 }
 
 /// Octets of the headers of IPv4 and UDP.
@@ -72,6 +81,7 @@ pub(crate) struct Observer {
     pub(super) after: Side,
     pub(super) lost: Lost,
     pub(super) reductions: Reductions,
+    pub(super) rounds: Rounds,
     echo: Echo,
     /// Packets of the sender without data that were examined for an echo.
     bare: u8,
@@ -194,9 +204,29 @@ impl Observer {
             .sample(segment.time, sample.time, is_full, 1, Prompt::Yes);
     }
 
-    /// Processes data that is not a retransmission.
+    /// Records the ECN field of a SYN or of a retransmission.
+    pub(crate) fn see_ecn(&mut self, segment: &Segment, is_again: bool) {
+        if is_again || segment.has(SYN) {
+            self.rounds.see_ecn(segment.ecn);
+        }
+    }
+
+    /// Processes data.
     pub(crate) fn data(&mut self, sent: Sent) {
         self.first.get_or_insert(sent.time);
+        if sent.is_tcp {
+            self.rounds.send(&Step {
+                time: sent.time,
+                next: sent.end.max(sent.next),
+                una: sent.una,
+                sacked: sent.sacked,
+                mss: self.mss(),
+                is_recovering: sent.is_recovering,
+                by_timer: sent.by_timer,
+                is_reduced: sent.is_reduced,
+                is_full: sent.is_full,
+            });
+        }
         self.reductions.see(
             sent.end.max(sent.next),
             sent.una.max(0),
@@ -243,6 +273,7 @@ impl Observer {
         self.hole = (top > octets).then(|| self.hole.unwrap_or(time));
         if new > 0 {
             self.goodput.see(time, new);
+            self.rounds.acknowledge(sample.filter(|_| top == octets));
         }
         // A receiver may have waited for a second segment.
         let is_delayed = is_all || (new < 2 * mss && top == octets && since >= LEAST_DELAY);

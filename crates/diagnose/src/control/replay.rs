@@ -1,0 +1,237 @@
+//! Compares the observed windows with the prediction of a law.
+
+use super::{
+    law::{Law, Shares},
+    rounds::Round,
+};
+
+/// Rounds over which growth is compared.
+const STRETCH: u32 = 8;
+/// A larger deviation counts as this one, squared.
+const MOST: f64 = 16.0;
+/// Share of the acknowledged segments by which the window grows in slow start, at least.
+const SLOW_START: f64 = 0.6;
+/// Slow start has ended if the window grows by less than this share.
+const ENDED: f64 = 0.3;
+/// Reductions in one recovery, at most.
+const MOST_REDUCTIONS: usize = 4;
+/// Rounds that a comparison needs after a loss, for the loss to have ended slow start.
+const SETTLED: u32 = 4;
+
+/// The deviation of a law: squared, in standard deviations, and capped.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Deviation {
+    pub(super) growth: f64,
+    pub(super) stretches: f64,
+    pub(super) reduction: f64,
+    pub(super) losses: f64,
+}
+
+impl Deviation {
+    /// The sum.
+    pub(super) fn sum(&self) -> f64 {
+        self.growth + self.reduction
+    }
+
+    /// The mean.
+    pub(super) fn mean(&self) -> f64 {
+        self.sum() / (self.stretches + self.losses).max(1.0)
+    }
+
+    /// The mean of growth, and of reductions.
+    pub(super) fn means(&self) -> (f64, f64) {
+        (
+            self.growth / self.stretches.max(1.0),
+            self.reduction / self.losses.max(1.0),
+        )
+    }
+}
+
+/// The state of a replay.
+struct Replay {
+    deviation: Deviation,
+    /// Slow start at the beginning of the connection is not compared.
+    is_starting: bool,
+    /// A stretch of growth, and the rounds since the last loss.
+    stretch: Option<Stretch>,
+    settled: u32,
+    has_settled: bool,
+    /// The window falls for a round trip after a mark.
+    is_falling: bool,
+    /// A loss whose effect has not appeared.
+    pending: Option<Loss>,
+}
+
+/// A loss, and the ones that followed before the recovery ended.
+#[derive(Clone, Copy)]
+struct Loss {
+    /// The window before it.
+    window: f64,
+    /// Shares of the window that may remain, by the number of reductions.
+    shares: [[Shares; 2]; MOST_REDUCTIONS],
+    /// Number of reductions, at most.
+    reductions: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Stretch {
+    from: f64,
+    rounds: u32,
+    /// Predicted, and observed in the last round.
+    predicted: [f64; 2],
+    last: f64,
+}
+
+impl Stretch {
+    fn at(window: f64) -> Self {
+        Self {
+            from: window,
+            rounds: 0,
+            predicted: [window; 2],
+            last: window,
+        }
+    }
+
+    /// The squared deviation of the growth. A window is known to a segment, and a rate of growth to
+    /// an eighth, because rounds do not end at the sender's own.
+    fn deviation(&self) -> f64 {
+        let [low, high] = self.predicted;
+        let law = self.last.clamp(low.min(high), high.max(low));
+        let apart = self.last - law;
+        let grown = law - self.from;
+        let squares = [1.2, 0.12 * grown, 0.004 * self.last].map(|part| part * part);
+        apart * apart / squares.iter().sum::<f64>()
+    }
+}
+
+/// Replays the rounds.
+pub(super) fn replay(law: &mut dyn Law, rounds: &[Round]) -> Deviation {
+    let mut replay = Replay {
+        deviation: Deviation::default(),
+        is_starting: true,
+        stretch: None,
+        settled: 0,
+        has_settled: false,
+        is_falling: false,
+        pending: None,
+    };
+    for (index, round) in rounds.iter().enumerate() {
+        let before = index.checked_sub(1).and_then(|before| rounds.get(before));
+        replay.add(law, before, round, rounds.get(index + 1));
+    }
+    replay.deviation
+}
+
+impl Replay {
+    fn add(
+        &mut self,
+        law: &mut dyn Law,
+        before: Option<&Round>,
+        round: &Round,
+        next: Option<&Round>,
+    ) {
+        if let Some(loss) = self.pending
+            && !round.flags.recovering
+            && !round.is_cut()
+            && !climbs(round, next)
+        {
+            self.pending = None;
+            self.reduce(law, round, loss);
+        }
+        if round.is_cut() || round.flags.timed_out {
+            // The sender's round trips are not those of the capture: its last one may end before the
+            // loss, or with it.
+            let left =
+                |law: &dyn Law| [1, 2, 3, 4].map(|losses| law.remaining(round.window, losses));
+            let before = left(law);
+            law.see(round);
+            let with = left(law);
+            let is_clear = !round.flags.timed_out && !round.flags.marked;
+            // The losses at the end of slow start take several round trips to appear.
+            let loss = self.pending.unwrap_or(Loss {
+                window: round.window,
+                shares: std::array::from_fn(|losses| [before[losses], with[losses]]),
+                reductions: usize::from(!self.has_settled),
+            });
+            // A timeout leaves one segment, and a mark leaves a share that depends on others.
+            self.pending = is_clear.then_some(Loss {
+                reductions: loss.reductions + 1,
+                ..loss
+            });
+            law.lose(round, round.window);
+            self.has_settled |= self.settled >= SETTLED;
+            (self.stretch, self.settled) = (None, 0);
+            self.is_starting = round.flags.timed_out;
+            self.is_falling = round.flags.marked && !round.flags.lost;
+            return;
+        }
+        let is_falling = std::mem::take(&mut self.is_falling);
+        if round.flags.recovering || self.pending.is_some() || is_falling {
+            if !round.flags.recovering {
+                law.see(round);
+            }
+            return;
+        }
+        if self.is_starting {
+            law.see(round);
+            let grown = before.map_or(f64::INFINITY, |before| round.window - before.window);
+            self.is_starting = round.acked <= 4.0 || grown > ENDED * round.acked;
+            return;
+        }
+        self.settled += 1;
+        let Some(stretch) = &mut self.stretch else {
+            law.start(round, round.window);
+            self.stretch = Some(Stretch::at(round.window));
+            law.see(round);
+            return;
+        };
+        let from = if law.follows() {
+            stretch.last
+        } else {
+            f64::midpoint(stretch.predicted[0], stretch.predicted[1])
+        };
+        for (predicted, grown) in stretch.predicted.iter_mut().zip(law.range(round, from)) {
+            *predicted = (*predicted + grown).max(1.0);
+        }
+        stretch.last = round.window;
+        stretch.rounds += 1;
+        let ends =
+            next.is_none_or(|next| next.is_cut() || next.flags.recovering || next.flags.timed_out);
+        let done = *stretch;
+        if round.flags.limited {
+            self.stretch = Some(Stretch::at(round.window));
+        } else if ends || done.rounds >= STRETCH {
+            self.deviation.growth += done.deviation().min(MOST);
+            self.deviation.stretches += 1.0;
+            self.stretch = Some(Stretch::at(round.window));
+        }
+        law.see(round);
+    }
+
+    /// Compares the window after a loss. In the first round it has grown by a round's growth
+    /// already.
+    fn reduce(&mut self, law: &mut dyn Law, round: &Round, loss: Loss) {
+        let growth = law.grow(round, round.window).max(0.0);
+        let before = loss.window;
+        let deviation = |share: f64| {
+            let law = share * before;
+            let apart = (law - round.window).max(round.window - law - 2.0 * growth);
+            let apart = apart.max(0.0);
+            apart * apart / (1.5 * 1.5 + 0.03 * 0.03 * before * before)
+        };
+        let mut least = MOST;
+        for share in loss.shares.iter().take(loss.reductions).flatten().flatten() {
+            least = least.min(deviation(*share));
+        }
+        self.deviation.reduction += least;
+        self.deviation.losses += 1.0;
+        law.left(round.window, before);
+    }
+}
+
+/// Whether the window climbs to its value after the loss, as in slow start.
+fn climbs(round: &Round, next: Option<&Round>) -> bool {
+    next.is_some_and(|next| {
+        !next.is_cut() && next.acked > 4.0 && next.window - round.window > SLOW_START * next.acked
+    })
+}

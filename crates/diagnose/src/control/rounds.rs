@@ -1,0 +1,258 @@
+//! The congestion window over time: the largest amount in flight in each round trip.
+
+use crate::time::{Nanos, seconds};
+
+/// Maximum number of round trips that are stored; the first ones of a connection.
+const MOST: usize = 1_024;
+
+/// A segment with data, and the state of its sender.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) time: Nanos,
+    /// One past the highest octet sent, the cumulative acknowledgment, and the octets SACKed above
+    /// it, as the sender knows them.
+    pub(crate) next: i64,
+    pub(crate) una: i64,
+    pub(crate) sacked: i64,
+    pub(crate) mss: i64,
+    pub(crate) is_recovering: bool,
+    pub(crate) by_timer: bool,
+    /// The sender reports that it reduced its window (CWR, RFC 3168 §6.1.2).
+    pub(crate) is_reduced: bool,
+    /// The receiver's window has no room for another segment.
+    pub(crate) is_full: bool,
+}
+
+/// One round trip: from a segment to the first one after its acknowledgment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Round {
+    pub(super) start: f64,
+    pub(super) end: f64,
+    /// The largest amount in flight, in segments.
+    pub(super) window: f64,
+    /// Segments that were acknowledged, and acknowledgments of new data.
+    pub(super) acked: f64,
+    pub(super) acks: f64,
+    /// Round-trip times in seconds: least, mean and largest. `None` without a sample.
+    pub(super) rtt: Option<[f64; 3]>,
+    pub(super) flags: Flags,
+}
+
+/// Events of a round.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
+pub(super) struct Flags {
+    /// A recovery began.
+    pub(super) lost: bool,
+    /// The retransmission timer expired.
+    pub(super) timed_out: bool,
+    /// A recovery was in progress.
+    pub(super) recovering: bool,
+    /// The sender reported a reduction by ECN.
+    pub(super) marked: bool,
+    /// Something other than the window limited the sender.
+    pub(super) limited: bool,
+}
+
+impl Round {
+    /// Whether the window was reduced because of a congestion signal.
+    pub(super) fn is_cut(&self) -> bool {
+        self.flags.lost || self.flags.marked
+    }
+}
+
+/// A finished round as it is stored.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    start: f32,
+    took: f32,
+    window: f32,
+    acked: f32,
+    acks: f32,
+    rtt: [f32; 3],
+    has_rtt: bool,
+    flags: Flags,
+}
+
+impl Stored {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "seven digits show a window to the segment, and a time to a tenth of a millisecond"
+    )]
+    fn of(round: &Round) -> Self {
+        Self {
+            start: round.start as f32,
+            took: (round.end - round.start) as f32,
+            window: round.window as f32,
+            acked: round.acked as f32,
+            acks: round.acks as f32,
+            rtt: round.rtt.unwrap_or_default().map(|time| time as f32),
+            has_rtt: round.rtt.is_some(),
+            flags: round.flags,
+        }
+    }
+
+    fn round(&self) -> Round {
+        let start = f64::from(self.start);
+        Round {
+            start,
+            end: start + f64::from(self.took),
+            window: f64::from(self.window),
+            acked: f64::from(self.acked),
+            acks: f64::from(self.acks),
+            rtt: self.has_rtt.then(|| self.rtt.map(f64::from)),
+            flags: self.flags,
+        }
+    }
+}
+
+/// Sums of the round-trip times in a round.
+#[derive(Debug, Clone, Copy, Default)]
+struct Samples {
+    least: Nanos,
+    most: Nanos,
+    sum: Nanos,
+    count: u32,
+}
+
+/// Collects the rounds of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    rounds: Vec<Stored>,
+    current: Option<Current>,
+    first: Option<Nanos>,
+    was_recovering: bool,
+    /// Segments with the ECN-capable codepoint ECT(0) that RFC 3168 forbids: SYNs and
+    /// retransmissions.
+    pub(super) capable_always: u32,
+    /// SYNs and retransmissions without it.
+    pub(super) capable_never: u32,
+}
+
+/// The round in progress.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    start: Nanos,
+    /// The round ends when this octet is acknowledged.
+    until: i64,
+    una: i64,
+    window: f64,
+    acks: u32,
+    samples: Samples,
+    flags: Flags,
+}
+
+impl Rounds {
+    #[cfg(test)]
+    pub(super) fn of(rounds: &[Round]) -> Self {
+        Self {
+            rounds: rounds.iter().map(Stored::of).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Processes a segment with data.
+    pub(crate) fn send(&mut self, step: &Step) {
+        if self.rounds.len() >= MOST {
+            return;
+        }
+        let una = step.una.max(0);
+        let mss = step.mss.max(1) as f64;
+        let window = (step.next - una - step.sacked).max(0) as f64 / mss;
+        let starts = step.is_recovering && (!self.was_recovering || step.by_timer);
+        self.was_recovering = step.is_recovering;
+        let begin = Current {
+            start: step.time,
+            until: step.next,
+            una,
+            window,
+            acks: 0,
+            samples: Samples::default(),
+            flags: Flags::default(),
+        };
+        let Some(current) = &mut self.current else {
+            self.current = Some(begin);
+            return;
+        };
+        // A retransmission belongs to the round in which the loss was detected.
+        current.flags.lost |= starts;
+        current.flags.timed_out |= step.by_timer;
+        current.flags.marked |= step.is_reduced;
+        current.flags.recovering |= step.is_recovering;
+        current.flags.limited |= step.is_full || una >= step.next;
+        if una < current.until {
+            current.window = current.window.max(window);
+            return;
+        }
+        let done = *current;
+        self.current = Some(Current {
+            flags: Flags {
+                recovering: step.is_recovering,
+                ..Flags::default()
+            },
+            ..begin
+        });
+        self.finish(&done, una, step.time, mss);
+    }
+
+    fn finish(&mut self, done: &Current, una: i64, end: Nanos, mss: f64) {
+        let first = *self.first.get_or_insert(done.start);
+        let samples = done.samples;
+        let mean = samples.sum / Nanos::from(samples.count.max(1));
+        let rtt = [samples.least, mean, samples.most].map(seconds);
+        self.rounds.push(Stored::of(&Round {
+            start: seconds(done.start - first),
+            end: seconds(end - first),
+            window: done.window,
+            acked: (una - done.una) as f64 / mss,
+            acks: f64::from(done.acks),
+            rtt: (samples.count > 0).then_some(rtt),
+            flags: done.flags,
+        }));
+    }
+
+    /// Records an acknowledgment of new data, and a round-trip sample if it is one of the sender's.
+    pub(crate) fn acknowledge(&mut self, sample: Option<Nanos>) {
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        current.acks += 1;
+        if let Some(sample) = sample.filter(|_| !self.was_recovering) {
+            let samples = &mut current.samples;
+            samples.least = if samples.count == 0 {
+                sample
+            } else {
+                samples.least.min(sample)
+            };
+            samples.most = samples.most.max(sample);
+            samples.sum = samples.sum.saturating_add(sample);
+            samples.count += 1;
+        }
+    }
+
+    /// Records the ECN field of a SYN or of a retransmission.
+    pub(crate) fn see_ecn(&mut self, ecn: u8) {
+        if ecn == 0 {
+            self.capable_never += 1;
+        } else if ecn == 2 || ecn == 3 {
+            self.capable_always += 1;
+        }
+    }
+
+    /// The finished rounds. If the samples of acknowledgments lack most of the path, the duration
+    /// of a round is its round-trip time.
+    pub(super) fn seen(&self, to_sender: Nanos, to_receiver: Nanos) -> Vec<Round> {
+        let is_whole = to_sender <= to_receiver / 4;
+        let back = seconds(to_sender);
+        let whole = |stored: &Stored| {
+            let round = stored.round();
+            let rtt = if is_whole {
+                round.rtt.map(|rtt| rtt.map(|time| time + back))
+            } else {
+                (!round.flags.recovering).then_some([round.end - round.start; 3])
+            };
+            Round { rtt, ..round }
+        };
+        self.rounds.iter().map(whole).collect()
+    }
+}

@@ -1,0 +1,163 @@
+//! Verdicts about windows that follow a known law on a path with one queue.
+
+use super::{
+    Control, Rounds, Verdict,
+    rounds::{Flags, Round},
+};
+use crate::time::MILLISECOND;
+
+const BASE: f64 = 0.08;
+/// Segments that fill the path, and the queue.
+const PIPE: f64 = 90.0;
+const QUEUE: f64 = 60.0;
+
+/// A path that loses a segment if the window exceeds pipe and queue.
+struct Path {
+    time: f64,
+    rounds: Vec<Round>,
+}
+
+impl Path {
+    fn new() -> Self {
+        Self {
+            time: 0.0,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// A round trip with a window in whole segments; whether it lost a segment.
+    fn round(&mut self, window: f64) -> bool {
+        let window = window.floor();
+        let rtt = BASE * (window / PIPE).max(1.0);
+        let lost = window > PIPE + QUEUE;
+        self.rounds.push(Round {
+            start: self.time,
+            end: self.time + rtt,
+            window,
+            acked: window,
+            acks: window / 2.0,
+            rtt: Some([rtt; 3]),
+            flags: Flags {
+                lost,
+                recovering: lost,
+                ..Flags::default()
+            },
+        });
+        self.time += rtt;
+        lost
+    }
+
+    /// Slow start, then a law: the window after a round without a loss and after one with it, given
+    /// the time.
+    fn run(mut self, rounds: u32, mut step: impl FnMut(f64, f64, bool) -> f64) -> Self {
+        let mut window = 10.0;
+        while !self.round(window) {
+            window = (2.0_f64 * window).min(PIPE + QUEUE + 1.0);
+        }
+        let mut lost = true;
+        for _ in 0..rounds {
+            window = step(window, self.time, lost);
+            lost = self.round(window);
+        }
+        self
+    }
+
+    fn control(self) -> Control {
+        let rounds = Rounds::of(&self.rounds);
+        rounds.control(0, 40 * MILLISECOND)
+    }
+}
+
+fn reno(window: f64, _time: f64, lost: bool) -> f64 {
+    if lost { window / 2.0 } else { window + 1.0 }
+}
+
+#[test]
+fn a_window_that_halves_and_grows_by_a_segment_is_renos() {
+    let found = Path::new().run(300, reno).control();
+    assert_eq!((found.verdict, found.name), (Verdict::Named, Some("reno")));
+}
+
+#[test]
+fn a_cubic_window_is_cubics() {
+    let (mut top, mut since, mut origin) = (0.0_f64, 0.0, 0.0);
+    let found = Path::new()
+        .run(300, |window, time, lost| {
+            if lost {
+                top = if window < top {
+                    (0.85 * window).floor()
+                } else {
+                    window
+                };
+                (since, origin) = (time, 0.7 * window);
+                return origin;
+            }
+            let passed = time - since - anabranch_core::math::cbrt((top - origin).max(0.0) / 0.4);
+            (top + 0.4 * passed * passed * passed).max(window)
+        })
+        .control();
+    assert_eq!((found.verdict, found.name), (Verdict::Named, Some("cubic")));
+}
+
+#[test]
+fn a_window_that_keeps_three_segments_in_the_queue_is_vegass() {
+    let found = Path::new()
+        .run(200, |window, _, lost| {
+            let queue = window - PIPE;
+            match () {
+                () if lost => window / 2.0,
+                () if queue > 4.0 => window - 1.0,
+                () if queue < 2.0 => window + 1.0,
+                () => window,
+            }
+        })
+        .control();
+    assert_eq!((found.verdict, found.name), (Verdict::Named, Some("vegas")));
+}
+
+#[test]
+fn a_window_that_falls_to_four_segments_every_ten_seconds_is_bbrs() {
+    let mut next = 10.0;
+    let found = Path::new()
+        .run(300, |_, time, _| {
+            if time > next {
+                next += 10.0;
+                return 4.0;
+            }
+            PIPE + 10.0
+        })
+        .control();
+    assert_eq!((found.verdict, found.name), (Verdict::Named, Some("bbr")));
+}
+
+#[test]
+fn a_window_that_never_changes_is_none_of_these() {
+    let found = Path::new().run(300, |_, _, _| PIPE + 20.0).control();
+    assert_eq!((found.verdict, found.name), (Verdict::NoneOfThese, None));
+}
+
+#[test]
+fn a_window_that_grows_by_three_segments_is_none_of_these() {
+    let found = Path::new()
+        .run(
+            300,
+            |window, _, lost| if lost { 0.6 * window } else { window + 3.0 },
+        )
+        .control();
+    assert_eq!((found.verdict, found.name), (Verdict::NoneOfThese, None));
+}
+
+#[test]
+fn ecn_capable_retransmissions_make_reno_dctcp() {
+    let path = Path::new().run(300, reno);
+    let mut rounds = Rounds::of(&path.rounds);
+    rounds.see_ecn(2);
+    let found = rounds.control(0, 40 * MILLISECOND);
+    assert_eq!(found.name, Some("dctcp"));
+}
+
+#[test]
+fn a_short_connection_is_undecided() {
+    let found = Path::new().run(10, reno).control();
+    assert_eq!((found.verdict, found.name), (Verdict::Undecided, None));
+}
