@@ -8,7 +8,7 @@ use crate::segment::{End, SYN, Segment};
     clippy::disallowed_types,
     reason = "hosts are looked up and never iterated over"
 )]
-type Hosts = std::collections::HashMap<IpAddr, Host>;
+type Places = std::collections::HashMap<IpAddr, usize>;
 
 /// Maximum number of stored hosts. When the table is full, all of them are discarded.
 const MOST: usize = 1 << 14;
@@ -30,7 +30,10 @@ struct Host {
 /// The hosts of a capture.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    hosts: Hosts,
+    places: Places,
+    hosts: Vec<Host>,
+    /// The last two hosts: packets of two ends often alternate.
+    recent: [Option<(IpAddr, usize)>; 2],
 }
 
 impl Counters {
@@ -40,20 +43,43 @@ impl Counters {
             return false;
         };
         let ends = (segment.source, segment.target);
-        if self.hosts.len() >= MOST {
-            self.hosts.clear();
-        }
-        let host = self.hosts.entry(segment.source.0).or_insert(Host {
-            id,
-            ends,
-            changes: 0,
-            steps: 0,
-        });
+        let at = self.place(id, ends);
+        let Some(host) = self.hosts.get_mut(at) else {
+            return false;
+        };
         if host.ends != ends {
             host.changes += 1;
             host.steps += u32::from((1..=LONGEST).contains(&id.wrapping_sub(host.id)));
         }
         (host.id, host.ends) = (id, ends);
         host.steps >= FEW && 2 * host.steps > host.changes
+    }
+
+    /// The index of the host that sends from the first end.
+    fn place(&mut self, id: u16, ends: (End, End)) -> usize {
+        let address = ends.0.0;
+        let [one, other] = self.recent;
+        for known in [one, other].into_iter().flatten() {
+            if known.0 == address {
+                return known.1;
+            }
+        }
+        if self.hosts.len() >= MOST {
+            self.places.clear();
+            self.hosts.clear();
+            self.recent = [None; 2];
+        }
+        let next = self.hosts.len();
+        let at = *self.places.entry(address).or_insert(next);
+        if at == next {
+            self.hosts.push(Host {
+                id,
+                ends,
+                changes: 0,
+                steps: 0,
+            });
+        }
+        self.recent = [Some((address, at)), self.recent[0]];
+        at
     }
 }

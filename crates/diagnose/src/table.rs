@@ -25,6 +25,14 @@ use crate::{
 )]
 type Slots = std::collections::HashMap<(End, End), usize>;
 
+/// Recent keys.
+const RECENT: usize = 64;
+
+/// The place of a key among the recent ones.
+fn place(key: &(End, End)) -> usize {
+    usize::from(key.0.1 ^ key.1.1.rotate_left(3)) % RECENT
+}
+
 /// Time for which the ends of a closed connection may retransmit.
 const LINGER: Nanos = 120 * SECOND;
 
@@ -51,8 +59,8 @@ pub(crate) struct Table {
     free: Vec<usize>,
     /// The slots of open connections, roughly by the time of their last packet, with that time.
     queue: VecDeque<(usize, u64, Nanos)>,
-    /// The last key and its slot: packets of a connection often follow each other.
-    recent: Option<((End, End), usize)>,
+    /// Recent keys and their slots, by their ports: the packets of few connections alternate.
+    recent: [Option<((End, End), usize)>; RECENT],
     next_id: u64,
     counters: Counters,
     /// The connections that are reported, the ones with the fewest packets first.
@@ -104,7 +112,7 @@ impl Table {
             open: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
-            recent: None,
+            recent: [None; RECENT],
             next_id: 1,
             counters: Counters::default(),
             kept: BinaryHeap::new(),
@@ -127,7 +135,7 @@ impl Table {
     /// sent it.
     pub(crate) fn add(&mut self, segment: &Segment) -> Option<(u64, bool)> {
         let key = key(segment);
-        let slot = match self.recent {
+        let slot = match self.recent[place(&key)] {
             Some((recent, slot)) if recent == key => Some(slot),
             _ => self.slots.get(&key).copied(),
         };
@@ -139,7 +147,7 @@ impl Table {
             Some(slot) => slot,
             None => self.begin(key, segment),
         };
-        self.recent = Some((key, slot));
+        self.recent[place(&key)] = Some((key, slot));
         let connection = self.open.get_mut(slot)?.as_mut()?;
         if self.counters.see(segment) {
             connection.share_counter(segment);
@@ -211,9 +219,9 @@ impl Table {
         let Some(mut connection) = self.open.get_mut(slot).and_then(Option::take) else {
             return;
         };
-        self.recent = None;
         let [one, other] = connection.ends;
         for key in [(one, other), (other, one)] {
+            self.recent[place(&key)] = None;
             if self.slots.get(&key) == Some(&slot) {
                 self.slots.remove(&key);
             }
