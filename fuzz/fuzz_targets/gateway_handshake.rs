@@ -5,8 +5,8 @@
 mod gateway_peer;
 
 use anabranch_core::units::Duration;
-use anabranch_gateway::time::Instant;
 use anabranch_fuzz::fuzz_target;
+use anabranch_gateway::time::Instant;
 use anabranch_gateway::wire::{HEADER, Message};
 use gateway_peer::{route, tunnel};
 

@@ -5,9 +5,9 @@
 mod gateway_peer;
 
 use anabranch_core::units::Duration;
-use anabranch_gateway::time::Instant;
 use anabranch_fuzz::fuzz_target;
 use anabranch_gateway::inner::{clamp_mss, length, read};
+use anabranch_gateway::time::Instant;
 use gateway_peer::{route, tunnel};
 
 fuzz_target!(|input: &[u8]| {

@@ -39,14 +39,25 @@ fn log(input: &[u8]) -> String {
         };
         time += f64::from(*by) - 2.0;
         let (name, data) = event(*kind, [*a, *b, *c, *d, *e, *f].map(u64::from));
-        let _ = write!(text, "\n{{\"time\":{time},\"name\":\"{name}\",\"data\":{data}}}");
+        let _ = write!(
+            text,
+            "\n{{\"time\":{time},\"name\":\"{name}\",\"data\":{data}}}"
+        );
     }
     text
 }
 
 fn event(kind: u8, [a, b, c, d, e, f]: [u64; 6]) -> (&'static str, String) {
-    let name = if kind & 1 == 0 { "packet_sent" } else { "packet_received" };
-    let name = if kind & 2 == 0 { name } else { "packet_received" };
+    let name = if kind & 1 == 0 {
+        "packet_sent"
+    } else {
+        "packet_received"
+    };
+    let name = if kind & 2 == 0 {
+        name
+    } else {
+        "packet_received"
+    };
     let packet = match kind >> 6 {
         0 => "initial",
         1 => "handshake",
@@ -72,7 +83,11 @@ fn event(kind: u8, [a, b, c, d, e, f]: [u64; 6]) -> (&'static str, String) {
         _ => {
             return (
                 "metrics_updated",
-                format!(r#"{{"congestion_window":{},"bytes_in_flight":{}}}"#, b * 1000, c * 1000),
+                format!(
+                    r#"{{"congestion_window":{},"bytes_in_flight":{}}}"#,
+                    b * 1000,
+                    c * 1000
+                ),
             );
         }
     };
@@ -83,6 +98,9 @@ fn event(kind: u8, [a, b, c, d, e, f]: [u64; 6]) -> (&'static str, String) {
     };
     (
         name,
-        format!(r#"{{"header":{header},"raw":{{"length":{}}}{frames}}}"#, d * 10),
+        format!(
+            r#"{{"header":{header},"raw":{{"length":{}}}{frames}}}"#,
+            d * 10
+        ),
     )
 }

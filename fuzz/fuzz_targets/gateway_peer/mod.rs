@@ -1,16 +1,15 @@
 //! Shared by the gateway's targets: an end of a tunnel, and a peer that holds valid keys and sends
 //! messages given by the input.
 
-use anabranch_core::{
-    rng::Stream,
-    units::Duration,
-};
+use anabranch_core::{rng::Stream, units::Duration};
 use anabranch_gateway::{
     crypto::{Entropy, Identity, Keys, MacKey, Pending, Session, public_key, with_mac2},
     path::Route,
     policy::{Class, Match, Role, Rule},
+    time::Instant,
     tunnel::{Config, PathConfig, Tunnel},
-    wire::{Arrivals, Control, Entry, Inner, Kind, Message, PathId, Report}, time::Instant};
+    wire::{Arrivals, Control, Entry, Inner, Kind, Message, PathId, Report},
+};
 
 pub struct Seeded(Stream, u64);
 

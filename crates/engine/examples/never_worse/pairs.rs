@@ -1,54 +1,37 @@
-//! Whether the tunnel over two random paths is ever worse than over the better one alone.
-//!
-//! - `never_worse calls SEED FIRST COUNT`: a CUBIC download of 14 s beside a call, over paths with
-//!   queues of 200 packets.
-//! - `never_worse named SEED 0 3`: the same over three pairs that were once worse.
-//! - `never_worse any SEED FIRST COUNT`: any sender, number of flows, queue, loss and jitter.
-//!
-//! Each line has the goodput over both paths and over the better one, through the tunnel, and their
-//! ratio. The last lines have the shares and means by which a set is judged. Draws depend only on
-//! the seed and their number.
+//! Random pairs of paths, and their scenarios.
 
-#![allow(
-    clippy::disallowed_types,
-    clippy::disallowed_methods,
-    reason = "the program reads its arguments"
-)]
-
-use std::{env, fmt::Write as _, process::ExitCode};
+use std::fmt::Write as _;
 
 use anabranch_core::{
     body::Length,
-    math::{exp, ln, powf},
+    math::powf,
     rng::{Draw, Stream},
 };
-use anabranch_engine::Simulation;
+use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
-const USAGE: &str = "usage: never_worse calls|named|any SEED FIRST COUNT";
-/// Ratios that 95 % of the draws and every draw must reach.
-const MOSTLY: f64 = 0.97;
-const ALWAYS: f64 = 0.9;
 /// Transfers start at this second, when both paths have been validated.
 const START_S: f64 = 1.0;
 /// Most octets of a draw: fast paths are measured for less time.
 const MOST_MBIT: f64 = 3_000.0;
 const SHORTEST_S: f64 = 5.0;
 
-struct PathDraw {
-    mbit_s: f64,
-    delay_ms: f64,
+/// A path.
+pub struct PathDraw {
+    pub mbit_s: f64,
+    pub delay_ms: f64,
     queue: String,
     loss: f64,
     /// Mean, and the time for which each delay holds.
     jitter_ms: Option<(f64, f64)>,
 }
 
-struct PairDraw {
-    paths: [PathDraw; 2],
-    cc: &'static str,
-    flows: u32,
-    seconds: f64,
+/// Two paths and their load.
+pub struct PairDraw {
+    pub paths: [PathDraw; 2],
+    pub cc: &'static str,
+    pub flows: u32,
+    pub seconds: f64,
     has_call: bool,
 }
 
@@ -58,13 +41,14 @@ fn spread(draw: &mut Draw, low: f64, high: f64) -> f64 {
 }
 
 /// Rate and delay of both paths.
-const NAMED: [[(f64, f64); 2]; 3] = [
+pub const NAMED: [[(f64, f64); 2]; 3] = [
     [(20.0, 35.0), (2.0, 52.0)],
     [(50.0, 11.0), (2.0, 14.0)],
     [(5.0, 23.0), (80.0, 146.0)],
 ];
 
-fn random_paths(draw: &mut Draw) -> [(f64, f64); 2] {
+/// Rates and delays for a download beside a call.
+pub fn random_paths(draw: &mut Draw) -> [(f64, f64); 2] {
     let mut path = || {
         (
             spread(draw, 1.0, 100.0).round(),
@@ -74,7 +58,8 @@ fn random_paths(draw: &mut Draw) -> [(f64, f64); 2] {
     [path(), path()]
 }
 
-fn with_call(paths: [(f64, f64); 2]) -> PairDraw {
+/// A download beside a call.
+pub fn with_call(paths: [(f64, f64); 2]) -> PairDraw {
     let path = |(mbit_s, delay_ms)| PathDraw {
         mbit_s,
         delay_ms,
@@ -91,7 +76,8 @@ fn with_call(paths: [(f64, f64); 2]) -> PairDraw {
     }
 }
 
-fn any(draw: &mut Draw) -> PairDraw {
+/// Any sender, number of flows, queue, loss and jitter.
+pub fn any(draw: &mut Draw) -> PairDraw {
     let mut path = || {
         let mbit_s = spread(draw, 1.0, 300.0);
         let delay_ms = spread(draw, 1.0, 300.0);
@@ -193,85 +179,54 @@ fn scenario(pair: &PairDraw, used: &[usize], seed: u64) -> String {
     text
 }
 
-/// Goodput in Mbit/s of the transfers.
-fn goodput(text: &str) -> Result<f64, String> {
-    let resolved = Scenario::parse(text, "pair.toml", &Extensions::default())
-        .and_then(|scenario| scenario.resolve(None))
-        .map_err(|error| format!("{error}\n{text}"))?;
-    let run = Simulation::<Length>::new(&resolved)
-        .run()
-        .map_err(|error| error.to_string())?;
-    let flows = run.summary.flows.iter();
-    let transfers = flows.filter(|(name, _)| name.starts_with("main"));
-    Ok(transfers
-        .filter_map(|(_, flow)| flow["goodput_mbit_s"].as_f64())
-        .sum())
-}
-
-fn judge(ratios: &[f64], gains: &[f64]) {
-    let count = ratios.len().max(1) as f64;
-    let share = |least: f64| ratios.iter().filter(|&&ratio| ratio >= least).count() as f64 / count;
-    let worst = ratios.iter().fold(f64::INFINITY, |a, &b| a.min(b));
-    let mean =
-        |of: &[f64]| exp(of.iter().map(|&one| ln(one)).sum::<f64>() / of.len().max(1) as f64);
-    println!(
-        "{count} draws: {:.1} % at {MOSTLY} or more, {:.1} % at {ALWAYS} or more, worst {worst:.3}",
-        100.0 * share(MOSTLY),
-        100.0 * share(ALWAYS)
-    );
-    println!(
-        "geometric means: {:.3} of the better path, {:.3} of the sum of both",
-        mean(ratios),
-        mean(gains)
-    );
-}
-
-fn main() -> ExitCode {
-    let words: Vec<String> = env::args().skip(1).collect();
-    let numbers: Vec<u64> = words
-        .iter()
-        .skip(1)
-        .filter_map(|w| w.parse().ok())
-        .collect();
-    let (Some(set), &[seed, first, count]) = (words.first(), numbers.as_slice()) else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
-    let (mut ratios, mut gains) = (Vec::new(), Vec::new());
-    for number in first..first + count {
-        let draw = &mut Stream::new(seed, "never-worse").at(number);
-        let pair = match (
-            set.as_str(),
-            usize::try_from(number).ok().and_then(|at| NAMED.get(at)),
-        ) {
-            ("calls", _) => with_call(random_paths(draw)),
-            ("named", Some(&paths)) => with_call(paths),
-            ("any", _) => any(draw),
-            _ => {
-                eprintln!("{USAGE}");
-                return ExitCode::from(2);
-            }
-        };
-        let of = |used: &[usize]| goodput(&scenario(&pair, used, number));
-        let (both, first, second) = match (of(&[0, 1]), of(&[0]), of(&[1])) {
-            (Ok(both), Ok(first), Ok(second)) => (both, first, second),
-            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
-                eprintln!("{error}");
-                return ExitCode::FAILURE;
-            }
-        };
-        let ratio = both / first.max(second);
-        println!(
-            "{number:3}: {ratio:.3} both {both:.2} alone {first:.2} {second:.2} | {} | {} | {} x{} {} s",
-            pair.paths[0].describe(),
-            pair.paths[1].describe(),
-            pair.cc,
-            pair.flows,
-            pair.seconds
-        );
-        ratios.push(ratio);
-        gains.push(both / (first + second));
+/// The draw of a set: `calls`, `named` or `any`. `None` if there is none.
+pub fn draw(set: &str, seed: u64, number: u64) -> Option<PairDraw> {
+    let draw = &mut Stream::new(seed, "never-worse").at(number);
+    let named = || NAMED.get(usize::try_from(number).ok()?);
+    match set {
+        "calls" => Some(with_call(random_paths(draw))),
+        "named" => Some(with_call(*named()?)),
+        "any" => Some(any(draw)),
+        _ => None,
     }
-    judge(&ratios, &gains);
-    ExitCode::SUCCESS
+}
+
+impl PairDraw {
+    /// Runs the transfers over some of the paths.
+    pub fn run(&self, used: &[usize], seed: u64) -> Result<Finished, String> {
+        let text = scenario(self, used, seed);
+        let resolved = Scenario::parse(&text, "pair.toml", &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .map_err(|error| format!("{error}\n{text}"))?;
+        Simulation::<Length>::new(&resolved)
+            .run()
+            .map_err(|error| error.to_string())
+    }
+
+    /// Goodput in Mbit/s over some of the paths.
+    pub fn goodput(&self, used: &[usize], seed: u64) -> Result<f64, String> {
+        let run = self.run(used, seed)?;
+        let flows = run.summary.flows.iter();
+        let transfers = flows.filter(|(name, _)| name.starts_with("main"));
+        Ok(transfers
+            .filter_map(|(_, flow)| flow["goodput_mbit_s"].as_f64())
+            .sum())
+    }
+
+    /// Goodput over both paths, and over each alone, through the tunnel.
+    pub fn goodputs(&self, seed: u64) -> Result<[f64; 3], String> {
+        Ok([
+            self.goodput(&[0, 1], seed)?,
+            self.goodput(&[0], seed)?,
+            self.goodput(&[1], seed)?,
+        ])
+    }
+}
+
+impl std::fmt::Display for PairDraw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [first, second] = self.paths.each_ref().map(PathDraw::describe);
+        let (cc, flows, seconds) = (self.cc, self.flows, self.seconds);
+        write!(f, "{first} | {second} | {cc} x{flows} {seconds} s")
+    }
 }
