@@ -188,6 +188,7 @@ lock: dev ## Renew the lock files after a change of requirements*.in or Cargo.to
 	compile requirements-cluster.in --constraint requirements-dev.lock -o requirements-cluster.lock && \
 	compile tools/wheel.in --constraint requirements-dev.lock -o tools/wheel.lock
 	$(RUN) cargo update --workspace
+	$(RUN) cargo update --workspace --manifest-path fuzz/Cargo.toml
 	$(RUN) python tools/check_locks.py
 
 wheel: setup ## Build wheels into dist/: x86-64 and aarch64, glibc and musl, as far as this rustc compiles for them
