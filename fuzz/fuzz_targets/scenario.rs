@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     // Many copies are valid but slow; two show the same behaviour.
     let _ = scenario.set("flow.main.count=2");
     match scenario.resolve(None) {
-        Ok(resolved) => assert!(resolved.json.is_object()),
+        Ok(resolved) => assert!(resolved.json.value().is_object()),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 });
