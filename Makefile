@@ -73,6 +73,7 @@ test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, lint
 	$(RUN) cargo clippy --profile release -p anabranch-gatewayd --all-targets --locked --features quic-tests -- -D warnings
 	$(RUN) cargo nextest run --cargo-profile release --no-fail-fast -p anabranch-gatewayd --locked --features quic-tests quic
 	$(RUN) python bench/gateway/failures.py
+	$(RUN) cargo nextest run --cargo-profile release -p anabranch-engine --locked --run-ignored only --test never_worse
 
 test-studio: setup ## Test the studio: units, digests beside the native engine's, the page in Chromium; needs Node.js
 	@tools/test_studio

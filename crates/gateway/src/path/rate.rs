@@ -460,6 +460,12 @@ impl RateControl {
         self.is_congested
     }
 
+    /// The share of octets that rounds without congestion lose.
+    #[must_use]
+    pub const fn usual_loss(&self) -> f64 {
+        self.usual_loss
+    }
+
     /// Whether the path has lost packets by congestion in recent rounds.
     #[must_use]
     pub const fn is_careful(&self) -> bool {

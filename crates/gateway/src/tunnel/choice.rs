@@ -3,7 +3,7 @@
 use anabranch_core::units::Duration;
 use std::cmp::Ordering;
 
-use super::Tunnel;
+use super::{Tunnel, protection::DETECTION};
 use crate::{
     path::{Path, Usable},
     policy::{Class, Role},
@@ -39,6 +39,8 @@ const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 /// ends a TCP sender's slow start (RFC 9406 §4.2).
 const HARMLESS: f64 = 0.125;
 const HARMLESS_MOST_S: f64 = 0.016;
+/// A loss beyond counts as this one.
+const LOSS_MOST: f64 = 0.9;
 /// The greatest additional delay of a path: the receiver waits little longer for late packets.
 const LATER_MOST_S: f64 = 0.340;
 
@@ -228,7 +230,7 @@ impl Tunnel {
     pub(super) fn lead(&self, octets: usize, tier: Usable) -> Option<(PathId, &Path)> {
         let load = self.load.rate();
         let time = |path: &Path, octets: f64| {
-            let delay_s = path.rate.target_delay_s().unwrap_or(0.0);
+            let delay_s = path.rate.target_delay_s().unwrap_or(0.0) + repair_s(path);
             delay_s + octets / path.rate.capacity()
         };
         let first = |a: &Path, b: &Path, octets| time(a, octets).total_cmp(&time(b, octets));
@@ -438,7 +440,15 @@ pub(super) fn by_arrival(a: &(PathId, &Path), b: &(PathId, &Path)) -> Ordering {
 /// all paths share.
 fn expected_delay(path: &Path) -> f64 {
     let feedback = path.round_trip.feedback();
-    path.rate.expected_delay_s(feedback).unwrap_or(0.0) + DEVIATIONS * path.rate.jitter_s()
+    let delay_s = path.rate.expected_delay_s(feedback).unwrap_or(0.0);
+    delay_s + DEVIATIONS * path.rate.jitter_s() + repair_s(path)
+}
+
+/// The mean time in seconds that retransmissions add to a packet's delay on a path with losses.
+fn repair_s(path: &Path) -> f64 {
+    let loss = path.rate.usual_loss().min(LOSS_MOST);
+    let round_trip = path.round_trip.srtt().unwrap_or(Duration::ZERO);
+    loss / (1.0 - loss) * (round_trip + DETECTION).as_secs_f64()
 }
 
 /// A wait in seconds that does not slow senders down that use this path.

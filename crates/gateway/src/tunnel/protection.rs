@@ -26,7 +26,7 @@ const RESIDUAL: f64 = 0.0005;
 const PACKETS_PER_REPAIR: usize = 4;
 /// A retransmission arrives a round trip and this time later than the packet would have: three
 /// later packets must arrive, and reports wait.
-const DETECTION: Duration = Duration::from_millis(30);
+pub(super) const DETECTION: Duration = Duration::from_millis(30);
 /// The acceptable wait of bulk packets (the receiver's longest wait for a gap), and the longest
 /// duration of their blocks.
 const BULK: [Duration; 2] = [Duration::from_millis(350), Duration::from_millis(250)];

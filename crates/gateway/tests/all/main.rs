@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | a packet is delivered at most once | `events` | `order::arrivals_are_delivered_once_and_in_order_except_late_ones` |
 //! | a flow keeps its order, except packets whose gap was given up | `events` | the same |
-//! | traffic flows within a second while one path is alive | `events` | `tunnel`, by kind of failure |
+//! | traffic flows within a second while one path is alive | `events` | `failures`, by kind |
 //! | no nonce is used twice | `network`, in every test | `crypto::each_path_has_a_separate_number_space` |
 //! | memory is bounded | `events` | `order`, `correction`, `steady` |
 //! | reports arrive under any loss | `events` | `liveness::reports_converge_under_any_loss` |
@@ -18,12 +18,14 @@ mod clock;
 mod correction;
 mod crypto;
 mod events;
+mod failures;
 mod inner;
 mod liveness;
 mod network;
 mod octets;
 mod order;
 mod outage;
+mod path_mtu;
 mod policy;
 mod reception;
 mod renewal;
