@@ -98,11 +98,11 @@ def table(tallies: dict[str, Tally]) -> Iterator[str]:
         yield "| control | runs | right | undecided | wrong |"
         yield "| --- | --- | --- | --- | --- |"
         for control, verdicts in tally.verdicts.items():
-            right = control if control in TITLES else NONE
-            wrong = {name: count for name, count in verdicts.items() if name not in (right, UNDECIDED)}
-            words = ", ".join(f"{count} {TITLES.get(name, name)}" for name, count in wrong.items()) or "0"
+            true = control if control in TITLES else NONE
+            named = {name: count for name, count in verdicts.items() if name not in (true, UNDECIDED)}
+            words = ", ".join(f"{count} {TITLES.get(name, name)}" for name, count in named.items()) or "0"
             title = TITLES.get(control, control)
-            yield f"| {title} | {verdicts.total()} | {verdicts[right]} | {verdicts[UNDECIDED]} | {words} |"
+            yield f"| {title} | {verdicts.total()} | {verdicts[true]} | {verdicts[UNDECIDED]} | {words} |"
 
 
 def _row(name: str, count: int, whole: int, bar: float, *, is_least: bool) -> str:

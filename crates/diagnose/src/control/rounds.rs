@@ -7,6 +7,7 @@ const MOST: usize = 1_024;
 
 /// A segment with data, and the state of its sender.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
 pub(crate) struct Step {
     pub(crate) time: Nanos,
     /// One past the highest octet sent, the cumulative acknowledgment, and the octets SACKed above
@@ -118,7 +119,7 @@ struct Samples {
 /// Collects the rounds of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    rounds: Vec<Stored>,
+    stored: Vec<Stored>,
     current: Option<Current>,
     first: Option<Nanos>,
     was_recovering: bool,
@@ -146,14 +147,14 @@ impl Rounds {
     #[cfg(test)]
     pub(super) fn of(rounds: &[Round]) -> Self {
         Self {
-            rounds: rounds.iter().map(Stored::of).collect(),
+            stored: rounds.iter().map(Stored::of).collect(),
             ..Self::default()
         }
     }
 
     /// Processes a segment with data.
     pub(crate) fn send(&mut self, step: &Step) {
-        if self.rounds.len() >= MOST {
+        if self.stored.len() >= MOST {
             return;
         }
         let una = step.una.max(0);
@@ -200,7 +201,7 @@ impl Rounds {
         let samples = done.samples;
         let mean = samples.sum / Nanos::from(samples.count.max(1));
         let rtt = [samples.least, mean, samples.most].map(seconds);
-        self.rounds.push(Stored::of(&Round {
+        self.stored.push(Stored::of(&Round {
             start: seconds(done.start - first),
             end: seconds(end - first),
             window: done.window,
@@ -253,6 +254,6 @@ impl Rounds {
             };
             Round { rtt, ..round }
         };
-        self.rounds.iter().map(whole).collect()
+        self.stored.iter().map(whole).collect()
     }
 }

@@ -52,6 +52,7 @@ fn segments(octets: i64, mss: i64) -> i64 {
 
 /// A segment with data, and the state of its sender's scoreboard.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
 pub(crate) struct Sent {
     pub(crate) time: Nanos,
     pub(crate) start: i64,
