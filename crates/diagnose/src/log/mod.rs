@@ -65,7 +65,7 @@ pub fn diagnose_log(
         let quic = QuicLog {
             vantage: ["client", "server"][flow.local()],
             version: flow.version.clone(),
-            retry: flow.has_retry,
+            retry: flow.handshake.has_retry,
             frames: flow.has_frames,
         };
         let (local, names, packets) = (flow.local(), flow.names, flow.packets);
@@ -119,8 +119,8 @@ pub fn trace_log(
     let mut read = run(file, bounds, Some(watch), stop)?;
     let flows = std::mem::take(&mut read.flows);
     let ended = flows
-        .into_iter()
-        .filter_map(|(_, flow)| flow.end(&mut read.budget));
+        .into_values()
+        .filter_map(|flow| flow.end(&mut read.budget));
     Ok(ended
         .filter_map(|mut connection| connection.end_trace())
         .collect())
