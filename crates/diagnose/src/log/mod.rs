@@ -22,7 +22,7 @@ use crate::{
     fairness::fairness,
     finding, next,
     quic::QuicLog,
-    report::{self, Evidence, Omitted, Order, Report, Source, Transport},
+    report::{self, CapturePoint, Evidence, Omitted, Order, Report, Source, Transport},
     retransmission::ledger::Budget,
     segment::End,
     time::{Nanos, seconds},
@@ -75,7 +75,14 @@ pub fn diagnose_log(
         };
         let is_swapped = connection.ends[0] != flow::CLIENT;
         locals.push(if is_swapped { 1 - local } else { local });
-        connections.push(reported(&connection, names, packets, quic));
+        let mut made = reported(&connection, names, packets, quic);
+        // A host that answers late does not move the log away from it.
+        made.capture_point = if locals.last() == Some(&0) {
+            CapturePoint::NearA
+        } else {
+            CapturePoint::NearB
+        };
+        connections.push(made);
     }
     finding::add(&mut connections);
     next::add(&mut connections);
