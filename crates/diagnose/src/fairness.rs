@@ -1,6 +1,6 @@
 //! Connections that compete, and Jain's index of their goodputs.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
     figures::Fairness,
@@ -68,7 +68,7 @@ pub(crate) fn fairness(connections: &[Connection]) -> Vec<Fairness> {
             });
         }
     }
-    found.sort_by(|one, other| other.connections.len().cmp(&one.connections.len()));
+    found.sort_by_key(|one| Reverse(one.connections.len()));
     found
 }
 

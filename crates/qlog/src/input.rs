@@ -54,7 +54,8 @@ impl<R: Read, S: Fn() -> bool> Input<R, S> {
 
 impl<R: Read, S: Fn() -> bool> Read for Input<R, S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.read % PULSE == 0 || self.read / PULSE != (self.read + into.len() as u64) / PULSE {
+        let pulses = |read: u64| read / PULSE;
+        if self.read == 0 || pulses(self.read) != pulses(self.read + into.len() as u64) {
             self.progress.is_interrupted.set((self.stop)());
             if self.progress.is_interrupted.get() {
                 return Err(io::ErrorKind::Other.into());

@@ -7,9 +7,9 @@ from typing import TypedDict
 
 from anabranch.charts.capture import VERDICTS
 from anabranch.diagnosis.diagnosis import directions
-from anabranch.diagnosis.document import Connection
+from anabranch.diagnosis.document import Connection, Transport
 from anabranch.diagnosis.points import Again, Near, Pause, Trace
-from anabranch.diagnosis.text import cause_text
+from anabranch.diagnosis.text import cause_text, frame_noun
 
 AROUND = 6
 """Packets before and after a frame in a ladder."""
@@ -44,10 +44,20 @@ def moment_data(connection: Connection, traced: Trace, chosen: Sequence[Pause | 
         sentence = _sentence(connection, moment, origin)
         made.append((moment.time_s - origin, max(height, 0) / 1e6, sentence, list(moment.frames), _places(rows, at)))
     told = [
-        (row["packet"], round(row["time_s"] - origin, 7), row["from"] == "a", _carried(row), row["packet"] in again)
+        (
+            row["packet"],
+            round(row["time_s"] - origin, 7),
+            row["from"] == "a",
+            _carried(row, connection["transport"]),
+            row["packet"] in again,
+        )
         for row in rows
     ]
     return {"a": connection["a"], "b": connection["b"], "moments": made, "rows": told}
+
+
+_QUIC = {"SYN": "Initial", "FIN": "CONNECTION_CLOSE"}
+"""The packets of QUIC that stand for flags of TCP."""
 
 
 def _places(rows: Sequence[Near], marks: Sequence[int]) -> list[int]:
@@ -67,15 +77,16 @@ def _near(rows: Sequence[Near], place: int, mark: int) -> bool:
     return abs(rows[place]["index"] - rows[mark]["index"]) <= AROUND
 
 
-def _carried(row: Near) -> str:
+def _carried(row: Near, transport: Transport) -> str:
     """The content of a packet, in a few words."""
-    parts = [flag for flag in row["flags"] if flag != "PSH"]
+    is_quic = transport == "quic"
+    parts = [_QUIC.get(flag, flag) if is_quic else flag for flag in row["flags"] if flag != "PSH"]
     if row["bytes"] and row["seq"] is not None:
         parts.append(f"{row['seq']:,} +{row['bytes']:,}")
     elif row["ack"] is not None and "RST" not in row["flags"]:
         parts.append(f"ack {row['ack']:,}")
     if row["sacks"]:
-        parts.append("SACK " + ", ".join(f"{start:,}–{end:,}" for start, end in row["sacks"]))
+        parts.append(("and " if is_quic else "SACK ") + ", ".join(f"{start:,}–{end:,}" for start, end in row["sacks"]))
     if row["window"] == 0 and "RST" not in row["flags"]:
         parts.append("window 0")
     return " ".join(parts)
@@ -83,17 +94,20 @@ def _carried(row: Near) -> str:
 
 def _sentence(connection: Connection, moment: Pause | Again, origin: float) -> str:
     sender = connection["a" if moment.direction == "a_to_b" else "b"]
+    noun = frame_noun(connection)
     if isinstance(moment, Pause):
         stall = moment.row
         return (
             f"Pause of {stall['duration_s'] * 1e3:.1f} ms of {sender}, from {stall['start_s'] - origin:.6f} s on, "
-            f"between frames {' and '.join(map(str, stall['packets']))}: {cause_text(stall)}."
+            f"between {noun}s {' and '.join(map(str, stall['packets']))}: {cause_text(stall)}."
         )
     row = moment.row
     verdict = VERDICTS[row["needed"]]
-    lost = f", lost {row['lost']} the capture point" if row["lost"] != "unknown" else ""
-    earlier = f", earlier copy in frame {row['earlier']}" if row["earlier"] else ""
+    place = "on the path" if connection["transport"] == "quic" else f"{row['lost']} the capture point"
+    lost = f", lost {place}" if row["lost"] != "unknown" else ""
+    earlier = f", earlier copy in {noun} {row['earlier']}" if row["earlier"] else ""
+    octets = f"{row['seq']:,} to {row['seq'] + row['bytes']:,}"
     return (
-        f"Frame {row['packet']}, {row['time_s'] - origin:.6f} s: {sender} retransmits octets {row['seq']:,} to "
-        f"{row['seq'] + row['bytes']:,}; trigger {row['trigger']}, {verdict} ({row['evidence']}){lost}{earlier}."
+        f"{noun.capitalize()} {row['packet']}, {row['time_s'] - origin:.6f} s: {sender} retransmits octets {octets}; "
+        f"trigger {row['trigger']}, {verdict} ({row['evidence']}){lost}{earlier}."
     )

@@ -268,12 +268,14 @@ def _moments(connection: Connection, traced: Trace, origin: float, chart: str) -
             what = f"{at}: retransmission, {which}, {VERDICTS[moment.row['needed']]}"
         options.append(f"<option value='{i}'{' selected' if i == longest else ''}>{text(what)}</option>")
     number = connection["id"]
+    is_log = connection["transport"] == "quic"
+    point = "the end that wrote the log, with event numbers" if is_log else "the capture point, with frame numbers"
     of = sum(len(way["stalls"]) + len(way["retransmissions"]) for _, way in directions(connection))
     left = f" {len(chosen)} of {of:,} pauses and retransmissions have a ladder." if of > len(chosen) else ""
     return (
         f"<div class='moments' data-chart='{chart}' data-first='{longest}'>"
         f"<h3 id='ladder-{number}'>Packets around a pause or a retransmission</h3>"
-        f"<p class='soft'>As they passed the capture point, with frame numbers; R: retransmission.{left}</p>"
+        f"<p class='soft'>As they passed {point}; R: retransmission.{left}</p>"
         "<div class='ladder-tools'><button type='button' data-step='-1'>Previous</button>"
         "<button type='button' data-step='1'>Next</button>"
         "<button type='button' data-step='0'>Zoom the charts to it</button>"

@@ -351,17 +351,7 @@ impl Sender {
             is_unfilled: pattern.is_below_any_window(mss),
             is_queued: conditions.is_queued,
         };
-        let wait = match last.and_then(|last| last.record) {
-            Some(record) => {
-                wait.with_record(i64::from(record.free) < 2 * mss, record.may_take(since))
-            }
-            // The other end's window and queue are not in the log.
-            None if sent.segment.quic.is_some_and(|quic| !quic.is_local) => Wait {
-                is_pace_or_buffer: true,
-                ..wait
-            },
-            None => wait,
-        };
+        let wait = self.recorded(wait, sent.segment, since);
         let follows = match (is_burst, released) {
             (true, false) => Follows::Yes,
             (true, true) if self.view.una <= self.releases.train.start => Follows::IfWritten,
@@ -380,6 +370,22 @@ impl Sender {
             packets: [last.map(|last| last.number), Some(sent.segment.number)],
             follows,
             round_trip: round_trip.filter(|_| delays.to_sender.is_some()),
+        }
+    }
+
+    /// The interval, corrected by a QUIC sender's record after the last segment.
+    fn recorded(&self, wait: Wait, segment: &Segment, since: Nanos) -> Wait {
+        match self.releases.last.and_then(|last| last.record) {
+            Some(record) => {
+                let is_full = i64::from(record.free) < 2 * wait.mss;
+                wait.with_record(is_full, record.may_take(since))
+            }
+            // The other end's window and queue are not in the log.
+            None if segment.quic.is_some_and(|quic| !quic.is_local) => Wait {
+                is_pace_or_buffer: true,
+                ..wait
+            },
+            None => wait,
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) struct Flow {
     halves: [Half; 2],
     /// Reasons for which packets of the logging end were declared lost, until they are known here.
     early: BTreeMap<u64, Option<LostBy>>,
-    handshake: Handshake,
+    pub(super) handshake: Handshake,
     is_closed: bool,
     /// The packet that is processed shows by its acknowledgment what its sender has received.
     is_echo: bool,
@@ -66,18 +66,27 @@ pub(super) struct Flow {
     pub(super) packets: u64,
     pub(super) went_back: u64,
     pub(super) version: Option<String>,
-    pub(super) has_retry: bool,
     /// The file lists frames of packets with application data.
     pub(super) has_frames: bool,
 }
 
 /// The progress of the handshake.
 #[derive(Debug, Default)]
-struct Handshake {
-    is_begun: bool,
-    is_answered: bool,
+pub(super) struct Handshake {
+    stage: Stage,
     /// The client's next Initial packet answers a Retry or a version negotiation.
     is_repeated: bool,
+    pub(super) has_retry: bool,
+}
+
+#[derive(Debug, Default, PartialEq)]
+enum Stage {
+    #[default]
+    Before,
+    /// The client has sent its first Initial packet.
+    Begun,
+    /// The server has answered it.
+    Answered,
 }
 
 impl Flow {
@@ -100,7 +109,6 @@ impl Flow {
             packets: 0,
             went_back: 0,
             version: None,
-            has_retry: false,
             has_frames: false,
         }
     }
@@ -145,7 +153,7 @@ impl Flow {
             PacketKind::Application => self.data(from, packet, budget),
             PacketKind::Initial => self.initial(from, packet, budget),
             PacketKind::Retry | PacketKind::VersionNegotiation => {
-                self.has_retry |= packet.kind == PacketKind::Retry;
+                self.handshake.has_retry |= packet.kind == PacketKind::Retry;
                 self.handshake.is_repeated = true;
             }
             PacketKind::Handshake | PacketKind::Other => {}
@@ -163,21 +171,21 @@ impl Flow {
         let begins = |frame: &Frame| matches!(frame, Frame::Crypto { offset: 0 });
         let is_first = match &packet.frames {
             Some(frames) => frames.iter().any(begins),
-            None => from == 1 || !self.handshake.is_begun,
+            None => from == 1 || self.handshake.stage == Stage::Before,
         };
-        if !is_first || self.handshake.is_answered {
+        if !is_first || self.handshake.stage == Stage::Answered {
             return;
         }
         if from == 0 {
-            self.handshake.is_begun = true;
+            self.handshake.stage = Stage::Begun;
             for half in &mut self.halves {
                 half.streams.is_from_start = true;
             }
             if !std::mem::take(&mut self.handshake.is_repeated) {
                 self.emit(0, SYN, None, None, budget);
             }
-        } else if self.handshake.is_begun {
-            self.handshake.is_answered = true;
+        } else if self.handshake.stage == Stage::Begun {
+            self.handshake.stage = Stage::Answered;
             self.emit(1, SYN, None, None, budget);
         }
     }

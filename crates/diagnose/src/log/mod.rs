@@ -22,7 +22,7 @@ use crate::{
     fairness::fairness,
     finding, next,
     quic::QuicLog,
-    report::{self, Evidence, Omitted, Order, Report, Source, Transport},
+    report::{self, CapturePoint, Evidence, Omitted, Order, Report, Source, Transport},
     retransmission::ledger::Budget,
     segment::End,
     time::{Nanos, seconds},
@@ -65,7 +65,7 @@ pub fn diagnose_log(
         let quic = QuicLog {
             vantage: ["client", "server"][flow.local()],
             version: flow.version.clone(),
-            retry: flow.has_retry,
+            retry: flow.handshake.has_retry,
             frames: flow.has_frames,
         };
         let (local, names, packets) = (flow.local(), flow.names, flow.packets);
@@ -75,7 +75,14 @@ pub fn diagnose_log(
         };
         let is_swapped = connection.ends[0] != flow::CLIENT;
         locals.push(if is_swapped { 1 - local } else { local });
-        connections.push(reported(&connection, names, packets, quic));
+        let mut made = reported(&connection, names, packets, quic);
+        // A host that answers late does not move the log away from it.
+        made.capture_point = if locals.last() == Some(&0) {
+            CapturePoint::NearA
+        } else {
+            CapturePoint::NearB
+        };
+        connections.push(made);
     }
     finding::add(&mut connections);
     next::add(&mut connections);
@@ -119,8 +126,8 @@ pub fn trace_log(
     let mut read = run(file, bounds, Some(watch), stop)?;
     let flows = std::mem::take(&mut read.flows);
     let ended = flows
-        .into_iter()
-        .filter_map(|(_, flow)| flow.end(&mut read.budget));
+        .into_values()
+        .filter_map(|flow| flow.end(&mut read.budget));
     Ok(ended
         .filter_map(|mut connection| connection.end_trace())
         .collect())

@@ -38,7 +38,7 @@ struct Stream {
 /// The streams of one end, and the limits that the other end sets.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    streams: BTreeMap<u64, Stream>,
+    by_id: BTreeMap<u64, Stream>,
     /// One past the last octet of the sequence.
     pub(super) next: i64,
     /// Octets that count against the limit on all streams.
@@ -71,11 +71,11 @@ impl Streams {
         if length > LONGEST || offset > u64::MAX / 2 {
             return;
         }
-        if !self.streams.contains_key(&id) && self.streams.len() >= MOST_STREAMS {
-            self.streams.pop_first();
+        if !self.by_id.contains_key(&id) && self.by_id.len() >= MOST_STREAMS {
+            self.by_id.pop_first();
         }
         let is_from_start = self.is_from_start;
-        let stream = self.streams.entry(id).or_insert_with(|| Stream {
+        let stream = self.by_id.entry(id).or_insert_with(|| Stream {
             highest: if is_from_start { 0 } else { offset },
             ..Stream::default()
         });
@@ -115,7 +115,7 @@ impl Streams {
 
     /// Ends a stream.
     pub(super) fn finish(&mut self, id: u64) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.by_id.get_mut(&id) {
             stream.is_finished = true;
         }
     }
@@ -127,7 +127,7 @@ impl Streams {
 
     /// Raises the limit of a stream.
     pub(super) fn permit_stream(&mut self, id: u64, maximum: u64) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.by_id.get_mut(&id) {
             stream.limit = Some(stream.limit.unwrap_or(0).max(maximum));
         }
     }
@@ -146,7 +146,7 @@ impl Streams {
         let all = self.max_data.filter(|_| self.is_from_start);
         let all = all.map(|limit| limit.saturating_sub(self.consumed));
         let active = self
-            .streams
+            .by_id
             .iter()
             .filter(|(_, stream)| !stream.is_finished && stream.used + RECENT > self.packets);
         // A stream without a known limit is limited by that on all streams alone.

@@ -21,6 +21,7 @@ const MOST: usize = 10_000;
 const FIRST_DATAGRAM: u32 = 1200;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
+const UDP_OCTETS: u32 = 8;
 
 const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
@@ -128,7 +129,7 @@ pub struct QuicOneWay {
 pub(crate) struct Flows {
     /// By the ends, the smaller one first.
     known: BTreeMap<(End, End), usize>,
-    flows: Vec<Flow>,
+    list: Vec<Flow>,
     /// Datagrams that begin connections beyond the bound.
     pub(crate) omitted: u64,
 }
@@ -209,39 +210,36 @@ impl Flows {
         let Some(octets) = packet.octets.get(ip.header as usize..) else {
             return false;
         };
-        let Some((&[s1, s2, t1, t2, ..], content)) = octets
-            .split_first_chunk::<UDP_HEADER>()
-            .map(|(header, content)| (header, content))
+        let Some((&[s1, s2, t1, t2, ..], content)) = octets.split_first_chunk::<UDP_HEADER>()
         else {
             return false;
         };
         let source = (ip.source, u16::from_be_bytes([s1, s2]));
         let target = (ip.target, u16::from_be_bytes([t1, t2]));
-        let length = ip.length.saturating_sub(ip.header + UDP_HEADER as u32);
+        let length = ip.length.saturating_sub(ip.header + UDP_OCTETS);
         let Some(header) = Header::read(content) else {
             return false;
         };
         let key = (source.min(target), source.max(target));
         let time = from_picos(packet.time);
-        let at = match self.known.get(&key) {
-            Some(at) => *at,
-            None => {
-                let Header::Long(Kind::Initial, version) = header else {
-                    return false;
-                };
-                if length < FIRST_DATAGRAM {
-                    return false;
-                }
-                if self.flows.len() >= MOST {
-                    self.omitted += 1;
-                    return true;
-                }
-                self.flows.push(Flow::new([source, target], time, version));
-                self.known.insert(key, self.flows.len() - 1);
-                self.flows.len() - 1
+        let at = if let Some(at) = self.known.get(&key) {
+            *at
+        } else {
+            let Header::Long(Kind::Initial, version) = header else {
+                return false;
+            };
+            if length < FIRST_DATAGRAM {
+                return false;
             }
+            if self.list.len() >= MOST {
+                self.omitted += 1;
+                return true;
+            }
+            self.list.push(Flow::new([source, target], time, version));
+            self.known.insert(key, self.list.len() - 1);
+            self.list.len() - 1
         };
-        if let Some(flow) = self.flows.get_mut(at) {
+        if let Some(flow) = self.list.get_mut(at) {
             let from = usize::from(source != flow.ends[0]);
             flow.add(from, time, length, header);
         }
@@ -250,7 +248,7 @@ impl Flows {
 
     /// Ends the capture.
     pub(crate) fn end(self) -> Vec<QuicFlow> {
-        let numbered = self.flows.into_iter().zip(1..);
+        let numbered = self.list.into_iter().zip(1..);
         numbered.map(|(flow, id)| flow.end(id)).collect()
     }
 }

@@ -107,12 +107,12 @@ fn with_loss(arrives_late: bool) -> Log {
     if arrives_late {
         log.ack(45.0, "packet_received", 1, "[[0,9]]");
     }
-    let last = if arrives_late {
+    let ranges = if arrives_late {
         "[[0,10]]"
     } else {
         "[[0,1],[3,10]]"
     };
-    log.ack(61.5, "packet_received", 2, last);
+    log.ack(61.5, "packet_received", 2, ranges);
     log
 }
 
