@@ -288,7 +288,7 @@ describe("the engine's module", async () => {
     console.log(
       `${(size / 1e6).toFixed(0)} MB: diagnosed in ${diagnosed / 2 ** 20} MiB, traced in ${reader.memory / 2 ** 20} MiB`,
     );
-    assert.ok(diagnosed < 24 * 2 ** 20 && reader.memory < 96 * 2 ** 20);
+    assert.ok(diagnosed < 48 * 2 ** 20 && reader.memory < 96 * 2 ** 20);
     closeSync(file);
   });
 
