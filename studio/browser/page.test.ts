@@ -512,7 +512,7 @@ describe("the studio's page", () => {
   test("accessible with all panels open", async () => {
     const page = await opened();
     await page.getByRole("button", { name: "Studies" }).click();
-    await page.getByRole("button", { name: "Check claim R1" }).waitFor();
+    await page.getByRole("button", { name: "Check claim R1", exact: true }).waitFor();
     await page.getByText("Change the topology").click();
     await afterRun(page, () => page.getByRole("button", { name: "Add impairment" }).click());
     await page.getByText("Sweep a value").click();

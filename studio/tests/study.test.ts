@@ -196,7 +196,9 @@ describe("claims", () => {
         const found = work.judged(claim);
         assert.equal(found.verdict, expected.verdict, `${claim.id}: ${found.why}`);
         assert.equal(measured(found.plain), expected.measured, claim.id);
-        assert.equal(found.verdict === "reproduced" ? undefined : found.why, expected.why, claim.id);
+        // The page does not know whether the stored robustness is older than the study.
+        const why = expected.why?.replace(" (computed before the last change)", "");
+        assert.equal(found.verdict === "reproduced" ? undefined : found.why, why, claim.id);
       }
       for (const figure of study.figures) {
         for (const run of work.ofFigure(figure)) await work.make(ask, run);

@@ -293,3 +293,15 @@ def test_public_names_are_documented() -> None:
     for name in anabranch.__all__:
         thing = getattr(anabranch, name)
         assert name in ("Value", "__version__") or thing.__doc__
+
+
+def test_samples_have_the_pacing_rate_and_bandwidth_estimate_of_bbr() -> None:
+    paced = (
+        scenario().set("flow.one.stack", "linux").set("flow.one.cc", "bbr").set("duration", "3 s").run(samples_ms=10)
+    )
+    samples = paced.table("samples")
+    one = samples.filter(samples["flow"] == "one")
+    assert 1 < one["bandwidth_estimate_mbit_s"][-1] < 5.5
+    assert 1 < one["pacing_rate_mbit_s"][-1] < 8
+    two = samples.filter(samples["flow"] == "two")
+    assert two["bandwidth_estimate_mbit_s"].null_count() == two["pacing_rate_mbit_s"].null_count() == two.height

@@ -106,8 +106,8 @@ def test_work_on_bad_orders_gives_one_message(tmp_path: Path) -> None:
             SCENARIO.replace('rate = "5 Mbit/s"', 'service = { kind = "trace", file = "/etc/passwd" }'),
             SCENARIO.replace('to = "R"', 'to = "R"\nworkload = { kind = "exec", command = ["touch", "x"] }'),
         ):
-            for name, order in (("runs", {"runs": [{"scenario": text}]}), ("live", {"scenario": text})):
-                assert "problem" in worked(server, name, order)[1][-1], name
+            for name, work in (("runs", {"runs": [{"scenario": text}]}), ("live", {"scenario": text})):
+                assert "problem" in worked(server, name, work)[1][-1], name
 
 
 def test_work_needs_the_page_as_origin(tmp_path: Path) -> None:
