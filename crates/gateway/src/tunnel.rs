@@ -270,8 +270,6 @@ impl Tunnel {
             .chain(self.control_timeout())
             .chain(self.pace_timeout());
         let up = up.chain(self.lanes.closes()).chain(self.spare_timeout());
-        let held = self.tier(0).and_then(|tier| self.held_until(0, tier));
-        let up = up.chain(held);
         always.chain(up).min()
     }
 
@@ -398,17 +396,10 @@ impl Tunnel {
 
     /// Retransmits packets outstanding on paths that may be dead, over the other paths.
     fn rescue(&mut self) {
-        let Some(tier) = self
-            .tier(0)
-            .filter(|_| self.paths.values().any(|path| path.liveness.is_well()))
-        else {
+        if !self.paths.values().any(|path| path.liveness.is_well()) {
             return;
-        };
-        let is_held = self.held_until(0, tier).is_some();
+        }
         for path in self.paths.values_mut() {
-            if is_held && path.liveness.suspected().is_some() {
-                continue;
-            }
             if path.liveness.is_well() || path.ledger.kept_octets() == 0 {
                 continue;
             }

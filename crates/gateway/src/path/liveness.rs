@@ -82,8 +82,6 @@ pub struct Liveness {
     /// The sending time of the oldest packet whose report is awaited.
     waiting: Option<Instant>,
     probe: Instant,
-    /// The time at which a report was late.
-    suspected: Instant,
     hold: Duration,
     returned: Option<Instant>,
     ever_reported: bool,
@@ -100,7 +98,6 @@ impl Liveness {
             is_spare: false,
             waiting: None,
             probe: Instant::START,
-            suspected: Instant::START,
             hold: HOLD,
             returned: None,
             ever_reported: false,
@@ -140,12 +137,6 @@ impl Liveness {
     #[must_use]
     pub const fn waiting(&self) -> Option<Instant> {
         self.waiting
-    }
-
-    /// The time since which the path is suspect, if it is.
-    #[must_use]
-    pub fn suspected(&self) -> Option<Instant> {
-        (self.state == State::Suspect).then_some(self.suspected)
     }
 
     /// The role.
@@ -242,7 +233,6 @@ impl Liveness {
         match self.state {
             State::Active | State::Standby if silent >= late => {
                 self.state = State::Suspect;
-                self.suspected = now;
                 self.probe = now;
                 true
             }

@@ -10,14 +10,10 @@
 //! - ECN marks of the path.
 
 mod limit;
-mod round;
-mod start;
 
 use anabranch_core::units::Duration;
 
 use crate::time::Instant;
-
-use round::{Behind, Long, Round, Seen};
 
 /// Initial rate in octets per second. `LEAST` and `MOST` bound the rate.
 const INITIAL: f64 = 1e6;
@@ -75,8 +71,6 @@ const UNUSUAL_SHARE: f64 = 0.03;
 const LOSSES_LEAST: u32 = 4;
 /// The rate after a congested round, as a part of the delivery rate.
 const BACK: f64 = 0.9;
-/// A path that carries little falls behind after this number of rounds with a long queue.
-const BEHIND: u32 = 2;
 /// A round uses the path if it sends this part of the rate.
 const BUSY: f64 = 0.7;
 /// A queue that persists after this multiple of it must have drained is not a queue.
@@ -108,6 +102,51 @@ struct Newest {
     arrived: u32,
     delay_s: f64,
     total: u64,
+}
+
+/// One round of measurement.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    since: Instant,
+    /// Arrival times of the first and the newest packet, by the receiver's clock in microseconds.
+    from: Option<u32>,
+    to: u32,
+    sent: usize,
+    arrived: usize,
+    lost: usize,
+    losses: u32,
+    least_queue_s: f64,
+}
+
+/// The evaluation of a round.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one answer, and none excludes another"
+)]
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    delivery: f64,
+    /// The least queue, and the target queue.
+    queue: f64,
+    target: f64,
+    is_busy: bool,
+    /// Whether the path always had data to carry, so that delivery is its capacity.
+    is_fed: bool,
+    is_much: bool,
+    is_long: bool,
+    is_loss: bool,
+    keeps_up: bool,
+    /// Octets that arrived, if they are far fewer than were sent; otherwise 0.
+    full: usize,
+}
+
+/// Consecutive rounds with a long queue.
+#[derive(Debug, Clone, Copy)]
+struct Long {
+    /// The queue in the first of them.
+    queue_s: f64,
+    /// The part of it that must have drained since.
+    drained_s: f64,
 }
 
 /// The controller of a path.
@@ -155,7 +194,6 @@ pub struct RateControl {
     /// The loss of rounds without congestion.
     usual_loss: f64,
     long: Option<Long>,
-    behind: Option<Behind>,
     busy_since: Option<Instant>,
     is_congested: bool,
     signal: bool,
@@ -200,7 +238,6 @@ impl Default for RateControl {
             careful: 0,
             usual_loss: 0.0,
             long: None,
-            behind: None,
             busy_since: None,
             is_congested: false,
             signal: false,
@@ -210,6 +247,30 @@ impl Default for RateControl {
             last: None,
             queued: None,
             full: 0,
+        }
+    }
+}
+
+impl Round {
+    const fn new(since: Instant, from: Option<u32>) -> Self {
+        Self {
+            since,
+            from,
+            to: 0,
+            sent: 0,
+            arrived: 0,
+            lost: 0,
+            losses: 0,
+            least_queue_s: f64::INFINITY,
+        }
+    }
+
+    fn loss(&self) -> f64 {
+        let decided = self.arrived + self.lost;
+        if decided == 0 {
+            0.0
+        } else {
+            self.lost as f64 / decided as f64
         }
     }
 }
@@ -254,20 +315,41 @@ impl RateControl {
         self.delivery
     }
 
-    /// The rate that the path may have, in octets per second, but at most the limit: the delivery
-    /// rate; before it is known, or without enough to send, up to the first estimate.
+    /// The rate that the path may have, in octets per second: the delivery rate, or in the start
+    /// the first estimate, but at most the limit.
     #[must_use]
     pub fn capacity(&self) -> f64 {
         let capacity = if self.is_starting {
             self.first.unwrap_or(INITIAL).max(self.delivery)
-        } else if self.busy_since.is_none() {
-            // Without enough to send, the delivery rate is only a lower bound.
-            let most = self.first.unwrap_or(INITIAL);
-            self.delivery.max(self.rate.min(most))
         } else {
             self.delivery.max(LEAST)
         };
         capacity.min(self.limit)
+    }
+
+    /// The rate with which the start begins.
+    fn initial(&self) -> f64 {
+        self.first
+            .map_or(INITIAL, |first| first.clamp(LEAST, INITIAL))
+    }
+
+    /// Takes a first estimate of the rate.
+    pub fn on_first_estimate(&mut self, rate: f64) {
+        if self.is_starting {
+            self.first = Some(rate);
+        }
+    }
+
+    /// Records that packets begin to use the path. One that is slower than the initial rate has no
+    /// start.
+    pub fn on_use(&mut self) {
+        if self.is_starting
+            && let Some(first) = self.first.filter(|&first| first < INITIAL)
+        {
+            self.is_starting = false;
+            self.delivery = first.max(LEAST);
+            self.rate = self.delivery.min(self.limit);
+        }
     }
 
     /// Octets in flight.
@@ -358,9 +440,26 @@ impl RateControl {
     /// sizes, or of one after another, differ by this much without a queue or jitter.
     fn packet_s(&self) -> f64 {
         if self.delivery > 0.0 {
-            self.largest[0].max(self.largest[1]) as f64 / self.capacity().max(LEAST)
+            self.largest[0].max(self.largest[1]) as f64 / self.delivery.max(LEAST)
         } else {
             0.0
+        }
+    }
+
+    /// Measures how much the least delay differs from round to round.
+    fn follow_least(&mut self, round: &Round) {
+        if !round.least_queue_s.is_finite() {
+            return;
+        }
+        let least = round.least_queue_s + self.base();
+        let flight = self.flight_then;
+        if let Some((before, flight_before)) = self.least.replace((least, flight))
+            && self.delivery > 0.0
+        {
+            let change = least - before;
+            let own = (flight - flight_before) / self.delivery;
+            let sway = (change - own).abs().min(change.abs());
+            self.sway_s += (sway - self.sway_s) / 8.0;
         }
     }
 
@@ -429,7 +528,41 @@ impl RateControl {
         *delay += (sample - *delay) / 8.0;
         self.flight_then += (in_flight as f64 - self.flight_then) / 8.0;
         self.round.least_queue_s = self.round.least_queue_s.min(sample - self.base());
-        self.follow_queue(arrived, sample, in_flight);
+        self.follow_queue(arrived, sample);
+    }
+
+    /// Ends a start that is too fast: while a queue persists or grows from report to report, the
+    /// path delivers at capacity, even over less than a round.
+    fn follow_queue(&mut self, arrived: u32, delay_s: f64) {
+        let newest = Newest {
+            arrived,
+            delay_s,
+            total: self.total,
+        };
+        let before = self.last.replace(newest);
+        let Some(before) = before.filter(|_| self.is_starting && self.has_pauses) else {
+            self.queued = None;
+            return;
+        };
+        let is_queued = delay_s - self.base() > self.target_s();
+        if delay_s < before.delay_s - self.jitter_s && !is_queued {
+            self.queued = None;
+            return;
+        }
+        let first = *self.queued.get_or_insert(before);
+        let took_s = f64::from(arrived.wrapping_sub(first.arrived)) * 1e-6;
+        let octets = (self.total - first.total) as f64;
+        let grown_s = delay_s - first.delay_s;
+        if octets < LEAST_FLIGHT || took_s < CLEAR * self.jitter_s {
+            return;
+        }
+        let delivery = octets / took_s;
+        let is_growing = grown_s > TARGET_S && grown_s > (1.0 - KEEPS_UP_AT_START) * took_s;
+        if delivery < KEEPS_UP_AT_START * self.rate && (is_queued || is_growing) {
+            self.is_starting = false;
+            self.delivery = delivery;
+            self.rate = delivery;
+        }
     }
 
     fn base(&self) -> f64 {
@@ -464,12 +597,6 @@ impl RateControl {
     #[must_use]
     pub const fn usual_loss(&self) -> f64 {
         self.usual_loss
-    }
-
-    /// Whether the path has lost packets by congestion in recent rounds.
-    #[must_use]
-    pub const fn is_careful(&self) -> bool {
-        self.careful > 0
     }
 
     /// Discards the delays, so that the difference of the clocks is measured again.
@@ -511,14 +638,14 @@ impl RateControl {
         let past_s = past.as_secs_f64();
         let sent = round.sent as f64 / past_s;
         if round.arrived + round.lost > 0 {
-            self.adapt(&round, past_s, sent);
+            self.adapt(&round, past_s, sent, self.empty_s(srtt));
         }
         true
     }
 
-    fn adapt(&mut self, round: &Round, past_s: f64, sent: f64) {
+    fn adapt(&mut self, round: &Round, past_s: f64, sent: f64, empty_s: f64) {
         self.follow_least(round);
-        let seen = self.judge(round, past_s, sent);
+        let seen = self.judge(round, past_s, sent, empty_s);
         self.is_congested = seen.is_loss;
         self.signal |= seen.is_loss;
         self.doubt_the_base(&seen, past_s * (1.0 - sent / seen.delivery));
@@ -533,6 +660,43 @@ impl RateControl {
         }
         if !self.is_starting {
             self.follow(&seen, past_s);
+        }
+    }
+
+    /// Evaluates a round.
+    fn judge(&mut self, round: &Round, past_s: f64, sent: f64, empty_s: f64) -> Seen {
+        let delivery = round.arrived as f64 / self.took(round, past_s);
+        let sent_least = sent.min(std::mem::replace(&mut self.sent_before, sent));
+        let (queue, target) = (round.least_queue_s, self.target_s());
+        let is_busy = sent > BUSY * self.rate;
+        let is_much = round.arrived > MANY_OCTETS;
+        // A queue after little was sent is jitter, or caused by others, unless the octets in flight
+        // explain half of it.
+        let explained = delivery * (empty_s + queue / 2.0);
+        let is_own = self.flight_then > explained.max(BURST);
+        let is_long = queue.is_finite() && queue > target && (is_busy || is_much || is_own);
+        let loss = round.loss();
+        let is_loss =
+            round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
+        // A round of few packets hardly measures a small share.
+        let part = (round.arrived + round.lost) as f64 / USUAL_OCTETS;
+        self.usual_loss += (loss - self.usual_loss) * if is_loss { 0.25 } else { part.min(0.125) };
+        Seen {
+            delivery,
+            queue,
+            target,
+            is_busy,
+            is_much,
+            // Packets sent in a round arrive in the next.
+            is_fed: is_long || sent_least > BUSY * self.rate,
+            is_long,
+            is_loss,
+            keeps_up: delivery > (KEEPS_UP - self.jitter_s / past_s) * sent_least,
+            full: if is_much && delivery < KEEPS_UP_AT_START * sent_least {
+                round.arrived
+            } else {
+                0
+            },
         }
     }
 
@@ -573,10 +737,69 @@ impl RateControl {
         } else if seen.is_busy {
             // More could have been sent.
             self.rate = self.rate.max(rate);
-        } else if gain < 1.0 && (seen.is_long || seen.is_much) && !seen.keeps_up {
+        } else if gain < 1.0 && (seen.is_long || seen.is_much && !seen.keeps_up) {
             self.rate = self.rate.min(rate);
         }
         let most = (HEADROOM * self.delivery).clamp(INITIAL, MOST);
         self.rate = self.rate.clamp(LEAST, most).min(self.limit);
+    }
+
+    /// Handles a round of the start, which ends when more sending does not increase the delivery.
+    fn start(&mut self, seen: &Seen) {
+        if seen.is_busy || seen.is_long {
+            let grows = seen.delivery > GROWS * self.delivery;
+            self.flat = if grows { 0 } else { self.flat + 1 };
+        }
+        // A burst of few packets at the end of a round looks like a full path, but not twice.
+        self.full = if seen.full > 0 {
+            self.full + seen.full
+        } else {
+            0
+        };
+        let is_full = self.full > FULL_OCTETS;
+        let is_over = seen.is_long && !seen.keeps_up || seen.is_loss || is_full;
+        if is_over || self.flat >= FLAT {
+            self.is_starting = false;
+            self.delivery = if seen.is_fed {
+                seen.delivery
+            } else {
+                self.delivery.max(seen.delivery)
+            };
+        } else {
+            self.delivery = self.delivery.max(seen.delivery);
+        }
+    }
+
+    /// The time in seconds in which a round's packets arrived.
+    fn took(&self, round: &Round, past_s: f64) -> f64 {
+        let Some(from) = round.from.filter(|_| past_s > CLEAR * self.jitter_s) else {
+            return past_s;
+        };
+        let took_s = f64::from(round.to.wrapping_sub(from)) * 1e-6;
+        // Reports may have been lost, or the other end's clock may have stopped.
+        if (0.5..2.0).contains(&(took_s / past_s)) {
+            took_s
+        } else {
+            past_s
+        }
+    }
+
+    /// Raises the base delay if a queue does not shrink while less is sent than arrives: either it
+    /// is not caused by this end, or the path has become longer.
+    fn doubt_the_base(&mut self, seen: &Seen, drained_s: f64) {
+        if !seen.is_long {
+            self.long = None;
+            return;
+        }
+        let base = self.base();
+        let long = self.long.get_or_insert(Long {
+            queue_s: seen.queue,
+            drained_s: 0.0,
+        });
+        long.drained_s += drained_s.max(0.0);
+        if long.drained_s > DOUBT * long.queue_s {
+            self.base_s = [base + seen.queue.min(long.queue_s); 2];
+            self.long = None;
+        }
     }
 }

@@ -123,9 +123,7 @@ impl Train {
         } else {
             later.as_secs_f64()
         };
-        // Jitter explains at most half of it: beyond, the rate would be unlimited.
-        let whole_s = delay_s + after_s - self.before_s;
-        let took_s = (whole_s - DEVIATIONS * self.jitter_s).max(whole_s / 2.0);
+        let took_s = delay_s + after_s - self.before_s - DEVIATIONS * self.jitter_s;
         self.last = train / took_s.max(RESOLUTION_S);
         Some(self.last.max(self.before))
     }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use super::{Tunnel, protection::DETECTION};
 use crate::{
     path::{Path, Usable},
-    policy::{Class, Role},
+    policy::Class,
     time::Instant,
     wire::{PATHS, PathId},
 };
@@ -35,10 +35,9 @@ const OVERLOAD_S: f64 = 0.5;
 /// The load is the highest rate of the last one to two windows of this length.
 const LOAD_WINDOW: Duration = Duration::from_secs(2);
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
-/// A wait of this part of a round trip, and of no more than this time, is less than the delay that
-/// ends a TCP sender's slow start (RFC 9406 §4.2).
+/// A wait of this part of a round trip is less than the delay that ends a TCP sender's slow start
+/// (RFC 9406 §4.2).
 const HARMLESS: f64 = 0.125;
-const HARMLESS_MOST_S: f64 = 0.016;
 /// A loss beyond counts as this one.
 const LOSS_MOST: f64 = 0.9;
 /// The greatest additional delay of a path: the receiver waits little longer for late packets.
@@ -255,10 +254,6 @@ impl Tunnel {
         let Some((_, lead)) = self.lead(octets, tier) else {
             return false;
         };
-        // Senders slow down for the losses of a path by congestion.
-        if path.rate.is_careful() && !std::ptr::eq(path, lead) {
-            return false;
-        }
         let rate = lead.rate.rate();
         let backlog_s = (self.lanes.backlog() as f64 + octets as f64) / rate;
         let standing_s = self.standing.least() as f64 / rate;
@@ -372,20 +367,15 @@ impl Tunnel {
             let Some(path) = self.paths.get(id).filter(|path| path.worth.is_on_trial()) else {
                 continue;
             };
-            let mut round_trip = path.round_trip.srtt();
-            let mut rate = 0.0;
-            let lead = self
-                .tier(0)
-                .and_then(|tier| Some((tier, self.lead(0, tier)?.1)));
-            if let Some((tier, lead)) = lead {
-                for other in self.faster(path, lead, 0, tier) {
-                    round_trip = round_trip.max(other.round_trip.srtt());
-                    rate += other.rate.delivery();
-                }
-            }
-            let round_trip = round_trip.unwrap_or(Duration::ZERO);
+            let faster = self.tier(0).and_then(|tier| {
+                let (_, lead) = self.lead(0, tier)?;
+                let faster = self.faster(path, lead, 0, tier);
+                Some(faster.map(|other| other.rate.delivery()).sum())
+            });
+            let round_trip = path.round_trip.srtt().unwrap_or(Duration::ZERO);
             if let Some(path) = self.paths.get_mut(id) {
-                path.worth.judge(delivered, rate, round_trip, now);
+                path.worth
+                    .judge(delivered, faster.unwrap_or(0.0), round_trip, now);
             }
         }
     }
@@ -397,26 +387,6 @@ impl Tunnel {
         let window = longest.unwrap_or(Duration::ZERO);
         self.standing
             .observe(self.lanes.backlog(), window, self.now);
-    }
-
-    /// The time until which bulk packets wait for the verdict about a suspect path, if any: the
-    /// packets would arrive this much later on the best other path. If the path delivers, the wait
-    /// was shorter than that delay; if not, it has at most doubled it.
-    pub(super) fn held_until(&self, octets: usize, tier: Usable) -> Option<Instant> {
-        if tier == Usable::Suspect {
-            return None;
-        }
-        let others = self.of_tier(octets, tier).map(|(_, path)| delay(path));
-        let least = others.fold(f64::INFINITY, f64::min);
-        let suspect = self.of_tier(octets, Usable::Suspect);
-        let suspect = suspect.filter(|(_, path)| path.liveness.role() == Role::Active);
-        let ends = suspect.filter_map(|(_, path)| {
-            let later_s = least - path.rate.delay_s()?;
-            let is_later = later_s > 0.0 && later_s.is_finite();
-            let later = is_later.then(|| Duration::from_secs_f64(later_s))?;
-            Some(path.liveness.suspected()? + later)
-        });
-        ends.filter(|&end| end > self.now).max()
     }
 
     /// The path for a copy of a packet that leaves on `first`: another active path for whose rate
@@ -453,8 +423,7 @@ fn repair_s(path: &Path) -> f64 {
 
 /// A wait in seconds that does not slow senders down that use this path.
 fn harmless_s(path: &Path) -> f64 {
-    let round_trip_s = path.round_trip.srtt().map_or(0.0, Duration::as_secs_f64);
-    (HARMLESS * round_trip_s).min(HARMLESS_MOST_S)
+    HARMLESS * path.round_trip.srtt().map_or(0.0, Duration::as_secs_f64)
 }
 
 /// The one-way delay in seconds, with an offset that all paths share.

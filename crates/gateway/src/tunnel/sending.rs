@@ -339,11 +339,6 @@ impl Tunnel {
     }
 
     fn send_from(&mut self, number: u8, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if self.lanes.get(number)?.class == Class::Bulk
-            && self.held_until(0, self.tier(0)?).is_some()
-        {
-            return None;
-        }
         if let Some(transmit) = self.send_repair(number, buffer) {
             return Some(transmit);
         }
