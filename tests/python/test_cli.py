@@ -41,7 +41,7 @@ def test_help(anabranch: Call) -> None:
         "  study       Reproduce published studies: claims with verdicts, figures.\n"
         "  sweep       Run a scenario over a grid, on all cores.\n"
         "  compare     Set runs, or sweeps, side by side.\n"
-        "  diagnose    Find out why the TCP connections of a capture are slow.\n"
+        "  diagnose    Find out why the connections of a capture or a qlog are slow.\n"
         "  convert     Convert paths, runs and results from and to other tools.\n"
         "  list        List components, studies and formats, by kind.\n"
         "  explain     Describe a name: its effect, sources, parameters and bounds.\n"

@@ -28,7 +28,7 @@ app = Group(
         "compare": ("compare:run_compare", "Set runs, or sweeps, side by side."),
         "diagnose": (
             "diagnose:run_diagnose",
-            "Find out why the TCP or QUIC connections of a capture or a qlog are slow.",
+            "Find out why the connections of a capture or a qlog are slow.",
         ),
         "convert": ("convert:run_convert", "Convert paths, runs and results from and to other tools."),
         "list": ("explain:list_kinds", "List components, studies and formats, by kind."),

@@ -149,7 +149,7 @@ class DiagnoseOptions:
     "anabranch diagnose --follow eth0 --save-on zero-window --ring 2min",
 )
 def run_diagnose(options: DiagnoseOptions) -> None:
-    """Find out why the TCP or QUIC connections of a capture or a qlog are slow.
+    """Find out why the connections of a capture or a qlog are slow.
 
     Names the limit of each connection, the trigger of each retransmission and whether it was needed, and the cause
     of each pause. Questions that the capture does not answer are called undecidable. With --out it writes report.html
