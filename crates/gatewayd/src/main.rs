@@ -140,7 +140,7 @@ enum Command {
         /// Clients must give the token in this file as password of any user; made if there is no file
         #[arg(long, value_name = "FILE")]
         token: Option<PathBuf>,
-        /// Change to this user, which must not be the gateway's; as root `nobody` when left out
+        /// Change to this user, which should not be the gateway's; as root the user 65534 when left out
         #[arg(long, value_name = "NAME")]
         user: Option<String>,
     },

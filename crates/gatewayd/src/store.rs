@@ -4,7 +4,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, lchown},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, fchown},
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, mpsc::sync_channel},
     thread::{self, JoinHandle},
@@ -125,25 +125,25 @@ fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
 /// As [`replace`], for a file that exists and keeps its owner and mode.
 pub fn replace_kept(file: &Path, content: &[u8]) -> io::Result<()> {
     let about = fs::metadata(file)?;
+    // By the descriptor: the folder's user could replace the new file by a link meanwhile.
     replace_after(file, content, |aside| {
-        let now = fs::symlink_metadata(aside)?;
+        let now = aside.metadata()?;
         if (now.uid(), now.gid()) != (about.uid(), about.gid()) {
-            lchown(aside, Some(about.uid()), Some(about.gid()))?;
+            fchown(aside, Some(about.uid()), Some(about.gid()))?;
         }
-        fs::set_permissions(aside, about.permissions())
+        aside.set_permissions(about.permissions())
     })
 }
 
 fn replace_after(
     file: &Path,
     content: &[u8],
-    prepare: impl FnOnce(&Path) -> io::Result<()>,
+    prepare: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut aside = file.as_os_str().to_owned();
     aside.push(".part");
     let aside = PathBuf::from(aside);
-    let written = write(&aside, content).and_then(|()| prepare(&aside));
-    let written = written.and_then(|()| fs::rename(&aside, file));
+    let written = write(&aside, content, prepare).and_then(|()| fs::rename(&aside, file));
     if written.is_err() {
         let _ = fs::remove_file(&aside);
         return written;
@@ -152,7 +152,11 @@ fn replace_after(
     File::open(folder)?.sync_all()
 }
 
-fn write(aside: &Path, content: &[u8]) -> io::Result<()> {
+fn write(
+    aside: &Path,
+    content: &[u8],
+    prepare: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
@@ -160,6 +164,7 @@ fn write(aside: &Path, content: &[u8]) -> io::Result<()> {
         .mode(0o600)
         .custom_flags(i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0))
         .open(aside)?;
+    prepare(&file)?;
     file.write_all(content)?;
     file.sync_all()
 }

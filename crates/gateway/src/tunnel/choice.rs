@@ -38,7 +38,7 @@ const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 /// A wait of this part of a round trip is less than the delay that ends a TCP sender's slow start
 /// (RFC 9406 §4.2).
 const HARMLESS: f64 = 0.125;
-/// A loss beyond counts as this one.
+/// Upper bound of the loss in [`repair_s`].
 const LOSS_MOST: f64 = 0.9;
 /// The greatest additional delay of a path: the receiver waits little longer for late packets.
 const LATER_MOST_S: f64 = 0.340;

@@ -11,7 +11,7 @@ const BELOW: usize = 28;
 /// IPv4, TCP and its timestamps.
 const TCP: usize = 20 + 20 + 12;
 
-/// Lengths of datagrams from the first end that are longer than any probe or report at rest.
+/// Lengths of the recorded datagrams from the first end.
 fn lengths(network: &Network) -> Vec<usize> {
     let forward = network.recorded.iter().filter(|(to, _, _)| *to == 1);
     forward.map(|(_, _, octets)| octets.len()).collect()

@@ -96,7 +96,7 @@ pub fn further(
         format!("added [peer.{name}] to {}, {said}", shown(file))
     } else {
         format!(
-            "nothing was written; --add writes this. Lines for {}:\n{lines}",
+            "nothing was written. Add these lines to {}, or repeat the command with --add, which makes another key and line:\n{lines}",
             shown(file)
         )
     };
@@ -143,8 +143,11 @@ fn inside(config: &Config) -> Result<Vec<[IpNet; 2]>, String> {
         // A prefix that contains the whole network does not give its addresses to one peer.
         let parts = allowed().filter(|net| !of_one(net) && own.trunc().contains(net));
         let parts: Vec<IpNet> = parts.filter(|net| net.trunc() != own.trunc()).collect();
+        // In IPv6 the first address is that of the network's routers (RFC 4291 §2.6.1).
+        let of_routers = (own.max_prefix_len() - own.prefix_len() > 1).then(|| own.network());
         let is_free = |host: &IpAddr| {
             *host != own.addr()
+                && Some(*host) != of_routers
                 && !taken.contains(host)
                 && !parts.iter().any(|part| part.contains(host))
         };
