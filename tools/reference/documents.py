@@ -124,6 +124,8 @@ def unit(field: Field, found: Declared) -> str:
     if kind in found.enums or kind in found.unions:
         return "text"
     if kind in _NUMBERS:
-        of_name = next((unit for ending, unit in UNITS.items() if field.name.endswith(ending)), None)
+        # `mbit_s` ends with `_s` and is no time.
+        name = f"_{field.name}" if "_" in field.name else field.name
+        of_name = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), None)
         return of_name or {"f64": "number", "Estimate": "estimate"}.get(kind, "count")
     return _WORDS.get(kind, "table")

@@ -593,8 +593,8 @@ impl Gateway {
         segments.max(1)
     }
 
-    /// Delivers the packets that wait for no other one. Timers do not advance: their reports or
-    /// packets may wait in a socket.
+    /// Delivers the packets that wait for no other one. Gives up no gap: the missing packet may be in
+    /// a socket.
     fn deliver_ready(&mut self) {
         let mut numbers = std::mem::take(&mut self.senders);
         for number in numbers.drain(..) {

@@ -80,7 +80,7 @@ def _handshake(flow: QuicFlow) -> str:
         datagrams = times["unanswered_datagrams"]
         return f"handshake: no answer to {datagrams} datagram{'' if datagrams == 1 else 's'} of the client"
     told = f"handshake: answered after {number(answered)} ms"
-    return told + (f", first data of the client after {number(ready)} ms" if ready is not None else "")
+    return told + (f", client's first 1-RTT packet after {number(ready)} ms" if ready is not None else "")
 
 
 def quic_lines(document: Document) -> Iterator[str]:

@@ -8,8 +8,14 @@ use std::collections::BTreeMap;
 const MOST_STREAMS: usize = 1 << 14;
 /// Maximum number of pieces of a stream; beyond it the oldest is dropped.
 const MOST_PIECES: usize = 1 << 14;
-/// A longer frame or gap is damaged: no window is as large.
+/// A longer gap is damaged: no window is as large.
 const LONGEST: u64 = 1 << 30;
+/// Octets of a datagram (RFC 9000 §18.2): a longer frame is damaged.
+const LONGEST_FRAME: u64 = 65_527;
+/// The largest offset (RFC 9000 §4.5).
+const LAST_OFFSET: u64 = (1 << 62) - 1;
+/// Maximum number of ranges of a packet: senders do not join as many lost pieces.
+const MOST_RANGES: usize = 256;
 /// A stream is active if it sent within this many packets with data.
 const RECENT: u64 = 32;
 
@@ -68,7 +74,7 @@ impl Streams {
         is_last: bool,
         ranges: &mut Vec<(i64, i64)>,
     ) {
-        if length > LONGEST || offset > u64::MAX / 2 {
+        if length > LONGEST_FRAME || offset > LAST_OFFSET {
             return;
         }
         if !self.by_id.contains_key(&id) && self.by_id.len() >= MOST_STREAMS {
@@ -109,7 +115,7 @@ impl Streams {
             }
             self.next += step;
         }
-        self.consumed += end - stream.highest;
+        self.consumed = self.consumed.saturating_add(end - stream.highest);
         stream.highest = end;
     }
 
@@ -200,7 +206,7 @@ impl Stream {
             .pieces
             .partition_point(|piece| piece.offset + piece.length <= offset);
         for piece in &self.pieces[first..] {
-            if piece.offset >= end {
+            if piece.offset >= end || ranges.len() >= MOST_RANGES {
                 break;
             }
             let from = offset.max(piece.offset);
@@ -243,6 +249,23 @@ mod tests {
         assert_eq!(placed(&mut streams, 0, 100, 100), [(150, 250)]);
         // One frame repeats parts of two frames, and continues.
         assert_eq!(placed(&mut streams, 0, 50, 200), [(50, 100), (150, 300)]);
+    }
+
+    #[test]
+    fn a_packet_that_repeats_many_pieces_has_few_ranges() {
+        let mut streams = Streams {
+            is_from_start: true,
+            ..Streams::default()
+        };
+        // The data of two streams in turns, so that no two pieces are adjacent in the sequence.
+        for number in 0..2_000 {
+            placed(&mut streams, 0, number * 10, 10);
+            placed(&mut streams, 4, number * 10, 10);
+        }
+        assert_eq!(placed(&mut streams, 0, 0, 20_000).len(), MOST_RANGES);
+        for (offset, length) in [(0, 70_000), (1 << 62, 10)] {
+            assert_eq!(placed(&mut streams, 8, offset, length), []);
+        }
     }
 
     #[test]

@@ -299,7 +299,8 @@ impl Observer {
 fn simulated(control: &Control) -> Option<(&'static str, &'static str)> {
     let law = "its window law explains the capture";
     Some(match control.name? {
-        // The simulator has neither; both reduce and grow as Reno on a path with a short queue.
+        // The simulator has neither. YeAH grows as Reno while data waits in the queue; Illinois does so
+        // only below 15 segments.
         "illinois" => ("reno", "assumed: it is Illinois, which the simulator lacks"),
         "yeah" => ("reno", "assumed: it is YeAH, which the simulator lacks"),
         name @ ("bbr" | "bbr3") => (name, "its probing cycle appears in the capture"),

@@ -1,6 +1,12 @@
 //! Another branch of a server that has a file.
 
-use std::{collections::BTreeSet, fmt::Write as _, fs, net::IpAddr, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    path::PathBuf,
+};
 
 use anabranch_core::system::words;
 use anabranch_document::select::Prefix;
@@ -151,11 +157,32 @@ fn inside(config: &Config) -> Result<Vec<[IpNet; 2]>, String> {
                 && !taken.contains(host)
                 && !parts.iter().any(|part| part.contains(host))
         };
-        let free = own.hosts().find(is_free);
+        // A part may have more addresses than can be tried one by one.
+        let mut host = own.hosts().next();
+        while let Some(used) = host.filter(|host| !is_free(host)) {
+            let part = parts.iter().find(|net| net.contains(&used));
+            let last = part.map_or(host, |net| Some(net.broadcast()));
+            host = last.and_then(after).filter(|host| own.contains(host));
+        }
+        let is_last =
+            |host: &IpAddr| host.is_ipv4() && of_routers.is_some() && *host == own.broadcast();
+        let free = host.filter(|host| !is_last(host));
         let free = free.ok_or_else(|| format!("{} has no address left", own.trunc()))?;
         let branch = IpNet::new(free, own.prefix_len());
         Ok([own, branch.map_err(|error| error.to_string())?])
     };
     let own = config.gateway.addresses.iter();
     own.map(pair).collect()
+}
+
+/// The address that follows.
+fn after(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(address) => u32::from(address)
+            .checked_add(1)
+            .map(|next| Ipv4Addr::from(next).into()),
+        IpAddr::V6(address) => u128::from(address)
+            .checked_add(1)
+            .map(|next| Ipv6Addr::from(next).into()),
+    }
 }
