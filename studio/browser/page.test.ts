@@ -381,6 +381,29 @@ describe("the studio's page", () => {
     await page.close();
   });
 
+  test("connections without data are diagnosed, and offer no path", async () => {
+    // A pcap of raw IP with two SYNs of 10.0.0.1:4000.
+    const syn = "450000280000400040060000 0a000001 0a000002 0fa00050 00000001 00000000 5002ffff00000000".replaceAll(
+      " ",
+      "",
+    );
+    const record = (seconds: number) => {
+      const head = Buffer.alloc(16);
+      head.writeUInt32LE(seconds, 0);
+      for (const at of [8, 12]) head.writeUInt32LE(40, at);
+      return Buffer.concat([head, Buffer.from(syn, "hex")]);
+    };
+    const head = Buffer.from("d4c3b2a1 02000400 00000000 00000000 ffff0000 65000000".replaceAll(" ", ""), "hex");
+    writeFileSync(join(folder, "syns.pcap"), Buffer.concat([head, record(1), record(2)]));
+    const page = await opened();
+    await page.locator("input[type=file]").setInputFiles(join(folder, "syns.pcap"));
+    await page.waitForSelector("html[data-diagnosed]", { timeout: 60_000 });
+    const diagnosis = page.getByRole("region", { name: "Diagnosis" });
+    assert.match(await diagnosis.innerText(), /10\.0\.0\.1:4000/);
+    assert.equal(await diagnosis.getByRole("button", { name: "Simulate its path" }).count(), 0);
+    await page.close();
+  });
+
   test("a file that is no capture gives one message", async () => {
     const page = await opened();
     writeFileSync(join(folder, "notes.txt"), "no capture");

@@ -57,7 +57,8 @@ export interface Connection {
   directions: { [side in Side]: Direction };
   findings: { cause: string; direction: Side | null; share: number | null; text: string; packets: number[] }[];
   next: string | null;
-  path: PathModel | null;
+  /** Empty if there is too little data. */
+  path: PathModel | Record<string, never>;
 }
 
 export interface Report {
@@ -110,8 +111,9 @@ const g = (value: number, digits: number) => String(Number(value.toPrecision(dig
  */
 export function fitted(connection: Connection): string | undefined {
   const { path } = connection;
-  const base = path?.base_rtt_ms.value;
-  if (!path || base === null || base === undefined) return undefined;
+  if (!hasModel(path)) return undefined;
+  const base = path.base_rtt_ms.value;
+  if (base === null) return undefined;
   const rate = rateOf(path);
   if (rate === undefined) return undefined;
   const isBefore = path.bottleneck === "before the capture point";
@@ -142,6 +144,10 @@ export function fitted(connection: Connection): string | undefined {
       );
   }
   return `${lines.join("\n")}\n`;
+}
+
+function hasModel(path: Connection["path"]): path is PathModel {
+  return "base_rtt_ms" in path;
 }
 
 function rateOf(path: PathModel): number | undefined {
