@@ -27,6 +27,8 @@ def violations(document: Table) -> Iterator[str]:
     connections = document["connections"]
     counted = sum(one["packets"] for one in connections) + document["omitted"]["packets"]
     counted += sum(document["passed_over"].values())
+    directions = (way for one in document["quic"] for way in one["directions"].values())
+    counted += sum(way["datagrams"] for way in directions) + document["quic_not_listed"]
     if counted != packets:
         yield f"packets: {packets}, of which {counted} are counted"
     if not all(one["id"] < other["id"] for one, other in pairwise(connections)):

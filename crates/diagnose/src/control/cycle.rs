@@ -25,6 +25,8 @@ pub(super) struct Fall {
     /// The window, in segments and as a share of the one before.
     pub(super) window: f64,
     pub(super) share: f64,
+    /// Its duration in seconds.
+    pub(super) lasted: f64,
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -69,10 +71,14 @@ pub(super) fn falls(rounds: &[Round]) -> Vec<Fall> {
             && is_first
             && !is_disturbed(&rounds[index - 3..=index])
         {
+            let low = rounds[index..].iter();
+            let low = low.take_while(|round| round.window < FALLS * before);
+            let end = low.last().map_or(round.end, |round| round.end);
             found.push(Fall {
                 time: round.start,
                 window: round.window,
                 share: round.window / before,
+                lasted: end - round.start,
             });
         }
     }

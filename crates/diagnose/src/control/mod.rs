@@ -39,6 +39,9 @@ const TIMES: f64 = 2.0;
 const FAR: f64 = 2.0;
 /// BBR's window while it measures the least round trip, at most, in segments.
 const PROBE_WINDOW: f64 = 5.0;
+/// BBR keeps that window for 200 ms, or a round trip if that is longer, less the rounds at its edges. A
+/// pause of the application is rarely as long while data is in flight.
+const PROBE_LEAST_S: f64 = 0.15;
 /// The same for BBR version 3, as a share of the usual window.
 const HALF: std::ops::RangeInclusive<f64> = 0.4..=0.58;
 /// BBR version 3 measures it every 5 s, or later if it is measured otherwise.
@@ -215,7 +218,7 @@ fn bbr(rounds: &[Round]) -> Option<Control> {
     let ignores = 2 * kept >= losses;
     let deep: Vec<&Fall> = falls
         .iter()
-        .filter(|fall| fall.window <= PROBE_WINDOW)
+        .filter(|fall| fall.window <= PROBE_WINDOW && fall.lasted >= PROBE_LEAST_S)
         .collect();
     let cyclic = peaks.iter().filter(|apart| CYCLE.contains(apart)).count();
     let is_cyclic = peaks.len() >= LEAST_PEAKS && cyclic as f64 >= MOST_PEAKS * peaks.len() as f64;

@@ -115,19 +115,31 @@ fn a_window_that_keeps_three_segments_in_the_queue_is_vegass() {
     assert_eq!((found.verdict, found.name), (Verdict::Named, Some("vegas")));
 }
 
-#[test]
-fn a_window_that_falls_to_four_segments_every_ten_seconds_is_bbrs() {
+/// A constant window that falls to four segments every ten seconds, for a time.
+fn falling(lasts: f64) -> Control {
     let mut next = 10.0;
-    let found = Path::new()
+    Path::new()
         .run(300, |_, time, _| {
-            if time > next {
-                next += 10.0;
-                return 4.0;
+            if time < next {
+                return PIPE + 10.0;
             }
-            PIPE + 10.0
+            if time + BASE > next + lasts {
+                next += 10.0;
+            }
+            4.0
         })
-        .control();
+        .control()
+}
+
+#[test]
+fn a_window_that_falls_to_four_segments_for_200_ms_is_bbrs() {
+    let found = falling(0.2);
     assert_eq!((found.verdict, found.name), (Verdict::Named, Some("bbr")));
+}
+
+#[test]
+fn a_round_with_little_data_is_no_sign_of_bbr() {
+    assert_ne!(falling(0.0).name, Some("bbr"));
 }
 
 #[test]
