@@ -69,7 +69,8 @@ pub struct QuicFlow {
 pub struct QuicHandshake {
     /// Until the server's first Initial packet.
     pub answered_ms: Option<f64>,
-    /// Until the client's first packet after it: one round trip, as the capture point sees it.
+    /// Until the client's first packet after it: a round trip after the client's last Initial packet
+    /// before `answered_ms`. After a Retry or a negotiation of versions that is not its first.
     pub returned_ms: Option<f64>,
     /// Until the client's first packet with a short header.
     pub client_ready_ms: Option<f64>,
@@ -142,6 +143,8 @@ struct Flow {
     version: u32,
     is_negotiated: bool,
     has_retry: bool,
+    /// The client's last Initial packet before the server's first one.
+    asked: Nanos,
     answered: Option<Nanos>,
     returned: Option<Nanos>,
     ready: [Option<Nanos>; 2],
@@ -262,6 +265,7 @@ impl Flow {
             version,
             is_negotiated: false,
             has_retry: false,
+            asked: start,
             answered: None,
             returned: None,
             ready: [None; 2],
@@ -280,8 +284,12 @@ impl Flow {
             Header::Long(kind, version) => {
                 self.version = version;
                 self.has_retry |= is_server && kind == Kind::Retry;
-                if is_server && kind == Kind::Initial {
-                    self.answered.get_or_insert(time);
+                if kind == Kind::Initial {
+                    if is_server {
+                        self.answered.get_or_insert(time);
+                    } else if self.answered.is_none() {
+                        self.asked = time;
+                    }
                 }
             }
             Header::Short { .. } => {
@@ -296,7 +304,7 @@ impl Flow {
 
     fn end(self, id: u64) -> QuicFlow {
         let since = |time: Option<Nanos>| time.map(|time| millis(time - self.start));
-        let whole = self.returned.map(|time| time - self.start);
+        let whole = self.returned.map(|time| time - self.asked);
         let spins = self.sides.each_ref().map(|side| side.spin_use(whole));
         let used = (0..2)
             .filter(|side| spins[*side] == Spin::Used)
