@@ -462,7 +462,9 @@ fn known(path: PathFact, links: &Links) -> Result<PathFact, String> {
 
 /// The addresses of both ends in a network.
 fn pair(network: IpNet) -> Result<[IpNet; 2], String> {
-    let mut hosts = network.hosts();
+    // The first address of an IPv6 network is its routers' (RFC 4291 §2.6.1).
+    let of_routers = matches!(network, IpNet::V6(net) if net.prefix_len() < 127);
+    let mut hosts = network.hosts().skip(usize::from(of_routers));
     let pair = [hosts.next(), hosts.next()].map(|host| {
         let address = host?;
         IpNet::new(address, network.prefix_len()).ok()
@@ -563,7 +565,10 @@ mod tests {
             (first.to_string().as_str(), second.to_string().as_str()),
             ("10.9.0.1/24", "10.9.0.2/24")
         );
-        assert!(both("fd09::/64").is_ok());
+        let ends = both("fd09::/64").map(|ends| ends.map(|end| end.to_string()));
+        assert_eq!(ends, Ok(["fd09::1/64", "fd09::2/64"].map(str::to_owned)));
+        let ends = both("fd09::/127").map(|ends| ends.map(|end| end.to_string()));
+        assert_eq!(ends, Ok(["fd09::/127", "fd09::1/127"].map(str::to_owned)));
         assert!(both("10.9.0.0/32").is_err());
     }
 }

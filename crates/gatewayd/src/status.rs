@@ -398,7 +398,13 @@ pub fn path_of(config: &Config) -> PathBuf {
 /// The path of the view socket of this configuration's daemon: the status socket of questions that
 /// change nothing.
 pub fn view_of(config: &Config) -> PathBuf {
-    path_of(config).with_extension("view.sock")
+    let path = path_of(config);
+    if path.extension().is_some_and(|ending| ending == "sock") {
+        return path.with_extension("view.sock");
+    }
+    let mut name = path.into_os_string();
+    name.push(".view");
+    name.into()
 }
 
 /// A request to the daemon.

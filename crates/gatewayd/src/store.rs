@@ -119,23 +119,28 @@ fn run(file: &Path, (mutex, condition): &(Mutex<Shared>, Condvar)) {
 /// Writes a file beside and renames it, so that a reader finds the whole earlier or the whole new
 /// content, also after a loss of power.
 fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
-    replace_after(file, content, |_| Ok(()))
+    place(file, content, |_| Ok(()))?;
+    sync_folder(file)
 }
 
 /// As [`replace`], for a file that exists and keeps its owner and mode.
 pub fn replace_kept(file: &Path, content: &[u8]) -> io::Result<()> {
     let about = fs::metadata(file)?;
     // By the descriptor: the folder's user could replace the new file by a link meanwhile.
-    replace_after(file, content, |aside| {
+    place(file, content, |aside| {
         let now = aside.metadata()?;
         if (now.uid(), now.gid()) != (about.uid(), about.gid()) {
             fchown(aside, Some(about.uid()), Some(about.gid()))?;
         }
         aside.set_permissions(about.permissions())
-    })
+    })?;
+    // The content is in place: a caller must not undo its other writes if this fails.
+    let _ = sync_folder(file);
+    Ok(())
 }
 
-fn replace_after(
+/// Writes a file beside and renames it. After an error the earlier file is unchanged.
+fn place(
     file: &Path,
     content: &[u8],
     prepare: impl FnOnce(&File) -> io::Result<()>,
@@ -146,8 +151,11 @@ fn replace_after(
     let written = write(&aside, content, prepare).and_then(|()| fs::rename(&aside, file));
     if written.is_err() {
         let _ = fs::remove_file(&aside);
-        return written;
     }
+    written
+}
+
+fn sync_folder(file: &Path) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

@@ -186,6 +186,12 @@ impl Ways {
         }
     }
 
+    /// Whether the socket exists and sending is not suspended.
+    pub fn may_send(&self, number: u32) -> bool {
+        let slot = self.slots.get(&number);
+        !self.is_closed(number) && slot.is_some_and(|slot| !slot.is_held && slot.socket.is_some())
+    }
+
     /// Whether sending is suspended by [`Self::close`].
     pub fn is_closed(&self, number: u32) -> bool {
         self.closed.contains(&number)

@@ -85,6 +85,18 @@ impl Gateway {
             .collect();
         for (path, name) in paths {
             self.set_cap(path, &name);
+            if !self.ways.may_send(path.number().into()) {
+                self.lose_path(path);
+            }
+        }
+    }
+
+    /// Reports to each peer's tunnel that a path cannot send. A tunnel that was just made assumes
+    /// that all its paths can.
+    fn lose_path(&mut self, path: PathId) {
+        let now = self.now();
+        for peer in self.peers.all() {
+            peer.tunnel.on_carrier_loss(path, now);
         }
     }
 
