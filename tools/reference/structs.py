@@ -66,7 +66,7 @@ ADDED = "Added"
 DIAGNOSIS = Document(
     "Report",
     (
-        "crates/diagnose/src/connection/announced.rs",
+        "crates/diagnose/src/connection/announcements.rs",
         "crates/diagnose/src/connection/handshake.rs",
         "crates/diagnose/src/control/mod.rs",
         "crates/diagnose/src/figures.rs",

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 pub use crate::{
     connection::{
-        announced::{Origin, Sign},
+        announcements::{Origin, Sign},
         handshake::Handshake,
     },
     figures::{Fairness, Responsiveness},
@@ -17,7 +17,7 @@ pub use crate::{
 };
 
 use crate::{
-    connection::{self, direction::Direction, route::Route, rtt::Rtt},
+    connection::{self, direction::Direction, route_change::Route, rtt::Rtt},
     figures,
     limit::Limit,
     path::{Model, Seen},

@@ -1,20 +1,20 @@
 //! One direction of a connection: data of one end, and the acknowledgments of the other.
 
 use super::{
-    account::{Account, Learned},
-    acknowledged::{AckSummary, Incoming},
-    counts::Counts,
-    delays::{Conditions, Delays, Peer},
-    delivered::Delivered,
-    policing::Policing,
-    reaction::Acks,
-    route::{Route, Sample},
+    ack_reaction::Acks,
+    acknowledgments::{AckSummary, Incoming},
+    counters::Counts,
+    delivered_segments::Delivered,
+    limit_account::{Account, Learned},
+    path_delays::{Conditions, Delays, Peer},
+    policer::Policing,
+    route_change::{Route, Sample},
     rtt::Rtt,
     sack_check::SackCheck,
     scoreboard::Scoreboard,
     sender::Sender,
+    sender_view::{Arrival, Due, FURTHEST},
     transmission::{Entry, Repeated, Transmission},
-    view::{Arrival, Due, FURTHEST},
 };
 use crate::{
     limit::{Limit, Wait},

@@ -1,39 +1,39 @@
 //! A TCP connection as both of its senders saw it.
 
-pub(crate) mod account;
-pub(crate) mod acknowledged;
-pub(crate) mod announced;
-pub(crate) mod answers;
-pub(crate) mod clock;
+pub(crate) mod ack_reaction;
+pub(crate) mod acknowledgments;
+pub(crate) mod announcements;
+pub(crate) mod buffer_refills;
+pub(crate) mod captured_octets;
 pub(crate) mod copies;
-pub(crate) mod counts;
-pub(crate) mod delays;
-pub(crate) mod delivered;
+pub(crate) mod counters;
+pub(crate) mod data_gaps;
+pub(crate) mod delivered_segments;
 pub(crate) mod direction;
-pub(crate) mod episodes;
-pub(crate) mod gaps;
 pub(crate) mod handshake;
-pub(crate) mod host;
 pub(crate) mod identifications;
-pub(crate) mod leap;
-pub(crate) mod octets;
-pub(crate) mod pattern;
-pub(crate) mod pieces;
-pub(crate) mod policing;
+pub(crate) mod limit_account;
+pub(crate) mod limit_intervals;
+pub(crate) mod outstanding;
+pub(crate) mod path_delays;
+pub(crate) mod pending_verdicts;
+pub(crate) mod policer;
 pub(crate) mod ranges;
-pub(crate) mod reaction;
-pub(crate) mod refills;
-pub(crate) mod releases;
-pub(crate) mod route;
+pub(crate) mod recoveries;
+pub(crate) mod response_time;
+pub(crate) mod route_change;
 pub(crate) mod rtt;
 pub(crate) mod sack_check;
 pub(crate) mod scoreboard;
 pub(crate) mod segment_size;
 pub(crate) mod sender;
-pub(crate) mod settling;
+pub(crate) mod sender_view;
+pub(crate) mod sending_pattern;
+pub(crate) mod slow_reader;
+pub(crate) mod syn_acks;
 pub(crate) mod transmission;
-pub(crate) mod unread;
-pub(crate) mod view;
+pub(crate) mod transmission_causes;
+pub(crate) mod window_check;
 
 use crate::{
     limit::Limit,
@@ -43,13 +43,13 @@ use crate::{
     time::{Nanos, from_millis},
     trace::{Trace, Tracer},
 };
-use announced::{Announced, Origin, Sign};
-use answers::Answers;
+use announcements::{Announced, Origin, Sign};
 use copies::Copies;
-use delays::Delays;
 use direction::Direction;
 use handshake::Handshake;
-use host::Turnaround;
+use path_delays::Delays;
+use response_time::Turnaround;
+use syn_acks::Answers;
 
 /// A connection. The first end sent the SYN, or else the first captured packet.
 #[derive(Debug)]
@@ -354,7 +354,7 @@ impl Connection {
         let is_far = |first: Option<u32>, number: Option<u32>| {
             first
                 .zip(number)
-                .is_some_and(|(first, number)| number.wrapping_sub(first) > answers::NEAR)
+                .is_some_and(|(first, number)| number.wrapping_sub(first) > syn_acks::NEAR)
         };
         if segment.has(RST) {
             // A RST may answer a segment of an older connection.

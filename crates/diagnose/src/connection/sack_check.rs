@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::view::FURTHEST;
+use super::sender_view::FURTHEST;
 
 /// Maximum number of blocks beyond the captured data that are stored. Beyond it, the oldest are
 /// discarded.

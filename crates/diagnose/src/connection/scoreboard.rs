@@ -2,17 +2,17 @@
 //! capture point.
 
 use super::{
-    acknowledged::{Ack, AckSummary, Acknowledged, Incoming, Late},
-    delays::Delays,
-    gaps::Gaps,
+    acknowledgments::{Ack, AckSummary, Acknowledged, Incoming, Late},
+    captured_octets::Octets,
+    data_gaps::Gaps,
     identifications::Identifications,
-    leap::Leap,
-    octets::Octets,
-    pieces::{MOST_TOUCHED, Pieces},
+    outstanding::{MOST_TOUCHED, Pieces},
+    path_delays::Delays,
+    pending_verdicts::Settling,
     sack_check::SackCheck,
-    settling::Settling,
+    sender_view::{FURTHEST, UNKNOWN},
     transmission::{Entry, History, Marked, Repeated, Suspect, Transmission, copy_of},
-    view::{FURTHEST, UNKNOWN},
+    window_check::Leap,
 };
 use crate::{
     retransmission::{

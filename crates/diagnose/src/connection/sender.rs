@@ -1,11 +1,11 @@
 //! The sender as the capture shows it: its knowledge, its phase, and the pattern of its segments.
 
 use super::{
-    delays::Conditions,
-    releases::{Last, Leaving, Refill, Releases},
+    path_delays::Conditions,
     segment_size::SegmentSize,
+    sender_view::{Arrival, Due, View},
     transmission::{History, Transmission},
-    view::{Arrival, Due, View},
+    transmission_causes::{Last, Leaving, Refill, Releases},
 };
 use crate::{
     limit::Wait,

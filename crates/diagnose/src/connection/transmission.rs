@@ -1,6 +1,6 @@
 //! A segment that takes sequence numbers, and its relation to earlier segments.
 
-use super::acknowledged::Late;
+use super::acknowledgments::Late;
 use crate::{
     retransmission::{ledger::Parts, piece::Copy},
     segment::Segment,

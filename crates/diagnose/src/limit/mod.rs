@@ -1,23 +1,9 @@
 //! The limits of a sender: each interval between two of its segments is attributed to one limit.
 //!
-//! One file per limit. The rules are checked in the order of [`Limit::ALL`], and the first that
-//! holds decides. The last one always holds.
+//! The rules are checked in the order of [`Limit::ALL`], and the first that holds decides. The last
+//! one always holds.
 
-mod application;
-mod bottleneck;
-mod capture_gap;
-mod congestion_window;
-mod delayed_ack_nagle;
-mod fast_recovery;
-mod handshake;
-mod pacing;
-mod receive_window;
-mod reordering;
-mod retransmission_timeout;
-mod round_trips;
-mod send_buffer;
-mod undecidable;
-mod zero_window;
+mod rules;
 
 pub use crate::term::{Meta, Party};
 
@@ -108,21 +94,21 @@ impl Wait {
 terms! {
     /// A limit of a sender. Rules are checked in this order.
     Limit: holds(&Wait) -> bool;
-    Handshake = handshake,
-    CaptureGap = capture_gap,
-    ZeroWindow = zero_window,
-    RetransmissionTimeout = retransmission_timeout,
-    ReceiveWindow = receive_window,
-    FastRecovery = fast_recovery,
-    DelayedAckNagle = delayed_ack_nagle,
-    RoundTrips = round_trips,
-    Application = application,
-    Pacing = pacing,
-    SendBuffer = send_buffer,
-    Bottleneck = bottleneck,
-    CongestionWindow = congestion_window,
-    Reordering = reordering,
-    Undecidable = undecidable,
+    Handshake = rules::handshake,
+    CaptureGap = rules::capture_gap,
+    ZeroWindow = rules::zero_window,
+    RetransmissionTimeout = rules::retransmission_timeout,
+    ReceiveWindow = rules::receive_window,
+    FastRecovery = rules::fast_recovery,
+    DelayedAckNagle = rules::delayed_ack_nagle,
+    RoundTrips = rules::round_trips,
+    Application = rules::application,
+    Pacing = rules::pacing,
+    SendBuffer = rules::send_buffer,
+    Bottleneck = rules::bottleneck,
+    CongestionWindow = rules::congestion_window,
+    Reordering = rules::reordering,
+    Undecidable = rules::undecidable,
 }
 
 impl Limit {

@@ -1,7 +1,7 @@
 //! The cause of each segment's transmission: an acknowledgment, or an event that is not in the
 //! capture.
 
-use super::{delays::Delays, pattern::Pattern, view::View};
+use super::{path_delays::Delays, sender_view::View, sending_pattern::Pattern};
 use crate::{
     segment::{Record, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::pieces::MOST_TOUCHED;
+use super::outstanding::MOST_TOUCHED;
 use crate::{
     retransmission::piece::Piece,
     time::{MILLISECOND, Nanos},

@@ -2,12 +2,12 @@
 //! verdicts and windows.
 
 use super::{
-    clock::Clock,
-    delays::Peer,
-    episodes::Episodes,
+    limit_intervals::Clock,
+    path_delays::Peer,
+    recoveries::Episodes,
     sender::{Follows, Interval},
-    unread::Unread,
-    view::{Arrival, FURTHEST},
+    sender_view::{Arrival, FURTHEST},
+    slow_reader::Unread,
 };
 use crate::{
     limit::{Limit, Wait},

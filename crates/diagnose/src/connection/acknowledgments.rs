@@ -1,11 +1,11 @@
 //! The acknowledgments that have passed the capture point. They reach the sender later.
 
 use super::{
-    pieces::{MOST_TOUCHED, Pieces},
+    outstanding::{MOST_TOUCHED, Pieces},
+    pending_verdicts::Settling,
     ranges::Ranges,
     sack_check::{Block, SackCheck},
-    settling::Settling,
-    view::UNKNOWN,
+    sender_view::UNKNOWN,
 };
 use crate::{
     retransmission::piece::{Cover, Piece, Room},

@@ -1,6 +1,6 @@
 //! Attributes each interval of a direction to a limit, and records its pauses.
 
-use super::refills::{Refill, Refills};
+use super::buffer_refills::{Refill, Refills};
 use crate::{
     limit::{Limit, Shares, Wait},
     stall::{MOST, Stall},

@@ -1,7 +1,7 @@
 //! The time from an isolated acknowledgment to the next data, which is the host's response time if
 //! the capture point is near it.
 
-use super::{delays::Delays, view::TOGETHER};
+use super::{path_delays::Delays, sender_view::TOGETHER};
 use crate::time::Nanos;
 
 /// The times of acknowledgments of new data.
