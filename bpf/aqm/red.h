@@ -41,7 +41,8 @@ struct aqm_scale {
 
 /* All members have eight octets: config.rs writes them as words, in this order. */
 struct aqm_config {
-	u64 rate;	    /* bit/s */
+	u64 byte_time;	    /* whole ps of a byte, */
+	u64 byte_part;	    /* and the rest in Q64, rounded up */
 	u64 origin;	    /* of the time, in ns of CLOCK_MONOTONIC */
 	u64 deadline;	    /* after it every packet passes, in the same clock; 0: none */
 	u64 clock;	    /* 1: the time is the packet's time stamp, for tests */
@@ -72,7 +73,8 @@ struct aqm_config {
 	u64 history_length;
 	s64 log_least; /* binary logarithm of a tenth of the history */
 	struct aqm_scale load_weight;
-	u64 powers[256];	   /* 2^(i/256), Q63 */
+	u64 powers[256];	   /* 2^(i / 2^8), Q63 */
+	u64 fine_powers[256];	   /* 2^(i / 2^16), Q63 */
 	u64 logs[AQM_HISTORY + 1]; /* binary logarithm of i */
 };
 
@@ -103,6 +105,7 @@ struct aqm_state {
 	u64 all_packets;
 	/* RED. */
 	u64 average;
+	u64 plain; /* the probability for it */
 	u64 arrivals;
 	u64 count;
 	u64 drawn;
@@ -125,6 +128,7 @@ struct aqm_state {
 	u64 inactive;
 	u64 connections;
 	u64 taking_part;
+	s64 log_part; /* binary logarithm of the share that one record is, times the active connections */
 	struct aqm_entry queue[AQM_QUEUE];
 	u32 records[AQM_HISTORY];
 	u32 with_count[AQM_HISTORY];
@@ -199,16 +203,15 @@ AQM_INLINE u64 aqm_times_power(const struct aqm_config *c, u64 p, s64 log)
 {
 	s64 whole = log >> 40;
 	u64 part = log & (AQM_UNIT - 1);
-	/* ln 2 in Q64; y < 2^-8. */
-	u64 y = aqm_high((part & 0xffffffffULL) << 24, 0xb17217f7d1cf79acULL);
-	u64 y2 = aqm_high(y, y), y3 = aqm_high(y2, y), y4 = aqm_high(y3, y);
-	/* e^y - 1; the constants are 1/6 and 1/24. */
-	u64 rest = y + (y2 >> 1) + (((y3 >> 10) * 0x2aaaaaabULL) >> 22) + (((y4 >> 5) * 0x0aaaaaabULL) >> 27);
-	u64 power = c->powers[(part >> 32) & 255];
+	/* 2^(the lower 24 digits) - 1 = y + y^2 / 2, y < 2^-16; ln 2 in Q40. */
+	u64 y = ((part & 0xffffff) * 0xb17217f7d2ULL) >> 16;
+	u64 rest = y + (((y >> 16) * (y >> 16)) >> 33);
+	/* Q62 */
+	u64 power = aqm_high(c->powers[(part >> 32) & 255], c->fine_powers[(part >> 24) & 255]);
 	u64 product;
 
-	power += aqm_high(power, rest);
-	product = aqm_mul(p, power, 63 - whole);
+	power += ((power >> 32) * (rest >> 16)) >> 16;
+	product = aqm_mul(p, power, 62 - whole);
 	return product < AQM_ONE ? product : AQM_ONE;
 }
 
@@ -313,6 +316,14 @@ AQM_INLINE void aqm_enter_count(struct aqm_state *s, u64 count)
 		s->inactive++;
 }
 
+AQM_INLINE void aqm_set_log(const struct aqm_config *c, struct aqm_state *s)
+{
+	u64 length = s->records_length & (AQM_HISTORY - 1);
+
+	s->log_part = c->logs[s->taking_part & (AQM_HISTORY - 1)] -
+		      (10 * length >= c->history_length ? (s64)c->logs[length] : c->log_least);
+}
+
 AQM_INLINE void aqm_record(const struct aqm_config *c, struct aqm_state *s, u64 slot)
 {
 	u64 next = s->records_next & (AQM_HISTORY - 1);
@@ -334,6 +345,7 @@ AQM_INLINE void aqm_record(const struct aqm_config *c, struct aqm_state *s, u64 
 		}
 	} else {
 		s->records_length++;
+		aqm_set_log(c, s);
 	}
 	s->records[next] = slot;
 	s->records_next = next + 1 >= c->history_length ? 0 : next + 1;
@@ -365,6 +377,7 @@ AQM_INLINE void aqm_history(const struct aqm_config *c, struct aqm_state *s, con
 	if ((s64)s->until_statistics <= 0) {
 		s->until_statistics = c->statistics_interval;
 		s->taking_part = s->connections - s->inactive;
+		aqm_set_log(c, s);
 	}
 }
 
@@ -395,8 +408,8 @@ AQM_INLINE void aqm_load(const struct aqm_config *c, struct aqm_state *s, u64 no
 AQM_INLINE u64 aqm_weighted(const struct aqm_config *c, struct aqm_state *s, u64 p, u64 before, u64 slot)
 {
 	u64 count = s->counts[slot & (AQM_SLOTS - 1)] & (AQM_HISTORY - 1);
-	u64 active = s->taking_part & (AQM_HISTORY - 1);
-	u64 length = s->records_length & (AQM_HISTORY - 1), exponent;
+	u64 active = s->taking_part;
+	u64 length = s->records_length, exponent;
 	u64 whole = 10 * length >= c->history_length ? 10 * length : c->history_length;
 	s64 log;
 
@@ -413,7 +426,7 @@ AQM_INLINE u64 aqm_weighted(const struct aqm_config *c, struct aqm_state *s, u64
 
 		exponent = c->exponent + aqm_mul_signed(c->steep_rise, way < AQM_UNIT ? way : AQM_UNIT);
 	}
-	log = c->logs[count] + c->logs[active] - (10 * length >= c->history_length ? (s64)c->logs[length] : c->log_least);
+	log = c->logs[count] + s->log_part;
 	return aqm_times_power(c, p, aqm_mul_signed(log, exponent) + s->load_log);
 }
 
@@ -471,7 +484,7 @@ AQM_INLINE int aqm_judge(const struct aqm_config *c, struct aqm_state *s, const 
 		aqm_begin_sum(s);
 		return s->average < c->min ? AQM_PASS : AQM_DROP;
 	}
-	p = aqm_plain(c, s->average);
+	p = s->plain;
 	if (c->per_byte.factor)
 		p = aqm_mul(aqm_scaled(p, c->per_byte), a->bytes, 0);
 	else if (a->packets > 1)
@@ -526,6 +539,12 @@ AQM_INLINE void aqm_start(const struct aqm_config *c, struct aqm_state *s)
 	aqm_begin_sum(s);
 }
 
+/* Time of transmission in ps, rounded down. */
+AQM_INLINE u64 aqm_work(const struct aqm_config *c, u64 bytes)
+{
+	return bytes * c->byte_time + ((bytes * (c->byte_part >> 32) + ((bytes * (u32)c->byte_part) >> 32)) >> 32);
+}
+
 AQM_INLINE int aqm_decide(const struct aqm_config *c, struct aqm_state *s, struct aqm_counters *n,
 			  const struct aqm_arrival *a)
 {
@@ -541,13 +560,13 @@ AQM_INLINE int aqm_decide(const struct aqm_config *c, struct aqm_state *s, struc
 	if (now - s->last > 3600 * AQM_PS_PER_S)
 		s->idle_since = s->busy_until = now - 3600 * AQM_PS_PER_S;
 	s->last = now;
-	work = a->bytes * 8 * AQM_PS_PER_S / c->rate;
+	work = aqm_work(c, a->bytes);
 	aqm_serve(s, now);
 	waiting_bytes = s->all_bytes - s->started_bytes;
 	waiting_packets = s->all_packets - s->started_packets;
 	is_idle = (s64)(s->busy_until - now) <= 0;
 
-	before = aqm_plain(c, s->average);
+	before = s->plain;
 	aqm_history(c, s, a);
 	aqm_load(c, s, now, a->packets, work);
 
@@ -565,6 +584,7 @@ AQM_INLINE int aqm_decide(const struct aqm_config *c, struct aqm_state *s, struc
 		else
 			s->average -= aqm_scaled(s->average - target, c->weight);
 	}
+	s->plain = aqm_plain(c, s->average);
 	index = s->arrivals++;
 	if (waiting_packets < c->limit_packets && waiting_bytes + a->bytes <= c->limit_bytes &&
 	    s->tail - s->head < AQM_QUEUE) {

@@ -122,16 +122,21 @@ static __always_inline u64 mix(u64 x)
 /* An IP packet's size, connection and ECN field; 0 if the frame is none. */
 static __always_inline int read_packet(struct __sk_buff *skb, u64 hash, struct aqm_arrival *arrival)
 {
-	u32 words[10], protocol, header, ports = 0;
+	u32 words[11], protocol, header, usual, ports;
 	u64 length;
 	int is_part = 0, ecn;
 
+	/* With the ports where they usually are; a packet may be too short for them. */
 	if (skb->protocol == big_endian(0x0800)) {
-		if (bpf_skb_load_bytes_relative(skb, 0, words, 20, NETWORK_HEADER))
+		words[5] = 0;
+		if (bpf_skb_load_bytes_relative(skb, 0, words, 24, NETWORK_HEADER) &&
+		    bpf_skb_load_bytes_relative(skb, 0, words, 20, NETWORK_HEADER))
 			return 0;
+		ports = words[5];
 		u8 *octets = (u8 *)words;
 
 		header = (octets[0] & 15) * 4;
+		usual = 20;
 		ecn = octets[1] & 3;
 		length = big_endian(*(u16 *)(octets + 2));
 		/* Offset and "more fragments": later fragments have no ports. */
@@ -139,11 +144,14 @@ static __always_inline int read_packet(struct __sk_buff *skb, u64 hash, struct a
 		protocol = octets[9];
 		hash = mix(hash ^ ((u64)words[3] << 32 | words[4]));
 	} else if (skb->protocol == big_endian(0x86dd)) {
-		if (bpf_skb_load_bytes_relative(skb, 0, words, 40, NETWORK_HEADER))
+		words[10] = 0;
+		if (bpf_skb_load_bytes_relative(skb, 0, words, 44, NETWORK_HEADER) &&
+		    bpf_skb_load_bytes_relative(skb, 0, words, 40, NETWORK_HEADER))
 			return 0;
+		ports = words[10];
 		u8 *octets = (u8 *)words;
 
-		header = 40;
+		header = usual = 40;
 		ecn = (octets[1] >> 4) & 3;
 		length = big_endian(*(u16 *)(octets + 4));
 		length = length ? length + 40 : 0;
@@ -155,7 +163,9 @@ static __always_inline int read_packet(struct __sk_buff *skb, u64 hash, struct a
 	} else {
 		return 0;
 	}
-	if (!is_part && (protocol == TCP || protocol == UDP))
+	if (is_part || (protocol != TCP && protocol != UDP))
+		ports = 0;
+	else if (header != usual)
 		bpf_skb_load_bytes_relative(skb, header, &ports, 4, NETWORK_HEADER);
 	hash = mix(hash ^ ((u64)ports << 8 | protocol));
 
@@ -188,7 +198,7 @@ int ab_share_red(struct __sk_buff *skb)
 	config = bpf_map_lookup_elem(&aqm_config, &key);
 	state = bpf_map_lookup_elem(&aqm_state, &key);
 	counters = bpf_map_lookup_elem(&aqm_counters, &key);
-	if (!config || !state || !counters || !config->rate)
+	if (!config || !state || !counters || !config->byte_time)
 		return TCX_NEXT;
 	arrival.now = config->clock ? skb->tstamp : bpf_ktime_get_ns();
 	if (config->deadline && arrival.now > config->deadline)

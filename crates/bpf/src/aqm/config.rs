@@ -21,8 +21,8 @@ const LOGARITHM: i32 = 40;
 const PACKETS: i32 = 40;
 const BYTES: i32 = 24;
 /// Number of a word: see `struct aqm_config`.
-const DEADLINE: usize = 2;
-const IN_BYTES: usize = 6;
+const DEADLINE: usize = 3;
+const IN_BYTES: usize = 7;
 
 /// The source of time and of random numbers.
 #[derive(Debug, Clone, Copy)]
@@ -112,8 +112,10 @@ fn words(settings: &Settings, inputs: &Inputs) -> Vec<u64> {
         Limit::Bytes(bytes) => (u64::MAX, bytes.get()),
         Limit::Unlimited | Limit::Bdp(_) => (u64::MAX, u64::MAX),
     };
+    let [byte_time, byte_part] = byte_time(settings.rate.bits_per_s());
     let mut words = vec![
-        settings.rate.bits_per_s(),
+        byte_time,
+        byte_part,
         inputs.origin,
         inputs.deadline.unwrap_or(0),
         u64::from(inputs.is_test),
@@ -161,12 +163,22 @@ fn words(settings: &Settings, inputs: &Inputs) -> Vec<u64> {
         signed(math::log2(history / 10.0), LOGARITHM),
     ]);
     words.extend(scale(load_weight.min(1.0), 0));
-    words.extend((0..256).map(|i| fixed(math::powf(2.0, f64::from(i) / 256.0), 63)));
+    for step in [256.0, 65_536.0] {
+        words.extend((0..256).map(|i| fixed(math::powf(2.0, f64::from(i) / step), 63)));
+    }
     // No logarithm of 0 is used.
     words.push(0);
     let logs = (1..=MOST_RECORDS + 1).map(|i| fixed(math::log2(f64::from(i)), LOGARITHM));
     words.extend(logs);
     words
+}
+
+/// Time of a byte at a rate in bit/s: whole ps, and the rest with 64 digits, rounded up.
+#[expect(clippy::cast_possible_truncation, reason = "the rest is below 1")]
+fn byte_time(rate: u64) -> [u64; 2] {
+    const PS: u64 = 8_000_000_000_000;
+    let rest = (u128::from(PS % rate) << 64).div_ceil(u128::from(rate));
+    [PS / rate, rest as u64]
 }
 
 const fn spacing(spacing: Spacing) -> u64 {

@@ -150,7 +150,7 @@ fn the_comparison_detects_a_changed_parameter() {
     }
 }
 
-/// The error bounds that docs/design/079.md states.
+/// The error bounds that docs/design/079-queue-at-a-device.md states.
 #[test]
 fn powers_and_logarithms_have_the_stated_error() {
     let native = Native::new();
