@@ -7,9 +7,9 @@
     python validation/measure/aqm.py --part cost    # what a packet costs
     python validation/measure/aqm.py --part hosts   # CUBIC beside Compound TCP
 
-Four network namespaces: a sender, a router, the inline emulator, and a receiver. The emulator is the bottleneck, with a
-rate, a delay and a long drop-tail queue. The queue of ``anabranch aqm`` is at the router's egress and has the same rate.
-The simulator runs one file: the same path, with the queue on its link.
+Four network namespaces: a sender, a router, the inline emulator, and a receiver. The emulator is the bottleneck, with
+a rate, a delay and a long drop-tail queue. The queue of ``anabranch aqm`` is at the router's egress and has the same
+rate. The simulator runs one file: the same path, with the queue on its link.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REPEATS = 3
 SEEDS = range(1, 11)
 CONTROLS = ("cubic", "compound")
 KERNEL_NAMES = {"cubic": "cubic", "compound": "ab_compound"}
-QUEUE = '{{ kind = "{kind}", limit = "2000 packets"{more} }}'
+QUEUE = '{{ kind = "{kind}", limit = "300 packets"{more} }}'
 FILE = """
 title = "CUBIC beside Compound TCP"
 duration = "{seconds} s"
@@ -171,7 +171,7 @@ def namespaces() -> Iterator[dict[str, str]]:
             ip("-n", names[role], "addr", "add", address, "dev", device)
         ip("-n", names["sender"], "route", "add", "default", "via", "10.9.1.2")
         ip("-n", names["receiver"], "route", "add", "10.9.1.0/24", "via", "10.9.0.1")
-        forward = "open('/proc/thread-self/../../sys/net/ipv4/ip_forward', 'w').write('1')"
+        forward = "open('/proc/sys/net/ipv4/ip_forward', 'w').write('1')"
         subprocess.run(inside(names["router"], sys.executable, "-c", forward), check=True)
         subprocess.run(inside(names["middle"], sys.executable, "-c", GSO_OFF), check=True)
         yield names
@@ -249,11 +249,11 @@ def measured(names: dict[str, str], kind: str, rtt_ms: int, folder: Path) -> Goo
     file = folder / "inline.toml"
     # Longer than the flows, which it carries.
     file.write_text(
-        INLINE.format(seconds=SECONDS + 4, rate=RATE, delay=rtt_ms / 2, queue=queue_text("drop-tail")), "utf-8"
+        INLINE.format(seconds=SECONDS + 8, rate=RATE, delay=rtt_ms / 2, queue=queue_text("drop-tail")), "utf-8"
     )
     with ExitStack() as stack:
         if kind != "drop-tail":
-            stack.enter_context(queue_at(names["router"], "out", RATE, "--kind", kind, "--set", "limit=2000 packets"))
+            stack.enter_context(queue_at(names["router"], "out", RATE, "--kind", kind, "--set", "limit=300 packets"))
         words = inside(names["middle"], *anabranch("run", file, "--engine", "live", "--json"))
         engine = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         stack.callback(engine.wait)
@@ -274,7 +274,9 @@ def measured(names: dict[str, str], kind: str, rtt_ms: int, folder: Path) -> Goo
         client.kill()
         _, told = engine.communicate(timeout=60)
         if engine.returncode != 0:
-            print(f"not counted: {told.strip().splitlines()[0] if told.strip() else engine.returncode}", file=sys.stderr)
+            print(
+                f"not counted: {told.strip().splitlines()[0] if told.strip() else engine.returncode}", file=sys.stderr
+            )
             return None
     return Goodputs(*(counts[name[1]] * 8 / 1e6 / SECONDS for name in CONTROLS))
 
@@ -301,7 +303,7 @@ def hosts(folder: Path) -> tuple[str, list[tuple[str, list[Goodputs], list[Goodp
     """The table of shares, and its points."""
     points = []
     lines = [
-        "| round trip | queue | Compound ÷ CUBIC, simulator | measured | total in Mbit/s, simulator | measured | runs |",
+        "| round trip | queue | Compound ÷ CUBIC, simulator | measured | total, Mbit/s, simulator | measured | runs |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     with compound(), namespaces() as names:
@@ -313,10 +315,9 @@ def hosts(folder: Path) -> tuple[str, list[tuple[str, list[Goodputs], list[Goodp
                     if len(runs) < REPEATS and (one := measured(names, kind, rtt_ms, folder)) is not None:
                         runs.append(one)
                 label = "without" if kind == "drop-tail" else "`share-red`"
-                lines.append(
-                    f"| {rtt_ms} ms | {label} | {mean(told, lambda one: one.ratio)} | {mean(runs, lambda one: one.ratio)} "
-                    f"| {mean(told, lambda one: one.total)} | {mean(runs, lambda one: one.total)} | {len(runs)} |"
-                )
+                cells = [mean(both, lambda one: one.ratio) for both in (told, runs)]
+                cells += [mean(both, lambda one: one.total) for both in (told, runs)]
+                lines.append(f"| {rtt_ms} ms | {label} | {' | '.join(cells)} | {len(runs)} |")
                 print(lines[-1], flush=True)
                 points.append((f"{rtt_ms} ms,\n{'without' if kind == 'drop-tail' else kind}", told, runs))
     return "\n".join(lines), points
@@ -324,7 +325,9 @@ def hosts(folder: Path) -> tuple[str, list[tuple[str, list[Goodputs], list[Goodp
 
 def received(name: str) -> int:
     """Packets that arrived at the peer of the sender's device."""
-    done = subprocess.run(["ip", "-n", name, "-s", "-j", "link", "show", "in"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["ip", "-n", name, "-s", "-j", "link", "show", "in"], check=True, capture_output=True, text=True
+    )
     return int(json.loads(done.stdout)[0]["stats64"]["rx"]["packets"])
 
 

@@ -37,7 +37,8 @@ pub const DECISION: &str = include_str!("../../../bpf/aqm/red.h");
 /// Prefix of the program's name in the kernel.
 const PREFIX: &str = "ab_";
 /// Privileges (capabilities(7)).
-const PRIVILEGE: &str = "a queue at a device needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN";
+const PRIVILEGE: &str =
+    "a queue at a device needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN";
 const CAPABILITIES: [&str; 4] = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN", "CAP_SYS_ADMIN"];
 
 /// A queue's program in the kernel, for the lifetime of this value or of a copy of its link.
@@ -116,9 +117,7 @@ pub fn attach(
             about: Octets::of(about.as_bytes()),
         };
         // SAFETY: octets, report and `queue` are valid until the call returns.
-        unsafe {
-            (loader.queue_attach)(Octets::of(&object), maps, device, &raw mut queue, report)
-        }
+        unsafe { (loader.queue_attach)(Octets::of(&object), maps, device, &raw mut queue, report) }
     });
     checked(&made)?;
     Ok(Queue { queue, loader })

@@ -7,9 +7,7 @@ use std::{
     ptr,
 };
 
-use libbpf_rs::{
-    ErrorExt as _, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, libbpf_sys as sys,
-};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, libbpf_sys as sys};
 
 use crate::{
     abi::{Octets, QueueMaps, Report, Sink, Status},
@@ -72,7 +70,8 @@ pub unsafe extern "C" fn run(queue: *const c_void, frame: Octets, context: Octet
         ..Default::default()
     };
     // SAFETY: the options and the octets they name are valid until the call returns.
-    let status = unsafe { sys::bpf_prog_test_run_opts(queue.program.as_raw_fd(), &raw mut options) };
+    let status =
+        unsafe { sys::bpf_prog_test_run_opts(queue.program.as_raw_fd(), &raw mut options) };
     if status == 0 {
         options.retval.cast_signed()
     } else {
@@ -173,7 +172,9 @@ fn load(object: &[u8], config: &[u8], about: &[u8], device: u32) -> Result<Queue
             _ => continue,
         };
         let mut whole = vec![0; map.value_size() as usize];
-        let room = whole.get_mut(..value.len()).ok_or_else(|| missing("room"))?;
+        let room = whole
+            .get_mut(..value.len())
+            .ok_or_else(|| missing("room"))?;
         room.copy_from_slice(value);
         map.update(&[0; 4], &whole, MapFlags::ANY)?;
     }
@@ -194,7 +195,8 @@ fn load(object: &[u8], config: &[u8], about: &[u8], device: u32) -> Result<Queue
                 ptr::null(),
             )
         };
-        Some(opened(link).map_err(|error| libbpf_rs::Error::from(error).context("TCX"))?)
+        let link = opened(link);
+        Some(link.map_err(|error| io::Error::new(error.kind(), format!("TCX: {error}")))?)
     };
     Ok(Queue {
         program,
@@ -226,11 +228,7 @@ fn information(program: &OwnedFd) -> io::Result<sys::bpf_prog_info> {
     let mut size = size_of::<sys::bpf_prog_info>() as u32;
     // SAFETY: the structure has `size` octets.
     checked(unsafe {
-        sys::bpf_obj_get_info_by_fd(
-            program.as_raw_fd(),
-            (&raw mut found).cast(),
-            &raw mut size,
-        )
+        sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut found).cast(), &raw mut size)
     })?;
     Ok(found)
 }
@@ -247,11 +245,7 @@ fn map_of(program: u32, name: &[u8]) -> Result<Option<MapHandle>, Failure> {
     let mut size = size_of::<sys::bpf_prog_info>() as u32;
     // SAFETY: the structure has `size` octets, and the array the given number of elements.
     checked(unsafe {
-        sys::bpf_obj_get_info_by_fd(
-            program.as_raw_fd(),
-            (&raw mut found).cast(),
-            &raw mut size,
-        )
+        sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut found).cast(), &raw mut size)
     })?;
     for id in ids.into_iter().take(found.nr_map_ids as usize) {
         let map = MapHandle::from_map_id(id)?;

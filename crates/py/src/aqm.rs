@@ -26,7 +26,8 @@ fn raised(error: impl std::fmt::Display) -> PyErr {
 /// of this network namespace, as JSON.
 #[pyfunction]
 pub fn aqm_kinds() -> String {
-    json!({ "kinds": KINDS, "options": Settings::options(), "devices": device::names() }).to_string()
+    json!({ "kinds": KINDS, "options": Settings::options(), "devices": device::names() })
+        .to_string()
 }
 
 /// Attaches a queue to the egress of a device. `options` is a JSON object. With `confirm_within`, in
@@ -48,8 +49,7 @@ pub fn aqm_attach(
             Ok(Value::Object(options)) => options,
             _ => return Err("the options are no JSON object".to_owned()),
         };
-        let settings =
-            Settings::read(&kind, &rate, &options).map_err(|error| error.to_string())?;
+        let settings = Settings::read(&kind, &rate, &options).map_err(|error| error.to_string())?;
         let device = Device::named(&device).map_err(|error| error.to_string())?;
         let attached = device.attach(&kind, &settings, confirm_within, interrupt);
         attached.map_err(|error| error.to_string())

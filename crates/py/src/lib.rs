@@ -28,9 +28,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _engine {
     #[pymodule_export]
-    use super::aqm::{
-        AqmError, aqm_attach, aqm_confirm, aqm_detach, aqm_kinds, aqm_status,
-    };
+    use super::aqm::{AqmError, aqm_attach, aqm_confirm, aqm_detach, aqm_kinds, aqm_status};
     #[pymodule_export]
     use super::controls::{ControlError, cc_list, cc_load, cc_unload};
     #[pymodule_export]

@@ -84,7 +84,9 @@ def attach(device: str, kind: str, rate: str, sets: Iterable[str] = (), *, confi
     if kind not in kinds:
         raise UserError(f'no queue "{kind}" has a program for the kernel', hint=nearest(kind, kinds))
     if confirm_within is not None and not 1 <= confirm_within <= LONGEST_WAIT_S:
-        raise UserError(f"--confirm-within {confirm_within} is out of range; expected from 1 to {LONGEST_WAIT_S} seconds")
+        raise UserError(
+            f"--confirm-within {confirm_within} is out of range; expected from 1 to {LONGEST_WAIT_S} seconds"
+        )
     try:
         link, told = _engine.aqm_attach(device, kind, rate, json.dumps(options_of(sets)), confirm_within)
     except _engine.AqmError as error:
@@ -103,7 +105,7 @@ def _hold(link: int, seconds: int, path: str, device: str) -> int:
     """Start the process that holds the link; its session is its own, so that the end of a login does not end it."""
     words = [sys.executable, "-I", "-S", "-c", _HOLDER, str(link), str(seconds), path, f"anabranch aqm: {device}"]
     null = subprocess.DEVNULL
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603
         words, pass_fds=(link,), start_new_session=True, stdin=null, stdout=null, stderr=null, cwd="/"
     )
     # It outlives this process on purpose.

@@ -35,7 +35,11 @@ class AttachOptions:
     ] = ""
     sets: Annotated[
         tuple[str, ...],
-        Option("--set", "A parameter of the queue, e.g. min_threshold='20 packets'; may be given more than once.", "KEY=VALUE"),
+        Option(
+            "--set",
+            "A parameter of the queue, e.g. min_threshold='20 packets'; may be given more than once.",
+            "KEY=VALUE",
+        ),
     ] = ()
     confirm_within: Annotated[
         int, Option("--confirm-within", "Seconds after which the queue is removed unless it is confirmed.", "SECONDS")
@@ -126,7 +130,9 @@ def print_status(options: StatusOptions) -> None:
         return
     for queue in queues:
         left = queue.get("seconds_to_confirm")
-        state = "remains" if queue["confirmed"] else f"{left} s left to confirm" if left else "not confirmed: passes all"
+        state = (
+            "remains" if queue["confirmed"] else f"{left} s left to confirm" if left else "not confirmed: passes all"
+        )
         cost = queue["ns_per_packet"]
         unit = queue["average_in"]
         rows = [
@@ -142,7 +148,9 @@ def print_status(options: StatusOptions) -> None:
             *([("time per packet", f"{cost:.0f} ns")] if cost is not None else []),
         ]
         heads = (queue["device"], "")
-        print_table(console(), [Column(head, [row[i] for row in rows], is_text=True) for i, head in enumerate(heads)], [])
+        print_table(
+            console(), [Column(head, [row[i] for row in rows], is_text=True) for i, head in enumerate(heads)], []
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

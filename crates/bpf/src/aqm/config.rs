@@ -86,7 +86,10 @@ pub(super) fn counters(octets: &[u8], in_bytes: bool, mut take: impl FnMut(&str,
     }
     let real = |number, digits: i32| json!(word(octets, number) as f64 / power_of_2(digits));
     take("average", real(8, if in_bytes { BYTES } else { PACKETS }));
-    take("average_in", json!(if in_bytes { "bytes" } else { "packets" }));
+    take(
+        "average_in",
+        json!(if in_bytes { "bytes" } else { "packets" }),
+    );
     take("waiting_packets", json!(word(octets, 9)));
     take("waiting_bytes", json!(word(octets, 10)));
     take("connections", json!(word(octets, 11)));
@@ -150,10 +153,7 @@ fn words(settings: &Settings, inputs: &Inputs) -> Vec<u64> {
     let (exponent, steep) = (params.exponent.get(), params.steep_exponent.get());
     words.push(fixed(exponent, LOGARITHM));
     words.push(signed(steep - exponent, LOGARITHM));
-    words.extend(scale(
-        1.0 / params.steep_at.get(),
-        LOGARITHM - PROBABILITY,
-    ));
+    words.extend(scale(1.0 / params.steep_at.get(), LOGARITHM - PROBABILITY));
     words.extend([
         fixed(params.sparing_exponent.get(), LOGARITHM),
         fixed(params.load_exponent.get(), LOGARITHM),

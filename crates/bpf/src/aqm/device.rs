@@ -252,7 +252,10 @@ impl Device {
             let loader = loader()?;
             fs::create_dir_all(folder()).map_err(|error| {
                 let why = system::words(&error);
-                Error::System(format!("cannot keep the queue at {}: {why}", path.display()))
+                Error::System(format!(
+                    "cannot keep the queue at {}: {why}",
+                    path.display()
+                ))
             })?;
             let octets = Octets::of(path.as_os_str().as_bytes());
             // SAFETY: octets and report are valid until the call returns.
@@ -364,9 +367,8 @@ impl Found {
         let loader = loader()?;
         let (map, value) = (Octets::of(map.as_bytes()), Octets::of(value));
         // SAFETY: octets and report are valid until the call returns.
-        let output = call_loader(|report| unsafe {
-            (loader.queue_write)(self.program, map, value, report)
-        });
+        let output =
+            call_loader(|report| unsafe { (loader.queue_write)(self.program, map, value, report) });
         checked(&output)
     }
 
@@ -385,7 +387,11 @@ impl Found {
         let output =
             call_loader(|report| unsafe { (loader.queue_cost)(self.program, sink, report) });
         checked(&output)?;
-        let mut numbers = octets.as_chunks::<8>().0.iter().map(|one| u64::from_ne_bytes(*one));
+        let mut numbers = octets
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|one| u64::from_ne_bytes(*one));
         Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)))
     }
 }

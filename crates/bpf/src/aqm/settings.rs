@@ -39,7 +39,10 @@ impl Settings {
     /// A name or a value is not one that the program supports.
     pub fn read(kind: &str, rate: &str, options: &Map<String, Value>) -> Result<Self, Error> {
         if !KINDS.contains(&kind) {
-            return wrong(format!("no queue `{kind}` has a program; there is {}", KINDS.join(", ")));
+            return wrong(format!(
+                "no queue `{kind}` has a program; there is {}",
+                KINDS.join(", ")
+            ));
         }
         let rate = match rate.parse::<Rate>() {
             Ok(rate) if RATES.contains(&rate.bits_per_s()) => rate,
@@ -54,7 +57,16 @@ impl Settings {
         if let Some(name) = options.keys().find(|name| !known.contains_key(*name)) {
             let names: Vec<&String> = known.keys().collect();
             let hint = anabranch_document::nearest(name, &names).map_or_else(
-                || format!("options: {}", names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")),
+                || {
+                    format!(
+                        "options: {}",
+                        names
+                            .iter()
+                            .map(|name| name.as_str())
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    )
+                },
                 |near| format!("did you mean `{near}`?"),
             );
             return wrong(format!("{kind} has no option `{name}`; {hint}"));
@@ -92,16 +104,16 @@ impl Settings {
                 path.join(".")
             ));
         }
-        params.check().or_else(|error| {
-            wrong(format!(
-                "{}; expected {}",
-                error.message, error.expected
-            ))
-        })?;
+        params
+            .check()
+            .or_else(|error| wrong(format!("{}; expected {}", error.message, error.expected)))?;
         if params.adaptive != Adaptive::Off {
             return wrong("the program does not adapt `max_probability`; leave `adaptive` out");
         }
-        for (name, limit) in [("limit", params.limit), ("max_threshold", params.max_threshold)] {
+        for (name, limit) in [
+            ("limit", params.limit),
+            ("max_threshold", params.max_threshold),
+        ] {
             if matches!(limit, Limit::Packets(packets) if packets > MOST_PACKETS) {
                 return wrong(format!(
                     "`{name}` is {limit}; the program's queue holds {MOST_PACKETS} packets at most"

@@ -207,7 +207,10 @@ fn the_program_in_the_kernel_decides_alike() {
         // A program's result does not tell a mark; the counter does.
         let plain: Vec<Verdict> = expected.iter().map(|one| one.without_mark()).collect();
         if let Some(at) = difference(&plain, &found) {
-            panic!("{name}, packet {at}: {:?} became {:?}", plain[at], found[at]);
+            panic!(
+                "{name}, packet {at}: {:?} became {:?}",
+                plain[at], found[at]
+            );
         }
         let counted = device::counters(queue.program()).expect("they are readable");
         let count = |verdict| expected.iter().filter(|one| **one == verdict).count();
@@ -223,14 +226,54 @@ fn wrong_settings_are_refused_with_what_to_type() {
     for (kind, rate, value, expected) in [
         ("share-rde", "1 Mbit/s", json!({}), "no queue `share-rde`"),
         ("share-red", "fast", json!({}), "--rate"),
-        ("share-red", "1 bit/s", json!({}), "from 1 kbit/s to 1 Tbit/s"),
-        ("share-red", "9 Mbit/s", json!({ "min_treshold": "5 packets" }), "did you mean `min_threshold`?"),
-        ("share-red", "9 Mbit/s", json!({ "weight": 3 }), "--set weight=3"),
-        ("share-red", "9 Mbit/s", json!({ "limit": "2 bdp" }), "give packets or bytes"),
-        ("share-red", "9 Mbit/s", json!({ "limit": "99999 packets" }), "16384 packets at most"),
-        ("share-red", "9 Mbit/s", json!({ "history_length": 20_000 }), "16383 packets at most"),
-        ("share-red", "9 Mbit/s", json!({ "adaptive": true }), "leave `adaptive` out"),
-        ("share-red", "9 Mbit/s", json!({ "max_threshold": "4 packets" }), "more than 5 packets"),
+        (
+            "share-red",
+            "1 bit/s",
+            json!({}),
+            "from 1 kbit/s to 1 Tbit/s",
+        ),
+        (
+            "share-red",
+            "9 Mbit/s",
+            json!({ "min_treshold": "5 packets" }),
+            "did you mean `min_threshold`?",
+        ),
+        (
+            "share-red",
+            "9 Mbit/s",
+            json!({ "weight": 3 }),
+            "--set weight=3",
+        ),
+        (
+            "share-red",
+            "9 Mbit/s",
+            json!({ "limit": "2 bdp" }),
+            "give packets or bytes",
+        ),
+        (
+            "share-red",
+            "9 Mbit/s",
+            json!({ "limit": "99999 packets" }),
+            "16384 packets at most",
+        ),
+        (
+            "share-red",
+            "9 Mbit/s",
+            json!({ "history_length": 20_000 }),
+            "16383 packets at most",
+        ),
+        (
+            "share-red",
+            "9 Mbit/s",
+            json!({ "adaptive": true }),
+            "leave `adaptive` out",
+        ),
+        (
+            "share-red",
+            "9 Mbit/s",
+            json!({ "max_threshold": "4 packets" }),
+            "more than 5 packets",
+        ),
     ] {
         let error = Settings::read(kind, rate, &options(value)).expect_err(expected);
         assert!(error.to_string().contains(expected), "{error}");

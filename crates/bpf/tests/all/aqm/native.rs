@@ -58,7 +58,11 @@ impl Native {
     }
 
     pub fn decide(&self, config: &[u8], sent: &[Arrival]) -> Vec<Verdict> {
-        assert_eq!(config.len(), self.size(b"config_size\0"), "config.rs and red.h");
+        assert_eq!(
+            config.len(),
+            self.size(b"config_size\0"),
+            "config.rs and red.h"
+        );
         // SAFETY: the file declares it so.
         let decide: libloading::Symbol<'_, Decide> =
             unsafe { self.library.get(b"decide\0") }.expect("it is there");
