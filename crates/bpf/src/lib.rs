@@ -7,8 +7,10 @@
 //!
 //! [`shipped`] lists the shipped controls, which are twins of the simulator's own controls.
 //!
-//! [`trace`] is a different kind of program, which traces the kernel's TCP.
+//! [`trace`] is a different kind of program, which traces the kernel's TCP, and [`aqm`] another, which
+//! drops and marks the packets that leave by a device.
 
+pub mod aqm;
 pub mod compile;
 mod error;
 pub mod kernel;

@@ -13,7 +13,9 @@ use std::{
     sync::OnceLock,
 };
 
-pub use abi::{DENIED, DONE, Loader, NO_CONTROL, Octets, PLACE, Report, Sink, Status, Watch};
+pub use abi::{
+    DENIED, DONE, Loader, NO_CONTROL, Octets, PLACE, QueueMaps, Report, Sink, Status, Watch,
+};
 
 use crate::{Error, privilege::BUILD};
 

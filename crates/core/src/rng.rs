@@ -48,6 +48,12 @@ impl Stream {
         Self { key: split(key) }
     }
 
+    /// The key of the generator, for a program outside this process that makes the same draws.
+    #[must_use]
+    pub const fn key(self) -> [u32; 2] {
+        self.key
+    }
+
     /// The draws of index `index`.
     #[must_use]
     #[inline]

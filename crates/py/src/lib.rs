@@ -4,6 +4,7 @@
 //! JSON and Arrow columns. Only broken invariants panic across the boundary; they become
 //! `PanicException`.
 
+mod aqm;
 mod controls;
 mod depends;
 mod diagnose;
@@ -26,6 +27,8 @@ use pyo3::prelude::*;
 /// The compiled engine. Code outside the package does not need it directly.
 #[pymodule]
 mod _engine {
+    #[pymodule_export]
+    use super::aqm::{AqmError, aqm_attach, aqm_confirm, aqm_detach, aqm_kinds, aqm_status};
     #[pymodule_export]
     use super::controls::{ControlError, cc_list, cc_load, cc_unload};
     #[pymodule_export]

@@ -39,6 +39,7 @@ app = Group(
         "completion": ("completion:print_script", "Print a script that completes commands in a shell."),
         "studio": ("studio:run_studio", "Open the engine in a page of the browser."),
         "cc": ("controls:controls", "Congestion controls in the running kernel, as eBPF programs."),
+        "aqm": ("aqm:aqm", "Queues at the egress of a device, as eBPF programs in the running kernel."),
         "kernel": ("kernels:kernels", "Linux kernels that run in virtual time, for --engine kernel."),
         "gateway": ("gateway:gateway", "Predict the performance of a gateway, or call anabranch-gateway."),
     },

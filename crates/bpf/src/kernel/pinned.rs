@@ -15,7 +15,7 @@ use super::attach;
 use crate::{Error, Source};
 
 /// Conventional mount point of the BPF file system.
-const FILE_SYSTEM: &str = "/sys/fs/bpf";
+pub(crate) const FILE_SYSTEM: &str = "/sys/fs/bpf";
 /// `BPF_FS_MAGIC` (statfs(2)).
 const MAGIC: u64 = 0xcafe_4a11;
 
@@ -34,7 +34,7 @@ fn folder() -> PathBuf {
     Path::new(FILE_SYSTEM).join("anabranch")
 }
 
-fn is_there() -> bool {
+pub(crate) fn is_there() -> bool {
     statfs(FILE_SYSTEM).is_ok_and(|found| {
         // The field's type differs between machines; the magic number has 32 bits.
         #[expect(clippy::cast_sign_loss, reason = "compared by bits")]
@@ -55,23 +55,27 @@ fn mount() -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 
+/// Mounts a BPF file system unless there is one; returns its mount point if it did.
+pub(crate) fn mount_if_missing() -> Result<Option<&'static str>, Error> {
+    if is_there() {
+        return Ok(None);
+    }
+    mount().map_err(|error| {
+        Error::System(format!(
+            "there is no BPF file system at {FILE_SYSTEM} to keep the program in, and mounting one failed: {}; as root: mount -t bpf bpf {FILE_SYSTEM}",
+            system::words(&error)
+        ))
+    })?;
+    Ok(Some(FILE_SYSTEM))
+}
+
 /// Loads a control permanently. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
 /// See [`attach`]; or there is no BPF file system and none can be mounted.
 pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Loaded, Error> {
     let mut attached = attach(source, interrupt)?;
-    let mounted = if is_there() {
-        None
-    } else {
-        mount().map_err(|error| {
-            Error::System(format!(
-                "there is no BPF file system at {FILE_SYSTEM} to keep the control in, and mounting one failed: {}; as root: mount -t bpf bpf {FILE_SYSTEM}",
-                system::words(&error)
-            ))
-        })?;
-        Some(FILE_SYSTEM)
-    };
+    let mounted = mount_if_missing()?;
     let path = folder().join(attached.name());
     let unable = |error: &dyn std::fmt::Display| {
         Error::System(format!(

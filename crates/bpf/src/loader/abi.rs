@@ -4,7 +4,7 @@
 use std::{ffi::c_void, os::fd::RawFd, ptr, slice};
 
 /// Changes with any change of this file. Only this number is read of a table of another version.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Result of a call.
 pub type Status = u32;
@@ -104,6 +104,16 @@ pub const FLOW: usize = PLACE + 4;
 /// Octets of `struct place`.
 pub const PLACE: usize = 16;
 
+/// Initial values of a queue program's maps.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct QueueMaps {
+    /// `aqm_config`.
+    pub config: Octets,
+    /// `aqm_about`.
+    pub about: Octets,
+}
+
 /// The table that the library exports as `ANABRANCH_LOADER`.
 #[repr(C)]
 #[derive(Debug)]
@@ -137,4 +147,38 @@ pub struct Loader {
     pub filter: unsafe extern "C" fn(trace: *const c_void) -> RawFd,
     /// Ends a trace.
     pub end: unsafe extern "C" fn(trace: *mut c_void),
+    /// Loads a queue program, writes its configuration and description, and attaches it to the
+    /// egress of a device, unless `device` is 0.
+    pub queue_attach: unsafe extern "C" fn(
+        object: Octets,
+        maps: QueueMaps,
+        device: u32,
+        made: *mut *mut c_void,
+        report: Report,
+    ) -> Status,
+    /// The file descriptor of the link, which the queue owns; -1 if it is not attached.
+    pub queue_link: unsafe extern "C" fn(queue: *const c_void) -> RawFd,
+    /// The number of the queue's program.
+    pub queue_program: unsafe extern "C" fn(queue: *const c_void) -> u32,
+    /// Runs the program on a frame with a context (`struct __sk_buff`), and returns its result;
+    /// `i32::MIN` if it cannot run.
+    pub queue_run:
+        unsafe extern "C" fn(queue: *const c_void, frame: Octets, context: Octets) -> i32,
+    /// Frees a queue; it is detached unless another process or a file holds its link.
+    pub queue_end: unsafe extern "C" fn(queue: *mut c_void),
+    /// Writes the numbers of program and link of each program at the egress of a device, 8 octets
+    /// each.
+    pub queue_find: unsafe extern "C" fn(device: u32, found: Sink, report: Report) -> Status,
+    /// Writes the first value of the program's map of this name, or nothing if there is none.
+    pub queue_read:
+        unsafe extern "C" fn(program: u32, map: Octets, value: Sink, report: Report) -> Status,
+    /// Replaces the first value of the program's map of this name.
+    pub queue_write:
+        unsafe extern "C" fn(program: u32, map: Octets, value: Octets, report: Report) -> Status,
+    /// Writes the program's run time in ns and its number of runs, 16 octets.
+    pub queue_cost: unsafe extern "C" fn(program: u32, cost: Sink, report: Report) -> Status,
+    /// Pins a link to a file.
+    pub queue_pin: unsafe extern "C" fn(link: u32, path: Octets, report: Report) -> Status,
+    /// Detaches a link, whoever holds it.
+    pub queue_detach: unsafe extern "C" fn(link: u32, report: Report) -> Status,
 }

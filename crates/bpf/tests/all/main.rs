@@ -1,6 +1,7 @@
 //! Congestion controls as eBPF programs: in the simulator, beside their twins in Rust, and in the
 //! kernel.
 
+mod aqm;
 mod cubic_plus;
 mod kernel;
 mod simulator;

@@ -1,0 +1,409 @@
+//! The queue of a device: attached for some time, confirmed, read, detached.
+//!
+//! A link in the kernel attaches the program. A link that was not confirmed is held by a file
+//! descriptor of one process: when that process ends, also by `kill -9`, the kernel detaches the
+//! program. [`confirm`] pins the link to a file, which holds it from then on. The program itself
+//! passes every packet after the deadline, whatever has become of the process.
+
+use std::{
+    fs,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    path::{Path, PathBuf},
+};
+
+use anabranch_core::{interrupt::Interrupt, rng::Stream, system};
+use rustix::{
+    net::{AddressFamily, SocketType, netdevice::name_to_index, socket},
+    time::{ClockId, clock_gettime},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Settings, attach as load, checked,
+    config::{self, Inputs},
+};
+use crate::{
+    Error,
+    kernel::{
+        call_loader,
+        pinned::{FILE_SYSTEM, is_there, mount_if_missing},
+    },
+    loader::{Octets, Sink, loader},
+};
+
+/// Octets of `struct aqm_about`.
+const ABOUT: usize = 4096;
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// A device of this network namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    index: u32,
+}
+
+/// The program of a device.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    program: u32,
+    link: u32,
+}
+
+/// What [`Device::attach`] did.
+#[derive(Debug)]
+pub struct Attached {
+    /// The link's descriptor, if the queue has yet to be confirmed: it is attached while a copy of
+    /// the descriptor is open.
+    pub link: Option<OwnedFd>,
+    /// The file that holds the link when the queue is confirmed.
+    pub path: PathBuf,
+    /// Mount point of the BPF file system, if it had to be mounted.
+    pub mounted: Option<&'static str>,
+}
+
+fn wrong<T>(message: impl Into<String>) -> Result<T, Error> {
+    Err(Error::System(message.into()))
+}
+
+/// Names of the devices of this network namespace, except the loopback device.
+#[must_use]
+pub fn names() -> Vec<String> {
+    let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let named = text.lines().filter_map(|line| line.split_once(':'));
+    named
+        .map(|(name, _)| name.trim().to_owned())
+        .filter(|name| name != "lo")
+        .collect()
+}
+
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * SECOND + time.tv_nsec.cast_unsigned()
+}
+
+/// Random octets, or the clock's where there are none.
+fn random() -> u64 {
+    let mut octets = [0; 8];
+    let read = fs::File::open("/dev/urandom")
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut octets));
+    match read {
+        Ok(()) => u64::from_ne_bytes(octets),
+        Err(_) => now(),
+    }
+}
+
+impl Device {
+    /// The device of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let found = socket(AddressFamily::INET, SocketType::DGRAM, None)
+            .and_then(|any| name_to_index(&any, name));
+        match found {
+            Ok(index) => Ok(Self {
+                name: name.to_owned(),
+                index,
+            }),
+            Err(_) => {
+                let names = names();
+                let hint = anabranch_document::nearest(name, &names).map_or_else(
+                    || format!("devices: {}", names.join(", ")),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                wrong(format!("there is no device `{name}`; {hint}"))
+            }
+        }
+    }
+
+    /// The file that holds the link of a confirmed queue. Its name has the network namespace, which
+    /// device names belong to.
+    fn path(&self) -> PathBuf {
+        let namespace = fs::read_link("/proc/thread-self/ns/net").unwrap_or_default();
+        let namespace = namespace.to_string_lossy();
+        let number: String = namespace.chars().filter(char::is_ascii_digit).collect();
+        folder().join(format!("{number}-{}", self.name))
+    }
+
+    fn found(&self) -> Result<Option<Found>, Error> {
+        let loader = loader()?;
+        let mut octets = Vec::new();
+        let mut take = |piece: &[u8]| octets.extend_from_slice(piece);
+        let sink = Sink::to(&mut take);
+        // SAFETY: sink and report are valid until the call returns.
+        let output = call_loader(|report| unsafe { (loader.queue_find)(self.index, sink, report) });
+        // A kernel without TCX has no program there.
+        if output.error.contains("Invalid argument") {
+            return Ok(None);
+        }
+        checked(&output)?;
+        for pair in octets.as_chunks::<8>().0 {
+            let (program, link) = pair.split_at(4);
+            let number = |octets: &[u8]| octets.try_into().map_or(0, u32::from_ne_bytes);
+            let found = Found {
+                program: number(program),
+                link: number(link),
+            };
+            if !found.read("aqm_about")?.is_empty() {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn required(&self) -> Result<Found, Error> {
+        match self.found()? {
+            Some(found) => Ok(found),
+            None => wrong(format!(
+                "no queue is attached to `{name}`; anabranch aqm attach {name} --kind share-red --rate RATE",
+                name = self.name
+            )),
+        }
+    }
+
+    /// Attaches a queue. With `confirm_within`, in seconds, it remains only if it is confirmed in
+    /// that time.
+    ///
+    /// # Errors
+    /// A queue is attached already, the rate is above that of the device, or the program cannot be
+    /// loaded; see [`super::attach`].
+    pub fn attach(
+        &self,
+        kind: &str,
+        settings: &Settings,
+        confirm_within: Option<u32>,
+        interrupt: &Interrupt,
+    ) -> Result<Attached, Error> {
+        if self.found()?.is_some() {
+            return wrong(format!(
+                "a queue is attached to `{name}` already; anabranch aqm detach {name}",
+                name = self.name
+            ));
+        }
+        self.check_rate(settings)?;
+        let path = self.path();
+        let mounted = prepare(&path)?;
+        let started = now();
+        let inputs = Inputs {
+            origin: started,
+            deadline: confirm_within.map(|within| started + u64::from(within) * SECOND),
+            is_test: false,
+            hash_key: random(),
+            stream: Stream::new(random(), "aqm"),
+        };
+        let about = json!({
+            "kind": kind,
+            "rate_bit_s": settings.rate.bits_per_s(),
+            "options": settings.params,
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        let config = config::octets(settings, &inputs);
+        let queue = load(&config, &about.to_string(), self.index, interrupt)?;
+        let link = match confirm_within {
+            None => {
+                self.confirm()?;
+                None
+            }
+            Some(_) => match queue.link().map(|link| link.try_clone_to_owned()) {
+                Some(Ok(link)) => Some(link),
+                _ => return wrong("the link's descriptor cannot be copied"),
+            },
+        };
+        Ok(Attached {
+            link,
+            path,
+            mounted,
+        })
+    }
+
+    /// Refuses a rate above that of the device, whose own queue would fill instead.
+    fn check_rate(&self, settings: &Settings) -> Result<(), Error> {
+        let read = |file: &str| {
+            let path = Path::new("/sys/class/net").join(&self.name).join(file);
+            let text = fs::read_to_string(path).ok()?;
+            text.trim().parse::<u64>().ok()
+        };
+        // /sys may show the devices of another network namespace.
+        if read("ifindex") != Some(u64::from(self.index)) {
+            return Ok(());
+        }
+        match read("speed") {
+            Some(speed) if speed > 0 && settings.rate.bits_per_s() > speed * 1_000_000 => {
+                wrong(format!(
+                    "--rate {} is above the {speed} Mbit/s of `{}`, whose own queue would fill instead; --rate '{speed} Mbit/s' at most",
+                    settings.rate, self.name
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Confirms an attached queue: it remains until it is detached or the machine restarts. Returns
+    /// whether it had yet to be confirmed.
+    ///
+    /// # Errors
+    /// None is attached, or it cannot be pinned.
+    pub fn confirm(&self) -> Result<bool, Error> {
+        let found = self.required()?;
+        let path = self.path();
+        if !path.exists() {
+            let loader = loader()?;
+            fs::create_dir_all(folder()).map_err(|error| {
+                let why = system::words(&error);
+                Error::System(format!(
+                    "cannot keep the queue at {}: {why}",
+                    path.display()
+                ))
+            })?;
+            let octets = Octets::of(path.as_os_str().as_bytes());
+            // SAFETY: octets and report are valid until the call returns.
+            let output =
+                call_loader(|report| unsafe { (loader.queue_pin)(found.link, octets, report) });
+            checked(&output)?;
+        } else if !found.has_deadline()? {
+            return Ok(false);
+        }
+        let mut config = found.read("aqm_config")?;
+        config::remove_deadline(&mut config);
+        found.write("aqm_config", &config)?;
+        Ok(true)
+    }
+
+    /// Detaches the queue, and removes its file.
+    ///
+    /// # Errors
+    /// None is attached, or the privilege is missing.
+    pub fn detach(&self) -> Result<(), Error> {
+        let path = self.path();
+        let found = self.found()?;
+        // The device may have been replaced by another of its name.
+        let had_file = fs::remove_file(&path).is_ok();
+        // Files of other devices may remain in the folder.
+        let _ = fs::remove_dir(folder());
+        match found {
+            Some(found) => {
+                let loader = loader()?;
+                // SAFETY: the report is valid until the call returns.
+                let output =
+                    call_loader(|report| unsafe { (loader.queue_detach)(found.link, report) });
+                checked(&output)
+            }
+            None if had_file => Ok(()),
+            None => self.required().map(|_| ()),
+        }
+    }
+
+    /// The queue's description and counters; `None` if none is attached.
+    ///
+    /// # Errors
+    /// The privilege is missing.
+    pub fn status(&self) -> Result<Option<Value>, Error> {
+        let Some(found) = self.found()? else {
+            return Ok(None);
+        };
+        let about = found.read("aqm_about")?;
+        let text = about.split(|octet| *octet == 0).next().unwrap_or_default();
+        let mut status: Value = serde_json::from_slice(text).unwrap_or_else(|_| json!({}));
+        let config = found.read("aqm_config")?;
+        let deadline = config::deadline(&config);
+        status["device"] = json!(self.name);
+        status["confirmed"] = json!(deadline.is_none());
+        if let Some(deadline) = deadline {
+            let left = deadline.saturating_sub(now()) / SECOND;
+            status["seconds_to_confirm"] = json!(left);
+        }
+        let counters = found.read("aqm_counters")?;
+        let in_bytes = config::is_in_bytes(&config);
+        config::counters(&counters, in_bytes, |name, value| status[name] = value);
+        let (time, runs) = found.cost()?;
+        status["ns_per_packet"] = if runs == 0 {
+            Value::Null
+        } else {
+            json!(time as f64 / runs as f64)
+        };
+        Ok(Some(status))
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(FILE_SYSTEM).join("anabranch-aqm")
+}
+
+/// Makes room for a link's file: the file system, and no older file.
+fn prepare(path: &Path) -> Result<Option<&'static str>, Error> {
+    if !is_there() {
+        // `ip netns exec` mounts another /sys for one command: a file in it would end with it.
+        let own = fs::read_link("/proc/self/ns/mnt").ok();
+        let first = fs::read_link("/proc/1/ns/mnt").ok();
+        if own.is_some() && first.is_some() && own != first {
+            return wrong(format!(
+                "no BPF file system is mounted at {FILE_SYSTEM} in this mount namespace, and one mounted now would end with it; in a namespace of `ip netns`: nsenter --net=/run/netns/NAME anabranch aqm …"
+            ));
+        }
+    }
+    let mounted = mount_if_missing()?;
+    // The file of a device that no longer exists.
+    let _ = fs::remove_file(path);
+    Ok(mounted)
+}
+
+impl Found {
+    fn read(self, map: &str) -> Result<Vec<u8>, Error> {
+        let loader = loader()?;
+        let mut octets = Vec::new();
+        let mut take = |piece: &[u8]| octets.extend_from_slice(piece);
+        let sink = Sink::to(&mut take);
+        let map = Octets::of(map.as_bytes());
+        // SAFETY: octets, sink and report are valid until the call returns.
+        let output =
+            call_loader(|report| unsafe { (loader.queue_read)(self.program, map, sink, report) });
+        checked(&output)?;
+        Ok(octets)
+    }
+
+    fn write(self, map: &str, value: &[u8]) -> Result<(), Error> {
+        let loader = loader()?;
+        let (map, value) = (Octets::of(map.as_bytes()), Octets::of(value));
+        // SAFETY: octets and report are valid until the call returns.
+        let output =
+            call_loader(|report| unsafe { (loader.queue_write)(self.program, map, value, report) });
+        checked(&output)
+    }
+
+    fn has_deadline(self) -> Result<bool, Error> {
+        Ok(config::deadline(&self.read("aqm_config")?).is_some())
+    }
+
+    /// Run time in ns, and number of runs; both 0 unless the kernel counts them
+    /// (`kernel.bpf_stats_enabled`).
+    fn cost(self) -> Result<(u64, u64), Error> {
+        let loader = loader()?;
+        let mut octets = Vec::new();
+        let mut take = |piece: &[u8]| octets.extend_from_slice(piece);
+        let sink = Sink::to(&mut take);
+        // SAFETY: sink and report are valid until the call returns.
+        let output =
+            call_loader(|report| unsafe { (loader.queue_cost)(self.program, sink, report) });
+        checked(&output)?;
+        let mut numbers = octets
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|one| u64::from_ne_bytes(*one));
+        Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)))
+    }
+}
+
+/// The counters of a program of this process, by its number, for tests.
+///
+/// # Errors
+/// The privilege is missing.
+pub fn counters(program: u32) -> Result<Value, Error> {
+    let found = Found { program, link: 0 };
+    let mut counted = json!({});
+    let octets = found.read("aqm_counters")?;
+    config::counters(&octets, false, |name, value| counted[name] = value);
+    Ok(counted)
+}

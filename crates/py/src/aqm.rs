@@ -1,0 +1,102 @@
+//! Queues at the egress of a device, as eBPF programs.
+
+use std::os::fd::IntoRawFd as _;
+
+use anabranch_bpf::aqm::{
+    KINDS, Settings,
+    device::{self, Device},
+};
+use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
+use serde_json::{Value, json};
+
+use crate::interruptible::quietly;
+
+create_exception!(
+    anabranch._engine,
+    AqmError,
+    PyValueError,
+    "A queue cannot be attached to a device, confirmed, read or detached, with the reason."
+);
+
+fn raised(error: impl std::fmt::Display) -> PyErr {
+    AqmError::new_err(error.to_string())
+}
+
+/// The kinds of queues that have a program, the options of each with their defaults, and the devices
+/// of this network namespace, as JSON.
+#[pyfunction]
+pub fn aqm_kinds() -> String {
+    json!({ "kinds": KINDS, "options": Settings::options(), "devices": device::names() })
+        .to_string()
+}
+
+/// Attaches a queue to the egress of a device. `options` is a JSON object. With `confirm_within`, in
+/// seconds, the link's file descriptor is returned, which the caller owns: the queue is attached while
+/// a copy of it is open, and remains if it is confirmed. Also returns the file that then holds the
+/// link, and the mount point if a BPF file system was mounted, as JSON. Raises `AqmError`.
+#[pyfunction]
+#[pyo3(signature = (device, kind, rate, options, confirm_within=None))]
+pub fn aqm_attach(
+    py: Python<'_>,
+    device: String,
+    kind: String,
+    rate: String,
+    options: String,
+    confirm_within: Option<u32>,
+) -> PyResult<(Option<i32>, String)> {
+    quietly(py, move |interrupt| {
+        let options = match serde_json::from_str(&options) {
+            Ok(Value::Object(options)) => options,
+            _ => return Err("the options are no JSON object".to_owned()),
+        };
+        let settings = Settings::read(&kind, &rate, &options).map_err(|error| error.to_string())?;
+        let device = Device::named(&device).map_err(|error| error.to_string())?;
+        let attached = device.attach(&kind, &settings, confirm_within, interrupt);
+        attached.map_err(|error| error.to_string())
+    })?
+    .map(|attached| {
+        let told = json!({ "path": attached.path, "mounted": attached.mounted });
+        (
+            attached.link.map(|link| link.into_raw_fd()),
+            told.to_string(),
+        )
+    })
+    .map_err(raised)
+}
+
+/// Confirms a device's queue; returns whether it had yet to be confirmed. Raises `AqmError`.
+#[pyfunction]
+pub fn aqm_confirm(device: &str) -> PyResult<bool> {
+    Device::named(device)
+        .and_then(|device| device.confirm())
+        .map_err(raised)
+}
+
+/// Detaches a device's queue. Raises `AqmError`.
+#[pyfunction]
+pub fn aqm_detach(device: &str) -> PyResult<()> {
+    Device::named(device)
+        .and_then(|device| device.detach())
+        .map_err(raised)
+}
+
+/// The queue of a device, or those of all devices, as a JSON array. Raises `AqmError`.
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+pub fn aqm_status(device: Option<&str>) -> PyResult<String> {
+    let devices = match device {
+        Some(name) => vec![Device::named(name)],
+        // A device may disappear meanwhile.
+        None => device::names()
+            .iter()
+            .map(|name| Device::named(name))
+            .filter(Result::is_ok)
+            .collect(),
+    };
+    let mut queues = Vec::new();
+    for device in devices {
+        let status = device.and_then(|device| device.status()).map_err(raised)?;
+        queues.extend(status);
+    }
+    Ok(Value::Array(queues).to_string())
+}
