@@ -17,6 +17,7 @@ mod python_control;
 mod results;
 mod run;
 mod scenario;
+mod script;
 mod signals;
 mod stopwatch;
 mod table;
@@ -49,6 +50,8 @@ mod _engine {
     use super::run::{PacketBatches, Run, run};
     #[pymodule_export]
     use super::scenario::resolve;
+    #[pymodule_export]
+    use super::script::run_script;
     #[pymodule_export]
     use super::table::ArrowTable;
 
