@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -60,9 +63,31 @@ def test_a_closed_session_leaves_no_thread() -> None:
     assert threading.active_count() == before
 
 
-def test_an_error_of_the_run_is_raised() -> None:
-    session = Session(PATH.scenario().set("link.path.rate", "7 parsecs"), seed=1)
-    with pytest.raises(ValueError, match="7 parsecs"):
+def test_a_forgotten_session_leaves_no_thread() -> None:
+    before = threading.active_count()
+    session = Session(PATH.scenario(), seed=1)
+    session.first()
+    del session
+    gc.collect()
+    assert threading.active_count() == before
+
+
+def test_a_program_that_forgets_its_sessions_ends_well() -> None:
+    """The interpreter ends while a run waits for an action."""
+    text = "from anabranch.learn import Path, Session\n"
+    text += "kept = [Session(Path(10, 20).scenario(), seed=n) for n in range(3)]\n"
+    text += "print([one.first().cwnd > 0 for one in kept])"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[True, True, True]\n", "")
+
+
+def test_an_error_of_the_run_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise UserError("it failed")
+
+    monkeypatch.setattr("anabranch.scenario.Scenario.run", fails)
+    session = Session(PATH.scenario(), seed=1)
+    with pytest.raises(UserError, match="it failed"):
         session.first()
 
 

@@ -128,10 +128,6 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
             self._session.close()
             self._session = None
 
-    def __del__(self) -> None:
-        if getattr(self, "_session", None) is not None:
-            self.close()
-
     def _observe(self, step: Step) -> Observation:
         rate = _rate(step)
         self._best = max(self._best, rate)

@@ -6,7 +6,9 @@ over and waits for the next window. Needs no further package.
 
 from __future__ import annotations
 
+import atexit
 import threading
+import weakref
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal
@@ -89,6 +91,16 @@ class Step:
     timeouts: int
 
 
+_OPEN: weakref.WeakSet[Session] = weakref.WeakSet()
+"""Sessions that wait for an action. The interpreter ends none of their threads by itself."""
+
+
+@atexit.register
+def _close_all() -> None:
+    for session in tuple(_OPEN):
+        session.close()
+
+
 class _Stopped(Exception):  # noqa: N818 - no error
     """The session is closed: ends the run."""
 
@@ -108,18 +120,14 @@ class Session:
         self._is_over = False
         control = _control(self._steps, self._windows, every)
         run = scenario.with_controls(control).set(f"flow.{FLOW}.cc", {"kind": NAME})
-        self._thread = threading.Thread(target=self._run, args=(run, seed), name="anabranch-session", daemon=True)
+        self._thread = threading.Thread(target=_run, args=(run, seed, self._steps), name="anabranch-session", daemon=True)
         self._thread.start()
+        _OPEN.add(self)
 
-    def _run(self, scenario: Scenario, seed: int) -> None:
-        try:
-            scenario.run(seed=seed, digest=False)
-        except _Stopped:
-            pass
-        except BaseException as error:
-            self._steps.put(error)
-            return
-        self._steps.put(None)
+    def __del__(self) -> None:
+        # Without a thread, the scenario was refused.
+        if hasattr(self, "_thread"):
+            self.close()
 
     def first(self) -> Step | None:
         """The step with the initial window; ``None`` if the run ends in it.
@@ -156,6 +164,18 @@ class Session:
             self._is_over = True
             self._windows.put(None)
             self._thread.join()
+
+
+def _run(scenario: Scenario, seed: int, steps: SimpleQueue[Step | BaseException | None]) -> None:
+    """Run to the end. The thread holds no reference to its session, so that a forgotten session closes."""
+    try:
+        scenario.run(seed=seed, digest=False)
+    except _Stopped:
+        pass
+    except BaseException as error:
+        steps.put(error)
+        return
+    steps.put(None)
 
 
 def _control(
