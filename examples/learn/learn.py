@@ -3,7 +3,7 @@
     pip install 'anabranch[gym]'
     python examples/learn/learn.py
 
-Each generation plays 16 policies on the same drawn paths, keeps the best four, and draws the next ones around their mean.
+Each generation plays 16 policies on the same drawn paths, keeps the best four, and draws the next around their mean.
 """
 
 import argparse
@@ -50,12 +50,12 @@ def main():
         rewards = [np.mean([play(env, lambda o, p=p: action(p, o), seed) for seed in seeds]) for p in policies]
         best = policies[np.argsort(rewards)[-BEST:]]
         mean, spread = best.mean(axis=0), best.std(axis=0) + 0.05
-        print(f"generation {generation}: best {max(rewards):.2f}, mean {np.mean(rewards):.2f}")
+        print(f"generation {generation}: best {max(rewards):.2f}, mean {np.mean(rewards):.2f}")  # noqa: T201
     unseen = range(10)
     learned = np.mean([play(env, lambda o: action(mean, o), seed) for seed in unseen])
     by_chance = np.mean([play(env, lambda _: env.action_space.sample(), seed) for seed in unseen])
-    print(f"on ten unseen paths: learned {learned:.2f}, random {by_chance:.2f}")
-    print("policy (growth, by delay, by loss, by last action):", mean.round(2))
+    print(f"on ten unseen paths: learned {learned:.2f}, random {by_chance:.2f}")  # noqa: T201
+    print("policy (growth, by delay, by loss, by last action):", mean.round(2))  # noqa: T201
     env.close()
 
 

@@ -77,7 +77,7 @@ def test_a_program_that_forgets_its_sessions_ends_well() -> None:
     text = "from anabranch.learn import Path, Session\n"
     text += "kept = [Session(Path(10, 20).scenario(), seed=n) for n in range(3)]\n"
     text += "print([one.first().cwnd > 0 for one in kept])"
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)  # noqa: S603 - our own
     assert (done.returncode, done.stdout, done.stderr) == (0, "[True, True, True]\n", "")
 
 
@@ -159,7 +159,9 @@ def test_environments_run_side_by_side() -> None:
     observations, _ = vector.reset(seed=1)
     assert observations.shape == (3, 8)
     # The environments have different paths.
-    assert len({one["rate_mbit_s"] for one in (environment.unwrapped.path.__dict__ for environment in vector.envs)}) == 3
+    assert (
+        len({one["rate_mbit_s"] for one in (environment.unwrapped.path.__dict__ for environment in vector.envs)}) == 3
+    )
     for _ in range(7):
         observations, rewards, terminated, _, _ = vector.step(vector.action_space.sample())
         assert rewards.shape == (3,)

@@ -23,7 +23,9 @@ def test_the_stored_vectors_are_those_of_this_version() -> None:
 
 
 def test_every_control_and_scenario_is_stored() -> None:
-    expected = {f"{control}/{v.name}.{kind}" for control in folder.controls() for v in VECTORS for kind in ("csv", "qlog")}
+    expected = {
+        f"{control}/{v.name}.{kind}" for control in folder.controls() for v in VECTORS for kind in ("csv", "qlog")
+    }
     assert set(folder.stored(STORED)) == expected
 
 
@@ -193,7 +195,10 @@ def test_bad_traces(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         (["cubik"], 'there are no vectors of "cubik"\n  did you mean "cubic"?'),
         (["reno", "--compare", "x.csv"], "--compare needs --scenario"),
-        (["reno", "--compare", "x.csv", "--scenario", "one-los"], 'there is no scenario "one-los"\n  did you mean "one-loss"?'),
+        (
+            ["reno", "--compare", "x.csv", "--scenario", "one-los"],
+            'there is no scenario "one-los"\n  did you mean "one-loss"?',
+        ),
         (["--compare", "x.csv", "--scenario", "rto"], "--compare is of one control"),
         (["reno", "--compare", "x.csv", "--scenario", "rto", "--mss", "0"], "--mss is 0; expected 1 to 65,535 bytes"),
         (["reno", "--scenario", "rto"], "--scenario rto is of --compare"),

@@ -120,7 +120,9 @@ class Session:
         self._is_over = False
         control = _control(self._steps, self._windows, every)
         run = scenario.with_controls(control).set(f"flow.{FLOW}.cc", {"kind": NAME})
-        self._thread = threading.Thread(target=_run, args=(run, seed, self._steps), name="anabranch-session", daemon=True)
+        self._thread = threading.Thread(
+            target=_run, args=(run, seed, self._steps), name="anabranch-session", daemon=True
+        )
         self._thread.start()
         _OPEN.add(self)
 
