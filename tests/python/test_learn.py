@@ -155,7 +155,7 @@ def test_environments_run_side_by_side() -> None:
     pytest.importorskip("gymnasium")
     from anabranch.learn import make_vec
 
-    vector = make_vec(3, steps=5)
+    vector: Any = make_vec(3, steps=5)
     observations, _ = vector.reset(seed=1)
     assert observations.shape == (3, 8)
     # The environments have different paths.
