@@ -50,7 +50,7 @@ FLOORS: Sequence[frozenset[str]] = (
     frozenset({"scenario"}),
     frozenset({"charts", "convert", "diagnosis", "sweep", "why"}),
     frozenset({"aqm", "fitted", "gateway", "kernel", "multipoint", "studio"}),
-    frozenset({"compare", "study", "validate"}),
+    frozenset({"compare", "learn", "script", "study", "validate", "vectors"}),
     frozenset({"plot"}),
     frozenset({"report", "studio"}),
     frozenset({"cli"}),
@@ -116,7 +116,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-gatewayd": _PATH | {"anabranch-document", "anabranch-files", "anabranch-gateway"},
     "anabranch": _FACADE,
     "anabranch-results": _FACADE | {"anabranch", "anabranch-columns"},
-    "anabranch-py": _FACADE | {"anabranch", "anabranch-columns", "anabranch-diagnose", "anabranch-results"},
+    "anabranch-py": _FACADE
+    | {"anabranch", "anabranch-columns", "anabranch-diagnose", "anabranch-results", "anabranch-script"},
     # Compiled to WebAssembly: a page's engine.
     "anabranch-studio": _FACADE | {"anabranch", "anabranch-columns", "anabranch-diagnose", "anabranch-results"},
     "anabranch-bench": _FACADE | {"anabranch"},

@@ -108,6 +108,66 @@ class Ack(Protocol):
         """Whether fast recovery is in progress."""
 
 
+class Acks(Protocol):
+    """The sum of the acknowledgments of a round trip, or of ``every`` of them. Octets, and times in seconds."""
+
+    @property
+    def now_s(self) -> float:
+        """Time of the last one, from the start of the run."""
+
+    @property
+    def duration_s(self) -> float:
+        """Time since the last of the previous sum, or since the start of the run."""
+
+    @property
+    def acks(self) -> int:
+        """Their number."""
+
+    @property
+    def delivered(self) -> int:
+        """Newly delivered: acknowledged or SACKed, each octet once."""
+
+    @property
+    def lost(self) -> int:
+        """Newly marked lost."""
+
+    @property
+    def ce_marked(self) -> int:
+        """Newly reported as marked Congestion Experienced (RFC 3168)."""
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The mean of the measured round-trip times; ``None`` without a measurement."""
+
+    @property
+    def srtt_s(self) -> float:
+        """The smoothed round-trip time (RFC 6298) after the last one."""
+
+    @property
+    def min_rtt_s(self) -> float:
+        """The smallest round-trip time since the start."""
+
+    @property
+    def in_flight(self) -> int:
+        """In flight after the last one."""
+
+    @property
+    def round(self) -> int:
+        """Round trips completed."""
+
+    @property
+    def cwnd_limited(self) -> bool:
+        """Whether the window limited the sender in the last round trip (RFC 7661 §4.2)."""
+
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application limited the sender."""
+
+    @property
+    def in_recovery(self) -> bool:
+        """Whether fast recovery is in progress."""
+
+
 class Congestion(Protocol):
     """A reduction of the window is due, at most once per round trip."""
 
@@ -146,11 +206,15 @@ class CongestionControl:
     A class may also have ``on_recovered(now_s)``, ``on_spurious(now_s)`` (the last reduction was spurious) and
     ``on_idle(idle_s)``; they are called only where they exist.
 
+    With ``every`` the engine sums up acknowledgments and calls :meth:`on_acks` in place of :meth:`on_ack`: once for a
+    round trip (``"rtt"``), or after that number of acknowledgments. The run is then several times faster.
+
     Args:
         start: Values from the engine; other keys than ``kind`` in the scenario follow as keyword arguments.
 
     Attributes:
         name: Its name in scenarios: ``cc = "NAME"``.
+        every: ``None``, ``"rtt"``, or a number of acknowledgments: see above.
         smss: A full segment's payload, in octets.
         cwnd: The congestion window, in octets; above 0.
         ssthresh: The slow start threshold, in octets; ``None`` before the first reduction.
@@ -158,6 +222,7 @@ class CongestionControl:
     """
 
     name: ClassVar[str]
+    every: ClassVar[Literal["rtt"] | int | None] = None
     smss: int
     cwnd: float
     ssthresh: float | None = None
@@ -169,6 +234,10 @@ class CongestionControl:
 
     def on_ack(self, ack: Ack) -> None:
         """Process an acknowledgment with new information."""
+        raise NotImplementedError
+
+    def on_acks(self, acks: Acks) -> None:
+        """Process the sum of several acknowledgments; only with ``every``."""
         raise NotImplementedError
 
     def on_congestion(self, event: Congestion) -> None:

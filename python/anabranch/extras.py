@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from anabranch.errors import UserError
 
-_EXTRAS = {"polars": "tables", "matplotlib": "figures"}
+_EXTRAS = {"polars": "tables", "matplotlib": "figures", "gymnasium": "gym"}
 _WITHOUT = {
     "polars": "without polars tables are CSV",
     "matplotlib": "without matplotlib there are no figures",
@@ -27,7 +27,7 @@ def need(package: str, purpose: str) -> None:
     """Refuse work that needs a missing optional package.
 
     Args:
-        package: ``"polars"`` or ``"matplotlib"``.
+        package: ``"polars"``, ``"matplotlib"`` or ``"gymnasium"``.
         purpose: The subject of the message: the feature that needs it.
 
     Raises:

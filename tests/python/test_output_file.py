@@ -74,6 +74,7 @@ DIRECTORIES: dict[tuple[str, str], Callable[[Inputs, Path], list[object]]] = {
     ],
     ("diagnose", "--out"): lambda given, out: ["diagnose", given.capture, "--out", out],
     ("diagnose", "--save-to"): lambda _, out: ["diagnose", "--follow", "lo", "--save-to", out],
+    ("vectors", "--out"): lambda _, out: ["vectors", "reno", "--out", out],
     ("validate", "--out"): lambda given, out: ["validate", given.scenario, "--out", out],
     ("validate", "--keep"): lambda given, out: ["validate", given.scenario, "--keep", out],
 }
@@ -88,6 +89,7 @@ INPUTS = {
         ("gateway plan", "--path"),
     ),
     *(("gateway plan", "--status"), ("validate", "FILE..."), ("validate", "--host-times"), ("shell", "FILE")),
+    *(("script", "SCRIPT..."), ("vectors", "--check"), ("vectors", "--compare")),
     *(("cc load", "NAME|FILE"), ("kernel build", "[VERSION|DIR|FILE]"), ("kernel check", "[RELEASE|DIR]")),
 }
 """Options and arguments that name an input."""

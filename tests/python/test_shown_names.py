@@ -74,6 +74,13 @@ COMMANDS: dict[str, tuple[str, Make]] = {
     "gateway plan --status": (".toml", lambda file: ["gateway", "plan", file, "--status", file]),
     "validate": (".toml", lambda file: ["validate", file, "--host-times", file]),
     "validate --keep": (".toml", lambda file: ["validate", file, "--keep", file]),
+    "script": (".pkt", lambda file: ["script", file]),
+    "vectors": ("", lambda file: ["vectors", file.name]),
+    "vectors --check": ("", lambda file: ["vectors", "reno", "--check", file]),
+    "vectors --compare": (
+        ".csv",
+        lambda file: ["vectors", "reno", "--scenario", "one-loss", "--compare", file],
+    ),
     "shell": (".toml", lambda file: ["shell", file, file.name]),
     "completion": ("", lambda file: ["completion", file.name]),
     "demo": ("", lambda file: ["demo", "--out", file / "x" if file.exists() else "/dev/null/x"]),

@@ -337,6 +337,12 @@ impl Target for KernelTarget {
     }
 
     fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
+        // Other settings belong to the whole machine.
+        if !name.starts_with("net.") {
+            return Err(format!(
+                "`{name}` is no setting of a network: expected `net.` and a name"
+            ));
+        }
         let file = format!("/proc/sys/{}", name.replace('.', "/"));
         // The sysctl belongs to the network namespace of the calling thread.
         let written = self

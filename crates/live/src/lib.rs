@@ -15,6 +15,7 @@ mod kernel_target;
 mod plan;
 mod report;
 mod run;
+mod scripts;
 
 pub use anabranch_bpf::trace::CaState;
 pub use anabranch_engine::Progress;
@@ -39,3 +40,4 @@ pub use plan::{
 pub use report::summary::LiveSummary;
 pub use report::trace::{Acknowledged, Detail, Traced, Tracing};
 pub use run::{Around, Finished, Live, prepare};
+pub use scripts::{KernelOutcome, ScriptRuns};

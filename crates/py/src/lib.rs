@@ -18,6 +18,7 @@ mod python_control;
 mod results;
 mod run;
 mod scenario;
+mod script;
 mod signals;
 mod stopwatch;
 mod table;
@@ -52,6 +53,8 @@ mod _engine {
     use super::run::{PacketBatches, Run, run};
     #[pymodule_export]
     use super::scenario::resolve;
+    #[pymodule_export]
+    use super::script::run_script;
     #[pymodule_export]
     use super::table::ArrowTable;
 

@@ -1,7 +1,8 @@
 //! Congestion controls written in Python.
 //!
 //! Each event calls a method of the object, and then reads its attributes. This costs several
-//! microseconds, most of them in Python. An exception ends the run.
+//! microseconds, most of them in Python. A class with `every` is instead called once for a round trip or a
+//! number of acknowledgments, with their sum. An exception ends the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -69,6 +70,8 @@ impl PythonControls {
             let mut control = PythonControl {
                 object: None,
                 calls: Calls::default(),
+                every: None,
+                sum: AckSum::default(),
                 view: View {
                     cwnd: init.initial_cwnd,
                     ssthresh: None,
@@ -103,10 +106,97 @@ struct Calls {
     idle: bool,
 }
 
+/// The acknowledgments that one call sums up.
+#[derive(Debug, Clone, Copy)]
+enum Every {
+    RoundTrip,
+    Acks(u64),
+}
+
+impl Every {
+    /// Reads the class's attribute.
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let value = match object.getattr_opt("every")? {
+            Some(value) if !value.is_none() => value,
+            _ => return Ok(None),
+        };
+        match (value.extract::<u64>(), value.extract::<String>()) {
+            (Ok(acks), _) if acks > 0 => Ok(Some(Self::Acks(acks))),
+            (_, Ok(word)) if word == "rtt" => Ok(Some(Self::RoundTrip)),
+            _ => Err(PyValueError::new_err(format!(
+                "{}.every is {}; expected None, \"rtt\", or a number of acknowledgments above 0",
+                object.get_type().name()?,
+                value.repr()?
+            ))),
+        }
+    }
+}
+
+/// The sum of the acknowledgments since the last call.
+#[derive(Debug, Clone, Copy, Default)]
+struct AckSum {
+    acks: u64,
+    delivered: u64,
+    lost: u64,
+    ce_marked: u64,
+    rtt_sum_s: f64,
+    rtts: u32,
+    began_s: f64,
+    round: u64,
+}
+
+impl AckSum {
+    fn add(&mut self, ack: &Ack) {
+        self.acks += 1;
+        self.delivered += ack.delivered.get();
+        self.lost += ack.lost.get();
+        self.ce_marked += ack.ce_marked.get();
+        if let Some(rtt) = ack.rtt {
+            self.rtt_sum_s += rtt.as_secs_f64();
+            self.rtts += 1;
+        }
+    }
+    const fn is_due(&self, every: Every, ack: &Ack) -> bool {
+        match every {
+            Every::RoundTrip => ack.round > self.round,
+            Every::Acks(acks) => self.acks >= acks,
+        }
+    }
+    /// Returns the sum up to this acknowledgment, and begins the next one.
+    fn take(&mut self, ack: &Ack) -> PyAcks {
+        let now_s = seconds(ack.now);
+        let sum = PyAcks {
+            now_s,
+            duration_s: now_s - self.began_s,
+            acks: self.acks,
+            delivered: self.delivered,
+            lost: self.lost,
+            ce_marked: self.ce_marked,
+            rtt_s: (self.rtts > 0).then(|| self.rtt_sum_s / f64::from(self.rtts)),
+            srtt_s: ack.srtt.as_secs_f64(),
+            min_rtt_s: ack.min_rtt.as_secs_f64(),
+            in_flight: ack.in_flight.get(),
+            round: ack.round,
+            cwnd_limited: ack.cwnd_limited,
+            app_limited: ack.app_limited,
+            in_recovery: ack.in_recovery,
+        };
+        *self = Self {
+            began_s: now_s,
+            round: ack.round,
+            ..Self::default()
+        };
+        sum
+    }
+}
+
 /// The control of one flow. Without an object it has failed, and the run is about to end.
 struct PythonControl {
     object: Option<Py<PyAny>>,
     calls: Calls,
+    /// The acknowledgments of a call; without it, each is a call.
+    every: Option<Every>,
+    sum: AckSum,
     view: View,
     raised: Raised,
     interrupt: Interrupt,
@@ -133,6 +223,7 @@ impl PythonControl {
             spurious: has("on_spurious")?,
             idle: has("on_idle")?,
         };
+        self.every = Every::of(&object)?;
         self.view = View::of(&object)?;
         self.object = Some(object.unbind());
         Ok(())
@@ -193,7 +284,15 @@ impl View {
 
 impl CongestionControl for PythonControl {
     fn on_ack(&mut self, ack: &Ack) {
-        self.on("on_ack", PyAck::from(ack));
+        let Some(every) = self.every else {
+            self.on("on_ack", PyAck::from(ack));
+            return;
+        };
+        self.sum.add(ack);
+        if self.sum.is_due(every, ack) {
+            let sum = self.sum.take(ack);
+            self.on("on_acks", sum);
+        }
     }
     fn on_congestion(&mut self, event: &Congestion) {
         let signal = match event.signal {
@@ -296,6 +395,25 @@ impl From<&Ack> for PyAck {
             in_recovery: ack.in_recovery,
         }
     }
+}
+
+/// The sum of several acknowledgments. Octets, and times in seconds.
+#[pyclass(frozen, get_all, name = "Acks", module = "anabranch.control")]
+struct PyAcks {
+    now_s: f64,
+    duration_s: f64,
+    acks: u64,
+    delivered: u64,
+    lost: u64,
+    ce_marked: u64,
+    rtt_s: Option<f64>,
+    srtt_s: f64,
+    min_rtt_s: f64,
+    in_flight: u64,
+    round: u64,
+    cwnd_limited: bool,
+    app_limited: bool,
+    in_recovery: bool,
 }
 
 /// A reduction is due.

@@ -12,7 +12,7 @@ use anabranch_core::{
     packet::Ecn,
     units::{Bytes, Duration, Instant, text::Limit},
 };
-use anabranch_tcp::{Endpoint, Outgoing, Profile, Role, Settings, State};
+use anabranch_tcp::{Endpoint, Outgoing, Profile, Role, Settings, State, profiles};
 use anabranch_wire::{self as wire, Discards, Flags, IpHeader, Ports, Segment, Version};
 
 use crate::{
@@ -38,6 +38,23 @@ pub struct EndpointTarget {
     listens: bool,
     sent: VecDeque<(Duration, Vec<u8>)>,
     discards: Discards,
+}
+
+/// A host with IPv4 addresses for documentation (RFC 5737); its numbers begin at 0.
+impl Default for EndpointTarget {
+    fn default() -> Self {
+        let version = Version::V4 {
+            source: [192, 0, 2, 1],
+            destination: [198, 51, 100, 1],
+            identification: 0,
+            dont_fragment: true,
+        };
+        let ports = Ports {
+            source: 40_000,
+            destination: 8080,
+        };
+        Self::new((version, ports), 0)
+    }
 }
 
 impl EndpointTarget {
@@ -187,7 +204,9 @@ impl Target for EndpointTarget {
         match name {
             "stack" => {
                 let profile = Profile::named(value).ok_or_else(|| {
-                    format!("there is no stack `{value}`; expected rfc, linux, …")
+                    let all = profiles();
+                    let known: Vec<&str> = all.iter().map(|profile| profile.meta.name).collect();
+                    format!("there is no stack `{value}`; {}", choices(value, &known))
                 })?;
                 self.settings = profile.settings;
                 Ok(())

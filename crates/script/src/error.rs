@@ -20,6 +20,49 @@ pub struct Error {
     pub at: Position,
     /// The problem, and the expected input.
     pub message: String,
+    /// Whether the script or its target is wrong.
+    pub cause: Cause,
+}
+
+/// The cause of an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The script is wrong, or asks for a setting that the target does not have.
+    Script,
+    /// packetdrill accepts the script; this subset of its language does not.
+    Unsupported,
+    /// The target does not behave as the script expects. The fields of the two sides, if both are
+    /// known.
+    Target(Vec<Field>),
+}
+
+/// A field of an expected packet or result, and the same field of the actual one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// The expected value; empty if the script names none.
+    pub expected: String,
+    /// The actual value; empty if there is none.
+    pub actual: String,
+    /// Whether the two values contradict each other.
+    pub differs: bool,
+}
+
+impl Field {
+    /// A field whose two values differ.
+    pub(crate) fn differing(
+        name: &'static str,
+        expected: impl Into<String>,
+        actual: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            expected: expected.into(),
+            actual: actual.into(),
+            differs: true,
+        }
+    }
 }
 
 impl fmt::Display for Error {

@@ -1,6 +1,6 @@
 //! Splits text into tokens.
 
-use crate::error::{Error, Position};
+use crate::error::{Cause, Error, Position};
 
 /// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,7 @@ impl<'a> Lexer<'a> {
             file: self.file.to_owned(),
             at,
             message: message.into(),
+            cause: Cause::Script,
         }
     }
 

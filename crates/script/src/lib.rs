@@ -44,7 +44,7 @@ mod syntax;
 mod target;
 
 pub use endpoint::EndpointTarget;
-pub use error::{Error, Position};
+pub use error::{Cause, Error, Field, Position};
 pub use parse::parse;
 pub use run::run;
 pub use syntax::{

@@ -27,14 +27,7 @@ impl fmt::Display for Header {
             Some(Ecn::Ect1) => f.write_str("[ect1] ")?,
             Some(Ecn::Ce) => f.write_str("[ce] ")?,
         }
-        if self.flags == Flags::NONE {
-            f.write_str("-")?;
-        }
-        for (letter, flag) in FLAGS {
-            if self.flags.any(flag) {
-                write!(f, "{letter}")?;
-            }
-        }
+        f.write_str(&letters(self))?;
         let end = self.seq.wrapping_add(self.len);
         write!(f, " {}:{end}({})", self.seq, self.len)?;
         if let Some(ack) = self.ack {
@@ -43,15 +36,47 @@ impl fmt::Display for Header {
         if let Some(window) = self.window {
             write!(f, " win {window}")?;
         }
-        match &self.options {
-            Options::Any => f.write_str(" <...>"),
-            Options::List(items) if items.is_empty() => Ok(()),
-            Options::List(items) => {
+        match self.options.to_string() {
+            options if options.is_empty() => Ok(()),
+            options => write!(f, " {options}"),
+        }
+    }
+}
+
+/// The flags of a segment; `-` for none.
+pub(crate) fn letters(header: &Header) -> String {
+    if header.flags == Flags::NONE {
+        return "-".to_owned();
+    }
+    let set = FLAGS
+        .into_iter()
+        .filter(|(_, flag)| header.flags.any(*flag));
+    set.map(|(letter, _)| letter).collect()
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("<...>"),
+            Self::List(items) if items.is_empty() => Ok(()),
+            Self::List(items) => {
                 for (place, item) in items.iter().enumerate() {
-                    write!(f, "{}{item}", if place == 0 { " <" } else { "," })?;
+                    write!(f, "{}{item}", if place == 0 { "<" } else { "," })?;
                 }
                 f.write_str(">")
             }
+        }
+    }
+}
+
+impl Ecn {
+    /// Its name in scripts.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::NotEct => "noecn",
+            Self::Ect0 => "ect0",
+            Self::Ect1 => "ect1",
+            Self::Ce => "ce",
         }
     }
 }

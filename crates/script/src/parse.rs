@@ -2,11 +2,12 @@
 
 mod call;
 mod packet;
+mod unsupported;
 
 use anabranch_core::units::Duration;
 
 use crate::{
-    error::{Error, Position, choices},
+    error::{Cause, Error, Position, choices},
     lexer::{Token, tokens},
     syntax::{Action, Assertion, Comparison, Event, Script, Value, When},
 };
@@ -70,6 +71,13 @@ impl Parser<'_> {
             file: self.file.to_owned(),
             at,
             message: message.into(),
+            cause: Cause::Script,
+        }
+    }
+    fn unsupported(&self, at: Position, message: String) -> Error {
+        Error {
+            cause: Cause::Unsupported,
+            ..self.error_at(at, message)
         }
     }
     fn expected(&self, what: &str) -> Error {
@@ -164,11 +172,13 @@ impl Parser<'_> {
         let at = self.at();
         let name = self.word("the name of an option")?;
         if !OPTIONS.contains(&name.as_str()) && !name.starts_with(SWITCH) {
-            let message = format!(
-                "there is no option `--{name}`; {}, or `transport.` and a switch",
-                choices(&name, &OPTIONS)
-            );
-            return Err(self.error_at(at, message));
+            let known = format!("{}, or `transport.` and a switch", choices(&name, &OPTIONS));
+            return Err(if unsupported::OPTIONS.contains(&name.as_str()) {
+                let message = format!("packetdrill's option `--{name}` is not supported; {known}");
+                self.unsupported(at, message)
+            } else {
+                self.error_at(at, format!("there is no option `--{name}`; {known}"))
+            });
         }
         self.sign("=")?;
         let value = match self.peek() {
@@ -196,7 +206,14 @@ impl Parser<'_> {
                 Action::Assert(self.assertions()?)
             }
             Token::Command(text) => {
-                let (name, value) = sysctl(text).map_err(|message| self.error(message))?;
+                let (name, value) = sysctl(text).map_err(|message| match text.trim_start() {
+                    // A mistake in the one command that exists.
+                    text if text.starts_with("sysctl") => self.error(message),
+                    _ => self.unsupported(
+                        self.at(),
+                        format!("packetdrill's commands are not supported; {message}"),
+                    ),
+                })?;
                 self.advance();
                 Action::Sysctl(name, value)
             }
@@ -245,6 +262,12 @@ impl Parser<'_> {
     /// Parses seconds exactly.
     fn time(&mut self) -> Result<Duration, Error> {
         let (at, text) = self.number_text("seconds")?;
+        if text.contains("...") {
+            let message = format!(
+                "packetdrill's blocking calls (`{text}`) are not supported: calls return at once"
+            );
+            return Err(self.unsupported(at, message));
+        }
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
         let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let whole = if whole.is_empty() { "0" } else { whole };
@@ -269,6 +292,15 @@ impl Parser<'_> {
             }
             let more = !assertions.is_empty() && self.take_word("and");
             if !more && !self.take_word("assert") {
+                if let Token::Word(word) = self.peek()
+                    && unsupported::PYTHON.contains(&word.as_str())
+                {
+                    let message = format!(
+                        "packetdrill's Python code (`{word}`) is not supported; \
+                         expected `assert NAME == VALUE` or `}}%`"
+                    );
+                    return Err(self.unsupported(self.at(), message));
+                }
                 return Err(self.expected("`assert NAME == VALUE` or `}%`"));
             }
             assertions.push(self.assertion()?);

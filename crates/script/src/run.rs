@@ -9,7 +9,7 @@ use anabranch_core::units::Duration;
 
 use self::numbers::Numbers;
 use crate::{
-    error::{Error, Position, choices},
+    error::{Cause, Error, Field, Position, choices},
     syntax::{Action, Assertion, Call, Comparison, Event, Expected, Header, Script, Value, When},
     target::{Answer, Request, Target},
 };
@@ -88,6 +88,15 @@ impl Runner<'_> {
             file: self.script.file.clone(),
             at,
             message: message.into(),
+            cause: Cause::Script,
+        }
+    }
+
+    /// An error of the target.
+    fn differs(&self, at: Position, message: impl Into<String>, fields: Vec<Field>) -> Error {
+        Error {
+            cause: Cause::Target(fields),
+            ..self.error(at, message)
         }
     }
 
@@ -172,7 +181,7 @@ impl Runner<'_> {
 
     fn advance(&mut self, at: Position, until: Duration) -> Result<(), Error> {
         let told = self.target.advance(until);
-        told.map_err(|message| self.error(at, message))
+        told.map_err(|message| self.differs(at, message, Vec::new()))
     }
 
     /// Fails if a packet was sent before `then` that the script does not expect.
@@ -181,12 +190,14 @@ impl Runner<'_> {
             Some((sent, packet)) if *sent + self.tolerance < then => {
                 let what = self.numbers.describe(packet);
                 let when = seconds(*sent);
-                Err(self.error(
-                    at,
-                    format!(
-                        "the target has sent `> {what}` at {when} s, which no line above expects"
-                    ),
-                ))
+                let message = format!(
+                    "the target has sent `> {what}` at {when} s, which no line above expects"
+                );
+                let fields = vec![
+                    Field::differing("packet", "no packet", format!("> {what}")),
+                    Field::differing("time", "", format!("{when} s")),
+                ];
+                Err(self.differs(at, message, fields))
             }
             _ => Ok(()),
         }
@@ -208,7 +219,11 @@ impl Runner<'_> {
                 let until = seconds(latest);
                 let message =
                     format!("the target has sent nothing until {until} s; expected `> {expected}`");
-                return Err(self.error(at, message));
+                let fields = vec![
+                    Field::differing("packet", format!("> {expected}"), "no packet"),
+                    Field::differing("time", span(first, last), format!("until {until} s")),
+                ];
+                return Err(self.differs(at, message, fields));
             };
             self.sent.push_back(sent);
         }
@@ -216,29 +231,31 @@ impl Runner<'_> {
         let found = self
             .numbers
             .read(&packet, expected, self.target.towards())
-            .map_err(|message| self.error(at, message))?;
-        let differs = packet::difference(expected, &found, self.tolerance);
-        if let Some(what) = differs {
+            .map_err(|message| self.differs(at, message, Vec::new()))?;
+        let mut fields = packet::fields(expected, &found, self.tolerance);
+        let what = packet::difference(&fields);
+        let in_time = sent + self.tolerance >= first && sent <= latest;
+        if what.is_some() || !in_time {
             let when = seconds(sent);
-            return Err(self.error(
-                at,
-                format!("expected `> {expected}`; the target sent `> {found}` at {when} s: {what}"),
-            ));
-        }
-        if sent + self.tolerance < first || sent > latest {
-            let span = if first == last {
-                format!("at {} s", seconds(first))
-            } else {
-                format!("between {} s and {} s", seconds(first), seconds(last))
+            let message = match what {
+                Some(what) => format!(
+                    "expected `> {expected}`; the target sent `> {found}` at {when} s: {what}"
+                ),
+                None => {
+                    let span = span(first, last);
+                    format!("expected `> {expected}` {span}; the target sent it at {when} s")
+                }
             };
-            let when = seconds(sent);
-            return Err(self.error(
-                at,
-                format!("expected `> {expected}` {span}; the target sent it at {when} s"),
-            ));
+            fields.push(Field {
+                name: "time",
+                expected: span(first, last),
+                actual: format!("at {when} s"),
+                differs: !in_time,
+            });
+            return Err(self.differs(at, message, fields));
         }
         packet::check_payload(&packet, &found, self.numbers.target_start(), self.written)
-            .map_err(|message| self.error(at, message))?;
+            .map_err(|message| self.differs(at, message, Vec::new()))?;
         Ok(sent)
     }
 
@@ -282,12 +299,14 @@ impl Runner<'_> {
                     Expected::Error(expected) => format!("-1 {expected}"),
                     Expected::Value(expected) => expected.to_string(),
                 };
-                return Err(self.error(at, format!("expected {told}; the call returns -1 {name}")));
+                let message = format!("expected {told}; the call returns -1 {name}");
+                return Err(self.returned(at, message, told, format!("-1 {name}")));
             }
             Answer::Octets(octets) => {
                 let n = u32::try_from(octets.len()).expect("as many as asked for");
                 if octets != numbers::stream(numbers::INJECTED, self.read, n) {
-                    return Err(self.error(at, "the octets read are not those sent to the target"));
+                    let message = "the octets read are not those sent to the target";
+                    return Err(self.differs(at, message, Vec::new()));
                 }
                 self.read += u64::from(n);
                 i64::from(n)
@@ -300,7 +319,8 @@ impl Runner<'_> {
         let Expected::Value(wanted) = expected else {
             return match expected {
                 Expected::Error(name) => {
-                    Err(self.error(at, format!("expected -1 {name}; the call returns {value}")))
+                    let message = format!("expected -1 {name}; the call returns {value}");
+                    Err(self.returned(at, message, format!("-1 {name}"), value.to_string()))
                 }
                 _ => Ok(()),
             };
@@ -308,9 +328,15 @@ impl Runner<'_> {
         if matches!(call, Call::Socket | Call::Accept(_)) {
             self.handles.insert(*wanted, value);
         } else if value != *wanted {
-            return Err(self.error(at, format!("expected {wanted}; the call returns {value}")));
+            let message = format!("expected {wanted}; the call returns {value}");
+            return Err(self.returned(at, message, wanted.to_string(), value.to_string()));
         }
         Ok(())
+    }
+
+    fn returned(&self, at: Position, message: String, expected: String, actual: String) -> Error {
+        let fields = vec![Field::differing("returned value", expected, actual)];
+        self.differs(at, message, fields)
     }
 
     fn handle(&self, at: Position, descriptor: i64) -> Result<i64, Error> {
@@ -335,6 +361,10 @@ impl Runner<'_> {
         }
         let Some(found) = self.target.figure(name) else {
             let known = self.target.figures();
+            if known.contains(&name.as_str()) {
+                let message = format!("`{name}`: there is no connection at this time");
+                return Err(self.differs(*at, message, Vec::new()));
+            }
             return Err(self.error(
                 *at,
                 format!("there is no figure `{name}`; {}", choices(name, known)),
@@ -360,10 +390,22 @@ impl Runner<'_> {
             return Ok(());
         }
         let sign = comparison.sign();
-        Err(self.error(
-            *at,
-            format!("expected {name} {sign} {wanted}; it is {found}"),
-        ))
+        let message = format!("expected {name} {sign} {wanted}; it is {found}");
+        let fields = vec![Field::differing(
+            "assertion",
+            format!("{name} {sign} {wanted}"),
+            format!("{name} is {found}"),
+        )];
+        Err(self.differs(*at, message, fields))
+    }
+}
+
+/// The time at which a packet is due, for messages.
+fn span(first: Duration, last: Duration) -> String {
+    if first == last {
+        format!("at {} s", seconds(first))
+    } else {
+        format!("between {} s and {} s", seconds(first), seconds(last))
     }
 }
 

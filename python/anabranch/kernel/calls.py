@@ -36,6 +36,7 @@ def ask(
     job: Job,
     *,
     call: tuple[Sequence[Any], Mapping[str, Any]] | None = None,
+    script: tuple[Sequence[Any], Mapping[str, Any]] | None = None,
     program: Sequence[str] = (),
     for_programs: bool,
     piped: Sequence[int] = (),
@@ -47,6 +48,7 @@ def ask(
     Args:
         job: The job.
         call: The arguments and keywords of a live run of the engine.
+        script: The arguments and keywords of a behaviour script, in place of ``call``.
         program: A program and its arguments, in place of ``call``.
         for_programs: Whether the user's programs run in the guest. They write into folders; the engine does not.
         piped: Descriptors that are pipes in the guest.
@@ -69,6 +71,7 @@ def ask(
         "folder": folder,
         "for_programs": for_programs,
         "call": _plain(call),
+        "script": _plain(script),
         "tables": [*TABLES, RETRANSMISSIONS],
         "captures": [
             (link, direction)
@@ -99,11 +102,7 @@ def answer(job: Job, ended: Ended, told: str) -> KeptRun:
         ValueError: See above.
         RunFailedError: The guest left no answer.
     """
-    try:
-        kind, *content = marshal.loads((job.folder / inside.ANSWER).read_bytes())  # noqa: S302 - our own process wrote it
-    except (OSError, EOFError, ValueError, TypeError):
-        last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise RunFailedError(f"{told} ended with status {ended.status}: {last[0]}") from None
+    kind, *content = _read(job, ended, told)
     if kind == "error":
         name, arguments, parts = content
         error = _ERRORS.get(name, RuntimeError)(*arguments)
@@ -111,6 +110,24 @@ def answer(job: Job, ended: Ended, told: str) -> KeptRun:
         raise error
     summary_json, tables, captures, left_out = content
     return KeptRun(summary_json, _Tables(tables), captures, left_out)
+
+
+def script_answer(job: Job, ended: Ended, told: str) -> str:
+    """The outcome of a behaviour script in a guest that has ended, as JSON.
+
+    Raises:
+        RunFailedError: The guest left no answer.
+    """
+    _, text = _read(job, ended, told)
+    return str(text)
+
+
+def _read(job: Job, ended: Ended, told: str) -> Any:
+    try:
+        return marshal.loads((job.folder / inside.ANSWER).read_bytes())  # noqa: S302 - our own process wrote it
+    except (OSError, EOFError, ValueError, TypeError):
+        last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise RunFailedError(f"{told} ended with status {ended.status}: {last[0]}") from None
 
 
 def _plain(value: Any) -> Any:

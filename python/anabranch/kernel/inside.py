@@ -1,4 +1,4 @@
-"""In a guest: answers the request in the job's folder: to call the engine, or to run a program.
+"""In a guest: answers the request in the job's folder: to call the engine, to run a behaviour script, or a program.
 
 :mod:`anabranch.kernel.calls` writes the request and starts this file. An import in a guest costs ten times its cost on
 the host. This module therefore imports only built-in modules and the engine, and loads the engine without a search of
@@ -58,7 +58,11 @@ def main(job: str) -> int:
     try:
         if request["program"]:
             return _run(request["program"])
-        answer = _call(job, request["engine"], request["call"], request["tables"], request["captures"])
+        if request["script"] is not None:
+            arguments, keywords = request["script"]
+            answer = "script", _load("anabranch._engine", request["engine"]).run_script(*arguments, **keywords)
+        else:
+            answer = _call(job, request["engine"], request["call"], request["tables"], request["captures"])
         with open(f"{job}/{ANSWER}.new", "wb") as file:
             marshal.dump(answer, file)
         os.rename(f"{job}/{ANSWER}.new", f"{job}/{ANSWER}")

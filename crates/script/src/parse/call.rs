@@ -1,6 +1,6 @@
 //! Parses socket calls.
 
-use super::Parser;
+use super::{Parser, unsupported};
 use crate::{
     error::{Error, choices},
     lexer::Token,
@@ -27,8 +27,13 @@ impl Parser<'_> {
         let at = self.at();
         let name = self.word("a socket call")?;
         if !CALLS.contains(&name.as_str()) {
-            let message = format!("there is no call `{name}`; {}", choices(&name, &CALLS));
-            return Err(self.error_at(at, message));
+            let known = choices(&name, &CALLS);
+            return Err(if unsupported::CALLS.contains(&name.as_str()) {
+                let message = format!("packetdrill's call `{name}` is not supported; {known}");
+                self.unsupported(at, message)
+            } else {
+                self.error_at(at, format!("there is no call `{name}`; {known}"))
+            });
         }
         self.sign("(")?;
         let call = if name == "socket" {
@@ -77,10 +82,12 @@ impl Parser<'_> {
                 let at = self.at();
                 let how = self.word("`SHUT_WR`")?;
                 if how != "SHUT_WR" {
-                    return Err(self.error_at(
-                        at,
-                        format!("`{how}`: expected `SHUT_WR`, the only way there is"),
-                    ));
+                    let message = format!("`{how}`: expected `SHUT_WR`, the only way there is");
+                    return Err(if matches!(how.as_str(), "SHUT_RD" | "SHUT_RDWR") {
+                        self.unsupported(at, message)
+                    } else {
+                        self.error_at(at, message)
+                    });
                 }
                 Call::ShutdownWrite(descriptor)
             }

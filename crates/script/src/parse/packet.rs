@@ -5,7 +5,7 @@ use anabranch_wire::{
     accecn::{Counter, Order},
 };
 
-use super::Parser;
+use super::{Parser, unsupported};
 use crate::{
     error::{Error, choices},
     lexer::Token,
@@ -143,6 +143,13 @@ impl Parser<'_> {
             Token::Sign(".") => String::new(),
             _ => return Err(self.expected("flags, such as `S`, `P.` or `.`")),
         };
+        if unsupported::PACKETS.contains(&text.as_str()) {
+            let message = format!(
+                "packetdrill's `{text}` packets are not supported: \
+                 expected a TCP segment, such as `. 1:1(0) ack 1`"
+            );
+            return Err(self.unsupported(at, message));
+        }
         if !text.is_empty() {
             self.advance();
         }
@@ -235,8 +242,16 @@ impl Parser<'_> {
                 }
             }
             _ => {
-                let message = format!("there is no option `{name}`; {}", choices(&name, &ITEMS));
-                return Err(self.error_at(at, message));
+                let known = choices(&name, &ITEMS);
+                return Err(if unsupported::ITEMS.contains(&name.as_str()) {
+                    let message = format!(
+                        "packetdrill's option `{name}` is not supported by name (`raw HEX` writes \
+                         its octets); {known}"
+                    );
+                    self.unsupported(at, message)
+                } else {
+                    self.error_at(at, format!("there is no option `{name}`; {known}"))
+                });
             }
         })
     }

@@ -4,49 +4,101 @@ use anabranch_core::units::Duration;
 use anabranch_wire::Flags;
 
 use super::numbers::{self, take_apart};
-use crate::syntax::{Header, Item, Options};
+use crate::{
+    error::Field,
+    notation::letters,
+    syntax::{Ecn, Header, Item, Options},
+};
 
-/// The first difference, if any. PSH and the order of options do not count.
-pub(super) fn difference(
-    expected: &Header,
-    found: &Header,
-    tolerance: Duration,
-) -> Option<&'static str> {
+/// Names of the fields.
+const FLAGS: &str = "flags";
+const SEQUENCE: &str = "sequence number";
+const LENGTH: &str = "length";
+const ACKNOWLEDGMENT: &str = "acknowledgment";
+const WINDOW: &str = "window";
+const ECN: &str = "ECN field";
+const OPTIONS: &str = "options";
+
+/// The two packets field by field. PSH and the order of options do not count.
+pub(super) fn fields(expected: &Header, found: &Header, tolerance: Duration) -> Vec<Field> {
     let flags = |header: &Header| header.flags.0 & !Flags::PSH.0;
-    if flags(expected) != flags(found) {
-        return Some("the flags differ");
-    }
-    if expected.seq != found.seq {
-        return Some("the sequence numbers differ");
-    }
-    if expected.len != found.len {
-        return Some("the lengths differ");
-    }
-    if expected.ack.is_some() && expected.ack != found.ack {
-        return Some("the acknowledgment numbers differ");
-    }
-    if expected.window.is_some() && expected.window != found.window {
-        return Some("the windows differ");
-    }
-    if expected.ecn.is_some() && expected.ecn != found.ecn {
-        return Some("the ECN fields differ");
-    }
-    match (&expected.options, &found.options) {
-        (Options::List(expected), Options::List(found)) => {
-            let ticks = tolerance.as_picos().div_ceil(1_000_000_000);
-            let counts = |items: &[Item]| -> Vec<Item> {
-                let padding = |item: &&Item| !matches!(item, Item::Nop | Item::End);
-                items.iter().filter(padding).cloned().collect()
-            };
-            let (expected, found) = (counts(expected), counts(found));
-            let same = expected.len() == found.len()
-                && expected
-                    .iter()
-                    .all(|item| found.iter().any(|other| matches(item, other, ticks)));
-            (!same).then_some("the options differ")
-        }
-        _ => None,
-    }
+    let field = |name, expected: String, actual: String, differs| Field {
+        name,
+        expected,
+        actual,
+        differs,
+    };
+    let number = |name, expected: u32, found: u32| {
+        field(
+            name,
+            expected.to_string(),
+            found.to_string(),
+            expected != found,
+        )
+    };
+    let optional = |name, expected: Option<u32>, found: Option<u32>| {
+        let text = |value: Option<u32>| value.map_or_else(String::new, |value| value.to_string());
+        let differs = expected.is_some() && expected != found;
+        field(name, text(expected), text(found), differs)
+    };
+    vec![
+        field(
+            FLAGS,
+            letters(expected),
+            letters(found),
+            flags(expected) != flags(found),
+        ),
+        number(SEQUENCE, expected.seq, found.seq),
+        number(LENGTH, expected.len, found.len),
+        optional(ACKNOWLEDGMENT, expected.ack, found.ack),
+        optional(
+            WINDOW,
+            expected.window.map(u32::from),
+            found.window.map(u32::from),
+        ),
+        field(
+            ECN,
+            expected.ecn.map_or("", Ecn::name).to_owned(),
+            found.ecn.map_or("", Ecn::name).to_owned(),
+            expected.ecn.is_some() && expected.ecn != found.ecn,
+        ),
+        field(
+            OPTIONS,
+            expected.options.to_string(),
+            found.options.to_string(),
+            !same_options(&expected.options, &found.options, tolerance),
+        ),
+    ]
+}
+
+/// The first difference, if any.
+pub(super) fn difference(fields: &[Field]) -> Option<&'static str> {
+    let first = fields.iter().find(|field| field.differs)?;
+    Some(match first.name {
+        FLAGS => "the flags differ",
+        SEQUENCE => "the sequence numbers differ",
+        LENGTH => "the lengths differ",
+        ACKNOWLEDGMENT => "the acknowledgment numbers differ",
+        WINDOW => "the windows differ",
+        ECN => "the ECN fields differ",
+        _ => "the options differ",
+    })
+}
+
+fn same_options(expected: &Options, found: &Options, tolerance: Duration) -> bool {
+    let (Options::List(expected), Options::List(found)) = (expected, found) else {
+        return true;
+    };
+    let ticks = tolerance.as_picos().div_ceil(1_000_000_000);
+    let counts = |items: &[Item]| -> Vec<Item> {
+        let padding = |item: &&Item| !matches!(item, Item::Nop | Item::End);
+        items.iter().filter(padding).cloned().collect()
+    };
+    let (expected, found) = (counts(expected), counts(found));
+    expected.len() == found.len()
+        && expected
+            .iter()
+            .all(|item| found.iter().any(|other| matches(item, other, ticks)))
 }
 
 /// Timestamps may differ by the tolerance, in milliseconds.

@@ -1,11 +1,15 @@
 //! Invalid scripts, and valid scripts whose expectations fail.
 
-use anabranch_script::{EndpointTarget, parse, run};
+use anabranch_script::{Cause, EndpointTarget, Error, parse, run};
 use anabranch_wire::{Ports, Version};
 use proptest::prelude::*;
 
 fn carry_out(text: &str) -> Result<(), String> {
-    let script = parse(text, "s.pkt").map_err(|error| error.to_string())?;
+    judged(text).map_err(|error| error.to_string())
+}
+
+fn judged(text: &str) -> Result<(), Error> {
+    let script = parse(text, "s.pkt")?;
     let version = Version::V4 {
         source: [192, 0, 2, 1],
         destination: [192, 168, 0, 1],
@@ -17,7 +21,7 @@ fn carry_out(text: &str) -> Result<(), String> {
         destination: 8080,
     };
     let mut target = EndpointTarget::new((version, ports), 1000);
-    run(&script, &mut target, 5000).map_err(|error| error.to_string())
+    run(&script, &mut target, 5000)
 }
 
 #[test]
@@ -50,7 +54,7 @@ fn mistakes_have_a_position_and_a_hint() {
         ),
         (
             "--stack=vista\n+0 < S 0:0(0)",
-            "s.pkt:1:3: there is no stack `vista`; expected rfc, linux, …",
+            "s.pkt:1:3: there is no stack `vista`; expected one of linux-6.18, linux-6.12, rfc, ns3-2018, ns2-sack1, linux-2.6.35, windows-7, bsd44-lite",
         ),
         (
             "socket(...) = 3",
@@ -67,7 +71,7 @@ fn mistakes_have_a_position_and_a_hint() {
         ),
         (
             "+0 `rm -rf /`",
-            "s.pkt:1:4: expected `sysctl -q NAME=NUMBER`, the only command there is",
+            "s.pkt:1:4: packetdrill's commands are not supported; expected `sysctl -q NAME=NUMBER`, the only command there is",
         ),
         (
             "+0 `sysctl -q net.ipv4.tcp_sac=1`",
@@ -295,6 +299,59 @@ fn a_deviating_tcp_is_detected() {
         let message = carry_out(&format!("{OPEN}{line}")).expect_err(line);
         assert!(message.contains(said), "{line}\n{message}");
     }
+}
+
+/// The wrong party is the script, the subset of the language, or the target.
+#[test]
+fn an_error_has_a_cause() {
+    let cause = |text: &str| judged(text).expect_err(text).cause;
+    for text in [
+        "",
+        "--stack=vista\n+0 < S 0:0(0)",
+        "+0 close(4) = 0",
+        "+0 `sysctl -q a=b`",
+    ] {
+        assert_eq!(cause(text), Cause::Script, "{text}");
+    }
+    for text in [
+        "+0 `rm -rf /`",
+        "+0 poll(3) = 0",
+        "--ip_version=ipv6",
+        "+0 > icmp x",
+    ] {
+        assert_eq!(cause(text), Cause::Unsupported, "{text}");
+    }
+    assert_eq!(
+        cause("+0 %{ assert tcpi_rto == 1 }%"),
+        Cause::Target(Vec::new())
+    );
+}
+
+#[test]
+fn a_difference_has_the_fields_of_both_sides() {
+    let differing = |text: &str| match judged(text).expect_err(text).cause {
+        Cause::Target(fields) => fields.into_iter().filter(|field| field.differs).collect(),
+        _ => Vec::new(),
+    };
+    let fields = differing(&OPEN.replace("> [noecn] . 1:1001(1000)", "> [ce] F. 1:501(500)"));
+    let told: Vec<_> = fields
+        .iter()
+        .map(|field| (field.name, field.expected.as_str(), field.actual.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("flags", "F.", "."),
+            ("length", "500", "1000"),
+            ("ECN field", "ce", "noecn"),
+        ]
+    );
+    let fields = differing(&OPEN.replace("= 2000\n", "= -1 EAGAIN\n"));
+    assert_eq!(fields[0].name, "returned value");
+    assert_eq!(
+        (&*fields[0].expected, &*fields[0].actual),
+        ("-1 EAGAIN", "2000")
+    );
 }
 
 proptest! {

@@ -1,0 +1,1 @@
+"""Reference vectors: what each built-in congestion control does in small scenarios, to compare another stack with."""
