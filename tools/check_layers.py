@@ -49,7 +49,7 @@ FLOORS: Sequence[frozenset[str]] = (
     frozenset({"live"}),
     frozenset({"scenario"}),
     frozenset({"charts", "convert", "diagnosis", "sweep", "why"}),
-    frozenset({"fitted", "gateway", "kernel", "multipoint", "studio"}),
+    frozenset({"fitted", "gateway", "installed", "kernel", "multipoint", "studio"}),
     frozenset({"compare", "study", "validate"}),
     frozenset({"plot"}),
     frozenset({"report", "studio"}),

@@ -110,7 +110,8 @@ def test_version(anabranch: Call) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "run", "study", "sweep", "list", "explain", "bench", "validate", "shell",
-                                     "cc", "cc list", "cc load", "cc unload"])  # fmt: skip
+                                     "cc", "cc list", "cc load", "cc unload", "cc install", "cc status",
+                                     "cc remove"])  # fmt: skip
 def test_short_and_long_help_are_the_same(anabranch: Call, command: str) -> None:
     short, long = (anabranch(*command.split(), option) for option in ("-h", "--help"))
     assert (short.status, short.err) == (0, "")

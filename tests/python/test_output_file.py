@@ -88,6 +88,7 @@ INPUTS = {
         ("gateway plan", "--path"),
     ),
     *(("gateway plan", "--status"), ("validate", "FILE..."), ("validate", "--host-times"), ("shell", "FILE")),
+    ("cc install", "NAME|FILE"),
     *(("cc load", "NAME|FILE"), ("kernel build", "[VERSION|DIR|FILE]"), ("kernel check", "[RELEASE|DIR]")),
 }
 """Options and arguments that name an input."""
