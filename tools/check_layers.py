@@ -50,7 +50,7 @@ FLOORS: Sequence[frozenset[str]] = (
     frozenset({"scenario"}),
     frozenset({"charts", "convert", "diagnosis", "sweep", "why"}),
     frozenset({"fitted", "gateway", "installed", "kernel", "multipoint", "studio"}),
-    frozenset({"compare", "study", "validate"}),
+    frozenset({"compare", "plans", "study", "validate"}),
     frozenset({"plot"}),
     frozenset({"report", "studio"}),
     frozenset({"cli"}),

@@ -72,6 +72,13 @@ COMMANDS: dict[str, tuple[str, Make]] = {
     "gateway plan": (".toml", lambda file: ["gateway", "plan", file]),
     "gateway plan --path": (".toml", lambda file: ["gateway", "plan", file, "--path", f"{file.name}={file}"]),
     "gateway plan --status": (".toml", lambda file: ["gateway", "plan", file, "--status", file]),
+    "plan cc": (".pcapng", lambda file: ["plan", "cc", file, "--seeds", "2"]),
+    "plan aqm": (".pcapng", lambda file: ["plan", "aqm", file, "--rate", "1mbit", "--seeds", "2"]),
+    "plan group": (".csv", lambda file: ["plan", "group", file, "--members", "2", "--rate", "1mbit"]),
+    "plan group --method": (
+        "",
+        lambda file: ["plan", "group", "x", "--members", "2", "--rate", "1mbit", "--method", file.name],
+    ),
     "validate": (".toml", lambda file: ["validate", file, "--host-times", file]),
     "validate --keep": (".toml", lambda file: ["validate", file, "--keep", file]),
     "shell": (".toml", lambda file: ["shell", file, file.name]),
