@@ -52,6 +52,7 @@ def test_help(anabranch: Call) -> None:
         "  studio      Open the engine in a page of the browser.\n"
         "  cc          Congestion controls in the running kernel, as eBPF programs.\n"
         "  kernel      Linux kernels that run in virtual time, for --engine kernel.\n"
+        "  plan        Predict what a component would bring on a link.\n"
         "  gateway     Predict the performance of a gateway, or call anabranch-gateway.\n\n"
         "  Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143\n"
         "  ended by a signal.\n"
@@ -110,7 +111,8 @@ def test_version(anabranch: Call) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "run", "study", "sweep", "list", "explain", "bench", "validate", "shell",
-                                     "cc", "cc list", "cc load", "cc unload"])  # fmt: skip
+                                     "cc", "cc list", "cc load", "cc unload", "cc install", "cc status",
+                                     "cc remove"])  # fmt: skip
 def test_short_and_long_help_are_the_same(anabranch: Call, command: str) -> None:
     short, long = (anabranch(*command.split(), option) for option in ("-h", "--help"))
     assert (short.status, short.err) == (0, "")
@@ -121,7 +123,7 @@ def test_short_and_long_help_are_the_same(anabranch: Call, command: str) -> None
 
 def test_every_command_has_an_example(anabranch: Call) -> None:
     for command in commands():
-        if command.path not in ("", "cc", "kernel"):
+        if command.path not in ("", "cc", "kernel", "plan"):
             out = anabranch(*command.path.split(), "--help").out
             assert "Example:\n    " in out, command.path
             assert f"anabranch {command.path}" in out.partition("Example:")[2]
@@ -129,7 +131,7 @@ def test_every_command_has_an_example(anabranch: Call) -> None:
 
 def test_the_list_of_commands_has_the_first_line_of_each_help() -> None:
     groups = [app, *(one for one in app.commands.values() if isinstance(one, Group))]
-    assert len(groups) == 4
+    assert len(groups) == 5
     for group in groups:
         for name, one in group.commands.items():
             assert group.lines.get(name, "") == (one.help or "").partition("\n")[0] or one.hidden

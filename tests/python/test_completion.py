@@ -62,7 +62,7 @@ def completed(line: str, folder: Path) -> list[str]:
     ("line", "offered"),
     [
         ("anabranch r", ["run"]),
-        ("anabranch cc ", ["list", "load", "unload"]),
+        ("anabranch cc ", ["list", "load", "unload", "install", "status", "remove"]),
         ("anabranch run --wi", ["--wide"]),
         ("anabranch run --why", ["--why", "--why=all"]),
         ("anabranch run s.toml --engine ", ["sim", "live", "kernel"]),

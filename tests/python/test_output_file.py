@@ -75,6 +75,23 @@ DIRECTORIES: dict[tuple[str, str], Callable[[Inputs, Path], list[object]]] = {
     ("diagnose", "--out"): lambda given, out: ["diagnose", given.capture, "--out", out],
     ("diagnose", "--save-to"): lambda _, out: ["diagnose", "--follow", "lo", "--save-to", out],
     ("vectors", "--out"): lambda _, out: ["vectors", "reno", "--out", out],
+    ("plan cc", "--out"): lambda given, out: ["plan", "cc", given.capture, "--seeds", "2", "--out", out],
+    ("plan aqm", "--out"): lambda _, out: ["plan", "aqm", "--rate", "1mbit", "--seeds", "2", "--out", out],
+    ("plan group", "--out"): lambda given, out: [
+        *(
+            "plan",
+            "group",
+            given.scenario.with_name("counters.csv"),
+            "--members",
+            "2",
+            "--rate",
+            "1mbit",
+            "--seeds",
+            "2",
+            "--out",
+            out,
+        )
+    ],
     ("validate", "--out"): lambda given, out: ["validate", given.scenario, "--out", out],
     ("validate", "--keep"): lambda given, out: ["validate", given.scenario, "--keep", out],
 }
@@ -90,6 +107,7 @@ INPUTS = {
     ),
     *(("gateway plan", "--status"), ("validate", "FILE..."), ("validate", "--host-times"), ("shell", "FILE")),
     *(("script", "SCRIPT..."), ("vectors", "--check"), ("vectors", "--compare")),
+    *(("cc install", "NAME|FILE"), ("plan group", "FILE"), ("plan cc", "CAPTURE"), ("plan aqm", "[CAPTURE]")),
     *(("cc load", "NAME|FILE"), ("kernel build", "[VERSION|DIR|FILE]"), ("kernel check", "[RELEASE|DIR]")),
 }
 """Options and arguments that name an input."""
@@ -126,6 +144,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     folder = tmp_path_factory.mktemp("inputs")
     (folder / "s.toml").write_text(TEXT)
     (folder / "b.toml").write_text(TEXT.replace("10 Mbit/s", "20 Mbit/s"))
+    (folder / "counters.csv").write_text("0,0\n1,1000\n2,3000\n")
     (folder / "wan.sh").write_text("tc qdisc add dev eth0 root netem delay 20ms rate 10mbit limit 1000\n")
     content = Scenario.from_text(TEXT, file="s.toml").run(captures=["path"]).pcapng("path")
     (folder / "in.pcapng").write_bytes(content)

@@ -43,6 +43,7 @@ app = Group(
         "cc": ("controls:controls", "Congestion controls in the running kernel, as eBPF programs."),
         "aqm": ("aqm:aqm", "Queues at the egress of a device, as eBPF programs in the running kernel."),
         "kernel": ("kernels:kernels", "Linux kernels that run in virtual time, for --engine kernel."),
+        "plan": ("plan:plan", "Predict what a component would bring on a link."),
         "gateway": ("gateway:gateway", "Predict the performance of a gateway, or call anabranch-gateway."),
     },
     epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.",

@@ -18,6 +18,9 @@ controls = Group(
         "list": ("controls:list_controls", "List shipped controls, loaded controls, and the kernel's own."),
         "load": ("controls:load_control", "Load a control into the kernel until it is unloaded."),
         "unload": ("controls:unload_control", "Remove a control from the kernel."),
+        "install": ("cc_install:install", "Load a control now and at each start, as the default of connections."),
+        "status": ("cc_install:status", "Show installed controls and the connections that use them."),
+        "remove": ("cc_install:remove", "Undo an installation, and restore the former controls."),
     },
 )
 

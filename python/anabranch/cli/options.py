@@ -23,6 +23,7 @@ Sets = Annotated[
     Option("--set", "Change a value, e.g. link.a.rate='10 Mbit/s'; may be given more than once.", "PATH=VALUE"),
 ]
 Json = Annotated[bool, Option("--json", "One JSON document on standard output and nothing else.")]
+Prometheus = Annotated[bool, Option("--prometheus", "Metrics in Prometheus's text format and nothing else.")]
 Out = Annotated[
     Path | None,
     Option("--out", "Write results into this directory; nothing is written when left out.", "DIR", directory),
