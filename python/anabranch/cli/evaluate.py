@@ -10,7 +10,7 @@ from anabranch import interrupt
 from anabranch.cli.blocks import write
 from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import FAILED, KERNEL, check_engine, complain, console, note, print_json, styled
-from anabranch.cli.options import Jobs, Json, Kernel, Out
+from anabranch.cli.options import Jobs, Json, Kernel, Out, Store
 from anabranch.text.lines import wrapped
 from anabranch.text.shown import plain
 
@@ -55,6 +55,7 @@ class EvaluateOptions:
     ] = None
     json: Json = False
     out: Out = None
+    store: Store = None
     jobs: Jobs = None
 
 
@@ -75,12 +76,11 @@ def run_evaluate(options: EvaluateOptions) -> None:
     from anabranch.evaluate import baseline
     from anabranch.evaluate.evaluation import Options, document, evaluate
     from anabranch.evaluate.output import KIND, points_in, write_evaluation
-    from anabranch.evaluate.runs import Store
+    from anabranch.evaluate.runs import Finished
     from anabranch.evaluate.subject import CONTROL, builtin, find
     from anabranch.files.output import check_target
     from anabranch.limits import check_jobs, check_seed
     from anabranch.progress import Progress
-    from anabranch.sweep.points import Points
 
     check_engine(options.engine, options.kernel, ("sim", KERNEL))
     check_seed(options.seed)
@@ -102,7 +102,7 @@ def run_evaluate(options: EvaluateOptions) -> None:
         check_target(options.out, KIND)
     interrupt.watch()
     chosen = Options(names, options.engine, options.kernel, options.quick, options.seed, options.jobs)
-    points = points_in(options.out) if options.out is not None else Points(None, Path.cwd())
+    points = points_in(options.out, options.store)
     engine = ("kernel", options.kernel or "") if options.engine == KERNEL else ()
     try:
         with Progress(f"evaluate {subject.name}", 1) as bar:
@@ -111,13 +111,15 @@ def run_evaluate(options: EvaluateOptions) -> None:
                 bar.total = total
                 bar.update(done)
 
-            result = evaluate(subject, chosen, Store(points, engine), report)
+            result = evaluate(subject, chosen, Finished(points, engine), report)
     except KeyboardInterrupt:
-        if options.out is not None:
-            note(f"finished runs are in {options.out}; the same command goes on from there")
+        if points.directory is not None:
+            note(f"finished runs are in {options.store or options.out}; the same command goes on from there")
         raise
     if options.out is not None:
-        write_evaluation(result, options.out, typed("evaluate", options, "subject", "against", "quick", "seed", "engine", "kernel"))
+        write_evaluation(
+            result, options.out, typed("evaluate", options, "subject", "against", "quick", "seed", "engine", "kernel")
+        )
         note(f"wrote {options.out / 'report.html'}, SUMMARY.md and evaluation.json")
     if options.json:
         print_json(document(result))
@@ -143,7 +145,7 @@ def _print(result: Evaluation) -> None:
         line = styled(f"  {one.item.section:<6} {one.verdict:<14}", COLOURS[one.verdict])
         out.print(line.append(f" {one.item.title}", style="not bold"), soft_wrap=True)
         if one.verdict in ("not met", "inconclusive", "broken"):
-            write(out, wrapped(f"{'':<23} {plain(words.of_item(one))}", " " * 24))
+            write(out, wrapped(f"{'':<23} {plain(words.of_item(one, most=1))}", " " * 24))
     out.print()
     out.print(words.tally(result))
 

@@ -100,8 +100,8 @@ def regressions(result: Evaluation, stored: Stored) -> list[Change]:
         for one in check.cases
         if (found := before.get((check.check.id, one.case.group, one.case.label))) is not None
     ]
-    found = ((name, one, _change(one, old, len(pairs))) for name, one, old in pairs)
-    return [Change(name, one.name, why) for name, one, why in found if why is not None]
+    changes = ((name, one, _change(one, old, len(pairs))) for name, one, old in pairs)
+    return [Change(name, one.name, why) for name, one, why in changes if why is not None]
 
 
 def _change(one: CaseResult, old: _Case, comparisons: int) -> str | None:

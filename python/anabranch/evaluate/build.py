@@ -59,15 +59,16 @@ def seconds(value: float) -> str:
     return f"{value:g} s"
 
 
-def flow(control: Subject, *, ecn: bool = False, **more: Any) -> Table:
+def flow(control: Subject, *, ecn: bool = False, source: str = "A", **more: Any) -> Table:
     """A flow of a control from A to B.
 
     Args:
         control: The control.
         ecn: Whether a control that needs no ECN uses that of RFC 3168.
+        source: The node that sends.
         more: Further keys of the flow.
     """
-    table: Table = {"from": "A", "to": "B", "cc": control.value, "start_spread": "1 s"}
+    table: Table = {"from": source, "to": "B", "cc": control.value, "start_spread": "1 s"}
     used = control.ecn or ("rfc3168" if ecn else None)
     transport = dict(more.pop("transport", {}))
     if used is not None:

@@ -148,7 +148,10 @@ def svg(result: CheckResult, subject: str) -> str | None:
         out.append(f"<line class='base' x1='{_LABEL}' x2='{_LABEL + plot}' y1='{y}' y2='{y}'/>")
         if isinstance(one.case.rule, Limit):
             at = _LABEL + plot * scale.at(one.case.rule.value)
-            out.append(f"<line x1='{at:.1f}' x2='{at:.1f}' y1='{y - 10}' y2='{y + 10}' stroke='#c0392b' stroke-dasharray='3 2'/>")
+            out.append(
+                f"<line x1='{at:.1f}' x2='{at:.1f}' y1='{y - 10}' y2='{y + 10}' stroke='#c0392b' "
+                "stroke-dasharray='3 2'/>"
+            )
         for mark in marks(one):
             number = names.index(mark.name) % len(COLOURS)
             colour, at = COLOURS[number], y if mark.name == OWN else y + (4 if number % 2 else -4)
@@ -161,7 +164,9 @@ def svg(result: CheckResult, subject: str) -> str | None:
     y = 62 + _ROW * len(cases) + 16
     for value, anchor in zip(scale.ticks(), ("start", "middle", "end"), strict=True):
         at = _LABEL + plot * scale.at(value)
-        out.append(f"<text class='soft' x='{at:.1f}' y='{y}' text-anchor='{anchor}'>{shown(value, measure.unit)}</text>")
+        out.append(
+            f"<text class='soft' x='{at:.1f}' y='{y}' text-anchor='{anchor}'>{shown(value, measure.unit)}</text>"
+        )
     return "".join(out) + "</svg>\n"
 
 

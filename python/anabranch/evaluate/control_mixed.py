@@ -12,7 +12,7 @@ from anabranch.evaluate.check import Case, Check, Plan, one
 from anabranch.evaluate.control_single import AS_STANDARD, BUFFERS, COMPARED, QUICK_BUFFERS, STANDARD
 from anabranch.evaluate.judge import Limit, NoWorse
 from anabranch.evaluate.measures import Measure
-from anabranch.evaluate.subject import Subject, builtin
+from anabranch.evaluate.subject import Subject
 
 CUBIC = Subject("cubic", "control", "cubic")
 HARM = "Not more harm to the other flow than another flow of the same kind does in the same place."
@@ -145,7 +145,14 @@ def _managed(queue: Any, count: int, ecn: bool, control: Subject) -> Table:
 
 def _aqms(measure: Measure, _plan: Plan) -> list[Case]:
     return [
-        Case(name, one(partial(_managed, queue, 2, ecn)), measure, STANDARD, name in QUICK_QUEUES, "with ECN" if ecn else "without ECN")
+        Case(
+            name,
+            one(partial(_managed, queue, 2, ecn)),
+            measure,
+            STANDARD,
+            name in QUICK_QUEUES,
+            "with ECN" if ecn else "without ECN",
+        )
         for ecn in (False, True)
         for name, queue in QUEUES.items()
     ]  # fmt: skip
@@ -185,9 +192,9 @@ def _l4s(rtt_ms: float, mbit_s: float, bursts: bool, alone: bool, control: Subje
         queue = {"kind": "drop-tail", "limit": "1000 packets"}
         service = {"kind": "wifi", "stations": 2}
         links["hop"] = {"between": ["C", "A"], "rate": "300 Mbit/s", "service": service, "queue": queue}
-    flows = {"other": flow(CUBIC, ecn=True, **{"from": source})}
+    flows = {"other": flow(CUBIC, ecn=True, source=source)}
     if not alone:
-        flows["x"] = flow(control, ecn=True, **{"from": source})
+        flows["x"] = flow(control, ecn=True, source=source)
     return scenario(None, flows, duration=60, warmup=20, links=links)
 
 
@@ -225,35 +232,119 @@ def _l4s_share(bursts: bool, _plan: Plan) -> list[Case]:
     ]
 
 
-_PAIR = "One flow of the control beside one other flow on 50 Mbit/s with round trips of 20, 40 and 100 ms; drop-tail buffers of 0.1 to 10 BDP."
+_PAIR = (
+    "One flow of the control beside one other flow on 50 Mbit/s with round trips of 20, 40 and 100 ms; "
+    "drop-tail buffers of 0.1 to 10 BDP."
+)
 _CALL = "A call of 64 kbit/s beside one flow on 20 Mbit/s, 40 ms."
 _AQM = "Two flows on 50 Mbit/s, 40 ms, with and without ECN (RFC 3168)."
 _L4S = "One flow of the control beside CUBIC with ECN on DualPI2 at 20 and 50 Mbit/s."
 _BURSTS = _L4S + " A Wi-Fi hop upstream of the queue sends in bursts (heistp/l4s-tests, issue 1)."
 
 CHECKS: tuple[Check, ...] = (
-    Check("harm-goodput", "Harm to the goodput of other flows", _PAIR, AS_STANDARD, COMPARED, partial(_harms, m.harm_goodput, False)),
-    Check("harm-delay", "Harm to the delay of other flows", _PAIR, AS_STANDARD, COMPARED, partial(_harms, m.harm_delay, False)),
-    Check("harm-loss", "Harm by loss to other flows", _PAIR, AS_STANDARD, COMPARED, partial(_harms, m.harm_loss, False)),
-    Check("harm-crowd", "Harm to the goodput of several other flows", "One flow of the control beside 4 and 10 flows on 50 Mbit/s, 40 ms, 1 BDP.", AS_STANDARD, COMPARED, _crowds),
-    Check("ware-goodput", "Harm to the goodput of other flows, beside the harm among themselves", _PAIR, HARM, WARE, partial(_harms, m.harm_goodput, True)),
-    Check("ware-delay", "Harm to the delay of other flows, beside the harm among themselves", _PAIR, HARM, WARE, partial(_harms, m.harm_delay, True)),
     Check(
-        "starvation", "Starvation of other flows", "One flow of the control beside one other flow on 50 Mbit/s, 40 ms; drop-tail buffers of 0.1 to 10 BDP.",
-        "The other flow delivers at least one packet per round trip.", "RFC 9743 §5.2: starvation; §5.1.1: one packet per round trip is the start of full backoff", _starved,
+        "harm-goodput",
+        "Harm to the goodput of other flows",
+        _PAIR,
+        AS_STANDARD,
+        COMPARED,
+        partial(_harms, m.harm_goodput, False),
     ),
-    Check("call-delay", "Delay of a call beside a flow", _CALL, AS_STANDARD, COMPARED, partial(_calls, m.one_way_delay("call"))),
-    Check("call-loss", "Loss of a call beside a flow", _CALL, AS_STANDARD, COMPARED, partial(_calls, m.datagram_loss("call", 160))),
-    Check("cubic-short-time", "Short CUBIC flows beside a long flow", "50 Mbit/s, 40 ms; CUBIC files of 30 kB on average take 10 % of the capacity.", AS_STANDARD, COMPARED, _short_cubics),
-    Check("cubic-long", "A long CUBIC flow beside short flows", "50 Mbit/s, 40 ms; files of 30 kB on average take 10 % of the capacity.", AS_STANDARD, COMPARED, _long_cubics),
+    Check(
+        "harm-delay",
+        "Harm to the delay of other flows",
+        _PAIR,
+        AS_STANDARD,
+        COMPARED,
+        partial(_harms, m.harm_delay, False),
+    ),
+    Check(
+        "harm-loss", "Harm by loss to other flows", _PAIR, AS_STANDARD, COMPARED, partial(_harms, m.harm_loss, False)
+    ),
+    Check(
+        "harm-crowd",
+        "Harm to the goodput of several other flows",
+        "One flow of the control beside 4 and 10 flows on 50 Mbit/s, 40 ms, 1 BDP.",
+        AS_STANDARD,
+        COMPARED,
+        _crowds,
+    ),
+    Check(
+        "ware-goodput",
+        "Harm to the goodput of other flows, beside the harm among themselves",
+        _PAIR,
+        HARM,
+        WARE,
+        partial(_harms, m.harm_goodput, True),
+    ),
+    Check(
+        "ware-delay",
+        "Harm to the delay of other flows, beside the harm among themselves",
+        _PAIR,
+        HARM,
+        WARE,
+        partial(_harms, m.harm_delay, True),
+    ),
+    Check(
+        "starvation",
+        "Starvation of other flows",
+        "One flow of the control beside one other flow on 50 Mbit/s, 40 ms; drop-tail buffers of 0.1 to 10 BDP.",
+        "The other flow delivers at least one packet per round trip.",
+        "RFC 9743 §5.2: starvation; §5.1.1: one packet per round trip is the start of full backoff",
+        _starved,
+    ),
+    Check(
+        "call-delay",
+        "Delay of a call beside a flow",
+        _CALL,
+        AS_STANDARD,
+        COMPARED,
+        partial(_calls, m.one_way_delay("call")),
+    ),
+    Check(
+        "call-loss",
+        "Loss of a call beside a flow",
+        _CALL,
+        AS_STANDARD,
+        COMPARED,
+        partial(_calls, m.datagram_loss("call", 160)),
+    ),
+    Check(
+        "cubic-short-time",
+        "Short CUBIC flows beside a long flow",
+        "50 Mbit/s, 40 ms; CUBIC files of 30 kB on average take 10 % of the capacity.",
+        AS_STANDARD,
+        COMPARED,
+        _short_cubics,
+    ),
+    Check(
+        "cubic-long",
+        "A long CUBIC flow beside short flows",
+        "50 Mbit/s, 40 ms; files of 30 kB on average take 10 % of the capacity.",
+        AS_STANDARD,
+        COMPARED,
+        _long_cubics,
+    ),
     Check("aqm-utilization", "Utilization with AQM", _AQM, AS_STANDARD, COMPARED, partial(_aqms, m.utilization())),
     Check("aqm-delay", "Queueing delay with AQM", _AQM, AS_STANDARD, COMPARED, partial(_aqms, m.queue_delay(99))),
-    Check("aqm-harm", "Harm to CUBIC on a queue with AQM", "One flow of the control beside CUBIC, both with ECN, on 50 Mbit/s, 40 ms.", HARM, WARE, _aqm_harms),
+    Check(
+        "aqm-harm",
+        "Harm to CUBIC on a queue with AQM",
+        "One flow of the control beside CUBIC, both with ECN, on 50 Mbit/s, 40 ms.",
+        HARM,
+        WARE,
+        _aqm_harms,
+    ),
     Check("l4s-harm", "Harm to CUBIC on DualPI2", _L4S, HARM, WARE, partial(_l4s_harms, False)),
     Check("l4s-share", "Goodput beside CUBIC on DualPI2", _L4S, AS_STANDARD, COMPARED, partial(_l4s_share, False)),
     Check("l4s-burst-harm", "Harm to CUBIC on DualPI2 under bursts", _BURSTS, HARM, WARE, partial(_l4s_harms, True)),
-    Check("l4s-burst-share", "Goodput beside CUBIC on DualPI2 under bursts", _BURSTS, AS_STANDARD, COMPARED, partial(_l4s_share, True)),
-)  # fmt: skip
+    Check(
+        "l4s-burst-share",
+        "Goodput beside CUBIC on DualPI2 under bursts",
+        _BURSTS,
+        AS_STANDARD,
+        COMPARED,
+        partial(_l4s_share, True),
+    ),
+)
 """The checks of a control beside other traffic."""
-
-__all__ = ["CHECKS", "builtin"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from anabranch.evaluate import measures as m
-from anabranch.evaluate.build import Build, Path, Table, files, flow, probes, rate, scenario, udp
+from anabranch.evaluate.build import Path, Table, files, flow, probes, rate, scenario, udp
 from anabranch.evaluate.check import Case, Check, Plan, one
 from anabranch.evaluate.judge import Limit, NoWorse
 from anabranch.evaluate.measures import Measure
@@ -37,14 +37,28 @@ def _alone(path: Path, count: int, control: Subject) -> Table:
 
 def _grid(measure: Measure, _plan: Plan) -> list[Case]:
     return [
-        Case(f"{p.bdp:g} BDP", one(partial(_alone, p, 1)), measure, STANDARD, quick, f"{p.mbit_s:g} Mbit/s, {p.rtt_ms:g} ms")
+        Case(
+            f"{p.bdp:g} BDP",
+            one(partial(_alone, p, 1)),
+            measure,
+            STANDARD,
+            quick,
+            f"{p.mbit_s:g} Mbit/s, {p.rtt_ms:g} ms",
+        )
         for p, quick in grid()
     ]
 
 
 def _several(measure: Measure, counts: Sequence[int], buffers: Sequence[float], _plan: Plan) -> list[Case]:
     return [
-        Case(f"{bdp:g} BDP", one(partial(_alone, Path(50, 40, bdp), n)), measure, STANDARD, bdp in QUICK_BUFFERS, f"{n} flows")
+        Case(
+            f"{bdp:g} BDP",
+            one(partial(_alone, Path(50, 40, bdp), n)),
+            measure,
+            STANDARD,
+            bdp in QUICK_BUFFERS,
+            f"{n} flows",
+        )
         for n in counts
         for bdp in buffers
     ]
@@ -106,7 +120,15 @@ def _late(path: Path, control: Subject) -> Table:
 def _convergence(_plan: Plan) -> list[Case]:
     measure = m.convergence("old", "new", 15.0, 0.2)
     return [
-        Case(f"{p.rtt_ms:g} ms", one(partial(_late, p)), measure, STANDARD, p.rtt_ms == 40, f"{p.mbit_s:g} Mbit/s, 1 BDP", sampled=True)
+        Case(
+            f"{p.rtt_ms:g} ms",
+            one(partial(_late, p)),
+            measure,
+            STANDARD,
+            p.rtt_ms == 40,
+            f"{p.mbit_s:g} Mbit/s, 1 BDP",
+            sampled=True,
+        )
         for p in (Path(50, 20), Path(50, 40), Path(50, 100))
     ]
 
@@ -117,14 +139,21 @@ def _steady(path: Path, control: Subject) -> Table:
 
 def _oscillation(_plan: Plan) -> list[Case]:
     return [
-        Case(f"{bdp:g} BDP", one(partial(_steady, Path(50, 40, bdp))), m.oscillation("x"), STANDARD, bdp == 1.0, sampled=True)
+        Case(
+            f"{bdp:g} BDP",
+            one(partial(_steady, Path(50, 40, bdp))),
+            m.oscillation("x"),
+            STANDARD,
+            bdp == 1.0,
+            sampled=True,
+        )
         for bdp in BUFFERS
     ]
 
 
 def _two_rtts(extra_ms: float, control: Subject) -> Table:
     access = {"between": ["C", "A"], "rate": "1 Gbit/s", "delay": f"{round(extra_ms * 500)} us"}
-    flows = {"short": flow(control), "long": flow(control, **{"from": "C"})}
+    flows = {"short": flow(control), "long": flow(control, source="C")}
     return scenario(Path(50, 20, 2), flows, duration=60, warmup=20, links={"access": access})
 
 
@@ -144,7 +173,7 @@ def _parking_lot(control: Subject) -> Table:
     flows = {
         "through": flow(control, to="C"),
         "one": flow(control),
-        "two": flow(control, **{"from": "B", "to": "C"}),
+        "two": flow(control, source="B", to="C"),
     }
     return scenario(None, flows, duration=60, warmup=20, links=links)
 
@@ -174,7 +203,14 @@ def _file(path: Path, kilobytes: float, control: Subject) -> Table:
 def _startup(_plan: Plan) -> list[Case]:
     paths = (Path(50, 40), Path(100, 100), Path(20, 600))
     return [
-        Case(f"{kb / 1000:g} MB", one(partial(_file, p, kb)), m.file_time("x"), STANDARD, p.rtt_ms == 40, f"{p.mbit_s:g} Mbit/s, {p.rtt_ms:g} ms")
+        Case(
+            f"{kb / 1000:g} MB",
+            one(partial(_file, p, kb)),
+            m.file_time("x"),
+            STANDARD,
+            p.rtt_ms == 40,
+            f"{p.mbit_s:g} Mbit/s, {p.rtt_ms:g} ms",
+        )
         for p in paths
         for kb in (30, 300, 3000, 10000)
     ]
@@ -201,7 +237,9 @@ WIRELESS = ("wifi", "lte-drive", "5g-drive", "starlink")
 
 
 def _wireless(measure: Measure, _plan: Plan) -> list[Case]:
-    cases = [Case(name, one(partial(_ready, name)), measure, STANDARD, name in ("wifi", "lte-drive")) for name in WIRELESS]
+    cases = [
+        Case(name, one(partial(_ready, name)), measure, STANDARD, name in ("wifi", "lte-drive")) for name in WIRELESS
+    ]
     lossy = one(partial(_lossy, 0.01, Path(50, 40)))
     return [*cases, Case("1 % radio loss", lossy, measure, STANDARD)]
 
@@ -240,7 +278,14 @@ def _far(path: Path, control: Subject) -> Table:
 
 def _high_delay(measure: Measure, _plan: Plan) -> list[Case]:
     return [
-        Case(f"{bdp:g} BDP", one(partial(_far, Path(mbit, rtt, bdp))), measure, STANDARD, mbit == 20, f"{mbit} Mbit/s, {rtt} ms")
+        Case(
+            f"{bdp:g} BDP",
+            one(partial(_far, Path(mbit, rtt, bdp))),
+            measure,
+            STANDARD,
+            mbit == 20,
+            f"{mbit} Mbit/s, {rtt} ms",
+        )
         for mbit, rtt in ((20, 600), (100, 300))
         for bdp in (0.25, 1.0)
     ]
@@ -275,9 +320,7 @@ def _outage(length_s: float, control: Subject) -> Table:
 
 
 def _outages(_plan: Plan) -> list[Case]:
-    return [
-        Case(f"{s:g} s", one(partial(_outage, s)), m.goodput("x"), STANDARD, s == 1) for s in (0.2, 1, 10)
-    ]
+    return [Case(f"{s:g} s", one(partial(_outage, s)), m.goodput("x"), STANDARD, s == 1) for s in (0.2, 1, 10)]
 
 
 def _changed(key: str, value: str, control: Subject) -> Table:
@@ -314,15 +357,19 @@ def _both_ways(back_mbit_s: float, control: Subject) -> Table:
 
 def _reverse(_plan: Plan) -> list[Case]:
     return [
-        Case(f"{20 / mbit:g} : 1", one(partial(_both_ways, mbit)), m.goodput("x"), STANDARD, mbit == 2) for mbit in (20, 2)
+        Case(f"{20 / mbit:g} : 1", one(partial(_both_ways, mbit)), m.goodput("x"), STANDARD, mbit == 2)
+        for mbit in (20, 2)
     ]
 
 
 def _incast(senders: int, control: Subject) -> Table:
     work = {"kind": "request-response", "response": "64 KiB", "synchronized": True}
     link = {
-        "between": ["A", "B"], "rate": "1 Gbit/s", "delay": "50 us", "queue": {"kind": "drop-tail", "limit": "128 packets"},
-    }  # fmt: skip
+        "between": ["A", "B"],
+        "rate": "1 Gbit/s",
+        "delay": "50 us",
+        "queue": {"kind": "drop-tail", "limit": "128 packets"},
+    }
     flows = {"x": flow(control, count=senders, workload=work, start_spread="0 s")}
     return scenario(None, flows, duration=3, warmup=0.5, links={"bottleneck": link})
 
@@ -335,14 +382,22 @@ def _incasts(_plan: Plan) -> list[Case]:
 def _marked_fabric(control: Subject) -> Table:
     queue = {"kind": "threshold-mark", "threshold": "20 packets", "limit": "256 packets"}
     link = {"between": ["A", "B"], "rate": "1 Gbit/s", "delay": "50 us", "queue": queue}
-    return scenario(None, {"x": flow(control, ecn=True, count=2, start_spread="100 ms")}, duration=3, warmup=1, links={"bottleneck": link})
+    return scenario(
+        None,
+        {"x": flow(control, ecn=True, count=2, start_spread="100 ms")},
+        duration=3,
+        warmup=1,
+        links={"bottleneck": link},
+    )
 
 
 def _fabric(measure: Measure, _plan: Plan) -> list[Case]:
     return [Case("marking at 20 packets", one(_marked_fabric), measure, STANDARD)]
 
 
-def _check(name: str, title: str, about: str, cases: object, criterion: str = AS_STANDARD, source: str = COMPARED) -> Check:
+def _check(
+    name: str, title: str, about: str, cases: object, criterion: str = AS_STANDARD, source: str = COMPARED
+) -> Check:
     return Check(name, title, about, criterion, source, cases)  # type: ignore[arg-type]
 
 
@@ -354,57 +409,244 @@ CHECKS: tuple[Check, ...] = (
     _check("tail-drop-delay", "Queueing delay in drop-tail bottlenecks", _GRID, partial(_grid, m.queue_delay())),
     _check("tail-drop-loss", "Packet loss in drop-tail bottlenecks", _GRID, partial(_grid, m.loss())),
     _check(
-        "blackout", "Backoff without any feedback",
+        "blackout",
+        "Backoff without any feedback",
         "10 Mbit/s, 100 ms; the path fails after 10 s. Counted from a second later, for 60 s.",
         _blackouts,
         "At most log₂(60 s ÷ RTT + 1) packets: one per round trip at first, then twice the interval each time.",
         "RFC 9743 §5.1.1: one packet per round-trip time, then exponential backoff; §5.2: backoff without feedback",
     ),
     _check(
-        "heavy-loss", "Backoff under extreme loss", "10 Mbit/s, 100 ms; half and nine tenths of all packets are lost at random.",
-        _heavy, "At most one packet per round trip.", "RFC 9743 §5.1.1: reduce to one packet per round-trip time",
+        "heavy-loss",
+        "Backoff under extreme loss",
+        "10 Mbit/s, 100 ms; half and nine tenths of all packets are lost at random.",
+        _heavy,
+        "At most one packet per round trip.",
+        "RFC 9743 §5.1.1: reduce to one packet per round-trip time",
     ),
     _check(
-        "breaker", "Rate within the envelope of circuit breakers", "20 Mbit/s, 50 ms; 1 to 20 % of all packets are lost at random.",
-        _breakers, "At most ten times the rate of the TCP throughput equation.", "RFC 8083 §4.3, which RFC 9743 §5.2.2 cites; RFC 9743 §7.2",
+        "breaker",
+        "Rate within the envelope of circuit breakers",
+        "20 Mbit/s, 50 ms; 1 to 20 % of all packets are lost at random.",
+        _breakers,
+        "At most ten times the rate of the TCP throughput equation.",
+        "RFC 8083 §4.3, which RFC 9743 §5.2.2 cites; RFC 9743 §7.2",
     ),
-    _check("loss-of-several", "Loss that several flows cause in shallow buffers", _SELF, partial(_several, m.loss(), (2, 8), (0.1, 0.5, 1.0, 1.5)), source="RFC 9743 §5.1.3, and " + COMPARED),
-    _check("policer-loss", "Loss at a policer", "50 Mbit/s, 40 ms, with a policer of 10 Mbit/s.", partial(_policers, m.loss())),
-    _check("policer-goodput", "Goodput at a policer", "50 Mbit/s, 40 ms, with a policer of 10 Mbit/s.", partial(_policers, m.goodput("x"))),
-    _check("fairness", "Fairness among flows of the control", _SELF, partial(_several, m.fairness("x"), (2, 8), BUFFERS)),
-    _check("many-fairness", "Fairness among many flows", "50 and 150 flows on 100 Mbit/s, 40 ms, 1 BDP.", partial(_many, m.fairness("x"))),
-    _check("many-loss", "Loss that many flows cause", "50 and 150 flows on 100 Mbit/s, 40 ms, 1 BDP.", partial(_many, m.loss())),
-    _check("convergence", "Convergence of a new flow with an old one", "50 Mbit/s, 1 BDP; the second flow begins after 15 s; δ = 0.2.", _convergence, source="RFC 5166 §2.3.3 (δ-fair convergence time), which states no target; RFC 5166 §4: compare with current standards for TCP"),
-    _check("oscillation", "Oscillation of the goodput", "One flow on 50 Mbit/s, 40 ms for 60 s.", _oscillation, source="RFC 5166 §2.2.2, which states no target; RFC 5166 §4: compare with current standards for TCP"),
-    _check("rtt-fairness", "Fairness between round-trip times", "Two flows on 50 Mbit/s with round trips of 20 ms, and of 40 to 200 ms.", _rtt_fairness, source="RFC 5166 §2.3.3: the RTT-unfairness of standard TCP is the measure"),
-    _check("parking-lot", "Fairness over several bottlenecks", "A flow over two bottlenecks of 20 Mbit/s beside one on each.", _lots, source="RFC 5166 §2.3.3 states no goal; RFC 5166 §4: compare with current standards for TCP"),
-    _check("short-time", "Short flows beside a long flow of the control", "50 Mbit/s, 40 ms; files of 30 kB on average take 10 % of the capacity. All use the control.", partial(_shorts, m.completion("files"))),
-    _check("short-long", "A long flow beside short flows of the control", "50 Mbit/s, 40 ms; files of 30 kB on average take 10 % of the capacity. All use the control.", partial(_shorts, m.goodput("x"))),
+    _check(
+        "loss-of-several",
+        "Loss that several flows cause in shallow buffers",
+        _SELF,
+        partial(_several, m.loss(), (2, 8), (0.1, 0.5, 1.0, 1.5)),
+        source="RFC 9743 §5.1.3, and " + COMPARED,
+    ),
+    _check(
+        "policer-loss",
+        "Loss at a policer",
+        "50 Mbit/s, 40 ms, with a policer of 10 Mbit/s.",
+        partial(_policers, m.loss()),
+    ),
+    _check(
+        "policer-goodput",
+        "Goodput at a policer",
+        "50 Mbit/s, 40 ms, with a policer of 10 Mbit/s.",
+        partial(_policers, m.goodput("x")),
+    ),
+    _check(
+        "fairness", "Fairness among flows of the control", _SELF, partial(_several, m.fairness("x"), (2, 8), BUFFERS)
+    ),
+    _check(
+        "many-fairness",
+        "Fairness among many flows",
+        "50 and 150 flows on 100 Mbit/s, 40 ms, 1 BDP.",
+        partial(_many, m.fairness("x")),
+    ),
+    _check(
+        "many-loss",
+        "Loss that many flows cause",
+        "50 and 150 flows on 100 Mbit/s, 40 ms, 1 BDP.",
+        partial(_many, m.loss()),
+    ),
+    _check(
+        "convergence",
+        "Convergence of a new flow with an old one",
+        "50 Mbit/s, 1 BDP; the second flow begins after 15 s; δ = 0.2.",
+        _convergence,
+        source="RFC 5166 §2.3.3 (δ-fair convergence time) and §4: compare with the current standards for TCP",
+    ),
+    _check(
+        "oscillation",
+        "Oscillation of the goodput",
+        "One flow on 50 Mbit/s, 40 ms for 60 s.",
+        _oscillation,
+        source="RFC 5166 §2.2.2 and §4: compare with the current standards for TCP",
+    ),
+    _check(
+        "rtt-fairness",
+        "Fairness between round-trip times",
+        "Two flows on 50 Mbit/s with round trips of 20 ms, and of 40 to 200 ms.",
+        _rtt_fairness,
+        source="RFC 5166 §2.3.3: the RTT-unfairness of standard TCP is the measure",
+    ),
+    _check(
+        "parking-lot",
+        "Fairness over several bottlenecks",
+        "A flow over two bottlenecks of 20 Mbit/s beside one on each.",
+        _lots,
+        source="RFC 5166 §2.3.3 and §4: compare with the current standards for TCP",
+    ),
+    _check(
+        "short-time",
+        "Short flows beside a long flow of the control",
+        "50 Mbit/s, 40 ms; files of 30 kB on average take 10 % of the capacity. All use the control.",
+        partial(_shorts, m.completion("files")),
+    ),
+    _check(
+        "short-long",
+        "A long flow beside short flows of the control",
+        "50 Mbit/s, 40 ms; files of 30 kB on average take 10 % of the capacity. All use the control.",
+        partial(_shorts, m.goodput("x")),
+    ),
     _check("startup", "Start of a flow", "One file of 30 kB to 10 MB alone.", _startup),
-    _check("rpm-foreign", "Responsiveness of other connections under load", "Four flows on 50 Mbit/s, 40 ms; small requests on a separate Reno connection.", partial(_rpm, m.rpm_foreign("probe")), source="draft-ietf-ippm-responsiveness (foreign probes); " + COMPARED),
-    _check("rpm-self", "Responsiveness of the loaded connections", "Four flows on 50 Mbit/s, 40 ms.", partial(_rpm, m.rpm_self("x")), source="draft-ietf-ippm-responsiveness (self probes); " + COMPARED),
-    _check("wireless-goodput", "Goodput on wireless paths", "The ready paths wifi, lte-drive, 5g-drive and starlink, and 1 % random loss on 50 Mbit/s, 40 ms.", partial(_wireless, m.goodput("x"))),
-    _check("wireless-delay", "Queueing delay on wireless paths", "The ready paths wifi, lte-drive, 5g-drive and starlink, and 1 % random loss on 50 Mbit/s, 40 ms.", partial(_wireless, m.queue_delay())),
-    _check("varying-delay", "Utilization with a varying minimum delay", "20 Mbit/s; the round trip alternates between 20 and 60 ms.", partial(_varying_delays, m.utilization())),
-    _check("varying-delay-queue", "Queueing delay with a varying minimum delay", "20 Mbit/s; the round trip alternates between 20 and 60 ms.", partial(_varying_delays, m.queue_delay())),
-    _check("iot-time", "Completion time on constrained links", "20 to 250 kbit/s, 300 ms, 10 packets of buffer; files of 4 kB take 30 % of the capacity.", partial(_things, m.completion("x", "mean_completion_time_s"))),
-    _check("iot-packets", "Packets per delivered segment on constrained links", "20 to 250 kbit/s, 300 ms, 10 packets of buffer; files of 4 kB take 30 % of the capacity.", partial(_things, m.retransmitted("x"))),
-    _check("high-delay", "Utilization of paths with high delay", "20 Mbit/s, 600 ms and 100 Mbit/s, 300 ms.", partial(_high_delay, m.utilization())),
-    _check("high-delay-queue", "Queueing delay on paths with high delay", "20 Mbit/s, 600 ms and 100 Mbit/s, 300 ms.", partial(_high_delay, m.queue_delay())),
-    _check("reordering", "Goodput with extreme reordering", "50 Mbit/s, 40 ms; each packet is delayed by 0.5 to 20 ms on average.", partial(_reordering, m.goodput("x"))),
-    _check("reordering-spurious", "Spurious retransmissions with extreme reordering", "50 Mbit/s, 40 ms; each packet is delayed by 0.5 to 20 ms on average.", partial(_reordering, m.spurious("x"))),
-    _check("onset-loss", "Loss at the onset of congestion", "50 Mbit/s, 40 ms; datagrams take 75 % of the capacity from 20 s on; the 5 s after.", partial(_onsets, m.loss())),
-    _check("onset-delay", "Queueing delay at the onset of congestion", "50 Mbit/s, 40 ms; datagrams take 75 % of the capacity from 20 s on; the 5 s after.", partial(_onsets, m.queue_delay(99))),
-    _check("outage", "Goodput after an outage", "50 Mbit/s, 40 ms; the path fails for 0.2, 1 and 10 s. The 15 s after.", _outages),
-    _check("change-utilization", "Utilization after a change of the path", "50 Mbit/s, 40 ms; rate or delay change after 20 s. The 10 s after.", partial(_changes, m.utilization())),
-    _check("change-delay", "Queueing delay after a change of the path", "50 Mbit/s, 40 ms; rate or delay change after 20 s. The 10 s after.", partial(_changes, m.queue_delay())),
-    _check("unresponsive-goodput", "Goodput beside unresponsive traffic", "50 Mbit/s, 40 ms; datagrams take 50 and 90 % of the capacity.", partial(_misbehaving, m.goodput("x"))),
-    _check("unresponsive-loss", "Loss beside unresponsive traffic", "50 Mbit/s, 40 ms; datagrams take 50 and 90 % of the capacity.", partial(_misbehaving, m.loss())),
-    _check("reverse", "Goodput with traffic in the reverse direction", "20 Mbit/s, 40 ms; a CUBIC flow in the other direction at 20 and at 2 Mbit/s.", _reverse, source="RFC 5166 §2.4 (asymmetric paths); RFC 5166 §4: compare with current standards for TCP"),
-    _check("incast", "Response time of an incast", "1 Gbit/s, 0.1 ms; 4 to 40 servers answer together with 64 KiB each.", _incasts),
-    _check("fabric-delay", "Queueing delay in a fabric that marks", "1 Gbit/s, 0.1 ms; a switch that marks from 20 packets on; two flows with ECN.", partial(_fabric, m.queue_delay(99))),
-    _check("fabric-utilization", "Utilization of a fabric that marks", "1 Gbit/s, 0.1 ms; a switch that marks from 20 packets on; two flows with ECN.", partial(_fabric, m.utilization())),
-)  # fmt: skip
+    _check(
+        "rpm-foreign",
+        "Responsiveness of other connections under load",
+        "Four flows on 50 Mbit/s, 40 ms; small requests on a separate Reno connection.",
+        partial(_rpm, m.rpm_foreign("probe")),
+        source="draft-ietf-ippm-responsiveness (foreign probes); " + COMPARED,
+    ),
+    _check(
+        "rpm-self",
+        "Responsiveness of the loaded connections",
+        "Four flows on 50 Mbit/s, 40 ms.",
+        partial(_rpm, m.rpm_self("x")),
+        source="draft-ietf-ippm-responsiveness (self probes); " + COMPARED,
+    ),
+    _check(
+        "wireless-goodput",
+        "Goodput on wireless paths",
+        "The ready paths wifi, lte-drive, 5g-drive and starlink, and 1 % random loss on 50 Mbit/s, 40 ms.",
+        partial(_wireless, m.goodput("x")),
+    ),
+    _check(
+        "wireless-delay",
+        "Queueing delay on wireless paths",
+        "The ready paths wifi, lte-drive, 5g-drive and starlink, and 1 % random loss on 50 Mbit/s, 40 ms.",
+        partial(_wireless, m.queue_delay()),
+    ),
+    _check(
+        "varying-delay",
+        "Utilization with a varying minimum delay",
+        "20 Mbit/s; the round trip alternates between 20 and 60 ms.",
+        partial(_varying_delays, m.utilization()),
+    ),
+    _check(
+        "varying-delay-queue",
+        "Queueing delay with a varying minimum delay",
+        "20 Mbit/s; the round trip alternates between 20 and 60 ms.",
+        partial(_varying_delays, m.queue_delay()),
+    ),
+    _check(
+        "iot-time",
+        "Completion time on constrained links",
+        "20 to 250 kbit/s, 300 ms, 10 packets of buffer; files of 4 kB take 30 % of the capacity.",
+        partial(_things, m.completion("x", "mean_completion_time_s")),
+    ),
+    _check(
+        "iot-packets",
+        "Packets per delivered segment on constrained links",
+        "20 to 250 kbit/s, 300 ms, 10 packets of buffer; files of 4 kB take 30 % of the capacity.",
+        partial(_things, m.retransmitted("x")),
+    ),
+    _check(
+        "high-delay",
+        "Utilization of paths with high delay",
+        "20 Mbit/s, 600 ms and 100 Mbit/s, 300 ms.",
+        partial(_high_delay, m.utilization()),
+    ),
+    _check(
+        "high-delay-queue",
+        "Queueing delay on paths with high delay",
+        "20 Mbit/s, 600 ms and 100 Mbit/s, 300 ms.",
+        partial(_high_delay, m.queue_delay()),
+    ),
+    _check(
+        "reordering",
+        "Goodput with extreme reordering",
+        "50 Mbit/s, 40 ms; each packet is delayed by 0.5 to 20 ms on average.",
+        partial(_reordering, m.goodput("x")),
+    ),
+    _check(
+        "reordering-spurious",
+        "Spurious retransmissions with extreme reordering",
+        "50 Mbit/s, 40 ms; each packet is delayed by 0.5 to 20 ms on average.",
+        partial(_reordering, m.spurious("x")),
+    ),
+    _check(
+        "onset-loss",
+        "Loss at the onset of congestion",
+        "50 Mbit/s, 40 ms; datagrams take 75 % of the capacity from 20 s on; the 5 s after.",
+        partial(_onsets, m.loss()),
+    ),
+    _check(
+        "onset-delay",
+        "Queueing delay at the onset of congestion",
+        "50 Mbit/s, 40 ms; datagrams take 75 % of the capacity from 20 s on; the 5 s after.",
+        partial(_onsets, m.queue_delay(99)),
+    ),
+    _check(
+        "outage",
+        "Goodput after an outage",
+        "50 Mbit/s, 40 ms; the path fails for 0.2, 1 and 10 s. The 15 s after.",
+        _outages,
+    ),
+    _check(
+        "change-utilization",
+        "Utilization after a change of the path",
+        "50 Mbit/s, 40 ms; rate or delay change after 20 s. The 10 s after.",
+        partial(_changes, m.utilization()),
+    ),
+    _check(
+        "change-delay",
+        "Queueing delay after a change of the path",
+        "50 Mbit/s, 40 ms; rate or delay change after 20 s. The 10 s after.",
+        partial(_changes, m.queue_delay()),
+    ),
+    _check(
+        "unresponsive-goodput",
+        "Goodput beside unresponsive traffic",
+        "50 Mbit/s, 40 ms; datagrams take 50 and 90 % of the capacity.",
+        partial(_misbehaving, m.goodput("x")),
+    ),
+    _check(
+        "unresponsive-loss",
+        "Loss beside unresponsive traffic",
+        "50 Mbit/s, 40 ms; datagrams take 50 and 90 % of the capacity.",
+        partial(_misbehaving, m.loss()),
+    ),
+    _check(
+        "reverse",
+        "Goodput with traffic in the reverse direction",
+        "20 Mbit/s, 40 ms; a CUBIC flow in the other direction at 20 and at 2 Mbit/s.",
+        _reverse,
+        source="RFC 5166 §2.4 (asymmetric paths) and §4: compare with the current standards for TCP",
+    ),
+    _check(
+        "incast",
+        "Response time of an incast",
+        "1 Gbit/s, 0.1 ms; 4 to 40 servers answer together with 64 KiB each.",
+        _incasts,
+    ),
+    _check(
+        "fabric-delay",
+        "Queueing delay in a fabric that marks",
+        "1 Gbit/s, 0.1 ms; a switch that marks from 20 packets on; two flows with ECN.",
+        partial(_fabric, m.queue_delay(99)),
+    ),
+    _check(
+        "fabric-utilization",
+        "Utilization of a fabric that marks",
+        "1 Gbit/s, 0.1 ms; a switch that marks from 20 packets on; two flows with ECN.",
+        partial(_fabric, m.utilization()),
+    ),
+)
 """The checks of a control alone."""
-
-__all__ = ["AS_STANDARD", "BUFFERS", "CHECKS", "COMPARED", "QUICK_BUFFERS", "STANDARD", "Build"]

@@ -11,12 +11,12 @@ from typing import Any
 
 from anabranch.errors import UserError
 from anabranch.evaluate import control_mixed, control_single, judge, queue_checks
-from anabranch.evaluate.build import flow, scenario
 from anabranch.evaluate.build import Path as PathOf
+from anabranch.evaluate.build import flow, scenario
 from anabranch.evaluate.check import Case, Check, Plan
 from anabranch.evaluate.items import Item, items_of
 from anabranch.evaluate.judge import BROKEN, NOT_EVALUATED, Judgement, NoWorse
-from anabranch.evaluate.runs import Failure, Job, Outcome, Store, failure, job_of, make
+from anabranch.evaluate.runs import Failure, Finished, Job, Outcome, job_of, make
 from anabranch.evaluate.subject import CONTROL, QUEUE, Subject, builtin, to_json
 from anabranch.text import toml_text
 
@@ -140,7 +140,7 @@ class Evaluation:
         """The items for the subject's role, in the order of the documents."""
         found = {one.check.id: one for one in self.checks}
         return tuple(
-            ItemResult(item, tuple(found[name] for name in item.checks)) for item in items_of(self.subject.role)
+            ItemResult(item, tuple(found[name] for name in item.checks if name in found)) for item in items_of(self.subject.role)
         )
 
     @property
@@ -155,7 +155,7 @@ def checks_of(role: str) -> tuple[Check, ...]:
 
 
 def evaluate(
-    subject: Subject, options: Options, store: Store, progress: Callable[[int, int], None] | None = None
+    subject: Subject, options: Options, store: Finished, progress: Callable[[int, int], None] | None = None
 ) -> Evaluation:
     """Make all runs, and judge.
 
@@ -373,6 +373,3 @@ def _case(one: CaseResult) -> dict[str, Any]:
             for d in one.judgement.differences
         ],
     }
-
-
-__all__ = ["AGAINST", "Evaluation", "Options", "checks_of", "document", "evaluate", "failure"]

@@ -1,4 +1,4 @@
-"""Runs of the user's code in separate processes, so that a crash or an endless loop ends a run and not the evaluation."""
+"""Runs of the user's code in separate processes: a crash or an endless loop ends a run and not the evaluation."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class _Worker:
                 return None
             if self._process is None:
                 name = str(self._owner.source)
-                self._process = subprocess.Popen(
+                self._process = subprocess.Popen(  # noqa: S603 - this program
                     [sys.executable, "-m", "anabranch.evaluate.isolated", name],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
@@ -173,7 +173,7 @@ def serve(name: str) -> None:
         try:
             ((_, summary, depends),) = run_here([job], 1)
             answer: dict[str, Any] = {"summary": summary, "depends": list(depends)}
-        except BaseException as error:  # noqa: BLE001 - also panics and `SystemExit` of the user's code
+        except BaseException as error:
             why = failure(error)
             answer = {"error": why.why, "refused": why.is_refused}
         answers.write(json.dumps(answer).encode() + b"\n")

@@ -13,7 +13,10 @@ from typing import Any
 from anabranch.statistics.fairness import jain
 
 Summary = Mapping[str, Any]
-"""The summary of a run; with ``bins`` and ``losses`` if it was sampled: goodput and retransmissions of each flow in short intervals."""
+"""The summary of a run.
+
+If it was sampled, with ``bins`` and ``losses``: goodput and retransmissions of each flow in short intervals.
+"""
 Runs = Mapping[str, Summary]
 """The summaries of a case, by the roles of the runs."""
 
@@ -267,9 +270,7 @@ def _measured_s(run: Summary) -> float:
 
 def sent(name: str) -> Measure:
     """Packets with data that a flow sends."""
-    return Measure(
-        f"packets of {name}", "packets", True, 0.0, lambda runs: total(runs[MAIN], name, "sent_packets")
-    )
+    return Measure(f"packets of {name}", "packets", True, 0.0, lambda runs: total(runs[MAIN], name, "sent_packets"))
 
 
 def delivered_per_rtt(name: str, rtt_ms: float) -> Measure:

@@ -10,7 +10,7 @@ from anabranch.evaluate.page import html_report
 from anabranch.evaluate.summary import markdown_report
 from anabranch.files.output import follow, read_manifest, to_json, whole_directory, write_manifest
 from anabranch.study.keep import carry_over
-from anabranch.sweep.points import Points
+from anabranch.sweep.points import Points, shared
 from anabranch.text.shown import plain
 
 KIND = "evaluate"
@@ -18,8 +18,16 @@ FILE = "evaluation.json"
 _SHOWN = (judge.BROKEN, judge.NOT_MET)
 
 
-def points_in(directory: Path) -> Points:
-    """The store of finished runs in the directory of the results, which is created."""
+def points_in(directory: Path | None, store: Path | None = None) -> Points:
+    """The store of finished runs: ``store``, else the directory of the results; it is created.
+
+    Raises:
+        UserError: ``store`` holds something else.
+    """
+    if store is not None:
+        return shared(store, Path.cwd())
+    if directory is None:
+        return Points(None, Path.cwd())
     place = follow(directory)
     place.mkdir(parents=True, exist_ok=True)
     if read_manifest(place) is None:

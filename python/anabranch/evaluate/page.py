@@ -60,13 +60,21 @@ def _badge(verdict: str) -> str:
 
 
 def _item(one: ItemResult) -> str:
-    links = ", ".join(f"<a href='#{check.check.id}'>{text(check.check.id)}</a>" for check in one.checks)
-    shown_at = f" {links}" if links else ""
+    if one.verdict == judge.MET:
+        links = "; ".join(_link(check, words.lower(check.check.title)) for check in one.checks)
+        left_out = f" Left out: {text(one.item.why_not)}." if one.item.why_not else ""
+        said = f"{links}.{left_out}"
+    else:
+        links = ", ".join(_link(check, check.check.id) for check in one.checks)
+        said = f"{text(words.of_item(one))} {links}"
     return (
         f"<li id='item-{text(one.item.id)}'><span class='section'>§{text(one.item.section)}</span>"
-        f"<span>{text(one.item.title)}</span>{_badge(one.verdict)}"
-        f"<span class='said'>{text(words.of_item(one))}{shown_at}</span></li>"
+        f"<span>{text(one.item.title)}</span>{_badge(one.verdict)}<span class='said'>{said}</span></li>"
     )
+
+
+def _link(one: CheckResult, told: str) -> str:
+    return f"<a href='#{one.check.id}'>{text(told)}</a>"
 
 
 def _check(one: CheckResult, result: Evaluation) -> str:

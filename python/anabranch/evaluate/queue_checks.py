@@ -15,7 +15,9 @@ from anabranch.evaluate.subject import QUEUE, Subject
 
 PLAIN = NoWorse(("drop-tail",))
 CRITERION = "Not worse than a drop-tail queue of one bandwidth-delay product in the same scenarios."
-SOURCE = "RFC 7928 §8.2.6 (compare with drop-tail) and §3.2 (buffer of one bandwidth-delay product); it states no target"
+SOURCE = (
+    "RFC 7928 §8.2.6 (compare with drop-tail) and §3.2 (buffer of one bandwidth-delay product); it states no target"
+)
 PATH = Path(50, 40)
 RENO = Subject("reno", "control", "reno")
 CUBIC = Subject("cubic", "control", "cubic")
@@ -49,7 +51,14 @@ Flows = Callable[[], Mapping[str, Table]]
 
 
 def _run(
-    flows: Flows, queue: Subject, *, path: Path = PATH, bdp: float | None = None, warmup: float = 10, duration: float = 40, **more: Any
+    flows: Flows,
+    queue: Subject,
+    *,
+    path: Path = PATH,
+    bdp: float | None = None,
+    warmup: float = 10,
+    duration: float = 40,
+    **more: Any,
 ) -> Table:
     link = path.link(queue=table_of(queue, path, bdp))
     links = {"bottleneck": link, **more.pop("links", {})}
@@ -60,7 +69,16 @@ def _bulk(control: Subject, count: int = 1, *, ecn: bool = False, **more: Any) -
     return {"x": flow(control, count=count, ecn=ecn, **more)}
 
 
-def _case(label: str, flows: Flows, measure: Measure, group: str = "", *, quick: bool = True, sampled: bool = False, **more: Any) -> Case:
+def _case(
+    label: str,
+    flows: Flows,
+    measure: Measure,
+    group: str = "",
+    *,
+    quick: bool = True,
+    sampled: bool = False,
+    **more: Any,
+) -> Case:
     return Case(label, one(partial(_run, flows, **more)), measure, PLAIN, quick, group, sampled)
 
 
@@ -72,7 +90,9 @@ def level_counts(path: Path = PATH) -> dict[str, int]:
 
 def _baseline(measure: Measure, _plan: Plan) -> list[Case]:
     return [
-        _case(f"{p.rtt_ms:g} ms", partial(_bulk, RENO, 5), measure, f"{p.mbit_s:g} Mbit/s", quick=p.mbit_s == 50, path=p)
+        _case(
+            f"{p.rtt_ms:g} ms", partial(_bulk, RENO, 5), measure, f"{p.mbit_s:g} Mbit/s", quick=p.mbit_s == 50, path=p
+        )
         for p in (Path(5, 20), Path(5, 100), Path(50, 20), Path(50, 100), Path(200, 20), Path(200, 100))
     ]
 
@@ -83,9 +103,7 @@ def _levels(measure: Measure, names: tuple[str, ...], _plan: Plan) -> list[Case]
 
 
 def _buffers(measure: Measure, _plan: Plan) -> list[Case]:
-    return [
-        _case(f"{bdp:g} BDP", partial(_bulk, RENO, 5), measure, quick=bdp == 4, bdp=bdp) for bdp in (0.5, 1, 4, 10)
-    ]
+    return [_case(f"{bdp:g} BDP", partial(_bulk, RENO, 5), measure, quick=bdp == 4, bdp=bdp) for bdp in (0.5, 1, 4, 10)]
 
 
 def _controls(measure: Measure, _plan: Plan) -> list[Case]:
@@ -114,7 +132,8 @@ def _with_files(kilobytes: float) -> Mapping[str, Table]:
 
 def _files(_plan: Plan) -> list[Case]:
     return [
-        _case(f"{kb} kB", partial(_with_files, kb), m.completion("files"), quick=kb == 30, duration=60) for kb in (10, 30, 300)
+        _case(f"{kb} kB", partial(_with_files, kb), m.completion("files"), quick=kb == 30, duration=60)
+        for kb in (10, 30, 300)
     ]
 
 
@@ -158,7 +177,13 @@ def _windows(_plan: Plan) -> list[Case]:
         return {"x": flow(RENO), "files": short}
 
     return [
-        _case(f"initial window {w}", partial(flows, w), m.completion("files", "mean_completion_time_s"), quick=w == 10, duration=60)
+        _case(
+            f"initial window {w}",
+            partial(flows, w),
+            m.completion("files", "mean_completion_time_s"),
+            quick=w == 10,
+            duration=60,
+        )
         for w in (3, 10)
     ]
 
@@ -185,10 +210,10 @@ def _rtt_fairness(_plan: Plan) -> list[Case]:
         base = min(rtt_ms, 100.0)
         path = Path(50, base)
         far = {"between": ["C", "A"], "rate": "1 Gbit/s", "delay": f"{round(abs(rtt_ms - 100) * 500)} us"}
-        longer = {"from": "C"}
+        longer = "C"
         flows = {
-            "first": flow(RENO, **(longer if rtt_ms < 100 else {})),
-            "second": flow(RENO, **(longer if rtt_ms > 100 else {})),
+            "first": flow(RENO, source=longer if rtt_ms < 100 else "A"),
+            "second": flow(RENO, source=longer if rtt_ms > 100 else "A"),
         }
         return _run(lambda: flows, queue, path=path, links={"far": far}, warmup=30, duration=90)
 
@@ -279,7 +304,7 @@ def _two_queues(measure: Measure, _plan: Plan) -> list[Case]:
     def run(queue: Subject) -> Table:
         table = table_of(queue)
         first = {"between": ["C", "A"], "rate": rate(50), "delay": "1 ms", "queue": table}
-        flows = {"x": flow(RENO, count=count, **{"from": "C"}), "other": flow(RENO, count=count)}
+        flows = {"x": flow(RENO, count=count, source="C"), "other": flow(RENO, count=count)}
         return _run(lambda: flows, queue, links={"first": first})
 
     return [Case("two queues in a row", one(run), measure, PLAIN)]
@@ -304,40 +329,116 @@ def _single(name: str, title: str, about: str, cases: Callable[[Plan], list[Case
 _ALL = ("mild", "medium", "heavy")
 _BASE = "Five Reno flows on 5, 50 and 200 Mbit/s with round trips of 20 and 100 ms."
 _LEVELS = "Reno flows on 50 Mbit/s, 40 ms; their numbers follow from RFC 7928 §8.2: 0.036, 0.081 and 0.114 of S."
-_BURST = "The cases of RFC 7928 figure 2 on 50 Mbit/s, 40 ms: web pages over six connections, constant rate, video frames, bulk."
+_BURST = "The cases of RFC 7928 figure 2 on 50 Mbit/s, 40 ms: web pages, constant rate, video frames, bulk."
 _MIX = "Five Reno flows, web pages, a call, a constant rate and video frames on 50 Mbit/s, 40 ms."
 
 CHECKS: tuple[Check, ...] = (
     *_pair("baseline", "Baseline", _BASE, _baseline),
     _single("baseline-loss", "Baseline: packet loss", _BASE, partial(_baseline, m.loss())),
-    _single("files-time", "Completion time of files beside bulk flows", "Files of 10 to 300 kB on average beside two Reno flows on 50 Mbit/s, 40 ms.", _files),
-    _single("requests", "Time of handshake and short answer beside bulk flows", "New connections for 1 kB beside two Reno flows on 50 Mbit/s, 40 ms.", _requests),
-    _single("synchronization", "Global synchronization of losses", "Five and ten Reno flows on 50 Mbit/s, 40 ms; loss events of 0.1 s.", _synchronization),
-    _single("call-delay", "Delay of a call", "A call beside two Reno flows on 50 Mbit/s, 40 ms.", partial(_calls, m.one_way_delay("call"))),
+    _single(
+        "files-time",
+        "Completion time of files beside bulk flows",
+        "Files of 10 to 300 kB on average beside two Reno flows on 50 Mbit/s, 40 ms.",
+        _files,
+    ),
+    _single(
+        "requests",
+        "Time of handshake and short answer beside bulk flows",
+        "New connections for 1 kB beside two Reno flows on 50 Mbit/s, 40 ms.",
+        _requests,
+    ),
+    _single(
+        "synchronization",
+        "Global synchronization of losses",
+        "Five and ten Reno flows on 50 Mbit/s, 40 ms; loss events of 0.1 s.",
+        _synchronization,
+    ),
+    _single(
+        "call-delay",
+        "Delay of a call",
+        "A call beside two Reno flows on 50 Mbit/s, 40 ms.",
+        partial(_calls, m.one_way_delay("call")),
+    ),
     *_pair("buffers", "Buffer sizes", "Five Reno flows on 50 Mbit/s, 40 ms; both queues have 0.5 to 10 BDP.", _buffers),
-    *_pair("controls", "Congestion controls", "Two flows of Reno, CUBIC, BBRv3 and Westwood+ on 50 Mbit/s, 40 ms.", _controls),
+    *_pair(
+        "controls",
+        "Congestion controls",
+        "Two flows of Reno, CUBIC, BBRv3 and Westwood+ on 50 Mbit/s, 40 ms.",
+        _controls,
+    ),
     *_pair("levels", "Congestion levels", _LEVELS, lambda measure, plan: _levels(measure, _ALL, plan)),
     _single("levels-loss", "Congestion levels: packet loss", _LEVELS, lambda plan: _levels(m.loss(), _ALL, plan)),
-    _single("packet-sizes", "Bias by packet size", "Half of the flows have 500-byte packets; mild congestion on 50 Mbit/s, 40 ms.", _packet_sizes),
+    _single(
+        "packet-sizes",
+        "Bias by packet size",
+        "Half of the flows have 500-byte packets; mild congestion on 50 Mbit/s, 40 ms.",
+        _packet_sizes,
+    ),
     *_pair("ecn", "ECN", "Two and five Reno flows with ECN (RFC 3168) on 50 Mbit/s, 40 ms.", _ecn),
-    *_pair("friendly", "TCP-friendly sender", "One Reno flow with an initial window of 3 packets on 50 Mbit/s, 40 ms.", _friendly),
-    _single("windows", "Short flows with different initial windows", "Files of 90 kB on average with initial windows of 3 and 10 beside one Reno flow.", _windows),
+    *_pair(
+        "friendly",
+        "TCP-friendly sender",
+        "One Reno flow with an initial window of 3 packets on 50 Mbit/s, 40 ms.",
+        _friendly,
+    ),
+    _single(
+        "windows",
+        "Short flows with different initial windows",
+        "Files of 90 kB on average with initial windows of 3 and 10 beside one Reno flow.",
+        _windows,
+    ),
     *_pair("aggressive", "Aggressive sender", "One CUBIC flow on 50 Mbit/s, 40 ms.", _aggressive),
-    _single("unresponsive-delay", "Unresponsive sender: queueing delay", "Datagrams of 70 % of the capacity beside a Reno flow, and of 120 % alone.", partial(_unresponsive, m.queue_delay())),
-    _single("unresponsive-goodput", "Unresponsive sender: goodput of a Reno flow", "Datagrams of 70 % of the capacity beside a Reno flow.", _unresponsive_goodput),
-    _single("rtt-fairness", "Fairness between round-trip times", "Two Reno flows on 50 Mbit/s, one with 100 ms and one with 5 to 560 ms.", _rtt_fairness),
+    _single(
+        "unresponsive-delay",
+        "Unresponsive sender: queueing delay",
+        "Datagrams of 70 % of the capacity beside a Reno flow, and of 120 % alone.",
+        partial(_unresponsive, m.queue_delay()),
+    ),
+    _single(
+        "unresponsive-goodput",
+        "Unresponsive sender: goodput of a Reno flow",
+        "Datagrams of 70 % of the capacity beside a Reno flow.",
+        _unresponsive_goodput,
+    ),
+    _single(
+        "rtt-fairness",
+        "Fairness between round-trip times",
+        "Two Reno flows on 50 Mbit/s, one with 100 ms and one with 5 to 560 ms.",
+        _rtt_fairness,
+    ),
     _single("burst-time", "Bursts: response time of pages", _BURST, partial(_bursts, m.response("web"))),
     _single("burst-loss", "Bursts: packet loss", _BURST, partial(_bursts, m.loss())),
     _single("burst-delay", "Bursts: queueing delay", _BURST, partial(_bursts, m.queue_delay(99))),
-    *(check for name in _ALL for check in _pair(name, f"{name.capitalize()} congestion", _LEVELS, partial(_level, name))),
-    *_pair("varying-level", "Varying congestion level", "Mild, medium, heavy and mild congestion for 20 s each on 50 Mbit/s, 40 ms.", _varying_level),
-    *_pair("capacity", "Varying capacity", "Five Reno flows; the capacity alternates between 100 and 10 Mbit/s.", _capacity),
+    *(
+        check
+        for name in _ALL
+        for check in _pair(name, f"{name.capitalize()} congestion", _LEVELS, partial(_level, name))
+    ),
+    *_pair(
+        "varying-level",
+        "Varying congestion level",
+        "Mild, medium, heavy and mild congestion for 20 s each on 50 Mbit/s, 40 ms.",
+        _varying_level,
+    ),
+    *_pair(
+        "capacity", "Varying capacity", "Five Reno flows; the capacity alternates between 100 and 10 Mbit/s.", _capacity
+    ),
     _single("mix-call", "Traffic mix: delay of the call", _MIX, partial(_mixes, m.one_way_delay("call"))),
     _single("mix-web", "Traffic mix: response time of pages", _MIX, partial(_mixes, m.response("web"))),
     _single("mix-goodput", "Traffic mix: goodput of bulk flows", _MIX, partial(_mixes, m.goodput("x"))),
-    *_pair("two-way", "Bidirectional traffic", "Mild congestion in both directions on 50 Mbit/s, 40 ms; both ends have the queue.", _two_way),
-    *_pair("two-queues", "Two queues in a row", "Mild congestion; half of the flows pass two of the queues on 50 Mbit/s.", _two_queues),
-)  # fmt: skip
+    *_pair(
+        "two-way",
+        "Bidirectional traffic",
+        "Mild congestion in both directions on 50 Mbit/s, 40 ms; both ends have the queue.",
+        _two_way,
+    ),
+    *_pair(
+        "two-queues",
+        "Two queues in a row",
+        "Mild congestion; half of the flows pass two of the queues on 50 Mbit/s.",
+        _two_queues,
+    ),
+)
 """The checks of a queue."""
 
 REFERENCES = {"drop-tail": drop_tail()}

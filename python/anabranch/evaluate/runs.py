@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -103,10 +104,10 @@ def _series(samples: Any, column: str, duration_s: float) -> dict[str, list[floa
         at = round(time_s / BIN_S)
         if 0 <= at <= count:
             ends.setdefault(flow, [0.0] * (count + 1))[at] = float(value)
-    return {flow: [max(0.0, b - a) for a, b in zip(row, row[1:], strict=False)] for flow, row in ends.items()}
+    return {flow: [max(0.0, b - a) for a, b in itertools.pairwise(row)] for flow, row in ends.items()}
 
 
-class Store:
+class Finished:
     """Finished runs on disk.
 
     Args:
@@ -143,7 +144,7 @@ class Store:
 
 def make(
     jobs: Sequence[Job],
-    store: Store,
+    store: Finished,
     *,
     threads: int | None = None,
     kernel: str | None = None,
@@ -154,7 +155,7 @@ def make(
 
     Args:
         jobs: The runs, each once.
-        store: Stores them.
+        store: Finisheds them.
         threads: Number of parallel runs.
         kernel: The kernel, as in :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
         engine: ``"sim"`` or ``"kernel"``.
@@ -171,8 +172,7 @@ def make(
         progress(len(outcomes), len(jobs))
     for part in parts:
         store.write((job, result, depends) for job, result, depends in part if not isinstance(result, Failure))
-        for job, result, _ in part:
-            outcomes[job] = result
+        outcomes.update({job: result for job, result, _ in part})
         if progress:
             progress(len(outcomes), len(jobs))
     store.close()
@@ -204,7 +204,7 @@ def _halved(jobs: Sequence[Job], threads: int | None) -> Made:
         return run_here(jobs, thread_count(threads, len(jobs)))
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
-    except BaseException as error:  # noqa: BLE001 - a panic of the engine is no `Exception`
+    except BaseException as error:
         if len(jobs) == 1:
             return [(jobs[0], failure(error), [])]
         half = len(jobs) // 2
@@ -237,10 +237,7 @@ def run_here(jobs: Sequence[Job], threads: int) -> Made:
         samples_ms=BIN_S * 1000 if is_sampled else None,
         controls=[(control.name, control) for control in owner.controls] if owner is not None else [],
     )
-    return [
-        (job, extract(run, is_sampled=is_sampled), list(run.depends))
-        for job, run in zip(jobs, runs, strict=True)
-    ]
+    return [(job, extract(run, is_sampled=is_sampled), list(run.depends)) for job, run in zip(jobs, runs, strict=True)]
 
 
 def _in_kernels(jobs: Sequence[Job], threads: int | None, kernel: str | None) -> Iterator[Made]:
@@ -249,24 +246,23 @@ def _in_kernels(jobs: Sequence[Job], threads: int | None, kernel: str | None) ->
     from anabranch.scenario import Scenario
 
     guests = Guests(kernel)
-    usable, refused = [], []
-    for job in jobs:
-        why = _refusal(job)
-        (usable if why is None else refused).append((job, why))
+    refusals = [(job, _refusal(job)) for job in jobs]
+    usable = [job for job, why in refusals if why is None]
+    refused = [(job, why) for job, why in refusals if why is not None]
     if refused:
-        yield [(job, Failure(why or "", is_refused=True), []) for job, why in refused]
+        yield [(job, Failure(why, is_refused=True), []) for job, why in refused]
     work = (
         Work(Scenario.from_text(job.text, file=FILE), job.seed, BIN_S * 1000 if job.is_sampled else None)
-        for job, _ in usable
+        for job in usable
     )
     try:
         for at, future in guests.side_by_side(work, thread_count(threads, max(1, len(usable)))):
-            job = usable[at][0]
+            job = usable[at]
             try:
                 result = future.result()
             except (KeyboardInterrupt, SystemExit):
                 raise
-            except Exception as error:  # noqa: BLE001 - a run that fails is an outcome
+            except Exception as error:
                 yield [(job, failure(error), [])]
                 continue
             yield [(job, extract(result, is_sampled=job.is_sampled), [])]  # type: ignore[arg-type]

@@ -98,7 +98,11 @@ def _bpf(text: str) -> Subject:
     content = _content(path, "an eBPF program")
     name = path.name.removesuffix(BPF_SUFFIX)
     return Subject(
-        name, CONTROL, {"kind": "bpf", "file": str(path.resolve())}, source=text, mark=hashlib.sha256(content).hexdigest()
+        name,
+        CONTROL,
+        {"kind": "bpf", "file": str(path.resolve())},
+        source=text,
+        mark=hashlib.sha256(content).hexdigest(),
     )
 
 
@@ -117,7 +121,9 @@ def _table(path: Path) -> Subject:
     table = toml_text.parse(read_text(path), str(path))
     chosen = table.get("queue", table)
     if not isinstance(chosen, dict) or "kind" not in chosen:
-        raise UserError(f"{path} has no queue", hint='a table with `kind = "codel"` was expected, alone or under `queue`')
+        raise UserError(
+            f"{path} has no queue", hint='a table with `kind = "codel"` was expected, alone or under `queue`'
+        )
     kind = str(chosen["kind"])
     if kind not in names_of("queue"):
         raise UserError(f'{path}: there is no queue "{kind}"', hint=nearest(kind, names_of("queue")))
@@ -155,7 +161,7 @@ def load_class(text: str) -> type[CongestionControl]:
         module = path.stem
     try:
         loaded = importlib.import_module(module)
-    except Exception as error:  # noqa: BLE001 - the user's module may raise anything
+    except Exception as error:
         raise UserError(f"{text}: the module cannot be imported: {type(error).__name__}: {error}") from None
     control = getattr(loaded, name, None)
     if control is None:
@@ -180,4 +186,9 @@ def to_json(subject: Subject) -> dict[str, object]:
     value = subject.value
     if isinstance(value, dict) and "file" in value:
         value = {**value, "file": Path(value["file"]).name}
-    return {"name": subject.name, "role": subject.role, "value": json.loads(json.dumps(value)), "source": subject.source}
+    return {
+        "name": subject.name,
+        "role": subject.role,
+        "value": json.loads(json.dumps(value)),
+        "source": subject.source,
+    }

@@ -22,7 +22,12 @@ def markdown_report(result: Evaluation, command: str, figures: str = "figures") 
         *(line for remark in result.remarks for line in (markdown(remark), "")),
     ]
     for document, group in groupby(result.items, key=lambda one: one.item.document):
-        out += [f"## {document}: {DOCUMENTS[document]}", "", "| § | item | verdict | reason |", "| --- | --- | --- | --- |"]
+        out += [
+            f"## {document}: {DOCUMENTS[document]}",
+            "",
+            "| § | item | verdict | reason |",
+            "| --- | --- | --- | --- |",
+        ]
         for one in group:
             cells = (one.item.section, one.item.title, f"**{one.verdict}**", words.of_item(one))
             out.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
@@ -30,8 +35,8 @@ def markdown_report(result: Evaluation, command: str, figures: str = "figures") 
     wrong = [one for one in result.checks if one.verdict in (judge.BROKEN, judge.NOT_MET)]
     if wrong:
         out += ["## Checks that are not met", ""]
-        for one in wrong:
-            out += _section(one, figures)
+        for check in wrong:
+            out += _section(check, figures)
     out += ["## To repeat it", "", "```", command, "```", ""]
     if result.digest:
         out += [f"Digest of all runs: `{result.digest}`", ""]

@@ -27,8 +27,8 @@ def tally(result: Evaluation) -> str:
     return ", ".join(f"{result.counts[verdict]} {verdict}" for verdict in judge.VERDICTS if result.counts[verdict])
 
 
-def of_item(one: ItemResult) -> str:
-    """The reason of an item's verdict."""
+def of_item(one: ItemResult, most: int = 3) -> str:
+    """The reason of an item's verdict, by ``most`` of the checks that decide it."""
     if not one.checks:
         return f"Not evaluated, because {one.item.why_not}."
     deciding = [check for check in one.checks if check.verdict == one.verdict]
@@ -36,9 +36,9 @@ def of_item(one: ItemResult) -> str:
         told = "; ".join(lower(check.check.title) for check in one.checks)
         said = f"{sentence(told)}."
     else:
-        said = " ".join(f"{check.check.title}: {of_check(check)}" for check in deciding[:3])
-        if len(deciding) > 3:
-            said += f" {len(deciding) - 3} more checks."
+        said = " ".join(f"{check.check.title}: {of_check(check)}" for check in deciding[:most])
+        if len(deciding) > most:
+            said += f" And {len(deciding) - most} more."
     return f"{said} Left out: {one.item.why_not}." if one.item.why_not else said
 
 
@@ -75,8 +75,8 @@ def sentence(text: str) -> str:
 
 def lower(text: str) -> str:
     """A title inside a sentence; abbreviations keep their capitals."""
-    first = text.split(" ")[0]
-    return text if first.isupper() or first[1:] != first[1:].lower() else text[:1].lower() + text[1:]
+    first = text.split(" ", maxsplit=1)[0]
+    return text if first[1:] != first[1:].lower() else text[:1].lower() + text[1:]
 
 
 def slug(verdict: str) -> str:
