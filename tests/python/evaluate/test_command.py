@@ -48,7 +48,9 @@ def test_a_baseline_with_other_seeds(anabranch: Call, monkeypatch: pytest.Monkey
     assert anabranch("evaluate", "bbr3", "--quick", "--seed", "11", "--baseline", out).status == 1
 
 
-def test_a_control_that_breaks_is_a_regression(anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_control_that_breaks_is_a_regression(
+    anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     choose(monkeypatch, "onset-loss", seeds=1)
     out = tmp_path / "good"
     assert anabranch("evaluate", bad(tmp_path, "Good"), "--quick", "--out", out).status == 0

@@ -50,9 +50,7 @@ def test_a_fixed_window_harms_and_loses(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert items["9743-5.1.1"] == items["9743-5.1.3"] == items["9743-5.2"] == items["9743-7.2"] == NOT_MET
 
 
-@pytest.mark.parametrize(
-    ("name", "told"), [("Raises", "KeyError: 'no state'"), ("Nan", "NaN"), ("Exits", "SIGKILL")]
-)
+@pytest.mark.parametrize(("name", "told"), [("Raises", "KeyError: 'no state'"), ("Nan", "NaN"), ("Exits", "SIGKILL")])
 def test_a_faulty_control_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, told: str) -> None:
     choose(monkeypatch, "onset-loss", seeds=1)
     result = run(bad(tmp_path, name))

@@ -78,9 +78,7 @@ def test_pairs_have_the_same_seed() -> None:
     assert found.lower == found.upper == -1
 
 
-@pytest.mark.parametrize(
-    ("values", "verdict"), [([1.0, 2.0], MET), ([1.0, 4.0], INCONCLUSIVE), ([4.0, 5.0], NOT_MET)]
-)
+@pytest.mark.parametrize(("values", "verdict"), [([1.0, 2.0], MET), ([1.0, 4.0], INCONCLUSIVE), ([4.0, 5.0], NOT_MET)])
 def test_a_limit_holds_for_every_run(values: list[float], verdict: str) -> None:
     assert judge(Limit(3.0), LESS, dict(enumerate(values)), {}).verdict == verdict
 
