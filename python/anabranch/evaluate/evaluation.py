@@ -140,7 +140,8 @@ class Evaluation:
         """The items for the subject's role, in the order of the documents."""
         found = {one.check.id: one for one in self.checks}
         return tuple(
-            ItemResult(item, tuple(found[name] for name in item.checks if name in found)) for item in items_of(self.subject.role)
+            ItemResult(item, tuple(found[name] for name in item.checks if name in found))
+            for item in items_of(self.subject.role)
         )
 
     @property
