@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from anabranch.evaluate import measures as m
 from anabranch.evaluate.build import Build, Path, Table, call, files, flow, scenario
@@ -126,19 +125,26 @@ def _long_cubics(_plan: Plan) -> list[Case]:
     ]
 
 
-QUEUES: dict[str, Any] = {
+QUEUES: dict[str, str] = {
     "FQ-CoDel": "fq-codel",
     "CoDel": "codel",
     "PIE": "pie",
     "DualPI2": "dualpi2",
-    "CAKE": {"kind": "cake", "bandwidth": "50 Mbit/s"},
+    "CAKE": "cake",
 }
 """The queues that RFC 9743 §7.1 names, and further common ones."""
+NEEDS_ECN = ("codel", "pie")
+"""Queues that mark only if they are told to."""
 QUICK_QUEUES = ("FQ-CoDel", "PIE", "DualPI2")
 
 
-def _managed(queue: Any, count: int, ecn: bool, control: Subject) -> Table:
-    link = Path(50, 40).link(queue=queue)
+def marking(queue: str) -> Table | str:
+    """The queue with ECN."""
+    return {"kind": queue, "ecn": True} if queue in NEEDS_ECN else queue
+
+
+def _managed(queue: str, count: int, ecn: bool, control: Subject) -> Table:
+    link = Path(50, 40).link(queue=marking(queue) if ecn else queue)
     flows = {"x": flow(control, ecn=ecn, count=count)}
     return scenario(None, flows, duration=30, warmup=10, links={"bottleneck": link})
 
@@ -158,14 +164,14 @@ def _aqms(measure: Measure, _plan: Plan) -> list[Case]:
     ]  # fmt: skip
 
 
-def _shared(queue: Any, control: Subject) -> Table:
-    link = Path(50, 40).link(queue=queue)
+def _shared(queue: str, control: Subject) -> Table:
+    link = Path(50, 40).link(queue=marking(queue))
     flows = {"x": flow(control, ecn=True), "other": flow(CUBIC, ecn=True)}
     return scenario(None, flows, duration=60, warmup=20, links={"bottleneck": link})
 
 
-def _shared_alone(queue: Any, _control: Subject) -> Table:
-    link = Path(50, 40).link(queue=queue)
+def _shared_alone(queue: str, _control: Subject) -> Table:
+    link = Path(50, 40).link(queue=marking(queue))
     return scenario(None, {"other": flow(CUBIC, ecn=True)}, duration=60, warmup=20, links={"bottleneck": link})
 
 

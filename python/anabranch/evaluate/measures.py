@@ -62,6 +62,15 @@ def goodput(name: str, role: str = MAIN) -> Measure:
     return Measure(f"goodput of {name}", "Mbit/s", False, 0.0, lambda runs: total(runs[role], name, "goodput_mbit_s"))
 
 
+def mean_goodput(name: str) -> Measure:
+    """The mean goodput of a flow over all runs of a case."""
+
+    def value(runs: Runs) -> float | None:
+        return math.fsum(total(run, name, "goodput_mbit_s") for run in runs.values()) / len(runs)
+
+    return Measure(f"mean goodput of {name}", "Mbit/s", False, 0.0, value)
+
+
 def goodput_of_all(role: str = MAIN) -> Measure:
     """The cumulated goodput of all flows."""
 

@@ -28,23 +28,24 @@ def drop_tail(path: Path = PATH) -> Subject:
     return Subject("drop-tail", QUEUE, {"kind": "drop-tail", "limit": f"{max(2, round(path.bdp_packets))} packets"})
 
 
-def table_of(queue: Subject, path: Path = PATH, bdp: float | None = None) -> Table:
+def table_of(queue: Subject, path: Path = PATH, bdp: float | None = None, *, ecn: bool = False) -> Table:
     """The queue's table for a path; drop-tail has one bandwidth-delay product of it unless ``bdp`` is given."""
     value: Table = dict(queue.value)
+    if ecn and _has(str(value["kind"]), "ecn"):
+        value["ecn"] = True
     if queue.name == "drop-tail" and queue.source is None and "limit" in value:
         value["limit"] = f"{max(2, round(path.bdp_packets * (bdp or 1)))} packets"
-    elif bdp is not None and _has_limit(str(value["kind"])):
+    elif bdp is not None and _has(str(value["kind"]), "limit"):
         value["limit"] = f"{max(2, round(path.bdp_packets * bdp))} packets"
     return value
 
 
-def _has_limit(kind: str) -> bool:
+def _has(kind: str, parameter: str) -> bool:
+    """Whether a kind of queue has a parameter."""
     from anabranch.keys.registry import engine_registry
 
-    return any(
-        item["kind"] == "queue" and item["name"] == kind and any(p["name"] == "limit" for p in item["parameters"])
-        for item in engine_registry()
-    )
+    found = [item for item in engine_registry() if item["kind"] == "queue" and item["name"] == kind]
+    return any(one["name"] == parameter for item in found for one in item["parameters"])
 
 
 Flows = Callable[[], Mapping[str, Table]]
@@ -56,11 +57,12 @@ def _run(
     *,
     path: Path = PATH,
     bdp: float | None = None,
+    ecn: bool = False,
     warmup: float = 10,
     duration: float = 40,
     **more: Any,
 ) -> Table:
-    link = path.link(queue=table_of(queue, path, bdp))
+    link = path.link(queue=table_of(queue, path, bdp, ecn=ecn))
     links = {"bottleneck": link, **more.pop("links", {})}
     return scenario(None, flows(), duration=duration, warmup=warmup, links=links, **more)
 
@@ -123,7 +125,7 @@ def _aggressive(measure: Measure, _plan: Plan) -> list[Case]:
 
 
 def _ecn(measure: Measure, _plan: Plan) -> list[Case]:
-    return [_case(f"{n} flows", partial(_bulk, RENO, n, ecn=True), measure, quick=n == 5) for n in (2, 5)]
+    return [_case(f"{n} flows", partial(_bulk, RENO, n, ecn=True), measure, quick=n == 5, ecn=True) for n in (2, 5)]
 
 
 def _with_files(kilobytes: float) -> Mapping[str, Table]:

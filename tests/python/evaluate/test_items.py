@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from anabranch import _engine
 from anabranch.evaluate.check import Plan
 from anabranch.evaluate.evaluation import AGAINST, checks_of
 from anabranch.evaluate.items import CONTROL_ITEMS, ITEMS, QUEUE_ITEMS, RFC_5166, RFC_7928, RFC_9743
-from anabranch.evaluate.subject import builtin
+from anabranch.evaluate.subject import builtin, find
+from anabranch.text import toml_text
 
 SECTIONS = {
     RFC_9743: (
@@ -59,3 +61,17 @@ def test_sources_name_a_section() -> None:
     for role in ("control", "queue"):
         for check in checks_of(role):
             assert "§" in check.source, check.id
+
+
+@pytest.mark.parametrize("name", ["prague", "cubic", "codel", "red", "dualpi2", "cake", "drr"])
+def test_the_engine_accepts_every_scenario(name: str) -> None:
+    subject = find(name)
+    plan = Plan(tuple(map(builtin, AGAINST)))
+    jobs: list[tuple[str, str, list[str], int | None]] = [
+        (toml_text.write_document(build(subject)), f"{check.id}.toml", [], 1)
+        for check in checks_of(subject.role)
+        for case in check.cases(plan)
+        for build in case.runs.values()
+    ]
+    refused = _engine.check_many(jobs)
+    assert refused is None, refused
