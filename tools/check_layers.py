@@ -53,6 +53,7 @@ FLOORS: Sequence[frozenset[str]] = (
     frozenset({"compare", "learn", "plans", "script", "study", "validate", "vectors"}),
     frozenset({"plot"}),
     frozenset({"report", "studio"}),
+    frozenset({"evaluate"}),
     frozenset({"cli"}),
     frozenset({"entry"}),
     frozenset({"__main__"}),

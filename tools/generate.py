@@ -14,6 +14,7 @@ Everything comes from the installed package:
 - the tables of claims, and of results beyond the papers, from the pages of the studies;
 - the formats of conversions and the limits of diagnoses from their registries;
 - the typed dictionaries and the names of results from the engine's structs;
+- the items of evaluations from their table;
 - the documents of diagnoses and of the gateway's status, and their types in Python, from their structs;
 - the names that the studio's controls offer from the registry;
 - the module graph from the manifests of the crates and the imports of Python.
@@ -44,6 +45,7 @@ from reference import (
     document_types,
     documents,
     embed,
+    evaluation,
     files,
     man,
     python_api,
@@ -87,6 +89,8 @@ def generated() -> dict[str, str]:
     texts["docs/guides/convert.md"] = conversions.fill(guide.read_text("utf-8"))
     guide = ROOT / "docs" / "guides" / "diagnose.md"
     texts["docs/guides/diagnose.md"] = diagnosis.fill(guide.read_text("utf-8"))
+    guide = ROOT / "docs" / "guides" / "evaluate.md"
+    texts["docs/guides/evaluate.md"] = evaluation.fill(guide.read_text("utf-8"))
     for name, picture in zip(("crates", "python"), draw_structure.pictures(ROOT), strict=True):
         texts[f"docs/design/structure/{name}.svg"] = picture
     texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)

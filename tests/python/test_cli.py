@@ -40,6 +40,8 @@ def test_help(anabranch: Call) -> None:
         "  run         Run one scenario once.\n"
         "  study       Reproduce published studies: claims with verdicts, figures.\n"
         "  sweep       Run a scenario over a grid, on all cores.\n"
+        "  evaluate    Evaluate a congestion control or a queue by RFC 9743, RFC 5166\n"
+        "              and RFC 7928.\n"
         "  compare     Set runs, or sweeps, side by side.\n"
         "  diagnose    Find out why the connections of a capture or a qlog are slow.\n"
         "  convert     Convert paths, runs and results from and to other tools.\n"

@@ -72,6 +72,8 @@ DIRECTORIES: dict[tuple[str, str], Callable[[Inputs, Path], list[object]]] = {
     ("compare", "--store"): lambda given, out: [
         *("compare", given.scenario, given.scenario.with_name("b.toml"), "--repeat", "2", "--store", out)
     ],
+    ("evaluate", "--out"): lambda _, out: ["evaluate", "cubic", "--quick", "--out", out],
+    ("evaluate", "--store"): lambda _, out: ["evaluate", "cubic", "--quick", "--store", out],
     ("diagnose", "--out"): lambda given, out: ["diagnose", given.capture, "--out", out],
     ("diagnose", "--save-to"): lambda _, out: ["diagnose", "--follow", "lo", "--save-to", out],
     ("vectors", "--out"): lambda _, out: ["vectors", "reno", "--out", out],
@@ -108,6 +110,7 @@ INPUTS = {
     *(("gateway plan", "--status"), ("validate", "FILE..."), ("validate", "--host-times"), ("shell", "FILE")),
     *(("script", "SCRIPT..."), ("vectors", "--check"), ("vectors", "--compare")),
     *(("cc install", "NAME|FILE"), ("plan group", "FILE"), ("plan cc", "CAPTURE"), ("plan aqm", "[CAPTURE]")),
+    ("evaluate", "--baseline"),
     *(("cc load", "NAME|FILE"), ("kernel build", "[VERSION|DIR|FILE]"), ("kernel check", "[RELEASE|DIR]")),
 }
 """Options and arguments that name an input."""

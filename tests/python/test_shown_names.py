@@ -45,6 +45,8 @@ COMMANDS: dict[str, tuple[str, Make]] = {
     "sweep merge": ("", lambda file: ["sweep", "merge", file, "--json"]),
     "compare": (".toml", lambda file: ["compare", file, file.with_name("plain.toml")]),
     "compare --measure": (".toml", lambda file: ["compare", file, file, "--measure", file.name]),
+    "evaluate": (".toml", lambda file: ["evaluate", file]),
+    "evaluate --baseline": (".toml", lambda file: ["evaluate", "cubic", "--baseline", file]),
     "diagnose": (".pcapng", lambda file: ["diagnose", file]),
     "diagnose --json": (".pcapng", lambda file: ["diagnose", file, "--json"]),
     "diagnose --out": (".pcapng", lambda file: ["diagnose", file, "--out", file.with_suffix(".out")]),

@@ -25,6 +25,10 @@ app = Group(
         "run": ("run:run_once", "Run one scenario once."),
         "study": ("study:run_studies", "Reproduce published studies: claims with verdicts, figures."),
         "sweep": ("sweep:run_sweep", "Run a scenario over a grid, on all cores."),
+        "evaluate": (
+            "evaluate:run_evaluate",
+            "Evaluate a congestion control or a queue by RFC 9743, RFC 5166 and RFC 7928.",
+        ),
         "compare": ("compare:run_compare", "Set runs, or sweeps, side by side."),
         "diagnose": (
             "diagnose:run_diagnose",

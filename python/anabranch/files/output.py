@@ -43,6 +43,9 @@ POINTS = re.compile(r"([0-9a-f]{8})-[0-9a-f]{16}\.points")
 KINDS_THAT_GROW = ("sweep", "store")
 """Results that later calls extend, so that their directory is not replaced as a whole."""
 
+KINDS_WITH_POINTS = ("study", "evaluate")
+"""Results that are replaced as a whole, and also keep finished runs."""
+
 LOST_AND_FOUND = "lost+found"
 """A directory that file systems create in their root."""
 
@@ -153,7 +156,7 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     if kind in KINDS_THAT_GROW:
         return
     ours = {*manifest.files, MANIFEST}
-    tops = {PurePosixPath(file).parts[0] for file in ours} | ({"points"} if kind == "study" else set())
+    tops = {PurePosixPath(file).parts[0] for file in ours} | ({"points"} if kind in KINDS_WITH_POINTS else set())
     foreign = names - tops
     if not foreign:
         foreign = _foreign_inside(target, names, kind, ours)
@@ -180,7 +183,7 @@ def _foreign_inside(target: Path, names: Iterable[str], kind: str, ours: set[str
             if is_top and name not in names:
                 continue
             path = Path(folder, name)
-            is_ours = str(path.relative_to(target)) in ours or (kind == "study" and _is_point(path))
+            is_ours = str(path.relative_to(target)) in ours or (kind in KINDS_WITH_POINTS and _is_point(path))
             if not is_ours or not stat.S_ISREG(path.lstat().st_mode):
                 foreign.add(str(path.relative_to(target)))
     return foreign

@@ -1,0 +1,165 @@
+"""``anabranch evaluate``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from anabranch import interrupt
+from anabranch.cli.blocks import write
+from anabranch.cli.command import Argument, Option, command, typed
+from anabranch.cli.common import FAILED, KERNEL, check_engine, complain, console, note, print_json, styled
+from anabranch.cli.options import Jobs, Json, Kernel, Out, Store
+from anabranch.text.lines import wrapped
+from anabranch.text.shown import plain
+
+if TYPE_CHECKING:
+    from anabranch.evaluate.baseline import Stored
+    from anabranch.evaluate.evaluation import Evaluation
+
+COLOURS = {"met": "green", "not met": "red", "inconclusive": "magenta", "broken": "red", "not evaluated": "dim"}
+MOST_CHANGES = 12
+"""Regressions that are printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions:
+    """The options of the command."""
+
+    subject: Annotated[
+        str,
+        Argument(
+            "CONTROL|QUEUE",
+            "A congestion control: its name, module:Class (Python) or FILE.bpf.c (eBPF). A queue: its kind, or a TOML "
+            "file with its table.",
+        ),
+    ]
+    against: Annotated[
+        str, Option("--against", "Competitors of a congestion control, separated by commas.", "NAMES")
+    ] = "cubic,bbr3,reno"
+    quick: Annotated[bool, Option("--quick", "The small set of scenarios, with five seeds instead of ten.")] = False
+    seed: Annotated[int, Option("--seed", "The first seed.", "N")] = 1
+    engine: Annotated[
+        str,
+        Option(
+            "--engine",
+            "sim: the simulator; kernel: a Linux kernel for each run, in virtual time (anabranch kernel build).",
+            "sim|kernel",
+        ),
+    ] = "sim"
+    kernel: Kernel = None
+    baseline: Annotated[
+        Path | None,
+        Option("--baseline", "A stored evaluation, DIR or its evaluation.json: status 1 if a figure is worse.", "PATH"),
+    ] = None
+    json: Json = False
+    out: Out = None
+    store: Store = None
+    jobs: Jobs = None
+
+
+@command(
+    EvaluateOptions,
+    "anabranch evaluate bbr3 --quick --out out/bbr3",
+    "anabranch evaluate my_control:Mine --out out/mine",
+    "anabranch evaluate pie --out out/pie",
+    "anabranch evaluate cubic --quick --baseline out/cubic",
+)
+def run_evaluate(options: EvaluateOptions) -> None:
+    """Evaluate a congestion control or a queue by RFC 9743, RFC 5166 and RFC 7928.
+
+    Every item of these RFCs has a set of scenarios and a verdict against CUBIC and Reno (queues: against drop-tail) in
+    the same scenarios, or the reason why it is not evaluated.
+    """
+    from anabranch.errors import UserError
+    from anabranch.evaluate import baseline
+    from anabranch.evaluate.evaluation import Options, document, evaluate
+    from anabranch.evaluate.output import KIND, points_in, write_evaluation
+    from anabranch.evaluate.runs import Finished
+    from anabranch.evaluate.subject import CONTROL, builtin, find
+    from anabranch.files.output import check_target
+    from anabranch.limits import check_jobs, check_seed
+    from anabranch.progress import Progress
+
+    check_engine(options.engine, options.kernel, ("sim", KERNEL))
+    check_seed(options.seed)
+    check_jobs(options.jobs)
+    names = tuple(dict.fromkeys(name.strip() for name in options.against.split(",") if name.strip()))
+    if not names:
+        raise UserError("--against names no congestion control", hint="--against cubic,bbr3,reno")
+    for name in names:
+        builtin(name)
+    subject = find(options.subject)
+    if subject.role != CONTROL and options.against != EvaluateOptions.against:
+        raise UserError("--against is for congestion controls, and a queue is evaluated", hint="leave it out")
+    if options.engine == KERNEL and subject.controls:
+        raise UserError("a kernel runs no congestion control in Python", hint="--engine sim")
+    stored = baseline.read(options.baseline) if options.baseline is not None else None
+    if stored is not None:
+        baseline.check_same(stored, role=subject.role, engine=options.engine, is_quick=options.quick)
+    if options.out is not None:
+        check_target(options.out, KIND)
+    interrupt.watch()
+    chosen = Options(names, options.engine, options.kernel, options.quick, options.seed, options.jobs)
+    points = points_in(options.out, options.store)
+    engine = ("kernel", options.kernel or "") if options.engine == KERNEL else ()
+    try:
+        with Progress(f"evaluate {subject.name}", 1) as bar:
+
+            def report(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done)
+
+            result = evaluate(subject, chosen, Finished(points, engine), report)
+    except KeyboardInterrupt:
+        if points.directory is not None:
+            note(f"finished runs are in {options.store or options.out}; the same command goes on from there")
+        raise
+    if options.out is not None:
+        write_evaluation(
+            result, options.out, typed("evaluate", options, "subject", "against", "quick", "seed", "engine", "kernel")
+        )
+        note(f"wrote {options.out / 'report.html'}, SUMMARY.md and evaluation.json")
+    if options.json:
+        print_json(document(result))
+    else:
+        _print(result)
+    if stored is not None:
+        _compare(result, stored)
+
+
+def _print(result: Evaluation) -> None:
+    """One line for each item, with the reason below those that are not met."""
+    from anabranch.evaluate import words
+
+    out = console()
+    out.print(styled(words.title(result)))
+    write(out, wrapped(plain(words.facts(result)), "  "))
+    document = ""
+    for one in result.items:
+        if one.item.document != document:
+            document = one.item.document
+            out.print()
+            out.print(styled(document))
+        line = styled(f"  {one.item.section:<6} {one.verdict:<14}", COLOURS[one.verdict])
+        out.print(line.append(f" {one.item.title}", style="not bold"), soft_wrap=True)
+        if one.verdict in ("not met", "inconclusive", "broken"):
+            write(out, wrapped(f"{'':<23} {plain(words.of_item(one, most=1))}", " " * 24))
+    out.print()
+    out.print(words.tally(result))
+
+
+def _compare(result: Evaluation, stored: Stored) -> None:
+    """Say what became worse, and end with status 1 if anything did."""
+    from anabranch.evaluate.baseline import regressions
+
+    found = regressions(result, stored)
+    if not found:
+        note("no figure is worse than in the baseline")
+        return
+    for one in found[:MOST_CHANGES]:
+        note(f"worse: {one.check}, {one.case}: {one.why}")
+    more = f", {len(found) - MOST_CHANGES} more not shown" if len(found) > MOST_CHANGES else ""
+    complain(f"{len(found)} figures are worse than in the baseline, outside their intervals{more}")
+    raise SystemExit(FAILED)
