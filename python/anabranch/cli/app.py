@@ -25,6 +25,7 @@ app = Group(
         "run": ("run:run_once", "Run one scenario once."),
         "study": ("study:run_studies", "Reproduce published studies: claims with verdicts, figures."),
         "sweep": ("sweep:run_sweep", "Run a scenario over a grid, on all cores."),
+        "stress": ("stress:run_stress", "Search for paths on which a congestion control fails."),
         "compare": ("compare:run_compare", "Set runs, or sweeps, side by side."),
         "diagnose": (
             "diagnose:run_diagnose",
