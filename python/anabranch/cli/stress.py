@@ -31,9 +31,7 @@ class StressOptions:
     against: Annotated[
         str | None, Option("--against", "The reference control (reno when left out; cubic for reno).", "CONTROL")
     ] = None
-    events: Annotated[
-        str | None, Option("--events", "Kinds of events to use (all when left out).", "KIND,KIND")
-    ] = None
+    events: Annotated[str | None, Option("--events", "Kinds of events to use (all when left out).", "KIND,KIND")] = None
     stack: Annotated[str, Option("--stack", "The stack profile of every TCP flow.", "NAME")] = "linux"
     budget: Annotated[
         str | None, Option("--budget", "Time of this call (60s when left out, without --runs).", "30min")

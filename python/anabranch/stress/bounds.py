@@ -42,7 +42,9 @@ class Bound:
 
 
 PATH = {
-    "rate": Bound("Rate of the bottleneck", "Mbit/s", Range(2, 20), "Ready paths `adsl` to `cable` (reference/path.md)"),
+    "rate": Bound(
+        "Rate of the bottleneck", "Mbit/s", Range(2, 20), "Ready paths `adsl` to `cable` (reference/path.md)"
+    ),
     "delay": Bound("One-way delay of the bottleneck", "ms", Range(5, 100), "RFC 5166 §2; transatlantic: 32.5 ms"),
     "buffer": Bound("Buffer of the bottleneck", "bdp", Range(0.25, 4), "RFC 7928 §4; RFC 8034: 10 bdp before AQM"),
 }
@@ -50,6 +52,10 @@ PATH = {
 
 ACCESS_MS = 1.0
 """One-way delay of the access links."""
+
+LEAST_BUFFER_PACKETS = 10
+"""Least buffer of the bottleneck: the initial window of a flow (RFC 6928)."""
+PACKET_BYTES = 1500
 
 FIRST_MS, LAST_MS = 1_000, 6_000
 """Times at which events begin."""

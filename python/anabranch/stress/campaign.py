@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import UserError, nearest
+from anabranch.interrupt import whole_step
 from anabranch.limits import check_jobs, check_seed
 from anabranch.stress.bounds import KINDS
 from anabranch.stress.goals import GOALS, Goal
@@ -182,9 +183,7 @@ def goals_of(names: Sequence[str]) -> list[Goal]:
     """
     for name in names:
         if name not in GOALS:
-            raise UserError(
-                f"{argument('goal', shown.plain(name))}: there is no such goal", hint=nearest(name, GOALS)
-            )
+            raise UserError(f"{argument('goal', shown.plain(name))}: there is no such goal", hint=nearest(name, GOALS))
     return [GOALS[name] for name in dict.fromkeys(names)] or list(GOALS.values())
 
 
@@ -239,8 +238,6 @@ def stress(
     finally:
         if engine is not None:
             engine.close()
-        if store is not None and search.state.generation:
-            _write(search.state, pair, store, plan.command, ())
     confirmations = _confirm(search.state, pair, plan, remark)
     if store is not None:
         _write(search.state, pair, store, plan.command, confirmations)
@@ -255,6 +252,7 @@ def _run(
     began: float,
     progress: Callable[[State, float], None] | None,
 ) -> None:
+    pair = search.judge.pair
     limit = plan.budget_s if plan.budget_s is not None or plan.runs is not None else DEFAULT_BUDGET_S
     saved = began
 
@@ -267,7 +265,7 @@ def _run(
         if progress is not None:
             progress(state, min(1.0, used))
         if store is not None and state.generation and (used >= 1 or now - saved >= _SAVE_S):
-            store.save(state)
+            _save(state, pair, store)
             saved = now
         return used < 1
 
@@ -276,7 +274,8 @@ def _run(
     except KeyboardInterrupt:
         # A generation that a signal interrupts is made again by the next call, from the state before it.
         if store is not None and search.complete is not None:
-            store.save(search.complete)
+            with whole_step():
+                _save(search.complete, pair, store)
         raise
 
 
@@ -324,10 +323,14 @@ def _confirm(state: State, pair: Pair, plan: Plan, remark: Callable[[str], None]
     return confirmations
 
 
+def _save(state: State, pair: Pair, store: Store) -> None:
+    for told in tell(state.finds, pair):
+        store.write(f"{told.name}.toml", scenario_file(told, pair))
+    store.save(state)
+
+
 def _write(state: State, pair: Pair, store: Store, command: str, confirmations: Sequence[Any]) -> None:
     tellings = tell(state.finds, pair, confirmations)
-    for told in tellings:
-        store.write(f"{told.name}.toml", scenario_file(told, pair))
     store.write("report.html", html_report(tellings, pair, command, state.evaluations))
     store.write("finds.json", json.dumps(Outcome(pair, state, tellings, 0.0).to_json(), indent=1) + "\n")
     store.finish()

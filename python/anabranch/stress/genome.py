@@ -92,6 +92,12 @@ def rounded(value: float, digits: int = 3) -> float:
     return float(f"{value:.{digits}g}")
 
 
+def with_path(genome: Genome, name: str, value: float) -> Genome:
+    """The genome with another rate, delay or buffer."""
+    changes: dict[str, Any] = {name: value}
+    return replace(genome, **changes)
+
+
 def _draw(random: Random, bound: Range) -> float:
     if bound.low == bound.high:
         return bound.low
@@ -171,7 +177,7 @@ def _changed(random: Random, genome: Genome, companies: Sequence[Company], kinds
         return replace(genome, company=random.choice(companies))
     else:
         name = random.choice(list(PATH))
-        return replace(genome, **{name: _step(random, getattr(genome, name), PATH[name].range)})
+        return with_path(genome, name, _step(random, getattr(genome, name), PATH[name].range))
     return replace(genome, events=tuple(events))
 
 

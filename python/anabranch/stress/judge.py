@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.limits import thread_count
@@ -69,9 +69,7 @@ class Judge:
         own = self._measured([pair[0] for pair in pairs], candidates)
         reference = self._measured([pair[1] for pair in pairs], candidates)
         self.evaluations += len(candidates)
-        return [
-            Case(genome, one, other) for (_, genome), one, other in zip(candidates, own, reference, strict=True)
-        ]
+        return [Case(genome, one, other) for (_, genome), one, other in zip(candidates, own, reference, strict=True)]
 
     def scores(self, candidates: Sequence[tuple[Goal, Genome]], seed: int = SEED) -> list[float]:
         """The score of each candidate.
@@ -81,10 +79,7 @@ class Judge:
         pairs = [runs(self.pair, goal, genome, seed) for goal, genome in candidates]
         own = self._measured([pair[0] for pair in pairs], candidates)
         self.evaluations += len(candidates)
-        bounds = [
-            goal.score(Case(genome, one, IDEAL))
-            for (goal, genome), one in zip(candidates, own, strict=True)
-        ]
+        bounds = [goal.score(Case(genome, one, IDEAL)) for (goal, genome), one in zip(candidates, own, strict=True)]
         open_ = [k for k, bound in enumerate(bounds) if bound >= _PROMISING]
         reference = self._measured([pairs[k][1] for k in open_], [candidates[k] for k in open_])
         for k, other in zip(open_, reference, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from anabranch.report.page import page, table, text
@@ -34,12 +35,9 @@ class Told:
 
 
 def tell(finds: Sequence[Find], pair: Pair, confirmations: Sequence[Confirmation | None] = ()) -> list[Told]:
-    """The finds in the order of goals, then of their evaluation, with a name each."""
-    order = list(GOALS)
-    paired = zip(finds, confirmations or [None] * len(finds), strict=True)
-    ranked = sorted(paired, key=lambda entry: (order.index(entry[0].goal), entry[0].evaluation))
+    """The finds in the order in which they were made, with a name each."""
     told = []
-    for number, (find, confirmation) in enumerate(ranked, 1):
+    for number, (find, confirmation) in enumerate(zip(finds, confirmations or [None] * len(finds), strict=True), 1):
         own, reference = (Measured(**find.case[name]) for name in ("own", "reference"))
         told.append(
             Told(
@@ -123,7 +121,8 @@ def drawing(genome: Genome, goal: str, pair: Pair) -> str:
     measured = x(times.measured / 1000)
     parts.append(
         f"<line x1='{measured:.1f}' x2='{measured:.1f}' y1='{_TOP}' y2='{y(0):.1f}' stroke='currentColor' "
-        f"opacity='0.5'/><text x='{measured + 3:.1f}' y='{_HEIGHT - 4}'>measured from {times.measured / 1000:g} s</text>"
+        f"opacity='0.5'/><text x='{measured + 3:.1f}' y='{_HEIGHT - 4}'>measured from {times.measured / 1000:g} s"
+        "</text>"
         f"<text x='{_WIDTH - 10}' y='{_HEIGHT - 4}' text-anchor='end'>{end_s:g} s</text>"
     )
     for number, (label, points) in enumerate(series):
@@ -154,14 +153,12 @@ def _goodputs(genome: Genome, goal: str, pair: Pair) -> list[tuple[str, _Points]
         samples = scenario.run(seed=seed, digest=False, samples_ms=1000 * _BIN_S).plain("samples")
         rows = [
             (time, octets)
-            for time, name, octets in zip(
-                samples["time_s"], samples["flow"], samples["delivered_bytes"], strict=True
-            )
+            for time, name, octets in zip(samples["time_s"], samples["flow"], samples["delivered_bytes"], strict=True)
             if name == flow
         ]
         points = [
             (time, 8e-6 * (octets - before) / (time - earlier))
-            for (earlier, before), (time, octets) in zip(rows, rows[1:], strict=False)
+            for (earlier, before), (time, octets) in pairwise(rows)
             if time > earlier
         ]
         series.append((label, points))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from anabranch.stress.bounds import ACCESS_MS
+from anabranch.stress.bounds import ACCESS_MS, LEAST_BUFFER_PACKETS, PACKET_BYTES
 from anabranch.stress.genome import Event, Genome
 from anabranch.text import toml_text
 
@@ -88,6 +88,12 @@ def final_rate(genome: Genome) -> float:
     return rate
 
 
+def buffer_packets(genome: Genome) -> int:
+    """The bottleneck's buffer in packets."""
+    bdp = genome.rate * 1e6 * 2 * (ACCESS_MS + genome.delay) / 1000 / (8 * PACKET_BYTES)
+    return max(LEAST_BUFFER_PACKETS, round(genome.buffer * bdp))
+
+
 def pulse_load(genome: Genome) -> float:
     """Mean load of periodic bursts, as a share of the rate."""
     return sum(event.size * event.length / max(event.period, event.length + 1) for event in genome.events
@@ -113,7 +119,9 @@ def text(
     parts.append(_links(genome))
     ratio = next((round(event.size) for event in genome.events if event.kind == "ack-ratio"), None)
     delayed = (
-        f'transport = {{ delayed_ack = {{ segments = {ratio}, timeout = "{ACK_TIMEOUT_MS:g} ms" }} }}\n' if ratio else ""
+        f'transport = {{ delayed_ack = {{ segments = {ratio}, timeout = "{ACK_TIMEOUT_MS:g} ms" }} }}\n'
+        if ratio
+        else ""
     )
     parts.append(_flow("main", "S", tested, delayed))
     if genome.company == "twin":
@@ -138,9 +146,7 @@ def _s(milliseconds: float) -> str:
 
 
 def _flow(name: str, source: str, control: Control, more: str = "") -> str:
-    return (
-        f'\n[flow.{name}]\nfrom = "{source}"\nto = "R"\ncc = {control.value}\nstack = "{control.stack}"\n{more}'
-    )
+    return f'\n[flow.{name}]\nfrom = "{source}"\nto = "R"\ncc = {control.value}\nstack = "{control.stack}"\n{more}'
 
 
 def _links(genome: Genome) -> str:
@@ -167,7 +173,7 @@ def _links(genome: Genome) -> str:
     parts += [f'\n[link.{name}]\nbetween = ["{node}", "A"]\ndelay = "{ACCESS_MS:g} ms"\n' for node, name in others]
     parts.append(
         f'\n[link.bottleneck]\nbetween = ["A", "R"]\nrate = "{genome.rate:g} Mbit/s"\ndelay = "{genome.delay:g} ms"\n'
-        f'queue = {{ kind = "drop-tail", limit = "{genome.buffer:g} bdp" }}\n'
+        f'queue = {{ kind = "drop-tail", limit = "{buffer_packets(genome)} packets" }}\n'
     )
     return "".join(parts)
 
@@ -211,7 +217,9 @@ def _of_event(event: Event, genome: Genome) -> list[_Change]:
     jitter = 1 if "loss" in genome.kinds else 0
     ack = "link.access.reverse"
     table: dict[str, tuple[str, str, str]] = {
-        "rate": ("link.bottleneck.forward.rate", f'"{genome.rate * event.size:.6g} Mbit/s"', f'"{genome.rate:g} Mbit/s"'),
+        "rate": (
+            "link.bottleneck.forward.rate", f'"{genome.rate * event.size:.6g} Mbit/s"', f'"{genome.rate:g} Mbit/s"',
+        ),
         "loss": (f"link.access.forward.impair.{loss}.rate", f"{event.size:g}", "0.0"),
         "ack-gap": (f"{ack}.up", "false", "true"),
         "ack-hold": (f"{ack}.rate", CLOSED_ACCESS, OPEN_ACCESS),

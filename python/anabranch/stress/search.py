@@ -94,7 +94,7 @@ class Search:
         self.goals = list(goals)
         self.state = state or State()
         self._kinds = tuple(kinds or KINDS)
-        self._random = Random(seed)
+        self._random = Random(seed)  # noqa: S311 - choices of a search, which a seed repeats
         if self.state.random:
             version, inner, gauss = self.state.random
             self._random.setstate((version, tuple(inner), gauss))

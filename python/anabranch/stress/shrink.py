@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anabranch.stress.bounds import KINDS, PATH
-from anabranch.stress.genome import Event, Genome, rounded
+from anabranch.stress.genome import Event, Genome, rounded, with_path
 
 if TYPE_CHECKING:
     from anabranch.stress.goals import Goal
@@ -24,7 +24,7 @@ def shrink(genome: Genome, goal: Goal, judge: Judge) -> Genome:
     for name, plain in _PLAIN_PATH.items():
         value, bound = getattr(genome, name), PATH[name].range
         values = [*plain, rounded(value, 1), rounded(value, 2)]
-        options = [replace(genome, **{name: one}) for one in values if bound.low <= one <= bound.high]
+        options = [with_path(genome, name, one) for one in values if bound.low <= one <= bound.high]
         genome = _first(genome, options, goal, judge)
     place = 0
     while place < len(genome.events):
@@ -38,9 +38,7 @@ def shrink(genome: Genome, goal: Goal, judge: Judge) -> Genome:
 def _fewer(genome: Genome, goal: Goal, judge: Judge) -> Genome:
     """Remove events one at a time, each time the one whose removal leaves the highest score."""
     while genome.events:
-        fewer = [
-            replace(genome, events=genome.events[:k] + genome.events[k + 1 :]) for k in range(len(genome.events))
-        ]
+        fewer = [replace(genome, events=genome.events[:k] + genome.events[k + 1 :]) for k in range(len(genome.events))]
         scores = judge.scores([(goal, one) for one in fewer])
         best = max(range(len(fewer)), key=lambda k: (scores[k], -k))
         if scores[best] < 1:
@@ -60,7 +58,7 @@ def _first(genome: Genome, options: list[Genome], goal: Goal, judge: Judge) -> G
 
 def _with(genome: Genome, place: int, event: Event) -> Genome:
     # The order stays until the end, so that the places of events do not move.
-    return replace(genome, events=genome.events[:place] + (event,) + genome.events[place + 1 :])
+    return replace(genome, events=(*genome.events[:place], event, *genome.events[place + 1 :]))
 
 
 def _rounder(event: Event, field: str) -> list[Event]:
@@ -71,8 +69,10 @@ def _rounder(event: Event, field: str) -> list[Event]:
     if field == "size":
         sizes = [rounded(event.size, digits) for digits in (1, 2)]
         return [replace(event, size=size) for size in sizes if kind.size.low <= size <= kind.size.high]
-    bound, value = (kind.length, event.length) if field == "length" else (kind.period, event.period)
+    is_length = field == "length"
+    bound, value = (kind.length, event.length) if is_length else (kind.period, event.period)
     if bound is None or not value:
         return []
     values = [int(rounded(value, digits)) for digits in (1, 2)]
-    return [replace(event, **{field: one}) for one in values if bound.low <= one <= bound.high]
+    values = [one for one in values if bound.low <= one <= bound.high]
+    return [replace(event, length=one) if is_length else replace(event, period=one) for one in values]

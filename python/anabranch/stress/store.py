@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.errors import UserError
-from anabranch.files.output import check_target, follow, write_manifest
+from anabranch.files.output import MANIFEST, check_target, follow, write_manifest
 from anabranch.files.output_file import write_whole
 from anabranch.stress.genome import Genome
 from anabranch.stress.search import Find, State
@@ -74,7 +74,7 @@ class Store:
 
     def save(self, state: State) -> None:
         """Write the state; a signal leaves the earlier one."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self._prepare()
         content = {
             "format": FORMAT,
             "settings": self._settings,
@@ -88,13 +88,21 @@ class Store:
             "finds": [find_json(find) for find in state.finds],
             "tried": state.tried,
         }
-        if not (self.directory / "anabranch.json").exists():
-            write_manifest(self.directory, "stress", [STATE])
         write_whole(self.directory / STATE, json.dumps(content).encode())
 
     def write(self, name: str, content: str) -> None:
-        """Write a file of the results."""
+        """Write a file of the results, unless it has this content."""
+        path = self.directory / name
+        if path.exists() and path.read_bytes() == content.encode():
+            return
+        self._prepare()
         write_whole(self.directory / name, content.encode())
+
+    def _prepare(self) -> None:
+        """Make the directory, and mark it as ours before anything else is in it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not (self.directory / MANIFEST).exists():
+            write_manifest(self.directory, "stress", [STATE])
 
     def finish(self) -> None:
         """Write the manifest of all files."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from anabranch.stress.goals import Measured
-from anabranch.stress.scene import final_rtt_ms, pulse_load, span
+from anabranch.stress.scene import buffer_packets, final_rtt_ms, pulse_load, span
 
 if TYPE_CHECKING:
     from anabranch.stress.genome import Event, Genome
@@ -27,7 +27,7 @@ def path_words(genome: Genome, pair: Pair) -> str:
         "neighbour": f"a flow of {pair.tested.label} beside one of {pair.reference.label}",
     }[genome.company]
     rtt = 2 * (1 + genome.delay)
-    return f"With {flows} on {genome.rate:g} Mbit/s, {rtt:g} ms and a buffer of {genome.buffer:g} bdp: if"
+    return f"With {flows} on {genome.rate:g} Mbit/s, {rtt:g} ms and a buffer of {buffer_packets(genome)} packets: if"
 
 
 def event_words(event: Event, genome: Genome) -> str:
