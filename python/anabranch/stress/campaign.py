@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -297,9 +298,17 @@ def _store(plan: Plan, pair: Pair, goals: Sequence[Goal]) -> Store | None:
         "events": list(plan.events),
         "stack": plan.stack,
         "seed": plan.seed,
-        "build": fingerprint(),
+        "build": f"{fingerprint()} {_sources()}",
     }
     return Store(plan.out, settings)
+
+
+def _sources() -> str:
+    """A hash of the modules of the search: a change of a bound or of a goal makes another search."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _engine(plan: Plan) -> Engine | None:

@@ -162,7 +162,7 @@ def _links(genome: Genome) -> str:
     backward = []
     if kinds & {"ack-hold", "aggregation"}:
         backward.append(f"rate = {OPEN_ACCESS}")
-    if "thinning" in kinds:
+    if "ack-loss" in kinds:
         backward.append('impair = [{ kind = "bernoulli-loss", rate = 0.0 }]')
     if backward:
         access.append(f"reverse = {{ {', '.join(backward)} }}\n")
@@ -223,7 +223,7 @@ def _of_event(event: Event, genome: Genome) -> list[_Change]:
         "loss": (f"link.access.forward.impair.{loss}.rate", f"{event.size:g}", "0.0"),
         "ack-gap": (f"{ack}.up", "false", "true"),
         "ack-hold": (f"{ack}.rate", CLOSED_ACCESS, OPEN_ACCESS),
-        "thinning": (f"{ack}.impair.0.rate", f"{event.size:g}", "0.0"),
+        "ack-loss": (f"{ack}.impair.0.rate", f"{event.size:g}", "0.0"),
         "reordering": (f"link.access.forward.impair.{jitter}.mean", f'"{event.size:g} ms"', '"0 s"'),
     }  # fmt: skip
     if event.kind == "aggregation":

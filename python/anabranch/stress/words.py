@@ -42,7 +42,7 @@ def event_words(event: Event, genome: Genome) -> str:
         "loss": lambda: f"{percent(event.size)} of {its} packets are lost {when}",
         "ack-gap": lambda: f"{its} acknowledgments are lost {when}",
         "ack-hold": lambda: f"{its} acknowledgments are held {when} and then released together",
-        "thinning": lambda: f"{percent(event.size)} of {its} acknowledgments are lost {when}",
+        "ack-loss": lambda: f"{percent(event.size)} of {its} acknowledgments are lost {when}",
         "aggregation": lambda: f"{its} acknowledgments are released every {event.period} ms {when}",
         "ack-ratio": lambda: f"{its} receiver acknowledges every {event.size:.0f} segments",
         "reordering": lambda: f"{its} packets have random delays of {event.size:g} ms on average {when}",
