@@ -37,6 +37,7 @@ class StressOptions:
         str | None, Option("--budget", "Time of this call (60s when left out, without --runs).", "30min")
     ] = None
     runs: Annotated[int | None, Option("--runs", "Number of candidates, including those of earlier calls.", "N")] = None
+    first: Annotated[bool, Option("--first", "Stop at the first find.")] = False
     seed: Annotated[int, Option("--seed", "Seed of the search.", "N")] = 1
     jobs: Jobs = None
     json: Json = False
@@ -93,7 +94,7 @@ def run_stress(options: StressOptions) -> None:
 def _plan(options: StressOptions) -> Plan:
     from anabranch.stress.campaign import Plan, budget
 
-    names = ("control", "goals", "against", "events", "stack", "budget", "runs", "seed", "out", "engine", "kernel")
+    names = ("control", "goals", "against", "events", "stack", "budget", "runs", "first", "seed", "out", "engine", "kernel")
     return Plan(
         control=options.control,
         goals=options.goals,
@@ -102,6 +103,7 @@ def _plan(options: StressOptions) -> Plan:
         stack=options.stack,
         budget_s=budget(options.budget) if options.budget is not None else None,
         runs=options.runs,
+        first=options.first,
         seed=options.seed,
         jobs=options.jobs,
         out=options.out,

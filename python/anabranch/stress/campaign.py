@@ -15,6 +15,7 @@ from anabranch.errors import UserError, nearest
 from anabranch.interrupt import whole_step
 from anabranch.limits import check_jobs, check_seed
 from anabranch.stress.bounds import KINDS
+from anabranch.stress.genome import space
 from anabranch.stress.goals import GOALS, Goal
 from anabranch.stress.judge import Judge, Pair
 from anabranch.stress.report import Told, html_report, scenario_file, tell
@@ -53,6 +54,7 @@ class Plan:
         ray: The address of a Ray cluster.
         kernel: Confirm finds in a kernel: ``""`` for the newest, or the start of its release; ``None``: do not.
         classes: Controls in Python.
+        first: Stop at the first find.
         command: The command, as typed.
     """
 
@@ -69,6 +71,7 @@ class Plan:
     ray: str | None = None
     kernel: str | None = None
     classes: tuple[type[CongestionControl], ...] = ()
+    first: bool = False
     command: str = ""
 
 
@@ -197,6 +200,22 @@ def _events(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def _possible(goals: Sequence[Goal], kinds: Sequence[str]) -> list[Goal]:
+    """The goals for which one of the kinds of events can be used; ``kinds`` is empty for all.
+
+    Raises:
+        UserError: There is none.
+    """
+    used = [goal for goal in goals if space(goal.companies, kinds or list(KINDS), (), passes=goal.passes).kinds]
+    if not used:
+        raise UserError(
+            f"{argument('events', ','.join(kinds))}: these last until the end, and the goal {goals[0].name} needs "
+            "events that end",
+            hint="leave the option out",
+        )
+    return used
+
+
 def stress(
     plan: Plan,
     progress: Callable[[State, float], None] | None = None,
@@ -213,8 +232,8 @@ def stress(
         UserError: An option is wrong.
         KeyboardInterrupt: A signal arrived; the state and the finds have been written.
     """
-    goals = goals_of(plan.goals)
     kinds = _events(plan.events)
+    goals = _possible(goals_of(plan.goals), kinds)
     check_jobs(plan.jobs)
     check_seed(plan.seed)
     if plan.runs is not None and plan.runs < 1:
@@ -265,10 +284,10 @@ def _run(
             used = max(used, state.evaluations / plan.runs)
         if progress is not None:
             progress(state, min(1.0, used))
-        if store is not None and state.generation and (used >= 1 or now - saved >= _SAVE_S):
+        if store is not None and state.generation and (used >= 1 or plan.first or now - saved >= _SAVE_S):
             _save(state, pair, store)
             saved = now
-        return used < 1
+        return used < 1 and not (plan.first and state.finds)
 
     try:
         search.run(go_on)

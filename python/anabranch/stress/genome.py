@@ -113,12 +113,35 @@ def _step(random: Random, value: float, bound: Range) -> float:
     return rounded(bound.clipped(value * math.exp(random.gauss(0, scale))))
 
 
-def draw_event(random: Random, kinds: Sequence[str]) -> Event:
+@dataclass(frozen=True)
+class Space:
+    """The candidates of a goal.
+
+    Attributes:
+        companies: Possible companies; one that occurs more often is more likely.
+        kinds: Possible kinds of events.
+        needs: Kinds of which each candidate has one.
+        passes: Whether all events end.
+    """
+
+    companies: tuple[Company, ...]
+    kinds: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    passes: bool = False
+
+
+def space(companies: tuple[Company, ...], kinds: Sequence[str], needs: tuple[str, ...], *, passes: bool) -> Space:
+    """The candidates of a goal, without kinds that it excludes."""
+    allowed = [kind for kind in (*kinds, *needs) if not (passes and KINDS[kind].lasting == "always")]
+    return Space(companies, tuple(dict.fromkeys(allowed)), needs, passes)
+
+
+def draw_event(random: Random, kinds: Sequence[str], *, passes: bool = False) -> Event:
     """A random event of one of these kinds."""
     name = random.choice(kinds)
     kind = KINDS[name]
     length = 0
-    if kind.length is not None and not (kind.lasting == "also" and random.random() < 0.5):
+    if kind.length is not None and (passes or not (kind.lasting == "also" and random.random() < 0.5)):
         length = int(_draw(random, kind.length))
     return Event(
         at=random.randrange(FIRST_MS, LAST_MS + 1, 10),
@@ -130,62 +153,55 @@ def draw_event(random: Random, kinds: Sequence[str]) -> Event:
     )
 
 
-def draw(random: Random, companies: Sequence[Company], kinds: Sequence[str], needs: Sequence[str] = ()) -> Genome:
-    """A random candidate.
-
-    Args:
-        random: The generator.
-        companies: Possible companies.
-        kinds: Possible kinds of events.
-        needs: Kinds of which it has one each.
-    """
-    events = [draw_event(random, [kind]) for kind in needs]
+def draw(random: Random, of: Space) -> Genome:
+    """A random candidate."""
+    events = [draw_event(random, [kind], passes=of.passes) for kind in of.needs]
     # One or two events suffice for most finds.
-    events += [draw_event(random, kinds) for _ in range(random.choice((1, 1, 2, 2, 3, 4)))]
+    events += [draw_event(random, of.kinds, passes=of.passes) for _ in range(random.choice((1, 1, 2, 2, 3, 4)))]
     path = {name: _draw(random, bound.range) for name, bound in PATH.items()}
-    return _valid(Genome(**path, company=random.choice(companies), events=tuple(events)), needs)
+    return _valid(Genome(**path, company=random.choice(of.companies), events=tuple(events)), of.needs)
 
 
-def mutate(
-    random: Random, parent: Genome, companies: Sequence[Company], kinds: Sequence[str], needs: Sequence[str] = ()
-) -> Genome:
+def mutate(random: Random, parent: Genome, of: Space) -> Genome:
     """A changed copy, with one to three changes."""
     child = parent
     for _ in range(random.choice((1, 1, 2, 3))):
-        child = _changed(random, child, companies, kinds)
-    return _valid(child, needs)
+        child = _changed(random, child, of)
+    return _valid(child, of.needs)
 
 
-def cross(random: Random, one: Genome, other: Genome, needs: Sequence[str] = ()) -> Genome:
+def cross(random: Random, one: Genome, other: Genome, of: Space) -> Genome:
     """The path of one candidate with events of both."""
-    pool = [*one.events, *other.events]
+    pool = [event for event in (*one.events, *other.events) if event.kind in of.kinds]
+    if of.passes:
+        pool = [event for event in pool if not event.lasts]
     events = random.sample(pool, min(len(pool), random.randint(1, MOST_EVENTS)))
-    return _valid(replace(one, events=tuple(events)), needs, pool)
+    return _valid(replace(one, events=tuple(events)), of.needs, pool)
 
 
-def _changed(random: Random, genome: Genome, companies: Sequence[Company], kinds: Sequence[str]) -> Genome:
+def _changed(random: Random, genome: Genome, of: Space) -> Genome:
     choice = random.random()
     events = list(genome.events)
     if choice < 0.2 or not events:
-        events.append(draw_event(random, kinds))
+        events.append(draw_event(random, of.kinds, passes=of.passes))
     elif choice < 0.32:
         events.pop(random.randrange(len(events)))
     elif choice < 0.75:
         place = random.randrange(len(events))
-        events[place] = _changed_event(random, events[place])
+        events[place] = _changed_event(random, events[place], passes=of.passes)
     elif choice < 0.8:
-        return replace(genome, company=random.choice(companies))
+        return replace(genome, company=random.choice(of.companies))
     else:
         name = random.choice(list(PATH))
         return with_path(genome, name, _step(random, getattr(genome, name), PATH[name].range))
     return replace(genome, events=tuple(events))
 
 
-def _changed_event(random: Random, event: Event) -> Event:
+def _changed_event(random: Random, event: Event, *, passes: bool) -> Event:
     kind = KINDS[event.kind]
     what = random.choice(("at", "length", "size", "period", "place"))
     if what == "length" and kind.length is not None:
-        if kind.lasting == "also" and random.random() < 0.2:
+        if kind.lasting == "also" and not passes and random.random() < 0.2:
             return replace(event, length=0 if event.length else int(_draw(random, kind.length)))
         return replace(event, length=int(_step(random, event.length or kind.length.high, kind.length)))
     if what == "size" and kind.size.low < kind.size.high:

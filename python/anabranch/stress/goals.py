@@ -93,6 +93,7 @@ class Goal:
         companies: Possible companies of the tested flow.
         score: 1 or more: a find. Below, the distance to one.
         needs: Kinds of events that a candidate has.
+        passes: Whether all events end, so that the path is as before.
         even: Whether the run to compare with has the tested control, and even traffic in place of bursts; otherwise it
             has the reference control.
     """
@@ -105,6 +106,7 @@ class Goal:
     score: Callable[[Case], float]
     needs: tuple[str, ...] = ()
     even: bool = False
+    passes: bool = False
 
 
 _TINY = 1e-6
@@ -201,14 +203,15 @@ GOALS = {
     for goal in (
         Goal(
             "stall",
-            "From 3 s after the last event on, the flow delivers less than 1 % of its fair share for 10 s and 100 "
-            "round trips or longer, where the reference delivers 30 % or more.",
+            "All events have ended, and the path is as before. From 3 s later on, the flow delivers less than 1 % of "
+            "its fair share for 10 s and 100 round trips or longer, where the reference delivers 30 % or more.",
             "CC-Fuzz (HotNets 2022) §4: BBR; 10 s are fifty times Linux's minimum RTO",
-            False, ("alone",), _stall,
+            False, ("alone",), _stall, passes=True,
         ),
         Goal(
             "starvation",
-            "As stall, with less than 10 %.",
+            "From 3 s after the last change on, the flow delivers less than 10 % of its fair share for 10 s and 100 "
+            "round trips or longer, where the reference delivers 30 % or more.",
             "Arun, Alizadeh and Balakrishnan, Starvation in End-to-End Congestion Control (SIGCOMM 2022)",
             False, _ANY, _starvation,
         ),

@@ -17,7 +17,7 @@ SETTLE_MS = 3_000
 WINDOW_MS = 10_000
 """Shortest measurement after the events."""
 WINDOW_ROUND_TRIPS = 100
-COMPANY_FACTOR = 3
+COMPANY_FACTOR = 2
 """Two flows converge slowly: their measurement is longer by this factor."""
 ACK_TIMEOUT_MS = 25
 """Longest delay of an acknowledgment of a receiver that acknowledges several segments at once."""

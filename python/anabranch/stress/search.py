@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from anabranch.stress.bounds import FOUND_EVENTS, KINDS
-from anabranch.stress.genome import Genome, cross, draw, mutate
+from anabranch.stress.genome import Genome, cross, draw, mutate, space
 from anabranch.stress.goals import Case, Goal
 from anabranch.stress.judge import SEED, Judge, figures
 from anabranch.stress.shrink import shrink
@@ -143,18 +143,15 @@ class Search:
 
     def _candidate(self, goal: Goal) -> Genome:
         random, niches = self._random, self.state.archive.get(goal.name, {})
+        of = space(goal.companies, self._kinds, goal.needs, passes=goal.passes)
         choice = random.random()
         if not niches or choice < _FRESH:
-            return draw(random, goal.companies, self._allowed(goal), goal.needs)
+            return draw(random, of)
         pool = list(niches.values())
         if choice < _FRESH + _CROSSED:
             others = list(self.state.archive[random.choice(list(self.state.archive))].values())
-            crossed = cross(random, self._parent(pool), random.choice(others)[1], goal.needs)
-            return mutate(random, crossed, goal.companies, self._allowed(goal), goal.needs)
-        return mutate(random, self._parent(pool), goal.companies, self._allowed(goal), goal.needs)
-
-    def _allowed(self, goal: Goal) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self._kinds, *goal.needs)))
+            return mutate(random, cross(random, self._parent(pool), random.choice(others)[1], of), of)
+        return mutate(random, self._parent(pool), of)
 
     def _parent(self, pool: list[tuple[float, Genome]]) -> Genome:
         random = self._random
