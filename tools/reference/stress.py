@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from anabranch.stress.bounds import KINDS, PATH, Range
 from anabranch.stress.goals import GOALS
+
 from reference.markdown import table
 
 

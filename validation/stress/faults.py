@@ -26,7 +26,7 @@ class PlainReno(CongestionControl):
         slow = self.ssthresh is None or self.cwnd < self.ssthresh
         self.cwnd += ack.acked if slow else self.smss * ack.acked / self.cwnd
 
-    def on_congestion(self, event: Congestion) -> None:
+    def on_congestion(self, event: Congestion) -> None:  # noqa: ARG002
         """Halve the window."""
         self.ssthresh = self.cwnd = max(self.cwnd / 2, 2 * self.smss)
 
@@ -42,7 +42,7 @@ class WrongBeta(PlainReno):
 
     name = "wrong-beta"
 
-    def on_congestion(self, event: Congestion) -> None:
+    def on_congestion(self, event: Congestion) -> None:  # noqa: ARG002
         """Reduce by 5 %."""
         self.ssthresh = self.cwnd = max(0.95 * self.cwnd, 2 * self.smss)
 
@@ -141,8 +141,10 @@ def faults(folder: Path) -> list[Fault]:
     for number, what in enumerate(_RENO_FAULTS, 1):
         made.append(Fault(f"reno in C: {what}", compiled("reno-faults.bpf.c", f"FAULT {number}", folder), plain))
     made.append(literal(folder))
-    for kind in (WrongBeta, Latched):
-        made.append(Fault(f"reno in Python: {str(kind.__doc__).rstrip('.')}", kind.name, "plain-reno", (kind, PlainReno)))
+    made += (
+        Fault(f"reno in Python: {str(kind.__doc__).rstrip('.')}", kind.name, "plain-reno", (kind, PlainReno))
+        for kind in (WrongBeta, Latched)
+    )
     return made
 
 

@@ -4,8 +4,8 @@
     python validation/stress/mutants.py mutants sham  # some parts
     python validation/stress/mutants.py --write       # brings docs/validation/stress.md up to date
 
-Parts: ``null`` (no events: no goal is missed), ``sham`` (changes without a fault: no find), ``declared`` (a control with
-one declared fault: no other find), ``known`` (four known failures), ``mutants`` (40 planted faults).
+Parts: ``null`` (no events: no goal is missed), ``sham`` (changes without a fault: no find), ``declared`` (a control
+with one declared fault: no other find), ``known`` (four known failures), ``mutants`` (40 planted faults).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEIGHBOURS = ((0.95, 1.0), (1.05, 1.0), (1.0, 0.95), (1.0, 1.05), (1.02, 1.02))
 
 def null() -> tuple[str, bool]:
     """Reno on random paths without events: each goal, against CUBIC, and low-rate with even traffic."""
-    random, missed, worst = Random(83), [], dict.fromkeys(GOALS, 0.0)
+    random, missed, worst = Random(83), [], dict.fromkeys(GOALS, 0.0)  # noqa: S311
     judge = Judge(Pair(read_control("reno", "control", "linux"), read_control("cubic", "against", "linux")))
     for _ in range(NULL_PATHS):
         for goal in GOALS.values():
@@ -136,7 +136,14 @@ def mutants() -> tuple[str, bool]:
 
 def _plan(fault: Fault, runs: int, seed: int, budget_s: float | None = None, *, first: bool = False) -> Plan:
     return Plan(
-        fault.control, RELATIVE, fault.against, budget_s=budget_s, runs=runs, seed=seed, classes=fault.classes, first=first
+        fault.control,
+        RELATIVE,
+        fault.against,
+        budget_s=budget_s,
+        runs=runs,
+        seed=seed,
+        classes=fault.classes,
+        first=first,
     )
 
 
@@ -156,7 +163,9 @@ PARTS: dict[str, Callable[[], tuple[str, bool]]] = {
 def main() -> int:
     """Make the parts."""
     parser = argparse.ArgumentParser(description="Counterexample search on planted faults.")
-    parser.add_argument("parts", metavar="PART", nargs="*", choices=[*PARTS, []], help=f"{', '.join(PARTS)}; all if none")
+    parser.add_argument(
+        "parts", metavar="PART", nargs="*", choices=[*PARTS, []], help=f"{', '.join(PARTS)}; all if none"
+    )
     parser.add_argument("--write", action="store_true", help="bring the page up to date")
     given = parser.parse_args()
     good, texts = True, {}

@@ -94,7 +94,20 @@ def run_stress(options: StressOptions) -> None:
 def _plan(options: StressOptions) -> Plan:
     from anabranch.stress.campaign import Plan, budget
 
-    names = ("control", "goals", "against", "events", "stack", "budget", "runs", "first", "seed", "out", "engine", "kernel")
+    names = (
+        "control",
+        "goals",
+        "against",
+        "events",
+        "stack",
+        "budget",
+        "runs",
+        "first",
+        "seed",
+        "out",
+        "engine",
+        "kernel",
+    )
     return Plan(
         control=options.control,
         goals=options.goals,

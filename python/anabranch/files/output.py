@@ -194,9 +194,8 @@ def _is_point(path: Path) -> bool:
 
 def _argument(kind: str, value: object = None) -> str:
     """The caller's name of the directory: ``directory`` of a result's ``write``, ``out`` of a sweep."""
-    return argument(
-        {"sweep": "out", "stress": "out", "store": "store", "keep": "keep", "save_to": "save_to"}.get(kind, "directory"), value
-    )
+    names = {"sweep": "out", "stress": "out", "store": "store", "keep": "keep", "save_to": "save_to"}
+    return argument(names.get(kind, "directory"), value)
 
 
 def _what(path: Path) -> str:

@@ -293,7 +293,7 @@ def _run(
         search.run(go_on)
     except KeyboardInterrupt:
         # A generation that a signal interrupts is made again by the next call, from the state before it.
-        if store is not None and search.complete is not None:
+        if store is not None and search.complete is not None and search.complete.generation:
             with whole_step():
                 _save(search.complete, pair, store)
         raise

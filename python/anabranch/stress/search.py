@@ -103,15 +103,15 @@ class Search:
 
     @property
     def complete(self) -> State | None:
-        """The state after the last complete generation; ``None`` during the first."""
+        """The state after the last complete generation; ``None`` before :meth:`run`."""
         return self._complete
 
     def run(self, go_on: Callable[[State], bool]) -> State:
         """Make generations as long as ``go_on`` says so; it is asked between generations."""
+        self._complete = self._copy()
         while go_on(self.state):
-            self._complete = self._copy()
             self.generation()
-        self._complete = self.state
+            self._complete = self._copy()
         return self.state
 
     def _copy(self) -> State:
