@@ -27,6 +27,11 @@ _GREEDY = 0.5
 NEIGHBOURS = ((1.0, 1.0), (0.97, 1.0), (1.03, 1.0), (1.0, 0.97), (1.0, 1.03))
 """Factors of rate and delay. A find holds on most of these paths, each with another seed of the random draws in the
 network, and on the first: a find of a single path is a phase effect (Floyd and Jacobson, 1992)."""
+_STRONG = 1.5
+"""Score that a find shall have: then shrinking keeps a margin to the threshold."""
+_KEPT = 0.9
+"""Part of the score that shrinking keeps, below :data:`_STRONG`."""
+_ROUNDS = 4
 _MOST_PER_GOAL = 12
 """Finds of one goal after which only the archive grows."""
 _MOST_TRIES = 3
@@ -161,7 +166,7 @@ class Search:
         entrants = [random.choice(pool) for _ in range(_TOURNAMENT)]
         return max(entrants, key=lambda entry: min(entry[0], 1.0))[1]
 
-    def _found(self, goal: Goal, genome: Genome, _score: float) -> None:
+    def _found(self, goal: Goal, genome: Genome, score: float) -> None:
         """Shrink a find, unless its kind is known or was tried often enough."""
         state = self.state
         same = [find for find in state.finds if find.goal == goal.name]
@@ -172,7 +177,8 @@ class Search:
         if known or len(same) >= _MOST_PER_GOAL or state.tried.get(mark, 0) >= _MOST_TRIES:
             return
         state.tried[mark] = state.tried.get(mark, 0) + 1
-        small = shrink(genome, goal, self.judge)
+        genome, score = self._stronger(goal, genome, score)
+        small = shrink(genome, goal, self.judge, floor=max(1.0, min(_STRONG, _KEPT * score)))
         if len(small.events) > FOUND_EVENTS:
             return
         cases = self.around(goal, small)
@@ -180,6 +186,19 @@ class Search:
         find = Find(goal.name, small, median(scores), self.judge.evaluations, figures(cases[0]))
         if min(scores[0], find.score) >= 1 and all(other.signature != find.signature for other in same):
             state.finds.append(find)
+
+    def _stronger(self, goal: Goal, genome: Genome, score: float) -> tuple[Genome, float]:
+        """A find of the same kinds of events with a higher score: those at the threshold seldom hold elsewhere."""
+        of = space((genome.company,), genome.kinds or self._kinds, goal.needs, passes=goal.passes)
+        for _ in range(_ROUNDS):
+            if score >= _STRONG:
+                break
+            tries = [mutate(self._random, genome, of) for _ in range(GENERATION // 2)]
+            scores = self.judge.scores([(goal, one) for one in tries])
+            best = max(range(len(tries)), key=lambda k: (scores[k], -k))
+            if scores[best] > score:
+                genome, score = tries[best], scores[best]
+        return genome, score
 
     def around(self, goal: Goal, genome: Genome) -> list[Case]:
         """The figures of a candidate on neighbouring paths, its own first."""

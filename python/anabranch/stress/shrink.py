@@ -16,44 +16,44 @@ _FIELDS = ("at", "length", "size", "period")
 _PLAIN_PATH = {"rate": (10.0,), "delay": (20.0,), "buffer": (1.0,)}
 
 
-def shrink(genome: Genome, goal: Goal, judge: Judge) -> Genome:
-    """The smallest find that removal and rounding reach. Deterministic."""
-    genome = _fewer(genome, goal, judge)
+def shrink(genome: Genome, goal: Goal, judge: Judge, floor: float = 1.0) -> Genome:
+    """The smallest find that removal and rounding reach with at least this score. Deterministic."""
+    genome = _fewer(genome, goal, judge, floor)
     if genome.company != "alone" and "alone" in goal.companies:
-        genome = _first(genome, [replace(genome, company="alone")], goal, judge)
+        genome = _first(genome, [replace(genome, company="alone")], goal, judge, floor)
     for name, plain in _PLAIN_PATH.items():
         value, bound = getattr(genome, name), PATH[name].range
         values = [*plain, rounded(value, 1), rounded(value, 2)]
         options = [with_path(genome, name, one) for one in values if bound.low <= one <= bound.high]
-        genome = _first(genome, options, goal, judge)
+        genome = _first(genome, options, goal, judge, floor)
     place = 0
     while place < len(genome.events):
         for field in _FIELDS:
             changed = [_with(genome, place, event) for event in _rounder(genome.events[place], field)]
-            genome = _first(genome, changed, goal, judge)
+            genome = _first(genome, changed, goal, judge, floor)
         place += 1
-    return _fewer(replace(genome, events=tuple(sorted(genome.events))), goal, judge)
+    return _fewer(replace(genome, events=tuple(sorted(genome.events))), goal, judge, floor)
 
 
-def _fewer(genome: Genome, goal: Goal, judge: Judge) -> Genome:
+def _fewer(genome: Genome, goal: Goal, judge: Judge, floor: float) -> Genome:
     """Remove events one at a time, each time the one whose removal leaves the highest score."""
     while genome.events:
         fewer = [replace(genome, events=genome.events[:k] + genome.events[k + 1 :]) for k in range(len(genome.events))]
         scores = judge.scores([(goal, one) for one in fewer])
         best = max(range(len(fewer)), key=lambda k: (scores[k], -k))
-        if scores[best] < 1:
+        if scores[best] < floor:
             return genome
         genome = fewer[best]
     return genome
 
 
-def _first(genome: Genome, options: list[Genome], goal: Goal, judge: Judge) -> Genome:
+def _first(genome: Genome, options: list[Genome], goal: Goal, judge: Judge, floor: float) -> Genome:
     """The first option that is a find, else the genome itself."""
     options = [one for one in dict.fromkeys(options) if one != genome]
     if not options:
         return genome
     scores = judge.scores([(goal, one) for one in options])
-    return next((one for one, score in zip(options, scores, strict=True) if score >= 1), genome)
+    return next((one for one, score in zip(options, scores, strict=True) if score >= floor), genome)
 
 
 def _with(genome: Genome, place: int, event: Event) -> Genome:
