@@ -51,6 +51,7 @@ from reference import (
     python_api,
     results,
     scenario,
+    stress,
     summary_types,
 )
 
@@ -91,6 +92,8 @@ def generated() -> dict[str, str]:
     texts["docs/guides/diagnose.md"] = diagnosis.fill(guide.read_text("utf-8"))
     guide = ROOT / "docs" / "guides" / "evaluate.md"
     texts["docs/guides/evaluate.md"] = evaluation.fill(guide.read_text("utf-8"))
+    guide = ROOT / "docs" / "guides" / "stress.md"
+    texts["docs/guides/stress.md"] = stress.fill(guide.read_text("utf-8"))
     for name, picture in zip(("crates", "python"), draw_structure.pictures(ROOT), strict=True):
         texts[f"docs/design/structure/{name}.svg"] = picture
     texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)

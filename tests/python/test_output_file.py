@@ -68,6 +68,7 @@ DIRECTORIES: dict[tuple[str, str], Callable[[Inputs, Path], list[object]]] = {
     ("study", "--store"): lambda _, out: ["study", "reordering", "--quick", "--store", out],
     ("sweep", "--out"): lambda given, out: ["sweep", given.scenario, "--grid", "flow.main.cc=reno", "--out", out],
     ("sweep", "--store"): lambda given, out: ["sweep", given.scenario, "--grid", "flow.main.cc=reno", "--store", out],
+    ("stress", "--out"): lambda _, out: ["stress", "vegas", "--goal", "slow", "--runs", "1", "--out", out],
     ("compare", "--out"): lambda given, out: ["compare", given.scenario, given.capture, "--out", out],
     ("compare", "--store"): lambda given, out: [
         *("compare", given.scenario, given.scenario.with_name("b.toml"), "--repeat", "2", "--store", out)

@@ -29,6 +29,7 @@ app = Group(
             "evaluate:run_evaluate",
             "Evaluate a congestion control or a queue by RFC 9743, RFC 5166 and RFC 7928.",
         ),
+        "stress": ("stress:run_stress", "Search for paths on which a congestion control fails."),
         "compare": ("compare:run_compare", "Set runs, or sweeps, side by side."),
         "diagnose": (
             "diagnose:run_diagnose",

@@ -40,7 +40,7 @@ MANIFEST = "anabranch.json"
 POINTS = re.compile(r"([0-9a-f]{8})-[0-9a-f]{16}\.points")
 """Name of a file of finished runs in ``points``: the build of the engine, and a distinguishing hash."""
 
-KINDS_THAT_GROW = ("sweep", "store")
+KINDS_THAT_GROW = ("sweep", "store", "stress")
 """Results that later calls extend, so that their directory is not replaced as a whole."""
 
 KINDS_WITH_POINTS = ("study", "evaluate")
@@ -197,9 +197,8 @@ def _is_point(path: Path) -> bool:
 
 def _argument(kind: str, value: object = None) -> str:
     """The caller's name of the directory: ``directory`` of a result's ``write``, ``out`` of a sweep."""
-    return argument(
-        {"sweep": "out", "store": "store", "keep": "keep", "save_to": "save_to"}.get(kind, "directory"), value
-    )
+    names = {"sweep": "out", "stress": "out", "store": "store", "keep": "keep", "save_to": "save_to"}
+    return argument(names.get(kind, "directory"), value)
 
 
 def _what(path: Path) -> str:

@@ -1,0 +1,74 @@
+"""The command ``anabranch stress``: bad input, and its output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ..command import Call, call
+from ..command import Done as Done  # noqa: PLC0414 - the fixture's result
+
+
+@pytest.fixture
+def anabranch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """The command."""
+    return lambda *arguments: call(capsys, monkeypatch, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["cubik"], 'did you mean "cubic"?'),
+        (["vegas", "--goal", "starve"], 'did you mean "starvation"?'),
+        (["vegas", "--against", "renno"], 'did you mean "reno"?'),
+        (["vegas", "--budget", "30"], "30min, 90s or 2h"),
+        (["vegas", "--runs", "0"], "at least 1"),
+        (["vegas", "--events", "los"], 'did you mean "loss"?'),
+        (["vegas", "--goal", "stall", "--events", "pulses"], "last until the end"),
+        (["vegas", "--stack", "lynux"], "lynux"),
+        (["{ kind = 'cubic', betta = 0.5 }"], "betta"),
+        (["{ kind = 'cubic', beta = 5 }"], "beta"),
+        (["{ kind = "], "error"),
+        (["vegas", "--seed", "-1"], "seed"),
+        (["vegas", "--jobs", "0"], "at least 1"),
+        (["vegas", "--engine", "live"], "live"),
+        (["vegas", "--kernel", "6.12"], "kernel"),
+    ],
+)
+def test_bad_input_has_one_message_and_status_2(anabranch: Call, arguments: list[str], told: str) -> None:
+    done = anabranch("stress", *arguments)
+    assert done.status == 2, done
+    assert told in done.err
+    assert done.err.count("error:") <= 1
+    assert not done.out
+
+
+def test_a_directory_with_something_else_is_left_alone(anabranch: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    done = anabranch("stress", "vegas", "--runs", 1, "--out", tmp_path)
+    assert done.status == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_damaged_state_is_refused(anabranch: Call, tmp_path: Path) -> None:
+    arguments = ("stress", "reno", "--goal", "slow", "--runs", 1, "--out", tmp_path / "out")
+    assert anabranch(*arguments).status == 0
+    (tmp_path / "out" / "search.json").write_text("{")
+    done = anabranch(*arguments)
+    assert done.status == 2
+    assert "the state of the search cannot be read" in done.err
+
+
+def test_finds_are_printed_and_written(anabranch: Call, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ("stress", "vegas", "--goal", "starvation", "--events", "delay", "--first", "--runs", 200, "--out", out)
+    done = anabranch(*arguments)
+    assert done.status == 0
+    assert "01-starvation" in done.out
+    assert f"anabranch run {out}/01-starvation.toml" in done.out.replace("\n  ", " ")
+    assert anabranch("run", out / "01-starvation.toml").status == 0
+    document = json.loads(anabranch(*arguments, "--json").out)
+    assert document == json.loads((out / "finds.json").read_text("utf-8"))
+    assert document["finds"][0]["goal"] == "starvation"

@@ -1,0 +1,184 @@
+"""Counterexample search on controls with planted faults, and on controls without one.
+
+    python validation/stress/mutants.py               # all parts; prints tables; about an hour on two cores
+    python validation/stress/mutants.py mutants sham  # some parts
+    python validation/stress/mutants.py --write       # brings docs/validation/stress.md up to date
+
+Parts: ``null`` (no events: no goal is missed), ``sham`` (changes without a fault: no find), ``declared`` (a control
+with one declared fault: no other find), ``known`` (four known failures), ``mutants`` (40 planted faults).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "validation"))
+sys.path.insert(0, str(ROOT / "tools"))
+
+from anabranch.stress.campaign import Plan, read_control, stress  # noqa: E402
+from anabranch.stress.genome import draw, space  # noqa: E402
+from anabranch.stress.goals import GOALS  # noqa: E402
+from anabranch.stress.judge import Judge, Pair  # noqa: E402
+from reference import markdown  # noqa: E402
+
+from comparison.pages import fill  # noqa: E402
+from stress.faults import SHAM, Fault, faults, literal  # noqa: E402
+
+PAGE = ROOT / "docs/validation/stress.md"
+RELATIVE = tuple(name for name, goal in GOALS.items() if not goal.even)
+"""Goals that compare with the control without the fault."""
+MUTANT_RUNS, MUTANT_S = 1_200, 120.0
+"""Candidates and seconds of a mutant at most."""
+SHAM_RUNS = 300
+DECLARED_RUNS, DECLARED_SEEDS = 150, 20
+NULL_PATHS = 20
+KNOWN_S = 1_800.0
+"""Seconds of a known failure; ``--seconds`` sets another limit."""
+NEIGHBOURS = ((0.95, 1.0), (1.05, 1.0), (1.0, 0.95), (1.0, 1.05), (1.02, 1.02))
+"""Paths that the search does not try: most of them must show a find as well."""
+
+
+def null() -> tuple[str, bool]:
+    """Reno on random paths without events: each goal, against CUBIC, and low-rate with even traffic."""
+    random, missed, worst = Random(83), [], dict.fromkeys(GOALS, 0.0)  # noqa: S311
+    judge = Judge(Pair(read_control("reno", "control", "linux"), read_control("cubic", "against", "linux")))
+    for _ in range(NULL_PATHS):
+        for goal in GOALS.values():
+            whole = draw(random, space(goal.companies, ("loss",), goal.needs, passes=goal.passes))
+            genome = type(whole)(whole.rate, whole.delay, whole.buffer, whole.company, ())
+            score = judge.scores([(goal, genome)])[0]
+            worst[goal.name] = max(worst[goal.name], score)
+            if score >= 1:
+                missed.append(goal.name)
+    rows = [[name, f"{NULL_PATHS}", str(missed.count(name)), f"{score:.2f}"] for name, score in worst.items()]
+    return markdown.table(("goal", "paths", "missed", "largest score"), rows), not missed
+
+
+def sham() -> tuple[str, bool]:
+    """Changes without a fault."""
+    rows, count = [], 0
+    for fault in SHAM:
+        for seed in range(1, 6):
+            outcome = stress(_plan(fault, runs=SHAM_RUNS, seed=seed))
+            count += len(outcome.tellings)
+            rows.append([fault.what, str(seed), str(outcome.state.evaluations), _told(outcome.tellings)])
+            _say(rows[-1])
+    return markdown.table(("change", "seed", "candidates", "finds"), rows), count == 0
+
+
+def declared() -> tuple[str, bool]:
+    """A control whose only fault is declared: Vegas keeps a round-trip time that never expires.
+
+    Finds without a change of the delay would be false; so would finds that other paths nearby do not show.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="stress-"))
+    fault = next(one for one in faults(folder) if "2.5 times the minimum" in one.what)
+    pair = Pair(read_control(fault.control, "control", "linux"), read_control(fault.against, "against", "linux"))
+    rows, false = [], 0
+    for seed in range(1, DECLARED_SEEDS + 1):
+        outcome = stress(_plan(fault, runs=DECLARED_RUNS, seed=seed))
+        wrong = 0
+        for told in outcome.tellings:
+            goal, genome = GOALS[told.find.goal], told.find.genome
+            near = [
+                type(genome)(genome.rate * rate, genome.delay * delay, genome.buffer, genome.company, genome.events)
+                for rate, delay in NEIGHBOURS
+            ]
+            scores = [Judge(pair).scores([(goal, one)], 7 + k)[0] for k, one in enumerate(near)]
+            wrong += sum(score >= 1 for score in scores) < len(NEIGHBOURS) / 2
+        false += wrong
+        rows.append([str(seed), str(outcome.state.evaluations), str(len(outcome.tellings)), str(wrong)])
+        _say(rows[-1])
+    return markdown.table(("seed", "candidates", "finds", "false"), rows), false == 0
+
+
+def known(seconds: float = KNOWN_S) -> tuple[str, bool]:
+    """Four failures that are known."""
+    folder = Path(tempfile.mkdtemp(prefix="stress-"))
+    one = literal(folder)
+    cases = (
+        ("Low-rate attack on the minimum RTO", Plan("reno", ("low-rate",))),
+        ("Vegas' base RTT after a re-route", Plan("vegas", ("starvation",))),
+        ("CUBIC's unfairness by ACK ratio", Plan(one.control, ("unfair", "slow"), one.against)),
+        ("BBRv1's stall after an ACK gap", Plan("bbr", ("stall",))),
+    )
+    rows, good = [], True
+    for name, plan in cases:
+        began = time.monotonic()
+        outcome = stress(Plan(plan.control, plan.goals, plan.against, budget_s=seconds, first=True))
+        good = good and bool(outcome.tellings)
+        told = outcome.tellings[0].sentence if outcome.tellings else "no find"
+        rows.append([name, str(outcome.state.evaluations), f"{time.monotonic() - began:.0f}", told])
+        _say(rows[-1])
+    return markdown.table(("failure", "candidates", "s", "find"), rows), good
+
+
+def mutants() -> tuple[str, bool]:
+    """Planted faults, each until the first find."""
+    rows, killed = [], 0
+    every = faults(Path(tempfile.mkdtemp(prefix="stress-")))
+    for fault in every:
+        outcome = stress(_plan(fault, runs=MUTANT_RUNS, seed=1, budget_s=MUTANT_S, first=True))
+        killed += bool(outcome.tellings)
+        goal = outcome.tellings[0].find.goal if outcome.tellings else "survives"
+        events = ", ".join(outcome.tellings[0].find.genome.kinds) or "none" if outcome.tellings else ""
+        rows.append([fault.what, goal, events, str(outcome.state.evaluations)])
+        _say(rows[-1])
+    text = markdown.table(("fault", "goal of the first find", "events", "candidates"), rows)
+    return f"{killed} of {len(every)} faults are found.\n\n{text}", killed >= 0.95 * len(every)
+
+
+def _plan(fault: Fault, runs: int, seed: int, budget_s: float | None = None, *, first: bool = False) -> Plan:
+    return Plan(
+        fault.control,
+        RELATIVE,
+        fault.against,
+        budget_s=budget_s,
+        runs=runs,
+        seed=seed,
+        classes=fault.classes,
+        first=first,
+    )
+
+
+def _told(tellings: Sequence[object]) -> str:
+    return str(len(tellings))
+
+
+def _say(row: Sequence[str]) -> None:
+    print(" | ".join(row), file=sys.stderr, flush=True)
+
+
+PARTS: dict[str, Callable[[], tuple[str, bool]]] = {
+    "null": null, "sham": sham, "declared": declared, "known": known, "mutants": mutants,
+}  # fmt: skip
+
+
+def main() -> int:
+    """Make the parts."""
+    parser = argparse.ArgumentParser(description="Counterexample search on planted faults.")
+    parser.add_argument(
+        "parts", metavar="PART", nargs="*", choices=[*PARTS, []], help=f"{', '.join(PARTS)}; all if none"
+    )
+    parser.add_argument("--write", action="store_true", help="bring the page up to date")
+    parser.add_argument("--seconds", type=float, default=KNOWN_S, help="limit of each known failure")
+    given = parser.parse_args()
+    good, texts = True, {}
+    for name in given.parts or PARTS:
+        texts[name], is_good = known(given.seconds) if name == "known" else PARTS[name]()
+        good = good and is_good
+        print(f"{name}: {'passes' if is_good else 'fails'}\n\n{texts[name]}\n", flush=True)
+    if given.write:
+        PAGE.write_text(fill(PAGE.read_text("utf-8"), texts, PAGE.stem), "utf-8")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
