@@ -52,7 +52,8 @@ def test_help(anabranch: Call) -> None:
         "  studio      Open the engine in a page of the browser.\n"
         "  cc          Congestion controls in the running kernel, as eBPF programs.\n"
         "  kernel      Linux kernels that run in virtual time, for --engine kernel.\n"
-        "  gateway     Predict the performance of a gateway, or call anabranch-gateway.\n\n"
+        "  gateway     Predict the performance of a gateway, or call anabranch-gateway.\n"
+        "  group       Put links of a bond to sleep during low load, by anabranch-group.\n\n"
         "  Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143\n"
         "  ended by a signal.\n"
     )

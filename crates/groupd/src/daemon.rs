@@ -96,6 +96,13 @@ pub struct Daemon {
 /// Bad input, or the system refuses.
 pub fn control(options: Options) -> Result<(), Failure> {
     let mut netlink = Netlink::new().map_err(|error| Failure::System(words(&error)))?;
+    let socket = state::socket(&options.directory, &options.bond);
+    if UnixStream::connect(&socket).is_ok() {
+        return Err(Failure::Input(format!(
+            "{0} is already controlled: type `anabranch-group release {0}` to end that",
+            options.bond
+        )));
+    }
     let bond = bond::find(&mut netlink, &options.bond).map_err(Failure::Input)?;
     bond::check(&bond).map_err(Failure::Input)?;
     let sender = Sender::open().map_err(|error| refused(&options.bond, &error))?;
@@ -110,13 +117,6 @@ pub fn control(options: Options) -> Result<(), Failure> {
             words(&error)
         ))
     })?;
-    let socket = state::socket(&options.directory, &options.bond);
-    if UnixStream::connect(&socket).is_ok() {
-        return Err(Failure::Input(format!(
-            "{0} is already controlled: type `anabranch-group release {0}` to end that",
-            options.bond
-        )));
-    }
     let listener = status::listen(&socket).map_err(Failure::System)?;
     let (signals, write) = UnixStream::pair().map_err(|error| Failure::System(words(&error)))?;
     for signal in [SIGTERM, SIGINT, SIGHUP] {
@@ -303,6 +303,8 @@ impl Daemon {
                 let link = self.netlink.link(member.index)?;
                 member.view = bond::view(&link, &member.totals);
             }
+        }
+        if self.observed == now || self.steps.is_leaving() {
             let views: Vec<View> = self.members.iter().map(|member| member.view).collect();
             for action in self.steps.step(now, self.wanted, &views) {
                 self.act(action)?;

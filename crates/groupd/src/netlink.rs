@@ -28,7 +28,11 @@ type Answer = (u16, Vec<u8>);
 pub struct Netlink {
     socket: Socket,
     sequence: u32,
+    buffer: Vec<u8>,
 }
+
+/// Size of the largest datagram of a list: the kernel's limit is 32 KiB.
+const DATAGRAM: usize = 64 << 10;
 
 impl Netlink {
     /// Opens a socket.
@@ -42,6 +46,7 @@ impl Netlink {
         Ok(Self {
             socket,
             sequence: 0,
+            buffer: Vec::with_capacity(DATAGRAM),
         })
     }
 
@@ -90,8 +95,9 @@ impl Netlink {
     fn answers(&mut self, has_end: bool) -> io::Result<Vec<Answer>> {
         let mut found = Vec::new();
         loop {
-            let (octets, _) = self.socket.recv_from_full()?;
-            for (sequence, kind, body) in messages(&octets) {
+            self.buffer.clear();
+            self.socket.recv(&mut self.buffer, 0)?;
+            for (sequence, kind, body) in messages(&self.buffer) {
                 if sequence != self.sequence {
                     continue;
                 }

@@ -87,13 +87,13 @@ pub enum Phase {
     /// Its frames leave over `target`.
     Draining { target: usize, calm: Calm },
     /// The partner has been informed.
-    Announced {
-        target: usize,
-        since: Time,
-        last: Time,
-    },
+    Announced { target: usize, notice: Notice },
     /// The partner has stopped.
-    Quiet { target: usize, calm: Calm },
+    Quiet {
+        target: usize,
+        notice: Notice,
+        calm: Calm,
+    },
     /// The interface is down.
     Off,
     /// The interface is up, and LACP negotiates.
@@ -117,6 +117,39 @@ impl Calm {
             *self = Self::new(count, now);
         }
         now.saturating_sub(self.since) >= guard
+    }
+}
+
+/// Announcements of a leaving member.
+///
+/// The driver does not know of them, and its own LACPDUs bring the partner back. All other frames
+/// are redirected, so each one that the member sends is an LACPDU of the driver, and the
+/// announcement is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notice {
+    /// Time of the first announcement.
+    since: Time,
+    /// Time of the last one.
+    last: Time,
+    /// Frames sent before the last one.
+    sent: u64,
+}
+
+impl Notice {
+    const fn new(now: Time, sent: u64) -> Self {
+        Self {
+            since: now,
+            last: now,
+            sent,
+        }
+    }
+    /// Repeats the announcement if it is due. Returns whether it is.
+    fn repeats(&mut self, now: Time, sent: u64) -> bool {
+        let is_due = sent > self.sent + 1 || now.saturating_sub(self.last) >= ANNOUNCE;
+        if is_due {
+            (self.last, self.sent) = (now, sent);
+        }
+        is_due
     }
 }
 
@@ -196,6 +229,14 @@ impl Members {
             counts: Counts::default(),
             is_emergency: false,
         }
+    }
+
+    /// Whether a member is leaving, and each frame that it sends counts.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.phases
+            .iter()
+            .any(|phase| !matches!(phase, Phase::On | Phase::Off | Phase::Joining { .. }))
     }
 
     /// The members' steps.
@@ -358,53 +399,63 @@ impl Members {
                 let is_calm = calm.lasts(view.sent, now, guard);
                 self.phases[member] = if view.backlog == 0 && is_calm {
                     actions.push(Action::Announce { member });
-                    Phase::Announced {
-                        target,
-                        since: now,
-                        last: now,
-                    }
+                    let notice = Notice::new(now, view.sent);
+                    Phase::Announced { target, notice }
                 } else {
                     Phase::Draining { target, calm }
                 };
             }
-            Phase::Announced {
+            Phase::Announced { target, mut notice } => {
+                if self.retarget(member, target, views, actions) {
+                    return;
+                }
+                let is_late = now.saturating_sub(notice.since) >= self.limits.answer;
+                self.phases[member] = if !view.partner_distributes || is_late {
+                    self.counts.unanswered += u64::from(view.partner_distributes);
+                    Phase::Quiet {
+                        target,
+                        notice,
+                        calm: Calm::new(view.received, now),
+                    }
+                } else {
+                    if notice.repeats(now, view.sent) {
+                        actions.push(Action::Announce { member });
+                    }
+                    Phase::Announced { target, notice }
+                };
+            }
+            Phase::Quiet {
                 target,
-                since,
-                mut last,
+                mut notice,
+                mut calm,
             } => {
                 if self.retarget(member, target, views, actions) {
                     return;
                 }
-                let is_late = now.saturating_sub(since) >= self.limits.answer;
-                if !view.partner_distributes || is_late {
-                    self.counts.unanswered += u64::from(view.partner_distributes);
-                    let calm = Calm::new(view.received, now);
-                    self.phases[member] = Phase::Quiet { target, calm };
-                    return;
-                }
-                if now.saturating_sub(last) >= REPEAT {
-                    last = now;
-                    actions.push(Action::Announce { member });
-                }
-                self.phases[member] = Phase::Announced {
-                    target,
-                    since,
-                    last,
-                };
-            }
-            Phase::Quiet { target, mut calm } => {
-                if self.retarget(member, target, views, actions) {
-                    return;
-                }
+                let passed = now.saturating_sub(notice.since);
+                let is_calm = calm.lasts(view.received, now, guard);
+                let is_late = passed >= self.limits.answer * 2;
                 let others = self.working(views).count();
-                if calm.lasts(view.received, now, guard) && others >= self.limits.least.max(1) {
+                if (is_calm || is_late) && others >= self.limits.least.max(1) {
                     actions.push(Action::Down { member });
                     actions.push(Action::Direct { member });
                     self.counts.taken_out += 1;
                     self.phases[member] = Phase::Off;
-                } else {
-                    self.phases[member] = Phase::Quiet { target, calm };
+                    return;
                 }
+                if notice.repeats(now, view.sent) {
+                    actions.push(Action::Announce { member });
+                }
+                let is_back = view.partner_distributes && passed < self.limits.answer;
+                self.phases[member] = if is_back {
+                    Phase::Announced { target, notice }
+                } else {
+                    Phase::Quiet {
+                        target,
+                        notice,
+                        calm,
+                    }
+                };
             }
             Phase::Joining { target, since } => {
                 if !view.is_up && now.saturating_sub(since) >= REPEAT {
@@ -464,5 +515,10 @@ impl Members {
     }
 }
 
-/// Time between two announcements, and between two attempts to set an interface up.
+/// Time after which a lost announcement is repeated.
+const ANNOUNCE: Time = Time::from_millis(350);
+/// Time between two attempts to set an interface up.
 const REPEAT: Time = Time::from_secs(1);
+
+#[cfg(test)]
+mod tests;
