@@ -56,6 +56,8 @@ def test_help(anabranch: Call) -> None:
         "  kernel      Linux kernels that run in virtual time, for --engine kernel.\n"
         "  plan        Predict what a component would bring on a link.\n"
         "  gateway     Predict the performance of a gateway, or call anabranch-gateway.\n\n"
+        "  gateway     Predict the performance of a gateway, or call anabranch-gateway.\n"
+        "  group       Put links of a bond to sleep during low load, by anabranch-group.\n\n"
         "  Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143\n"
         "  ended by a signal.\n"
     )

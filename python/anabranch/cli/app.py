@@ -50,6 +50,7 @@ app = Group(
         "kernel": ("kernels:kernels", "Linux kernels that run in virtual time, for --engine kernel."),
         "plan": ("plan:plan", "Predict what a component would bring on a link."),
         "gateway": ("gateway:gateway", "Predict the performance of a gateway, or call anabranch-gateway."),
+        "group": ("group:group", "Put links of a bond to sleep during low load, by anabranch-group."),
     },
     epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.",
     params=[

@@ -1,0 +1,333 @@
+"""The daemon that controls a bond: members leave and return, and all are back after any end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .conftest import missing
+from .inside import ROOT
+
+MEMBERS = 3
+NEGOTIATION_S = 4
+FAST = ("--set", "interval=2600 ms", "--report", "2 s")
+"""With these options an idle bond has one member after 4 s."""
+_CLONE_NEWNET = 0x40000000
+
+
+def binary() -> str:
+    """The daemon's program."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = [target / profile / "anabranch-group" for profile in ("release", "dist", "debug")]
+    found = next((str(path) for path in built if path.is_file()), None) or shutil.which("anabranch-group")
+    return found or missing("anabranch-group; type: tools/env cargo build --release -p anabranch-groupd")
+
+
+def run(*words: str) -> str:
+    """Run a command; return its output."""
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
+    return done.stdout
+
+
+@contextlib.contextmanager
+def inside(host: str) -> Iterator[None]:
+    """Put this process into a host; its sockets remain there after the block."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/self/ns/net").open() as before, Path(f"/run/netns/{host}").open() as there:
+        assert libc.setns(there.fileno(), _CLONE_NEWNET) == 0
+        try:
+            yield
+        finally:
+            libc.setns(before.fileno(), _CLONE_NEWNET)
+
+
+def processes() -> list[int]:
+    """Daemons and guardians that run."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
+            if name.startswith("anabranch-grou") and not rest.startswith(" Z"):
+                found.append(int(process.name))
+    return found
+
+
+@dataclass
+class Pair:
+    """Two hosts with a bond between them; the first one is controlled."""
+
+    binary: str
+    state: Path
+
+    def ours(self, *arguments: str) -> list[str]:
+        """The daemon's command."""
+        return ["ip", "netns", "exec", "left", self.binary, *arguments]
+
+    def call(self, *arguments: str, prefix: Sequence[str] = ()) -> tuple[int, str, str]:
+        """Run a command of the daemon; return its status and outputs."""
+        words = ["ip", "netns", "exec", "left", *prefix, self.binary, *arguments]
+        done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    def control(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start the daemon."""
+        words = self.ours("control", "bond0", "--state", str(self.state), *FAST, *arguments)
+        daemon = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.2)
+        return daemon
+
+    def up(self) -> list[str]:
+        """Members that are set up."""
+        told = json.loads(run("ip", "-n", "left", "-j", "link", "show", "master", "bond0"))
+        return sorted(one["ifname"] for one in told if "UP" in one["flags"])
+
+    def carrying(self, host: str = "left") -> list[str]:
+        """Members over which a host sends."""
+        told = json.loads(run("ip", "-n", host, "-j", "-d", "link", "show", "master", "bond0"))
+        states = {one["ifname"]: one["linkinfo"]["info_slave_data"]["ad_actor_oper_port_state"] for one in told}
+        return sorted(name for name, state in states.items() if state & 0x20)
+
+    def leftovers(self) -> list[str]:
+        """Everything that the daemon must remove: state, filters, the bond's option, processes."""
+        found = [str(path) for path in self.state.glob("*")] if self.state.exists() else []
+        for member in self.up():
+            found += run("tc", "-n", "left", "filter", "show", "dev", member, "egress").splitlines()
+            found += [
+                line
+                for line in run("tc", "-n", "left", "qdisc", "show", "dev", member).splitlines()
+                if "clsact" in line
+            ]
+        option = re.search(r"all_slaves_active (\d)", run("ip", "-n", "left", "-d", "link", "show", "bond0"))
+        assert option
+        if option[1] != "0":
+            found.append(option[0])
+        found += [f"process {process}" for process in processes()]
+        return found
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    for host in ("left", "right"):
+        run("ip", "netns", "add", host)
+        run(
+            "ip",
+            "-n",
+            host,
+            "link",
+            "add",
+            "bond0",
+            "type",
+            "bond",
+            "mode",
+            "802.3ad",
+            "miimon",
+            "100",
+            "lacp_rate",
+            "fast",
+        )
+    for number in range(MEMBERS):
+        name = f"m{number}"
+        run("ip", "link", "add", name, "netns", "left", "type", "veth", "peer", "name", name, "netns", "right")
+        for host in ("left", "right"):
+            run("ip", "-n", host, "link", "set", name, "master", "bond0")
+            run("ip", "-n", host, "link", "set", name, "up")
+    for host in ("left", "right"):
+        run("ip", "-n", host, "link", "set", "bond0", "up")
+    time.sleep(NEGOTIATION_S)
+    made = Pair(binary(), tmp_path / "state")
+    try:
+        yield made
+    finally:
+        for process in processes():
+            os.kill(process, signal.SIGKILL)
+        for host in ("left", "right"):
+            run("ip", "netns", "del", host)
+        time.sleep(1)
+
+
+def ended(daemon: subprocess.Popen[str], how: int) -> str:
+    """End the daemon; return its log."""
+    daemon.send_signal(how)
+    return daemon.communicate(timeout=60)[1]
+
+
+def guardian_of(daemon: subprocess.Popen[str]) -> int:
+    """The process id of the guardian."""
+    (guardian,) = [process for process in processes() if process != daemon.pid]
+    return guardian
+
+
+def test_an_idle_bond_keeps_one_member_and_all_return(pair: Pair) -> None:
+    daemon = pair.control()
+    time.sleep(5)
+    assert (pair.up(), pair.carrying(), pair.carrying("right")) == (["m0"], ["m0"], ["m0"])
+    status, told, _ = pair.call("status", "bond0", "--state", str(pair.state), "--json")
+    report = json.loads(told)
+    assert (status, report["working"], report["changes"]["taken_out"], report["changes"]["unanswered"]) == (0, 1, 2, 0)
+    assert report["energy_joules"] < report["energy_without_control_joules"]
+    assert "link hours asleep" in ended(daemon, signal.SIGTERM)
+    assert daemon.returncode == 0
+    assert pair.carrying() == pair.carrying("right") == ["m0", "m1", "m2"]
+    assert pair.leftovers() == []
+
+
+def test_load_brings_members_back(pair: Pair) -> None:
+    """Pairs of datagrams in a millisecond exceed the rate of two members."""
+    run("ip", "-n", "left", "addr", "add", "10.0.0.1/24", "dev", "bond0")
+    run("ip", "-n", "right", "addr", "add", "10.0.0.2/24", "dev", "bond0")
+    daemon = pair.control("--rate", "5 Mbit/s")
+    time.sleep(5)
+    assert pair.up() == ["m0"]
+    with inside("left"):
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for _ in range(800):
+        sender.sendto(b"x" * 1000, ("10.0.0.2", 9))
+        sender.sendto(b"x" * 1000, ("10.0.0.2", 9))
+        time.sleep(0.01)
+    sender.close()
+    assert pair.carrying() == ["m0", "m1", "m2"]
+    ended(daemon, signal.SIGTERM)
+
+
+def test_the_partner_is_notified_before_the_carrier_drops(pair: Pair) -> None:
+    """A capture at the other end has an LACPDU with aggregation, synchronization and traffic off, and then its answer."""
+    with inside("right"):
+        capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    capture.bind(("m2", 0))
+    capture.setblocking(False)
+    daemon = pair.control()
+    time.sleep(5)
+    states = []
+    with contextlib.suppress(BlockingIOError, OSError):
+        while True:
+            frame, address = capture.recvfrom(2048)
+            if frame[12:15] == b"\x88\x09\x01":
+                # Outgoing frames have packet type 4.
+                states.append(("right" if address[2] == 4 else "left", frame[14 + 18]))
+    capture.close()
+    leave = states.index(("left", 0x03))
+    answers = [state for end, state in states[leave:] if end == "right"]
+    assert answers, states
+    assert not answers[0] & 0x30, states
+    ended(daemon, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("after_s", [2.75, 3.0, 5.0])
+def test_a_killed_daemon_leaves_all_members(pair: Pair, after_s: float) -> None:
+    """SIGKILL at the beginning, in the middle and after the change."""
+    daemon = pair.control()
+    time.sleep(after_s)
+    ended(daemon, signal.SIGKILL)
+    time.sleep(0.5)
+    assert pair.up() == ["m0", "m1", "m2"]
+    time.sleep(6)
+    assert pair.carrying() == ["m0", "m1", "m2"]
+    assert pair.leftovers() == []
+
+
+def test_a_stopped_daemon_leaves_all_members(pair: Pair) -> None:
+    daemon = pair.control()
+    time.sleep(5)
+    daemon.send_signal(signal.SIGSTOP)
+    time.sleep(6)
+    assert pair.up() == ["m0", "m1", "m2"]
+    time.sleep(6)
+    assert "guardian" in ended(daemon, signal.SIGCONT)
+    assert daemon.returncode == 1
+    assert pair.up() == ["m0", "m1", "m2"]
+
+
+def test_a_daemon_without_guardian_ends(pair: Pair) -> None:
+    daemon = pair.control()
+    time.sleep(5)
+    os.kill(guardian_of(daemon), signal.SIGKILL)
+    assert "guardian ended" in daemon.communicate(timeout=60)[1]
+    assert daemon.returncode == 1
+    assert pair.up() == ["m0", "m1", "m2"]
+
+
+def test_release_works_after_both_were_killed(pair: Pair) -> None:
+    daemon = pair.control()
+    time.sleep(5)
+    guardian = guardian_of(daemon)
+    daemon.send_signal(signal.SIGSTOP)
+    os.kill(guardian, signal.SIGKILL)
+    ended(daemon, signal.SIGKILL)
+    assert pair.up() == ["m0"], "one member remains"
+    status, told, _ = pair.call("release", "bond0", "--state", str(pair.state))
+    assert (status, "was gone" in told) == (0, True)
+    assert pair.up() == ["m0", "m1", "m2"]
+    assert pair.leftovers() == []
+    assert pair.call("release", "bond0", "--state", str(pair.state))[0] == 2
+
+
+def test_release_ends_a_running_daemon(pair: Pair) -> None:
+    daemon = pair.control()
+    time.sleep(5)
+    assert pair.call("control", "bond0", "--state", str(pair.state))[::2] == (
+        2,
+        "error: bond0 is already controlled: type `anabranch-group release bond0` to end that\n",
+    )
+    assert pair.call("release", "bond0", "--state", str(pair.state))[0] == 0
+    assert daemon.wait(10) == 0
+    assert pair.carrying() == ["m0", "m1", "m2"]
+    assert pair.leftovers() == []
+
+
+def test_the_failure_of_the_last_member_brings_all_back(pair: Pair) -> None:
+    daemon = pair.control()
+    time.sleep(5)
+    run("ip", "-n", "right", "link", "set", "m0", "down")
+    time.sleep(4)
+    assert pair.carrying()[0] == "m1"
+    ended(daemon, signal.SIGTERM)
+
+
+def test_members_that_were_down_stay_down(pair: Pair) -> None:
+    run("ip", "-n", "left", "link", "set", "m2", "down")
+    daemon = pair.control()
+    time.sleep(5)
+    assert pair.up() == ["m0"]
+    ended(daemon, signal.SIGTERM)
+    assert pair.up() == ["m0", "m1"]
+
+
+def test_bad_input_is_refused_with_the_command_to_type(pair: Pair) -> None:
+    """One line, exit status 2, nothing changed."""
+    run("ip", "-n", "left", "link", "add", "bond1", "type", "bond", "mode", "active-backup")
+    run("ip", "-n", "left", "link", "add", "bond2", "type", "bond", "mode", "802.3ad")
+    dropped = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    for arguments, prefix, words in (
+        (("bond7",), (), "there is no interface bond7; bonds: bond0, bond1, bond2"),
+        (("m0",), (), "m0 is not a bond; bonds: bond0, bond1, bond2"),
+        (("bond1",), (), "type bond mode 802.3ad"),
+        (("bond2",), (), "has 0 members"),
+        (("bond0", "--method", "peak"), (), "methods: dynamic-lacp"),
+        (("bond0", "--set", "bins=1 ms"), (), "`bin`"),
+        (("bond0",), dropped, "type `sudo anabranch-group control bond0"),
+    ):
+        status, _, error = pair.call("control", *arguments, "--state", str(pair.state), prefix=prefix)
+        assert (status, error.count("\n")) == (2, 1), error
+        assert words in error, error
+    for command in ("status", "release"):
+        status, _, error = pair.call(command, "bond0", "--state", str(pair.state))
+        assert (status, "is not controlled" in error) == (2, True), error
+    assert pair.call("check", "bond1")[0] == 2
+    status, told, _ = pair.call("check", "bond0")
+    assert (status, told.splitlines()[0]) == (0, "bond0 can be controlled")
+    assert pair.up() == ["m0", "m1", "m2"]
+    assert pair.leftovers() == []
