@@ -251,5 +251,6 @@ class Group(_Quiet, click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         """The list of commands."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.lines.items()))
+        if self.lines:
+            with formatter.section("Commands"):
+                formatter.write_dl(list(self.lines.items()))
