@@ -34,8 +34,6 @@ const NAME: &str = "share_red.bpf.c";
 const TEXT: &str = include_str!("../../../bpf/aqm/share_red.bpf.c");
 /// The decision, which a test also compiles for this machine.
 pub const DECISION: &str = include_str!("../../../bpf/aqm/red.h");
-/// Prefix of the program's name in the kernel.
-const PREFIX: &str = "ab_";
 /// Privileges (capabilities(7)).
 const PRIVILEGE: &str =
     "a queue at a device needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN";

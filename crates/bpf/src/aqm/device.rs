@@ -31,8 +31,6 @@ use crate::{
     loader::{Octets, Sink, loader},
 };
 
-/// Octets of `struct aqm_about`.
-const ABOUT: usize = 4096;
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
