@@ -49,6 +49,8 @@ def test_help(anabranch: Call) -> None:
         "  explain     Describe a name: its effect, sources, parameters and bounds.\n"
         "  bench       Measure the engine's speed and memory (from a checkout).\n"
         "  validate    Run scenarios in two engines and compare the results.\n"
+        "  script      Run behaviour scripts: which packets a TCP must send, and when.\n"
+        "  vectors     Make reference vectors of controls, or compare with them.\n"
         "  shell       Open a shell inside a host of a scenario.\n"
         "  completion  Print a script that completes commands in a shell.\n"
         "  studio      Open the engine in a page of the browser.\n"

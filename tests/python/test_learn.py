@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -190,3 +192,15 @@ def test_an_action_that_is_no_number_is_refused() -> None:
     with pytest.raises(UserError, match="not a number"):
         made.step(np.array([np.nan], dtype=np.float32))
     made.close()
+
+
+def test_the_example_learns() -> None:
+    """Three generations are better than chance."""
+    pytest.importorskip("gymnasium")
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples/learn/learn.py"
+    words = [sys.executable, str(example), "--generations", "3", "--episodes", "2"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"learned (-?[\d.]+), random (-?[\d.]+)", done.stdout)
+    assert found is not None, done.stdout
+    assert float(found[1]) > float(found[2])

@@ -41,7 +41,7 @@ app = Group(
         "bench": ("bench:run_bench", "Measure the engine's speed and memory (from a checkout)."),
         "validate": ("validate:run_validate", "Run scenarios in two engines and compare the results."),
         "script": ("script:run_scripts", "Run behaviour scripts: which packets a TCP must send, and when."),
-        "vectors": ("vectors:run_vectors", "Make reference vectors of congestion controls, or compare with them."),
+        "vectors": ("vectors:run_vectors", "Make reference vectors of controls, or compare with them."),
         "shell": ("shell:run_shell", "Open a shell inside a host of a scenario."),
         "completion": ("completion:print_script", "Print a script that completes commands in a shell."),
         "studio": ("studio:run_studio", "Open the engine in a page of the browser."),

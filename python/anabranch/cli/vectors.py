@@ -55,9 +55,10 @@ class VectorsOptions:
     name="vectors",
 )
 def run_vectors(options: VectorsOptions) -> None:
-    """Make reference vectors of congestion controls, or compare another stack with them.
+    """Make reference vectors of controls, or compare with them.
 
-    A vector is the window, the data in flight, the pacing rate and the round-trip time over time, in a small scenario.
+    A vector is what a congestion control does in a small scenario: its window, data in flight, pacing rate and
+    round-trip time over time.
     """
     from anabranch.errors import UserError
 

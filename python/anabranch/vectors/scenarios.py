@@ -10,7 +10,7 @@ RTT_S = 0.04
 """Round-trip time without a queue."""
 SMSS = 1448
 """Payload of a full segment, in octets."""
-ECN_KINDS = {"dctcp": "accecn", "prague": "accecn"}
+ECN_KINDS = {"dctcp": "accecn", "prague": "l4s"}
 """Kind of ECN by control; RFC 3168 for the others."""
 
 _PATH = """\

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from .documented import Documented, Tables
 
-STUDY = "hystart"
+STUDY = "rfc9406"
 
 
 class TestAsDocumented(Documented):
