@@ -30,6 +30,6 @@ fn losses_are_rebuilt() {
 #[test]
 fn plain_tcp_retransmits() {
     let done = transfer(OCTETS, path(0.03), &Config::Off).expect("it arrives");
-    assert!(done.retransmitted >= done.lost, "{done:?}");
+    assert!(done.lost > 0 && done.retransmitted > 0, "{done:?}");
     assert_eq!((done.redundant, done.rebuilt), (0, 0));
 }
