@@ -6,3 +6,4 @@ mod groups;
 mod hold;
 mod params;
 mod support;
+mod udp_transfer;
