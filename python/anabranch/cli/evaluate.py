@@ -17,6 +17,7 @@ from anabranch.text.shown import plain
 if TYPE_CHECKING:
     from anabranch.evaluate.baseline import Stored
     from anabranch.evaluate.evaluation import Evaluation
+    from anabranch.evaluate.subject import Subject
 
 COLOURS = {"met": "green", "not met": "red", "inconclusive": "magenta", "broken": "red", "not evaluated": "dim"}
 MOST_CHANGES = 12
@@ -72,15 +73,53 @@ def run_evaluate(options: EvaluateOptions) -> None:
     Every item of these RFCs has a set of scenarios and a verdict against CUBIC and Reno (queues: against drop-tail) in
     the same scenarios, or the reason why it is not evaluated.
     """
-    from anabranch.errors import UserError
-    from anabranch.evaluate import baseline
     from anabranch.evaluate.evaluation import Options, document, evaluate
     from anabranch.evaluate.output import KIND, points_in, write_evaluation
     from anabranch.evaluate.runs import Finished
-    from anabranch.evaluate.subject import CONTROL, builtin, find
     from anabranch.files.output import check_target
-    from anabranch.limits import check_jobs, check_seed
     from anabranch.progress import Progress
+
+    subject, names = _subject(options)
+    stored = _baseline(options, subject)
+    image = _image(options)
+    if options.out is not None:
+        check_target(options.out, KIND)
+    interrupt.watch()
+    chosen = Options(names, options.engine, options.kernel, options.quick, options.seed, options.jobs)
+    points = points_in(options.out, options.store)
+    try:
+        with Progress(f"evaluate {subject.name}", 1) as bar:
+
+            def report(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done)
+
+            result = evaluate(subject, chosen, Finished(points, image), report)
+    except KeyboardInterrupt:
+        if points.directory is not None:
+            note(f"finished runs are in {options.store or options.out}; the same command goes on from there")
+        raise
+    if options.out is not None:
+        words = typed("evaluate", options, "subject", "against", "quick", "seed", "engine", "kernel")
+        write_evaluation(result, options.out, words)
+        note(f"wrote {options.out / 'report.html'}, SUMMARY.md and evaluation.json")
+    if options.json:
+        print_json(document(result))
+    else:
+        _print(result)
+    if stored is not None:
+        _compare(result, stored)
+
+
+def _subject(options: EvaluateOptions) -> tuple[Subject, tuple[str, ...]]:
+    """The subject and its competitors.
+
+    Raises:
+        UserError: An option is wrong, or a name is unknown.
+    """
+    from anabranch.errors import UserError
+    from anabranch.evaluate.subject import CONTROL, builtin, find
+    from anabranch.limits import check_jobs, check_seed
 
     check_engine(options.engine, options.kernel, ("sim", KERNEL))
     check_seed(options.seed)
@@ -95,38 +134,36 @@ def run_evaluate(options: EvaluateOptions) -> None:
         raise UserError("--against is for congestion controls, and a queue is evaluated", hint="leave it out")
     if options.engine == KERNEL and subject.controls:
         raise UserError("a kernel runs no congestion control in Python", hint="--engine sim")
-    stored = baseline.read(options.baseline) if options.baseline is not None else None
-    if stored is not None:
-        baseline.check_same(stored, role=subject.role, engine=options.engine, is_quick=options.quick)
-    if options.out is not None:
-        check_target(options.out, KIND)
-    interrupt.watch()
-    chosen = Options(names, options.engine, options.kernel, options.quick, options.seed, options.jobs)
-    points = points_in(options.out, options.store)
-    engine = ("kernel", options.kernel or "") if options.engine == KERNEL else ()
-    try:
-        with Progress(f"evaluate {subject.name}", 1) as bar:
+    return subject, names
 
-            def report(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done)
 
-            result = evaluate(subject, chosen, Finished(points, engine), report)
-    except KeyboardInterrupt:
-        if points.directory is not None:
-            note(f"finished runs are in {options.store or options.out}; the same command goes on from there")
-        raise
-    if options.out is not None:
-        write_evaluation(
-            result, options.out, typed("evaluate", options, "subject", "against", "quick", "seed", "engine", "kernel")
-        )
-        note(f"wrote {options.out / 'report.html'}, SUMMARY.md and evaluation.json")
-    if options.json:
-        print_json(document(result))
-    else:
-        _print(result)
-    if stored is not None:
-        _compare(result, stored)
+def _baseline(options: EvaluateOptions, subject: Subject) -> Stored | None:
+    """The stored evaluation, which is of the same kind.
+
+    Raises:
+        UserError: There is none, or it cannot be compared.
+    """
+    from anabranch.evaluate import baseline
+
+    if options.baseline is None:
+        return None
+    stored = baseline.read(options.baseline)
+    baseline.check_same(stored, role=subject.role, engine=options.engine, is_quick=options.quick)
+    return stored
+
+
+def _image(options: EvaluateOptions) -> tuple[str, ...]:
+    """The kernel that makes the runs, as a part of their keys.
+
+    Raises:
+        UserError: There is no such kernel.
+    """
+    if options.engine != KERNEL:
+        return ()
+    from anabranch.kernel.images import chosen
+
+    image = chosen(options.kernel)
+    return KERNEL, image.release, image.recipe
 
 
 def _print(result: Evaluation) -> None:

@@ -61,7 +61,8 @@ def _badge(verdict: str) -> str:
 
 def _item(one: ItemResult) -> str:
     if one.verdict == judge.MET:
-        links = "; ".join(_link(check, words.lower(check.check.title)) for check in one.checks)
+        titles = [check.check.title if i == 0 else words.lower(check.check.title) for i, check in enumerate(one.checks)]
+        links = "; ".join(map(_link, one.checks, titles))
         left_out = f" Left out: {text(one.item.why_not)}." if one.item.why_not else ""
         said = f"{links}.{left_out}"
     else:

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.evaluate.build import Table
@@ -263,7 +263,8 @@ def _in_kernels(jobs: Sequence[Job], threads: int | None, kernel: str | None) ->
             except (KeyboardInterrupt, SystemExit):
                 raise
             except Exception as error:
-                yield [(job, failure(error), [])]
+                # A guest may fail without a fault of the control.
+                yield [(job, replace(failure(error), is_refused=True), [])]
                 continue
             yield [(job, extract(result, is_sampled=job.is_sampled), [])]  # type: ignore[arg-type]
     finally:
