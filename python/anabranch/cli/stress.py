@@ -22,7 +22,10 @@ class StressOptions:
     """The options of the command."""
 
     control: Annotated[
-        str, Argument("CONTROL", "Congestion control: a name, or a table such as '{ kind = \"cubic\", beta = 0.5 }'.")
+        str,
+        Argument(
+            "CONTROL", "Congestion control: a name, module:Class, FILE.bpf.c, or '{ kind = \"cubic\", beta = 0.5 }'."
+        ),
     ]
     goals: Annotated[
         tuple[str, ...],

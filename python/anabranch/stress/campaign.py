@@ -129,7 +129,7 @@ def budget(given: str) -> float:
 
 
 def read_control(given: str, name: str, stack: str, classes: Sequence[type[CongestionControl]] = ()) -> Control:
-    """A control by its name, or by a table in TOML: ``{ kind = "cubic", beta = 0.5 }``.
+    """A control by its name, ``module:Class``, ``FILE.bpf.c``, or a table in TOML: ``{ kind = "cubic", beta = 0.5 }``.
 
     Args:
         given: The text.
@@ -141,12 +141,17 @@ def read_control(given: str, name: str, stack: str, classes: Sequence[type[Conge
         UserError: There is no such control, or a parameter is wrong.
     """
     from anabranch._engine import ScenarioError
+    from anabranch.evaluate.subject import BPF_SUFFIX, find
     from anabranch.keys.registry import aliases, engine_registry
     from anabranch.scenario import Scenario
 
     value: Any = given
     if given.lstrip().startswith("{"):
         value = toml_text.parse_value(given)
+    elif ":" in given or given.endswith(BPF_SUFFIX):
+        subject = find(given)
+        used = tuple((one.name, one) for one in subject.controls)
+        return Control(subject.name, toml_text.write_value(subject.value), used, stack, subject.mark)
     kind = value.get("kind") if isinstance(value, dict) else value
     own = {one.name: one for one in classes}
     items = [item for item in engine_registry() if item["kind"] == "cc"]
@@ -305,14 +310,14 @@ def _store(plan: Plan, pair: Pair, goals: Sequence[Goal]) -> Store | None:
     from anabranch.stress.store import Store
     from anabranch.sweep.build import fingerprint
 
-    if pair.classes:
+    if any(control.classes and not control.mark for control in (pair.tested, pair.reference)):
         raise UserError(
             f"{argument('out')}: a search with a congestion control in Python is not kept",
             hint="leave it out: a change of the control's code would not be detected",
         )
     settings = {
-        "control": pair.tested.value,
-        "reference": pair.reference.value,
+        "control": f"{pair.tested.value} {pair.tested.mark}",
+        "reference": f"{pair.reference.value} {pair.reference.mark}",
         "goals": [goal.name for goal in goals],
         "events": list(plan.events),
         "stack": plan.stack,

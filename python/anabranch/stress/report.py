@@ -59,6 +59,8 @@ def scenario_file(told: Told, pair: Pair) -> str:
     else:
         sets = " ".join(f"--set '{change}'" for change in as_last(genome, pair.reference))
         lines.append(f"To compare: anabranch run {told.name}.toml {sets}")
+    if pair.classes:
+        lines.append("A control in Python runs from Python: Scenario.from_file(FILE).with_controls(CLASS).run()")
     head = "".join(f"# {line}\n" for line in lines)
     title = f"{pair.tested.label}: {goal.name}"
     return head + scenario_text(genome, pair.tested, pair.reference, whole=goal.whole, title=title)

@@ -34,12 +34,14 @@ class Control:
         value: The value of ``cc`` in TOML.
         classes: Controls in Python that the value names.
         stack: The stack profile.
+        mark: A hash of its source, if it is the user's.
     """
 
     label: str
     value: str
     classes: tuple[tuple[str, type], ...] = ()
     stack: str = "linux"
+    mark: str = ""
 
 
 @dataclass(frozen=True)

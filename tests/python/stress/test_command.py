@@ -8,7 +8,20 @@ from pathlib import Path
 import pytest
 
 from ..command import Call, call
-from ..command import Done as Done  # noqa: PLC0414 - the fixture's result
+
+MINE = """
+from anabranch import CongestionControl
+
+class Mine(CongestionControl):
+    name = "mine"
+    def on_ack(self, ack):
+        self.cwnd = 4 * self.smss
+    def on_congestion(self, event):
+        self.ssthresh = self.cwnd
+    def on_rto(self, event):
+        self.cwnd = self.smss
+"""
+"""A window of four segments."""
 
 
 @pytest.fixture
@@ -59,6 +72,26 @@ def test_a_damaged_state_is_refused(anabranch: Call, tmp_path: Path) -> None:
     done = anabranch(*arguments)
     assert done.status == 2
     assert "the state of the search cannot be read" in done.err
+
+
+def test_a_control_in_python_is_searched_and_kept(anabranch: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    arguments = ("stress", f"{tmp_path}/mine.py:Mine", "--goal", "slow", "--events", "loss", "--out", tmp_path / "out")
+    assert anabranch(*arguments, "--first", "--runs", 40).status == 0
+    finds = json.loads((tmp_path / "out" / "finds.json").read_text("utf-8"))
+    assert finds["control"] == "mine"
+    assert finds["finds"][0]["goal"] == "slow"
+    (tmp_path / "mine.py").write_text(f"{MINE}# changed\n")
+    done = anabranch(*arguments, "--runs", 1000)
+    assert done.status == 2
+    assert "another control" in done.err
+
+
+@pytest.mark.parametrize("control", ["nothing.py:Mine", "no_such_module:Mine", "none.bpf.c"])
+def test_a_control_of_a_missing_file_is_refused(anabranch: Call, control: str) -> None:
+    done = anabranch("stress", control)
+    assert done.status == 2
+    assert control.partition(":")[0] in done.err
 
 
 def test_finds_are_printed_and_written(anabranch: Call, tmp_path: Path) -> None:
