@@ -283,7 +283,8 @@ def test_release_ends_a_running_daemon(pair: Pair) -> None:
         "error: bond0 is already controlled: type `anabranch-group release bond0` to end that\n",
     )
     assert pair.call("release", "bond0", "--state", str(pair.state))[0] == 0
-    assert daemon.wait(10) == 0
+    daemon.communicate(timeout=10)
+    assert daemon.returncode == 0
     assert pair.carrying() == ["m0", "m1", "m2"]
     assert pair.leftovers() == []
 
