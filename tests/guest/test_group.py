@@ -204,7 +204,7 @@ def test_load_brings_members_back(pair: Pair) -> None:
 
 
 def test_the_partner_is_notified_before_the_carrier_drops(pair: Pair) -> None:
-    """A capture at the other end has an LACPDU with aggregation, synchronization and traffic off, and then its answer."""
+    """The other end receives an LACPDU without aggregation, synchronization and traffic, and answers."""
     with inside("right"):
         capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     capture.bind(("m2", 0))

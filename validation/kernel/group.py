@@ -1,7 +1,7 @@
 """Two Linux bonds whose members sleep, in a kernel in virtual time, beside the simulator's group of the same file.
 
     python validation/kernel/group.py            # prints the tables of docs/guides/link-group.md
-    python validation/kernel/group.py --write    # brings the page, its figure and validation/data/kernel-group.json up to date
+    python validation/kernel/group.py --write    # brings the page, its figure and its data up to date
     python validation/kernel/group.py --check    # exit status 1 if one of them is not, without a run of the kernel
 
 Needs a kernel that ``anabranch kernel build`` has made, and ``anabranch-group``
@@ -15,12 +15,16 @@ import json
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "validation"), str(ROOT / "tools")]
@@ -46,7 +50,7 @@ METHODS = {
     "peak-forecast": "peak-forecast",
 }
 """Methods of the daemon and the simulator's names; ``off`` is a bond without a daemon."""
-FORECAST = {"bin": "5 ms"}
+FORECAST = {"bin": "10 ms"}
 """The same bins as the file's controller."""
 WAYS = {
     "daemon": "`anabranch group`",
@@ -54,7 +58,7 @@ WAYS = {
     "release": "`ip link set DEV nomaster`",
 }
 BURSTS_MS = (2.0, 40.0)
-CYCLES = 2
+CYCLES = 1
 PROBES = {"network": {"members": 4, "rate_mbit": 10, "queue": 400, "delay_ms": 5}, "flows": 32, "load_mbit": 7}
 """A load of 70 % of a single member, in both directions."""
 _LOADED = ("--method", "moving-average", "--set", "interval=2600 ms", "--set", "window=1", "--set", "utilization=0.95")
@@ -64,7 +68,8 @@ _LOADED = ("--method", "moving-average", "--set", "interval=2600 ms", "--set", "
 def quantity(text: str) -> float:
     """A number of Mbit/s, packets, ms or s."""
     found = re.fullmatch(r"([\d.]+) (Mbit/s|packets|ms|s)", text)
-    assert found, text
+    if found is None:
+        raise ValueError(text)
     return float(found[1])
 
 
@@ -98,8 +103,8 @@ def cases() -> list[dict[str, Any]]:
         one = {"start": quantity(flow.get("start", "0 s")), "stop": quantity(flow.get("stop", f"{end} s"))}
         flows += [one | ({"rate_mbit": quantity(rate)} if rate else {})] * flow.get("count", 1)
     made = []
-    for cc in CONTROLS:
-        for method in METHODS:
+    for method in METHODS:
+        for cc in CONTROLS:
             words = [word for key, value in control(method).items() for word in ("--set", f"{key}={value}")]
             arguments = ["--method", method, "--rate", group["rate"], "--lead", group["wake_time"], *words]
             made.append({
@@ -198,10 +203,11 @@ def transfers_table(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def ways_table(runs: Sequence[Mapping[str, Any]]) -> str:
     """Frames lost and reordered by each way."""
+    counts = ("lost_forward", "lost_reverse", "reordered_forward", "reordered_reverse")
     rows = [
         [
-            WAYS[run["way"]], f"{run['tick_ms']:g} ms", f"{run['taken_out']} / {run['brought_back']}", f"{run['sent']:,}",
-            str(run["lost_forward"]), str(run["lost_reverse"]), str(run["reordered_forward"]), str(run["reordered_reverse"]),
+            WAYS[run["way"]], f"{run['tick_ms']:g} ms", f"{run['taken_out']} / {run['brought_back']}",
+            f"{run['sent']:,}", *(str(run[count]) for count in counts),
         ]
         for run in runs if run["kind"] == "probe"
     ]  # fmt: skip
@@ -223,7 +229,7 @@ def figures(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
     shown = [run for run in runs if run["kind"] == "transfers" and run["cc"] == "cubic" and run["method"] != "off"]
     with house_style():
         figure = Figure(figsize=(6.4, 3.4))
-        places = figure.subplots(len(shown), 1, sharex=True, sharey=True)
+        places = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for place, run in zip(places, shown, strict=True):
             _, over_time = simulated(run["cc"], run["method"])
             place.step(*zip(*over_time, strict=True), where="post", color=COLOURS[0], label="simulator")

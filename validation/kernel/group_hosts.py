@@ -303,6 +303,7 @@ class Cycles(threading.Thread):
         self.taken_out = self.brought_back = 0
 
     def run(self) -> None:
+        """Take out and bring back until all cycles are over."""
         devices = [f"m{member}" for member in range(1, self.case["network"]["members"])]
         for _ in range(self.case["cycles"]):
             time.sleep(self.IN_S)
@@ -413,6 +414,7 @@ class Flow(threading.Thread):
         self.to = (ADDRESS["R"], port)
 
     def run(self) -> None:
+        """Send from the start to the stop."""
         time.sleep(max(0.0, self.begin + self.flow["start"] - time.monotonic()))
         self.sender.connect(self.to)
         taken, _ = self.listener.accept()
