@@ -204,7 +204,7 @@ def test_load_brings_members_back(pair: Pair) -> None:
 
 
 def test_the_partner_is_notified_before_the_carrier_drops(pair: Pair) -> None:
-    """A capture at the other end has an LACPDU with aggregation, synchronization and traffic off, and then its answer."""
+    """The other end receives an LACPDU without aggregation, synchronization and traffic, and answers."""
     with inside("right"):
         capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     capture.bind(("m2", 0))
@@ -283,7 +283,8 @@ def test_release_ends_a_running_daemon(pair: Pair) -> None:
         "error: bond0 is already controlled: type `anabranch-group release bond0` to end that\n",
     )
     assert pair.call("release", "bond0", "--state", str(pair.state))[0] == 0
-    assert daemon.wait(10) == 0
+    daemon.communicate(timeout=10)
+    assert daemon.returncode == 0
     assert pair.carrying() == ["m0", "m1", "m2"]
     assert pair.leftovers() == []
 

@@ -28,6 +28,8 @@ HOSTS = ("S", "SW1", "SW2", "R")
 NEGOTIATION_S = 6.0
 """Time in which the new bond negotiates."""
 STATE = "/run/group"
+SAMPLE_S = 0.25
+"""Interval of the number of members that work."""
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 _RECEIVE_BUFFER = 33
@@ -35,7 +37,7 @@ _RECEIVE_BUFFER = 33
 _TCP_INFO_BYTES = 256
 _RETRANSMISSIONS = 100
 """Offset of ``tcpi_total_retrans``."""
-_REORDERINGS = 228
+_REORDERINGS = 220
 """Offset of ``tcpi_reord_seen``."""
 
 
@@ -276,9 +278,14 @@ def control(binary: str, arguments: Sequence[str]) -> subprocess.Popen[str]:
     return daemon
 
 
-def status(binary: str) -> dict[str, Any]:
+def ask() -> dict[str, Any]:
     """The daemon's report."""
-    told = run("ip", "netns", "exec", "SW1", binary, "status", "bond0", "--state", STATE, "--json")
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.connect(f"{STATE}/bond0.sock")
+        asked.send(b"s")
+        told = b""
+        while part := asked.recv(1 << 16):
+            told += part
     report: dict[str, Any] = json.loads(told)
     return report
 
@@ -296,6 +303,7 @@ class Cycles(threading.Thread):
         self.taken_out = self.brought_back = 0
 
     def run(self) -> None:
+        """Take out and bring back until all cycles are over."""
         devices = [f"m{member}" for member in range(1, self.case["network"]["members"])]
         for _ in range(self.case["cycles"]):
             time.sleep(self.IN_S)
@@ -314,7 +322,7 @@ class Cycles(threading.Thread):
     def _daemon(self) -> None:
         daemon = control(self.case["binary"], self.case["arguments"])
         time.sleep(self.OUT_S)
-        report = status(self.case["binary"])
+        report = ask()
         changes = report["changes"]
         self.log += (
             json.dumps(report)
@@ -369,12 +377,18 @@ def transfers(case: Mapping[str, Any]) -> dict[str, Any]:
     for flow in flows:
         flow.start()
     outcome: dict[str, Any] = {}
-    time.sleep(max(0.0, begin + case["seconds"] - time.monotonic()))
+    working = []
+    while time.monotonic() < begin + case["seconds"]:
+        if daemon is not None:
+            report = ask()
+            working.append((round(time.monotonic() - begin, 2), report["working"], report["wanted"]))
+        time.sleep(SAMPLE_S)
+    outcome["working"] = working
     for flow in flows:
         flow.join()
     outcome["flows"] = [flow.outcome for flow in flows]
     if daemon is not None:
-        report = status(case["binary"])
+        report = ask()
         outcome["report"] = report
         daemon.send_signal(signal.SIGTERM)
         outcome["log"] = daemon.communicate(timeout=30)[1]
@@ -400,6 +414,7 @@ class Flow(threading.Thread):
         self.to = (ADDRESS["R"], port)
 
     def run(self) -> None:
+        """Send from the start to the stop."""
         time.sleep(max(0.0, self.begin + self.flow["start"] - time.monotonic()))
         self.sender.connect(self.to)
         taken, _ = self.listener.accept()
@@ -422,7 +437,7 @@ class Flow(threading.Thread):
         self.outcome = {
             "bytes": received[0],
             "retransmissions": struct.unpack_from("=I", info, _RETRANSMISSIONS)[0],
-            "reorderings": struct.unpack_from("=I", info, _REORDERINGS)[0] if len(info) > _REORDERINGS + 3 else None,
+            "reorderings": struct.unpack_from("=I", info, _REORDERINGS)[0],
         }
         for one in (self.sender, taken, self.listener):
             one.close()

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_those_of_scenarios() {
+    fn parameters_are_the_keys_of_scenarios() {
         let made = options(&["--set", "section=50 ms", "--set", "percentile=38"]);
         let made = format!("{:?}", made.expect("they are valid").control);
         assert!(made.contains("38"), "{made}");

@@ -31,7 +31,7 @@ class _Daemon(click.Command):
 class _Group(Group):
     """The ``group`` group, which passes all commands to ``anabranch-group``."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(self, _: click.Context, args: list[str]) -> Any:
         """The hidden command, whose first argument is the daemon's command."""
         return _PASSED, self.commands[_PASSED], args
 

@@ -2,8 +2,8 @@
 //!
 //! *Out*, of a member that carries traffic:
 //!
-//! 1. [`Phase::Draining`]: its frames are redirected to another member whose queue is at least as
-//!    long, so that no frame overtakes; its own queue empties. LACPDUs still leave over it.
+//! 1. [`Phase::Draining`]: its frames are redirected to another member whose queue is not
+//!    shorter, so that no frame overtakes; its own queue empties. LACPDUs still leave over it.
 //! 2. [`Phase::Announced`]: an LACPDU tells the partner that the port is not to be used, as the
 //!    bonding driver does when it releases a member. The partner stops and answers.
 //! 3. [`Phase::Quiet`]: frames that the partner sent before its answer arrive; a guard time without
@@ -82,7 +82,7 @@ impl View {
 pub enum Phase {
     /// On, or meant to be: it carries traffic unless something failed.
     On,
-    /// It is to leave, and waits for a queue that is at least as long.
+    /// It is to leave, and waits for a queue that is not shorter.
     Chosen { since: Time },
     /// Its frames leave over `target`.
     Draining { target: usize, calm: Calm },
