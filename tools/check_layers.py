@@ -54,6 +54,7 @@ FLOORS: Sequence[frozenset[str]] = (
     frozenset({"plot"}),
     frozenset({"report", "studio"}),
     frozenset({"evaluate"}),
+    frozenset({"stress"}),
     frozenset({"cli"}),
     frozenset({"entry"}),
     frozenset({"__main__"}),
@@ -115,6 +116,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},
     "anabranch-gateway": _GATEWAY,
     "anabranch-gatewayd": _PATH | {"anabranch-document", "anabranch-files", "anabranch-gateway"},
+    "anabranch-groupd": _PATH | {"anabranch-files", "anabranch-path"},
     "anabranch": _FACADE,
     "anabranch-results": _FACADE | {"anabranch", "anabranch-columns"},
     "anabranch-py": _FACADE
@@ -127,7 +129,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 # Crates that a crate must not link, directly or indirectly: a middlebox is no host.
 UNREACHABLE: Mapping[str, frozenset[str]] = {
     name: frozenset({"anabranch-congestion", "anabranch-tcp", "anabranch-fec"})
-    for name in ("anabranch-wire", "anabranch-path", "anabranch-gateway", "anabranch-gatewayd")
+    for name in ("anabranch-wire", "anabranch-path", "anabranch-gateway", "anabranch-gatewayd", "anabranch-groupd")
 }
 
 # The crates to which the engine's rules apply, by folder.
