@@ -27,7 +27,7 @@ app = Group(
         "sweep": ("sweep:run_sweep", "Run a scenario over a grid, on all cores."),
         "evaluate": (
             "evaluate:run_evaluate",
-            "Evaluate a congestion control or a queue by RFC 9743, RFC 5166 and RFC 7928.",
+            "Evaluate a control or a queue by RFC 9743, 5166 and 7928.",
         ),
         "stress": ("stress:run_stress", "Search for paths on which a congestion control fails."),
         "compare": ("compare:run_compare", "Set runs, or sweeps, side by side."),
@@ -46,11 +46,11 @@ app = Group(
         "completion": ("completion:print_script", "Print a script that completes commands in a shell."),
         "studio": ("studio:run_studio", "Open the engine in a page of the browser."),
         "cc": ("controls:controls", "Congestion controls in the running kernel, as eBPF programs."),
-        "aqm": ("aqm:aqm", "Queues at the egress of a device, as eBPF programs in the running kernel."),
+        "aqm": ("aqm:aqm", "Queues at a device's egress, as eBPF programs in the kernel."),
         "kernel": ("kernels:kernels", "Linux kernels that run in virtual time, for --engine kernel."),
         "plan": ("plan:plan", "Predict what a component would bring on a link."),
         "gateway": ("gateway:gateway", "Predict the performance of a gateway, or call anabranch-gateway."),
-        "group": ("group:group", "Put links of a bond to sleep during low load, by anabranch-group."),
+        "group": ("group:group", "Put links of a bond to sleep during low load."),
     },
     epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.",
     params=[

@@ -12,7 +12,7 @@ from anabranch.cli.options import Json
 
 aqm = Group(
     "aqm",
-    "Queues at the egress of a device, as eBPF programs in the running kernel.",
+    "Queues at a device's egress, as eBPF programs in the kernel.",
     {
         "attach": ("aqm:attach_queue", "Drop or mark a device's packets by a queue's rule."),
         "confirm": ("aqm:confirm_queue", "Keep an attached queue."),

@@ -68,7 +68,7 @@ class EvaluateOptions:
     "anabranch evaluate cubic --quick --baseline out/cubic",
 )
 def run_evaluate(options: EvaluateOptions) -> None:
-    """Evaluate a congestion control or a queue by RFC 9743, RFC 5166 and RFC 7928.
+    """Evaluate a control or a queue by RFC 9743, 5166 and 7928.
 
     Every item of these RFCs has a set of scenarios and a verdict against CUBIC and Reno (queues: against drop-tail) in
     the same scenarios, or the reason why it is not evaluated.

@@ -39,7 +39,7 @@ class _Group(Group):
 daemon = _Daemon(_PASSED, hidden=True, add_help_option=False)
 group = _Group(
     "group",
-    "Put links of a bond to sleep during low load, by anabranch-group.\n\nAll commands are the daemon's: control, "
+    "Put links of a bond to sleep during low load.\n\nAll commands are those of the daemon, anabranch-group: control, "
     "status, release, check.",
     {_PASSED: ("group:daemon", "")},
     epilog="\b\nExample:\n  anabranch group control bond0 --method dynamic-lacp",

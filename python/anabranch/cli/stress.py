@@ -64,7 +64,7 @@ class StressOptions:
     "anabranch stress cubic --goal unfair --runs 5000 --engine kernel --out finds",
 )
 def run_stress(options: StressOptions) -> None:
-    """Search for paths and events on which a congestion control fails.
+    """Search for paths on which a congestion control fails.
 
     Each find is shrunk, said in a sentence, and written as a scenario that `anabranch run` reproduces. The same seed
     and number of candidates (--runs) give the same finds. With --out an interrupted search goes on where it stopped.
