@@ -15,7 +15,7 @@ aqm = Group(
     "Queues at a device's egress, as eBPF programs in the kernel.",
     {
         "attach": ("aqm:attach_queue", "Drop or mark a device's packets by a queue's rule."),
-        "confirm": ("aqm:confirm_queue", "Keep an attached queue."),
+        "confirm": ("aqm:confirm_queue", "Keep an attached queue until it is detached or the machine restarts."),
         "status": ("aqm:print_status", "Print the counters of attached queues."),
         "detach": ("aqm:detach_queue", "Remove a device's queue."),
     },
