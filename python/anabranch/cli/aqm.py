@@ -17,7 +17,7 @@ aqm = Group(
         "attach": ("aqm:attach_queue", "Drop or mark a device's packets by a queue's rule."),
         "confirm": ("aqm:confirm_queue", "Keep an attached queue until it is detached or the machine restarts."),
         "status": ("aqm:print_status", "Print the counters of attached queues."),
-        "detach": ("aqm:detach_queue", "Remove a device's queue."),
+        "detach": ("aqm:detach_queue", "Remove a device's queue, with its counters."),
     },
 )
 
