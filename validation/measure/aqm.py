@@ -125,12 +125,12 @@ s = socket.socket(type=socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
 s.connect(("10.9.1.9", 9))
 data, end, sent = bytes(1472), time.perf_counter() + float(sys.argv[1]), 0
-begin = time.perf_counter()
+begin = time.process_time()
 while time.perf_counter() < end:
     for _ in range(64):
         s.send(data)
     sent += 64
-print(sent, time.perf_counter() - begin)
+print(sent, time.process_time() - begin)
 """
 
 
@@ -332,7 +332,7 @@ def received(name: str) -> int:
 
 
 def blast(names: dict[str, str], seconds: float) -> tuple[int, float, int]:
-    """Packets that one processor sent, the time it took, and packets that arrived."""
+    """Packets sent, the processor's time that they took, and packets that arrived."""
     before = received(names["router"])
     words = ["taskset", "-c", "0", *inside(names["sender"], sys.executable, "-c", BLAST, str(seconds))]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
@@ -343,9 +343,9 @@ def blast(names: dict[str, str], seconds: float) -> tuple[int, float, int]:
 def cost() -> str:
     """The table of the cost of a packet."""
     lines = [
-        "| queue | packets a second of 1,500 bytes, one processor | Mbit/s | of the rate without | "
+        "| queue | packets of 1,500 bytes in a second of one processor | Gbit/s | without the queue | ratio | "
         "dropped by the queue | sent, neither dropped nor received | ns a packet |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     before = STATISTICS.read_text()
     STATISTICS.write_text("1")
@@ -366,10 +366,10 @@ def cost() -> str:
                     lost += max(0, sent - arrived - found["dropped_packets"])
                     packets += found["packets"]
                     ns += found["ns_per_packet"] * found["packets"]
-                speed = statistics.median(queued)
+                speed, without = statistics.median(queued), statistics.median(plain)
                 lines.append(
-                    f"| {label} ({rate}) | {speed:,.0f} | {speed * 1500 * 8 / 1e6:,.0f} | "
-                    f"{speed / statistics.median(plain):.2f} | {dropped:,} | {lost:,} | {ns / packets:.0f} |"
+                    f"| {label} ({rate}) | {speed:,.0f} | {speed * 12_000 / 1e9:.2f} | {without * 12_000 / 1e9:.2f} | "
+                    f"{speed / without:.2f} | {dropped:,} | {lost:,} | {ns / packets:.0f} |"
                 )
                 print(lines[-1], flush=True)
     finally:

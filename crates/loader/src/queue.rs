@@ -183,6 +183,14 @@ fn load(object: &[u8], config: &[u8], about: &[u8], device: u32) -> Result<Queue
         .as_fd()
         .try_clone_to_owned()
         .map_err(libbpf_rs::Error::from)?;
+    // The program does not use the description: it would end with this process.
+    for map in object.maps() {
+        if map.name() == "aqm_about" {
+            let (program, map) = (program.as_raw_fd(), map.as_fd().as_raw_fd());
+            // SAFETY: both descriptors are open, and no options are passed.
+            checked(unsafe { sys::bpf_prog_bind_map(program, map, ptr::null()) })?;
+        }
+    }
     let link = if device == 0 {
         None
     } else {

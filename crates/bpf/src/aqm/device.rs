@@ -274,23 +274,22 @@ impl Device {
     /// # Errors
     /// None is attached, or the privilege is missing.
     pub fn detach(&self) -> Result<(), Error> {
-        let path = self.path();
         let found = self.found()?;
-        // The device may have been replaced by another of its name.
-        let had_file = fs::remove_file(&path).is_ok();
+        // Before its file is removed, with which the link would end.
+        if let Some(found) = found {
+            let loader = loader()?;
+            // SAFETY: the report is valid until the call returns.
+            let output = call_loader(|report| unsafe { (loader.queue_detach)(found.link, report) });
+            checked(&output)?;
+        }
+        // A file without a queue belongs to a device that was replaced by another of its name.
+        let had_file = fs::remove_file(self.path()).is_ok();
         // Files of other devices may remain in the folder.
         let _ = fs::remove_dir(folder());
-        match found {
-            Some(found) => {
-                let loader = loader()?;
-                // SAFETY: the report is valid until the call returns.
-                let output =
-                    call_loader(|report| unsafe { (loader.queue_detach)(found.link, report) });
-                checked(&output)
-            }
-            None if had_file => Ok(()),
-            None => self.required().map(|_| ()),
+        if found.is_none() && !had_file {
+            self.required()?;
         }
+        Ok(())
     }
 
     /// The queue's description and counters; `None` if none is attached.
