@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from anabranch import CongestionControl, Scenario, ScenarioError, UserError
-from anabranch.control import Ack, Congestion, Rto, Start
+from anabranch.control import Ack, Acks, Congestion, Rto, Start
 
 
 class Fixed(CongestionControl):
@@ -89,6 +89,69 @@ def test_reno_in_python_resembles_the_built_in_one() -> None:
     ours, built_in = (run.flows["main"]["goodput_mbit_s"] or 0 for run in (mine, theirs))
     assert ours == pytest.approx(built_in, rel=0.05)
     assert mine.digest == PATH.with_controls(Reno).set("flow.main.cc", "my-reno").run().digest
+
+
+SUMS: list[tuple[int, int, float, int]] = []
+"""Acknowledgments, octets, duration and round of each call of `Summed`."""
+
+
+class Summed(Fixed):
+    """A constant window that records the sums of acknowledgments."""
+
+    name = "summed"
+
+    def on_ack(self, ack: Ack) -> None:
+        raise AssertionError("not with `every`")
+
+    def on_acks(self, acks: Acks) -> None:
+        SUMS.append((acks.acks, acks.delivered, acks.duration_s, acks.round))
+        assert acks.rtt_s is None or acks.rtt_s >= acks.min_rtt_s
+
+
+class PerRoundTrip(Summed):
+    """A sum for each round trip."""
+
+    every = "rtt"
+
+
+class PerThree(Summed):
+    """A sum for every three acknowledgments."""
+
+    every = 3
+
+
+def test_acknowledgments_are_summed_up_per_round_trip() -> None:
+    SUMS.clear()
+    run = PATH.with_controls(PerRoundTrip).set("flow.main.cc", "summed").run()
+    rounds = [one[3] for one in SUMS]
+    assert rounds == sorted(set(rounds))
+    # 10 segments of 1,448 bytes in each round trip of 41 ms.
+    for acks, delivered, duration_s, _ in SUMS[2:]:
+        assert delivered == 10 * 1448
+        assert duration_s == pytest.approx(0.0412, rel=0.05)
+        assert 5 <= acks <= 10
+    # No acknowledgment is lost: the last round trip may be incomplete.
+    assert sum(one[1] for one in SUMS) == pytest.approx(run.flows["main"]["delivered_bytes"], abs=20 * 1448)
+
+
+def test_acknowledgments_are_summed_up_by_number() -> None:
+    SUMS.clear()
+    PATH.with_controls(PerThree).set("flow.main.cc", "summed").run()
+    assert {one[0] for one in SUMS} == {3}
+
+
+@pytest.mark.parametrize("every", [0, -1, 1.5, "ack", True, []])
+def test_a_wrong_number_of_acknowledgments_is_refused(every: object) -> None:
+    class Wrong(Summed):
+        name = "wrong"
+
+    Wrong.every = every  # type: ignore[assignment]
+    if every is True:
+        # A truth value is the number 1, as everywhere in Python.
+        PATH.with_controls(Wrong).set("flow.main.cc", "wrong").set("duration", "0.1 s").run()
+        return
+    with pytest.raises(ValueError, match=r"Wrong\.every is .*; expected None, \"rtt\", or a number of acknowledgments"):
+        PATH.with_controls(Wrong).set("flow.main.cc", "wrong").run()
 
 
 def test_an_exception_of_a_control_ends_the_run() -> None:

@@ -1,4 +1,4 @@
-"""The pages of the studies of RFC 9438, RFC 9406, RFC 9332 and BBR's share match the studies' output."""
+"""The pages of the studies of RFC 9438, RFC 9406, RFC 9332, RFC 8511 and BBR's share match the studies' output."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from comparison.oracle import ROOT
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rfc9438", "rfc9406", "rfc9332", "bbr-share"])
+@pytest.mark.parametrize("name", ["rfc9438", "rfc9406", "rfc9332", "rfc8511", "bbr-share"])
 def test_all_of_a_study_is_up_to_date(name: str) -> None:
     assert pages.stale(every.comparison(name)) == [], "run make compare"
 
 
-def test_one_row_is_up_to_date() -> None:
-    """Each variant at a loss rate of 10^-3, RTT 0.1 s."""
+@pytest.mark.parametrize(("variant", "column"), [("reno", 1), ("c_default", 3)])
+def test_one_cell_is_up_to_date(variant: str, column: int) -> None:
+    """The window at a loss rate of 10^-3, RTT 0.1 s."""
     study = Study.load(ROOT / "studies/rfc9438").definition
     pool = Pool(study)
-    jobs = [job for job in pool.plan(Condition(full=True)) if job.experiment == "long" and job.point == (3,)]
+    jobs = [
+        job
+        for job in pool.plan(Condition(full=True))
+        if job.experiment == "long" and job.variant == variant and job.point == (3,)
+    ]
     pool.make(jobs)
-    found = {variant: value for (variant, _), value in pool.results(jobs).quantity("window", "long").collapsed()}
+    found = next(value for _, value in pool.results(jobs).quantity("window", "long").collapsed())
     _, _, *rows = pages.cells("docs/studies/rfc9438.md", "long")
     row = next(row for row in rows if row[0] == "3")
-    assert row[1:] == [f"{found[variant]:.4g}" for variant in study.variants], "run make compare"
+    assert row[column] == f"{found:.4g}", "run make compare"
