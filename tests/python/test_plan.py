@@ -57,6 +57,7 @@ def test_a_control_that_a_long_lossy_path_needs(anabranch: Call, tmp_path: Path)
     file = capture(tmp_path, "reno", "200 Mbit/s", "100 ms", loss=0.0003)
     found = planned(anabranch, "cc", file)
     assert found["advised"] is True
+    assert found["install"] == "anabranch cc install cubic-plus"
     assert str(found["answer"]).startswith("Cubic+ is worth it on the path of connection 1: goodput +")
     assert found["measures"]["goodput_mbit_s"]["change"]["low"] > 0.1  # type: ignore[index]
 
@@ -80,6 +81,7 @@ def test_a_control_that_takes_from_others(anabranch: Call, tmp_path: Path) -> No
 def test_share_red_where_shares_differ(anabranch: Call) -> None:
     found = planned(anabranch, "aqm", "--rate", "20mbit", "--flows", "cubic=2,reno=2", "--buffer", "2 bdp")
     assert found["advised"] is True
+    assert str(found["install"]).startswith("anabranch aqm attach DEV --kind share-red --rate '20 Mbit/s' --set ")
     share = found["measures"]["share/reno"]  # type: ignore[index]
     assert share["now"]["mean"] < 0.45
     assert 0.45 < share["then"]["mean"] < 0.55
@@ -119,7 +121,7 @@ def test_links_that_a_full_load_needs(anabranch: Call, tmp_path: Path) -> None:
 
 def test_a_load_from_a_capture(anabranch: Call, tmp_path: Path) -> None:
     file = capture(tmp_path, "cubic", "20 Mbit/s", "5 ms", seconds=12)
-    words = ("--members", "4", "--rate", "100mbit", "--method", "dynamic-lacp", "--seeds", "2")
+    words = ("--members", "4", "--rate", "100mbit", "--method", "peak-forecast", "--seeds", "2")
     found = planned(anabranch, "group", file, *words)
     assert any("only packets from 10.0.0.1" in one for one in found["assumptions"])  # type: ignore[attr-defined]
 
@@ -129,7 +131,7 @@ def test_the_written_scenarios_run(anabranch: Call, tmp_path: Path) -> None:
     file = counters(tmp_path, 2e6)
     done = anabranch("plan", "group", file, "--members", "2", "--rate", "100mbit", "--seeds", "2", "--out", out)
     assert done.status == 0
-    assert done.out.startswith("peak-forecast is ")
+    assert done.out.startswith("dynamic-lacp is ")
     assert sorted(one.name for one in out.glob("*.toml")) == [
         "now-bulk.toml",
         "now.toml",
@@ -191,6 +193,13 @@ def test_the_replayed_rate_is_that_of_the_counters(tmp_path: Path) -> None:
     packets = (len(content) - 24) // (16 + 28)
     assert packets * traffic.PACKET_BYTES / load.seconds == pytest.approx(1e6, rel=0.05)
     assert content != load.files["traffic-2.pcap"]
+
+
+def test_a_large_load_is_simulated_at_a_fraction_of_its_rate(tmp_path: Path) -> None:
+    load = traffic.read(counters(tmp_path, 5e8), 1)
+    packets = (len(load.files["traffic-1.pcap"]) - 24) // (16 + 28)
+    assert load.mean_mbit_s == pytest.approx(4000, rel=0.01)
+    assert packets * traffic.PACKET_BYTES * 8e-6 / load.seconds == pytest.approx(traffic.MOST_MBIT_S, rel=0.05)
 
 
 def test_changes_and_numbers() -> None:

@@ -118,7 +118,7 @@ class GroupOptions:
     rate: Annotated[str, Option("--rate", "Rate of each link, e.g. 1gbit or '1 Gbit/s'.", "RATE")]
     method: Annotated[
         str, Option("--method", "The controller: dynamic-lacp, or a name of `anabranch list control`.", "NAME")
-    ] = "peak-forecast"
+    ] = "dynamic-lacp"
     senders: Annotated[
         str | None,
         Option(
@@ -133,7 +133,7 @@ class GroupOptions:
 @command(
     GroupOptions,
     "anabranch plan group counters.csv --members 4 --rate 1gbit",
-    "anabranch plan group trunk.pcapng --members 8 --rate 100mbit --method dynamic-lacp",
+    "anabranch plan group trunk.pcapng --members 8 --rate 100mbit --method peak-forecast",
     name="group",
 )
 def plan_group(options: GroupOptions) -> None:

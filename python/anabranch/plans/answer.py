@@ -126,6 +126,7 @@ class Answer:
         assumptions: Omissions and assumptions.
         seeds: Pairs of runs.
         scenarios: The simulated scenarios, by name.
+        install: The command that installs the component as it was simulated.
         files: Files of the scenarios, by name.
     """
 
@@ -137,6 +138,7 @@ class Answer:
     assumptions: tuple[str, ...]
     seeds: int
     scenarios: Mapping[str, Mapping[str, Any]]
+    install: str
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def measure(self, name: str) -> Measure:
@@ -157,6 +159,7 @@ class Answer:
             "anabranch_version": _engine.version(),
             "measures": {one.name: one.document() for one in self.measures},
             "assumptions": list(self.assumptions),
+            "install": self.install,
         }
 
     def lines(self) -> Iterator[str]:
@@ -170,6 +173,9 @@ class Answer:
         yield ""
         for told in self.assumptions:
             yield from wrapped(shown.plain(f"- {told}"), "  ")
+        yield ""
+        # Whole, so that it can be copied.
+        yield shown.plain(f"to install it: {self.install}")
 
     def write(self, directory: Path) -> None:
         """Write the scenarios, their files and the document into a directory.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from anabranch.plans import capture, given, runs
 from anabranch.plans.answer import HARM, Answer, Measure
 from anabranch.result.result import RunResult
 from anabranch.statistics.fairness import jain
+from anabranch.text import quantity
 from anabranch.text.lines import percent
 
 LEAST_FAIRNESS = 0.02
@@ -253,8 +255,26 @@ def _answer(
     word = "is worth it" if helps and not harms else "is not advised" if helps else "is not worth it for fairness"
     sentence = f"share-red at {options.rate} {word}: {effect}, {'but' if harms else 'and'} {cost}."
     return Answer(
-        "aqm", "share-red", helps and not harms, sentence, measures, tuple(assumptions), options.seeds, scenarios
+        "aqm",
+        "share-red",
+        helps and not harms,
+        sentence,
+        measures,
+        tuple(assumptions),
+        options.seeds,
+        scenarios,
+        _install(options.rate, scenarios["then"]["link"][_LINK]["forward"]["queue"]),
     )
+
+
+def _install(rate: str, queue: Mapping[str, Any]) -> str:
+    """The command that attaches a queue."""
+    given_rate = quantity.rate(given.rate("--rate", rate))
+    words = ["anabranch", "aqm", "attach", "DEV", "--kind", queue["kind"], "--rate", given_rate]
+    for key, value in queue.items():
+        if key != "kind":
+            words += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
+    return shlex.join(words)
 
 
 def _poorest(shares: Sequence[Measure], names: Mapping[str, _Flow]) -> Measure | None:

@@ -146,7 +146,16 @@ def _answer(
     ]
     if isinstance(scenarios["then"]["flow"][FLOW]["cc"], dict):
         assumptions.append(f"{title} is the eBPF program that `anabranch cc install {options.control}` loads")
-    return Answer("cc", title, helps and not harms, sentence, measures, tuple(assumptions), options.seeds, scenarios)
+    install = _install(options.control)
+    return Answer(
+        "cc", title, helps and not harms, sentence, measures, tuple(assumptions), options.seeds, scenarios, install
+    )
+
+
+def _install(name: str) -> str:
+    """The command that installs a control; a control without a program is the kernel's."""
+    ships = isinstance(capture.control(name)[0], dict) or name == "reno"
+    return f"anabranch cc install {name}" if ships else f"sysctl -w net.ipv4.tcp_congestion_control={name}"
 
 
 def _harm(change: Change) -> str:

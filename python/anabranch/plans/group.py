@@ -26,8 +26,14 @@ _NOT_INSTALLABLE = ("always-on", "oracle", "lpi")
 _GROUP, _TRAFFIC, _BULK = "group", "traffic", "bulk"
 _RTT_MS = 10
 _LEAST_SECONDS = 10.0
-_BULK_PACKETS, _LEAST_BULK_SECONDS = 1_000_000, 4.0
+_BULK_PACKETS, _LEAST_BULK_SECONDS = 1_000_000, 20.0
 """Packets that a run with the bulk flow may have, and its least duration: four control intervals."""
+_BULK_START_S = 10
+"""Start of the bulk flow: links sleep by then."""
+_LEAD, _INTERVAL = "2500 ms", "5 s"
+"""Time from setting a member up to its first frame over the kernel's bonding driver, and time between decisions:
+the defaults of ``anabranch group control``."""
+_WITH_INTERVAL = ("peak-percentile", "moving-average", "ewma-hysteresis")
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Options:
 
     members: int
     rate: str
-    method: str = "peak-forecast"
+    method: str = "dynamic-lacp"
     senders: str | None = None
     seeds: int = 5
 
@@ -56,7 +62,7 @@ def make(file: Path, options: Options, progress: runs.Progress | None = None) ->
         UserError: An option is wrong, or the file has too little.
     """
     runs.check_seeds(options.seeds)
-    method = _method(options.method)
+    control = _control(options.method)
     rate = given.rate("--rate", options.rate)
     if not 2 <= options.members <= MOST_MEMBERS:
         raise UserError(f"--members {options.members}: a whole number from 2 to {MOST_MEMBERS} was expected")
@@ -67,12 +73,14 @@ def make(file: Path, options: Options, progress: runs.Progress | None = None) ->
             hint="give the members and the rate of the group that carries it",
         )
     scenarios = {
-        f"{name}{'-bulk' if has_bulk else ''}": _scenario(load, options, rate, control, has_bulk=has_bulk)
-        for name, control in (("now", "always-on"), ("then", method))
+        f"{name}{'-bulk' if has_bulk else ''}": _scenario(
+            load, options, round(rate * load.scale), used, has_bulk=has_bulk
+        )
+        for name, used in (("now", "always-on"), ("then", control))
         for has_bulk in (False, True)
     }
     done = runs.simulate(scenarios, options.seeds, files=load.files, progress=progress)
-    return _answer(_measures(done, options), load, options, scenarios)
+    return _answer(_measures(done, options, load.scale), load, options, scenarios)
 
 
 def run_count(options: Options) -> int:
@@ -80,33 +88,41 @@ def run_count(options: Options) -> int:
     return 4 * options.seeds
 
 
-def _method(name: str) -> str:
+def _control(name: str) -> str | dict[str, str]:
+    """The controller of a scenario, with the parameters of the daemon."""
     titles = capture.registered("control")
     valid = [one for one in (*NAMES, *titles) if one not in _NOT_INSTALLABLE]
     if name not in valid:
         raise UserError(f"--method {name}: there is no such controller to install", hint=nearest(name, valid))
-    return NAMES.get(name, name)
+    kind = NAMES.get(name, name)
+    return {"kind": kind, "interval": _INTERVAL} if kind in _WITH_INTERVAL else kind
 
 
-def _scenario(load: Load, options: Options, rate: int, control: str, *, has_bulk: bool) -> dict[str, Any]:
+def _scenario(load: Load, options: Options, rate: int, control: Any, *, has_bulk: bool) -> dict[str, Any]:
     replay: dict[str, Any] = {"kind": "replay", "file": load.name}
     if load.senders is not None:
         replay["from"] = load.senders
     seconds = max(load.seconds, _LEAST_SECONDS)
     if has_bulk:
-        whole = _BULK_PACKETS * 12_000 / (options.members * rate)
-        seconds = min(seconds, max(_LEAST_BULK_SECONDS, whole))
-    access = {"rate": f"{options.members * rate} bit/s", "delay": f"{_RTT_MS / 4} ms"}
+        whole = _BULK_PACKETS * 12_000 / rate
+        seconds = _BULK_START_S + min(seconds, max(_LEAST_BULK_SECONDS, whole))
+    delay = f"{_RTT_MS / 4} ms"
+    access = {"rate": f"{options.members * rate} bit/s", "delay": delay}
+    links = {"near": {"between": ["A", "SW1"], **access}, "far": {"between": ["SW2", "B"], **access}}
+    if has_bulk:
+        # A bond gives one member to a flow: it is never faster than that.
+        links["host"] = {"between": ["C", "SW1"], "rate": f"{rate} bit/s", "delay": delay}
     flows: dict[str, Any] = {
         # The controller's sections begin at another time of the load in each run.
         _TRAFFIC: {"from": "A", "to": "B", "protocol": "udp", "workload": replay, "start_spread": "1 s"}
     }
     if has_bulk:
-        flows[_BULK] = {"from": "A", "to": "B", "cc": "cubic", "start_spread": "1 s"}
+        flows[_BULK] = {"from": "C", "to": "B", "cc": "cubic", "start": f"{_BULK_START_S} s", "start_spread": "1 s"}
     return {
         "title": "A link group under a recorded load",
         "duration": f"{seconds:.3f} s",
-        "link": {"near": {"between": ["A", "SW1"], **access}, "far": {"between": ["SW2", "B"], **access}},
+        "warmup": f"{_BULK_START_S if has_bulk else 0} s",
+        "link": links,
         "group": {
             _GROUP: {
                 "between": ["SW1", "SW2"],
@@ -116,13 +132,14 @@ def _scenario(load: Load, options: Options, rate: int, control: str, *, has_bulk
                 "spread": "per-packet",
                 "queue": {"kind": "drop-tail", "limit": "1000 packets"},
                 "control": control,
+                "wake_time": _LEAD,
             }
         },
         "flow": flows,
     }
 
 
-def _measures(done: Mapping[str, list[RunResult]], options: Options) -> tuple[Measure, ...]:
+def _measures(done: Mapping[str, list[RunResult]], options: Options, scale: float) -> tuple[Measure, ...]:
     def pair(read: Any, suffix: str = "") -> tuple[tuple[float, ...], tuple[float, ...]]:
         return runs.values(done[f"now{suffix}"], read), runs.values(done[f"then{suffix}"], read)
 
@@ -147,7 +164,7 @@ def _measures(done: Mapping[str, list[RunResult]], options: Options) -> tuple[Me
         Measure(
             "bulk_goodput_mbit_s",
             "a bulk CUBIC flow beside it, Mbit/s",
-            *pair(lambda run: float(run.flows[_BULK]["goodput_mbit_s"] or 0.0), "-bulk"),
+            *pair(lambda run: float(run.flows[_BULK]["goodput_mbit_s"] or 0.0) / scale, "-bulk"),
         ),
     )
 
@@ -187,10 +204,18 @@ def _answer(
             f"the load has {load.mean_mbit_s:.4g} Mbit/s on average",
             *load.told,
             f"the load does not react to delay and loss; the bulk flow does, with a round trip of {_RTT_MS} ms",
-            "packets are spread over all members individually, as none is bound to a member",
+            "packets are spread over all members individually; the bulk flow is no faster than one member",
+            f"a member needs {_LEAD} to return, as over the kernel's bonding driver (--lead of the daemon)",
             "power of gigabit ports of 2010: 500 mW awake, 50 mW asleep, two ports a link",
         ),
         options.seeds,
         scenarios,
+        _install(options.method),
         load.files,
     )
+
+
+def _install(method: str) -> str:
+    """The command that starts the daemon with the simulated parameters."""
+    own = f' --set "interval={_INTERVAL}"' if method in _WITH_INTERVAL else ""
+    return f"anabranch group control DEV --method {method}{own}"

@@ -17,13 +17,13 @@ from anabranch.errors import UserError, nearest
 from anabranch.files.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.text.lines import percent
 
-PACKET_BYTES = 1000
-"""Mean size of a packet of counters, which do not show sizes."""
-MOST_PACKETS = 400_000
-"""Packets of one run."""
-WINDOW_S = 2.0
+PACKET_BYTES = 1500
+"""Size of a packet of counters, which do not show sizes."""
+MOST_MBIT_S = 40.0
+"""Mean rate of a simulated load of counters; a larger load is simulated at a fraction of all rates."""
+WINDOW_S = 20.0
 """Simulated time of an interval of the counters, at most."""
-MOST_SECONDS = 60.0
+MOST_SECONDS = 120.0
 _CAPTURES = ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "0a0d0d0a")
 _HEADER = struct.Struct("<IHHiIII")
 _RECORD = struct.Struct("<IIII")
@@ -40,6 +40,7 @@ class Load:
         name: The name of the capture.
         seconds: The time that a run simulates.
         mean_mbit_s: The mean rate.
+        scale: The fraction of all rates at which it is simulated.
         told: Omissions and assumptions.
         senders: The replayed senders of a capture.
     """
@@ -48,6 +49,7 @@ class Load:
     name: str
     seconds: float
     mean_mbit_s: float
+    scale: float = 1.0
     told: list[str] = field(default_factory=list)
     senders: str | None = None
 
@@ -93,7 +95,7 @@ def _of_capture(file: Path, content: bytes, senders: str | None) -> Load:
     told = [f"only packets from {chosen}, {percent(octets / sum(by_sender.values()))} of the data of TCP"]
     if seconds > MOST_SECONDS:
         told.append(f"the first {MOST_SECONDS:.0f} s of the capture are simulated")
-    return Load({name: content}, name, min(seconds, MOST_SECONDS), octets * 8e-6 / seconds, told, chosen)
+    return Load({name: content}, name, min(seconds, MOST_SECONDS), octets * 8e-6 / seconds, 1.0, told, chosen)
 
 
 def _is_of(address: str, senders: str) -> bool:
@@ -106,12 +108,10 @@ def _is_of(address: str, senders: str) -> bool:
 
 def _of_counters(file: Path, content: bytes, seeds: int) -> Load:
     rates, told = _rates(file, content)
-    octets = sum(seconds * rate for seconds, rate in rates)
-    span = sum(seconds for seconds, _ in rates)
-    mean = octets / span
+    mean = sum(seconds * rate for seconds, rate in rates) / sum(seconds for seconds, _ in rates)
+    scale = min(1.0, MOST_MBIT_S / (mean * 8e-6))
     window = min(WINDOW_S, *(seconds for seconds, _ in rates))
-    per_window = max(1.0, mean * window / PACKET_BYTES)
-    count = max(1, min(len(rates), int(MOST_SECONDS / window), int(MOST_PACKETS / per_window)))
+    count = max(1, min(len(rates), int(MOST_SECONDS / window)))
     # Systematic samples: each run begins at another interval.
     step = len(rates) / count
     files = {}
@@ -119,12 +119,14 @@ def _of_counters(file: Path, content: bytes, seeds: int) -> Load:
         drawn = random.Random(seed)  # noqa: S311 - arrivals of a simulation
         start = drawn.random() * step
         chosen = [rates[int(start + n * step) % len(rates)][1] for n in range(count)]
-        files[f"traffic-{seed}.pcap"] = _capture(chosen, window, drawn)
+        files[f"traffic-{seed}.pcap"] = _capture([scale * rate for rate in chosen], window, drawn)
     told += [
         f"{count} of {len(rates)} intervals are simulated, for {window:g} s each",
         f"inside an interval packets of {PACKET_BYTES} bytes arrive at random (Poisson); burstier traffic saves less",
     ]
-    return Load(files, "traffic-{seed}.pcap", count * window, mean * 8e-6, told)
+    if scale < 1:
+        told.append(f"all rates are simulated at 1/{1 / scale:.3g}, so that fewer packets are enough")
+    return Load(files, "traffic-{seed}.pcap", count * window, mean * 8e-6, scale, told)
 
 
 def _rates(file: Path, content: bytes) -> tuple[list[tuple[float, float]], list[str]]:
