@@ -14,29 +14,28 @@ from anabranch.evaluate.measures import Measure
 from anabranch.evaluate.subject import QUEUE, Subject
 
 PLAIN = NoWorse(("drop-tail",))
-CRITERION = "Not worse than a drop-tail queue of one bandwidth-delay product in the same scenarios."
-SOURCE = (
-    "RFC 7928 §8.2.6 (compare with drop-tail) and §3.2 (buffer of one bandwidth-delay product); it states no target"
-)
+CRITERION = "Not worse than a drop-tail queue of the same buffer in the same scenarios."
+SOURCE = "RFC 7928 §8.2.6 (compare with drop-tail) and §3.2 (buffer); it states no target"
 PATH = Path(50, 40)
+LARGEST_RTT_MS = 100.0
+"""Buffers are the rate times this: the largest round-trip time of the considered network (RFC 7928 §3.2)."""
 RENO = Subject("reno", "control", "reno")
 CUBIC = Subject("cubic", "control", "cubic")
 
 
-def drop_tail(path: Path = PATH) -> Subject:
-    """The reference."""
-    return Subject("drop-tail", QUEUE, {"kind": "drop-tail", "limit": f"{max(2, round(path.bdp_packets))} packets"})
+def buffer_packets(path: Path = PATH, bdp: float | None = None) -> int:
+    """The buffer of all queues: the rate times the largest round-trip time, or a multiple of the path's BDP."""
+    times = LARGEST_RTT_MS / path.rtt_ms if bdp is None else bdp
+    return max(2, round(path.bdp_packets * times))
 
 
 def table_of(queue: Subject, path: Path = PATH, bdp: float | None = None, *, ecn: bool = False) -> Table:
-    """The queue's table for a path; drop-tail has one bandwidth-delay product of it unless ``bdp`` is given."""
+    """The queue's table for a path: with the buffer of all queues, unless the subject has its own limit."""
     value: Table = dict(queue.value)
     if ecn and _has(str(value["kind"]), "ecn"):
         value["ecn"] = True
-    if queue.name == "drop-tail" and queue.source is None and "limit" in value:
-        value["limit"] = f"{max(2, round(path.bdp_packets * (bdp or 1)))} packets"
-    elif bdp is not None and _has(str(value["kind"]), "limit"):
-        value["limit"] = f"{max(2, round(path.bdp_packets * bdp))} packets"
+    if ("limit" not in value or bdp is not None) and _has(str(value["kind"]), "limit"):
+        value["limit"] = f"{buffer_packets(path, bdp)} packets"
     return value
 
 
@@ -86,7 +85,7 @@ def _case(
 
 def level_counts(path: Path = PATH) -> dict[str, int]:
     """Flows of the congestion levels of RFC 7928 §8.2: shares of S, the BDP and the buffer in packets."""
-    s = 2 * path.bdp_packets
+    s = path.bdp_packets + buffer_packets(path)
     return {"mild": round(0.036 * s), "medium": round(0.081 * s), "heavy": round(0.114 * s)}
 
 
@@ -443,4 +442,4 @@ CHECKS: tuple[Check, ...] = (
 )
 """The checks of a queue."""
 
-REFERENCES = {"drop-tail": drop_tail()}
+REFERENCES = {"drop-tail": Subject("drop-tail", QUEUE, {"kind": "drop-tail"})}
