@@ -1,4 +1,4 @@
-"""Confirmation in a kernel: confirmed, withdrawn, or not run. ``tests/guest`` uses a real kernel."""
+"""Confirmation in a kernel: confirmed, withdrawn, or not run. ``test_kernel`` uses a real kernel."""
 
 from __future__ import annotations
 
