@@ -39,8 +39,8 @@ RELATIVE = tuple(name for name, goal in GOALS.items() if not goal.even)
 """Goals that compare with the control without the fault."""
 MUTANT_RUNS = 1_200
 """Candidates of a mutant at most: a limit of time would depend on the machine."""
-SHAM_RUNS = 300
-DECLARED_RUNS, DECLARED_SEEDS = 150, 20
+SHAM_RUNS = 128
+DECLARED_RUNS, DECLARED_SEEDS = 96, 20
 NULL_PATHS = 20
 KNOWN_S = 1_800.0
 """Seconds of a known failure; ``--seconds`` sets another limit."""
@@ -71,15 +71,15 @@ def sham() -> tuple[str, bool]:
         for seed in range(1, 6):
             outcome = stress(_plan(fault, runs=SHAM_RUNS, seed=seed))
             count += len(outcome.tellings)
-            rows.append([fault.what, str(seed), str(outcome.state.evaluations), _told(outcome.tellings)])
+            rows.append([fault.what, str(seed), str(outcome.state.evaluations), str(len(outcome.tellings))])
             _say(rows[-1])
     return markdown.table(("change", "seed", "candidates", "finds"), rows), count == 0
 
 
 def declared() -> tuple[str, bool]:
-    """A control whose only fault is declared: Vegas keeps a round-trip time that never expires.
+    """A control whose only fault is declared: four segments at 2.5 times the minimum round-trip time.
 
-    Finds without a change of the delay would be false; so would finds that other paths nearby do not show.
+    A find that most of other paths nearby do not show is false.
     """
     folder = Path(tempfile.mkdtemp(prefix="stress-"))
     fault = next(one for one in faults(folder) if "2.5 times the minimum" in one.what)
@@ -167,10 +167,6 @@ def mutants() -> tuple[str, bool]:
 
 def _plan(fault: Fault, runs: int, seed: int, *, first: bool = False) -> Plan:
     return Plan(fault.control, RELATIVE, fault.against, runs=runs, seed=seed, classes=fault.classes, first=first)
-
-
-def _told(tellings: Sequence[object]) -> str:
-    return str(len(tellings))
 
 
 def _say(row: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from anabranch.errors import RunFailedError, UserError
 from anabranch.stress.genome import Genome
 from anabranch.stress.goals import GOALS, Case, Goal, Measured, measured
 from anabranch.stress.judge import Pair, runs
-from anabranch.stress.words import sentence
+from anabranch.stress.words import result_words
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,11 @@ def confirm(goal: str, genome: Genome, pair: Pair, kernel: str | None = None) ->
 
 def _judged(goal: Goal, case: Case, pair: Pair, name: str) -> Confirmation:
     score = goal.score(case)
-    told = sentence(goal.name, case.genome, case.own, case.reference, pair)
-    told = told.partition(": if ")[2]
+    told = result_words(goal.name, case.genome, case.own, case.reference, pair)
     outcome = "confirmed" if score >= 1 else "withdrawn"
     verb = "Confirmed in" if score >= 1 else "Withdrawn: the threshold is not reached in"
     return Confirmation(
-        outcome, f"{verb} {name}: if {told}", {"own": asdict(case.own), "reference": asdict(case.reference)}
+        outcome, f"{verb} {name}: {told}", {"own": asdict(case.own), "reference": asdict(case.reference)}
     )
 
 

@@ -85,7 +85,8 @@ def html_report(tellings: Sequence[Told], pair: Pair, command: str, evaluations:
             body.append(f"<p>{text(told.confirmation.sentence)}</p>")
         body.append(drawing(genome, told.find.goal, pair))
         rows = [[event.kind, event.place, event_words(event, genome)] for event in genome.events]
-        body.append(table(("event", "place", "meaning"), rows, left=3))
+        if rows:
+            body.append(table(("event", "place", "meaning"), rows, left=3))
         body.append(f"<pre class='command'>anabranch run {text(told.name)}.toml</pre>")
     return page(f"{pair.tested.label} under stress", "\n".join(body))
 

@@ -15,8 +15,16 @@ if TYPE_CHECKING:
 
 def sentence(goal: str, genome: Genome, own: Measured, reference: Measured, pair: Pair) -> str:
     """The find in one sentence: path, events, outcome, and the outcome of the run to compare with."""
-    events = listed([event_words(event, genome) for event in genome.events]) if genome.events else "there are no events"
-    return f"{path_words(genome, pair)} {events}, {_outcome(goal, genome, own, reference, pair)}."
+    joint = ": " if genome.events else " "
+    return f"{path_words(genome, pair)}{joint}{result_words(goal, genome, own, reference, pair)}"
+
+
+def result_words(goal: str, genome: Genome, own: Measured, reference: Measured, pair: Pair) -> str:
+    """The events, the outcome, and the outcome of the run to compare with."""
+    outcome = _outcome(goal, genome, own, reference, pair)
+    if not genome.events:
+        return f"without events, {outcome.replace(' then ', ' ', 1)}."
+    return f"if {listed([event_words(event, genome) for event in genome.events])}, {outcome}."
 
 
 def path_words(genome: Genome, pair: Pair) -> str:
@@ -27,7 +35,7 @@ def path_words(genome: Genome, pair: Pair) -> str:
         "neighbour": f"a flow of {pair.tested.label} beside one of {pair.reference.label}",
     }[genome.company]
     rtt = 2 * (1 + genome.delay)
-    return f"With {flows} on {genome.rate:g} Mbit/s, {rtt:g} ms and a buffer of {buffer_packets(genome)} packets: if"
+    return f"With {flows} on {genome.rate:g} Mbit/s, {rtt:g} ms and a buffer of {buffer_packets(genome)} packets"
 
 
 def event_words(event: Event, genome: Genome) -> str:
@@ -79,7 +87,10 @@ def _outcome(goal: str, genome: Genome, own: Measured, reference: Measured, pair
             f"{tested} has {percent(own.share)} of the rate with {own.timeouts} timeouts in {length}, and "
             f"{percent(reference.share)} if the same load arrives evenly"
         )
-    return f"{tested} then has {percent(own.share)} of the rate over {length}, and {other} {percent(reference.share)}"
+    return (
+        f"{tested} then has {percent(own.share)} of the rate over {length}, and {other} in its place "
+        f"{percent(reference.share)}"
+    )
 
 
 def facts(genome: Genome, *, whole: bool) -> str:

@@ -15,6 +15,7 @@ from anabranch.stress.goals import GOALS
 from anabranch.stress.judge import Judge, Pair
 from anabranch.stress.search import State
 from anabranch.stress.shrink import shrink
+from anabranch.sweep.maker import Here
 
 VEGAS = Pair(read_control("vegas", "control", "linux"), read_control("reno", "against", "linux"))
 TRAP = Event(3_000, "delay", 0, 80.0, 0, "shared")
@@ -99,6 +100,12 @@ def test_the_reference_is_left_out_only_below_the_threshold() -> None:
     bounds = judge.scores([(goal, one) for one in genomes])
     assert bounds[1] == exact[1] >= 1
     assert exact[0] <= bounds[0] < 1
+
+
+def test_another_place_of_the_runs_gives_the_same_scores() -> None:
+    """A Ray cluster has this interface."""
+    genome = [(GOALS["starvation"], Genome(10, 20, 1, "alone", (TRAP,)))] * 3
+    assert Judge(VEGAS, engine=Here()).scores(genome) == Judge(VEGAS).scores(genome)
 
 
 @pytest.mark.parametrize(("given", "seconds"), [("30min", 1800), ("90 s", 90), ("1.5h", 5400)])
