@@ -133,7 +133,9 @@ impl End {
     /// The next packet to send.
     fn next_packet(&mut self, now: Instant) -> Option<Transport<Octets>> {
         match self {
-            Self::Plain(tcp) => tcp.poll_transmit(now).map(|out| Transport::Tcp(out.segment)),
+            Self::Plain(tcp) => tcp
+                .poll_transmit(now)
+                .map(|out| Transport::Tcp(out.segment)),
             Self::Protected(both) => both.poll_transmit(now).map(|out| out.transport),
         }
     }
@@ -142,7 +144,11 @@ impl End {
 /// The headers of the packets of one end; the addresses are private to the two programs.
 fn headers(role: Role) -> (IpHeader, Ports) {
     let ends = [([10, 0, 0, 1], 1024), ([10, 0, 0, 2], 5001)];
-    let [near, far] = if role == Role::Active { ends } else { [ends[1], ends[0]] };
+    let [near, far] = if role == Role::Active {
+        ends
+    } else {
+        [ends[1], ends[0]]
+    };
     let version = Version::V4 {
         source: near.0,
         destination: far.0,
@@ -253,7 +259,9 @@ fn relay(
                     sender = Some(from);
                     receiver
                 };
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 #[expect(clippy::cast_precision_loss, reason = "32 bits fit")]
                 let drawn = (random >> 32) as f64 / f64::from(u32::MAX);
                 if Some(from) != receiver && drawn < path.loss {
@@ -313,8 +321,14 @@ pub fn transfer(octets: u32, path: Path, config: &Config) -> Result<Outcome, Box
     let seconds = began.elapsed().as_secs_f64();
     is_done.store(true, Ordering::Relaxed);
     let failed = "a thread panicked";
-    let lost = between.join().map_err(|_| failed)?.map_err(|e| e.to_string())?;
-    let mut sender = sender.join().map_err(|_| failed)?.map_err(|e| e.to_string())?;
+    let lost = between
+        .join()
+        .map_err(|_| failed)?
+        .map_err(|e| e.to_string())?;
+    let mut sender = sender
+        .join()
+        .map_err(|_| failed)?
+        .map_err(|e| e.to_string())?;
     let receiver = receiver.map_err(|e| e.to_string())?;
     if got != content {
         return Err(format!("{} of {octets} octets arrived unchanged", got.len()).into());
@@ -364,7 +378,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         delay: Duration::from_secs_f64(argument(2, 20.0)? / 1e3),
         seed,
     };
-    for (name, config) in [("plain", Config::Off), ("with error correction", adaptive()?)] {
+    for (name, config) in [
+        ("plain", Config::Off),
+        ("with error correction", adaptive()?),
+    ] {
         let done = transfer(octets, path, &config)?;
         println!(
             "{name}: {:.2} s, {} packets lost, {} retransmitted, {} redundant, {} rebuilt",
