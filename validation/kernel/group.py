@@ -75,7 +75,8 @@ def quantity(text: str) -> float:
 
 def scenario() -> dict[str, Any]:
     """The file's content."""
-    return tomllib.loads(FILE.read_text("utf-8"))
+    document: dict[str, Any] = tomllib.loads(FILE.read_text("utf-8"))
+    return document
 
 
 def control(method: str) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def simulated(cc: str, method: str) -> tuple[dict[str, Any], list[tuple[float, f
     kind = ", ".join([f"kind = '{METHODS[method]}'", *words])
     made = Scenario.from_file(FILE).with_sets(f"flow.bulk.cc={cc}", f"group.core.control={{ {kind} }}")
     run = made.run(samples_ms=100)
-    summary = dict(run.summary)
+    summary: dict[str, Any] = dict(run.summary)
     bulk = [flow for name, flow in summary["flows"].items() if name.startswith("bulk")]
     table = run.table("group_samples")
     over_time = list(zip(table["time_s"].to_list(), table["active_members"].to_list(), strict=True))

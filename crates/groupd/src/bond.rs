@@ -79,7 +79,7 @@ pub fn find(netlink: &mut Netlink, name: &str) -> Result<Bond, String> {
             is_up: member.is_up,
         })
         .collect();
-    members.sort_by(|one, other| natural(&one.name).cmp(&natural(&other.name)));
+    members.sort_by_key(|member| natural(&member.name));
     Ok(Bond {
         index: link.index,
         name: name.to_owned(),
@@ -137,13 +137,11 @@ pub fn ports(name: &str) -> io::Result<Vec<Port>> {
 #[must_use]
 pub fn view(link: &Link, totals: &Totals) -> View {
     let member = link.member.unwrap_or_default();
-    let (actor, partner) = (State(member.actor), State(member.partner));
     View {
         is_up: link.is_up,
         has_carrier: link.has_carrier,
-        distributes: actor.has(State::DISTRIBUTING),
-        partner_collects: partner.has(State::COLLECTING),
-        partner_distributes: partner.has(State::DISTRIBUTING),
+        actor: State(member.actor),
+        partner: State(member.partner),
         backlog: totals.backlog,
         sent: totals.tx_packets,
         received: totals.rx_packets,

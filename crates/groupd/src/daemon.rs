@@ -125,7 +125,7 @@ pub fn control(options: Options) -> Result<(), Failure> {
             .and_then(|write| signal_hook::low_level::pipe::register(signal, write))
             .map_err(|error| Failure::System(words(&error)))?;
     }
-    let mut daemon = Daemon::new(options, bond, netlink, sender)?;
+    let mut daemon = Daemon::new(options, &bond, netlink, sender)?;
     let outcome = daemon.run(&listener, &signals);
     daemon.end(outcome.is_ok());
     outcome.map_err(|error| Failure::System(format!("{}: {error}", daemon.options.bond)))
@@ -145,11 +145,18 @@ fn refused(bond: &str, error: &io::Error) -> Failure {
 impl Daemon {
     fn new(
         options: Options,
-        bond: Bond,
+        bond: &Bond,
         mut netlink: Netlink,
         sender: Sender,
     ) -> Result<Self, Failure> {
         let system = |error: io::Error| Failure::System(words(&error));
+        let rate = match options.rate {
+            Some(rate) => rate,
+            None => bond::ports(&bond.name)
+                .map_err(|error| words(&error))
+                .and_then(|ports| bond::rate(&ports, &bond.name))
+                .map_err(Failure::Input)?,
+        };
         // A killed daemon's members come back first.
         let earlier = State::read(&options.directory, &bond.name).map_err(Failure::System)?;
         let mut all_active = bond.options.all_active;
@@ -191,13 +198,6 @@ impl Daemon {
                 view: bond::view(&link, &totals),
             });
         }
-        let rate = match options.rate {
-            Some(rate) => rate,
-            None => bond::ports(&bond.name)
-                .map_err(|error| words(&error))
-                .and_then(|ports| bond::rate(&ports, &bond.name))
-                .map_err(Failure::Input)?,
-        };
         let init = demand::init(rate, members.len(), options.lead);
         Ok(Self {
             demand: Demand::new(&options.control, options.sample, &init),
@@ -246,10 +246,12 @@ impl Daemon {
                 }
                 self.begin_end();
             }
-            if is_asked && let Ok((stream, _)) = listener.accept() {
-                if status::answer(self, stream) == status::Request::Release && self.ends.is_none() {
-                    self.begin_end();
-                }
+            if is_asked
+                && let Ok((stream, _)) = listener.accept()
+                && status::answer(self, stream) == status::Request::Release
+                && self.ends.is_none()
+            {
+                self.begin_end();
             }
             let now = self.uptime();
             if now < due {

@@ -198,26 +198,30 @@ fn check(name: &str) -> Result<String, String> {
     let mut netlink = Netlink::new().map_err(|error| words(&error))?;
     let bond = bond::find(&mut netlink, name)?;
     bond::check(&bond)?;
-    let mut text = format!("{name} can be controlled\n");
     let members: Vec<&str> = bond
         .members
         .iter()
         .map(|member| member.name.as_str())
         .collect();
-    text += &format!("  members: {}\n", members.join(", "));
-    match bond::ports(name)
-        .map_err(|error| words(&error))
-        .and_then(|ports| bond::rate(&ports, name))
-    {
-        Ok(rate) => text += &format!("  rate of a member: {rate}\n"),
-        Err(why) => text += &format!("  {why}\n"),
-    }
+    let mut lines = vec![
+        format!("{name} can be controlled"),
+        format!("  members: {}", members.join(", ")),
+    ];
+    let ports = bond::ports(name).map_err(|error| words(&error));
+    lines.push(match ports.and_then(|ports| bond::rate(&ports, name)) {
+        Ok(rate) => format!("  rate of a member: {rate}"),
+        Err(why) => format!("  {why}"),
+    });
     if bond.partner.is_none() {
-        text += "  no partner answers by LACP, so no member would be taken out\n";
+        let line = "  no partner answers by LACP, so no member would be taken out";
+        lines.push(line.to_owned());
     }
     if !bond.options.is_fast {
-        text += "  LACPDUs are slow: a lost one delays a member by 30 s; type ";
-        text += &format!("`ip link set {name} type bond lacp_rate fast` while the bond is down\n");
+        lines.push(format!(
+            "  LACPDUs are slow: a lost one delays a member by 30 s; type `ip link set {name} type bond \
+             lacp_rate fast` while the bond is down"
+        ));
     }
-    Ok(text)
+    lines.push(String::new());
+    Ok(lines.join("\n"))
 }

@@ -45,9 +45,11 @@ impl Sender {
 /// The address of a frame at an interface.
 fn address(interface: u32, frame: &[u8]) -> io::Result<LinkAddr> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-    let [a, b, c, d, e, f, ..] = *frame else {
+    let Some(destination) = frame.first_chunk::<6>() else {
         return Err(invalid());
     };
+    let mut sll_addr = [0; 8];
+    sll_addr[..6].copy_from_slice(destination);
     let raw = libc::sockaddr_ll {
         sll_family: u16::try_from(libc::AF_PACKET).map_err(io::Error::other)?,
         sll_protocol: frame
@@ -57,7 +59,7 @@ fn address(interface: u32, frame: &[u8]) -> io::Result<LinkAddr> {
         sll_hatype: 0,
         sll_pkttype: 0,
         sll_halen: 6,
-        sll_addr: [a, b, c, d, e, f, 0, 0],
+        sll_addr,
     };
     let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_ll>());
     // SAFETY: the pointer is to a complete `sockaddr_ll` of this length, which outlives the call.

@@ -109,8 +109,8 @@ mod tests {
 
     fn totals(tx_bytes: u64, tx_packets: u64, backlog: u64, drops: u64) -> Totals {
         Totals {
-            tx_bytes,
             tx_packets,
+            tx_bytes,
             backlog,
             drops,
             ..Totals::default()

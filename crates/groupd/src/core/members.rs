@@ -16,6 +16,8 @@
 //! Members with the lowest numbers stay. A member leaves only if enough others carry traffic; a
 //! working member that fails brings back the next one. If none works, all return.
 
+use anabranch_path::group::lacp::pdu::State;
+
 use super::Time;
 
 /// Limits on the steps.
@@ -51,12 +53,10 @@ pub struct View {
     /// Whether it is set up.
     pub is_up: bool,
     pub has_carrier: bool,
-    /// Whether this end sends over it.
-    pub distributes: bool,
-    /// Whether the partner accepts frames from it.
-    pub partner_collects: bool,
-    /// Whether the partner sends over it.
-    pub partner_distributes: bool,
+    /// LACP's state of this end's port.
+    pub actor: State,
+    /// LACP's state of the partner's port, as its last LACPDU had it.
+    pub partner: State,
     /// Bytes in its queue.
     pub backlog: u64,
     /// Frames sent, LACPDUs included.
@@ -71,9 +71,14 @@ impl View {
     pub const fn works(&self) -> bool {
         self.is_up
             && self.has_carrier
-            && self.distributes
-            && self.partner_collects
-            && self.partner_distributes
+            && self.actor.has(State::DISTRIBUTING)
+            && self.partner.has(State::COLLECTING)
+            && self.partner.has(State::DISTRIBUTING)
+    }
+    /// Whether this end can send over it.
+    #[must_use]
+    pub const fn sends(&self) -> bool {
+        self.is_up && self.has_carrier && self.actor.has(State::DISTRIBUTING)
     }
 }
 
@@ -406,12 +411,13 @@ impl Members {
                 };
             }
             Phase::Announced { target, mut notice } => {
+                let partner_sends = view.partner.has(State::DISTRIBUTING);
                 if self.retarget(member, target, views, actions) {
                     return;
                 }
                 let is_late = now.saturating_sub(notice.since) >= self.limits.answer;
-                self.phases[member] = if !view.partner_distributes || is_late {
-                    self.counts.unanswered += u64::from(view.partner_distributes);
+                self.phases[member] = if !partner_sends || is_late {
+                    self.counts.unanswered += u64::from(partner_sends);
                     Phase::Quiet {
                         target,
                         notice,
@@ -424,39 +430,7 @@ impl Members {
                     Phase::Announced { target, notice }
                 };
             }
-            Phase::Quiet {
-                target,
-                mut notice,
-                mut calm,
-            } => {
-                if self.retarget(member, target, views, actions) {
-                    return;
-                }
-                let passed = now.saturating_sub(notice.since);
-                let is_calm = calm.lasts(view.received, now, guard);
-                let is_late = passed >= self.limits.answer * 2;
-                let others = self.working(views).count();
-                if (is_calm || is_late) && others >= self.limits.least.max(1) {
-                    actions.push(Action::Down { member });
-                    actions.push(Action::Direct { member });
-                    self.counts.taken_out += 1;
-                    self.phases[member] = Phase::Off;
-                    return;
-                }
-                if notice.repeats(now, view.sent) {
-                    actions.push(Action::Announce { member });
-                }
-                let is_back = view.partner_distributes && passed < self.limits.answer;
-                self.phases[member] = if is_back {
-                    Phase::Announced { target, notice }
-                } else {
-                    Phase::Quiet {
-                        target,
-                        notice,
-                        calm,
-                    }
-                };
-            }
+            Phase::Quiet { .. } => self.set_down(now, member, views, actions),
             Phase::Joining { target, since } => {
                 if !view.is_up && now.saturating_sub(since) >= REPEAT {
                     actions.push(Action::Up { member });
@@ -474,6 +448,46 @@ impl Members {
         }
     }
 
+    /// Sets a member down after the guard time.
+    fn set_down(&mut self, now: Time, member: usize, views: &[View], actions: &mut Vec<Action>) {
+        let Phase::Quiet {
+            target,
+            mut notice,
+            mut calm,
+        } = self.phases[member]
+        else {
+            return;
+        };
+        if self.retarget(member, target, views, actions) {
+            return;
+        }
+        let view = views[member];
+        let passed = now.saturating_sub(notice.since);
+        let is_calm = calm.lasts(view.received, now, self.limits.guard);
+        let is_late = passed >= self.limits.answer * 2;
+        let others = self.working(views).count();
+        if (is_calm || is_late) && others >= self.limits.least.max(1) {
+            actions.push(Action::Down { member });
+            actions.push(Action::Direct { member });
+            self.counts.taken_out += 1;
+            self.phases[member] = Phase::Off;
+            return;
+        }
+        if notice.repeats(now, view.sent) {
+            actions.push(Action::Announce { member });
+        }
+        let is_back = view.partner.has(State::DISTRIBUTING) && passed < self.limits.answer;
+        self.phases[member] = if is_back {
+            Phase::Announced { target, notice }
+        } else {
+            Phase::Quiet {
+                target,
+                notice,
+                calm,
+            }
+        };
+    }
+
     /// Ends or moves a redirection whose target no longer works. Returns whether it did.
     fn retarget(
         &mut self,
@@ -482,7 +496,7 @@ impl Members {
         views: &[View],
         actions: &mut Vec<Action>,
     ) -> bool {
-        if views[target].is_up && views[target].has_carrier && views[target].distributes {
+        if views[target].sends() {
             return false;
         }
         let other = self.working(views).next();

@@ -2,7 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::{Action, Limits, Members, Phase, Time, View};
+use super::{Action, Limits, Members, Phase, State, Time, View};
+
+/// The state of a port that collects and distributes, or not.
+fn traffic(is_on: bool) -> State {
+    State::default()
+        .with(State::COLLECTING, is_on)
+        .with(State::DISTRIBUTING, is_on)
+}
 
 /// Interval of the steps.
 const STEP: Time = Time::from_millis(20);
@@ -55,9 +62,8 @@ impl Model {
             View {
                 is_up: driver.is_up,
                 has_carrier,
-                distributes: works,
-                partner_collects: works && !has_stopped,
-                partner_distributes: works && !has_stopped,
+                actor: traffic(works),
+                partner: traffic(works && !has_stopped),
                 backlog: driver.backlog,
                 sent: driver.frames,
                 received: driver.frames,
