@@ -25,7 +25,7 @@ use crate::{
     netlink::{Netlink, Totals},
     packet::Sender,
     state::{self, State},
-    status,
+    status::{self, MemberReport, Report},
 };
 
 /// Interval of the observations of carriers and of LACP's states.
@@ -60,28 +60,28 @@ pub enum Failure {
 }
 
 /// A member under control.
-pub struct Controlled {
-    pub index: u32,
-    pub name: String,
+struct Controlled {
+    index: u32,
+    name: String,
     address: Option<[u8; 6]>,
     totals: Totals,
-    pub view: View,
+    view: View,
 }
 
 /// A running daemon.
-pub struct Daemon {
-    pub options: Options,
+struct Daemon {
+    options: Options,
     netlink: Netlink,
     sender: Sender,
     state: State,
     guardian: Option<Guardian>,
-    pub members: Vec<Controlled>,
-    pub steps: Members,
-    pub energy: Ports,
+    members: Vec<Controlled>,
+    steps: Members,
+    energy: Ports,
     demand: Demand,
-    pub rate: Rate,
-    pub wanted: usize,
-    pub bytes: u64,
+    rate: Rate,
+    wanted: usize,
+    bytes: u64,
     start: Instant,
     sampled: Duration,
     observed: Duration,
@@ -143,6 +143,39 @@ fn refused(bond: &str, error: &io::Error) -> Failure {
 }
 
 impl Daemon {
+    /// The state now.
+    fn report(&self) -> Report {
+        let (used, awake) = self.energy.joules();
+        let times = self.energy.times();
+        let phases = self.steps.phases();
+        let members: Vec<MemberReport> = self
+            .members
+            .iter()
+            .zip(phases)
+            .zip(times)
+            .map(|((member, phase), seconds)| MemberReport {
+                name: member.name.clone(),
+                phase: phase.name().to_owned(),
+                works: member.view.works(),
+                seconds: *seconds,
+            })
+            .collect();
+        Report {
+            bond: self.options.bond.clone(),
+            method: self.options.control.name().to_owned(),
+            uptime_s: self.uptime().as_secs_f64(),
+            member_rate_bit_s: self.rate.bits_per_s(),
+            wanted: self.wanted,
+            working: members.iter().filter(|member| member.works).count(),
+            arrived_bytes: self.bytes,
+            energy_joules: used,
+            energy_without_control_joules: awake,
+            member_seconds_off: times.iter().map(|times| times.sleeping).sum(),
+            changes: self.steps.counts,
+            members,
+        }
+    }
+
     fn new(
         options: Options,
         bond: &Bond,
@@ -248,7 +281,7 @@ impl Daemon {
             }
             if is_asked
                 && let Ok((stream, _)) = listener.accept()
-                && status::answer(self, stream) == status::Request::Release
+                && status::answer(&self.report(), stream) == status::Request::Release
                 && self.ends.is_none()
             {
                 self.begin_end();

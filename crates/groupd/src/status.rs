@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     core::{energy::Seconds, members::Counts},
-    daemon::Daemon,
     state,
 };
 
@@ -73,40 +72,6 @@ pub struct MemberReport {
 }
 
 impl Report {
-    /// The state of a daemon now.
-    #[must_use]
-    pub fn of(daemon: &Daemon) -> Self {
-        let (used, awake) = daemon.energy.joules();
-        let times = daemon.energy.times();
-        let phases = daemon.steps.phases();
-        let members: Vec<MemberReport> = daemon
-            .members
-            .iter()
-            .zip(phases)
-            .zip(times)
-            .map(|((member, phase), seconds)| MemberReport {
-                name: member.name.clone(),
-                phase: phase.name().to_owned(),
-                works: member.view.works(),
-                seconds: *seconds,
-            })
-            .collect();
-        Self {
-            bond: daemon.options.bond.clone(),
-            method: daemon.options.control.name().to_owned(),
-            uptime_s: daemon.uptime().as_secs_f64(),
-            member_rate_bit_s: daemon.rate.bits_per_s(),
-            wanted: daemon.wanted,
-            working: members.iter().filter(|member| member.works).count(),
-            arrived_bytes: daemon.bytes,
-            energy_joules: used,
-            energy_without_control_joules: awake,
-            member_seconds_off: times.iter().map(|times| times.sleeping).sum(),
-            changes: daemon.steps.counts,
-            members,
-        }
-    }
-
     /// The report as text.
     #[must_use]
     pub fn text(&self) -> String {
@@ -287,7 +252,7 @@ pub fn listen(path: &Path) -> Result<UnixListener, String> {
 }
 
 /// Answers a client, which is given little time: it stops the daemon's readings meanwhile.
-pub fn answer(daemon: &Daemon, mut stream: UnixStream) -> Request {
+pub fn answer(report: &Report, mut stream: UnixStream) -> Request {
     let patience = Some(Duration::from_millis(20));
     let _ = stream.set_nonblocking(false);
     let _ = stream.set_read_timeout(patience);
@@ -296,7 +261,7 @@ pub fn answer(daemon: &Daemon, mut stream: UnixStream) -> Request {
     if stream.read_exact(&mut octet).is_err() {
         return Request::Status;
     }
-    let report = serde_json::to_string(&Report::of(daemon)).unwrap_or_default();
+    let report = serde_json::to_string(report).unwrap_or_default();
     let _ = stream.write_all(report.as_bytes());
     if octet[0] == Request::Release.octet() {
         Request::Release
