@@ -55,24 +55,24 @@ QUEUE: dict[str, Any] = {
         (["no-such-device", "--rate", "9 Mbit/s"], "there is no device `no-such-device`"),
     ],
 )
-def test_bad_input_is_refused_with_what_to_type(call: Call, words: list[str], expected: str) -> None:
-    done = call("aqm", "attach", *words)
-    assert done.returncode == 2
-    assert expected in done.stderr
-    assert "fault of anabranch" not in done.stderr
+def test_bad_input_is_refused_with_what_to_type(anabranch: Call, words: list[str], expected: str) -> None:
+    done = anabranch("aqm", "attach", *words)
+    assert done.status == 2
+    assert expected in done.err
+    assert "fault of anabranch" not in done.err
 
 
 @pytest.mark.parametrize("name", ["confirm", "status", "detach"])
-def test_an_unknown_device_is_refused(call: Call, name: str) -> None:
-    done = call("aqm", name, "no-such-device")
-    assert done.returncode == 2
-    assert "there is no device `no-such-device`" in done.stderr
+def test_an_unknown_device_is_refused(anabranch: Call, name: str) -> None:
+    done = anabranch("aqm", name, "no-such-device")
+    assert done.status == 2
+    assert "there is no device `no-such-device`" in done.err
 
 
-def test_two_formats_exclude_each_other(call: Call) -> None:
-    done = call("aqm", "status", "--json", "--prometheus")
-    assert done.returncode == 2
-    assert "exclude each other" in done.stderr
+def test_two_formats_exclude_each_other(anabranch: Call) -> None:
+    done = anabranch("aqm", "status", "--json", "--prometheus")
+    assert done.status == 2
+    assert "exclude each other" in done.err
 
 
 def test_options_are_numbers_switches_and_texts() -> None:
