@@ -4,13 +4,16 @@
 mod arrivals;
 mod native;
 
+use std::process::Command;
+
 use anabranch_bpf::aqm::{
     self, Settings,
     config::{self, Inputs},
-    device,
+    device::{self, Device},
 };
 use anabranch_core::{interrupt::Interrupt, rng::Stream};
 use anabranch_path::queue;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::{Map, Value, json};
 
 use self::{
@@ -219,6 +222,57 @@ fn the_program_in_the_kernel_decides_alike() {
         assert_eq!(counted["marked_packets"], count(Verdict::Mark), "{name}");
         println!("{name}: {} packets alike", sent.len());
     }
+}
+
+/// The kernel's side of `anabranch aqm`, in a network namespace of this thread.
+#[test]
+fn a_queue_is_attached_confirmed_and_detached() {
+    let settings = settings("2 Mbit/s", json!({}));
+    let start = aqm::attach(
+        &config::octets(&settings, &inputs()),
+        "{}",
+        0,
+        &Interrupt::default(),
+    );
+    if let Err(error) = start {
+        assert!(
+            std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
+            "ANABRANCH_LIVE=required: {error}"
+        );
+        eprintln!("SKIPPED: {error}");
+        return;
+    }
+    // SAFETY: only the network namespace changes; no file descriptor is shared or lost.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("root may do that");
+    let made = Command::new("ip")
+        .args(["link", "add", "out", "type", "veth", "peer", "name", "in"])
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let device = Device::named("out").expect("it was made");
+    let attach = |within| device.attach("share-red", &settings, within, &Interrupt::default());
+    let is_attached = || device.status().expect("root may read it").is_some();
+
+    let kept = attach(None).expect("the kernel takes it");
+    assert!(kept.link.is_none() && kept.path.exists() && is_attached());
+    let twice = attach(None).expect_err("one is attached").to_string();
+    assert!(twice.contains("anabranch aqm detach out"), "{twice}");
+    device.detach().expect("one is attached");
+    assert!(!kept.path.exists() && !is_attached());
+    let none = device.detach().expect_err("none is attached").to_string();
+    assert!(none.contains("no queue is attached to `out`"), "{none}");
+
+    let held = attach(Some(60)).expect("the kernel takes it");
+    assert!(held.link.is_some() && !held.path.exists() && is_attached());
+    drop(held);
+    assert!(!is_attached(), "the last descriptor holds it");
+
+    let held = attach(Some(60)).expect("the kernel takes it");
+    assert!(device.confirm().expect("one is attached"));
+    assert!(!device.confirm().expect("one is attached"));
+    drop(held);
+    assert!(is_attached(), "the file holds it");
+    device.detach().expect("one is attached");
+    assert!(!is_attached());
 }
 
 #[test]
