@@ -123,6 +123,7 @@ def test_a_mistake_has_its_place(anabranch: Call, script: Path, text: str, told:
 UNSUPPORTED = {
     "--ip_version=ipv6\n+0 < S 0:0(0)": (1, "packetdrill's option `--ip_version` is not supported; expected one of"),
     "0 `./defaults.sh`\n": (1, "packetdrill's commands are not supported; expected `sysctl -q NAME=NUMBER`"),
+    "// A test\n`./defaults.sh`\n": (2, "packetdrill's init scripts are not supported: a command needs a time"),
     "\n+0 poll([{fd=3}], 1, 0) = 1\n": (2, "packetdrill's call `poll` is not supported; expected one of socket"),
     "+0...0.1 connect(3, ..., ...) = 0\n": (1, "packetdrill's blocking calls (`0...0.1`) are not supported"),
     "+0 shutdown(3, SHUT_RD) = 0\n": (1, "`SHUT_RD`: expected `SHUT_WR`, the only way there is"),

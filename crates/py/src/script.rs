@@ -17,6 +17,7 @@ const OUTSIDE: Position = Position { line: 0, column: 0 };
 /// `LiveUnavailableError` in a build without the live engine.
 #[pyfunction]
 #[pyo3(signature = (text, file, *, stack = None, on_kernel = false, runs = 1, most = 1))]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_script(
     py: Python<'_>,
     text: String,

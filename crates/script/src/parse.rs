@@ -256,6 +256,11 @@ impl Parser<'_> {
         if matches!(self.peek(), Token::Number(_)) {
             return Ok(When::At(self.time()?));
         }
+        if matches!(self.peek(), Token::Command(_)) {
+            let message = "packetdrill's init scripts are not supported: a command needs a time, \
+                           such as `0`, and is `sysctl -q NAME=NUMBER`";
+            return Err(self.unsupported(self.at(), message.to_owned()));
+        }
         Err(self.expected("a time, such as `+.1`, `0.1` or `*`"))
     }
 

@@ -237,14 +237,11 @@ impl Runner<'_> {
         let in_time = sent + self.tolerance >= first && sent <= latest;
         if what.is_some() || !in_time {
             let when = seconds(sent);
-            let message = match what {
-                Some(what) => format!(
-                    "expected `> {expected}`; the target sent `> {found}` at {when} s: {what}"
-                ),
-                None => {
-                    let span = span(first, last);
-                    format!("expected `> {expected}` {span}; the target sent it at {when} s")
-                }
+            let message = if let Some(what) = what {
+                format!("expected `> {expected}`; the target sent `> {found}` at {when} s: {what}")
+            } else {
+                let span = span(first, last);
+                format!("expected `> {expected}` {span}; the target sent it at {when} s")
             };
             fields.push(Field {
                 name: "time",

@@ -315,6 +315,7 @@ fn an_error_has_a_cause() {
     }
     for text in [
         "+0 `rm -rf /`",
+        "`./defaults.sh`",
         "+0 poll(3) = 0",
         "--ip_version=ipv6",
         "+0 > icmp x",
