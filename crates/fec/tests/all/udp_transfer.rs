@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use anabranch_fec::Config;
-use udp_transfer::{Path, adaptive, transfer};
+use example::{Path, adaptive, transfer};
 
 #[path = "../../examples/udp_transfer.rs"]
 #[allow(dead_code, reason = "the tests call its functions, not its main")]
-mod udp_transfer;
+mod example;
 
 const OCTETS: u32 = 300_000;
 
