@@ -118,7 +118,7 @@ def known(seconds: float = KNOWN_S) -> tuple[str, bool]:
         found: list[Find] = []
 
         def watch(state: State, _used: float, kind: str = kind, found: list[Find] = found) -> None:
-            found += [one for one in state.finds if one.genome.kinds == (kind,)][: 1 - len(found)]
+            found += [one for one in state.finds if kind in one.genome.kinds][: 1 - len(found)]
             if found:
                 raise _Enough(state.evaluations)
 
