@@ -56,7 +56,7 @@ class TestPassThrough:
 
     @staticmethod
     def start(tmp_path: Path, script: str, *arguments: str) -> subprocess.Popen[str]:
-        program = tmp_path / "bin" / daemon.NAME
+        program = tmp_path / "bin" / daemon.GATEWAY.name
         program.parent.mkdir()
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)

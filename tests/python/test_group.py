@@ -28,7 +28,7 @@ def test_arguments_and_exit_status_pass_as_they_are(tmp_path: Path, arguments: l
     program.write_text('#!/bin/sh\nfor word in "$@"; do echo "<$word>"; done; exit 7\n')
     program.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ.get('PATH', '')}"
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603 - the program of this test
         [sys.executable, "-m", "anabranch", "group", *arguments],
         env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
     )  # fmt: skip
