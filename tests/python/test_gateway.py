@@ -56,7 +56,7 @@ class TestPassThrough:
 
     @staticmethod
     def start(tmp_path: Path, script: str, *arguments: str) -> subprocess.Popen[str]:
-        program = tmp_path / "bin" / daemon.NAME
+        program = tmp_path / "bin" / daemon.GATEWAY.name
         program.parent.mkdir()
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -93,18 +93,18 @@ class TestPassThrough:
         self, anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.setattr(daemon, "_beside", lambda: iter([tmp_path / daemon.NAME]))
+        monkeypatch.setattr(daemon, "_beside", lambda name: iter([tmp_path / name]))
         done = anabranch("gateway", "up", "gateway.toml")
         assert (done.status, done.out) == (2, "")
         assert done.err.startswith("error: anabranch-gateway is not installed")
         assert "cargo build --release -p anabranch-gatewayd" in done.err
 
     def test_the_daemon_beside_the_package_is_found(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        program = tmp_path / daemon.NAME
+        program = tmp_path / daemon.GATEWAY.name
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-        monkeypatch.setattr(daemon, "_beside", lambda: iter([tmp_path / "other", program]))
+        monkeypatch.setattr(daemon, "_beside", lambda _: iter([tmp_path / "other", program]))
         assert daemon.find() == str(program)
 
 

@@ -1,58 +1,57 @@
-"""Link groups from Python: the summary, the table over time, the command line, errors."""
+"""The command ``group``: it passes everything to ``anabranch-group``."""
 
 from __future__ import annotations
 
-import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from anabranch import Scenario, ScenarioError
+from anabranch.gateway import daemon
 
 from .command import Call
 
-CONTRACT = Path(__file__).parents[2] / "scenarios" / "link-aggregation.toml"
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["control", "bond0", "--set", "percentile=90"],
+        ["status", "--json", "bond0"],
+        ["check", "--help"],
+        ["release", "--", ""],
+    ],
+)
+def test_arguments_and_exit_status_pass_as_they_are(tmp_path: Path, arguments: list[str]) -> None:
+    program = tmp_path / daemon.GROUP.name
+    program.write_text('#!/bin/sh\nfor word in "$@"; do echo "<$word>"; done; exit 7\n')
+    program.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ.get('PATH', '')}"
+    done = subprocess.run(  # noqa: S603 - the program of this test
+        [sys.executable, "-m", "anabranch", "group", *arguments],
+        env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (7, "".join(f"<{word}>\n" for word in arguments), "")
 
 
-def test_the_summary_and_the_samples_agree() -> None:
-    scenario = Scenario.from_file(CONTRACT).set("duration", "12 s").set("flow.main.stop", "4 s")
-    result = scenario.run(samples_ms=10)
-    group = result.groups["core"]
-    rows = result.table("group_samples")
-    assert rows.columns == [
-        "time_s",
-        "group",
-        "wanted_members",
-        "active_members",
-        "reverse_active_members",
-        "sleeping_ports",
-    ]
-    assert set(rows["group"]) == {"core"}
-    # After 4 s no packet arrives: one member remains, and seven sleep at both ends.
-    assert rows["active_members"][-1] == rows["reverse_active_members"][-1] == 1
-    assert rows["sleeping_ports"][-1] == 14
-    mean = rows["active_members"].mean()
-    assert isinstance(mean, float)
-    assert group["mean_active_members"] == pytest.approx(mean, rel=0.01)
-    sleeping = rows["sleeping_ports"].mean()
-    assert isinstance(sleeping, float)
-    assert group["member_seconds_off"] == pytest.approx(sleeping / 2 * 12, rel=0.01)
-    seconds = group["port_seconds"]
-    awake = seconds["active"] + seconds["idle"] + seconds["waking"]
-    assert awake + seconds["sleeping"] == pytest.approx(2 * 8 * 12)
-    assert group["energy_joules"] == pytest.approx(0.5 * awake + 0.05 * seconds["sleeping"])
+def test_a_missing_daemon_is_one_message(anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(daemon, "_beside", lambda name: iter([tmp_path / name]))
+    done = anabranch("group", "control", "bond0")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("error: anabranch-group is not installed")
+    assert "cargo build --release -p anabranch-groupd" in done.err
+    assert "docs/guides/link-group.md" in done.err
 
 
-def test_the_command_line(anabranch: Call) -> None:
-    short = ("run", CONTRACT, "--set", "duration='2 s'")
-    done = anabranch(*short)
-    assert (done.status, "mean active" in done.out) == (0, True)
-    assert json.loads(anabranch(*short, "--json").out)["groups"]["core"]["changes"] == 0
-    done = anabranch(*short, "--set", "group.core.control.percentile=101")
-    assert (done.status, "a percentile in percent" in done.err) == (2, True)
-    assert "section" in anabranch("explain", "peak-percentile").out
-
-
-def test_an_oracle_refuses_tcp() -> None:
-    with pytest.raises(ScenarioError, match="`oracle` needs arrivals that do not depend on the group"):
-        Scenario.from_file(CONTRACT).set("group.core.control", "oracle").run()
+def test_the_unit_and_the_manual_name_existing_options() -> None:
+    """Options in the manual page are those of the program's arguments, by their names in its source."""
+    root = Path(__file__).resolve().parents[2]
+    manual = (root / "packaging/anabranch-group.8").read_text("utf-8").replace("\\-", "-")
+    source = (root / "crates/groupd/src/method.rs").read_text("utf-8")
+    for option in ("method", "set", "rate", "least", "lead", "guard", "power", "report", "state"):
+        assert f"--{option}" in manual
+        assert f"pub {option}:" in source
+    unit = (root / "packaging/anabranch-group@.service").read_text("utf-8")
+    assert "ExecStopPost=-/usr/bin/anabranch-group release %I" in unit

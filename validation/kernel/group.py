@@ -58,7 +58,7 @@ WAYS = {
     "release": "`ip link set DEV nomaster`",
 }
 BURSTS_MS = (2.0, 40.0)
-CYCLES = 1
+CYCLES = 2
 PROBES = {"network": {"members": 4, "rate_mbit": 10, "queue": 400, "delay_ms": 5}, "flows": 32, "load_mbit": 7}
 """A load of 70 % of a single member, in both directions."""
 _LOADED = ("--method", "moving-average", "--set", "interval=2600 ms", "--set", "window=1", "--set", "utilization=0.95")

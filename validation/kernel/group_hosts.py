@@ -295,6 +295,8 @@ class Cycles(threading.Thread):
 
     OUT_S, IN_S = 6.0, 6.0
     """Seconds with one member, and with all; LACP negotiates for up to 2.6 s."""
+    APART_S = 0.107
+    """Time between two members, no multiple of the bursts' interval."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         super().__init__()
@@ -311,10 +313,11 @@ class Cycles(threading.Thread):
                 self._daemon()
             elif self.case["way"] != "none":
                 for device in devices:
+                    time.sleep(self.APART_S)
                     self._take_out(device)
-                    time.sleep(0.1)
                 time.sleep(self.OUT_S)
                 for device in devices:
+                    time.sleep(self.APART_S)
                     self._bring_back(device)
                 self.taken_out += len(devices)
                 self.brought_back += len(devices)
@@ -350,7 +353,7 @@ def probe(case: Mapping[str, Any]) -> dict[str, Any]:
     probes = Probes(case["flows"], case["tick_ms"] / 1000)
     cycles = Cycles(case)
     cycles.start()
-    seconds = case["cycles"] * (Cycles.OUT_S + Cycles.IN_S + 4) + 4
+    seconds = case["cycles"] * (Cycles.OUT_S + Cycles.IN_S + 4) + 2
     outcome = probes.run([(case["load_mbit"], seconds)])
     probes.close()
     cycles.join()
