@@ -158,7 +158,7 @@ def _two_rtts(extra_ms: float, control: Subject) -> Table:
 
 
 def _rtt_fairness(_plan: Plan) -> list[Case]:
-    measure = m.ratio("long", "short", "goodput of the longer ÷ of the shorter path")
+    measure = m.log_ratio("long", "short", "distance of the goodput ratio of two round-trip times from 1")
     return [
         Case(f"20 and {20 + extra} ms", one(partial(_two_rtts, extra)), measure, STANDARD, extra == 80)
         for extra in (20, 80, 180)
@@ -179,7 +179,7 @@ def _parking_lot(control: Subject) -> Table:
 
 
 def _lots(_plan: Plan) -> list[Case]:
-    measure = m.ratio("through", "one", "goodput over two bottlenecks ÷ over one")
+    measure = m.log_ratio("through", "one", "distance of the goodput ratio over two bottlenecks and over one from 1")
     return [Case("two bottlenecks", one(_parking_lot), measure, STANDARD)]
 
 

@@ -180,7 +180,16 @@ def evaluate(
     for check, case, sides in work:
         found.setdefault(check.id, []).append(_judged(case, sides, outcomes, sizes[check.id]))
     checks = tuple(CheckResult(check, tuple(found.get(check.id, ()))) for check in checks_of(subject.role))
-    return Evaluation(subject, options, checks, _digest(jobs, outcomes), len(jobs))
+    return Evaluation(subject, options, checks, _digest(jobs, outcomes), len(jobs), remarks=_remarks(subject, work))
+
+
+def _remarks(subject: Subject, work: Sequence[tuple[Check, Case, dict[str, Side]]]) -> tuple[str, ...]:
+    """Facts that a reader of the verdicts must know."""
+    rules = [case.rule for _, case, _ in work if isinstance(case.rule, NoWorse)]
+    if not any(subject.name in rule.references for rule in rules):
+        return ()
+    told = f"{subject.name} is one of its references: it is not worse than itself, so that such criteria are met."
+    return (told,)
 
 
 Side = Mapping[str, Mapping[int, Job]]

@@ -107,6 +107,13 @@ def judge(rule: Rule, measure: Measure, own: Values, references: Mapping[str, Va
     """
     level = 1 - (1 - LEVEL) / max(cases, 1)
     interval = interval_of(own)
+    if isinstance(rule, NoWorse):
+        # A transfer that never completes has no time: without this rule such runs would not count.
+        finite = known(own).keys()
+        lost = {seed for name in rule.references for seed in known(references[name]) if seed in own} - finite
+        if lost:
+            told = f"no figure in {len(lost)} of {len(own)} runs in which a reference has one"
+            return Judgement(NOT_MET, told, interval)
     if interval is None:
         return Judgement(NOT_EVALUATED, f"no run has a figure for the {measure.name}")
     if isinstance(rule, Limit):
@@ -134,12 +141,14 @@ def difference(measure: Measure, own: Values, other: Values, name: str, level: f
     half = _half(gaps, level)
     lower, upper = mean - half, mean + half
     worst, best = (upper, lower) if measure.is_less_better else (-lower, -upper)
-    verdict = MET if worst <= margin else NOT_MET if best > margin else INCONCLUSIVE
+    # The spread of one run is unknown.
+    is_known = len(seeds) > 1
+    verdict = INCONCLUSIVE if not is_known else MET if worst <= margin else NOT_MET if best > margin else INCONCLUSIVE
     return Difference(name, mean, lower, upper, margin, verdict)
 
 
 def _half(gaps: Sequence[float], level: float) -> float:
-    """Half of Student's interval; 0 if all are equal, as in deterministic repeats or with one seed."""
+    """Half of Student's interval; 0 if all are equal, as in runs without random input, or with one seed."""
     if len(gaps) < 2 or min(gaps) == max(gaps):
         return 0.0
     mean = math.fsum(gaps) / len(gaps)
@@ -148,9 +157,9 @@ def _half(gaps: Sequence[float], level: float) -> float:
 
 
 def _limited(rule: Limit, measure: Measure, own: Values, interval: Interval) -> Judgement:
-    """A limit holds for every run: met if all keep it, not met if none does."""
+    """A limit holds for every run: one run that breaks it suffices."""
     kept = [value <= rule.value if rule.is_most else value >= rule.value for value in known(own).values()]
-    verdict = MET if all(kept) else INCONCLUSIVE if any(kept) else NOT_MET
+    verdict = MET if all(kept) else NOT_MET
     word = "at most" if rule.is_most else "at least"
     count = f", in {sum(kept)} of {len(kept)} runs" if any(kept) and not all(kept) else ""
     told = f"{shown(interval.mean, measure.unit)}; {word} {shown(rule.value, measure.unit)}{count}"

@@ -139,16 +139,6 @@ def fairness(name: str) -> Measure:
     return Measure("Jain's index", "", False, 0.02, index)
 
 
-def ratio(more: str, less: str, name: str) -> Measure:
-    """The goodput of a flow divided by that of another."""
-
-    def value(runs: Runs) -> float | None:
-        below = total(runs[MAIN], less, "goodput_mbit_s")
-        return total(runs[MAIN], more, "goodput_mbit_s") / below if below else None
-
-    return Measure(name, "", False, 0.02, value)
-
-
 def completion(name: str, key: str = "p95_completion_time_s") -> Measure:
     """A percentile of the completion times of many files, or the completion time of one."""
 
@@ -341,9 +331,9 @@ def _bins(run: Summary, name: str) -> list[float]:
 
 
 def convergence(old: str, new: str, started_s: float, delta: float) -> Measure:
-    """The δ-fair convergence time of RFC 5166 §2.3.3: until the new flow has (1 − δ) ÷ 2 of the goodput of two.
+    """The δ-fair convergence time of RFC 5166 §2.3.3: until each of two flows has (1 − δ) ÷ 2 of their goodput or more.
 
-    Shares are of two seconds. A flow that never has it counts with the time until the end.
+    Shares are of two seconds. Flows that never have it count with the time until the end.
     """
 
     def value(runs: Runs) -> float | None:
@@ -351,7 +341,7 @@ def convergence(old: str, new: str, started_s: float, delta: float) -> Measure:
         begun, width = round(started_s / BIN_S), round(2 / BIN_S)
         for at in range(begun, len(first) - width + 1):
             a, b = math.fsum(first[at : at + width]), math.fsum(second[at : at + width])
-            if a + b > 0 and b / (a + b) >= (1 - delta) / 2:
+            if a + b > 0 and min(a, b) / (a + b) >= (1 - delta) / 2:
                 return (at + width) * BIN_S - started_s
         return len(first) * BIN_S - started_s
 

@@ -78,7 +78,7 @@ def test_pairs_have_the_same_seed() -> None:
     assert found.lower == found.upper == -1
 
 
-@pytest.mark.parametrize(("values", "verdict"), [([1.0, 2.0], MET), ([1.0, 4.0], INCONCLUSIVE), ([4.0, 5.0], NOT_MET)])
+@pytest.mark.parametrize(("values", "verdict"), [([1.0, 2.0], MET), ([1.0, 4.0], NOT_MET), ([4.0, 5.0], NOT_MET)])
 def test_a_limit_holds_for_every_run(values: list[float], verdict: str) -> None:
     assert judge(Limit(3.0), LESS, dict(enumerate(values)), {}).verdict == verdict
 
@@ -88,8 +88,20 @@ def test_a_lower_limit() -> None:
     assert judge(Limit(3.0, is_most=False), MORE, {1: 2.9}, {}).verdict == NOT_MET
 
 
+def test_runs_without_a_figure_that_a_reference_has_are_not_met() -> None:
+    found = judge(STANDARD, LESS, {**spread(1), 0: None}, {"cubic": spread(1), "reno": spread(1)})
+    assert found.verdict == NOT_MET
+    assert "no figure in 1 of" in found.why
+    assert judge(STANDARD, LESS, dict.fromkeys(spread(1)), {"cubic": spread(1), "reno": {}}).verdict == NOT_MET
+
+
+def test_one_run_decides_nothing() -> None:
+    one = {seed: value for seed, value in spread(1).items() if seed == 0}
+    assert judge(STANDARD, LESS, one, {"cubic": spread(1), "reno": spread(1)}).verdict == INCONCLUSIVE
+
+
 def test_a_case_without_figures_is_not_evaluated() -> None:
-    assert judge(STANDARD, LESS, {1: None}, {"cubic": spread(1), "reno": spread(1)}).verdict == NOT_EVALUATED
+    assert judge(STANDARD, LESS, {1: None}, {"cubic": {1: None}, "reno": {}}).verdict == NOT_EVALUATED
     assert judge(STANDARD, LESS, spread(1), {"cubic": {1: None}, "reno": {}}).verdict == NOT_EVALUATED
 
 
