@@ -189,11 +189,16 @@ def _print(result: Evaluation) -> None:
 
 def _compare(result: Evaluation, stored: Stored) -> None:
     """Say what became worse, and end with status 1 if anything did."""
-    from anabranch.evaluate.baseline import regressions
+    from anabranch.evaluate.baseline import compare
 
-    found = regressions(result, stored)
+    compared = compare(result, stored)
+    found = compared.changes
+    others = f"; {compared.unpaired} cases are in one of the evaluations alone" if compared.unpaired else ""
+    if not compared.cases:
+        complain("no case of this evaluation is in the baseline")
+        raise SystemExit(FAILED)
     if not found:
-        note("no figure is worse than in the baseline")
+        note(f"no figure of {compared.cases} cases is worse than in the baseline{others}")
         return
     for one in found[:MOST_CHANGES]:
         note(f"worse: {one.check}, {one.case}: {one.why}")

@@ -89,19 +89,31 @@ def check_same(stored: Stored, *, role: str, engine: str, is_quick: bool) -> Non
         raise UserError(f"the baseline is of {size} set of scenarios", hint=hint)
 
 
-def regressions(result: Evaluation, stored: Stored) -> list[Change]:
-    """The cases that became worse than in the stored evaluation, by more than their intervals and the margin."""
+@dataclass(frozen=True)
+class Comparison:
+    """An evaluation beside a stored one.
+
+    Attributes:
+        changes: The cases that became worse, by more than their intervals and the margin.
+        cases: The number of cases that both have.
+        unpaired: The number of cases that only one of them has, such as those beside another competitor.
+    """
+
+    changes: tuple[Change, ...]
+    cases: int
+    unpaired: int
+
+
+def compare(result: Evaluation, stored: Stored) -> Comparison:
+    """The cases of both evaluations, compared."""
     before = {
         (check["id"], case["group"], case["label"]): case for check in stored["checks"] for case in check["cases"]
     }
-    pairs = [
-        (check.check.id, one, found)
-        for check in result.checks
-        for one in check.cases
-        if (found := before.get((check.check.id, one.case.group, one.case.label))) is not None
-    ]
+    now = {(check.check.id, one.case.group, one.case.label): one for check in result.checks for one in check.cases}
+    pairs = [(key[0], one, before[key]) for key, one in now.items() if key in before]
     changes = ((name, one, _change(one, old, len(pairs))) for name, one, old in pairs)
-    return [Change(name, one.name, why) for name, one, why in changes if why is not None]
+    found = tuple(Change(name, one.name, why) for name, one, why in changes if why is not None)
+    return Comparison(found, len(pairs), len(now) + len(before) - 2 * len(pairs))
 
 
 def _change(one: CaseResult, old: _Case, comparisons: int) -> str | None:
@@ -110,6 +122,9 @@ def _change(one: CaseResult, old: _Case, comparisons: int) -> str | None:
         return None if old["verdict"] == judge.BROKEN else f"broken: {one.judgement.why}"
     measure, mine = one.case.measure, one.values[OWN]
     theirs = {int(seed): value for seed, value in old["values"].get(OWN, {}).items()}
+    lost = sum(seed in mine for seed in known(theirs)) - sum(seed in theirs for seed in known(mine))
+    if lost > 0:
+        return f"no {measure.name} in {lost} more runs than before"
     level = 1 - (1 - judge.LEVEL) / max(comparisons, 1)
     gap = difference(measure, mine, theirs, "baseline", level)
     if gap is None:

@@ -172,13 +172,45 @@ def load_class(text: str) -> type[CongestionControl]:
 
 
 def _hash_of(control: type) -> str:
-    import inspect
+    """Of the control's module, of its base classes' modules, and of all that these import."""
+    import sys
 
-    try:
-        source = Path(inspect.getfile(control)).read_bytes()
-    except (OSError, TypeError):
-        source = repr(control).encode()
+    names = {one.__module__ for one in control.__mro__}
+    found: dict[str, bytes] = {}
+    while names:
+        name = names.pop()
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file is None or name in found or _is_installed(name, Path(file)):
+            continue
+        found[name] = Path(file).read_bytes() if Path(file).is_file() else b""
+        names |= _imports(name, found[name])
+    source = b"".join(name.encode() + found[name] for name in sorted(found)) or repr(control).encode()
     return hashlib.sha256(source).hexdigest()
+
+
+def _imports(name: str, source: bytes) -> set[str]:
+    """The modules that a module's source imports."""
+    import ast
+
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = ".".join(name.split(".")[: -node.level]) if node.level else ""
+            module = ".".join(part for part in (above, node.module or "") if part)
+            found |= {module, *(f"{module}.{one.name}" for one in node.names)}
+    return found
+
+
+def _is_installed(name: str, file: Path) -> bool:
+    """Whether a module is of Python or of an installed package: these do not change between two calls."""
+    import sysconfig
+
+    if name.partition(".")[0] == "anabranch":
+        return True
+    roots = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    return any(file.is_relative_to(root) for root in roots)
 
 
 def to_json(subject: Subject) -> dict[str, object]:
