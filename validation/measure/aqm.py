@@ -6,6 +6,7 @@
     python validation/measure/aqm.py --write        # the same, and write them into the page
     python validation/measure/aqm.py --part cost    # what a packet costs
     python validation/measure/aqm.py --part hosts   # CUBIC beside Compound TCP
+    python validation/measure/aqm.py --page         # the kept shares into the page, without a run
 
 Four network namespaces: a sender, a router, the inline emulator, and a receiver. The emulator is the bottleneck, with
 a rate, a delay and a long drop-tail queue. The queue of ``anabranch aqm`` is at the router's egress and has the same
@@ -17,9 +18,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -35,9 +38,15 @@ sys.path.insert(0, str(ROOT / "validation"))
 from comparison import pages  # noqa: E402
 
 PAGE = ROOT / "docs/guides/aqm.md"
+DATA = ROOT / "validation/data/aqm-hosts.txt"
+"""The rows of the last measurement."""
 FIGURE = ROOT / "docs/guides/aqm-hosts.svg"
 STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
+HEAD = (
+    "| round trip | queue | Compound ÷ CUBIC, simulator | measured | total, Mbit/s, simulator | measured | runs |",
+    "| --- | --- | --- | --- | --- | --- | --- |",
+)
 RATE = "40 Mbit/s"
 RTTS_MS = (20, 60)
 SECONDS = 30
@@ -299,13 +308,9 @@ def mean(found: Sequence[Goodputs], what: Callable[[Goodputs], float]) -> str:
     return f"{statistics.fmean(values):.2f} ({min(values):.2f}–{max(values):.2f})"
 
 
-def hosts(folder: Path) -> tuple[str, list[tuple[str, list[Goodputs], list[Goodputs]]]]:
-    """The table of shares, and its points."""
-    points = []
-    lines = [
-        "| round trip | queue | Compound ÷ CUBIC, simulator | measured | total, Mbit/s, simulator | measured | runs |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+def hosts(folder: Path) -> list[str]:
+    """The rows of the table of shares."""
+    rows = []
     with compound(), namespaces() as names:
         for rtt_ms in RTTS_MS:
             for kind in ("drop-tail", "share-red"):
@@ -317,10 +322,17 @@ def hosts(folder: Path) -> tuple[str, list[tuple[str, list[Goodputs], list[Goodp
                 label = "without" if kind == "drop-tail" else "`share-red`"
                 cells = [mean(both, lambda one: one.ratio) for both in (told, runs)]
                 cells += [mean(both, lambda one: one.total) for both in (told, runs)]
-                lines.append(f"| {rtt_ms} ms | {label} | {' | '.join(cells)} | {len(runs)} |")
-                print(lines[-1], flush=True)
-                points.append((f"{rtt_ms} ms,\n{'without' if kind == 'drop-tail' else kind}", told, runs))
-    return "\n".join(lines), points
+                rows.append(f"| {rtt_ms} ms | {label} | {' | '.join(cells)} | {len(runs)} |")
+                print(rows[-1], flush=True)
+    return rows
+
+
+def write_hosts() -> None:
+    """Write the table of the kept rows into the page, and draw them."""
+    rows = DATA.read_text("utf-8").splitlines()
+    pages_text = pages.fill(PAGE.read_text("utf-8"), {"hosts": "\n".join([*HEAD, *rows])}, PAGE.name)
+    PAGE.write_text(pages_text, "utf-8")
+    draw(rows)
 
 
 def received(name: str) -> int:
@@ -377,44 +389,52 @@ def cost() -> str:
     return "\n".join(lines)
 
 
-def draw(points: Sequence[tuple[str, list[Goodputs], list[Goodputs]]]) -> None:
+def draw(rows: Sequence[str]) -> None:
     """Write the figure: the ratio in the simulator and on real hosts."""
-    from anabranch.plot.style import COLOURS, new_figure
+    from anabranch.plot.style import COLOURS, house_style, new_figure
 
-    figure, ax = new_figure()
-    for place, (_, told, runs) in enumerate(points):
-        for shift, found, colour, label in ((-0.15, told, COLOURS[0], "simulator"), (0.15, runs, COLOURS[1], "kernel")):
-            ratios = [one.ratio for one in found]
-            if not ratios:
-                continue
-            ax.bar(place + shift, statistics.fmean(ratios), 0.28, color=colour, label=label if place == 0 else None)
-            ax.plot([place + shift] * 2, [min(ratios), max(ratios)], color="#000000", linewidth=1)
-    ax.axhline(1, color="#888888", linewidth=0.8)
-    ax.set_xticks(range(len(points)), [label for label, _, _ in points])
-    ax.set_ylabel("goodput of Compound TCP ÷ CUBIC")
-    ax.legend()
-    figure.savefig(FIGURE)
+    with house_style():
+        figure, ax = new_figure(6.0, 3.4)
+        labels = []
+        for place, row in enumerate(rows):
+            rtt, queue, *cells = (cell.strip(" `") for cell in row.strip("|").split("|"))
+            labels.append(f"{rtt}\n{queue}")
+            for shift, cell, colour, label in (
+                (-0.15, cells[0], COLOURS[0], "simulator"),
+                (0.15, cells[1], COLOURS[1], "kernel"),
+            ):
+                if found := re.fullmatch(r"([\d.]+) \(([\d.]+)–([\d.]+)\)", cell):
+                    middle, least, most = map(float, found.groups())
+                    ax.bar(place + shift, middle, 0.28, color=colour, label=label if place == 0 else None)
+                    ax.plot([place + shift] * 2, [least, most], color="#000000", linewidth=1)
+        ax.axhline(1, color="#888888", linewidth=0.8)
+        ax.set_xticks(range(len(labels)), labels)
+        ax.set_ylabel("Compound TCP ÷ CUBIC")
+        ax.legend()
+        figure.savefig(FIGURE, format="svg", metadata={"Date": None})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=("cost", "hosts"), help="one of the tables")
     parser.add_argument("--write", action="store_true", help="write the tables and the figure into the page")
+    parser.add_argument("--page", action="store_true", help="write the kept shares into the page, without a run")
     options = parser.parse_args()
+    if options.page:
+        write_hosts()
+        return
     if os.geteuid() != 0:
         raise SystemExit("network namespaces and queues at devices need root")
-    import tempfile
-
-    parts = {}
     if options.part in (None, "cost"):
-        parts["cost"] = cost()
+        table = cost()
+        if options.write:
+            PAGE.write_text(pages.fill(PAGE.read_text("utf-8"), {"cost": table}, PAGE.name), "utf-8")
     if options.part in (None, "hosts"):
         with tempfile.TemporaryDirectory() as folder:
-            parts["hosts"], points = hosts(Path(folder))
+            rows = hosts(Path(folder))
         if options.write:
-            draw(points)
-    if options.write:
-        PAGE.write_text(pages.fill(PAGE.read_text("utf-8"), parts, PAGE.name), "utf-8")
+            DATA.write_text("\n".join(rows) + "\n", "utf-8")
+            write_hosts()
 
 
 if __name__ == "__main__":
