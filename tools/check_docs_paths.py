@@ -38,7 +38,7 @@ FOLDERS = (
     "validation",
 )
 
-_PATH = re.compile(r"(?<![\w./<-])((?:" + "|".join(FOLDERS) + r")/[\w.*{},/-]*[\w*}/])(::\w+)?")
+_PATH = re.compile(r"(?<![\w./<-])((?:" + "|".join(FOLDERS) + r")/[\w.*{},/@-]*[\w*}/])(::\w+)?")
 _PACKAGE = re.compile(r"cargo [^`\n]*?(?:-p|--package) ([a-z][a-z0-9-]*)")
 _SPAN = re.compile(r"`([^`]+)`")
 _FILE = re.compile(r"[\w*{},/-]+\.(?:c|h|json|md|pkt|py|rs|sh|svg|tcl|toml|yml)|[\w*{},/-]+/")
