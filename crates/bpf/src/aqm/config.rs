@@ -202,7 +202,7 @@ fn amount(limit: Limit) -> f64 {
 
 /// 2 to the power `n`, which is in the range of exponents.
 fn power_of_2(n: i32) -> f64 {
-    f64::from_bits(((1023 + i64::from(n)) as u64) << 52)
+    f64::from_bits((1023 + i64::from(n)).cast_unsigned() << 52)
 }
 
 /// `value` with `digits` binary digits after the point.

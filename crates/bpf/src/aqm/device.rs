@@ -100,20 +100,18 @@ impl Device {
     pub fn named(name: &str) -> Result<Self, Error> {
         let found = socket(AddressFamily::INET, SocketType::DGRAM, None)
             .and_then(|any| name_to_index(&any, name));
-        match found {
-            Ok(index) => Ok(Self {
+        if let Ok(index) = found {
+            return Ok(Self {
                 name: name.to_owned(),
                 index,
-            }),
-            Err(_) => {
-                let names = names();
-                let hint = anabranch_document::nearest(name, &names).map_or_else(
-                    || format!("devices: {}", names.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
-                );
-                wrong(format!("there is no device `{name}`; {hint}"))
-            }
+            });
         }
+        let names = names();
+        let hint = anabranch_document::nearest(name, &names).map_or_else(
+            || format!("devices: {}", names.join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        wrong(format!("there is no device `{name}`; {hint}"))
     }
 
     /// The file that holds the link of a confirmed queue. Its name has the network namespace, which
