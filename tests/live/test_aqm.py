@@ -67,7 +67,17 @@ class Host:
 
     def path(self) -> str:
         number = os.stat(f"/run/netns/{self.name}").st_ino
-        return str(FOLDER / f"{number}-out")
+        found = json.loads(self.inside("ip", "-j", "link", "show", "out").stdout)
+        return str(FOLDER / f"{number}-{found[0]['ifindex']}")
+
+    def pins(self) -> list[str]:
+        """The files that hold links in this namespace."""
+        number = os.stat(f"/run/netns/{self.name}").st_ino
+        return [path.name for path in FOLDER.glob(f"{number}-*")]
+
+    def link(self, *words: str) -> None:
+        """Change a device of the namespace."""
+        subprocess.run(["ip", "-n", self.name, "link", *words], check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -163,6 +173,60 @@ def test_kill_9_of_a_confirmed_queues_processes_keeps_it(host: Host) -> None:
     assert host.holders() == []
     (queue,) = host.status()
     assert queue["confirmed"]
+
+
+def test_a_device_with_a_dot_in_its_name_keeps_a_queue(host: Host) -> None:
+    """VLAN devices have such names, which the BPF file system reserves."""
+    host.link("add", "out.100", "type", "veth", "peer", "name", "in.100")
+    done = host.aqm("attach", "out.100", "--rate", "2mbit", "--no-confirm")
+    assert done.returncode == 0, done.stderr
+    (queue,) = host.status()
+    assert (queue["device"], queue["rate_bit_s"]) == ("out.100", 2_000_000)
+    assert len(host.pins()) == 1
+    assert host.aqm("detach", "out.100").returncode == 0
+    assert host.pins() == []
+
+
+def test_a_renamed_device_keeps_its_queue_beside_another_of_its_name(host: Host) -> None:
+    host.attach("--no-confirm")
+    for words in (("out", "down"), ("out", "name", "wan"), ("wan", "up")):
+        host.link("set", *words)
+    host.link("add", "out", "type", "veth", "peer", "name", "other")
+    host.attach("--no-confirm")
+    assert sorted(queue["device"] for queue in host.status()) == ["out", "wan"]
+    assert host.aqm("detach", "out").returncode == 0
+    assert [queue["device"] for queue in host.status()] == ["wan"]
+    assert host.aqm("detach", "wan").returncode == 0
+    assert host.pins() == []
+
+
+def test_the_file_of_a_device_that_is_gone_is_removed(host: Host) -> None:
+    for sweep in (("detach", "out"), ("status",)):
+        host.link("add", "gone", "type", "veth", "peer", "name", "other")
+        assert host.aqm("attach", "gone", "--rate", "2 Mbit/s", "--no-confirm").returncode == 0
+        host.link("del", "gone")
+        assert len(host.pins()) == 1
+        host.aqm(*[word.replace("out", "gone") for word in sweep])
+        assert host.pins() == []
+
+
+def test_of_two_that_attach_at_once_one_remains(host: Host) -> None:
+    words = ["nsenter", f"--net=/run/netns/{host.name}", *command("aqm", "attach", "out", "--rate", "2 Mbit/s")]
+    both = [
+        subprocess.Popen([*words, "--no-confirm"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    errors = [one.communicate(timeout=120)[1] for one in both]
+    assert sorted(one.returncode for one in both) == [0, 2], errors
+    assert "attached to `out` already" in "".join(errors)
+    assert host.aqm("detach", "out").returncode == 0
+    assert host.status() == []
+
+
+def test_the_loopback_device_is_listed(host: Host) -> None:
+    assert host.aqm("attach", "lo", "--rate", "2 Mbit/s", "--no-confirm").returncode == 0
+    assert [queue["device"] for queue in host.status()] == ["lo"]
+    assert host.aqm("detach", "lo").returncode == 0
 
 
 def wait_until(holds: Any) -> None:

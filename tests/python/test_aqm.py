@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from anabranch.aqm import metrics
-from anabranch.aqm.attach import options_of
+from anabranch.aqm.attach import options_of, scenario_rate
 from anabranch.errors import UserError
 
 from .command import Call
@@ -51,6 +52,11 @@ QUEUE: dict[str, Any] = {
         (["eth0", "--rate", "9 Mbit/s", "--set", "weight"], "KEY=VALUE was expected"),
         (["eth0", "--rate", "9 Mbit/s", "--set", "wieght=0.1"], "did you mean `weight`?"),
         (["eth0", "--rate", "9 Mbit/s", "--set", "weight=7"], "--set weight=7"),
+        (["eth0", "--rate", "9 Mbit/s", "--set", "max_probability=NaN"], "max_probability is no finite number"),
+        (["eth0", "--rate", "9 Mbit/s", "--set", "weight=1e999"], "weight is no finite number"),
+        (["eth0", "--rate", "9 Mbit/s", "--no-confirm", "--confirm-within", "5"], "exclude each other"),
+        (["eth0", "--rate", "9tbit"], "from 1 kbit/s to 1 Tbit/s"),
+        (["no-such-device", "--rate", "9mbit", "--set", "limit=67packets"], "there is no device `no-such-device`"),
         (["eth0", "--rate", "9 Mbit/s", "--confirm-within", "0"], "from 1 to 86400 seconds"),
         (["no-such-device", "--rate", "9 Mbit/s"], "there is no device `no-such-device`"),
     ],
@@ -84,6 +90,28 @@ def test_options_are_numbers_switches_and_texts() -> None:
     }
     with pytest.raises(UserError, match="KEY=VALUE"):
         options_of(["=3"])
+
+
+def test_a_rate_may_have_a_unit_of_tc() -> None:
+    assert [scenario_rate(text) for text in ("20mbit", "2.5 Mbit/s", "fast")] == [
+        "20000000 bit/s",
+        "2.5 Mbit/s",
+        "fast",
+    ]
+
+
+def test_the_unit_suits_names_with_dashes_and_devices_that_return() -> None:
+    """`%I` is the device's name, `%i` that of its unit in systemd."""
+    root = Path(__file__).parents[2]
+    lines = (root / "packaging/anabranch-aqm@.service").read_text().splitlines()
+    keys = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    for key in ("ConditionPathExists", "EnvironmentFile", "ExecStart", "ExecStop"):
+        assert "%I" in keys[key], key
+        assert "%i" not in keys[key], key
+    assert keys["ExecStop"].startswith("-")
+    assert "sys-subsystem-net-devices-%i.device" in keys["WantedBy"].split()
+    pages = {path.name for path in (root / "docs/man").iterdir()}
+    assert keys["Documentation"].removeprefix("man:").replace("(1)", ".1") in pages
 
 
 def test_the_text_for_prometheus() -> None:

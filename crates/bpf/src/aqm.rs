@@ -10,6 +10,7 @@
 
 pub mod config;
 pub mod device;
+mod pins;
 mod settings;
 
 use std::{
@@ -21,7 +22,10 @@ use std::{
 
 use anabranch_core::interrupt::Interrupt;
 
-pub use self::settings::{KINDS, Settings};
+pub use self::{
+    pins::sweep,
+    settings::{KINDS, Settings},
+};
 use crate::{
     Error, compile,
     kernel::{BTF, LoaderOutput, call_loader},

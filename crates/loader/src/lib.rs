@@ -41,5 +41,6 @@ pub static ANABRANCH_LOADER: abi::Loader = abi::Loader {
     queue_write: queue::write,
     queue_cost: queue::cost,
     queue_pin: queue::pin,
+    queue_pinned: queue::pinned,
     queue_detach: queue::detach,
 };

@@ -152,6 +152,30 @@ pub unsafe extern "C" fn pin(link: u32, path: Octets, report: Report) -> Status 
     }
 }
 
+pub unsafe extern "C" fn pinned(path: Octets, found: Sink, report: Report) -> Status {
+    // SAFETY: the engine's call has not returned.
+    unsafe {
+        let read = || -> Result<(), Failure> {
+            let path = CString::new(path.slice()).map_err(|_| missing("path"))?;
+            let link = opened(sys::bpf_obj_get(path.as_ptr()))?;
+            let mut info = sys::bpf_link_info::default();
+            let mut size = size_of::<sys::bpf_link_info>() as u32;
+            checked(sys::bpf_obj_get_info_by_fd(
+                link.as_raw_fd(),
+                (&raw mut info).cast(),
+                &raw mut size,
+            ))?;
+            if info.type_ != sys::BPF_LINK_TYPE_TCX {
+                return Err(missing("link of TCX").into());
+            }
+            found.write(&info.id.to_ne_bytes());
+            found.write(&info.__bindgen_anon_1.tcx.ifindex.to_ne_bytes());
+            Ok(())
+        };
+        reported(read, None, report)
+    }
+}
+
 pub unsafe extern "C" fn detach(link: u32, report: Report) -> Status {
     let detach = || -> Result<(), Failure> {
         let link = link_of(link)?;

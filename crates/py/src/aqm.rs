@@ -5,6 +5,7 @@ use std::os::fd::IntoRawFd as _;
 use anabranch_bpf::aqm::{
     KINDS, Settings,
     device::{self, Device},
+    sweep,
 };
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
 use serde_json::{Value, json};
@@ -32,8 +33,9 @@ pub fn aqm_kinds() -> String {
 
 /// Attaches a queue to the egress of a device. `options` is a JSON object. With `confirm_within`, in
 /// seconds, the link's file descriptor is returned, which the caller owns: the queue is attached while
-/// a copy of it is open, and remains if it is confirmed. Also returns the file that then holds the
-/// link, and the mount point if a BPF file system was mounted, as JSON. Raises `AqmError`.
+/// a copy of it is open, and remains if it is confirmed. Also returns, as JSON, the file that then
+/// holds the link, the mount point if a BPF file system was mounted, and the time until which the
+/// queue has to be confirmed, in ns of `CLOCK_MONOTONIC`. Raises `AqmError`.
 #[pyfunction]
 #[pyo3(signature = (device, kind, rate, options, confirm_within=None))]
 pub fn aqm_attach(
@@ -55,7 +57,11 @@ pub fn aqm_attach(
         attached.map_err(|error| error.to_string())
     })?
     .map(|attached| {
-        let told = json!({ "path": attached.path, "mounted": attached.mounted });
+        let told = json!({
+            "path": attached.path,
+            "mounted": attached.mounted,
+            "deadline_ns": attached.deadline,
+        });
         (
             attached.link.map(|link| link.into_raw_fd()),
             told.to_string(),
@@ -72,18 +78,25 @@ pub fn aqm_confirm(device: &str) -> PyResult<bool> {
         .map_err(raised)
 }
 
-/// Detaches a device's queue. Raises `AqmError`.
+/// Detaches a device's queue. If there is no such device, removes what remains of the queues of
+/// devices that are gone. Raises `AqmError`.
 #[pyfunction]
 pub fn aqm_detach(device: &str) -> PyResult<()> {
-    Device::named(device)
-        .and_then(|device| device.detach())
-        .map_err(raised)
+    let found = Device::named(device).map_err(|error| match sweep() {
+        0 => raised(error),
+        _ => raised(format_args!(
+            "there is no device `{device}`; what remained of the queues of devices that are gone was removed"
+        )),
+    });
+    found?.detach().map_err(raised)
 }
 
-/// The queue of a device, or those of all devices, as a JSON array. Raises `AqmError`.
+/// The queue of a device, or those of all devices, as a JSON array. Removes the files of devices that
+/// are gone. Raises `AqmError`.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 pub fn aqm_status(device: Option<&str>) -> PyResult<String> {
+    sweep();
     let devices = match device {
         Some(name) => vec![Device::named(name)],
         // A device may disappear meanwhile.

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from anabranch import _engine
+from anabranch.convert import tc_units
+from anabranch.convert.content import Text
+from anabranch.convert.shell_words import Word
 from anabranch.errors import UserError, nearest, require_linux
+from anabranch.text import quantity
 
+DEFAULT_WAIT_S = 60
+"""The usual time for a confirmation."""
 LONGEST_WAIT_S = 86_400
 """The longest time for a confirmation."""
 
 _HOLDER = """\
 import os, sys, time
-link, end, path = int(sys.argv[1]), time.monotonic() + float(sys.argv[2]), sys.argv[3]
+link, end, path = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 while time.monotonic() < end and not os.path.exists(path):
     with open(f"/proc/self/fdinfo/{link}") as told:
         if "\\nifindex:\\t0\\n" in told.read() + "\\n":
@@ -35,10 +43,12 @@ class Attached:
     Attributes:
         holder: The process that holds the queue until it is confirmed, if it has to be.
         mounted: Where a BPF file system was mounted, if it was.
+        seconds: The time that is left to confirm it, if it has to be.
     """
 
     holder: int | None
     mounted: str | None
+    seconds: float | None = None
 
 
 def refusal(error: ValueError) -> UserError:
@@ -51,7 +61,7 @@ def options_of(sets: Iterable[str]) -> dict[str, Any]:
     """Options as ``KEY=VALUE``: a number, ``true`` or ``false`` is one, and any other value is text.
 
     Raises:
-        UserError: A text has no ``=``.
+        UserError: A text has no ``=``, or a number is not finite.
     """
     options: dict[str, Any] = {}
     for text in sets:
@@ -62,17 +72,31 @@ def options_of(sets: Iterable[str]) -> dict[str, Any]:
             read = json.loads(value)
         except ValueError:
             read = value
+        if isinstance(read, float) and not math.isfinite(read):
+            raise UserError(f"--set {text}: {key} is no finite number")
         options[key] = read if isinstance(read, (bool, int, float, str)) else value
     return options
 
 
-def attach(device: str, kind: str, rate: str, sets: Iterable[str] = (), *, confirm_within: int | None = 60) -> Attached:
+def scenario_rate(text: str) -> str:
+    """A rate as scenario files spell it; one with a unit of ``tc`` is converted, any other text is returned."""
+    if quantity.read(text) is not None:
+        return text
+    try:
+        return f"{int(tc_units.rate(Text('--rate', text), Word(text, 0)))} bit/s"
+    except UserError:
+        return text
+
+
+def attach(
+    device: str, kind: str, rate: str, sets: Iterable[str] = (), *, confirm_within: int | None = DEFAULT_WAIT_S
+) -> Attached:
     """Attach a queue to the egress of a device.
 
     Args:
         device: Its name.
         kind: The queue, as in a scenario.
-        rate: Rate of the virtual link, e.g. ``"100 Mbit/s"``.
+        rate: Rate of the virtual link, e.g. ``"100 Mbit/s"``, or ``tc``'s ``"100mbit"``.
         sets: Parameters of the queue, as ``KEY=VALUE``.
         confirm_within: Seconds after which the queue is removed unless it is confirmed; ``None`` keeps it.
 
@@ -88,22 +112,26 @@ def attach(device: str, kind: str, rate: str, sets: Iterable[str] = (), *, confi
             f"--confirm-within {confirm_within} is out of range; expected from 1 to {LONGEST_WAIT_S} seconds"
         )
     try:
-        link, told = _engine.aqm_attach(device, kind, rate, json.dumps(options_of(sets)), confirm_within)
+        link, told = _engine.aqm_attach(device, kind, scenario_rate(rate), json.dumps(options_of(sets)), confirm_within)
     except _engine.AqmError as error:
         raise refusal(error) from None
     result = json.loads(told)
     if link is None or confirm_within is None:
         return Attached(None, result["mounted"])
+    end = result["deadline_ns"] / 1e9
     try:
-        holder = _hold(link, confirm_within, result["path"], device)
+        holder = _hold(link, end, result["path"], device)
     finally:
         os.close(link)
-    return Attached(holder, result["mounted"])
+    return Attached(holder, result["mounted"], max(0.0, end - time.monotonic()))
 
 
-def _hold(link: int, seconds: int, path: str, device: str) -> int:
-    """Start the process that holds the link; its session is its own, so that the end of a login does not end it."""
-    words = [sys.executable, "-I", "-S", "-c", _HOLDER, str(link), str(seconds), path, f"anabranch aqm: {device}"]
+def _hold(link: int, end: float, path: str, device: str) -> int:
+    """Start the process that holds the link until a time of the monotonic clock.
+
+    Its session is its own, so that the end of a login does not end it.
+    """
+    words = [sys.executable, "-I", "-S", "-c", _HOLDER, str(link), str(end), path, f"anabranch aqm: {device}"]
     null = subprocess.DEVNULL
     process = subprocess.Popen(  # noqa: S603
         words, pass_fds=(link,), start_new_session=True, stdin=null, stdout=null, stderr=null, cwd="/"

@@ -42,8 +42,13 @@ class AttachOptions:
         ),
     ] = ()
     confirm_within: Annotated[
-        int, Option("--confirm-within", "Seconds after which the queue is removed unless it is confirmed.", "SECONDS")
-    ] = 60
+        int | None,
+        Option(
+            "--confirm-within",
+            "Seconds after which the queue is removed unless it is confirmed; 60 when left out.",
+            "SECONDS",
+        ),
+    ] = None
     no_confirm: Annotated[bool, Option("--no-confirm", "Keep the queue without a confirmation.")] = False
 
 
@@ -59,21 +64,24 @@ def attach_queue(options: AttachOptions) -> None:
     The queue is virtual: no packet waits in it. A queue that is not confirmed is removed, so that a mistake cannot
     lock out the connection over which it was typed.
     """
-    from anabranch.aqm import attach
+    from anabranch.aqm.attach import DEFAULT_WAIT_S, attach
     from anabranch.errors import UserError
 
     device, within = options.device, options.confirm_within
+    if options.no_confirm and within is not None:
+        raise UserError("--no-confirm and --confirm-within exclude each other")
     if not options.rate:
         raise UserError("--rate is missing: the rate of the bottleneck, e.g. --rate '95 Mbit/s'")
-    attached = attach(
-        device, options.kind, options.rate, options.sets, confirm_within=None if options.no_confirm else within
-    )
+    if within is None and not options.no_confirm:
+        within = DEFAULT_WAIT_S
+    attached = attach(device, options.kind, options.rate, options.sets, confirm_within=within)
     if attached.mounted is not None:
         note(f"mounted a BPF file system at {attached.mounted}: queues are kept in it")
-    if options.no_confirm:
+    if attached.seconds is None:
         note(f"{options.kind} is attached to {device} until `anabranch aqm detach {device}` or a restart")
     else:
-        note(f"{options.kind} is attached to {device} for {within} s; to keep it: anabranch aqm confirm {device}")
+        left = int(attached.seconds)
+        note(f"{options.kind} is attached to {device} for {left} s; to keep it: anabranch aqm confirm {device}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +152,10 @@ def print_status(options: StatusOptions) -> None:
             ("connections", f"{queue['connections']:,} recorded, {queue['active_connections']:,} active"),
             ("load", f"{queue['load']:.2f}"),
             ("several segments in one", f"{queue['aggregates']:,} buffers"),
-            ("not IP", f"{queue['other_frames']:,} frames"),
+            (
+                "not IP, without limit",
+                f"{queue['other_frames']:,} frames, e.g. of ARP, PPPoE, or with a VLAN tag inside",
+            ),
             *([("time per packet", f"{cost:.0f} ns")] if cost is not None else []),
         ]
         heads = (queue["device"], "")

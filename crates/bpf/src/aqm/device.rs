@@ -7,11 +7,11 @@
 
 use std::{
     fs,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
-use anabranch_core::{interrupt::Interrupt, rng::Stream, system};
+use anabranch_core::{interrupt::Interrupt, rng::Stream};
 use rustix::{
     net::{AddressFamily, SocketType, netdevice::name_to_index, socket},
     time::{ClockId, clock_gettime},
@@ -19,8 +19,9 @@ use rustix::{
 use serde_json::{Value, json};
 
 use super::{
-    Settings, attach as load, checked,
+    Settings, attach as load, checked, compiled,
     config::{self, Inputs},
+    pins,
 };
 use crate::{
     Error,
@@ -55,6 +56,8 @@ pub struct Attached {
     /// The link's descriptor, if the queue has yet to be confirmed: it is attached while a copy of
     /// the descriptor is open.
     pub link: Option<OwnedFd>,
+    /// The time until which the queue has to be confirmed, in ns of `CLOCK_MONOTONIC`.
+    pub deadline: Option<u64>,
     /// The file that holds the link when the queue is confirmed.
     pub path: PathBuf,
     /// Mount point of the BPF file system, if it had to be mounted.
@@ -65,15 +68,12 @@ fn wrong<T>(message: impl Into<String>) -> Result<T, Error> {
     Err(Error::System(message.into()))
 }
 
-/// Names of the devices of this network namespace, except the loopback device.
+/// Names of the devices of this network namespace.
 #[must_use]
 pub fn names() -> Vec<String> {
     let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let named = text.lines().filter_map(|line| line.split_once(':'));
-    named
-        .map(|(name, _)| name.trim().to_owned())
-        .filter(|name| name != "lo")
-        .collect()
+    named.map(|(name, _)| name.trim().to_owned()).collect()
 }
 
 fn now() -> u64 {
@@ -112,15 +112,6 @@ impl Device {
             |near| format!("did you mean `{near}`?"),
         );
         wrong(format!("there is no device `{name}`; {hint}"))
-    }
-
-    /// The file that holds the link of a confirmed queue. Its name has the network namespace, which
-    /// device names belong to.
-    fn path(&self) -> PathBuf {
-        let namespace = fs::read_link("/proc/thread-self/ns/net").unwrap_or_default();
-        let namespace = namespace.to_string_lossy();
-        let number: String = namespace.chars().filter(char::is_ascii_digit).collect();
-        folder().join(format!("{number}-{}", self.name))
     }
 
     fn found(&self) -> Result<Option<Found>, Error> {
@@ -173,18 +164,18 @@ impl Device {
         interrupt: &Interrupt,
     ) -> Result<Attached, Error> {
         if self.found()?.is_some() {
-            return wrong(format!(
-                "a queue is attached to `{name}` already; anabranch aqm detach {name}",
-                name = self.name
-            ));
+            return self.occupied();
         }
         self.check_rate(settings)?;
-        let path = self.path();
+        let path = pins::path(self.index);
         let mounted = prepare(&path)?;
+        // The time to confirm does not include the compiler's.
+        compiled(interrupt)?;
         let started = now();
+        let deadline = confirm_within.map(|within| started + u64::from(within) * SECOND);
         let inputs = Inputs {
             origin: started,
-            deadline: confirm_within.map(|within| started + u64::from(within) * SECOND),
+            deadline,
             is_test: false,
             hash_key: random(),
             stream: Stream::new(random(), "aqm"),
@@ -197,6 +188,11 @@ impl Device {
         });
         let config = config::octets(settings, &inputs);
         let queue = load(&config, &about.to_string(), self.index, interrupt)?;
+        // Of processes that attach at the same time, the first in the device's order remains; the
+        // queue of another ends here.
+        if self.found()?.map(|found| found.program) != Some(queue.program()) {
+            return self.occupied();
+        }
         let link = match confirm_within {
             None => {
                 self.confirm()?;
@@ -209,9 +205,17 @@ impl Device {
         };
         Ok(Attached {
             link,
+            deadline,
             path,
             mounted,
         })
+    }
+
+    fn occupied<T>(&self) -> Result<T, Error> {
+        wrong(format!(
+            "a queue is attached to `{name}` already; anabranch aqm detach {name}",
+            name = self.name
+        ))
     }
 
     /// Refuses a rate above that of the device, whose own queue would fill instead.
@@ -243,21 +247,8 @@ impl Device {
     /// None is attached, or it cannot be pinned.
     pub fn confirm(&self) -> Result<bool, Error> {
         let found = self.required()?;
-        let path = self.path();
-        if !path.exists() {
-            let loader = loader()?;
-            fs::create_dir_all(folder()).map_err(|error| {
-                let why = system::words(&error);
-                Error::System(format!(
-                    "cannot keep the queue at {}: {why}",
-                    path.display()
-                ))
-            })?;
-            let octets = Octets::of(path.as_os_str().as_bytes());
-            // SAFETY: octets and report are valid until the call returns.
-            let output =
-                call_loader(|report| unsafe { (loader.queue_pin)(found.link, octets, report) });
-            checked(&output)?;
+        if pins::of(found.link).is_none() {
+            pins::pin(found.link, &pins::path(self.index))?;
         } else if !found.has_deadline()? {
             return Ok(false);
         }
@@ -267,25 +258,21 @@ impl Device {
         Ok(true)
     }
 
-    /// Detaches the queue, and removes its file.
+    /// Detaches the queue, and removes its file and those of devices that are gone.
     ///
     /// # Errors
     /// None is attached, or the privilege is missing.
     pub fn detach(&self) -> Result<(), Error> {
-        let found = self.found()?;
-        // Before its file is removed, with which the link would end.
-        if let Some(found) = found {
-            let loader = loader()?;
-            // SAFETY: the report is valid until the call returns.
-            let output = call_loader(|report| unsafe { (loader.queue_detach)(found.link, report) });
-            checked(&output)?;
-        }
-        // A file without a queue belongs to a device that was replaced by another of its name.
-        let had_file = fs::remove_file(self.path()).is_ok();
-        // Files of other devices may remain in the folder.
-        let _ = fs::remove_dir(folder());
-        if found.is_none() && !had_file {
-            self.required()?;
+        pins::sweep();
+        let found = self.required()?;
+        let pin = pins::of(found.link);
+        let loader = loader()?;
+        // SAFETY: the report is valid until the call returns.
+        let output = call_loader(|report| unsafe { (loader.queue_detach)(found.link, report) });
+        checked(&output)?;
+        if let Some(pin) = pin {
+            let _ = fs::remove_file(pin.path);
+            pins::tidy();
         }
         Ok(())
     }
@@ -322,11 +309,7 @@ impl Device {
     }
 }
 
-fn folder() -> PathBuf {
-    Path::new(FILE_SYSTEM).join("anabranch-aqm")
-}
-
-/// Makes room for a link's file: the file system, and no older file.
+/// Makes room for a link's file: the file system, and no files of devices that are gone.
 fn prepare(path: &Path) -> Result<Option<&'static str>, Error> {
     if !is_there() {
         // `ip netns exec` mounts another /sys for one command: a file in it would end with it.
@@ -339,8 +322,13 @@ fn prepare(path: &Path) -> Result<Option<&'static str>, Error> {
         }
     }
     let mounted = mount_if_missing()?;
-    // The file of a device that no longer exists.
-    let _ = fs::remove_file(path);
+    pins::sweep();
+    if path.exists() {
+        return wrong(format!(
+            "{} holds the queue of another device, which was moved to another network namespace; detach that first",
+            path.display()
+        ));
+    }
     Ok(mounted)
 }
 

@@ -4,7 +4,7 @@
 use std::{ffi::c_void, os::fd::RawFd, ptr, slice};
 
 /// Changes with any change of this file. Only this number is read of a table of another version.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Result of a call.
 pub type Status = u32;
@@ -179,6 +179,9 @@ pub struct Loader {
     pub queue_cost: unsafe extern "C" fn(program: u32, cost: Sink, report: Report) -> Status,
     /// Pins a link to a file.
     pub queue_pin: unsafe extern "C" fn(link: u32, path: Octets, report: Report) -> Status,
+    /// Writes the number of the link that a file holds, and that of its device, 4 octets each; the
+    /// device is 0 if it is gone.
+    pub queue_pinned: unsafe extern "C" fn(path: Octets, found: Sink, report: Report) -> Status,
     /// Detaches a link, whoever holds it.
     pub queue_detach: unsafe extern "C" fn(link: u32, report: Report) -> Status,
 }
